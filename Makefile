@@ -1,0 +1,76 @@
+# `make` alone lists what can be made.
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+# rustup's tools are found even where no shell profile names them.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+CARGO := PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo
+# For cargo, for example CARGO_FLAGS=--locked
+CARGO_FLAGS ?=
+
+# Folders that hold Python code.
+PYTHON = $(shell find bench docs python tests -name '*.py' 2>/dev/null | cut -d/ -f1 | sort -u)
+
+# $(call LOCK,GROUP,FILE): one list for every platform and every Python that is supported.
+LOCK = build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--fork-strategy fewest --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock" --group $(1) --output-file $(2)
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: ## Leave the command at .venv/bin/lasthop (NO_INSTALL=1: install no tools, name those missing)
+	@scripts/setup.sh
+
+.PHONY: demo
+demo: setup ## Show what a noisy satellite hop does to TCP, and what wins it back
+	@$(BIN)/lasthop demo
+
+.PHONY: test
+test: ## Run all tests
+	@scripts/setup.sh dev
+	$(CARGO) test --workspace $(CARGO_FLAGS)
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: ## Check formatting, lints and types
+	@scripts/setup.sh dev lint
+	cargo fmt --all --check
+	$(CARGO) clippy --workspace --all-targets $(CARGO_FLAGS) -- -D warnings
+	$(BIN)/ruff check $(PYTHON)
+	$(BIN)/ruff format --check $(PYTHON)
+	$(BIN)/mypy $(PYTHON)
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck scripts/*.sh .ci/run; \
+	else echo "lint: no shellcheck here, scripts not checked"; fi
+
+.PHONY: format
+format: ## Format all code
+	@scripts/setup.sh dev lint
+	cargo fmt --all
+	$(BIN)/ruff check --fix-only $(PYTHON)
+	$(BIN)/ruff format $(PYTHON)
+
+.PHONY: book
+book: ## Build the book into build/book and the Rust reference into target/doc
+	@scripts/setup.sh dev
+	$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/book
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(CARGO_FLAGS)
+
+.PHONY: bench
+bench: setup ## Compare speed and results with peers
+	$(BIN)/python bench/compare.py
+
+.PHONY: lock
+lock: ## Pin the newest Python packages that pyproject.toml allows
+	python3 -m venv build/lock
+	build/lock/bin/python -m pip install --quiet 'uv>=0.9,<1'
+	$(call LOCK,build,requirements.lock) pyproject.toml
+	$(call LOCK,develop,requirements-dev.lock) --constraint requirements.lock
+
+.PHONY: clean
+clean: ## Remove everything that was made here
+	rm -rf .venv build target python/lasthop/_lasthop*.so
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find bench docs python tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

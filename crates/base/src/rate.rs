@@ -1,0 +1,60 @@
+//! Transmission rates.
+
+use crate::Duration;
+use core::fmt;
+
+/// A transmission rate in bits per second, at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// A rate of `bits` bits per second; `None` for zero.
+    #[must_use]
+    pub const fn from_bps(bits: u64) -> Option<Rate> {
+        if bits == 0 { None } else { Some(Rate(bits)) }
+    }
+
+    /// Bits per second.
+    #[must_use]
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// How long `bytes` take to transmit, rounded down to a nanosecond.
+    #[must_use]
+    #[inline]
+    pub const fn time_for(self, bytes: u64) -> Duration {
+        const NANO_BITS: u64 = 8 * 1_000_000_000;
+        match bytes.checked_mul(NANO_BITS) {
+            Some(product) => Duration::from_nanos(product / self.0),
+            None => {
+                let nanos = bytes as u128 * NANO_BITS as u128 / self.0 as u128;
+                Duration::from_nanos(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bit/s", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_576_byte_packet_takes_46_08_microseconds_at_100_megabit() {
+        let rate = Rate::from_bps(100_000_000).unwrap();
+        assert_eq!(rate.time_for(576), Duration::from_nanos(46_080));
+    }
+
+    #[test]
+    fn huge_sizes_do_not_overflow() {
+        let rate = Rate::from_bps(8).unwrap();
+        assert_eq!(rate.time_for(10_000_000_000), Duration::from_secs(10_000_000_000));
+        assert_eq!(rate.time_for(u64::MAX), Duration::MAX);
+    }
+}

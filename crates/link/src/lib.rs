@@ -1,0 +1,209 @@
+//! One direction of a link, on logical timestamps: rate, delay, queue, errors.
+//!
+//! A FIFO link whose decisions fall at the tail needs no event for the end of a transmission: when
+//! a packet is accepted, its departure and arrival are known. So [`Link::enqueue`] settles a
+//! packet's fate at once, and the only event is the next arrival at the far end.
+
+mod errors;
+
+pub use errors::{ErrorModel, Errors};
+
+use base::{Duration, Rate, Time};
+use std::collections::VecDeque;
+
+/// The settings of one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Transmission rate; `None` is infinitely fast.
+    pub rate: Option<Rate>,
+    /// Propagation delay, one way.
+    pub delay: Duration,
+    /// What may wait or be in transmission.
+    pub queue: Queue,
+    /// What happens to packets on their way.
+    pub errors: ErrorModel,
+}
+
+/// The drop-tail limit. The packet being transmitted counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queue {
+    /// Everything fits.
+    #[default]
+    Unlimited,
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// What became of a packet on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives as it was sent.
+    Intact,
+    /// It arrives, and the node at the end can tell that it is damaged.
+    Corrupted,
+    /// It does not arrive, and nobody is told.
+    Lost,
+}
+
+/// A packet at the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival<P> {
+    /// The packet.
+    pub packet: P,
+    /// In what state.
+    pub fate: Fate,
+}
+
+/// Counts of what a link did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Statistics {
+    /// Packets accepted for transmission.
+    pub packets: u64,
+    /// Bytes accepted for transmission.
+    pub bytes: u64,
+    /// Packets that found the queue full.
+    pub dropped: u64,
+    /// Packets that arrived corrupted.
+    pub corrupted: u64,
+    /// Packets that vanished.
+    pub lost: u64,
+}
+
+/// One direction of a FIFO link. `P` stands for a packet: a handle, or the packet itself.
+#[derive(Clone, Debug)]
+pub struct Link<P> {
+    config: Config,
+    errors: Errors,
+    /// When the transmitter has sent all it has accepted.
+    free_at: Time,
+    /// Accepted and not arrived, in order of arrival.
+    flying: VecDeque<Flying<P>>,
+    /// How many of `flying`, from the front, have left the queue.
+    departed: usize,
+    queued_bytes: u64,
+    /// The size that was transmitted last, and how long that took.
+    last_time: (u32, Duration),
+    statistics: Statistics,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flying<P> {
+    departs: Time,
+    packet: P,
+    len: u32,
+    fate: Fate,
+}
+
+impl<P: Copy> Link<P> {
+    /// An idle link.
+    #[must_use]
+    pub fn new(config: Config, random: base::Random) -> Link<P> {
+        Link {
+            config,
+            errors: Errors::new(config.errors, random),
+            free_at: Time::ZERO,
+            flying: VecDeque::new(),
+            departed: 0,
+            queued_bytes: 0,
+            last_time: (0, Duration::ZERO),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Takes a packet of `len` bytes at `now`.
+    ///
+    /// # Errors
+    /// Gives the packet back if the queue has no room for it.
+    #[inline]
+    pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<(), P> {
+        let room = match self.config.queue {
+            Queue::Unlimited => true,
+            Queue::Packets(limit) => {
+                self.depart(now);
+                self.flying.len() - self.departed < limit as usize
+            }
+            Queue::Bytes(limit) => {
+                self.depart(now);
+                self.queued_bytes + u64::from(len) <= limit
+            }
+        };
+        if !room {
+            self.statistics.dropped += 1;
+            return Err(packet);
+        }
+        self.free_at = self.free_at.max(now) + self.time_for(len);
+        let fate = self.errors.next(len);
+        match fate {
+            Fate::Intact => {}
+            Fate::Corrupted => self.statistics.corrupted += 1,
+            Fate::Lost => self.statistics.lost += 1,
+        }
+        self.statistics.packets += 1;
+        self.statistics.bytes += u64::from(len);
+        self.queued_bytes += u64::from(len);
+        self.flying.push_back(Flying { departs: self.free_at, packet, len, fate });
+        Ok(())
+    }
+
+    /// When the next packet reaches the far end.
+    #[must_use]
+    #[inline]
+    pub fn next_arrival(&self) -> Time {
+        self.flying.front().map_or(Time::NEVER, |head| head.departs + self.config.delay)
+    }
+
+    /// The packet that reaches the far end at `now`, if one does.
+    #[inline]
+    pub fn arrive(&mut self, now: Time) -> Option<Arrival<P>> {
+        if self.next_arrival() > now {
+            return None;
+        }
+        let head = self.flying.pop_front()?;
+        if self.departed > 0 {
+            self.departed -= 1;
+        } else {
+            self.queued_bytes -= u64::from(head.len);
+        }
+        Some(Arrival { packet: head.packet, fate: head.fate })
+    }
+
+    /// Packets waiting or in transmission at `now`.
+    pub fn queued_packets(&mut self, now: Time) -> usize {
+        self.depart(now);
+        self.flying.len() - self.departed
+    }
+
+    /// Counts of what the link did.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Moves what has been transmitted by `now` out of the queue.
+    #[inline]
+    fn depart(&mut self, now: Time) {
+        while let Some(next) = self.flying.get(self.departed) {
+            if next.departs > now {
+                break;
+            }
+            self.queued_bytes -= u64::from(next.len);
+            self.departed += 1;
+        }
+    }
+
+    /// How long the transmission takes. Packets come in two or three sizes, and a division costs
+    /// as much as the rest of this function.
+    #[inline]
+    fn time_for(&mut self, len: u32) -> Duration {
+        if self.last_time.0 != len {
+            let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+            self.last_time = (len, time);
+        }
+        self.last_time.1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use super::*;
+use base::Seed;
+
+const MS: u64 = 1_000_000;
+
+fn link(queue: Queue, errors: ErrorModel) -> Link<u32> {
+    let config = Config {
+        rate: Rate::from_bps(8_000_000), // A byte a microsecond.
+        delay: Duration::from_millis(10),
+        queue,
+        errors,
+    };
+    Link::new(config, Seed(1).stream("test"))
+}
+
+fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+#[test]
+fn a_packet_arrives_after_transmission_and_propagation() {
+    let mut link = link(Queue::Unlimited, ErrorModel::default());
+    link.enqueue(at(0), 1, 1000).unwrap();
+    link.enqueue(at(0), 2, 1000).unwrap();
+    assert_eq!(link.next_arrival(), at(11 * MS));
+    assert_eq!(link.arrive(at(11 * MS)).map(|a| a.packet), Some(1));
+    assert_eq!(link.next_arrival(), at(12 * MS));
+    assert_eq!(link.arrive(at(12 * MS - 1)), None);
+    assert_eq!(link.arrive(at(12 * MS)).map(|a| a.packet), Some(2));
+    assert_eq!(link.next_arrival(), Time::NEVER);
+}
+
+#[test]
+fn drop_tail_counts_the_packet_in_transmission() {
+    let mut link = link(Queue::Packets(2), ErrorModel::default());
+    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(()));
+    assert_eq!(link.enqueue(at(0), 2, 1000), Ok(()));
+    assert_eq!(link.enqueue(at(0), 3, 1000), Err(3));
+    assert_eq!(link.enqueue(at(MS - 1), 4, 1000), Err(4));
+    assert_eq!(link.enqueue(at(MS), 5, 1000), Ok(()), "the first has left");
+    assert_eq!(link.statistics().dropped, 2);
+}
+
+#[test]
+fn a_byte_limit_admits_what_fits_exactly() {
+    let mut link = link(Queue::Bytes(1500), ErrorModel::default());
+    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(()));
+    assert_eq!(link.enqueue(at(0), 2, 501), Err(2));
+    assert_eq!(link.enqueue(at(0), 3, 500), Ok(()));
+    assert_eq!(link.queued_packets(at(MS)), 1);
+}
+
+#[test]
+fn packets_are_corrupted_as_often_as_their_bits_demand() {
+    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.56e-5, packet: 0.0 });
+    let n = 200_000;
+    for i in 0..n {
+        link.enqueue(at(0), i, 576).unwrap();
+    }
+    // 1 - (1 - 1.56e-5)^4608 = 6.937 %; the standard error is 0.057 %.
+    let share = link.statistics().corrupted as f64 / f64::from(n);
+    assert!((share - 0.06937).abs() < 0.0025, "{share}");
+    assert_eq!(link.statistics().lost, 0);
+}
+
+#[test]
+fn lost_packets_take_their_time_on_the_link_all_the_same() {
+    let mut link = link(Queue::Unlimited, ErrorModel { bit: 0.0, packet: 1.0 });
+    link.enqueue(at(0), 1, 1000).unwrap();
+    assert_eq!(link.arrive(at(11 * MS)).map(|a| a.fate), Some(Fate::Lost));
+}
+
+#[test]
+fn corrupted_packets_arrive_and_say_so() {
+    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.0, packet: 0.0 });
+    link.enqueue(at(0), 1, 1000).unwrap();
+    assert_eq!(link.arrive(at(11 * MS)).map(|a| a.fate), Some(Fate::Corrupted));
+}

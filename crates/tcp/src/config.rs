@@ -1,0 +1,91 @@
+//! Everything about a connection that can be chosen.
+
+use crate::congestion::Increase;
+use crate::mechanism::Mechanism;
+use crate::recovery::Recovery;
+use base::Duration;
+use serde::{Deserialize, Serialize};
+
+/// The settings of one endpoint of a connection. The default is today's RFCs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The largest payload of a segment that we offer to receive and are willing to send, bytes.
+    pub mss: u16,
+    /// Receive buffer, bytes; also the largest window we advertise.
+    pub receive_window: u32,
+    /// How losses are detected and repaired.
+    pub recovery: Recovery,
+    /// How the window grows in congestion avoidance.
+    pub increase: Increase,
+    /// Initial congestion window, segments (RFC 5681 §3.1, RFC 6928).
+    pub initial_window: u32,
+    /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
+    pub initial_ssthresh: Option<u64>,
+    /// Send new data on the first two duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// Longest delay of an acknowledgment (RFC 9293 §3.8.6.3); `None` acknowledges every segment.
+    pub delayed_ack: Option<Duration>,
+    /// The retransmission timer.
+    pub rto: Rto,
+    /// What a repeated timeout does to the slow-start threshold.
+    pub ssthresh_on_backoff: SsthreshOnBackoff,
+    /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
+    pub time_wait: Duration,
+    /// The mechanisms that may have an opinion, in the order in which they are asked.
+    pub mechanisms: Vec<Mechanism>,
+}
+
+/// The settings of the retransmission timer (RFC 6298).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rto {
+    /// Before the first round-trip sample.
+    pub initial: Duration,
+    /// Never less than this.
+    pub minimum: Duration,
+    /// Never more than this, however often it is doubled.
+    pub maximum: Duration,
+    /// The clock's tick: samples are rounded to it (at least one tick), and the variance term is
+    /// never below it.
+    pub granularity: Duration,
+}
+
+/// What a timeout that follows another for the same segment does to ssthresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SsthreshOnBackoff {
+    /// Only the first timeout of a series reduces it (RFC 5681 §3.1).
+    #[default]
+    Hold,
+    /// Every timeout halves it, as ns-2 did.
+    Halve,
+}
+
+impl Default for Rto {
+    fn default() -> Rto {
+        Rto {
+            initial: Duration::from_secs(1),
+            minimum: Duration::from_secs(1),
+            maximum: Duration::from_secs(60),
+            granularity: Duration::from_millis(1),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            mss: 1460,
+            receive_window: 4 << 20,
+            recovery: Recovery::Sack,
+            increase: Increase::default(),
+            initial_window: 10,
+            initial_ssthresh: None,
+            limited_transmit: true,
+            delayed_ack: Some(Duration::from_millis(40)),
+            rto: Rto::default(),
+            ssthresh_on_backoff: SsthreshOnBackoff::default(),
+            time_wait: Duration::from_secs(60),
+            mechanisms: Vec::new(),
+        }
+    }
+}

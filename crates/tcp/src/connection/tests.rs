@@ -1,0 +1,1 @@
+//! Packet-diagram tests.

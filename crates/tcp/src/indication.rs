@@ -1,0 +1,35 @@
+//! What the layers below, a router or the peer tell a connection: the one door for all of it.
+
+use wire::{CopyId, SeqNumber};
+
+/// Something that a connection is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Indication {
+    /// Who says so.
+    pub source: Source,
+    /// What is said.
+    pub subject: Subject,
+}
+
+/// Who tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// This host itself, or the world in the lab.
+    Local,
+    /// A router, by an ICMP-like message.
+    Router,
+}
+
+/// What is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A copy of a segment arrived corrupted at some node.
+    Corrupted {
+        /// The first octet it carried.
+        seq: SeqNumber,
+        /// Octets it carried.
+        len: u32,
+        /// Which copy it was.
+        copy: CopyId,
+    },
+}

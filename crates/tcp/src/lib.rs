@@ -1,0 +1,28 @@
+//! A TCP endpoint as a plain state machine.
+//!
+//! Segments, indications and the time go in; segments, events and the next deadline come out. It
+//! opens no socket, reads no clock and draws no random number.
+//!
+//! - [`Connection`] is the whole of it: handshake, data in both directions, close.
+//! - [`Recovery`] detects losses, a [`congestion::CongestionControl`] sizes the window, and
+//!   [`mechanism`]s say what a loss means. None of them knows the others.
+//! - [`Indication`] is the one door by which layers below, routers and peers tell a connection
+//!   something.
+
+mod config;
+pub mod congestion;
+mod connection;
+mod indication;
+pub mod mechanism;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod sender;
+mod stream;
+
+pub use config::{Config, Rto, SsthreshOnBackoff};
+pub use connection::{Connection, Events, Side, State, Vitals};
+pub use indication::{Indication, Source, Subject};
+pub use recovery::Recovery;
+pub use sender::Statistics;

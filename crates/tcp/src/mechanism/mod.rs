@@ -1,0 +1,230 @@
+//! THE table of mechanisms: what may tell a loss by corruption from a loss by congestion.
+//!
+//! A mechanism never touches the sender. It answers questions at fixed points of the pipeline
+//! ([`Rules`]), and the core acts in one place. Most have no opinion at most points; a bitset says
+//! which points are in use, so that no mechanism costs nothing and *is* plain TCP.
+//!
+//! A new one is a file beside this page and a line in the table below.
+
+use crate::indication::Indication;
+use base::{Duration, Time};
+use bitflags::bitflags;
+use wire::{CopyId, SeqNumber};
+
+/// What a mechanism may know of the connection when it is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// The time.
+    pub now: Time,
+    /// The first octet not acknowledged (absolute: 0 is the SYN, 1 the first byte).
+    pub una: u64,
+    /// The next octet to be sent for the first time.
+    pub nxt: u64,
+    /// The smoothed round trip.
+    pub srtt: Option<Duration>,
+}
+
+/// How a loss was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Signal {
+    /// By duplicate acknowledgments, or an acknowledgment that stops at the next hole.
+    Dupack,
+    /// By what the receiver holds above it (RFC 6675).
+    Sack,
+    /// By the retransmission timer.
+    Rto,
+    /// By an indication that named it.
+    Notice,
+}
+
+/// A range that is held to be lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// Its first octet.
+    pub start: u64,
+    /// The octet after its last.
+    pub end: u64,
+    /// The lost copy.
+    pub copy: CopyId,
+    /// When that copy was sent.
+    pub sent_at: Time,
+    /// How it was noticed.
+    pub signal: Signal,
+}
+
+/// What a loss means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// The network is congested: retransmit, and reduce the window once per episode.
+    Congestion {
+        /// Leave the slow-start threshold alone.
+        keep_ssthresh: bool,
+    },
+    /// Reduce the window to this share of the flight instead of half.
+    Decrease(f64),
+    /// The network is not congested: retransmit, nothing else.
+    Corruption,
+}
+
+impl Verdict {
+    /// What TCP makes of a loss when nobody knows better.
+    pub const STANDARD: Verdict = Verdict::Congestion { keep_ssthresh: false };
+}
+
+/// What a mechanism asks of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The copy of this range is lost: give it a verdict and retransmit at once.
+    Lost {
+        /// The first octet.
+        seq: SeqNumber,
+        /// The lost copy; ignored unless it is the latest of its range.
+        copy: CopyId,
+    },
+    /// Send this range again at once and draw no other conclusion.
+    RetransmitNow {
+        /// The first octet.
+        seq: SeqNumber,
+        /// The copy to replace; ignored unless it is the latest of its range.
+        copy: CopyId,
+    },
+}
+
+bitflags! {
+    /// The questions that a mechanism answers.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Hooks: u16 {
+        /// [`Rules::indication`]
+        const INDICATION = 1;
+        /// [`Rules::loss`]
+        const LOSS = 1 << 1;
+        /// [`Rules::arrival`]
+        const ARRIVAL = 1 << 2;
+    }
+}
+
+/// A segment has arrived, and the receiver is about to acknowledge it.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The acknowledgment would repeat the last one: the segment came after a gap, or again.
+    pub duplicate_ack: bool,
+    /// How many such acknowledgments in a row this would be.
+    pub duplicates: u32,
+}
+
+/// When to acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckTiming {
+    /// At once.
+    Now,
+    /// After this long, unless the next in-order segment makes it needless.
+    After(Duration),
+}
+
+/// The questions. Every default is "no opinion"; a mechanism declares in [`Rules::HOOKS`] which it
+/// answers and is asked no other.
+pub trait Rules {
+    /// The questions that it answers.
+    const HOOKS: Hooks;
+
+    /// A layer below, a peer or a router has said something.
+    fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
+        let _ = (view, indication);
+        None
+    }
+
+    /// A range is held to be lost: what does that mean?
+    fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
+        let _ = (view, loss);
+        None
+    }
+
+    /// A segment that must be acknowledged has arrived: when?
+    fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
+        let _ = arrival;
+        None
+    }
+}
+
+macro_rules! mechanisms {
+    ($($(#[$doc:meta])* $module:ident :: $Mechanism:ident = $name:literal;)+) => {
+        $(mod $module;)+
+        $(pub use $module::$Mechanism;)+
+
+        /// One of the mechanisms, with its settings and its state.
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(tag = "mechanism")]
+        pub enum Mechanism {
+            $($(#[$doc])* #[serde(rename = $name)] $Mechanism($Mechanism),)+
+        }
+
+        impl Mechanism {
+            /// Every mechanism's name, as in scenario files.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            fn hooks(&self) -> Hooks {
+                match self { $(Mechanism::$Mechanism(_) => $Mechanism::HOOKS,)+ }
+            }
+
+            fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
+                match self { $(Mechanism::$Mechanism(m) => m.indication(view, indication),)+ }
+            }
+
+            fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
+                match self { $(Mechanism::$Mechanism(m) => m.loss(view, loss),)+ }
+            }
+
+            fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
+                match self { $(Mechanism::$Mechanism(m) => m.arrival(arrival),)+ }
+            }
+        }
+    };
+}
+
+mechanisms! {
+    /// Explicit transport error notification, per packet (`bbn8333` §2.1).
+    eten::Eten = "eten";
+}
+
+/// The mechanisms of one connection, asked in order; the first opinion counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mechanisms {
+    list: Vec<Mechanism>,
+    hooks: Hooks,
+}
+
+impl Mechanisms {
+    pub(crate) fn new(list: Vec<Mechanism>) -> Mechanisms {
+        let hooks = list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
+        Mechanisms { list, hooks }
+    }
+
+    /// Whether anybody answers the question.
+    #[inline]
+    pub(crate) fn answer(&self, hook: Hooks) -> bool {
+        self.hooks.contains(hook)
+    }
+
+    fn first<T>(
+        &mut self,
+        hook: Hooks,
+        ask: impl FnMut(&mut Mechanism) -> Option<T>,
+    ) -> Option<T> {
+        if !self.hooks.contains(hook) {
+            return None;
+        }
+        self.list.iter_mut().filter(|m| m.hooks().contains(hook)).find_map(ask)
+    }
+
+    pub(crate) fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
+        self.first(Hooks::INDICATION, |m| m.indication(view, indication))
+    }
+
+    pub(crate) fn loss(&mut self, view: &View, loss: &Loss) -> Verdict {
+        self.first(Hooks::LOSS, |m| m.loss(view, loss)).unwrap_or(Verdict::STANDARD)
+    }
+
+    pub(crate) fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
+        self.first(Hooks::ARRIVAL, |m| m.arrival(arrival))
+    }
+}

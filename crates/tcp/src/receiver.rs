@@ -1,0 +1,452 @@
+//! The receiving half: reassembly, what to acknowledge and when.
+
+use crate::config::Config;
+use crate::mechanism::{AckTiming, Arrival, Hooks, Mechanisms};
+use base::{Duration, Time};
+use std::collections::VecDeque;
+use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
+
+/// The receiving half of a connection, in absolute sequence numbers: 0 is the peer's SYN.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// RCV.NXT.
+    nxt: u64,
+    /// The sequence number of the peer's FIN, once seen.
+    fin: Option<u64>,
+    /// Octets received beyond a gap, in order, neither overlapping nor (where their identity
+    /// goes on) adjacent.
+    beyond: Vec<Island>,
+    /// Stamps of arrival for the order of SACK blocks.
+    stamp: u64,
+    /// In order and not yet read.
+    ready: VecDeque<Payload>,
+    unread: u64,
+    buffer: u64,
+    delayed_ack: Option<Duration>,
+    /// Full-sized segments since the last acknowledgment.
+    unacknowledged: u32,
+    /// Acknowledgments in a row that repeat the last.
+    duplicates: u32,
+    ack: AckState,
+}
+
+/// Octets received beyond a gap.
+#[derive(Clone, Copy, Debug)]
+struct Island {
+    start: u64,
+    payload: Payload,
+    /// When it last grew.
+    stamp: u64,
+}
+
+impl Island {
+    fn end(&self) -> u64 {
+        self.start + u64::from(self.payload.len)
+    }
+}
+
+/// What is owed to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckState {
+    Nothing,
+    /// An acknowledgment, at the latest then.
+    By(Time),
+    /// So many acknowledgments, now.
+    Now(u32),
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config) -> Receiver {
+        Receiver {
+            nxt: 0,
+            fin: None,
+            beyond: Vec::new(),
+            stamp: 0,
+            ready: VecDeque::new(),
+            unread: 0,
+            buffer: u64::from(config.receive_window),
+            delayed_ack: config.delayed_ack,
+            unacknowledged: 0,
+            duplicates: 0,
+            ack: AckState::Nothing,
+        }
+    }
+
+    /// RCV.NXT: the next octet expected.
+    pub(crate) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// The window to advertise, bytes.
+    pub(crate) fn window(&self) -> u64 {
+        self.buffer.saturating_sub(self.unread)
+    }
+
+    /// The largest window that may be advertised, bytes.
+    pub(crate) fn capacity(&self) -> u32 {
+        u32::try_from(self.buffer).unwrap_or(u32::MAX)
+    }
+
+    /// Whether everything up to the peer's FIN has arrived.
+    pub(crate) fn finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.nxt > fin)
+    }
+
+    /// Whether there is something to read.
+    pub(crate) fn readable(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The peer's SYN has arrived.
+    pub(crate) fn on_syn(&mut self) {
+        self.nxt = 1;
+        self.acknowledge_now();
+    }
+
+    /// Octets arrive: `payload` at `start`, a FIN after them if `fin`.
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Time,
+        start: u64,
+        payload: Payload,
+        fin: bool,
+        mechanisms: &mut Mechanisms,
+    ) {
+        let end = start + u64::from(payload.len);
+        // RFC 9293 §3.10.7.4: what lies outside the window is only acknowledged.
+        if end > self.nxt + self.window() || end < self.nxt {
+            self.acknowledge_now();
+            return;
+        }
+        if fin {
+            self.fin.get_or_insert(end);
+        }
+        let before = self.nxt;
+        let had_gap = !self.beyond.is_empty();
+        if start <= self.nxt {
+            let fresh = payload.skip((self.nxt - start) as u32);
+            self.accept(fresh);
+            if had_gap {
+                self.take_islands();
+            }
+            if self.fin == Some(self.nxt) {
+                self.nxt += 1;
+            }
+        } else {
+            self.keep(start, payload);
+        }
+        let duplicate_ack = self.nxt == before;
+        if duplicate_ack || had_gap || fin {
+            // RFC 5681 §4.2: out of order, again, or filling a gap: at once.
+            self.duplicates = if duplicate_ack { self.duplicates + 1 } else { 0 };
+            self.unacknowledged = 0;
+            self.ack = self.timing(now, duplicate_ack, mechanisms);
+        } else {
+            self.duplicates = 0;
+            self.delay(now);
+        }
+    }
+
+    fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> AckState {
+        if mechanisms.answer(Hooks::ARRIVAL) {
+            let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
+            if let Some(AckTiming::After(delay)) = mechanisms.arrival(&arrival) {
+                return match self.ack {
+                    AckState::By(time) => AckState::By(time.min(now + delay)),
+                    AckState::Now(n) => AckState::Now(n),
+                    AckState::Nothing => AckState::By(now + delay),
+                };
+            }
+        }
+        match self.ack {
+            AckState::Now(n) => AckState::Now(n + 1),
+            AckState::By(_) | AckState::Nothing => AckState::Now(1),
+        }
+    }
+
+    /// In-order data: at once for every second segment, else within the delay (RFC 5681 §4.2).
+    fn delay(&mut self, now: Time) {
+        self.unacknowledged += 1;
+        match (self.delayed_ack, self.ack) {
+            (Some(delay), AckState::Nothing) if self.unacknowledged < 2 => {
+                self.ack = AckState::By(now + delay);
+            }
+            (_, AckState::Now(_)) => {}
+            _ => self.ack = AckState::Now(1),
+        }
+    }
+
+    /// The peer must hear from us at once.
+    pub(crate) fn acknowledge_now(&mut self) {
+        self.ack = match self.ack {
+            AckState::Now(n) => AckState::Now(n + 1),
+            AckState::By(_) | AckState::Nothing => AckState::Now(1),
+        };
+    }
+
+    /// Whether an acknowledgment is due now.
+    #[inline]
+    pub(crate) fn ack_due(&self) -> bool {
+        matches!(self.ack, AckState::Now(_))
+    }
+
+    /// When an acknowledgment will be due at the latest.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        match self.ack {
+            AckState::By(time) => time,
+            AckState::Nothing | AckState::Now(_) => Time::NEVER,
+        }
+    }
+
+    /// The delay is over.
+    pub(crate) fn on_deadline(&mut self, now: Time) {
+        if matches!(self.ack, AckState::By(time) if time <= now) {
+            self.ack = AckState::Now(1);
+        }
+    }
+
+    /// An acknowledgment goes out: a pure one, or with data that covers all that is owed.
+    #[inline]
+    pub(crate) fn on_ack_sent(&mut self, pure: bool) {
+        self.unacknowledged = 0;
+        self.ack = match self.ack {
+            // Duplicates are counted by the peer: each must be a segment of its own.
+            AckState::Now(n) if pure && n > 1 => AckState::Now(n - 1),
+            _ => AckState::Nothing,
+        };
+    }
+
+    /// The next run of bytes in order.
+    pub(crate) fn read(&mut self) -> Option<Payload> {
+        let payload = self.ready.pop_front()?;
+        self.unread -= u64::from(payload.len);
+        Some(payload)
+    }
+
+    /// SACK blocks: the island that grew last comes first (RFC 2018 §4).
+    pub(crate) fn sack_blocks(&self, wire: impl Fn(u64) -> SeqNumber) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        let mut newer_than = u64::MAX;
+        while blocks.as_slice().len() < SackBlocks::MAX {
+            let next = self.beyond.iter().filter(|i| i.stamp < newer_than).max_by_key(|i| i.stamp);
+            let Some(island) = next else { break };
+            newer_than = island.stamp;
+            blocks.push(SackBlock { start: wire(island.start), end: wire(island.end()) });
+        }
+        blocks
+    }
+
+    /// Whether there are octets beyond a gap.
+    #[inline]
+    pub(crate) fn has_gap(&self) -> bool {
+        !self.beyond.is_empty()
+    }
+
+    #[inline]
+    fn accept(&mut self, payload: Payload) {
+        if payload.len == 0 {
+            return;
+        }
+        self.nxt += u64::from(payload.len);
+        self.unread += u64::from(payload.len);
+        match self.ready.back_mut() {
+            Some(last) if last.continues(&payload) && last.len.checked_add(payload.len).is_some() => {
+                last.len += payload.len;
+            }
+            _ => self.ready.push_back(payload),
+        }
+    }
+
+    fn take_islands(&mut self) {
+        let mut taken = 0;
+        for index in 0..self.beyond.len() {
+            let island = self.beyond[index];
+            if island.start > self.nxt {
+                break;
+            }
+            taken += 1;
+            if island.end() > self.nxt {
+                self.accept(island.payload.skip((self.nxt - island.start) as u32));
+            }
+        }
+        self.beyond.drain(..taken);
+    }
+
+    /// Keeps what is new of a run beyond a gap; octets that are there already win.
+    fn keep(&mut self, start: u64, payload: Payload) {
+        self.stamp += 1;
+        let end = start + u64::from(payload.len);
+        let mut index = self.beyond.partition_point(|island| island.end() < start);
+        let mut from = start;
+        while from < end {
+            match self.beyond.get(index).copied() {
+                // Before the next island, or after the last.
+                next if next.is_none_or(|island| from < island.start) => {
+                    let until = next.map_or(end, |island| island.start.min(end));
+                    let piece = payload.skip((from - start) as u32).take((until - from) as u32);
+                    index = self.insert(index, from, piece);
+                    // Joined to both neighbours, the run reaches to the end of the right one.
+                    from = index.checked_sub(1).map_or(until, |left| {
+                        until.max(self.beyond[left].end())
+                    });
+                }
+                Some(island) => {
+                    self.beyond[index].stamp = self.stamp;
+                    from = from.max(island.end());
+                    index += 1;
+                }
+                None => break,
+            }
+        }
+    }
+
+    /// Puts a run between two islands, joined to either where its identity goes on; returns the
+    /// index at which to go on: that of an island on its right that it was joined to, else the one
+    /// after it.
+    fn insert(&mut self, index: usize, start: u64, payload: Payload) -> usize {
+        let end = start + u64::from(payload.len);
+        let joins_left = index > 0 && {
+            let left = &self.beyond[index - 1];
+            left.end() == start && left.payload.continues(&payload)
+        };
+        let joins_right = self.beyond.get(index).is_some_and(|right| {
+            right.start == end && payload.continues(&right.payload)
+        });
+        let stamp = self.stamp;
+        match (joins_left, joins_right) {
+            (false, false) => {
+                self.beyond.insert(index, Island { start, payload, stamp });
+                index + 1
+            }
+            (true, false) => {
+                let left = &mut self.beyond[index - 1];
+                left.payload.len += payload.len;
+                left.stamp = stamp;
+                index
+            }
+            (false, true) => {
+                let right = &mut self.beyond[index];
+                right.start = start;
+                right.payload.offset = payload.offset;
+                right.payload.len += payload.len;
+                right.stamp = stamp;
+                index
+            }
+            (true, true) => {
+                let right = self.beyond.remove(index);
+                let left = &mut self.beyond[index - 1];
+                left.payload.len += payload.len + right.payload.len;
+                left.stamp = stamp;
+                index
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn receiver() -> Receiver {
+        let config = Config { delayed_ack: None, receive_window: 1 << 20, ..Config::default() };
+        let mut receiver = Receiver::new(&config);
+        receiver.on_syn();
+        receiver.on_ack_sent(true);
+        receiver
+    }
+
+    fn piece(start: u64, end: u64) -> Payload {
+        Payload { stream: 1, offset: start - 1, len: (end - start) as u32 }
+    }
+
+    fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
+        let blocks = receiver.sack_blocks(|seq| SeqNumber(seq as u32));
+        blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect()
+    }
+
+    fn data(receiver: &mut Receiver, start: u64, end: u64) {
+        let mut none = Mechanisms::default();
+        receiver.on_data(Time::ZERO, start, piece(start, end), false, &mut none);
+    }
+
+    #[test]
+    fn the_block_that_grew_last_comes_first() {
+        let mut receiver = receiver();
+        data(&mut receiver, 101, 201);
+        data(&mut receiver, 301, 401);
+        assert_eq!(blocks(&receiver), [(301, 401), (101, 201)]);
+        data(&mut receiver, 201, 251);
+        assert_eq!(blocks(&receiver), [(101, 251), (301, 401)]);
+        data(&mut receiver, 251, 301);
+        assert_eq!(blocks(&receiver), [(101, 401)]);
+        data(&mut receiver, 1, 101);
+        assert_eq!((receiver.nxt(), receiver.has_gap()), (401, false));
+        assert_eq!(receiver.read(), Some(piece(1, 401)));
+    }
+
+    #[test]
+    fn every_out_of_order_segment_gets_an_acknowledgment_of_its_own() {
+        let mut receiver = receiver();
+        data(&mut receiver, 101, 201);
+        data(&mut receiver, 201, 301);
+        for _ in 0..2 {
+            assert!(receiver.ack_due());
+            receiver.on_ack_sent(true);
+        }
+        assert!(!receiver.ack_due());
+    }
+
+    #[test]
+    fn delayed_acknowledgments_wait_for_a_second_segment_or_the_timer() {
+        let mut receiver = receiver();
+        receiver.delayed_ack = Some(Duration::from_millis(200));
+        data(&mut receiver, 1, 101);
+        assert!(!receiver.ack_due());
+        assert_eq!(receiver.deadline(), Time::ZERO + Duration::from_millis(200));
+        data(&mut receiver, 101, 201);
+        assert!(receiver.ack_due());
+        receiver.on_ack_sent(true);
+        data(&mut receiver, 201, 301);
+        receiver.on_deadline(Time::ZERO + Duration::from_millis(200));
+        assert!(receiver.ack_due());
+    }
+
+    #[test]
+    fn what_lies_outside_the_window_is_acknowledged_and_dropped() {
+        let mut receiver = receiver();
+        let far = 1 + (1 << 20);
+        data(&mut receiver, far, far + 1);
+        assert!(receiver.ack_due() && !receiver.has_gap());
+    }
+
+    proptest! {
+        /// Whatever arrives in whatever order, overlapping or not: what is read is the stream.
+        #[test]
+        fn the_stream_is_read_whole_in_order_and_once(
+            pieces in prop::collection::vec((0u64..300, 1u64..60), 1..200)
+        ) {
+            let mut receiver = receiver();
+            let mut held = vec![false; 400];
+            let mut read = 0;
+            for (start, len) in pieces {
+                data(&mut receiver, 1 + start, 1 + start + len);
+                held[start as usize..(start + len) as usize].fill(true);
+                while let Some(payload) = receiver.read() {
+                    prop_assert_eq!(payload.offset, read);
+                    read = payload.end();
+                }
+                let prefix = held.iter().take_while(|&&h| h).count() as u64;
+                prop_assert_eq!(read, prefix);
+                // The blocks are the held runs beyond the gap.
+                for (start, end) in blocks(&receiver) {
+                    let run = &held[start as usize - 1..end as usize - 1];
+                    prop_assert!(run.iter().all(|&h| h));
+                    prop_assert!(!held[start as usize - 2] && !held[end as usize - 1]);
+                }
+            }
+        }
+    }
+}

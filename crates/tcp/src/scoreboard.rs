@@ -1,0 +1,494 @@
+//! What is known about every octet in flight.
+//!
+//! One record per transmitted range, holding its latest copy. From the records' states follow
+//! the totals that the sender acts on; [`Scoreboard::edit`] is the one place that keeps them true.
+//! Sequence numbers here are absolute: 0 is the SYN, 1 the first byte of data, and they never
+//! wrap.
+
+use base::Time;
+use bitflags::bitflags;
+use std::collections::VecDeque;
+use wire::CopyId;
+
+bitflags! {
+    /// What has become of a range.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct State: u8 {
+        /// The receiver holds it (RFC 2018).
+        const SACKED = 1;
+        /// Its copies so far are held to be lost.
+        const LOST = 1 << 1;
+        /// A copy sent since is in flight, in addition or instead.
+        const RESENT = 1 << 2;
+        /// More than one copy was sent: no round-trip sample (Karn).
+        const AMBIGUOUS = 1 << 3;
+        /// Its loss was reported and excused, it gives no reason to slow down.
+        const EXCUSED = 1 << 4;
+    }
+}
+
+/// A range of sequence numbers in flight and its latest copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// The latest copy.
+    pub(crate) copy: CopyId,
+    /// When the latest copy was sent.
+    pub(crate) sent_at: Time,
+    /// What was delivered when it was sent, and since when (for the delivery rate).
+    pub(crate) sent_with: Delivered,
+    pub(crate) state: State,
+}
+
+/// Delivery so far, as recorded with each copy (draft-cheng-iccrg-delivery-rate-estimation §3.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    /// Bytes delivered.
+    pub(crate) bytes: u64,
+    /// When the last of them was.
+    pub(crate) at: Time,
+    /// When the copy that delivered it had been sent: the start of the present sampling window.
+    pub(crate) first_sent_at: Time,
+}
+
+impl Record {
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    /// Waits for retransmission.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state & (State::LOST | State::RESENT | State::SACKED) == State::LOST
+    }
+
+    fn is_excused(&self) -> bool {
+        self.state & (State::EXCUSED | State::SACKED) == State::EXCUSED
+    }
+}
+
+/// What a cumulative acknowledgment removed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Advanced {
+    /// Octets acknowledged.
+    pub(crate) acked: u64,
+    /// Octets among them that were not known to be delivered before.
+    pub(crate) delivered: u64,
+    /// The latest record that it removed.
+    pub(crate) last: Option<Record>,
+    /// Whether any of the records was sent twice or had been SACKed: no round-trip sample.
+    pub(crate) ambiguous: bool,
+}
+
+/// All records between SND.UNA and SND.NXT, in order and without gaps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    records: VecDeque<Record>,
+    una: u64,
+    nxt: u64,
+    sacked: u64,
+    lost: u64,
+    resent: u64,
+    pending: u32,
+    excused: u32,
+    /// Records lost to congestion, as far as anybody knows.
+    blamed: u32,
+    /// No pending record starts below this.
+    pending_from: u64,
+    /// The end of the highest SACKed record.
+    highest_sacked: u64,
+    /// All holes below this have been found by [`Scoreboard::next_sack_loss`].
+    sack_losses_until: u64,
+    /// The blocks of the last ACK: their records need no second visit.
+    seen: [(u64, u64); wire::SackBlocks::MAX],
+}
+
+impl Scoreboard {
+    /// SND.UNA: the first octet not acknowledged.
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// SND.NXT, which is SND.MAX: retransmissions do not move it.
+    pub(crate) fn nxt(&self) -> u64 {
+        self.nxt
+    }
+
+    /// Octets sent and not cumulatively acknowledged (RFC 5681's FlightSize).
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    /// Octets held to be in the network (RFC 6675 §4, SetPipe).
+    pub(crate) fn in_network(&self) -> u64 {
+        self.outstanding() + self.resent - self.sacked - self.lost
+    }
+
+    /// Whether a hole's loss was excused and the hole is still open.
+    pub(crate) fn has_excused(&self) -> bool {
+        self.excused > 0
+    }
+
+    /// Whether a hole was lost to congestion, as far as anybody knows, and is still open.
+    pub(crate) fn has_blamed(&self) -> bool {
+        self.blamed > 0
+    }
+
+    pub(crate) fn first(&self) -> Option<&Record> {
+        self.records.front()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &Record {
+        &self.records[index]
+    }
+
+    /// The record that holds `seq`.
+    pub(crate) fn find(&self, seq: u64) -> Option<usize> {
+        if seq < self.una || seq >= self.nxt {
+            return None;
+        }
+        Some(self.records.partition_point(|record| record.end() <= seq))
+    }
+
+    /// Adds a range that was sent for the first time.
+    pub(crate) fn push(&mut self, record: Record) {
+        debug_assert_eq!(record.start, self.nxt);
+        self.nxt = record.end();
+        self.records.push_back(record);
+    }
+
+    /// Removes everything below `ack`.
+    pub(crate) fn advance(&mut self, ack: u64) -> Advanced {
+        debug_assert!(ack <= self.nxt);
+        let mut result = Advanced { acked: ack - self.una, ..Advanced::default() };
+        self.una = ack;
+        while let Some(record) = self.records.front().copied() {
+            if record.start >= ack {
+                break;
+            }
+            if !record.state.is_empty() {
+                result.ambiguous |=
+                    record.state.intersects(State::AMBIGUOUS | State::SACKED);
+            }
+            if record.end() <= ack {
+                if record.state.is_empty() {
+                    self.records.pop_front();
+                } else {
+                    self.edit(0, |record| record.state = State::empty());
+                    self.records.pop_front();
+                }
+                result.last = Some(record);
+                if !record.state.contains(State::SACKED) {
+                    result.delivered += u64::from(record.len);
+                }
+            } else {
+                // Acknowledged in part: the rest keeps its state.
+                let cut = (ack - record.start) as u32;
+                self.edit(0, |record| {
+                    record.start = ack;
+                    record.len -= cut;
+                });
+                if !record.state.contains(State::SACKED) {
+                    result.delivered += u64::from(cut);
+                }
+            }
+        }
+        result
+    }
+
+    /// Marks the records inside the blocks as held by the receiver; returns the octets that this
+    /// told us and the latest copy among them.
+    pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Record>) {
+        let mut told = 0;
+        let mut latest: Option<Record> = None;
+        for &(start, end) in blocks {
+            if end > self.nxt || start >= end {
+                continue; // No octet was sent there.
+            }
+            let mut index = self.records.partition_point(|record| record.start < start);
+            while let Some(record) = self.records.get(index).copied() {
+                if record.end() > end {
+                    break;
+                }
+                if let Some(&(_, seen)) =
+                    self.seen.iter().find(|&&(from, to)| from <= record.start && record.end() <= to)
+                {
+                    index = self.records.partition_point(|record| record.end() <= seen);
+                    continue;
+                }
+                if !record.state.contains(State::SACKED) {
+                    self.edit(index, |record| record.state |= State::SACKED);
+                    told += u64::from(record.len);
+                    if latest.is_none_or(|known| known.sent_at <= record.sent_at) {
+                        latest = Some(record);
+                    }
+                    self.highest_sacked = self.highest_sacked.max(record.end());
+                }
+                index += 1;
+            }
+        }
+        self.seen = [(0, 0); wire::SackBlocks::MAX];
+        for (seen, &block) in self.seen.iter_mut().zip(blocks) {
+            if block.1 <= self.nxt {
+                *seen = block;
+            }
+        }
+        (told, latest)
+    }
+
+    /// The lowest hole that has become lost since the last call: three discontiguous SACKed runs,
+    /// or more than `(3 - 1) * mss` SACKed octets, lie above it (RFC 6675 §4, IsLost).
+    ///
+    /// Whether a hole is lost depends only on what lies above, so all holes below a lost one are
+    /// lost too, and an edge that only rises finds each hole once.
+    pub(crate) fn next_sack_loss(&mut self, mss: u32) -> Option<usize> {
+        let edge = self.is_lost_below(mss);
+        let mut index = self.find(self.sack_losses_until.max(self.una))?;
+        while let Some(record) = self.records.get(index) {
+            if record.start >= edge {
+                return None;
+            }
+            self.sack_losses_until = record.end();
+            if !record.state.intersects(State::SACKED | State::LOST) {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The sequence number below which every hole is lost.
+    fn is_lost_below(&self, mss: u32) -> u64 {
+        const DUP_THRESH: u32 = 3;
+        if self.sacked == 0 {
+            return 0;
+        }
+        let (mut runs, mut octets, mut in_run) = (0, 0, false);
+        let top = self.records.partition_point(|record| record.start < self.highest_sacked);
+        for record in self.records.range(..top).rev() {
+            if record.state.contains(State::SACKED) {
+                octets += record.len;
+                runs += u32::from(!in_run);
+                in_run = true;
+                if runs >= DUP_THRESH || octets > (DUP_THRESH - 1) * mss {
+                    return record.start;
+                }
+            } else {
+                in_run = false;
+                if record.end() <= self.sack_losses_until {
+                    break;
+                }
+            }
+        }
+        0
+    }
+
+    /// Holds the record's copies so far for lost; `excused` if that gives no reason to slow down.
+    pub(crate) fn lose(&mut self, index: usize, excused: bool) {
+        self.edit(index, |record| {
+            record.state |= State::LOST;
+            record.state.set(State::EXCUSED, excused);
+        });
+        self.pending_from = self.pending_from.min(self.records[index].start);
+    }
+
+    /// Holds the record's latest copy for lost, too.
+    pub(crate) fn lose_latest_copy(&mut self, index: usize, excused: bool) {
+        self.edit(index, |record| record.state -= State::RESENT);
+        self.lose(index, excused);
+    }
+
+    /// Holds everything for lost that the receiver does not hold, after a timeout. If the receiver
+    /// has thrown away what it had SACKed (RFC 2018 §8), that is forgotten too.
+    pub(crate) fn lose_everything(&mut self) {
+        let reneged = self.first().is_some_and(|record| record.state.contains(State::SACKED));
+        for index in 0..self.records.len() {
+            self.edit(index, |record| {
+                if reneged {
+                    record.state -= State::SACKED;
+                }
+                record.state -= State::RESENT | State::EXCUSED;
+                record.state |= State::LOST;
+            });
+        }
+        if reneged {
+            self.highest_sacked = 0;
+            self.seen = [(0, 0); wire::SackBlocks::MAX];
+        }
+        self.pending_from = self.una;
+    }
+
+    /// The lowest record that waits for retransmission.
+    pub(crate) fn next_pending(&mut self) -> Option<usize> {
+        if self.pending == 0 {
+            return None;
+        }
+        let from = self.find(self.pending_from.max(self.una))?;
+        let index = (from..self.records.len()).find(|&i| self.records[i].is_pending())?;
+        self.pending_from = self.records[index].start;
+        Some(index)
+    }
+
+    /// The lowest hole from `from` on and below the highest SACKed octet (RFC 6675 §4, NextSeg 3).
+    pub(crate) fn next_hole(&self, from: u64) -> Option<usize> {
+        let start = self.find(from.max(self.una))?;
+        (start..self.records.len())
+            .take_while(|&i| self.records[i].start < self.highest_sacked)
+            .find(|&i| !self.records[i].state.contains(State::SACKED))
+    }
+
+    /// The highest record that the receiver has not told of (RFC 6675 §4, NextSeg 4).
+    pub(crate) fn highest_unsacked(&self) -> Option<usize> {
+        self.records.iter().rposition(|record| !record.state.contains(State::SACKED))
+    }
+
+    /// Records that a new copy of a range was sent.
+    pub(crate) fn resend(&mut self, index: usize, copy: CopyId, now: Time, with: Delivered) {
+        self.edit(index, |record| {
+            record.state |= State::RESENT | State::AMBIGUOUS;
+            record.copy = copy;
+            record.sent_at = now;
+            record.sent_with = with;
+        });
+    }
+
+    /// Changes one record and the totals with it.
+    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Record)) {
+        let record = &mut self.records[index];
+        let old = *record;
+        change(record);
+        let new = *record;
+        self.count::<false>(&old);
+        self.count::<true>(&new);
+    }
+
+    fn count<const ADD: bool>(&mut self, record: &Record) {
+        let octets = |total: &mut u64| {
+            let len = u64::from(record.len);
+            *total = if ADD { *total + len } else { *total - len };
+        };
+        let one = |total: &mut u32| *total = if ADD { *total + 1 } else { *total - 1 };
+        if record.state.contains(State::SACKED) {
+            octets(&mut self.sacked);
+            return;
+        }
+        if record.state.contains(State::LOST) {
+            octets(&mut self.lost);
+        }
+        if record.state.contains(State::RESENT) {
+            octets(&mut self.resent);
+        }
+        if record.is_pending() {
+            one(&mut self.pending);
+        }
+        if record.is_excused() {
+            one(&mut self.excused);
+        } else if record.state.contains(State::LOST) {
+            one(&mut self.blamed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for i in 0..segments {
+            board.push(Record {
+                start: i * 100,
+                len: 100,
+                copy: CopyId(i as u32 + 1),
+                sent_at: Time::from_nanos(i),
+                sent_with: Delivered::default(),
+                state: State::empty(),
+            });
+        }
+        board
+    }
+
+    #[test]
+    fn three_sacked_segments_above_make_a_hole_lost_and_two_do_not() {
+        let mut board = board(6);
+        board.sack(&[(100, 300)]);
+        assert_eq!(board.next_sack_loss(100), None);
+        board.sack(&[(100, 400)]);
+        assert_eq!(board.next_sack_loss(100), Some(0));
+        board.lose(0, false);
+        assert_eq!(board.next_sack_loss(100), None);
+    }
+
+    #[test]
+    fn three_short_sacked_runs_above_make_every_hole_below_lost() {
+        // Runs shorter than a segment: the octet rule alone (2 * 1000) would not see them.
+        let mut board = board(8);
+        board.sack(&[(100, 200), (300, 400), (500, 600)]);
+        assert_eq!(board.next_sack_loss(1000), Some(0));
+        assert_eq!(board.next_sack_loss(1000), None);
+    }
+
+    #[test]
+    fn pipe_counts_each_copy_that_is_held_to_be_in_the_network() {
+        let mut board = board(5);
+        assert_eq!(board.in_network(), 500);
+        board.sack(&[(100, 400)]);
+        assert_eq!(board.in_network(), 200);
+        board.lose(0, false);
+        assert_eq!(board.in_network(), 100);
+        board.resend(0, CopyId(9), Time::ZERO, Delivered::default());
+        assert_eq!(board.in_network(), 200);
+        assert_eq!(board.next_pending(), None);
+        board.lose_latest_copy(0, true);
+        assert!(board.next_pending() == Some(0) && board.has_excused());
+        board.advance(400);
+        assert_eq!(board.in_network(), 100);
+        assert!(board.next_pending().is_none() && !board.has_excused());
+    }
+
+    #[test]
+    fn a_partial_acknowledgment_splits_a_record() {
+        let mut board = board(2);
+        let advanced = board.advance(30);
+        assert_eq!((advanced.acked, advanced.delivered), (30, 30));
+        assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (30, 70));
+    }
+
+    proptest! {
+        /// Whatever happens, the totals are those that counting from scratch gives.
+        #[test]
+        fn totals_follow_the_records(
+            operations in prop::collection::vec((0u8..6, 0u64..40, 1u64..6), 1..120)
+        ) {
+            let mut board = board(40);
+            for (operation, at, n) in operations {
+                let start = at * 100;
+                match operation {
+                    0 if start > board.una() && start <= board.nxt() => {
+                        board.advance(start);
+                    }
+                    1 => {
+                        board.sack(&[(start, start + n * 100)]);
+                    }
+                    2 => if let Some(i) = board.find(start) { board.lose(i, n == 1) },
+                    3 => if let Some(i) = board.find(start) {
+                        board.resend(i, CopyId(n as u32), Time::ZERO, Delivered::default());
+                    },
+                    4 => if let Some(i) = board.next_sack_loss(100) { board.lose(i, false) },
+                    5 if n == 5 => board.lose_everything(),
+                    _ => {}
+                }
+                let mut fresh = Scoreboard { una: board.una, nxt: board.nxt, ..Scoreboard::default() };
+                for record in &board.records {
+                    fresh.count::<true>(record);
+                }
+                prop_assert_eq!(fresh.in_network(), board.in_network());
+                prop_assert_eq!(fresh.pending, board.pending);
+                prop_assert_eq!(fresh.excused, board.excused);
+                let scan = board.records.iter().position(Record::is_pending);
+                prop_assert_eq!(board.next_pending(), scan);
+            }
+        }
+    }
+}

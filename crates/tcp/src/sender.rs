@@ -1,0 +1,513 @@
+//! The sending half: the pipeline from an acknowledgment to the next transmission.
+//!
+//! ```text
+//! acknowledgment -> scoreboard -> detector names losses -> each gets a verdict
+//!     -> at most one response per episode
+//!     -> transmit: forced, retransmissions, new data while pipe < cwnd, limited transmit
+//! ```
+
+use crate::config::{Config, SsthreshOnBackoff};
+use crate::congestion::{AckSample, Aimd, CongestionControl, Episode, RateSample};
+use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict, View};
+use crate::recovery::{Detector, Phase};
+use crate::rtt::Rtt;
+use crate::scoreboard::{Delivered, Record, Scoreboard, State};
+use crate::stream::Stream;
+use base::{Duration, Time};
+use std::collections::VecDeque;
+use wire::CopyId;
+
+/// An acknowledgment, in absolute sequence numbers.
+pub(crate) struct Ack<'a> {
+    /// The next octet that the peer expects.
+    pub(crate) ack: u64,
+    /// The octet after the last that the peer's window allows.
+    pub(crate) right_edge: u64,
+    /// The peer's SACK blocks.
+    pub(crate) blocks: &'a [(u64, u64)],
+    /// The segment carried nothing else, so that it may count as a duplicate (RFC 5681 §2).
+    pub(crate) bare: bool,
+}
+
+/// A range to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    pub(crate) copy: CopyId,
+}
+
+/// Counts of what a sender did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Statistics {
+    /// Segments sent, retransmissions included.
+    pub segments: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Reductions of the window, those by timeouts not counted.
+    pub reductions: u64,
+    /// Notices of corruption that led to a retransmission.
+    pub notices: u64,
+}
+
+/// The sending half of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) stream: Stream,
+    pub(crate) statistics: Statistics,
+    config: SenderConfig,
+    board: Scoreboard,
+    detector: Detector,
+    controller: Aimd,
+    rtt: Rtt,
+    phase: Phase,
+    /// SND.NXT when the present or last episode began: it ends when that is acknowledged.
+    recover: u64,
+    /// SND.UNA at the last timeout, to tell a series from a first one.
+    timed_out_at: Option<u64>,
+    /// The octet after the last that the peer's window allows.
+    right_edge: u64,
+    mss: u32,
+    /// Starts of records to be sent at once, whatever the window says.
+    forced: VecDeque<u64>,
+    /// Octets of limited transmit since the last advance (RFC 5681 §3.2 does not count them).
+    limited: u64,
+    /// Whether the congestion window was what stopped the last transmission.
+    window_limited: bool,
+    delivered: Delivered,
+    copies: u32,
+    /// When the retransmission timer expires.
+    deadline: Time,
+}
+
+/// The settings that the sender keeps after start-up.
+#[derive(Clone, Debug)]
+struct SenderConfig {
+    limited_transmit: bool,
+    ssthresh_on_backoff: SsthreshOnBackoff,
+    initial_window: u32,
+    initial_ssthresh: Option<u64>,
+    increase: crate::congestion::Increase,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config) -> Sender {
+        let mss = u32::from(config.mss);
+        Sender {
+            stream: Stream::new(),
+            statistics: Statistics::default(),
+            config: SenderConfig {
+                limited_transmit: config.limited_transmit,
+                ssthresh_on_backoff: config.ssthresh_on_backoff,
+                initial_window: config.initial_window,
+                initial_ssthresh: config.initial_ssthresh,
+                increase: config.increase,
+            },
+            board: Scoreboard::default(),
+            detector: Detector::new(config.recovery),
+            controller: Aimd::new(config.increase, u64::from(mss), None),
+            rtt: Rtt::new(config.rto),
+            phase: Phase::Open,
+            recover: 0,
+            timed_out_at: None,
+            right_edge: 1, // Only the SYN, until the peer has spoken.
+            mss,
+            forced: VecDeque::new(),
+            limited: 0,
+            window_limited: false,
+            delivered: Delivered::default(),
+            copies: 0,
+            deadline: Time::NEVER,
+        }
+    }
+
+    /// The peer has agreed to segments of `mss` bytes; data may flow. `sack` is whether both ends
+    /// permit selective acknowledgments; without, NewReno recovers in their stead.
+    pub(crate) fn establish(&mut self, mss: u32, sack: bool) {
+        self.mss = mss;
+        // RFC 5681 §3.1: a lost SYN leaves one segment.
+        let segments = if self.statistics.timeouts > 0 {
+            self.rtt.after_lost_syn();
+            1
+        } else {
+            self.config.initial_window.max(1)
+        };
+        let window = u64::from(segments) * u64::from(mss);
+        self.controller = Aimd::new(self.config.increase, window, self.config.initial_ssthresh);
+        if self.detector.uses_sack() && !sack {
+            self.detector = Detector::new(crate::Recovery::NewReno);
+        }
+    }
+
+    // --- what others may know ---
+
+    pub(crate) fn una(&self) -> u64 {
+        self.board.una()
+    }
+
+    pub(crate) fn nxt(&self) -> u64 {
+        self.board.nxt()
+    }
+
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.board.outstanding()
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    pub(crate) fn ssthresh(&self) -> u64 {
+        self.controller.ssthresh()
+    }
+
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.rtt.smoothed()
+    }
+
+    pub(crate) fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    pub(crate) fn dupacked(&self) -> u64 {
+        self.detector.dupacked(&self.board, self.phase, self.mss)
+    }
+
+    /// Octets held to be in the network (RFC 6675 §4), less those that duplicates account for.
+    pub(crate) fn pipe(&self) -> u64 {
+        self.board.in_network() - self.dupacked()
+    }
+
+    fn view(&self, now: Time) -> View {
+        View { now, una: self.una(), nxt: self.nxt(), srtt: self.srtt() }
+    }
+
+    // --- acknowledgments ---
+
+    /// Takes in an acknowledgment of something between SND.UNA and SND.NXT.
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
+        let outstanding = self.board.outstanding();
+        let (told, latest) = match ack.blocks {
+            [] => (0, None),
+            blocks => self.board.sack(blocks),
+        };
+        let advanced = ack.ack > self.board.una();
+        if advanced {
+            self.on_advance(now, ack.ack, told, latest);
+        } else if outstanding > 0 {
+            // RFC 6675 §2 counts what tells something new, RFC 5681 §2 what tells nothing at all.
+            let duplicate = if self.detector.uses_sack() {
+                told > 0
+            } else {
+                ack.bare && ack.right_edge == self.right_edge
+            };
+            if duplicate {
+                self.detector.on_duplicate();
+            }
+            if let Some(record) = latest {
+                self.on_delivery(now, told, &record);
+            }
+        }
+        self.right_edge = ack.right_edge;
+        if advanced || self.detector.duplicates() > 0 {
+            while let Some((index, signal)) =
+                self.detector.next_loss(&mut self.board, self.phase, self.mss)
+            {
+                self.judge(now, index, signal, mechanisms);
+            }
+        }
+    }
+
+    fn on_advance(&mut self, now: Time, ack: u64, told: u64, sacked: Option<Record>) {
+        // There is one: SND.UNA < ack <= SND.NXT.
+        let Some(&filled) = self.board.first() else { return };
+        let advanced = self.board.advance(ack);
+        self.stream.acknowledged(ack);
+        self.limited = 0;
+        let rtt = match advanced.last {
+            Some(_) if !advanced.ambiguous => Some(now.since(filled.sent_at)),
+            _ => None,
+        };
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt);
+        }
+        // RFC 6298 §5.2, 5.3.
+        self.deadline = match self.board.outstanding() {
+            0 => Time::NEVER,
+            _ => now + self.rtt.rto(),
+        };
+        let latest = match (advanced.last, sacked) {
+            (Some(a), Some(b)) if b.sent_at > a.sent_at => b,
+            (Some(a), _) => a,
+            (None, _) => filled,
+        };
+        let rate = self.on_delivery(now, advanced.delivered + told, &latest);
+
+        let over = self.detector.on_advance(
+            &self.board,
+            &filled,
+            advanced.acked,
+            self.mss,
+            self.phase,
+            self.recover,
+        );
+        match self.phase {
+            Phase::Recovery if over => {
+                self.phase = Phase::Open;
+                // What was found lost beyond the point of recovery is the next episode.
+                if self.detector.uses_sack() && self.board.has_blamed() {
+                    self.respond(0.5, false);
+                }
+            }
+            Phase::Recovery => {}
+            Phase::Loss | Phase::Open => {
+                if self.phase == Phase::Loss && self.board.una() >= self.recover {
+                    self.phase = Phase::Open;
+                }
+                self.controller.on_ack(&AckSample {
+                    acked: advanced.acked,
+                    delivered: advanced.delivered + told,
+                    rate,
+                    rtt,
+                    srtt: self.rtt.smoothed(),
+                    window_limited: self.window_limited,
+                    mss: self.mss,
+                });
+            }
+        }
+    }
+
+    /// `octets` more have been delivered, the latest of them by `record`'s copy.
+    fn on_delivery(&mut self, now: Time, octets: u64, record: &Record) -> RateSample {
+        self.delivered.bytes += octets;
+        self.delivered.at = now;
+        self.delivered.first_sent_at = record.sent_at;
+        let sending = record.sent_at.since(record.sent_with.first_sent_at);
+        let acknowledging = now.since(record.sent_with.at);
+        RateSample {
+            delivered: self.delivered.bytes - record.sent_with.bytes,
+            interval: sending.max(acknowledging),
+        }
+    }
+
+    // --- losses ---
+
+    /// A mechanism asks for something that a notice has told it.
+    pub(crate) fn act(
+        &mut self,
+        now: Time,
+        start: u64,
+        action: Action,
+        mechanisms: &mut Mechanisms,
+    ) {
+        let (Action::Lost { copy, .. } | Action::RetransmitNow { copy, .. }) = action;
+        let Some(index) = self.board.find(start) else { return };
+        let record = *self.board.get(index);
+        // A notice counts for the latest copy of what is still missing, else it is stale.
+        if record.copy != copy || record.state.contains(State::SACKED) {
+            return;
+        }
+        self.statistics.notices += 1;
+        match action {
+            Action::Lost { .. } => self.judge(now, index, Signal::Notice, mechanisms),
+            Action::RetransmitNow { .. } => self.forced.push_back(record.start),
+        }
+        self.deadline = now + self.rtt.rto();
+    }
+
+    /// Gives a loss its verdict and acts on it.
+    fn judge(&mut self, now: Time, index: usize, signal: Signal, mechanisms: &mut Mechanisms) {
+        let record = *self.board.get(index);
+        let loss = Loss {
+            start: record.start,
+            end: record.end(),
+            copy: record.copy,
+            sent_at: record.sent_at,
+            signal,
+        };
+        let verdict = mechanisms.loss(&self.view(now), &loss);
+        let excused = verdict == Verdict::Corruption;
+        match signal {
+            Signal::Notice => self.board.lose_latest_copy(index, excused),
+            Signal::Dupack | Signal::Sack | Signal::Rto => self.board.lose(index, excused),
+        }
+        let responded = match verdict {
+            Verdict::Corruption => false,
+            Verdict::Congestion { .. } | Verdict::Decrease(_) if self.phase != Phase::Open => false,
+            Verdict::Congestion { keep_ssthresh } => self.respond(0.5, keep_ssthresh),
+            Verdict::Decrease(factor) => self.respond(factor, false),
+        };
+        // The first retransmission of an episode does not wait for the pipe (RFC 6675 §5, 4.3),
+        // nor does one that no window reduction goes with. Where a notice has replaced the lost
+        // copy before, there is nothing to send.
+        let at_once = responded || excused || signal == Signal::Dupack;
+        if at_once && self.phase != Phase::Loss && self.board.get(index).is_pending() {
+            self.forced.push_back(record.start);
+        }
+    }
+
+    /// Responds to congestion: a new episode begins.
+    fn respond(&mut self, factor: f64, keep_ssthresh: bool) -> bool {
+        let episode = self.episode(factor, keep_ssthresh);
+        self.recover = self.board.nxt();
+        self.statistics.reductions += 1;
+        self.detector.begin(self.board.una());
+        if self.detector.recovers_fast() {
+            self.controller.on_congestion(&episode);
+            self.phase = Phase::Recovery;
+        } else {
+            self.controller.on_rto(&episode);
+            self.start_over();
+        }
+        true
+    }
+
+    fn episode(&self, factor: f64, keep_ssthresh: bool) -> Episode {
+        // Holes that are held open let more than a window be outstanding; what the window did
+        // not allow must not come back as ssthresh.
+        let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
+        Episode { flight, mss: self.mss, factor, keep_ssthresh }
+    }
+
+    /// Declares everything lost and goes back to SND.UNA.
+    fn start_over(&mut self) {
+        self.board.lose_everything();
+        self.detector.reset();
+        self.forced.clear();
+        self.recover = self.board.nxt();
+        self.phase = Phase::Loss;
+    }
+
+    /// The time has come for whatever was due.
+    pub(crate) fn on_deadline(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+        if now < self.deadline {
+            return;
+        }
+        self.deadline = Time::NEVER;
+        let Some(&first) = self.board.first() else { return };
+        self.statistics.timeouts += 1;
+        // RFC 6298 §5.5, 5.6.
+        self.rtt.back_off();
+        self.deadline = now + self.rtt.rto();
+        let loss = Loss {
+            start: first.start,
+            end: first.end(),
+            copy: first.copy,
+            sent_at: first.sent_at,
+            signal: Signal::Rto,
+        };
+        let (factor, keep_ssthresh) = match mechanisms.loss(&self.view(now), &loss) {
+            Verdict::Corruption => {
+                self.board.lose_latest_copy(0, true);
+                self.forced.push_back(first.start);
+                return;
+            }
+            Verdict::Congestion { keep_ssthresh } => (0.5, keep_ssthresh),
+            Verdict::Decrease(factor) => (factor, false),
+        };
+        let series = self.timed_out_at == Some(self.board.una());
+        let hold = series && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
+        self.timed_out_at = Some(self.board.una());
+        self.controller.on_rto(&self.episode(factor, keep_ssthresh || hold));
+        self.start_over();
+    }
+
+    // --- transmission ---
+
+    /// What to send next, if anything may be sent now.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Transmission> {
+        while let Some(start) = self.forced.pop_front() {
+            if let Some(index) = self.board.find(start)
+                && !self.board.get(index).state.contains(State::SACKED)
+            {
+                return Some(self.retransmit(now, index));
+            }
+        }
+        let conserving = self.phase != Phase::Open || self.board.has_excused();
+        let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
+        let window = self.controller.window();
+        if let Some(index) = self.board.next_pending() {
+            let len = u64::from(self.board.get(index).len);
+            self.window_limited = pipe + len > window && pipe > 0;
+            return (!self.window_limited).then(|| self.retransmit(now, index));
+        }
+
+        let nxt = self.board.nxt();
+        let available = self.stream.available(nxt).min(u64::from(self.mss));
+        let room = self.right_edge.saturating_sub(nxt);
+        let len = available.min(room);
+        // RFC 9293 §3.8.6.2.1: no small segment only because the peer's window is nearly full.
+        let silly = len < available && self.board.outstanding() > 0;
+        if len > 0 && !silly {
+            if pipe + len <= window {
+                return Some(self.send_new(now, len));
+            }
+            self.window_limited = true;
+            // RFC 3042: the first two duplicates let out a segment each, beyond the window.
+            let duplicates = u64::from(self.detector.duplicates().min(2));
+            if self.config.limited_transmit
+                && !conserving
+                && duplicates > 0
+                && self.board.outstanding() + len <= window + duplicates * u64::from(self.mss)
+            {
+                self.limited += len;
+                return Some(self.send_new(now, len));
+            }
+            return None;
+        }
+        self.window_limited = false;
+        if self.phase == Phase::Recovery
+            && pipe + u64::from(self.mss) <= window
+            && let Some(index) = self.detector.speculative(&self.board, self.recover)
+        {
+            return Some(self.retransmit(now, index));
+        }
+        None
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, len: u64) -> Transmission {
+        let copy = self.next_copy(now);
+        let start = self.board.nxt();
+        let len = len as u32; // At most one segment.
+        self.board.push(Record {
+            start,
+            len,
+            copy,
+            sent_at: now,
+            sent_with: self.delivered,
+            state: State::empty(),
+        });
+        Transmission { start, len, copy }
+    }
+
+    fn retransmit(&mut self, now: Time, index: usize) -> Transmission {
+        self.statistics.retransmissions += 1;
+        let copy = self.next_copy(now);
+        self.board.resend(index, copy, now, self.delivered);
+        let record = self.board.get(index);
+        self.detector.on_retransmit(record.end());
+        Transmission { start: record.start, len: record.len, copy }
+    }
+
+    fn next_copy(&mut self, now: Time) -> CopyId {
+        self.statistics.segments += 1;
+        if self.board.outstanding() == 0 {
+            self.delivered.at = now;
+            self.delivered.first_sent_at = now;
+        }
+        // RFC 6298 §5.1.
+        if self.deadline == Time::NEVER {
+            self.deadline = now + self.rtt.rto();
+        }
+        self.copies = self.copies.wrapping_add(1).max(1);
+        CopyId(self.copies)
+    }
+}

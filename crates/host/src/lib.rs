@@ -1,1 +1,15 @@
-//! stub
+//! What stands around a connection: hosts, applications, and boxes on the path.
+//!
+//! A [`Host`] owns what a real host owns: it takes packets to connections, listens, numbers
+//! connections, and keeps the timers of all of them behind one wake. A [`Middlebox`] sees the
+//! packets that pass a node.
+
+mod application;
+mod host;
+mod middlebox;
+mod traffic;
+
+pub use application::Application;
+pub use host::{ConnectionId, Host, Opening, Statistics};
+pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
+pub use traffic::{Sink, Source, Traffic};

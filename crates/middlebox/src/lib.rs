@@ -1,1 +1,5 @@
-//! stub
+//! Boxes on the path that see, make or change packets.
+
+mod eten;
+
+pub use eten::Reporter;

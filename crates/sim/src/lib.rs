@@ -1,1 +1,16 @@
-//! stub
+//! The deterministic simulator: virtual time over hosts, links and boxes.
+//!
+//! [`Network`] says what there is; [`World`] runs it. The same network and seed give the same run,
+//! bit for bit, on any machine: events are ordered by (time, component), components by
+//! declaration, and all chance comes from named sub-streams.
+
+mod address;
+mod network;
+mod observer;
+mod routing;
+mod slab;
+mod world;
+
+pub use network::{LinkId, Network, NodeId};
+pub use observer::{Digest, FlowSample, QueueSample, Series, TraceTarget};
+pub use world::World;

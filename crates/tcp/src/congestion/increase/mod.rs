@@ -21,6 +21,13 @@ macro_rules! increase_functions {
             $($(#[$doc])* #[serde(rename = $name)] $Function,)+
         }
 
+        impl Default for Increase {
+            /// The first of the table.
+            fn default() -> Increase {
+                Increase::ALL[0].1
+            }
+        }
+
         impl Increase {
             /// Every increase function with the name it has in scenario files.
             pub const ALL: &[(&str, Increase)] = &[$(($name, Increase::$Function)),+];
@@ -40,12 +47,6 @@ macro_rules! increase_functions {
 increase_functions! {
     /// One segment per window (RFC 5681 §3.1, equation 3).
     standard::Standard = "standard";
-}
-
-impl Default for Increase {
-    fn default() -> Increase {
-        Increase::Standard
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,101 @@
+//! The applications of a bulk transfer.
+
+use crate::Application;
+use base::Time;
+use tcp::{Connection, Events};
+
+/// Either end of a transfer.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// The end that sends.
+    Source(Source),
+    /// The end that receives.
+    Sink(Sink),
+}
+
+/// Writes a stream of a given size, then closes.
+#[derive(Clone, Debug)]
+pub struct Source {
+    stream: u32,
+    /// Bytes; `None` never ends.
+    size: Option<u64>,
+    /// When the connection was over, all data acknowledged.
+    pub closed_at: Option<Time>,
+}
+
+/// Reads a stream and checks that every byte comes, in order, once.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    stream: u32,
+    /// Bytes received in order.
+    pub received: u64,
+    /// Runs of bytes that were not the next ones of the stream. Anything but 0 is a bug in TCP.
+    pub misplaced: u64,
+    /// When the first byte came.
+    pub first_at: Option<Time>,
+    /// When the end of the stream came.
+    pub finished_at: Option<Time>,
+}
+
+impl Source {
+    /// A source of `size` bytes of `stream`; without end for `None`.
+    #[must_use]
+    pub fn new(stream: u32, size: Option<u64>) -> Source {
+        Source { stream, size, closed_at: None }
+    }
+}
+
+impl Sink {
+    /// A sink for `stream`.
+    #[must_use]
+    pub fn new(stream: u32) -> Sink {
+        Sink { stream, received: 0, misplaced: 0, first_at: None, finished_at: None }
+    }
+}
+
+/// A stream that no simulation exhausts.
+const ENDLESS: u64 = 1 << 62;
+
+impl Application for Traffic {
+    #[inline]
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        match self {
+            Traffic::Sink(sink) => sink.handle(now, connection, events),
+            Traffic::Source(source) => source.handle(now, connection, events),
+        }
+    }
+}
+
+impl Application for Source {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        if events.contains(Events::CONNECTED) {
+            connection.write(self.stream, 0, self.size.unwrap_or(ENDLESS));
+            if self.size.is_some() {
+                connection.close();
+            }
+        }
+        // The sink closes when it has everything.
+        if events.contains(Events::PEER_CLOSED) {
+            self.closed_at = Some(now);
+        }
+    }
+}
+
+impl Application for Sink {
+    #[inline]
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        if events.contains(Events::READABLE) {
+            self.first_at.get_or_insert(now);
+            while let Some(payload) = connection.read() {
+                if payload.stream != self.stream || payload.offset != self.received {
+                    self.misplaced += 1;
+                }
+                self.received += u64::from(payload.len);
+            }
+        }
+        if events.contains(Events::PEER_CLOSED) {
+            self.finished_at = Some(now);
+            connection.close();
+        }
+    }
+}

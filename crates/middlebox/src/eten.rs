@@ -1,0 +1,86 @@
+//! Backward ETEN: the node at the end of a link tells the source what was corrupted
+//! (`bbn8333` §2.1.2).
+
+use base::Time;
+use core::net::IpAddr;
+use host::{Context, LinkEvent, Middlebox};
+use wire::{Body, CorruptionNotice, Ip, Packet, Payload};
+
+/// Who asked to be told: a source address, and the port that data goes to.
+type Registration = (IpAddr, IpAddr, u16);
+
+/// Sends the source of every corrupted segment a notice.
+///
+/// The notice is a packet like any other: it queues, and it can be lost to congestion and to
+/// corruption. Only flows that registered are told.
+#[derive(Clone, Debug)]
+pub struct Reporter {
+    address: IpAddr,
+    size: u16,
+    registered: Vec<Registration>,
+}
+
+impl Reporter {
+    /// ns-2's message agent sent packets of this size, bytes.
+    pub const SIZE_NS2: u16 = 180;
+    /// A real ICMP message: two IPv4 headers, 8 bytes of ICMP and 8 of the segment.
+    pub const SIZE_ICMP: u16 = 56;
+
+    /// A reporter at `address` whose notices have `size` bytes.
+    #[must_use]
+    pub fn new(address: IpAddr, size: u16) -> Reporter {
+        Reporter { address, size, registered: Vec::new() }
+    }
+
+    /// Tells the flow from `source` to `destination` and its port about corruption from now on.
+    pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
+        self.registered.push((source, destination, destination_port));
+    }
+}
+
+impl Middlebox for Reporter {
+    fn link(&mut self, _now: Time, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        let LinkEvent::Corrupted(packet) = event;
+        let Body::Tcp(segment) = &packet.body else { return };
+        let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
+        if !self.registered.contains(&flow) {
+            return;
+        }
+        let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
+        cx.send.push(Packet {
+            ip: Ip { source: self.address, destination: flow.0, hop_limit: Ip::HOP_LIMIT },
+            body: Body::Notice { notice, size: self.size },
+            payload: Payload::default(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{CopyId, Segment, SeqNumber};
+
+    #[test]
+    fn only_registered_flows_are_told_and_told_which_copy() {
+        let [sender, receiver, router] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
+        let mut reporter = Reporter::new(router, Reporter::SIZE_NS2);
+        reporter.register(sender, receiver, 5001);
+        let mut packet = Packet::BLANK;
+        packet.ip = Ip { source: sender, destination: receiver, hop_limit: 64 };
+        let mut segment = Segment { seq: SeqNumber(77), copy: CopyId(9), ..Segment::default() };
+        packet.payload.len = 536;
+
+        let mut sent = Vec::new();
+        for port in [5000, 5001] {
+            segment.destination_port = port;
+            packet.body = Body::Tcp(segment);
+            let mut cx = Context { send: &mut sent };
+            reporter.link(Time::ZERO, LinkEvent::Corrupted(&packet), &mut cx);
+        }
+
+        let [told] = sent.as_slice() else { panic!("one notice, not {}", sent.len()) };
+        assert_eq!((told.ip.source, told.ip.destination, told.len()), (router, sender, 180));
+        let Body::Notice { notice, .. } = told.body else { panic!("not a notice") };
+        assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(77), 536, CopyId(9)));
+    }
+}

@@ -1,0 +1,120 @@
+//! What may be watched: time series of flows and queues, and a digest of everything.
+//!
+//! Watching changes nothing, and what is not watched costs one branch.
+
+use base::Time;
+use tcp::Vitals;
+use wire::{Body, Packet};
+
+/// A change of a connection's vitals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowSample {
+    /// When.
+    pub at: Time,
+    /// The new values.
+    pub vitals: Vitals,
+}
+
+/// A change of a queue's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSample {
+    /// When.
+    pub at: Time,
+    /// Packets waiting or in transmission.
+    pub packets: u32,
+}
+
+/// What to record a time series of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceTarget {
+    /// The connections that a node opens.
+    Flows(crate::NodeId),
+    /// A link's queue.
+    Queue(crate::LinkId),
+}
+
+/// The time series of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Per traced node and connection, in the order of opening.
+    pub flows: Vec<(crate::NodeId, host::ConnectionId, Vec<FlowSample>)>,
+    /// Per traced link.
+    pub queues: Vec<(crate::LinkId, Vec<QueueSample>)>,
+}
+
+impl Series {
+    pub(crate) fn flow(
+        &mut self,
+        now: Time,
+        node: crate::NodeId,
+        id: host::ConnectionId,
+        vitals: Vitals,
+    ) {
+        let known = self.flows.iter_mut().find(|flow| flow.0 == node && flow.1 == id);
+        let samples = match known {
+            Some(flow) => &mut flow.2,
+            None => {
+                self.flows.push((node, id, Vec::new()));
+                let Some(flow) = self.flows.last_mut() else { return };
+                &mut flow.2
+            }
+        };
+        if samples.last().is_none_or(|last| last.vitals != vitals) {
+            samples.push(FlowSample { at: now, vitals });
+        }
+    }
+
+    pub(crate) fn queue(&mut self, now: Time, link: crate::LinkId, packets: usize) {
+        let packets = packets as u32;
+        if let Some((_, samples)) = self.queues.iter_mut().find(|queue| queue.0 == link)
+            && samples.last().is_none_or(|last| last.packets != packets)
+        {
+            samples.push(QueueSample { at: now, packets });
+        }
+    }
+}
+
+/// A fingerprint of every packet that arrived anywhere, and when: two runs that differ in anything
+/// differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(pub u64);
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, word: u64) {
+        // FNV-1a over words; this is for telling runs apart, not against forgery.
+        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+    }
+
+    pub(crate) fn packet(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
+        self.add(now.as_nanos());
+        self.add(link as u64 | (fate as u64) << 32);
+        self.add(u64::from(packet.len()) | u64::from(packet.payload.len) << 32);
+        self.add(packet.payload.offset);
+        match &packet.body {
+            Body::Tcp(segment) => {
+                self.add(u64::from(segment.seq.0) | u64::from(segment.ack.0) << 32);
+                self.add(u64::from(segment.flags.bits()) | u64::from(segment.window) << 16);
+                for block in segment.options.sack.as_slice() {
+                    self.add(u64::from(block.start.0) | u64::from(block.end.0) << 32);
+                }
+            }
+            Body::Notice { notice, .. } => {
+                self.add(u64::from(notice.seq.0) | u64::from(notice.copy.0) << 32);
+            }
+        }
+    }
+}
+
+/// What a world watches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observer {
+    pub(crate) series: Series,
+    pub(crate) nodes: Vec<crate::NodeId>,
+    pub(crate) digest: Option<Digest>,
+}

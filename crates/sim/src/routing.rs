@@ -1,0 +1,65 @@
+//! Static shortest-path routes: fewest hops, ties to the link declared first.
+
+use std::collections::VecDeque;
+
+/// For every node and destination, the link to take.
+#[derive(Clone, Debug)]
+pub(crate) struct Routes {
+    nodes: usize,
+    next: Vec<Option<u32>>,
+}
+
+impl Routes {
+    /// Routes over `links`, each from one node to another.
+    pub(crate) fn shortest(nodes: usize, links: &[(usize, usize)]) -> Routes {
+        let mut next = vec![None; nodes * nodes];
+        for destination in 0..nodes {
+            // Breadth first, backwards from the destination.
+            let mut reached = vec![false; nodes];
+            reached[destination] = true;
+            let mut queue = VecDeque::from([destination]);
+            while let Some(node) = queue.pop_front() {
+                for (link, &(from, to)) in links.iter().enumerate() {
+                    if to == node && !reached[from] {
+                        reached[from] = true;
+                        next[from * nodes + destination] = Some(link as u32);
+                        queue.push_back(from);
+                    }
+                }
+            }
+        }
+        Routes { nodes, next }
+    }
+
+    /// The link from `node` towards `destination`; `None` if there is no way, or it is there.
+    #[inline]
+    pub(crate) fn next(&self, node: usize, destination: usize) -> Option<u32> {
+        if destination >= self.nodes {
+            return None;
+        }
+        self.next[node * self.nodes + destination]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_take_the_fewest_hops() {
+        // 0 - 1 - 2 - 3, and a short cut from 0 to 2.
+        let links = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (0, 2), (2, 0)];
+        let routes = Routes::shortest(4, &links);
+        assert_eq!(routes.next(0, 3), Some(6));
+        assert_eq!(routes.next(3, 0), Some(5));
+        assert_eq!(routes.next(1, 3), Some(2));
+        assert_eq!(routes.next(2, 2), None);
+    }
+
+    #[test]
+    fn an_island_has_no_route() {
+        let routes = Routes::shortest(3, &[(0, 1), (1, 0)]);
+        assert_eq!(routes.next(0, 2), None);
+        assert_eq!(routes.next(0, 99), None);
+    }
+}

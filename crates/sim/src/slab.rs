@@ -1,0 +1,46 @@
+//! Where packets live: links and events carry handles.
+
+use wire::Packet;
+
+/// A packet's place in the slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle(u32);
+
+/// Packets in flight. It grows to the largest number at any one time, then allocates no more.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    packets: Vec<Packet>,
+    vacant: Vec<Handle>,
+}
+
+impl Slab {
+    /// A place whose packet is to be overwritten.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Handle {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::BLANK);
+            Handle(self.packets.len() as u32 - 1)
+        })
+    }
+
+    /// The packet is gone.
+    #[inline]
+    pub(crate) fn release(&mut self, handle: Handle) {
+        self.vacant.push(handle);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, handle: Handle) -> &Packet {
+        &self.packets[handle.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, handle: Handle) -> &mut Packet {
+        &mut self.packets[handle.0 as usize]
+    }
+
+    /// Packets in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len() - self.vacant.len()
+    }
+}

@@ -5,17 +5,21 @@ use crate::Time;
 /// A priority queue of components, each with at most one wake, ordered by (time, component id).
 ///
 /// Every component (a link, a host, a connection) knows its own next event; the schedule holds
-/// only *when* each wants to be asked, so it stays as small as the topology and an event's
-/// successor replaces the top in place. Ties go to the lower id, which is fixed by the order of
-/// declaration: adding a component permutes nothing among the others.
+/// only *when* each wants to be asked, so it stays as small as the topology. Ties go to the lower
+/// id, which is fixed by the order of declaration: adding a component permutes nothing among the
+/// others.
+///
+/// It is a tournament: components are the leaves of a binary tree, and every inner node names the
+/// earlier of its two children's winners. A change replays one path to the root, without moving an
+/// entry and without a branch that depends on the times.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    heap: Vec<Entry>,
-    /// Where each component stands in `heap`.
-    position: Vec<u32>,
+    /// When each component wakes; beyond the last, [`Time::NEVER`] up to a power of two.
+    wakes: Vec<Time>,
+    /// The winner of each inner node: 1 is the root, the children of n are 2 n and 2 n + 1.
+    winners: Vec<u32>,
+    components: u32,
 }
-
-type Entry = (Time, u32);
 
 impl Schedule {
     /// An empty schedule.
@@ -26,9 +30,16 @@ impl Schedule {
 
     /// Adds a component that wakes [`Time::NEVER`] and returns its id: 0, 1, 2, ...
     pub fn add(&mut self) -> u32 {
-        let id = u32::try_from(self.position.len()).expect("fewer than 2^32 components");
-        self.position.push(id);
-        self.heap.push((Time::NEVER, id));
+        let id = self.components;
+        self.components += 1;
+        if self.components as usize > self.wakes.len() {
+            let leaves = (self.components as usize).next_power_of_two().max(2);
+            self.wakes.resize(leaves, Time::NEVER);
+            self.winners = vec![0; leaves];
+            for pair in (0..leaves as u32).step_by(2) {
+                self.replay(pair);
+            }
+        }
         id
     }
 
@@ -36,7 +47,10 @@ impl Schedule {
     #[must_use]
     #[inline]
     pub fn first(&self) -> (Time, u32) {
-        self.heap.first().copied().unwrap_or((Time::NEVER, u32::MAX))
+        match self.winners.get(1) {
+            Some(&id) => (self.wakes[id as usize], id),
+            None => (Time::NEVER, 0),
+        }
     }
 
     /// Wakes `id` at `time` instead of whenever it was to wake.
@@ -45,13 +59,8 @@ impl Schedule {
     /// If `id` was not returned by [`Schedule::add`].
     #[inline]
     pub fn set(&mut self, id: u32, time: Time) {
-        let at = self.position[id as usize] as usize;
-        let old = self.heap[at].0;
-        if time < old {
-            self.sift_up(at, (time, id));
-        } else if time > old {
-            self.sift_down(at, (time, id));
-        }
+        self.wakes[id as usize] = time;
+        self.replay(id);
     }
 
     /// Wakes `id` at `time` if that is earlier than its present wake.
@@ -60,46 +69,32 @@ impl Schedule {
     /// due and calls [`Schedule::set`] then. That makes restarting a timer free.
     #[inline]
     pub fn bring_forward(&mut self, id: u32, time: Time) {
-        let at = self.position[id as usize] as usize;
-        if time < self.heap[at].0 {
-            self.sift_up(at, (time, id));
+        if time < self.wakes[id as usize] {
+            self.set(id, time);
         }
     }
 
-    fn sift_up(&mut self, mut at: usize, entry: Entry) {
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.place(at, self.heap[parent]);
-            at = parent;
-        }
-        self.place(at, entry);
-    }
-
-    fn sift_down(&mut self, mut at: usize, entry: Entry) {
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.heap.len() {
-                break;
-            }
-            if child + 1 < self.heap.len() && self.heap[child + 1] < self.heap[child] {
-                child += 1;
-            }
-            if entry <= self.heap[child] {
-                break;
-            }
-            self.place(at, self.heap[child]);
-            at = child;
-        }
-        self.place(at, entry);
-    }
-
+    /// Replays the matches that `id` takes part in.
     #[inline]
-    fn place(&mut self, at: usize, entry: Entry) {
-        self.heap[at] = entry;
-        self.position[entry.1 as usize] = at as u32;
+    fn replay(&mut self, id: u32) {
+        let leaves = self.wakes.len();
+        let wakes = self.wakes.as_slice();
+        let winners = &mut self.winners[..leaves];
+        // The first match is between leaves, which are their own winners.
+        let (left, right) = (id & !1, id | 1);
+        let earlier = |left: u32, right: u32| {
+            if wakes[right as usize] < wakes[left as usize] {
+                right
+            } else {
+                left
+            }
+        };
+        let mut node = (leaves + id as usize) / 2;
+        winners[node] = earlier(left, right);
+        while node > 1 {
+            node /= 2;
+            winners[node] = earlier(winners[2 * node], winners[2 * node + 1]);
+        }
     }
 }
 

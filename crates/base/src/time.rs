@@ -96,16 +96,11 @@ impl Duration {
     /// This span doubled `times` times, at most [`Duration::MAX`].
     #[must_use]
     pub const fn doubled(self, times: u32) -> Duration {
-        if times > self.0.leading_zeros() { Duration::MAX } else { Duration(self.0 << times) }
-    }
-
-    /// The nearest multiple of `step` (half upwards); `self` if `step` is zero.
-    #[must_use]
-    pub const fn rounded_to(self, step: Duration) -> Duration {
-        if step.0 == 0 {
-            return self;
+        if times > self.0.leading_zeros() {
+            Duration::MAX
+        } else {
+            Duration(self.0 << times)
         }
-        Duration(self.0.saturating_add(step.0 / 2) / step.0 * step.0)
     }
 }
 
@@ -159,7 +154,11 @@ impl Div<u64> for Duration {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Time::NEVER { f.write_str("never") } else { write!(f, "{:.9} s", self.as_secs_f64()) }
+        if *self == Time::NEVER {
+            f.write_str("never")
+        } else {
+            write!(f, "{:.9} s", self.as_secs_f64())
+        }
     }
 }
 
@@ -182,13 +181,5 @@ mod tests {
     fn doubling_saturates_instead_of_wrapping() {
         assert_eq!(Duration::from_nanos(3).doubled(2), Duration::from_nanos(12));
         assert_eq!(Duration::from_secs(1).doubled(63), Duration::MAX);
-    }
-
-    #[test]
-    fn rounding_goes_to_the_nearest_tick() {
-        let tick = Duration::from_millis(100);
-        assert_eq!(Duration::from_millis(149).rounded_to(tick), tick);
-        assert_eq!(Duration::from_millis(150).rounded_to(tick), tick * 2);
-        assert_eq!(Duration::from_millis(49).rounded_to(tick), Duration::ZERO);
     }
 }

@@ -67,7 +67,7 @@ pub struct Host<A> {
     /// When each connection wants to be asked; never later than that, perhaps earlier.
     schedule: Schedule,
     /// Connections that may have something to send.
-    busy: VecDeque<u32>,
+    busy: Vec<u32>,
     next_port: u16,
     random: Random,
     statistics: Statistics,
@@ -85,7 +85,7 @@ impl<A: Application> Host<A> {
             listeners: FxHashMap::default(),
             openings: VecDeque::new(),
             schedule: Schedule::new(),
-            busy: VecDeque::new(),
+            busy: Vec::new(),
             next_port: 49_152, // RFC 6335: the dynamic ports.
             random,
             statistics: Statistics::default(),
@@ -130,7 +130,9 @@ impl<A: Application> Host<A> {
 
     /// Opens a connection at its time; those of one instant in the order of the calls.
     pub fn open(&mut self, opening: Opening<A>) {
-        let index = self.openings.partition_point(|other| other.at <= opening.at);
+        let index = self
+            .openings
+            .partition_point(|other| other.at <= opening.at);
         self.openings.insert(index, opening);
     }
 
@@ -148,7 +150,11 @@ impl<A: Application> Host<A> {
         loop {
             let local_port = self.next_port;
             self.next_port = self.next_port.checked_add(1).unwrap_or(49_152);
-            if !self.by_key.contains_key(&Key { remote, remote_port, local_port }) {
+            if !self.by_key.contains_key(&Key {
+                remote,
+                remote_port,
+                local_port,
+            }) {
                 return local_port;
             }
         }
@@ -204,14 +210,24 @@ impl<A: Application> Host<A> {
             self.statistics.strays += 1;
             return;
         };
-        let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
-        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
+        let subject = Subject::Corrupted {
+            seq: notice.seq,
+            len: notice.len,
+            copy: notice.copy,
+        };
+        self.slots[id as usize]
+            .connection
+            .indicate(now, &Indication { source, subject });
         self.after(now, id);
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        while self.openings.front().is_some_and(|opening| opening.at <= now) {
+        while self
+            .openings
+            .front()
+            .is_some_and(|opening| opening.at <= now)
+        {
             if let Some(opening) = self.openings.pop_front() {
                 self.open_now(opening);
             }
@@ -238,7 +254,10 @@ impl<A: Application> Host<A> {
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
+        let opening = self
+            .openings
+            .front()
+            .map_or(Time::NEVER, |opening| opening.at);
         self.schedule.first().0.min(opening)
     }
 
@@ -246,21 +265,18 @@ impl<A: Application> Host<A> {
     /// after every other call.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
-        while let Some(&id) = self.busy.front() {
+        while let Some(&id) = self.busy.last() {
             let slot = &mut self.slots[id as usize];
-            if let Some((segment, payload)) = slot.connection.poll_transmit(now) {
-                packet.ip = Ip {
-                    source: self.address,
-                    destination: slot.key.remote,
-                    hop_limit: Ip::HOP_LIMIT,
-                };
-                packet.body = Body::Tcp(segment);
-                packet.payload = payload;
+            if slot.connection.poll_transmit(now, packet) {
+                packet.ip.source = self.address;
+                packet.ip.destination = slot.key.remote;
+                packet.ip.hop_limit = Ip::HOP_LIMIT;
                 return true;
             }
             slot.busy = false;
-            self.busy.pop_front();
-            self.schedule.bring_forward(id, slot.connection.poll_timeout());
+            self.busy.pop();
+            self.schedule
+                .bring_forward(id, slot.connection.poll_timeout());
         }
         false
     }
@@ -305,7 +321,7 @@ impl<A: Application> Host<A> {
         let slot = &mut self.slots[id as usize];
         if !slot.busy {
             slot.busy = true;
-            self.busy.push_back(id);
+            self.busy.push(id);
         }
     }
 }

@@ -41,7 +41,11 @@ impl Source {
     /// A source of `size` bytes of `stream`; without end for `None`.
     #[must_use]
     pub fn new(stream: u32, size: Option<u64>) -> Source {
-        Source { stream, size, closed_at: None }
+        Source {
+            stream,
+            size,
+            closed_at: None,
+        }
     }
 }
 
@@ -49,7 +53,13 @@ impl Sink {
     /// A sink for `stream`.
     #[must_use]
     pub fn new(stream: u32) -> Sink {
-        Sink { stream, received: 0, misplaced: 0, first_at: None, finished_at: None }
+        Sink {
+            stream,
+            received: 0,
+            misplaced: 0,
+            first_at: None,
+            finished_at: None,
+        }
     }
 }
 

@@ -82,7 +82,8 @@ pub struct Link<P> {
     flying: VecDeque<Flying<P>>,
     /// How many of `flying`, from the front, have left the queue.
     departed: usize,
-    queued_bytes: u64,
+    /// Bytes that have left the queue.
+    departed_bytes: u64,
     /// The size that was transmitted last, and how long that took.
     last_time: (u32, Duration),
     statistics: Statistics,
@@ -106,7 +107,7 @@ impl<P: Copy> Link<P> {
             free_at: Time::ZERO,
             flying: VecDeque::new(),
             departed: 0,
-            queued_bytes: 0,
+            departed_bytes: 0,
             last_time: (0, Duration::ZERO),
             statistics: Statistics::default(),
         }
@@ -114,19 +115,21 @@ impl<P: Copy> Link<P> {
 
     /// Takes a packet of `len` bytes at `now`.
     ///
+    /// The next arrival changes only if the link was empty; it is returned then.
+    ///
     /// # Errors
     /// Gives the packet back if the queue has no room for it.
     #[inline]
-    pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<(), P> {
+    pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
         let room = match self.config.queue {
             Queue::Unlimited => true,
             Queue::Packets(limit) => {
-                self.depart(now);
-                self.flying.len() - self.departed < limit as usize
+                // What is within the limit with all that is still flying needs no closer look.
+                self.flying.len() < limit as usize || self.queued_packets(now) < limit as usize
             }
             Queue::Bytes(limit) => {
                 self.depart(now);
-                self.queued_bytes + u64::from(len) <= limit
+                self.queued_bytes() + u64::from(len) <= limit
             }
         };
         if !room {
@@ -142,16 +145,26 @@ impl<P: Copy> Link<P> {
         }
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        self.queued_bytes += u64::from(len);
-        self.flying.push_back(Flying { departs: self.free_at, packet, len, fate });
-        Ok(())
+        let first = self
+            .flying
+            .is_empty()
+            .then(|| self.free_at + self.config.delay);
+        self.flying.push_back(Flying {
+            departs: self.free_at,
+            packet,
+            len,
+            fate,
+        });
+        Ok(first)
     }
 
     /// When the next packet reaches the far end.
     #[must_use]
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        self.flying.front().map_or(Time::NEVER, |head| head.departs + self.config.delay)
+        self.flying
+            .front()
+            .map_or(Time::NEVER, |head| head.departs + self.config.delay)
     }
 
     /// The packet that reaches the far end at `now`, if one does.
@@ -164,15 +177,23 @@ impl<P: Copy> Link<P> {
         if self.departed > 0 {
             self.departed -= 1;
         } else {
-            self.queued_bytes -= u64::from(head.len);
+            self.departed_bytes += u64::from(head.len);
         }
-        Some(Arrival { packet: head.packet, fate: head.fate })
+        Some(Arrival {
+            packet: head.packet,
+            fate: head.fate,
+        })
     }
 
     /// Packets waiting or in transmission at `now`.
+    #[inline]
     pub fn queued_packets(&mut self, now: Time) -> usize {
         self.depart(now);
         self.flying.len() - self.departed
+    }
+
+    fn queued_bytes(&self) -> u64 {
+        self.statistics.bytes - self.departed_bytes
     }
 
     /// Counts of what the link did.
@@ -188,7 +209,7 @@ impl<P: Copy> Link<P> {
             if next.departs > now {
                 break;
             }
-            self.queued_bytes -= u64::from(next.len);
+            self.departed_bytes += u64::from(next.len);
             self.departed += 1;
         }
     }
@@ -198,7 +219,10 @@ impl<P: Copy> Link<P> {
     #[inline]
     fn time_for(&mut self, len: u32) -> Duration {
         if self.last_time.0 != len {
-            let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+            let time = self
+                .config
+                .rate
+                .map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
         }
         self.last_time.1

@@ -33,26 +33,36 @@ fn a_packet_arrives_after_transmission_and_propagation() {
 #[test]
 fn drop_tail_counts_the_packet_in_transmission() {
     let mut link = link(Queue::Packets(2), ErrorModel::default());
-    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(()));
-    assert_eq!(link.enqueue(at(0), 2, 1000), Ok(()));
+    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(Some(at(11 * MS))));
+    assert_eq!(link.enqueue(at(0), 2, 1000), Ok(None));
     assert_eq!(link.enqueue(at(0), 3, 1000), Err(3));
     assert_eq!(link.enqueue(at(MS - 1), 4, 1000), Err(4));
-    assert_eq!(link.enqueue(at(MS), 5, 1000), Ok(()), "the first has left");
+    assert_eq!(
+        link.enqueue(at(MS), 5, 1000),
+        Ok(None),
+        "the first has left"
+    );
     assert_eq!(link.statistics().dropped, 2);
 }
 
 #[test]
 fn a_byte_limit_admits_what_fits_exactly() {
     let mut link = link(Queue::Bytes(1500), ErrorModel::default());
-    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(()));
+    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(Some(at(11 * MS))));
     assert_eq!(link.enqueue(at(0), 2, 501), Err(2));
-    assert_eq!(link.enqueue(at(0), 3, 500), Ok(()));
+    assert_eq!(link.enqueue(at(0), 3, 500), Ok(None));
     assert_eq!(link.queued_packets(at(MS)), 1);
 }
 
 #[test]
 fn packets_are_corrupted_as_often_as_their_bits_demand() {
-    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.56e-5, packet: 0.0 });
+    let mut link = link(
+        Queue::Unlimited,
+        ErrorModel {
+            bit: 1.56e-5,
+            packet: 0.0,
+        },
+    );
     let n = 200_000;
     for i in 0..n {
         link.enqueue(at(0), i, 576).unwrap();
@@ -65,14 +75,29 @@ fn packets_are_corrupted_as_often_as_their_bits_demand() {
 
 #[test]
 fn lost_packets_take_their_time_on_the_link_all_the_same() {
-    let mut link = link(Queue::Unlimited, ErrorModel { bit: 0.0, packet: 1.0 });
+    let mut link = link(
+        Queue::Unlimited,
+        ErrorModel {
+            bit: 0.0,
+            packet: 1.0,
+        },
+    );
     link.enqueue(at(0), 1, 1000).unwrap();
     assert_eq!(link.arrive(at(11 * MS)).map(|a| a.fate), Some(Fate::Lost));
 }
 
 #[test]
 fn corrupted_packets_arrive_and_say_so() {
-    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.0, packet: 0.0 });
+    let mut link = link(
+        Queue::Unlimited,
+        ErrorModel {
+            bit: 1.0,
+            packet: 0.0,
+        },
+    );
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(link.arrive(at(11 * MS)).map(|a| a.fate), Some(Fate::Corrupted));
+    assert_eq!(
+        link.arrive(at(11 * MS)).map(|a| a.fate),
+        Some(Fate::Corrupted)
+    );
 }

@@ -5,6 +5,7 @@
 //! declaration, and all chance comes from named sub-streams.
 
 mod address;
+mod fabric;
 mod network;
 mod observer;
 mod routing;

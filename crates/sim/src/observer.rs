@@ -2,7 +2,9 @@
 //!
 //! Watching changes nothing, and what is not watched costs one branch.
 
+use crate::{LinkId, NodeId};
 use base::Time;
+use host::{Application, ConnectionId, Host};
 use tcp::Vitals;
 use wire::{Body, Packet};
 
@@ -28,48 +30,33 @@ pub struct QueueSample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTarget {
     /// The connections that a node opens.
-    Flows(crate::NodeId),
+    Flows(NodeId),
     /// A link's queue.
-    Queue(crate::LinkId),
+    Queue(LinkId),
 }
 
 /// The time series of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// Per traced node and connection, in the order of opening.
-    pub flows: Vec<(crate::NodeId, host::ConnectionId, Vec<FlowSample>)>,
+    pub flows: Vec<(NodeId, ConnectionId, Vec<FlowSample>)>,
     /// Per traced link.
-    pub queues: Vec<(crate::LinkId, Vec<QueueSample>)>,
+    pub queues: Vec<(LinkId, Vec<QueueSample>)>,
 }
 
 impl Series {
-    pub(crate) fn flow(
-        &mut self,
-        now: Time,
-        node: crate::NodeId,
-        id: host::ConnectionId,
-        vitals: Vitals,
-    ) {
-        let known = self.flows.iter_mut().find(|flow| flow.0 == node && flow.1 == id);
-        let samples = match known {
-            Some(flow) => &mut flow.2,
-            None => {
-                self.flows.push((node, id, Vec::new()));
-                let Some(flow) = self.flows.last_mut() else { return };
-                &mut flow.2
-            }
-        };
+    fn flow(&mut self, now: Time, node: NodeId, id: ConnectionId, vitals: Vitals) {
+        let known = self
+            .flows
+            .iter()
+            .position(|flow| (flow.0, flow.1) == (node, id));
+        let index = known.unwrap_or_else(|| {
+            self.flows.push((node, id, Vec::new()));
+            self.flows.len() - 1
+        });
+        let samples = &mut self.flows[index].2;
         if samples.last().is_none_or(|last| last.vitals != vitals) {
             samples.push(FlowSample { at: now, vitals });
-        }
-    }
-
-    pub(crate) fn queue(&mut self, now: Time, link: crate::LinkId, packets: usize) {
-        let packets = packets as u32;
-        if let Some((_, samples)) = self.queues.iter_mut().find(|queue| queue.0 == link)
-            && samples.last().is_none_or(|last| last.packets != packets)
-        {
-            samples.push(QueueSample { at: now, packets });
         }
     }
 }
@@ -88,7 +75,9 @@ impl Default for Digest {
 impl Digest {
     fn add(&mut self, word: u64) {
         // FNV-1a over words; this is for telling runs apart, not against forgery.
-        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        self.0 = (self.0 ^ word)
+            .wrapping_mul(0x0100_0000_01b3)
+            .rotate_left(23);
     }
 
     pub(crate) fn packet(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
@@ -115,6 +104,34 @@ impl Digest {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observer {
     pub(crate) series: Series,
-    pub(crate) nodes: Vec<crate::NodeId>,
+    pub(crate) nodes: Vec<NodeId>,
     pub(crate) digest: Option<Digest>,
+}
+
+impl Observer {
+    /// A packet has arrived somewhere.
+    pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
+        if let Some(digest) = &mut self.digest {
+            digest.packet(now, link, packet, fate);
+        }
+    }
+
+    /// A host has done something.
+    pub(crate) fn flows<A: Application>(&mut self, now: Time, node: NodeId, host: &Host<A>) {
+        if self.nodes.contains(&node) {
+            for (id, connection, _) in host.connections() {
+                self.series.flow(now, node, id, connection.vitals());
+            }
+        }
+    }
+
+    /// A packet has been offered to a link.
+    pub(crate) fn queue<P: Copy>(&mut self, now: Time, id: LinkId, link: &mut link::Link<P>) {
+        if let Some((_, samples)) = self.series.queues.iter_mut().find(|queue| queue.0 == id) {
+            let packets = link.queued_packets(now) as u32;
+            if samples.last().is_none_or(|last| last.packets != packets) {
+                samples.push(QueueSample { at: now, packets });
+            }
+        }
+    }
 }

@@ -14,13 +14,29 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
+    /// The place that [`Slab::take`] would take.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> Handle {
+        match self.vacant.last() {
+            Some(&handle) => handle,
+            None => self.grow(),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Handle {
+        let handle = Handle(self.packets.len() as u32);
+        self.packets.push(Packet::BLANK);
+        self.vacant.push(handle);
+        handle
+    }
+
     /// A place whose packet is to be overwritten.
     #[inline]
     pub(crate) fn take(&mut self) -> Handle {
-        self.vacant.pop().unwrap_or_else(|| {
-            self.packets.push(Packet::BLANK);
-            Handle(self.packets.len() as u32 - 1)
-        })
+        let handle = self.vacant();
+        self.vacant.pop();
+        handle
     }
 
     /// The packet is gone.

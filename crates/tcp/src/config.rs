@@ -44,9 +44,23 @@ pub struct Rto {
     pub minimum: Duration,
     /// Never more than this, however often it is doubled.
     pub maximum: Duration,
-    /// The clock's tick: samples are rounded to it (at least one tick), and the variance term is
-    /// never below it.
+    /// The clock's tick. The variance term is never below it.
     pub granularity: Duration,
+    /// How round trips are averaged.
+    pub estimator: Estimator,
+}
+
+/// The arithmetic of the round-trip estimator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// RFC 6298, on a clock of nanoseconds.
+    #[default]
+    Exact,
+    /// Whole ticks of the granularity, in scaled integers that round down: 4.3BSD's code, which
+    /// ns-2 took over. On a steady path the variance never falls below half a tick to three
+    /// quarters, so the timeout stays two to three ticks above the round trip.
+    Ticks,
 }
 
 /// What a timeout that follows another for the same segment does to ssthresh.
@@ -67,6 +81,7 @@ impl Default for Rto {
             minimum: Duration::from_secs(1),
             maximum: Duration::from_secs(60),
             granularity: Duration::from_millis(1),
+            estimator: Estimator::Exact,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::recovery::Recovery;
 use crate::sender::{Ack, Sender, Statistics, Transmission};
 use base::{Duration, Time};
 use bitflags::bitflags;
-use wire::{CopyId, Flags, Options, Payload, SackBlocks, Segment, SeqNumber};
+use wire::{CopyId, Flags, Packet, Payload, SackBlocks, Segment, SeqNumber};
 
 /// The state of a connection (RFC 9293 §3.3.2). There is no LISTEN: that is a host's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +96,9 @@ pub struct Connection {
 
 /// The smallest shift that lets the window field express `window` (RFC 7323 §2.2: at most 14).
 fn shift_for(window: u32) -> u8 {
-    (0..14).find(|&shift| window >> shift <= u32::from(u16::MAX)).unwrap_or(14)
+    (0..14)
+        .find(|&shift| window >> shift <= u32::from(u16::MAX))
+        .unwrap_or(14)
 }
 
 impl Connection {
@@ -141,6 +143,7 @@ impl Connection {
     }
 
     /// The next run of bytes that has arrived in order.
+    #[inline]
     pub fn read(&mut self) -> Option<Payload> {
         self.receiver.read()
     }
@@ -205,8 +208,12 @@ impl Connection {
         if self.state == State::Closed || !self.mechanisms.answer(Hooks::INDICATION) {
             return;
         }
-        let view =
-            View { now, una: self.sender.una(), nxt: self.sender.nxt(), srtt: self.sender.srtt() };
+        let view = View {
+            now,
+            una: self.sender.una(),
+            nxt: self.sender.nxt(),
+            srtt: self.sender.srtt(),
+        };
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             let (Action::Lost { seq, .. } | Action::RetransmitNow { seq, .. }) = action;
             if let Some(start) = self.sent(seq) {
@@ -228,35 +235,45 @@ impl Connection {
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        self.sender.deadline().min(self.receiver.deadline()).min(self.time_wait_until)
+        self.sender
+            .deadline()
+            .min(self.receiver.deadline())
+            .min(self.time_wait_until)
     }
 
-    /// The next segment to send, with the identity of its payload. To be called until `None`
-    /// after every other call.
+    /// Writes the next segment to send and the identity of its payload into `packet`, or returns
+    /// false. To be called until then after every other call.
+    ///
+    /// It writes in place because a segment that is returned is copied twice, and those copies
+    /// would cost more than making it.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Time) -> Option<(Segment, Payload)> {
+    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
         if matches!(self.state, State::Closed) {
-            return None;
+            return false;
         }
         if let Some(transmission) = self.sender.poll(now) {
-            return Some(self.data_segment(transmission));
+            self.write_data(&transmission, packet);
+            return true;
         }
         if self.receiver.ack_due() && self.state != State::SynSent {
             self.receiver.on_ack_sent(true);
             let seq = self.iss + self.sender.nxt() as u32;
-            return Some((self.segment(seq, Flags::ACK, CopyId(0)), Payload::default()));
+            self.write_segment(seq, Flags::ACK, CopyId(0), packet);
+            packet.payload = Payload::default();
+            return true;
         }
-        None
+        false
     }
 
     // --- segments out ---
 
-    fn data_segment(&mut self, transmission: Transmission) -> (Segment, Payload) {
-        let Transmission { start, len, copy } = transmission;
+    #[inline]
+    fn write_data(&mut self, transmission: &Transmission, packet: &mut Packet) {
+        let Transmission { start, len, copy } = *transmission;
         let end = start + u64::from(len);
         let fin = self.sender.stream.has_fin_before(end);
         let syn = start == 0;
-        let payload = match len - u32::from(fin) - u32::from(syn) {
+        packet.payload = match len - u32::from(fin) - u32::from(syn) {
             0 => Payload::default(),
             bytes => self.sender.stream.payload(start, bytes),
         };
@@ -267,32 +284,28 @@ impl Connection {
             flags |= Flags::ACK;
             self.receiver.on_ack_sent(false);
         }
-        (self.segment(self.iss + start as u32, flags, copy), payload)
+        self.write_segment(self.iss + start as u32, flags, copy, packet);
     }
 
     #[inline]
-    fn segment(&self, seq: SeqNumber, flags: Flags, copy: CopyId) -> Segment {
-        let mut options = Options::default();
+    fn write_segment(&self, seq: SeqNumber, flags: Flags, copy: CopyId, packet: &mut Packet) {
+        let segment = packet.make_tcp();
         let mut shift = self.receive_shift;
         if flags.contains(Flags::SYN) {
             shift = 0; // RFC 7323 §2.2: the window of a SYN is never scaled.
-            options.mss = Some(self.mss);
-            options.window_scale = Some(shift_for(self.receiver.capacity()));
-            options.sack_permitted = self.offers_sack;
+            segment.options.mss = Some(self.mss);
+            segment.options.window_scale = Some(shift_for(self.receiver.capacity()));
+            segment.options.sack_permitted = self.offers_sack;
         } else if self.offers_sack && self.receiver.has_gap() {
-            options.sack = self.receiver.sack_blocks(|seq| self.irs + seq as u32);
+            segment.options.sack = self.receiver.sack_blocks(|seq| self.irs + seq as u32);
         }
-        let window = (self.receiver.window() >> shift).min(u64::from(u16::MAX)) as u16;
-        Segment {
-            source_port: self.local_port,
-            destination_port: self.remote_port,
-            seq,
-            ack: self.irs + self.receiver.nxt() as u32,
-            flags,
-            window,
-            options,
-            copy,
-        }
+        segment.source_port = self.local_port;
+        segment.destination_port = self.remote_port;
+        segment.seq = seq;
+        segment.ack = self.irs + self.receiver.nxt() as u32;
+        segment.flags = flags;
+        segment.window = (self.receiver.window() >> shift).min(u64::from(u16::MAX)) as u16;
+        segment.copy = copy;
     }
 
     // --- segments in ---
@@ -330,7 +343,8 @@ impl Connection {
             Some(shift) => self.send_shift = shift.min(14),
             None => self.receive_shift = 0,
         }
-        self.sender.establish(u32::from(self.mss.min(peer_mss)), self.offers_sack);
+        self.sender
+            .establish(u32::from(self.mss.min(peer_mss)), self.offers_sack);
     }
 
     #[inline]
@@ -354,7 +368,9 @@ impl Connection {
         if !segment.flags.contains(Flags::ACK) {
             return;
         }
-        let Some(ack) = self.sent(segment.ack) else { return };
+        let Some(ack) = self.sent(segment.ack) else {
+            return;
+        };
         if ack > self.sender.nxt() {
             return self.receiver.acknowledge_now();
         }
@@ -363,7 +379,8 @@ impl Connection {
         }
         if occupied && self.state != State::Closed {
             let fin = segment.flags.contains(Flags::FIN);
-            self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
+            self.receiver
+                .on_data(now, start, payload, fin, &mut self.mechanisms);
             if self.receiver.readable() {
                 self.events |= Events::READABLE;
             }
@@ -375,34 +392,63 @@ impl Connection {
 
     #[inline]
     fn on_ack(&mut self, now: Time, segment: &Segment, ack: u64, bare: bool) {
-        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
-        let mut blocks = [(0, 0); SackBlocks::MAX];
+        let shift = if segment.flags.contains(Flags::SYN) {
+            0
+        } else {
+            self.send_shift
+        };
+        let right_edge = ack + (u64::from(segment.window) << shift);
+        let advances = ack > self.sender.una();
+        let blocks = &segment.options.sack;
+        if blocks.is_empty() {
+            let ack = Ack {
+                ack,
+                right_edge,
+                blocks: &[],
+                bare,
+            };
+            self.sender.on_ack(now, &ack, &mut self.mechanisms);
+        } else {
+            let (blocks, count) = self.sacked(blocks);
+            let ack = Ack {
+                ack,
+                right_edge,
+                blocks: &blocks[..count],
+                bare,
+            };
+            self.sender.on_ack(now, &ack, &mut self.mechanisms);
+        }
+        if advances {
+            self.on_sent_arrived(now);
+        }
+    }
+
+    /// The peer's SACK blocks, absolute, and how many there are.
+    fn sacked(&self, blocks: &SackBlocks) -> ([(u64, u64); SackBlocks::MAX], usize) {
+        let mut result = [(0, 0); SackBlocks::MAX];
         let mut count = 0;
-        for block in segment.options.sack.as_slice() {
-            let una = self.sender.una();
-            let start = absolute(block.start, self.iss, una);
-            if let (Some(start), Some(end)) = (start, absolute(block.end, self.iss, una)) {
-                blocks[count] = (start, end);
+        for block in blocks.as_slice() {
+            if let (Some(start), Some(end)) = (self.sent(block.start), self.sent(block.end)) {
+                result[count] = (start, end);
                 count += 1;
             }
         }
-        let ack = Ack {
-            ack,
-            right_edge: ack + (u64::from(segment.window) << shift),
-            blocks: &blocks[..count],
-            bare,
-        };
-        self.sender.on_ack(now, &ack, &mut self.mechanisms);
-        if self.state == State::SynReceived && self.sender.una() > 0 {
+        (result, count)
+    }
+
+    /// The peer has acknowledged something new: our SYN or our FIN, perhaps.
+    fn on_sent_arrived(&mut self, now: Time) {
+        if self.state == State::SynReceived {
             self.state = State::Established;
             self.events |= Events::CONNECTED;
         }
-        let ours = self.sender.una() == self.sender.stream.end();
-        match self.state {
-            State::FinWait1 if ours => self.state = State::FinWait2,
-            State::Closing if ours => self.enter_time_wait(now),
-            State::LastAck if ours => self.enter_closed(Events::CLOSED),
-            _ => {}
+        if self.sender.una() == self.sender.stream.end() {
+            match self.state {
+                State::FinWait1 => self.state = State::FinWait2,
+                State::Closing => self.enter_time_wait(now),
+                State::LastAck => self.enter_closed(Events::CLOSED),
+                _ => {}
+            }
         }
     }
 

@@ -14,6 +14,7 @@ pub mod congestion;
 mod connection;
 mod indication;
 pub mod mechanism;
+mod ready;
 mod receiver;
 mod recovery;
 mod rtt;
@@ -21,7 +22,7 @@ mod scoreboard;
 mod sender;
 mod stream;
 
-pub use config::{Config, Rto, SsthreshOnBackoff};
+pub use config::{Config, Estimator, Rto, SsthreshOnBackoff};
 pub use connection::{Connection, Events, Side, State, Vitals};
 pub use indication::{Indication, Source, Subject};
 pub use recovery::Recovery;

@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::mechanism::{AckTiming, Arrival, Hooks, Mechanisms};
+use crate::ready::Ready;
 use base::{Duration, Time};
-use std::collections::VecDeque;
 use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
 
 /// The receiving half of a connection, in absolute sequence numbers: 0 is the peer's SYN.
@@ -19,8 +19,7 @@ pub(crate) struct Receiver {
     /// Stamps of arrival for the order of SACK blocks.
     stamp: u64,
     /// In order and not yet read.
-    ready: VecDeque<Payload>,
-    unread: u64,
+    ready: Ready,
     buffer: u64,
     delayed_ack: Option<Duration>,
     /// Full-sized segments since the last acknowledgment.
@@ -49,8 +48,8 @@ impl Island {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckState {
     Nothing,
-    /// An acknowledgment, at the latest then.
-    By(Time),
+    /// So many acknowledgments, at the latest then.
+    By(Time, u32),
     /// So many acknowledgments, now.
     Now(u32),
 }
@@ -62,8 +61,7 @@ impl Receiver {
             fin: None,
             beyond: Vec::new(),
             stamp: 0,
-            ready: VecDeque::new(),
-            unread: 0,
+            ready: Ready::default(),
             buffer: u64::from(config.receive_window),
             delayed_ack: config.delayed_ack,
             unacknowledged: 0,
@@ -73,13 +71,15 @@ impl Receiver {
     }
 
     /// RCV.NXT: the next octet expected.
+    #[inline]
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt
     }
 
     /// The window to advertise, bytes.
+    #[inline]
     pub(crate) fn window(&self) -> u64 {
-        self.buffer.saturating_sub(self.unread)
+        self.buffer.saturating_sub(self.ready.bytes())
     }
 
     /// The largest window that may be advertised, bytes.
@@ -88,13 +88,15 @@ impl Receiver {
     }
 
     /// Whether everything up to the peer's FIN has arrived.
+    #[inline]
     pub(crate) fn finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
     /// Whether there is something to read.
+    #[inline]
     pub(crate) fn readable(&self) -> bool {
-        !self.ready.is_empty()
+        self.ready.bytes() > 0
     }
 
     /// The peer's SYN has arrived.
@@ -125,8 +127,11 @@ impl Receiver {
         let before = self.nxt;
         let had_gap = !self.beyond.is_empty();
         if start <= self.nxt {
-            let fresh = payload.skip((self.nxt - start) as u32);
-            self.accept(fresh);
+            if start == self.nxt {
+                self.accept(payload);
+            } else {
+                self.accept(payload.skip((self.nxt - start) as u32));
+            }
             if had_gap {
                 self.take_islands();
             }
@@ -139,7 +144,11 @@ impl Receiver {
         let duplicate_ack = self.nxt == before;
         if duplicate_ack || had_gap || fin {
             // RFC 5681 §4.2: out of order, again, or filling a gap: at once.
-            self.duplicates = if duplicate_ack { self.duplicates + 1 } else { 0 };
+            self.duplicates = if duplicate_ack {
+                self.duplicates + 1
+            } else {
+                0
+            };
             self.unacknowledged = 0;
             self.ack = self.timing(now, duplicate_ack, mechanisms);
         } else {
@@ -150,18 +159,21 @@ impl Receiver {
 
     fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> AckState {
         if mechanisms.answer(Hooks::ARRIVAL) {
-            let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
+            let arrival = Arrival {
+                duplicate_ack,
+                duplicates: self.duplicates,
+            };
             if let Some(AckTiming::After(delay)) = mechanisms.arrival(&arrival) {
                 return match self.ack {
-                    AckState::By(time) => AckState::By(time.min(now + delay)),
-                    AckState::Now(n) => AckState::Now(n),
-                    AckState::Nothing => AckState::By(now + delay),
+                    AckState::By(time, n) => AckState::By(time.min(now + delay), n + 1),
+                    AckState::Now(n) => AckState::Now(n + 1),
+                    AckState::Nothing => AckState::By(now + delay, 1),
                 };
             }
         }
         match self.ack {
             AckState::Now(n) => AckState::Now(n + 1),
-            AckState::By(_) | AckState::Nothing => AckState::Now(1),
+            AckState::By(..) | AckState::Nothing => AckState::Now(1),
         }
     }
 
@@ -170,7 +182,7 @@ impl Receiver {
         self.unacknowledged += 1;
         match (self.delayed_ack, self.ack) {
             (Some(delay), AckState::Nothing) if self.unacknowledged < 2 => {
-                self.ack = AckState::By(now + delay);
+                self.ack = AckState::By(now + delay, 1);
             }
             (_, AckState::Now(_)) => {}
             _ => self.ack = AckState::Now(1),
@@ -181,7 +193,7 @@ impl Receiver {
     pub(crate) fn acknowledge_now(&mut self) {
         self.ack = match self.ack {
             AckState::Now(n) => AckState::Now(n + 1),
-            AckState::By(_) | AckState::Nothing => AckState::Now(1),
+            AckState::By(..) | AckState::Nothing => AckState::Now(1),
         };
     }
 
@@ -195,15 +207,17 @@ impl Receiver {
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         match self.ack {
-            AckState::By(time) => time,
+            AckState::By(time, _) => time,
             AckState::Nothing | AckState::Now(_) => Time::NEVER,
         }
     }
 
     /// The delay is over.
     pub(crate) fn on_deadline(&mut self, now: Time) {
-        if matches!(self.ack, AckState::By(time) if time <= now) {
-            self.ack = AckState::Now(1);
+        if let AckState::By(time, n) = self.ack
+            && time <= now
+        {
+            self.ack = AckState::Now(n);
         }
     }
 
@@ -219,10 +233,9 @@ impl Receiver {
     }
 
     /// The next run of bytes in order.
+    #[inline]
     pub(crate) fn read(&mut self) -> Option<Payload> {
-        let payload = self.ready.pop_front()?;
-        self.unread -= u64::from(payload.len);
-        Some(payload)
+        self.ready.pop()
     }
 
     /// SACK blocks: the island that grew last comes first (RFC 2018 §4).
@@ -230,10 +243,17 @@ impl Receiver {
         let mut blocks = SackBlocks::default();
         let mut newer_than = u64::MAX;
         while blocks.as_slice().len() < SackBlocks::MAX {
-            let next = self.beyond.iter().filter(|i| i.stamp < newer_than).max_by_key(|i| i.stamp);
+            let next = self
+                .beyond
+                .iter()
+                .filter(|i| i.stamp < newer_than)
+                .max_by_key(|i| i.stamp);
             let Some(island) = next else { break };
             newer_than = island.stamp;
-            blocks.push(SackBlock { start: wire(island.start), end: wire(island.end()) });
+            blocks.push(SackBlock {
+                start: wire(island.start),
+                end: wire(island.end()),
+            });
         }
         blocks
     }
@@ -250,13 +270,7 @@ impl Receiver {
             return;
         }
         self.nxt += u64::from(payload.len);
-        self.unread += u64::from(payload.len);
-        match self.ready.back_mut() {
-            Some(last) if last.continues(&payload) && last.len.checked_add(payload.len).is_some() => {
-                last.len += payload.len;
-            }
-            _ => self.ready.push_back(payload),
-        }
+        self.ready.push(payload);
     }
 
     fn take_islands(&mut self) {
@@ -285,12 +299,14 @@ impl Receiver {
                 // Before the next island, or after the last.
                 next if next.is_none_or(|island| from < island.start) => {
                     let until = next.map_or(end, |island| island.start.min(end));
-                    let piece = payload.skip((from - start) as u32).take((until - from) as u32);
+                    let piece = payload
+                        .skip((from - start) as u32)
+                        .take((until - from) as u32);
                     index = self.insert(index, from, piece);
                     // Joined to both neighbours, the run reaches to the end of the right one.
-                    from = index.checked_sub(1).map_or(until, |left| {
-                        until.max(self.beyond[left].end())
-                    });
+                    from = index
+                        .checked_sub(1)
+                        .map_or(until, |left| until.max(self.beyond[left].end()));
                 }
                 Some(island) => {
                     self.beyond[index].stamp = self.stamp;
@@ -311,13 +327,21 @@ impl Receiver {
             let left = &self.beyond[index - 1];
             left.end() == start && left.payload.continues(&payload)
         };
-        let joins_right = self.beyond.get(index).is_some_and(|right| {
-            right.start == end && payload.continues(&right.payload)
-        });
+        let joins_right = self
+            .beyond
+            .get(index)
+            .is_some_and(|right| right.start == end && payload.continues(&right.payload));
         let stamp = self.stamp;
         match (joins_left, joins_right) {
             (false, false) => {
-                self.beyond.insert(index, Island { start, payload, stamp });
+                self.beyond.insert(
+                    index,
+                    Island {
+                        start,
+                        payload,
+                        stamp,
+                    },
+                );
                 index + 1
             }
             (true, false) => {
@@ -351,7 +375,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn receiver() -> Receiver {
-        let config = Config { delayed_ack: None, receive_window: 1 << 20, ..Config::default() };
+        let config = Config {
+            delayed_ack: None,
+            receive_window: 1 << 20,
+            ..Config::default()
+        };
         let mut receiver = Receiver::new(&config);
         receiver.on_syn();
         receiver.on_ack_sent(true);
@@ -359,12 +387,20 @@ mod tests {
     }
 
     fn piece(start: u64, end: u64) -> Payload {
-        Payload { stream: 1, offset: start - 1, len: (end - start) as u32 }
+        Payload {
+            stream: 1,
+            offset: start - 1,
+            len: (end - start) as u32,
+        }
     }
 
     fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
         let blocks = receiver.sack_blocks(|seq| SeqNumber(seq as u32));
-        blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect()
+        blocks
+            .as_slice()
+            .iter()
+            .map(|b| (b.start.0, b.end.0))
+            .collect()
     }
 
     fn data(receiver: &mut Receiver, start: u64, end: u64) {

@@ -89,7 +89,9 @@ impl Detector {
     /// better and has them in the scoreboard.
     pub(crate) fn dupacked(&self, board: &Scoreboard, phase: Phase, mss: u32) -> u64 {
         let conserving = match phase {
-            Phase::Open => board.first().is_some_and(|r| r.state.contains(State::EXCUSED)),
+            Phase::Open => board
+                .first()
+                .is_some_and(|r| r.state.contains(State::EXCUSED)),
             Phase::Recovery => true,
             Phase::Loss => false,
         };
@@ -97,6 +99,12 @@ impl Detector {
             return 0;
         }
         (u64::from(self.duplicates) * u64::from(mss)).min(board.in_network())
+    }
+
+    /// Whether no duplicate stands for anything.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.duplicates == 0
     }
 
     /// A duplicate acknowledgment arrived.
@@ -118,7 +126,9 @@ impl Detector {
         let was = self.duplicates;
         // Partial deflation (RFC 6582 §3.2): of what was acknowledged, all but the hole itself had
         // been counted by duplicates.
-        let counted = acked.saturating_sub(u64::from(filled.len)).div_ceil(u64::from(mss));
+        let counted = acked
+            .saturating_sub(u64::from(filled.len))
+            .div_ceil(u64::from(mss));
         let remaining = was.saturating_sub(u32::try_from(counted).unwrap_or(u32::MAX));
         let first = board.first().map_or(State::empty(), |record| record.state);
         let excused = filled.state.contains(State::EXCUSED);
@@ -150,7 +160,9 @@ impl Detector {
         if phase == Phase::Loss {
             return None;
         }
-        let hole = board.first().is_some_and(|record| !record.state.intersects(State::LOST));
+        let hole = board
+            .first()
+            .is_some_and(|record| !record.state.intersects(State::LOST));
         let by_count = phase == Phase::Open && self.duplicates >= DUP_THRESH;
         if hole && (by_count || self.next_hole_is_known) {
             self.next_hole_is_known = false;

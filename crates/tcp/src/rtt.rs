@@ -1,54 +1,105 @@
 //! The retransmission timeout (RFC 6298).
 
-use crate::config::Rto;
-use base::Duration;
+use crate::config::{Estimator, Rto};
+use base::{Duration, Time};
 
 /// Round-trip estimator and the timeout that follows from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
     config: Rto,
-    srtt: Option<Duration>,
-    rttvar: Duration,
+    average: Option<Average>,
     /// The timeout before back-off.
     base: Duration,
     /// Doublings since the last valid sample (Karn).
     backoff: u32,
 }
 
+/// Mean and mean deviation of the round trips.
+#[derive(Clone, Copy, Debug)]
+enum Average {
+    Exact {
+        srtt: Duration,
+        rttvar: Duration,
+    },
+    /// In eighths and in quarters of a tick.
+    Ticks {
+        srtt: i64,
+        rttvar: i64,
+    },
+}
+
 impl Rtt {
     pub(crate) fn new(config: Rto) -> Rtt {
-        Rtt { config, srtt: None, rttvar: Duration::ZERO, base: config.initial, backoff: 0 }
+        Rtt {
+            config,
+            average: None,
+            base: config.initial,
+            backoff: 0,
+        }
     }
 
-    /// Takes in a round trip of a segment that was sent once only.
-    pub(crate) fn sample(&mut self, rtt: Duration) {
-        let tick = self.config.granularity;
-        let rtt = rtt.rounded_to(tick).max(tick);
-        let srtt = match self.srtt {
-            // RFC 6298 §2.2
-            None => {
-                self.rttvar = rtt / 2;
-                rtt
-            }
-            // RFC 6298 §2.3: RTTVAR first, from the old SRTT.
-            Some(srtt) => {
-                self.rttvar = self.rttvar - self.rttvar / 4 + srtt.abs_diff(rtt) / 4;
-                srtt - srtt / 8 + rtt / 8
-            }
+    /// Takes in the round trip of a segment that was sent once only, from `sent_at` to `now`.
+    #[inline]
+    pub(crate) fn sample(&mut self, now: Time, sent_at: Time) {
+        let average = match self.config.estimator {
+            Estimator::Exact => self.exact(now.since(sent_at)),
+            Estimator::Ticks => self.ticks(now, sent_at),
         };
-        self.srtt = Some(srtt);
-        self.base = (srtt + (self.rttvar * 4).max(tick)).max(self.config.minimum);
+        self.average = Some(average);
+        self.base = match average {
+            Average::Exact { srtt, rttvar } => srtt + (rttvar * 4).max(self.config.granularity),
+            Average::Ticks { srtt, rttvar } => {
+                self.config.granularity * ((rttvar * 8 + srtt) / 8).unsigned_abs()
+            }
+        }
+        .max(self.config.minimum);
         self.backoff = 0;
     }
 
+    /// RFC 6298 §2.2, 2.3: RTTVAR first, from the old SRTT.
+    #[inline]
+    fn exact(&self, rtt: Duration) -> Average {
+        match self.average {
+            Some(Average::Exact { srtt, rttvar }) => Average::Exact {
+                rttvar: rttvar - rttvar / 4 + srtt.abs_diff(rtt) / 4,
+                srtt: srtt - srtt / 8 + rtt / 8,
+            },
+            _ => Average::Exact {
+                srtt: rtt,
+                rttvar: rtt / 2,
+            },
+        }
+    }
+
+    /// 4.3BSD's arithmetic (Jacobson 1988, appendix A): a round trip is the number of ticks of the
+    /// clock while it lasted, at least one.
+    fn ticks(&self, now: Time, sent_at: Time) -> Average {
+        let tick = self.config.granularity.as_nanos().max(1);
+        let rtt = (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1) as i64;
+        match self.average {
+            Some(Average::Ticks { srtt, rttvar }) => {
+                let delta = rtt - srtt / 8;
+                Average::Ticks {
+                    srtt: (srtt + delta).max(1),
+                    rttvar: (rttvar + delta.abs() - rttvar / 4).max(1),
+                }
+            }
+            _ => Average::Ticks {
+                srtt: rtt * 8,
+                rttvar: rtt * 2,
+            },
+        }
+    }
+
     /// The present timeout, back-off included.
+    #[inline]
     pub(crate) fn rto(&self) -> Duration {
         self.base.doubled(self.backoff).min(self.config.maximum)
     }
 
     /// The SYN was lost: without a sample, data starts with three seconds (RFC 6298 §5.7).
     pub(crate) fn after_lost_syn(&mut self) {
-        if self.srtt.is_none() {
+        if self.average.is_none() {
             self.base = self.base.max(Duration::from_secs(3));
             self.backoff = 0;
         }
@@ -60,8 +111,12 @@ impl Rtt {
     }
 
     /// The smoothed round trip, once there is a sample.
+    #[inline]
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.srtt
+        self.average.map(|average| match average {
+            Average::Exact { srtt, .. } => srtt,
+            Average::Ticks { srtt, .. } => self.config.granularity * srtt.unsigned_abs() / 8,
+        })
     }
 }
 
@@ -69,48 +124,65 @@ impl Rtt {
 mod tests {
     use super::*;
 
-    fn rtt(granularity: u64, minimum: u64) -> Rtt {
+    fn rtt(granularity: u64, minimum: u64, estimator: Estimator) -> Rtt {
         Rtt::new(Rto {
             granularity: Duration::from_millis(granularity),
             minimum: Duration::from_millis(minimum),
+            estimator,
             ..Rto::default()
         })
     }
 
+    /// Round trips of `millis`, one after the other.
+    fn samples(rtt: &mut Rtt, count: u64, millis: u64) {
+        let span = Duration::from_millis(millis);
+        for n in 0..count {
+            let sent_at = Time::ZERO + span * n;
+            rtt.sample(sent_at + span, sent_at);
+        }
+    }
+
     #[test]
     fn the_first_sample_sets_three_times_itself() {
-        let mut rtt = rtt(1, 0);
-        rtt.sample(Duration::from_millis(100));
+        let mut rtt = rtt(1, 0, Estimator::Exact);
+        samples(&mut rtt, 1, 100);
         assert_eq!(rtt.rto(), Duration::from_millis(300));
     }
 
     #[test]
     fn a_steady_path_converges_to_srtt_plus_one_tick() {
-        let mut rtt = rtt(100, 0);
-        for _ in 0..200 {
-            rtt.sample(Duration::from_millis(640));
-        }
-        assert_eq!(rtt.smoothed(), Some(Duration::from_millis(600)));
-        assert_eq!(rtt.rto(), Duration::from_millis(700));
+        let mut rtt = rtt(100, 0, Estimator::Exact);
+        samples(&mut rtt, 200, 640);
+        assert_eq!(rtt.smoothed(), Some(Duration::from_millis(640)));
+        assert_eq!(rtt.rto(), Duration::from_millis(740));
     }
 
     #[test]
-    fn a_round_trip_below_the_tick_counts_as_one_tick() {
-        let mut rtt = rtt(100, 200);
-        rtt.sample(Duration::from_millis(20));
+    fn ticks_keep_half_a_tick_of_variance_on_a_path_shorter_than_a_tick() {
+        let mut rtt = rtt(100, 200, Estimator::Ticks);
+        samples(&mut rtt, 50, 20);
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(100)));
+        assert_eq!(rtt.rto(), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn ticks_round_a_long_round_trip_to_the_clock() {
+        let mut rtt = rtt(100, 200, Estimator::Ticks);
+        samples(&mut rtt, 1, 640);
+        // Six ticks, and a variance of half of it times four.
+        assert_eq!(rtt.rto(), Duration::from_millis(1800));
     }
 
     #[test]
     fn back_off_doubles_up_to_the_maximum_and_ends_with_a_sample() {
-        let mut rtt = rtt(1, 1000);
+        let mut rtt = rtt(1, 1000, Estimator::Exact);
         rtt.back_off();
         assert_eq!(rtt.rto(), Duration::from_secs(2));
         for _ in 0..100 {
             rtt.back_off();
         }
         assert_eq!(rtt.rto(), Duration::from_secs(60));
-        rtt.sample(Duration::from_millis(10));
+        samples(&mut rtt, 1, 10);
         assert_eq!(rtt.rto(), Duration::from_secs(1));
     }
 }

@@ -109,6 +109,12 @@ impl Scoreboard {
         self.una
     }
 
+    /// Whether every record is in flight for the first time, as far as anybody knows.
+    #[inline]
+    pub(crate) fn is_clean(&self) -> bool {
+        self.sacked | self.lost | self.resent == 0
+    }
+
     /// SND.NXT, which is SND.MAX: retransmissions do not move it.
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt
@@ -151,6 +157,7 @@ impl Scoreboard {
     }
 
     /// Adds a range that was sent for the first time.
+    #[inline]
     pub(crate) fn push(&mut self, record: Record) {
         debug_assert_eq!(record.start, self.nxt);
         self.nxt = record.end();
@@ -158,17 +165,20 @@ impl Scoreboard {
     }
 
     /// Removes everything below `ack`.
+    #[inline]
     pub(crate) fn advance(&mut self, ack: u64) -> Advanced {
         debug_assert!(ack <= self.nxt);
-        let mut result = Advanced { acked: ack - self.una, ..Advanced::default() };
+        let mut result = Advanced {
+            acked: ack - self.una,
+            ..Advanced::default()
+        };
         self.una = ack;
         while let Some(record) = self.records.front().copied() {
             if record.start >= ack {
                 break;
             }
             if !record.state.is_empty() {
-                result.ambiguous |=
-                    record.state.intersects(State::AMBIGUOUS | State::SACKED);
+                result.ambiguous |= record.state.intersects(State::AMBIGUOUS | State::SACKED);
             }
             if record.end() <= ack {
                 if record.state.is_empty() {
@@ -210,8 +220,10 @@ impl Scoreboard {
                 if record.end() > end {
                     break;
                 }
-                if let Some(&(_, seen)) =
-                    self.seen.iter().find(|&&(from, to)| from <= record.start && record.end() <= to)
+                if let Some(&(_, seen)) = self
+                    .seen
+                    .iter()
+                    .find(|&&(from, to)| from <= record.start && record.end() <= to)
                 {
                     index = self.records.partition_point(|record| record.end() <= seen);
                     continue;
@@ -242,6 +254,9 @@ impl Scoreboard {
     /// Whether a hole is lost depends only on what lies above, so all holes below a lost one are
     /// lost too, and an edge that only rises finds each hole once.
     pub(crate) fn next_sack_loss(&mut self, mss: u32) -> Option<usize> {
+        if self.sacked == 0 {
+            return None;
+        }
         let edge = self.is_lost_below(mss);
         let mut index = self.find(self.sack_losses_until.max(self.una))?;
         while let Some(record) = self.records.get(index) {
@@ -260,11 +275,10 @@ impl Scoreboard {
     /// The sequence number below which every hole is lost.
     fn is_lost_below(&self, mss: u32) -> u64 {
         const DUP_THRESH: u32 = 3;
-        if self.sacked == 0 {
-            return 0;
-        }
         let (mut runs, mut octets, mut in_run) = (0, 0, false);
-        let top = self.records.partition_point(|record| record.start < self.highest_sacked);
+        let top = self
+            .records
+            .partition_point(|record| record.start < self.highest_sacked);
         for record in self.records.range(..top).rev() {
             if record.state.contains(State::SACKED) {
                 octets += record.len;
@@ -301,7 +315,9 @@ impl Scoreboard {
     /// Holds everything for lost that the receiver does not hold, after a timeout. If the receiver
     /// has thrown away what it had SACKed (RFC 2018 §8), that is forgotten too.
     pub(crate) fn lose_everything(&mut self) {
-        let reneged = self.first().is_some_and(|record| record.state.contains(State::SACKED));
+        let reneged = self
+            .first()
+            .is_some_and(|record| record.state.contains(State::SACKED));
         for index in 0..self.records.len() {
             self.edit(index, |record| {
                 if reneged {
@@ -339,7 +355,9 @@ impl Scoreboard {
 
     /// The highest record that the receiver has not told of (RFC 6675 §4, NextSeg 4).
     pub(crate) fn highest_unsacked(&self) -> Option<usize> {
-        self.records.iter().rposition(|record| !record.state.contains(State::SACKED))
+        self.records
+            .iter()
+            .rposition(|record| !record.state.contains(State::SACKED))
     }
 
     /// Records that a new copy of a range was sent.
@@ -452,7 +470,10 @@ mod tests {
         let mut board = board(2);
         let advanced = board.advance(30);
         assert_eq!((advanced.acked, advanced.delivered), (30, 30));
-        assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (30, 70));
+        assert_eq!(
+            (board.first().unwrap().start, board.first().unwrap().len),
+            (30, 70)
+        );
     }
 
     proptest! {

@@ -185,13 +185,42 @@ impl Sender {
     }
 
     fn view(&self, now: Time) -> View {
-        View { now, una: self.una(), nxt: self.nxt(), srtt: self.srtt() }
+        View {
+            now,
+            una: self.una(),
+            nxt: self.nxt(),
+            srtt: self.srtt(),
+        }
     }
 
     // --- acknowledgments ---
 
     /// Takes in an acknowledgment of something between SND.UNA and SND.NXT.
+    #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
+        if self.is_plain() && ack.blocks.is_empty() {
+            // Nothing is missing, so nothing can be found lost.
+            if ack.ack > self.board.una() {
+                self.right_edge = ack.right_edge;
+                self.on_advance(now, ack.ack, 0, None);
+                return;
+            }
+            if self.board.outstanding() == 0 {
+                self.right_edge = ack.right_edge;
+                return;
+            }
+        }
+        self.on_ack_of_gap(now, ack, mechanisms);
+    }
+
+    /// Whether there is no episode, no hole, no duplicate: the usual case.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.phase == Phase::Open && self.board.is_clean() && self.detector.is_quiet()
+    }
+
+    /// An acknowledgment while something is, or may be, missing.
+    fn on_ack_of_gap(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
         let outstanding = self.board.outstanding();
         let (told, latest) = match ack.blocks {
             [] => (0, None),
@@ -217,16 +246,20 @@ impl Sender {
         self.right_edge = ack.right_edge;
         if advanced || self.detector.duplicates() > 0 {
             while let Some((index, signal)) =
-                self.detector.next_loss(&mut self.board, self.phase, self.mss)
+                self.detector
+                    .next_loss(&mut self.board, self.phase, self.mss)
             {
                 self.judge(now, index, signal, mechanisms);
             }
         }
     }
 
+    #[inline]
     fn on_advance(&mut self, now: Time, ack: u64, told: u64, sacked: Option<Record>) {
         // There is one: SND.UNA < ack <= SND.NXT.
-        let Some(&filled) = self.board.first() else { return };
+        let Some(&filled) = self.board.first() else {
+            return;
+        };
         let advanced = self.board.advance(ack);
         self.stream.acknowledged(ack);
         self.limited = 0;
@@ -234,8 +267,8 @@ impl Sender {
             Some(_) if !advanced.ambiguous => Some(now.since(filled.sent_at)),
             _ => None,
         };
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt);
+        if rtt.is_some() {
+            self.rtt.sample(now, filled.sent_at);
         }
         // RFC 6298 §5.2, 5.3.
         self.deadline = match self.board.outstanding() {
@@ -249,10 +282,30 @@ impl Sender {
         };
         let rate = self.on_delivery(now, advanced.delivered + told, &latest);
 
+        // A recovery takes its window as it was set; outside, the window grows.
+        let grows = self.phase != Phase::Recovery;
+        if !self.is_plain() || !filled.state.is_empty() {
+            self.on_gap_moved(&filled, advanced.acked);
+        }
+        if grows {
+            self.controller.on_ack(&AckSample {
+                acked: advanced.acked,
+                delivered: advanced.delivered + told,
+                rate,
+                rtt,
+                srtt: self.rtt.smoothed(),
+                window_limited: self.window_limited,
+                mss: self.mss,
+            });
+        }
+    }
+
+    /// New data was acknowledged while something was missing: where does that leave the episode?
+    fn on_gap_moved(&mut self, filled: &Record, acked: u64) {
         let over = self.detector.on_advance(
             &self.board,
-            &filled,
-            advanced.acked,
+            filled,
+            acked,
             self.mss,
             self.phase,
             self.recover,
@@ -265,29 +318,18 @@ impl Sender {
                     self.respond(0.5, false);
                 }
             }
-            Phase::Recovery => {}
-            Phase::Loss | Phase::Open => {
-                if self.phase == Phase::Loss && self.board.una() >= self.recover {
-                    self.phase = Phase::Open;
-                }
-                self.controller.on_ack(&AckSample {
-                    acked: advanced.acked,
-                    delivered: advanced.delivered + told,
-                    rate,
-                    rtt,
-                    srtt: self.rtt.smoothed(),
-                    window_limited: self.window_limited,
-                    mss: self.mss,
-                });
-            }
+            Phase::Loss if self.board.una() >= self.recover => self.phase = Phase::Open,
+            Phase::Loss | Phase::Open | Phase::Recovery => {}
         }
     }
 
     /// `octets` more have been delivered, the latest of them by `record`'s copy.
     fn on_delivery(&mut self, now: Time, octets: u64, record: &Record) -> RateSample {
-        self.delivered.bytes += octets;
-        self.delivered.at = now;
-        self.delivered.first_sent_at = record.sent_at;
+        self.delivered = Delivered {
+            bytes: self.delivered.bytes + octets,
+            at: now,
+            first_sent_at: record.sent_at,
+        };
         let sending = record.sent_at.since(record.sent_with.first_sent_at);
         let acknowledging = now.since(record.sent_with.at);
         RateSample {
@@ -307,7 +349,9 @@ impl Sender {
         mechanisms: &mut Mechanisms,
     ) {
         let (Action::Lost { copy, .. } | Action::RetransmitNow { copy, .. }) = action;
-        let Some(index) = self.board.find(start) else { return };
+        let Some(index) = self.board.find(start) else {
+            return;
+        };
         let record = *self.board.get(index);
         // A notice counts for the latest copy of what is still missing, else it is stale.
         if record.copy != copy || record.state.contains(State::SACKED) {
@@ -372,7 +416,12 @@ impl Sender {
         // Holes that are held open let more than a window be outstanding; what the window did
         // not allow must not come back as ssthresh.
         let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
-        Episode { flight, mss: self.mss, factor, keep_ssthresh }
+        Episode {
+            flight,
+            mss: self.mss,
+            factor,
+            keep_ssthresh,
+        }
     }
 
     /// Declares everything lost and goes back to SND.UNA.
@@ -390,7 +439,9 @@ impl Sender {
             return;
         }
         self.deadline = Time::NEVER;
-        let Some(&first) = self.board.first() else { return };
+        let Some(&first) = self.board.first() else {
+            return;
+        };
         self.statistics.timeouts += 1;
         // RFC 6298 §5.5, 5.6.
         self.rtt.back_off();
@@ -414,7 +465,8 @@ impl Sender {
         let series = self.timed_out_at == Some(self.board.una());
         let hold = series && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
         self.timed_out_at = Some(self.board.una());
-        self.controller.on_rto(&self.episode(factor, keep_ssthresh || hold));
+        self.controller
+            .on_rto(&self.episode(factor, keep_ssthresh || hold));
         self.start_over();
     }
 
@@ -423,6 +475,37 @@ impl Sender {
     /// What to send next, if anything may be sent now.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Option<Transmission> {
+        if self.board.una() == self.stream.end() {
+            return None;
+        }
+        if !self.is_plain() || !self.forced.is_empty() {
+            return self.poll_with_gap(now);
+        }
+        let Some(len) = self.next_len() else {
+            self.window_limited = false;
+            return None;
+        };
+        self.window_limited = self.board.outstanding() + len > self.controller.window();
+        if self.window_limited {
+            None
+        } else {
+            Some(self.send_new(now, len))
+        }
+    }
+
+    /// The length of the next segment of new data, if there is data and the peer's window has room.
+    #[inline]
+    fn next_len(&self) -> Option<u64> {
+        let nxt = self.board.nxt();
+        let available = self.stream.available(nxt).min(u64::from(self.mss));
+        let len = available.min(self.right_edge.saturating_sub(nxt));
+        // RFC 9293 §3.8.6.2.1: no small segment only because the peer's window is nearly full.
+        let silly = len < available && self.board.outstanding() > 0;
+        (len > 0 && !silly).then_some(len)
+    }
+
+    /// What to send next while something is missing.
+    fn poll_with_gap(&mut self, now: Time) -> Option<Transmission> {
         while let Some(start) = self.forced.pop_front() {
             if let Some(index) = self.board.find(start)
                 && !self.board.get(index).state.contains(State::SACKED)
@@ -431,7 +514,11 @@ impl Sender {
             }
         }
         let conserving = self.phase != Phase::Open || self.board.has_excused();
-        let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
+        let pipe = if conserving {
+            self.pipe()
+        } else {
+            self.board.outstanding()
+        };
         let window = self.controller.window();
         if let Some(index) = self.board.next_pending() {
             let len = u64::from(self.board.get(index).len);
@@ -439,13 +526,7 @@ impl Sender {
             return (!self.window_limited).then(|| self.retransmit(now, index));
         }
 
-        let nxt = self.board.nxt();
-        let available = self.stream.available(nxt).min(u64::from(self.mss));
-        let room = self.right_edge.saturating_sub(nxt);
-        let len = available.min(room);
-        // RFC 9293 §3.8.6.2.1: no small segment only because the peer's window is nearly full.
-        let silly = len < available && self.board.outstanding() > 0;
-        if len > 0 && !silly {
+        if let Some(len) = self.next_len() {
             if pipe + len <= window {
                 return Some(self.send_new(now, len));
             }
@@ -494,7 +575,11 @@ impl Sender {
         self.board.resend(index, copy, now, self.delivered);
         let record = self.board.get(index);
         self.detector.on_retransmit(record.end());
-        Transmission { start: record.start, len: record.len, copy }
+        Transmission {
+            start: record.start,
+            len: record.len,
+            copy,
+        }
     }
 
     fn next_copy(&mut self, now: Time) -> CopyId {

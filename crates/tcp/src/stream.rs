@@ -6,12 +6,14 @@ use wire::Payload;
 /// The send stream: runs of payload, addressed by absolute sequence number.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    runs: VecDeque<Run>,
+    /// The run that is being sent; most connections have no other.
+    front: Run,
+    later: VecDeque<Run>,
     end: u64,
     closed: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Run {
     start: u64,
     len: u64,
@@ -20,6 +22,7 @@ struct Run {
 }
 
 impl Run {
+    #[inline]
     fn end(&self) -> u64 {
         self.start + self.len
     }
@@ -28,7 +31,12 @@ impl Run {
 impl Stream {
     /// An empty stream; its first byte will be sequence number 1, after the SYN.
     pub(crate) fn new() -> Stream {
-        Stream { runs: VecDeque::new(), end: 1, closed: false }
+        Stream {
+            front: Run::default(),
+            later: VecDeque::new(),
+            end: 1,
+            closed: false,
+        }
     }
 
     /// Appends `len` bytes of `stream` from `offset` on. Ignored once closed.
@@ -36,11 +44,20 @@ impl Stream {
         if self.closed || len == 0 {
             return;
         }
-        let start = self.end;
+        let run = Run {
+            start: self.end,
+            len,
+            stream,
+            offset,
+        };
         self.end += len;
-        match self.runs.back_mut() {
-            Some(run) if run.stream == stream && run.offset + run.len == offset => run.len += len,
-            _ => self.runs.push_back(Run { start, len, stream, offset }),
+        let last = self.later.back_mut().unwrap_or(&mut self.front);
+        if last.len == 0 {
+            *last = run;
+        } else if last.stream == stream && last.offset + last.len == offset {
+            last.len += len;
+        } else {
+            self.later.push_back(run);
         }
     }
 
@@ -50,8 +67,18 @@ impl Stream {
     }
 
     /// The sequence number after the last octet that may be sent, the FIN included.
+    #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.end + u64::from(self.closed)
+    }
+
+    /// The run that holds `start`.
+    #[inline]
+    fn run(&self, start: u64) -> Option<&Run> {
+        if start < self.front.end() {
+            return Some(&self.front);
+        }
+        self.later.iter().find(|run| start < run.end())
     }
 
     /// Octets that one segment may take from `start` on: up to where the identity of the payload
@@ -61,31 +88,40 @@ impl Stream {
         if start == 0 {
             return 1; // The SYN goes alone.
         }
-        match self.runs.iter().find(|run| start < run.end()) {
+        match self.run(start) {
             Some(run) if run.end() < self.end => run.end() - start,
             _ => self.end().saturating_sub(start),
         }
     }
 
     /// Whether `[.., end)` covers the FIN.
+    #[inline]
     pub(crate) fn has_fin_before(&self, end: u64) -> bool {
         self.closed && end > self.end
     }
 
     /// The bytes from `start` on, `len` at most, fewer where the identity breaks off.
+    #[inline]
     pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
-        let Some(run) = self.runs.iter().find(|run| start < run.end()) else {
+        let Some(run) = self.run(start) else {
             return Payload::default();
         };
         let into = start - run.start;
         let len = u64::from(len).min(run.len - into) as u32;
-        Payload { stream: run.stream, offset: run.offset + into, len }
+        Payload {
+            stream: run.stream,
+            offset: run.offset + into,
+            len,
+        }
     }
 
     /// Forgets what was acknowledged.
+    #[inline]
     pub(crate) fn acknowledged(&mut self, una: u64) {
-        while self.runs.len() > 1 && self.runs[0].end() <= una {
-            self.runs.pop_front();
+        while self.front.end() <= una
+            && let Some(next) = self.later.pop_front()
+        {
+            self.front = next;
         }
     }
 }
@@ -100,8 +136,22 @@ mod tests {
         stream.write(1, 0, 100);
         stream.write(1, 100, 50);
         stream.write(2, 0, 10);
-        assert_eq!(stream.payload(91, 100), Payload { stream: 1, offset: 90, len: 60 });
-        assert_eq!(stream.payload(151, 100), Payload { stream: 2, offset: 0, len: 10 });
+        assert_eq!(
+            stream.payload(91, 100),
+            Payload {
+                stream: 1,
+                offset: 90,
+                len: 60
+            }
+        );
+        assert_eq!(
+            stream.payload(151, 100),
+            Payload {
+                stream: 2,
+                offset: 0,
+                len: 10
+            }
+        );
     }
 
     #[test]

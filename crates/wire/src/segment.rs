@@ -64,6 +64,7 @@ impl SackBlocks {
 
     /// Whether there is no block.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -85,6 +86,7 @@ pub struct Options {
 impl Options {
     /// Bytes in the header, padded to a multiple of four.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         let mut len = 0;
         if self.mss.is_some() {
@@ -97,7 +99,7 @@ impl Options {
             len += 2;
         }
         if !self.sack.is_empty() {
-            len += 2 + 8 * self.sack.as_slice().len();
+            len += 2 + 8 * usize::from(self.sack.len);
         }
         len.next_multiple_of(4)
     }
@@ -136,6 +138,7 @@ impl Segment {
 
     /// Bytes of the header with its options.
     #[must_use]
+    #[inline]
     pub fn header_len(&self) -> usize {
         Segment::HEADER + self.options.len()
     }

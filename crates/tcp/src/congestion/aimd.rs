@@ -7,19 +7,31 @@ use super::{AckSample, CongestionControl, Episode, Increase, IncreaseFunction as
 pub(crate) struct Aimd {
     increase: Increase,
     /// Bytes; fractional, because the increase per acknowledgment is a fraction of a segment.
-    window: f64,
+    exact: f64,
+    /// The same in whole bytes, as it is asked for several times a segment.
+    window: u64,
     ssthresh: u64,
 }
 
 impl Aimd {
     pub(crate) fn new(increase: Increase, window: u64, ssthresh: Option<u64>) -> Aimd {
-        Aimd { increase, window: window as f64, ssthresh: ssthresh.unwrap_or(u64::MAX) }
+        Aimd {
+            increase,
+            exact: window as f64,
+            window,
+            ssthresh: ssthresh.unwrap_or(u64::MAX),
+        }
     }
 
     /// RFC 5681 §3.1, equation 4: never below two segments.
     fn reduced(&self, episode: &Episode) -> u64 {
         let target = (episode.flight as f64 * episode.factor) as u64;
         target.max(2 * u64::from(episode.mss))
+    }
+
+    fn set_window(&mut self, exact: f64) {
+        self.exact = exact;
+        self.window = exact as u64;
     }
 
     fn set_ssthresh(&mut self, episode: &Episode) {
@@ -30,32 +42,35 @@ impl Aimd {
 }
 
 impl CongestionControl for Aimd {
+    #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         if !sample.window_limited {
             return;
         }
         let mss = f64::from(sample.mss);
-        if self.window < self.ssthresh as f64 {
+        if self.window < self.ssthresh {
             // RFC 5681 §3.1, equation 2.
-            self.window += (sample.acked as f64).min(mss);
+            self.set_window(self.exact + (sample.acked as f64).min(mss));
         } else {
-            let segments = self.window / mss;
-            self.window += self.increase.per_ack(segments, sample.srtt) * mss;
+            let segments = self.exact / mss;
+            let step = self.increase.per_ack(segments, sample.srtt) * mss;
+            self.set_window(self.exact + step);
         }
     }
 
     fn on_congestion(&mut self, episode: &Episode) {
         self.set_ssthresh(episode);
-        self.window = self.reduced(episode) as f64;
+        self.set_window(self.reduced(episode) as f64);
     }
 
     fn on_rto(&mut self, episode: &Episode) {
         self.set_ssthresh(episode);
-        self.window = f64::from(episode.mss);
+        self.set_window(f64::from(episode.mss));
     }
 
+    #[inline]
     fn window(&self) -> u64 {
-        self.window as u64
+        self.window
     }
 
     fn ssthresh(&self) -> u64 {
@@ -81,7 +96,12 @@ mod tests {
     }
 
     fn episode(flight: u64) -> Episode {
-        Episode { flight, mss: 1000, factor: 0.5, keep_ssthresh: false }
+        Episode {
+            flight,
+            mss: 1000,
+            factor: 0.5,
+            keep_ssthresh: false,
+        }
     }
 
     #[test]
@@ -92,7 +112,11 @@ mod tests {
             assert_eq!(aimd.window(), 1000 + n * 1000);
         }
         aimd.on_ack(&ack(2000));
-        assert_eq!(aimd.window(), 12_000, "an ACK for two segments still adds only one");
+        assert_eq!(
+            aimd.window(),
+            12_000,
+            "an ACK for two segments still adds only one"
+        );
     }
 
     #[test]
@@ -101,7 +125,11 @@ mod tests {
         for _ in 0..10 {
             aimd.on_ack(&ack(1000));
         }
-        assert!((10_900..=11_000).contains(&aimd.window()), "{}", aimd.window());
+        assert!(
+            (10_900..=11_000).contains(&aimd.window()),
+            "{}",
+            aimd.window()
+        );
     }
 
     #[test]
@@ -118,7 +146,10 @@ mod tests {
     #[test]
     fn an_unused_window_does_not_grow() {
         let mut aimd = Aimd::new(Increase::default(), 10_000, None);
-        aimd.on_ack(&AckSample { window_limited: false, ..ack(1000) });
+        aimd.on_ack(&AckSample {
+            window_limited: false,
+            ..ack(1000)
+        });
         assert_eq!(aimd.window(), 10_000);
     }
 }

@@ -68,7 +68,9 @@ pub enum Verdict {
 
 impl Verdict {
     /// What TCP makes of a loss when nobody knows better.
-    pub const STANDARD: Verdict = Verdict::Congestion { keep_ssthresh: false };
+    pub const STANDARD: Verdict = Verdict::Congestion {
+        keep_ssthresh: false,
+    };
 }
 
 /// What a mechanism asks of the core.
@@ -195,7 +197,9 @@ pub(crate) struct Mechanisms {
 
 impl Mechanisms {
     pub(crate) fn new(list: Vec<Mechanism>) -> Mechanisms {
-        let hooks = list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
+        let hooks = list
+            .iter()
+            .fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
         Mechanisms { list, hooks }
     }
 
@@ -205,15 +209,14 @@ impl Mechanisms {
         self.hooks.contains(hook)
     }
 
-    fn first<T>(
-        &mut self,
-        hook: Hooks,
-        ask: impl FnMut(&mut Mechanism) -> Option<T>,
-    ) -> Option<T> {
+    fn first<T>(&mut self, hook: Hooks, ask: impl FnMut(&mut Mechanism) -> Option<T>) -> Option<T> {
         if !self.hooks.contains(hook) {
             return None;
         }
-        self.list.iter_mut().filter(|m| m.hooks().contains(hook)).find_map(ask)
+        self.list
+            .iter_mut()
+            .filter(|m| m.hooks().contains(hook))
+            .find_map(ask)
     }
 
     pub(crate) fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
@@ -221,7 +224,8 @@ impl Mechanisms {
     }
 
     pub(crate) fn loss(&mut self, view: &View, loss: &Loss) -> Verdict {
-        self.first(Hooks::LOSS, |m| m.loss(view, loss)).unwrap_or(Verdict::STANDARD)
+        self.first(Hooks::LOSS, |m| m.loss(view, loss))
+            .unwrap_or(Verdict::STANDARD)
     }
 
     pub(crate) fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {

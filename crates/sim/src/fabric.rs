@@ -1,0 +1,112 @@
+//! What lies between the nodes: links, routes, the packets on them, and the time.
+
+use crate::address;
+use crate::network::{LinkId, Network};
+use crate::observer::Observer;
+use crate::routing::Routes;
+use crate::slab::{Handle, Slab};
+use base::{Schedule, Seed, Time};
+use core::net::IpAddr;
+use link::{Arrival, Link};
+
+/// A flow: source, destination, and the port that data goes to.
+pub(crate) type Flow = (IpAddr, IpAddr, u16);
+
+/// Links and the packets on them. In the schedule, nodes are components 0, 1, 2, ..., links follow.
+pub(crate) struct Fabric {
+    pub(crate) now: Time,
+    pub(crate) schedule: Schedule,
+    pub(crate) slab: Slab,
+    pub(crate) observer: Option<Box<Observer>>,
+    /// Packets that no route or no node wanted.
+    pub(crate) unroutable: u64,
+    links: Vec<Hop>,
+    routes: Routes,
+    nodes: u32,
+}
+
+struct Hop {
+    link: Link<Handle>,
+    to: usize,
+}
+
+impl Fabric {
+    pub(crate) fn new(network: &Network, seed: Seed) -> Fabric {
+        let mut schedule = Schedule::new();
+        for _ in 0..network.nodes + network.links.len() {
+            schedule.add();
+        }
+        let links = network.links.iter().enumerate().map(|(index, direction)| {
+            let name = if index % 2 == 0 {
+                "forward"
+            } else {
+                "backward"
+            };
+            let random = seed.stream(&format!("link.{}.{name}.errors", index / 2));
+            Hop {
+                link: Link::new(direction.config, random),
+                to: direction.to,
+            }
+        });
+        let ends: Vec<_> = network
+            .links
+            .iter()
+            .map(|link| (link.from, link.to))
+            .collect();
+        Fabric {
+            now: Time::ZERO,
+            schedule,
+            slab: Slab::default(),
+            observer: None,
+            unroutable: 0,
+            links: links.collect(),
+            routes: Routes::shortest(network.nodes, &ends),
+            nodes: network.nodes as u32,
+        }
+    }
+
+    /// What reaches the end of a link now, and at which node.
+    #[inline]
+    pub(crate) fn arrive(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+        let hop = &mut self.links[index];
+        let arrival = hop.link.arrive(self.now);
+        self.schedule
+            .set(self.nodes + index as u32, hop.link.next_arrival());
+        let arrival = arrival?;
+        if let Some(observer) = &mut self.observer {
+            observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
+        }
+        Some((hop.to, arrival))
+    }
+
+    /// Puts a packet on the link towards its destination.
+    #[inline]
+    pub(crate) fn forward(&mut self, node: usize, handle: Handle) {
+        let packet = self.slab.get(handle);
+        let route = address::node(packet.ip.destination)
+            .and_then(|destination| self.routes.next(node, destination));
+        let Some(index) = route else {
+            return self.discard(handle);
+        };
+        let link = &mut self.links[index as usize].link;
+        match link.enqueue(self.now, handle, packet.len()) {
+            Ok(None) => {}
+            Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
+            Err(handle) => self.slab.release(handle),
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.queue(self.now, LinkId(index as usize), link);
+        }
+    }
+
+    /// A packet that finds no way is gone.
+    #[cold]
+    pub(crate) fn discard(&mut self, handle: Handle) {
+        self.unroutable += 1;
+        self.slab.release(handle);
+    }
+
+    pub(crate) fn statistics(&self, link: LinkId) -> link::Statistics {
+        self.links[link.0].link.statistics()
+    }
+}

@@ -1,0 +1,51 @@
+//! What has arrived in order and waits to be read.
+
+use std::collections::VecDeque;
+use wire::Payload;
+
+/// Runs of payload in order. Whoever reads at once never has more than one, so the first has a
+/// place of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ready {
+    front: Payload,
+    later: VecDeque<Payload>,
+    bytes: u64,
+}
+
+impl Ready {
+    /// Bytes waiting.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, payload: Payload) {
+        self.bytes += u64::from(payload.len);
+        if self.front.len == 0 {
+            self.front = payload;
+            return;
+        }
+        let last = self.later.back_mut().unwrap_or(&mut self.front);
+        if last.continues(&payload) && last.len.checked_add(payload.len).is_some() {
+            last.len += payload.len;
+        } else {
+            self.later.push_back(payload);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Payload> {
+        if self.front.len == 0 {
+            return None;
+        }
+        let payload = self.front;
+        self.bytes -= u64::from(payload.len);
+        self.front = if self.bytes == 0 {
+            Payload::default()
+        } else {
+            self.later.pop_front().unwrap_or_default()
+        };
+        Some(payload)
+    }
+}

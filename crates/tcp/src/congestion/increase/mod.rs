@@ -47,6 +47,8 @@ macro_rules! increase_functions {
 increase_functions! {
     /// One segment per window (RFC 5681 §3.1, equation 3).
     standard::Standard = "standard";
+    /// Four segments per window (`obanaik2003` §2.2).
+    increase_by_k::IncreaseByK = "increase-by-k";
 }
 
 #[cfg(test)]

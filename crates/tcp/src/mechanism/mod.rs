@@ -186,6 +186,8 @@ macro_rules! mechanisms {
 mechanisms! {
     /// Explicit transport error notification, per packet (`bbn8333` §2.1).
     eten::Eten = "eten";
+    /// Duplicate acknowledgments held back by the receiver.
+    delayed_dupacks::DelayedDupacks = "delayed-dupacks";
 }
 
 /// The mechanisms of one connection, asked in order; the first opinion counts.

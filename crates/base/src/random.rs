@@ -24,10 +24,7 @@ impl Seed {
         let mut state = self.0;
         let high = splitmix64(&mut state);
         let low = splitmix64(&mut state);
-        Random(Pcg64::new(
-            u128::from(high) << 64 | u128::from(low),
-            selector,
-        ))
+        Random(Pcg64::new(u128::from(high) << 64 | u128::from(low), selector))
     }
 }
 
@@ -97,11 +94,7 @@ mod tests {
         let gaps: Vec<u64> = (0..5).map(|_| random.geometric(1e-4)).collect();
         assert_eq!(gaps, GOLDEN_GAPS);
     }
-    const GOLDEN_BITS: [u64; 3] = [
-        11975731759636923172,
-        6554890956590589667,
-        7550645397989375415,
-    ];
+    const GOLDEN_BITS: [u64; 3] = [11975731759636923172, 6554890956590589667, 7550645397989375415];
     const GOLDEN_GAPS: [u64; 5] = [678, 405, 6305, 6795, 2539];
 
     #[test]
@@ -113,10 +106,7 @@ mod tests {
         let mean = sum as f64 / f64::from(n);
         let expected = (1.0 - p) / p;
         // Standard error of the mean is about 100 / sqrt(n) = 0.22.
-        assert!(
-            (mean - expected).abs() < 1.2,
-            "{mean} instead of {expected}"
-        );
+        assert!((mean - expected).abs() < 1.2, "{mean} instead of {expected}");
     }
 
     #[test]

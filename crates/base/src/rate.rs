@@ -29,11 +29,7 @@ impl Rate {
             Some(product) => Duration::from_nanos(product / self.0),
             None => {
                 let nanos = bytes as u128 * NANO_BITS as u128 / self.0 as u128;
-                Duration::from_nanos(if nanos > u64::MAX as u128 {
-                    u64::MAX
-                } else {
-                    nanos as u64
-                })
+                Duration::from_nanos(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
             }
         }
     }
@@ -58,10 +54,7 @@ mod tests {
     #[test]
     fn huge_sizes_do_not_overflow() {
         let rate = Rate::from_bps(8).unwrap();
-        assert_eq!(
-            rate.time_for(10_000_000_000),
-            Duration::from_secs(10_000_000_000)
-        );
+        assert_eq!(rate.time_for(10_000_000_000), Duration::from_secs(10_000_000_000));
         assert_eq!(rate.time_for(u64::MAX), Duration::MAX);
     }
 }

@@ -83,11 +83,7 @@ impl Schedule {
         // The first match is between leaves, which are their own winners.
         let (left, right) = (id & !1, id | 1);
         let earlier = |left: u32, right: u32| {
-            if wakes[right as usize] < wakes[left as usize] {
-                right
-            } else {
-                left
-            }
+            if wakes[right as usize] < wakes[left as usize] { right } else { left }
         };
         let mut node = (leaves + id as usize) / 2;
         winners[node] = earlier(left, right);

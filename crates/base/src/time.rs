@@ -95,12 +95,9 @@ impl Duration {
 
     /// This span doubled `times` times, at most [`Duration::MAX`].
     #[must_use]
+    #[inline]
     pub const fn doubled(self, times: u32) -> Duration {
-        if times > self.0.leading_zeros() {
-            Duration::MAX
-        } else {
-            Duration(self.0 << times)
-        }
+        if times > self.0.leading_zeros() { Duration::MAX } else { Duration(self.0 << times) }
     }
 }
 

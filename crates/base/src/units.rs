@@ -24,22 +24,10 @@ pub enum Size {
     Segments(u64),
 }
 
-const DURATIONS: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("µs", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("min", 60e9),
-    ("h", 3600e9),
-];
-const RATES: &[(&str, f64)] = &[
-    ("bit/s", 1.0),
-    ("kbit/s", 1e3),
-    ("Mbit/s", 1e6),
-    ("Gbit/s", 1e9),
-    ("bps", 1.0),
-];
+const DURATIONS: &[(&str, f64)] =
+    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+const RATES: &[(&str, f64)] =
+    &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("bps", 1.0)];
 const BYTES: &[(&str, f64)] = &[
     ("B", 1.0),
     ("bytes", 1.0),
@@ -67,13 +55,11 @@ impl FromStr for Duration {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Duration, UnitError> {
-        quantity(text, DURATIONS)
-            .map(Duration::from_nanos)
-            .ok_or_else(|| UnitError {
-                written: text.to_owned(),
-                quantity: "duration",
-                expected: "a number and ns, us, ms, s, min or h, such as \"320 ms\"",
-            })
+        quantity(text, DURATIONS).map(Duration::from_nanos).ok_or_else(|| UnitError {
+            written: text.to_owned(),
+            quantity: "duration",
+            expected: "a number and ns, us, ms, s, min or h, such as \"320 ms\"",
+        })
     }
 }
 

@@ -130,9 +130,7 @@ impl<A: Application> Host<A> {
 
     /// Opens a connection at its time; those of one instant in the order of the calls.
     pub fn open(&mut self, opening: Opening<A>) {
-        let index = self
-            .openings
-            .partition_point(|other| other.at <= opening.at);
+        let index = self.openings.partition_point(|other| other.at <= opening.at);
         self.openings.insert(index, opening);
     }
 
@@ -150,11 +148,7 @@ impl<A: Application> Host<A> {
         loop {
             let local_port = self.next_port;
             self.next_port = self.next_port.checked_add(1).unwrap_or(49_152);
-            if !self.by_key.contains_key(&Key {
-                remote,
-                remote_port,
-                local_port,
-            }) {
+            if !self.by_key.contains_key(&Key { remote, remote_port, local_port }) {
                 return local_port;
             }
         }
@@ -210,24 +204,14 @@ impl<A: Application> Host<A> {
             self.statistics.strays += 1;
             return;
         };
-        let subject = Subject::Corrupted {
-            seq: notice.seq,
-            len: notice.len,
-            copy: notice.copy,
-        };
-        self.slots[id as usize]
-            .connection
-            .indicate(now, &Indication { source, subject });
+        let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
+        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
         self.after(now, id);
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        while self
-            .openings
-            .front()
-            .is_some_and(|opening| opening.at <= now)
-        {
+        while self.openings.front().is_some_and(|opening| opening.at <= now) {
             if let Some(opening) = self.openings.pop_front() {
                 self.open_now(opening);
             }
@@ -254,10 +238,7 @@ impl<A: Application> Host<A> {
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        let opening = self
-            .openings
-            .front()
-            .map_or(Time::NEVER, |opening| opening.at);
+        let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
         self.schedule.first().0.min(opening)
     }
 
@@ -275,8 +256,7 @@ impl<A: Application> Host<A> {
             }
             slot.busy = false;
             self.busy.pop();
-            self.schedule
-                .bring_forward(id, slot.connection.poll_timeout());
+            self.schedule.bring_forward(id, slot.connection.poll_timeout());
         }
         false
     }

@@ -41,11 +41,7 @@ impl Source {
     /// A source of `size` bytes of `stream`; without end for `None`.
     #[must_use]
     pub fn new(stream: u32, size: Option<u64>) -> Source {
-        Source {
-            stream,
-            size,
-            closed_at: None,
-        }
+        Source { stream, size, closed_at: None }
     }
 }
 
@@ -53,13 +49,7 @@ impl Sink {
     /// A sink for `stream`.
     #[must_use]
     pub fn new(stream: u32) -> Sink {
-        Sink {
-            stream,
-            received: 0,
-            misplaced: 0,
-            first_at: None,
-            finished_at: None,
-        }
+        Sink { stream, received: 0, misplaced: 0, first_at: None, finished_at: None }
     }
 }
 

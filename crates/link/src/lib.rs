@@ -145,16 +145,8 @@ impl<P: Copy> Link<P> {
         }
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        let first = self
-            .flying
-            .is_empty()
-            .then(|| self.free_at + self.config.delay);
-        self.flying.push_back(Flying {
-            departs: self.free_at,
-            packet,
-            len,
-            fate,
-        });
+        let first = self.flying.is_empty().then(|| self.free_at + self.config.delay);
+        self.flying.push_back(Flying { departs: self.free_at, packet, len, fate });
         Ok(first)
     }
 
@@ -162,27 +154,25 @@ impl<P: Copy> Link<P> {
     #[must_use]
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        self.flying
-            .front()
-            .map_or(Time::NEVER, |head| head.departs + self.config.delay)
+        self.flying.front().map_or(Time::NEVER, |head| head.departs + self.config.delay)
     }
 
-    /// The packet that reaches the far end at `now`, if one does.
+    /// The packet that reaches the far end at `now`, if one does, and when the next will.
     #[inline]
-    pub fn arrive(&mut self, now: Time) -> Option<Arrival<P>> {
-        if self.next_arrival() > now {
-            return None;
+    pub fn arrive(&mut self, now: Time) -> (Option<Arrival<P>>, Time) {
+        let next = self.next_arrival();
+        if next > now {
+            return (None, next);
         }
-        let head = self.flying.pop_front()?;
-        if self.departed > 0 {
-            self.departed -= 1;
-        } else {
-            self.departed_bytes += u64::from(head.len);
-        }
-        Some(Arrival {
-            packet: head.packet,
-            fate: head.fate,
-        })
+        let arrival = self.flying.pop_front().map(|head| {
+            if self.departed > 0 {
+                self.departed -= 1;
+            } else {
+                self.departed_bytes += u64::from(head.len);
+            }
+            Arrival { packet: head.packet, fate: head.fate }
+        });
+        (arrival, self.next_arrival())
     }
 
     /// Packets waiting or in transmission at `now`.
@@ -219,10 +209,8 @@ impl<P: Copy> Link<P> {
     #[inline]
     fn time_for(&mut self, len: u32) -> Duration {
         if self.last_time.0 != len {
-            let time = self
-                .config
-                .rate
-                .map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+            let time =
+                self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
         }
         self.last_time.1

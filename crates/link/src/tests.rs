@@ -23,10 +23,10 @@ fn a_packet_arrives_after_transmission_and_propagation() {
     link.enqueue(at(0), 1, 1000).unwrap();
     link.enqueue(at(0), 2, 1000).unwrap();
     assert_eq!(link.next_arrival(), at(11 * MS));
-    assert_eq!(link.arrive(at(11 * MS)).map(|a| a.packet), Some(1));
+    assert_eq!(link.arrive(at(11 * MS)).0.map(|a| a.packet), Some(1));
     assert_eq!(link.next_arrival(), at(12 * MS));
-    assert_eq!(link.arrive(at(12 * MS - 1)), None);
-    assert_eq!(link.arrive(at(12 * MS)).map(|a| a.packet), Some(2));
+    assert_eq!(link.arrive(at(12 * MS - 1)), (None, at(12 * MS)));
+    assert_eq!(link.arrive(at(12 * MS)).0.map(|a| a.packet), Some(2));
     assert_eq!(link.next_arrival(), Time::NEVER);
 }
 
@@ -37,11 +37,7 @@ fn drop_tail_counts_the_packet_in_transmission() {
     assert_eq!(link.enqueue(at(0), 2, 1000), Ok(None));
     assert_eq!(link.enqueue(at(0), 3, 1000), Err(3));
     assert_eq!(link.enqueue(at(MS - 1), 4, 1000), Err(4));
-    assert_eq!(
-        link.enqueue(at(MS), 5, 1000),
-        Ok(None),
-        "the first has left"
-    );
+    assert_eq!(link.enqueue(at(MS), 5, 1000), Ok(None), "the first has left");
     assert_eq!(link.statistics().dropped, 2);
 }
 
@@ -56,13 +52,7 @@ fn a_byte_limit_admits_what_fits_exactly() {
 
 #[test]
 fn packets_are_corrupted_as_often_as_their_bits_demand() {
-    let mut link = link(
-        Queue::Unlimited,
-        ErrorModel {
-            bit: 1.56e-5,
-            packet: 0.0,
-        },
-    );
+    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.56e-5, packet: 0.0 });
     let n = 200_000;
     for i in 0..n {
         link.enqueue(at(0), i, 576).unwrap();
@@ -75,29 +65,14 @@ fn packets_are_corrupted_as_often_as_their_bits_demand() {
 
 #[test]
 fn lost_packets_take_their_time_on_the_link_all_the_same() {
-    let mut link = link(
-        Queue::Unlimited,
-        ErrorModel {
-            bit: 0.0,
-            packet: 1.0,
-        },
-    );
+    let mut link = link(Queue::Unlimited, ErrorModel { bit: 0.0, packet: 1.0 });
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(link.arrive(at(11 * MS)).map(|a| a.fate), Some(Fate::Lost));
+    assert_eq!(link.arrive(at(11 * MS)).0.map(|a| a.fate), Some(Fate::Lost));
 }
 
 #[test]
 fn corrupted_packets_arrive_and_say_so() {
-    let mut link = link(
-        Queue::Unlimited,
-        ErrorModel {
-            bit: 1.0,
-            packet: 0.0,
-        },
-    );
+    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.0, packet: 0.0 });
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(
-        link.arrive(at(11 * MS)).map(|a| a.fate),
-        Some(Fate::Corrupted)
-    );
+    assert_eq!(link.arrive(at(11 * MS)).0.map(|a| a.fate), Some(Fate::Corrupted));
 }

@@ -41,7 +41,9 @@ impl Reporter {
 impl Middlebox for Reporter {
     fn link(&mut self, _now: Time, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let LinkEvent::Corrupted(packet) = event;
-        let Body::Tcp(segment) = &packet.body else { return };
+        let Body::Tcp(segment) = &packet.body else {
+            return;
+        };
         let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
         if !self.registered.contains(&flow) {
             return;

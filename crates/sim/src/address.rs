@@ -13,9 +13,7 @@ pub(crate) fn of(node: usize) -> IpAddr {
 #[inline]
 pub(crate) fn node(address: IpAddr) -> Option<usize> {
     match address {
-        IpAddr::V4(address) => u32::from(address)
-            .checked_sub(BASE)
-            .map(|node| node as usize),
+        IpAddr::V4(address) => u32::from(address).checked_sub(BASE).map(|node| node as usize),
         IpAddr::V6(_) => None,
     }
 }

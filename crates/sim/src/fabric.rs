@@ -37,22 +37,11 @@ impl Fabric {
             schedule.add();
         }
         let links = network.links.iter().enumerate().map(|(index, direction)| {
-            let name = if index % 2 == 0 {
-                "forward"
-            } else {
-                "backward"
-            };
+            let name = if index % 2 == 0 { "forward" } else { "backward" };
             let random = seed.stream(&format!("link.{}.{name}.errors", index / 2));
-            Hop {
-                link: Link::new(direction.config, random),
-                to: direction.to,
-            }
+            Hop { link: Link::new(direction.config, random), to: direction.to }
         });
-        let ends: Vec<_> = network
-            .links
-            .iter()
-            .map(|link| (link.from, link.to))
-            .collect();
+        let ends: Vec<_> = network.links.iter().map(|link| (link.from, link.to)).collect();
         Fabric {
             now: Time::ZERO,
             schedule,
@@ -69,9 +58,8 @@ impl Fabric {
     #[inline]
     pub(crate) fn arrive(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
         let hop = &mut self.links[index];
-        let arrival = hop.link.arrive(self.now);
-        self.schedule
-            .set(self.nodes + index as u32, hop.link.next_arrival());
+        let (arrival, next) = hop.link.arrive(self.now);
+        self.schedule.set(self.nodes + index as u32, next);
         let arrival = arrival?;
         if let Some(observer) = &mut self.observer {
             observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);

@@ -58,16 +58,8 @@ impl Network {
         backward: link::Config,
     ) -> (LinkId, LinkId) {
         let first = self.links.len();
-        self.links.push(Direction {
-            from: a.0,
-            to: b.0,
-            config: forward,
-        });
-        self.links.push(Direction {
-            from: b.0,
-            to: a.0,
-            config: backward,
-        });
+        self.links.push(Direction { from: a.0, to: b.0, config: forward });
+        self.links.push(Direction { from: b.0, to: a.0, config: backward });
         (LinkId(first), LinkId(first + 1))
     }
 

@@ -46,10 +46,7 @@ pub struct Series {
 
 impl Series {
     fn flow(&mut self, now: Time, node: NodeId, id: ConnectionId, vitals: Vitals) {
-        let known = self
-            .flows
-            .iter()
-            .position(|flow| (flow.0, flow.1) == (node, id));
+        let known = self.flows.iter().position(|flow| (flow.0, flow.1) == (node, id));
         let index = known.unwrap_or_else(|| {
             self.flows.push((node, id, Vec::new()));
             self.flows.len() - 1
@@ -75,9 +72,7 @@ impl Default for Digest {
 impl Digest {
     fn add(&mut self, word: u64) {
         // FNV-1a over words; this is for telling runs apart, not against forgery.
-        self.0 = (self.0 ^ word)
-            .wrapping_mul(0x0100_0000_01b3)
-            .rotate_left(23);
+        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
     }
 
     pub(crate) fn packet(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {

@@ -48,16 +48,7 @@ mod tests {
     #[test]
     fn packets_take_the_fewest_hops() {
         // 0 - 1 - 2 - 3, and a short cut from 0 to 2.
-        let links = [
-            (0, 1),
-            (1, 0),
-            (1, 2),
-            (2, 1),
-            (2, 3),
-            (3, 2),
-            (0, 2),
-            (2, 0),
-        ];
+        let links = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (0, 2), (2, 0)];
         let routes = Routes::shortest(4, &links);
         assert_eq!(routes.next(0, 3), Some(6));
         assert_eq!(routes.next(3, 0), Some(5));

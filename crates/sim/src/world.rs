@@ -60,8 +60,7 @@ impl<A: Application> World<A> {
     /// Lets the source of a flow hear of every corruption of its packets at the moment that a node
     /// detects it.
     pub fn add_oracle(&mut self, source: NodeId, destination: NodeId, destination_port: u16) {
-        self.oracle
-            .push((source.address(), destination.address(), destination_port));
+        self.oracle.push((source.address(), destination.address(), destination_port));
     }
 
     /// Records time series of `targets`.
@@ -97,9 +96,7 @@ impl<A: Application> World<A> {
                 None => {
                     let node = &mut self.nodes[component];
                     node.host.handle_timeout(time);
-                    self.fabric
-                        .schedule
-                        .set(component as u32, node.host.poll_timeout());
+                    self.fabric.schedule.set(component as u32, node.host.poll_timeout());
                     node.flush(component, &mut self.fabric);
                 }
                 Some(link) => {
@@ -123,19 +120,13 @@ impl<A: Application> World<A> {
         self.fabric.slab.release(handle);
         self.nodes[node].detect(node, &packet, &mut self.fabric);
         if let Body::Tcp(segment) = &packet.body {
-            let flow = (
-                packet.ip.source,
-                packet.ip.destination,
-                segment.destination_port,
-            );
+            let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
             if self.oracle.contains(&flow)
                 && let Some(index) = address::node(flow.0)
             {
                 let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
                 let source = &mut self.nodes[index];
-                source
-                    .host
-                    .notify(self.fabric.now, tcp::Source::Local, &notice);
+                source.host.notify(self.fabric.now, tcp::Source::Local, &notice);
                 source.flush(index, &mut self.fabric);
             }
         }
@@ -188,9 +179,7 @@ impl<A: Application> World<A> {
     /// The recorded time series and the digest, if they were asked for.
     #[must_use]
     pub fn observations(self) -> (Series, Option<Digest>) {
-        self.fabric
-            .observer
-            .map_or_else(Default::default, |o| (o.series, o.digest))
+        self.fabric.observer.map_or_else(Default::default, |o| (o.series, o.digest))
     }
 }
 
@@ -266,10 +255,7 @@ impl<A: Application> Node<A> {
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
         loop {
             let handle = fabric.slab.vacant();
-            if !self
-                .host
-                .poll_transmit(fabric.now, fabric.slab.get_mut(handle))
-            {
+            if !self.host.poll_transmit(fabric.now, fabric.slab.get_mut(handle)) {
                 break;
             }
             fabric.slab.take();
@@ -277,9 +263,7 @@ impl<A: Application> Node<A> {
                 fabric.forward(index, handle);
             }
         }
-        fabric
-            .schedule
-            .bring_forward(index as u32, self.host.poll_timeout());
+        fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
             observer.flows(fabric.now, NodeId(index), &self.host);
         }

@@ -96,9 +96,7 @@ pub struct Connection {
 
 /// The smallest shift that lets the window field express `window` (RFC 7323 §2.2: at most 14).
 fn shift_for(window: u32) -> u8 {
-    (0..14)
-        .find(|&shift| window >> shift <= u32::from(u16::MAX))
-        .unwrap_or(14)
+    (0..14).find(|&shift| window >> shift <= u32::from(u16::MAX)).unwrap_or(14)
 }
 
 impl Connection {
@@ -208,12 +206,8 @@ impl Connection {
         if self.state == State::Closed || !self.mechanisms.answer(Hooks::INDICATION) {
             return;
         }
-        let view = View {
-            now,
-            una: self.sender.una(),
-            nxt: self.sender.nxt(),
-            srtt: self.sender.srtt(),
-        };
+        let view =
+            View { now, una: self.sender.una(), nxt: self.sender.nxt(), srtt: self.sender.srtt() };
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             let (Action::Lost { seq, .. } | Action::RetransmitNow { seq, .. }) = action;
             if let Some(start) = self.sent(seq) {
@@ -235,10 +229,7 @@ impl Connection {
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        self.sender
-            .deadline()
-            .min(self.receiver.deadline())
-            .min(self.time_wait_until)
+        self.sender.deadline().min(self.receiver.deadline()).min(self.time_wait_until)
     }
 
     /// Writes the next segment to send and the identity of its payload into `packet`, or returns
@@ -343,8 +334,7 @@ impl Connection {
             Some(shift) => self.send_shift = shift.min(14),
             None => self.receive_shift = 0,
         }
-        self.sender
-            .establish(u32::from(self.mss.min(peer_mss)), self.offers_sack);
+        self.sender.establish(u32::from(self.mss.min(peer_mss)), self.offers_sack);
     }
 
     #[inline]
@@ -379,8 +369,7 @@ impl Connection {
         }
         if occupied && self.state != State::Closed {
             let fin = segment.flags.contains(Flags::FIN);
-            self.receiver
-                .on_data(now, start, payload, fin, &mut self.mechanisms);
+            self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
             if self.receiver.readable() {
                 self.events |= Events::READABLE;
             }
@@ -392,30 +381,16 @@ impl Connection {
 
     #[inline]
     fn on_ack(&mut self, now: Time, segment: &Segment, ack: u64, bare: bool) {
-        let shift = if segment.flags.contains(Flags::SYN) {
-            0
-        } else {
-            self.send_shift
-        };
+        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
         let right_edge = ack + (u64::from(segment.window) << shift);
         let advances = ack > self.sender.una();
         let blocks = &segment.options.sack;
         if blocks.is_empty() {
-            let ack = Ack {
-                ack,
-                right_edge,
-                blocks: &[],
-                bare,
-            };
+            let ack = Ack { ack, right_edge, blocks: &[], bare };
             self.sender.on_ack(now, &ack, &mut self.mechanisms);
         } else {
             let (blocks, count) = self.sacked(blocks);
-            let ack = Ack {
-                ack,
-                right_edge,
-                blocks: &blocks[..count],
-                bare,
-            };
+            let ack = Ack { ack, right_edge, blocks: &blocks[..count], bare };
             self.sender.on_ack(now, &ack, &mut self.mechanisms);
         }
         if advances {

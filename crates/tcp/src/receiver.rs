@@ -144,11 +144,7 @@ impl Receiver {
         let duplicate_ack = self.nxt == before;
         if duplicate_ack || had_gap || fin {
             // RFC 5681 §4.2: out of order, again, or filling a gap: at once.
-            self.duplicates = if duplicate_ack {
-                self.duplicates + 1
-            } else {
-                0
-            };
+            self.duplicates = if duplicate_ack { self.duplicates + 1 } else { 0 };
             self.unacknowledged = 0;
             self.ack = self.timing(now, duplicate_ack, mechanisms);
         } else {
@@ -159,10 +155,7 @@ impl Receiver {
 
     fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> AckState {
         if mechanisms.answer(Hooks::ARRIVAL) {
-            let arrival = Arrival {
-                duplicate_ack,
-                duplicates: self.duplicates,
-            };
+            let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
             if let Some(AckTiming::After(delay)) = mechanisms.arrival(&arrival) {
                 return match self.ack {
                     AckState::By(time, n) => AckState::By(time.min(now + delay), n + 1),
@@ -243,17 +236,10 @@ impl Receiver {
         let mut blocks = SackBlocks::default();
         let mut newer_than = u64::MAX;
         while blocks.as_slice().len() < SackBlocks::MAX {
-            let next = self
-                .beyond
-                .iter()
-                .filter(|i| i.stamp < newer_than)
-                .max_by_key(|i| i.stamp);
+            let next = self.beyond.iter().filter(|i| i.stamp < newer_than).max_by_key(|i| i.stamp);
             let Some(island) = next else { break };
             newer_than = island.stamp;
-            blocks.push(SackBlock {
-                start: wire(island.start),
-                end: wire(island.end()),
-            });
+            blocks.push(SackBlock { start: wire(island.start), end: wire(island.end()) });
         }
         blocks
     }
@@ -299,9 +285,7 @@ impl Receiver {
                 // Before the next island, or after the last.
                 next if next.is_none_or(|island| from < island.start) => {
                     let until = next.map_or(end, |island| island.start.min(end));
-                    let piece = payload
-                        .skip((from - start) as u32)
-                        .take((until - from) as u32);
+                    let piece = payload.skip((from - start) as u32).take((until - from) as u32);
                     index = self.insert(index, from, piece);
                     // Joined to both neighbours, the run reaches to the end of the right one.
                     from = index
@@ -334,14 +318,7 @@ impl Receiver {
         let stamp = self.stamp;
         match (joins_left, joins_right) {
             (false, false) => {
-                self.beyond.insert(
-                    index,
-                    Island {
-                        start,
-                        payload,
-                        stamp,
-                    },
-                );
+                self.beyond.insert(index, Island { start, payload, stamp });
                 index + 1
             }
             (true, false) => {
@@ -375,11 +352,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn receiver() -> Receiver {
-        let config = Config {
-            delayed_ack: None,
-            receive_window: 1 << 20,
-            ..Config::default()
-        };
+        let config = Config { delayed_ack: None, receive_window: 1 << 20, ..Config::default() };
         let mut receiver = Receiver::new(&config);
         receiver.on_syn();
         receiver.on_ack_sent(true);
@@ -387,20 +360,12 @@ mod tests {
     }
 
     fn piece(start: u64, end: u64) -> Payload {
-        Payload {
-            stream: 1,
-            offset: start - 1,
-            len: (end - start) as u32,
-        }
+        Payload { stream: 1, offset: start - 1, len: (end - start) as u32 }
     }
 
     fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
         let blocks = receiver.sack_blocks(|seq| SeqNumber(seq as u32));
-        blocks
-            .as_slice()
-            .iter()
-            .map(|b| (b.start.0, b.end.0))
-            .collect()
+        blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect()
     }
 
     fn data(receiver: &mut Receiver, start: u64, end: u64) {

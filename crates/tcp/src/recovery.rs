@@ -3,7 +3,7 @@
 //! They look at acknowledgments and at the scoreboard and name what is lost. What a loss means
 //! for the window is decided elsewhere.
 
-use crate::scoreboard::{Record, Scoreboard, State};
+use crate::scoreboard::{Advanced, Scoreboard, State};
 use serde::{Deserialize, Serialize};
 
 /// Duplicate acknowledgments that make a loss (RFC 5681 §3.2, RFC 6675 §2).
@@ -62,13 +62,7 @@ pub(crate) struct Detector {
 
 impl Detector {
     pub(crate) fn new(recovery: Recovery) -> Detector {
-        Detector {
-            recovery,
-            duplicates: 0,
-            next_hole_is_known: false,
-            high_rxt: 0,
-            rescue: None,
-        }
+        Detector { recovery, duplicates: 0, next_hole_is_known: false, high_rxt: 0, rescue: None }
     }
 
     pub(crate) fn uses_sack(&self) -> bool {
@@ -89,9 +83,7 @@ impl Detector {
     /// better and has them in the scoreboard.
     pub(crate) fn dupacked(&self, board: &Scoreboard, phase: Phase, mss: u32) -> u64 {
         let conserving = match phase {
-            Phase::Open => board
-                .first()
-                .is_some_and(|r| r.state.contains(State::EXCUSED)),
+            Phase::Open => board.first().is_some_and(|r| r.state.contains(State::EXCUSED)),
             Phase::Recovery => true,
             Phase::Loss => false,
         };
@@ -112,13 +104,11 @@ impl Detector {
         self.duplicates = self.duplicates.saturating_add(1);
     }
 
-    /// New data was acknowledged: `filled` was the first record before, `acked` octets are gone.
-    /// Says whether a recovery that was under way is over.
+    /// New data was acknowledged. Says whether a recovery that was under way is over.
     pub(crate) fn on_advance(
         &mut self,
         board: &Scoreboard,
-        filled: &Record,
-        acked: u64,
+        advanced: &Advanced,
         mss: u32,
         phase: Phase,
         recover: u64,
@@ -126,12 +116,11 @@ impl Detector {
         let was = self.duplicates;
         // Partial deflation (RFC 6582 §3.2): of what was acknowledged, all but the hole itself had
         // been counted by duplicates.
-        let counted = acked
-            .saturating_sub(u64::from(filled.len))
-            .div_ceil(u64::from(mss));
+        let counted =
+            advanced.acked.saturating_sub(u64::from(advanced.filled)).div_ceil(u64::from(mss));
         let remaining = was.saturating_sub(u32::try_from(counted).unwrap_or(u32::MAX));
         let first = board.first().map_or(State::empty(), |record| record.state);
-        let excused = filled.state.contains(State::EXCUSED);
+        let excused = advanced.state.contains(State::EXCUSED);
 
         let complete = board.una() >= recover;
         let over = match self.recovery {
@@ -160,9 +149,7 @@ impl Detector {
         if phase == Phase::Loss {
             return None;
         }
-        let hole = board
-            .first()
-            .is_some_and(|record| !record.state.intersects(State::LOST));
+        let hole = board.first().is_some_and(|record| !record.state.intersects(State::LOST));
         let by_count = phase == Phase::Open && self.duplicates >= DUP_THRESH;
         if hole && (by_count || self.next_hole_is_known) {
             self.next_hole_is_known = false;

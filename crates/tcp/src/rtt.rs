@@ -30,12 +30,7 @@ enum Average {
 
 impl Rtt {
     pub(crate) fn new(config: Rto) -> Rtt {
-        Rtt {
-            config,
-            average: None,
-            base: config.initial,
-            backoff: 0,
-        }
+        Rtt { config, average: None, base: config.initial, backoff: 0 }
     }
 
     /// Takes in the round trip of a segment that was sent once only, from `sent_at` to `now`.
@@ -64,10 +59,7 @@ impl Rtt {
                 rttvar: rttvar - rttvar / 4 + srtt.abs_diff(rtt) / 4,
                 srtt: srtt - srtt / 8 + rtt / 8,
             },
-            _ => Average::Exact {
-                srtt: rtt,
-                rttvar: rtt / 2,
-            },
+            _ => Average::Exact { srtt: rtt, rttvar: rtt / 2 },
         }
     }
 
@@ -84,10 +76,7 @@ impl Rtt {
                     rttvar: (rttvar + delta.abs() - rttvar / 4).max(1),
                 }
             }
-            _ => Average::Ticks {
-                srtt: rtt * 8,
-                rttvar: rtt * 2,
-            },
+            _ => Average::Ticks { srtt: rtt * 8, rttvar: rtt * 2 },
         }
     }
 

@@ -34,11 +34,17 @@ pub(crate) struct Record {
     pub(crate) len: u32,
     /// The latest copy.
     pub(crate) copy: CopyId,
-    /// When the latest copy was sent.
-    pub(crate) sent_at: Time,
-    /// What was delivered when it was sent, and since when (for the delivery rate).
-    pub(crate) sent_with: Delivered,
+    pub(crate) sent: Sent,
     pub(crate) state: State,
+}
+
+/// The circumstances in which a copy was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// When.
+    pub(crate) at: Time,
+    /// What had been delivered by then, and since when.
+    pub(crate) with: Delivered,
 }
 
 /// Delivery so far, as recorded with each copy (draft-cheng-iccrg-delivery-rate-estimation §3.1).
@@ -74,10 +80,17 @@ pub(crate) struct Advanced {
     pub(crate) acked: u64,
     /// Octets among them that were not known to be delivered before.
     pub(crate) delivered: u64,
-    /// The latest record that it removed.
-    pub(crate) last: Option<Record>,
-    /// Whether any of the records was sent twice or had been SACKed: no round-trip sample.
-    pub(crate) ambiguous: bool,
+    /// The length of the first record: of the hole that was filled, if there was one.
+    pub(crate) filled: u32,
+    /// What had become of the first record.
+    pub(crate) state: State,
+    /// When its latest copy had been sent.
+    pub(crate) sent_at: Time,
+    /// How the last record had been sent.
+    pub(crate) last: Sent,
+    /// A record was acknowledged whole, and none of them was sent twice or known to have arrived:
+    /// that makes a round-trip sample (Karn).
+    pub(crate) timed: bool,
 }
 
 /// All records between SND.UNA and SND.NXT, in order and without gaps.
@@ -164,53 +177,69 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
-    /// Removes everything below `ack`.
+    /// Removes everything below `ack`, which is above SND.UNA.
     #[inline]
     pub(crate) fn advance(&mut self, ack: u64) -> Advanced {
-        debug_assert!(ack <= self.nxt);
-        let mut result = Advanced {
-            acked: ack - self.una,
-            ..Advanced::default()
-        };
+        debug_assert!(self.una < ack && ack <= self.nxt);
+        let mut result = Advanced { acked: ack - self.una, ..Advanced::default() };
+        if let Some(first) = self.records.front() {
+            result.filled = first.len;
+            result.state = first.state;
+            result.sent_at = first.sent.at;
+            result.last = first.sent;
+            result.timed = first.end() <= ack;
+        }
         self.una = ack;
-        while let Some(record) = self.records.front().copied() {
-            if record.start >= ack {
+        result.delivered = result.acked;
+        while let Some(record) = self.records.front() {
+            let whole = record.end() <= ack;
+            if !record.state.is_empty() {
+                let known = self.uncount(ack);
+                result.delivered -= known;
+                result.timed = false;
+            }
+            if !whole {
+                self.cut(ack);
                 break;
             }
-            if !record.state.is_empty() {
-                result.ambiguous |= record.state.intersects(State::AMBIGUOUS | State::SACKED);
-            }
-            if record.end() <= ack {
-                if record.state.is_empty() {
-                    self.records.pop_front();
-                } else {
-                    self.edit(0, |record| record.state = State::empty());
-                    self.records.pop_front();
-                }
-                result.last = Some(record);
-                if !record.state.contains(State::SACKED) {
-                    result.delivered += u64::from(record.len);
-                }
-            } else {
-                // Acknowledged in part: the rest keeps its state.
-                let cut = (ack - record.start) as u32;
-                self.edit(0, |record| {
-                    record.start = ack;
-                    record.len -= cut;
-                });
-                if !record.state.contains(State::SACKED) {
-                    result.delivered += u64::from(cut);
-                }
+            if let Some(record) = self.records.pop_front() {
+                result.last = record.sent;
             }
         }
         result
     }
 
+    /// Takes the first record's state out of the totals, as far as `ack` covers it; returns the
+    /// octets of it that were known to be delivered.
+    fn uncount(&mut self, ack: u64) -> u64 {
+        let record = self.records[0];
+        if record.start >= ack {
+            return 0;
+        }
+        let covered = ack.min(record.end()) - record.start;
+        self.count::<false>(&record);
+        if covered < u64::from(record.len) {
+            let rest = Record { len: record.len - covered as u32, ..record };
+            self.count::<true>(&rest);
+        }
+        if record.state.contains(State::SACKED) { covered } else { 0 }
+    }
+
+    /// Shortens the first record, if `ack` covers a part of it. The rest keeps its state.
+    fn cut(&mut self, ack: u64) {
+        if let Some(record) = self.records.front_mut()
+            && record.start < ack
+        {
+            record.len -= (ack - record.start) as u32;
+            record.start = ack;
+        }
+    }
+
     /// Marks the records inside the blocks as held by the receiver; returns the octets that this
     /// told us and the latest copy among them.
-    pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Record>) {
+    pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Sent>) {
         let mut told = 0;
-        let mut latest: Option<Record> = None;
+        let mut latest: Option<Sent> = None;
         for &(start, end) in blocks {
             if end > self.nxt || start >= end {
                 continue; // No octet was sent there.
@@ -220,10 +249,8 @@ impl Scoreboard {
                 if record.end() > end {
                     break;
                 }
-                if let Some(&(_, seen)) = self
-                    .seen
-                    .iter()
-                    .find(|&&(from, to)| from <= record.start && record.end() <= to)
+                if let Some(&(_, seen)) =
+                    self.seen.iter().find(|&&(from, to)| from <= record.start && record.end() <= to)
                 {
                     index = self.records.partition_point(|record| record.end() <= seen);
                     continue;
@@ -231,8 +258,8 @@ impl Scoreboard {
                 if !record.state.contains(State::SACKED) {
                     self.edit(index, |record| record.state |= State::SACKED);
                     told += u64::from(record.len);
-                    if latest.is_none_or(|known| known.sent_at <= record.sent_at) {
-                        latest = Some(record);
+                    if latest.is_none_or(|known| known.at <= record.sent.at) {
+                        latest = Some(record.sent);
                     }
                     self.highest_sacked = self.highest_sacked.max(record.end());
                 }
@@ -276,9 +303,7 @@ impl Scoreboard {
     fn is_lost_below(&self, mss: u32) -> u64 {
         const DUP_THRESH: u32 = 3;
         let (mut runs, mut octets, mut in_run) = (0, 0, false);
-        let top = self
-            .records
-            .partition_point(|record| record.start < self.highest_sacked);
+        let top = self.records.partition_point(|record| record.start < self.highest_sacked);
         for record in self.records.range(..top).rev() {
             if record.state.contains(State::SACKED) {
                 octets += record.len;
@@ -315,9 +340,7 @@ impl Scoreboard {
     /// Holds everything for lost that the receiver does not hold, after a timeout. If the receiver
     /// has thrown away what it had SACKed (RFC 2018 §8), that is forgotten too.
     pub(crate) fn lose_everything(&mut self) {
-        let reneged = self
-            .first()
-            .is_some_and(|record| record.state.contains(State::SACKED));
+        let reneged = self.first().is_some_and(|record| record.state.contains(State::SACKED));
         for index in 0..self.records.len() {
             self.edit(index, |record| {
                 if reneged {
@@ -355,18 +378,15 @@ impl Scoreboard {
 
     /// The highest record that the receiver has not told of (RFC 6675 §4, NextSeg 4).
     pub(crate) fn highest_unsacked(&self) -> Option<usize> {
-        self.records
-            .iter()
-            .rposition(|record| !record.state.contains(State::SACKED))
+        self.records.iter().rposition(|record| !record.state.contains(State::SACKED))
     }
 
     /// Records that a new copy of a range was sent.
-    pub(crate) fn resend(&mut self, index: usize, copy: CopyId, now: Time, with: Delivered) {
+    pub(crate) fn resend(&mut self, index: usize, copy: CopyId, sent: Sent) {
         self.edit(index, |record| {
             record.state |= State::RESENT | State::AMBIGUOUS;
             record.copy = copy;
-            record.sent_at = now;
-            record.sent_with = with;
+            record.sent = sent;
         });
     }
 
@@ -419,8 +439,7 @@ mod tests {
                 start: i * 100,
                 len: 100,
                 copy: CopyId(i as u32 + 1),
-                sent_at: Time::from_nanos(i),
-                sent_with: Delivered::default(),
+                sent: Sent::default(),
                 state: State::empty(),
             });
         }
@@ -455,7 +474,7 @@ mod tests {
         assert_eq!(board.in_network(), 200);
         board.lose(0, false);
         assert_eq!(board.in_network(), 100);
-        board.resend(0, CopyId(9), Time::ZERO, Delivered::default());
+        board.resend(0, CopyId(9), Sent::default());
         assert_eq!(board.in_network(), 200);
         assert_eq!(board.next_pending(), None);
         board.lose_latest_copy(0, true);
@@ -470,10 +489,7 @@ mod tests {
         let mut board = board(2);
         let advanced = board.advance(30);
         assert_eq!((advanced.acked, advanced.delivered), (30, 30));
-        assert_eq!(
-            (board.first().unwrap().start, board.first().unwrap().len),
-            (30, 70)
-        );
+        assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (30, 70));
     }
 
     proptest! {
@@ -494,7 +510,7 @@ mod tests {
                     }
                     2 => if let Some(i) = board.find(start) { board.lose(i, n == 1) },
                     3 => if let Some(i) = board.find(start) {
-                        board.resend(i, CopyId(n as u32), Time::ZERO, Delivered::default());
+                        board.resend(i, CopyId(n as u32), Sent::default());
                     },
                     4 => if let Some(i) = board.next_sack_loss(100) { board.lose(i, false) },
                     5 if n == 5 => board.lose_everything(),

@@ -11,7 +11,7 @@ use crate::congestion::{AckSample, Aimd, CongestionControl, Episode, RateSample}
 use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict, View};
 use crate::recovery::{Detector, Phase};
 use crate::rtt::Rtt;
-use crate::scoreboard::{Delivered, Record, Scoreboard, State};
+use crate::scoreboard::{Advanced, Delivered, Record, Scoreboard, Sent, State};
 use crate::stream::Stream;
 use base::{Duration, Time};
 use std::collections::VecDeque;
@@ -185,12 +185,7 @@ impl Sender {
     }
 
     fn view(&self, now: Time) -> View {
-        View {
-            now,
-            una: self.una(),
-            nxt: self.nxt(),
-            srtt: self.srtt(),
-        }
+        View { now, una: self.una(), nxt: self.nxt(), srtt: self.srtt() }
     }
 
     // --- acknowledgments ---
@@ -239,15 +234,14 @@ impl Sender {
             if duplicate {
                 self.detector.on_duplicate();
             }
-            if let Some(record) = latest {
-                self.on_delivery(now, told, &record);
+            if let Some(sent) = latest {
+                self.on_delivery(now, told, &sent);
             }
         }
         self.right_edge = ack.right_edge;
         if advanced || self.detector.duplicates() > 0 {
             while let Some((index, signal)) =
-                self.detector
-                    .next_loss(&mut self.board, self.phase, self.mss)
+                self.detector.next_loss(&mut self.board, self.phase, self.mss)
             {
                 self.judge(now, index, signal, mechanisms);
             }
@@ -255,44 +249,33 @@ impl Sender {
     }
 
     #[inline]
-    fn on_advance(&mut self, now: Time, ack: u64, told: u64, sacked: Option<Record>) {
-        // There is one: SND.UNA < ack <= SND.NXT.
-        let Some(&filled) = self.board.first() else {
-            return;
-        };
+    fn on_advance(&mut self, now: Time, ack: u64, told: u64, sacked: Option<Sent>) {
         let advanced = self.board.advance(ack);
         self.stream.acknowledged(ack);
         self.limited = 0;
-        let rtt = match advanced.last {
-            Some(_) if !advanced.ambiguous => Some(now.since(filled.sent_at)),
-            _ => None,
-        };
-        if rtt.is_some() {
-            self.rtt.sample(now, filled.sent_at);
+        if advanced.timed {
+            self.rtt.sample(now, advanced.sent_at);
         }
         // RFC 6298 §5.2, 5.3.
         self.deadline = match self.board.outstanding() {
             0 => Time::NEVER,
             _ => now + self.rtt.rto(),
         };
-        let latest = match (advanced.last, sacked) {
-            (Some(a), Some(b)) if b.sent_at > a.sent_at => b,
-            (Some(a), _) => a,
-            (None, _) => filled,
-        };
-        let rate = self.on_delivery(now, advanced.delivered + told, &latest);
+        let delivered = advanced.delivered + told;
+        let latest = sacked.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
+        let rate = self.on_delivery(now, delivered, &latest);
 
-        // A recovery takes its window as it was set; outside, the window grows.
+        // A recovery keeps its window as it was set; outside, the window grows.
         let grows = self.phase != Phase::Recovery;
-        if !self.is_plain() || !filled.state.is_empty() {
-            self.on_gap_moved(&filled, advanced.acked);
+        if !self.is_plain() || !advanced.state.is_empty() {
+            self.on_gap_moved(&advanced);
         }
         if grows {
             self.controller.on_ack(&AckSample {
                 acked: advanced.acked,
-                delivered: advanced.delivered + told,
+                delivered,
                 rate,
-                rtt,
+                rtt: advanced.timed.then(|| now.since(advanced.sent_at)),
                 srtt: self.rtt.smoothed(),
                 window_limited: self.window_limited,
                 mss: self.mss,
@@ -301,15 +284,9 @@ impl Sender {
     }
 
     /// New data was acknowledged while something was missing: where does that leave the episode?
-    fn on_gap_moved(&mut self, filled: &Record, acked: u64) {
-        let over = self.detector.on_advance(
-            &self.board,
-            filled,
-            acked,
-            self.mss,
-            self.phase,
-            self.recover,
-        );
+    fn on_gap_moved(&mut self, advanced: &Advanced) {
+        let over =
+            self.detector.on_advance(&self.board, advanced, self.mss, self.phase, self.recover);
         match self.phase {
             Phase::Recovery if over => {
                 self.phase = Phase::Open;
@@ -323,19 +300,14 @@ impl Sender {
         }
     }
 
-    /// `octets` more have been delivered, the latest of them by `record`'s copy.
-    fn on_delivery(&mut self, now: Time, octets: u64, record: &Record) -> RateSample {
-        self.delivered = Delivered {
-            bytes: self.delivered.bytes + octets,
-            at: now,
-            first_sent_at: record.sent_at,
-        };
-        let sending = record.sent_at.since(record.sent_with.first_sent_at);
-        let acknowledging = now.since(record.sent_with.at);
-        RateSample {
-            delivered: self.delivered.bytes - record.sent_with.bytes,
-            interval: sending.max(acknowledging),
-        }
+    /// `octets` more have been delivered, the latest of them by a copy that was so `sent`.
+    #[inline]
+    fn on_delivery(&mut self, now: Time, octets: u64, sent: &Sent) -> RateSample {
+        let bytes = self.delivered.bytes + octets;
+        self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
+        let sending = sent.at.since(sent.with.first_sent_at);
+        let acknowledging = now.since(sent.with.at);
+        RateSample { delivered: bytes - sent.with.bytes, interval: sending.max(acknowledging) }
     }
 
     // --- losses ---
@@ -372,7 +344,7 @@ impl Sender {
             start: record.start,
             end: record.end(),
             copy: record.copy,
-            sent_at: record.sent_at,
+            sent_at: record.sent.at,
             signal,
         };
         let verdict = mechanisms.loss(&self.view(now), &loss);
@@ -416,12 +388,7 @@ impl Sender {
         // Holes that are held open let more than a window be outstanding; what the window did
         // not allow must not come back as ssthresh.
         let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
-        Episode {
-            flight,
-            mss: self.mss,
-            factor,
-            keep_ssthresh,
-        }
+        Episode { flight, mss: self.mss, factor, keep_ssthresh }
     }
 
     /// Declares everything lost and goes back to SND.UNA.
@@ -450,7 +417,7 @@ impl Sender {
             start: first.start,
             end: first.end(),
             copy: first.copy,
-            sent_at: first.sent_at,
+            sent_at: first.sent.at,
             signal: Signal::Rto,
         };
         let (factor, keep_ssthresh) = match mechanisms.loss(&self.view(now), &loss) {
@@ -465,8 +432,7 @@ impl Sender {
         let series = self.timed_out_at == Some(self.board.una());
         let hold = series && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
         self.timed_out_at = Some(self.board.una());
-        self.controller
-            .on_rto(&self.episode(factor, keep_ssthresh || hold));
+        self.controller.on_rto(&self.episode(factor, keep_ssthresh || hold));
         self.start_over();
     }
 
@@ -486,11 +452,7 @@ impl Sender {
             return None;
         };
         self.window_limited = self.board.outstanding() + len > self.controller.window();
-        if self.window_limited {
-            None
-        } else {
-            Some(self.send_new(now, len))
-        }
+        if self.window_limited { None } else { Some(self.send_new(now, len)) }
     }
 
     /// The length of the next segment of new data, if there is data and the peer's window has room.
@@ -514,11 +476,7 @@ impl Sender {
             }
         }
         let conserving = self.phase != Phase::Open || self.board.has_excused();
-        let pipe = if conserving {
-            self.pipe()
-        } else {
-            self.board.outstanding()
-        };
+        let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
         let window = self.controller.window();
         if let Some(index) = self.board.next_pending() {
             let len = u64::from(self.board.get(index).len);
@@ -562,8 +520,7 @@ impl Sender {
             start,
             len,
             copy,
-            sent_at: now,
-            sent_with: self.delivered,
+            sent: Sent { at: now, with: self.delivered },
             state: State::empty(),
         });
         Transmission { start, len, copy }
@@ -572,14 +529,10 @@ impl Sender {
     fn retransmit(&mut self, now: Time, index: usize) -> Transmission {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
-        self.board.resend(index, copy, now, self.delivered);
+        self.board.resend(index, copy, Sent { at: now, with: self.delivered });
         let record = self.board.get(index);
         self.detector.on_retransmit(record.end());
-        Transmission {
-            start: record.start,
-            len: record.len,
-            copy,
-        }
+        Transmission { start: record.start, len: record.len, copy }
     }
 
     fn next_copy(&mut self, now: Time) -> CopyId {

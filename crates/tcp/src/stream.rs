@@ -31,12 +31,7 @@ impl Run {
 impl Stream {
     /// An empty stream; its first byte will be sequence number 1, after the SYN.
     pub(crate) fn new() -> Stream {
-        Stream {
-            front: Run::default(),
-            later: VecDeque::new(),
-            end: 1,
-            closed: false,
-        }
+        Stream { front: Run::default(), later: VecDeque::new(), end: 1, closed: false }
     }
 
     /// Appends `len` bytes of `stream` from `offset` on. Ignored once closed.
@@ -44,12 +39,7 @@ impl Stream {
         if self.closed || len == 0 {
             return;
         }
-        let run = Run {
-            start: self.end,
-            len,
-            stream,
-            offset,
-        };
+        let run = Run { start: self.end, len, stream, offset };
         self.end += len;
         let last = self.later.back_mut().unwrap_or(&mut self.front);
         if last.len == 0 {
@@ -108,11 +98,7 @@ impl Stream {
         };
         let into = start - run.start;
         let len = u64::from(len).min(run.len - into) as u32;
-        Payload {
-            stream: run.stream,
-            offset: run.offset + into,
-            len,
-        }
+        Payload { stream: run.stream, offset: run.offset + into, len }
     }
 
     /// Forgets what was acknowledged.
@@ -136,22 +122,8 @@ mod tests {
         stream.write(1, 0, 100);
         stream.write(1, 100, 50);
         stream.write(2, 0, 10);
-        assert_eq!(
-            stream.payload(91, 100),
-            Payload {
-                stream: 1,
-                offset: 90,
-                len: 60
-            }
-        );
-        assert_eq!(
-            stream.payload(151, 100),
-            Payload {
-                stream: 2,
-                offset: 0,
-                len: 10
-            }
-        );
+        assert_eq!(stream.payload(91, 100), Payload { stream: 1, offset: 90, len: 60 });
+        assert_eq!(stream.payload(151, 100), Payload { stream: 2, offset: 0, len: 10 });
     }
 
     #[test]

@@ -28,20 +28,13 @@ impl Payload {
     #[must_use]
     pub fn skip(self, bytes: u32) -> Payload {
         let bytes = bytes.min(self.len);
-        Payload {
-            offset: self.offset + u64::from(bytes),
-            len: self.len - bytes,
-            ..self
-        }
+        Payload { offset: self.offset + u64::from(bytes), len: self.len - bytes, ..self }
     }
 
     /// The first `bytes` bytes of this payload.
     #[must_use]
     pub fn take(self, bytes: u32) -> Payload {
-        Payload {
-            len: self.len.min(bytes),
-            ..self
-        }
+        Payload { len: self.len.min(bytes), ..self }
     }
 
     /// Whether `next` continues this payload.
@@ -127,11 +120,7 @@ impl Packet {
             },
             size: 0,
         },
-        payload: Payload {
-            stream: 0,
-            offset: 0,
-            len: 0,
-        },
+        payload: Payload { stream: 0, offset: 0, len: 0 },
     };
 
     /// Makes the body a TCP segment without options, whose other fields are to be overwritten.
@@ -183,11 +172,7 @@ mod tests {
 
     #[test]
     fn slices_of_a_payload_keep_its_identity() {
-        let whole = Payload {
-            stream: 3,
-            offset: 100,
-            len: 50,
-        };
+        let whole = Payload { stream: 3, offset: 100, len: 50 };
         let (head, tail) = (whole.take(20), whole.skip(20));
         assert!(head.continues(&tail));
         assert_eq!(tail.end(), whole.end());

@@ -15,12 +15,7 @@ pub(crate) struct Aimd {
 
 impl Aimd {
     pub(crate) fn new(increase: Increase, window: u64, ssthresh: Option<u64>) -> Aimd {
-        Aimd {
-            increase,
-            exact: window as f64,
-            window,
-            ssthresh: ssthresh.unwrap_or(u64::MAX),
-        }
+        Aimd { increase, exact: window as f64, window, ssthresh: ssthresh.unwrap_or(u64::MAX) }
     }
 
     /// RFC 5681 §3.1, equation 4: never below two segments.
@@ -96,12 +91,7 @@ mod tests {
     }
 
     fn episode(flight: u64) -> Episode {
-        Episode {
-            flight,
-            mss: 1000,
-            factor: 0.5,
-            keep_ssthresh: false,
-        }
+        Episode { flight, mss: 1000, factor: 0.5, keep_ssthresh: false }
     }
 
     #[test]
@@ -112,11 +102,7 @@ mod tests {
             assert_eq!(aimd.window(), 1000 + n * 1000);
         }
         aimd.on_ack(&ack(2000));
-        assert_eq!(
-            aimd.window(),
-            12_000,
-            "an ACK for two segments still adds only one"
-        );
+        assert_eq!(aimd.window(), 12_000, "an ACK for two segments still adds only one");
     }
 
     #[test]
@@ -125,11 +111,7 @@ mod tests {
         for _ in 0..10 {
             aimd.on_ack(&ack(1000));
         }
-        assert!(
-            (10_900..=11_000).contains(&aimd.window()),
-            "{}",
-            aimd.window()
-        );
+        assert!((10_900..=11_000).contains(&aimd.window()), "{}", aimd.window());
     }
 
     #[test]
@@ -146,10 +128,7 @@ mod tests {
     #[test]
     fn an_unused_window_does_not_grow() {
         let mut aimd = Aimd::new(Increase::default(), 10_000, None);
-        aimd.on_ack(&AckSample {
-            window_limited: false,
-            ..ack(1000)
-        });
+        aimd.on_ack(&AckSample { window_limited: false, ..ack(1000) });
         assert_eq!(aimd.window(), 10_000);
     }
 }

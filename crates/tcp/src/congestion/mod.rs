@@ -85,10 +85,7 @@ mod tests {
 
     #[test]
     fn a_rate_sample_divides_octets_by_time() {
-        let sample = RateSample {
-            delivered: 1250,
-            interval: Duration::from_millis(1),
-        };
+        let sample = RateSample { delivered: 1250, interval: Duration::from_millis(1) };
         assert_eq!(sample.rate(), Rate::from_bps(10_000_000));
         assert_eq!(RateSample::default().rate(), None);
     }

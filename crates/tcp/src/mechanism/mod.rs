@@ -68,9 +68,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// What TCP makes of a loss when nobody knows better.
-    pub const STANDARD: Verdict = Verdict::Congestion {
-        keep_ssthresh: false,
-    };
+    pub const STANDARD: Verdict = Verdict::Congestion { keep_ssthresh: false };
 }
 
 /// What a mechanism asks of the core.
@@ -199,9 +197,7 @@ pub(crate) struct Mechanisms {
 
 impl Mechanisms {
     pub(crate) fn new(list: Vec<Mechanism>) -> Mechanisms {
-        let hooks = list
-            .iter()
-            .fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
+        let hooks = list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
         Mechanisms { list, hooks }
     }
 
@@ -215,10 +211,7 @@ impl Mechanisms {
         if !self.hooks.contains(hook) {
             return None;
         }
-        self.list
-            .iter_mut()
-            .filter(|m| m.hooks().contains(hook))
-            .find_map(ask)
+        self.list.iter_mut().filter(|m| m.hooks().contains(hook)).find_map(ask)
     }
 
     pub(crate) fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
@@ -226,8 +219,7 @@ impl Mechanisms {
     }
 
     pub(crate) fn loss(&mut self, view: &View, loss: &Loss) -> Verdict {
-        self.first(Hooks::LOSS, |m| m.loss(view, loss))
-            .unwrap_or(Verdict::STANDARD)
+        self.first(Hooks::LOSS, |m| m.loss(view, loss)).unwrap_or(Verdict::STANDARD)
     }
 
     pub(crate) fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {

@@ -60,13 +60,9 @@ mod tests {
     fn growth_is_finite_and_never_negative() {
         for (name, increase) in Increase::ALL {
             for window in [1.0, 1.5, 2.0, 20.0, 1e3, 1e6] {
-                for srtt in [
-                    None,
-                    Some(1),
-                    Some(10_000_000),
-                    Some(640_000_000),
-                    Some(10_000_000_000),
-                ] {
+                for srtt in
+                    [None, Some(1), Some(10_000_000), Some(640_000_000), Some(10_000_000_000)]
+                {
                     let step = increase.per_ack(window, srtt.map(Duration::from_nanos));
                     assert!(
                         step.is_finite() && step >= 0.0,

@@ -42,6 +42,7 @@ RECOVERY = {
 SIM1_FAMILIES = ("Reno", "FullTcp", "Sack1", "FullTcp/Sack")
 SPEED_FAMILIES = ("Sack1", "FullTcp/Sack")
 SPEED_CASES = ("one", "fifty")
+SPEED_HEADERS = ("all", "used")
 
 # What ns-2 did by default in 2001, as arguments of sim1.tcl: seconds, and segments.
 NS2_2001: Mapping[str, float] = {
@@ -122,10 +123,13 @@ def ns2_sim1(
     )
 
 
-def ns2_speed(case: str, family: str, duration_s: float = DURATION_S) -> dict[str, Any]:
-    """One timed run of ns-2, as a row."""
-    result = ns2("speed.tcl", case=case, family=family, duration=duration_s)
-    return _speed_row("ns-2", package_version("ns2"), family, result)
+def ns2_speed(
+    case: str, family: str, headers: str, duration_s: float = DURATION_S
+) -> dict[str, Any]:
+    """One timed run of ns-2, as a row; `headers` are all that ns-2 knows, or those used."""
+    result = ns2("speed.tcl", case=case, family=family, headers=headers, duration=duration_s)
+    variant = f"{family}, {headers} headers"
+    return _speed_row("ns-2", package_version("ns2"), variant, result)
 
 
 def build_ns3(folder: Path) -> Path:
@@ -172,7 +176,8 @@ def measure_speed(
             for case in SPEED_CASES:
                 if "ns-2" in simulators:
                     for family in SPEED_FAMILIES:
-                        yield ns2_speed(case, family, duration_s)
+                        for headers in SPEED_HEADERS:
+                            yield ns2_speed(case, family, headers, duration_s)
                 if program is not None:
                     yield ns3_speed(program, case, duration_s)
 
@@ -250,13 +255,13 @@ def _mean(results: Sequence[Mapping[str, Any]], key: str) -> float:
 
 
 def _speed_row(
-    simulator: str, version: str, family: str, result: Mapping[str, Any]
+    simulator: str, version: str, variant: str, result: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "simulator": simulator,
         "version": version,
         "case": result["case"],
-        "family": family,
+        "variant": variant,
         "duration_s": result["duration_s"],
         "delivered_segments": result["delivered_segments"],
         "cpu_s": result["cpu_s"],

@@ -1,0 +1,291 @@
+"""Measures lasthop beside its peers, and keeps the outcome in bench/results.
+
+python bench/compare.py                  all of it
+python bench/compare.py speed            segments per CPU second, beside ns-2 and ns-3
+python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own families
+python bench/compare.py tables           prints the tables from what was kept
+
+A peer that is not installed is left out, with a word about it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import statistics
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import peers
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+SPEED = RESULTS / "speed.json"
+AGREEMENT = RESULTS / "agreement.json"
+NS2_SIM1 = RESULTS / "ns2-sim1.json"
+
+Row = dict[str, Any]
+
+
+# --- speed ---
+
+
+def measure_speed(rounds: int) -> Row:
+    """Runs every simulator `rounds` times in turn, so that a busy spell of the machine hits all."""
+    speed = build_speed()
+    rows: list[Row] = []
+    for number in range(1, rounds + 1):
+        say(f"round {number} of {rounds}")
+        rows.extend(lasthop_speed(speed))
+        for simulator in ("ns-2", "ns-3"):
+            try:
+                rows.extend(peers.measure_speed(1, (simulator,)))
+            except peers.PeerError as error:
+                say(f"left out: {error}")
+    return {
+        "experiment": "speed",
+        **circumstances(),
+        "unit": "delivered segments per CPU second",
+        "rounds": rounds,
+        "rows": list(summarised(rows)),
+    }
+
+
+def build_speed() -> Path:
+    """Compiles lasthop's half and returns the program."""
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--release", "--package", "lasthop-speed"],
+        cwd=ROOT,
+        check=True,
+    )
+    return ROOT / "target" / "release" / "speed"
+
+
+def lasthop_speed(program: Path) -> Iterator[Row]:
+    """One timed run of each case."""
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        yield {"version": lasthop_version(), "variant": "SACK", **json.loads(line)}
+
+
+def summarised(rows: Sequence[Row]) -> Iterator[Row]:
+    """One row per case and simulator: the median, the spread, and lasthop's ratio to it."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["case"], row["simulator"], row["variant"]), []).append(row)
+    medians = {
+        key: statistics.median(row["segments_per_cpu_s"] for row in group)
+        for key, group in groups.items()
+    }
+    for key, group in sorted(groups.items()):
+        case, simulator, variant = key
+        speeds = [row["segments_per_cpu_s"] for row in group]
+        ours = medians[case, "lasthop", "SACK"]
+        summary: Row = {
+            "case": case,
+            "simulator": simulator,
+            "variant": variant,
+            "version": group[0]["version"],
+            "runs": len(group),
+            "segments_per_cpu_s": round(medians[key]),
+            "range": [round(min(speeds)), round(max(speeds))],
+            "lasthop_is_faster_by": round(ours / medians[key], 2),
+        }
+        if simulator == "lasthop":
+            summary["allocations_per_segment"] = max(r["allocations_per_segment"] for r in group)
+        yield summary
+
+
+def speed_table(result: Mapping[str, Any]) -> str:
+    """The speed comparison as Markdown."""
+    lines = [
+        "| case | simulator | segments per CPU second | lasthop is faster by |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    names = {"one": "one flow, 10 ms", "fifty": "fifty flows, 20 ms"}
+    for row in result["rows"]:
+        low, high = (f"{value / 1e6:.2f}" for value in row["range"])
+        ratio = "" if row["simulator"] == "lasthop" else f"{row['lasthop_is_faster_by']:.1f}"
+        lines.append(
+            f"| {names[row['case']]} | {row['simulator']} {row['version']} ({row['variant']}) "
+            f"| {row['segments_per_cpu_s'] / 1e6:.2f} M ({low} to {high}) | {ratio} |"
+        )
+    return "\n".join(lines)
+
+
+# --- agreement ---
+
+SCENARIO = """
+title = "One bulk flow over one link, as ns-2's side of the comparison has it"
+duration = "120 s"
+profile = "ns2-2001"
+[nodes]
+sender = {}
+receiver = {}
+[[links]]
+between = ["sender", "receiver"]
+rate = "100 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[[flows]]
+from = "sender"
+to = "receiver"
+tcp = { mss = 536, receive_window = "20 segments", ssthresh_on_backoff = "halve" }
+"""
+
+
+def measure_agreement(seeds: int) -> Row:
+    """Plain Reno and SACK beside what ns-2's families of the same algorithm give."""
+    peer = json.loads(NS2_SIM1.read_text())
+    rows = []
+    for cell in peers.sim1_cells():
+        for recovery in ("reno", "sack"):
+            goodputs = lasthop_goodputs(cell, recovery, seeds if cell.bit_error_rate else 1)
+            families = [
+                {key: row[key] for key in ("family", "mean_bps", "ci95_bps", "runs")}
+                for row in peer["rows"]
+                if row["recovery"] == recovery
+                and all(row[key] == value for key, value in vars(cell).items())
+            ]
+            rows.append(compared(cell, recovery, goodputs, families))
+    return {
+        "experiment": "agreement",
+        **circumstances(),
+        "peer": f"ns-2 {peer['version']}",
+        "profile": "ns2-2001",
+        "unit": "bit/s, headers counted",
+        "rows": rows,
+    }
+
+
+def lasthop_goodputs(cell: peers.Cell, recovery: str, seeds: int) -> list[float]:
+    """Goodput of each seed."""
+    from lasthop import _lasthop
+
+    errors = {"bit": cell.bit_error_rate}
+    overrides: list[tuple[str, object]] = [
+        ("links.0.rate", f"{cell.rate_bps:.0f} bit/s"),
+        ("links.0.delay", f"{cell.one_way_delay_s * 1e3:.0f} ms"),
+        ("links.0.errors", errors if cell.errors == "both" else {"forward": errors}),
+        ("flows.0.tcp.recovery", recovery),
+    ]
+    columns = _lasthop.sweep(SCENARIO, "agreement", overrides=overrides, seeds=seeds)
+    return [float(value) for value in columns["goodput_bps"]]
+
+
+def compared(
+    cell: peers.Cell, recovery: str, goodputs: Sequence[float], families: Sequence[Row]
+) -> Row:
+    """Whether our interval meets the range that the peer's families and their intervals span."""
+    mean = statistics.fmean(goodputs)
+    low, high = peers.interval95(goodputs) or [mean, mean]
+    ends = [end for row in families for end in (row["ci95_bps"] or [row["mean_bps"]] * 2)]
+    # Without chance there is no interval; a start-up of a round trip more or less is no difference.
+    slack = 0.0 if cell.bit_error_rate else 0.01 * mean
+    return {
+        "recovery": recovery,
+        **vars(cell),
+        "measured": round(mean),
+        "ci95": [round(low), round(high)],
+        "runs": len(goodputs),
+        "families": list(families),
+        "span": [round(min(ends)), round(max(ends))],
+        "agrees": high >= min(ends) - slack and low <= max(ends) + slack,
+        "beyond_percent": round(
+            100 * max(min(ends) / mean - 1, 1 - max(ends) / mean, 0.0), 1
+        ),
+    }
+
+
+def agreement_table(result: Mapping[str, Any]) -> str:
+    """The agreement as Markdown: every cell, those outside the range marked."""
+    lines = [
+        "| recovery | rate | one-way delay | bit errors | direction | lasthop, kb/s "
+        "| ns-2, kb/s | |",
+        "| --- | ---: | ---: | ---: | --- | ---: | --- | --- |",
+    ]
+    for row in result["rows"]:
+        families = ", ".join(
+            f"{family['family']} {interval(family['mean_bps'], family['ci95_bps'])}"
+            for family in row["families"]
+        )
+        verdict = "" if row["agrees"] else f"**{row['beyond_percent']} % outside**"
+        lines.append(
+            f"| {row['recovery']} | {row['rate_bps'] / 1e6:g} Mb/s "
+            f"| {row['one_way_delay_s'] * 1e3:g} ms | {row['bit_error_rate']:g} "
+            f"| {row['errors']} | {interval(row['measured'], row['ci95'])} "
+            f"| {families} | {verdict} |"
+        )
+    return "\n".join(lines)
+
+
+def interval(mean: float, ci95: Sequence[float] | None) -> str:
+    """A mean and half its interval, in kb/s."""
+    half = (ci95[1] - ci95[0]) / 2 if ci95 else 0.0
+    return f"{mean / 1e3:.1f} ± {half / 1e3:.1f}" if half else f"{mean / 1e3:.1f}"
+
+
+# --- the rest ---
+
+
+def circumstances() -> Row:
+    """On what, with what and when."""
+    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
+    return {
+        "lasthop": lasthop_version(),
+        "rustc": rustc.stdout.split()[1],
+        "machine": peers.machine(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def lasthop_version() -> str:
+    """The workspace's version."""
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    return str(manifest["workspace"]["package"]["version"])
+
+
+def say(words: str) -> None:
+    """A word for people; what is measured goes to files."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def keep(path: Path, result: Row) -> None:
+    """Writes one row a line, so that a change shows as the lines it touches."""
+    head = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in result.items()
+            if key != "rows"]
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in result["rows"])
+    path.write_text("\n".join(["{", *head, ' "rows": [', rows, " ]", "}"]) + "\n")
+
+
+TABLES: Mapping[Path, Callable[[Mapping[str, Any]], str]] = {
+    SPEED: speed_table,
+    AGREEMENT: agreement_table,
+}
+
+
+def main() -> int:
+    """Runs what the command line asks for."""
+    parser = argparse.ArgumentParser(description="Measures lasthop beside its peers.")
+    parser.add_argument("what", nargs="?", choices=["speed", "agreement", "tables", "all"],
+                        default="all")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
+    parser.add_argument("--seeds", type=int, default=30, help="runs per cell of the agreement")
+    options = parser.parse_args()
+    if options.what in ("speed", "all"):
+        keep(SPEED, measure_speed(options.rounds))
+    if options.what in ("agreement", "all"):
+        keep(AGREEMENT, measure_agreement(options.seeds))
+    for path, table in TABLES.items():
+        if path.exists() and options.what in ("tables", "all", path.stem):
+            print(f"{table(json.loads(path.read_text()))}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -29,7 +29,8 @@ impl Rate {
             Some(product) => Duration::from_nanos(product / self.0),
             None => {
                 let nanos = bytes as u128 * NANO_BITS as u128 / self.0 as u128;
-                Duration::from_nanos(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
+                let longest = Duration::MAX.as_nanos();
+                Duration::from_nanos(if nanos > longest as u128 { longest } else { nanos as u64 })
             }
         }
     }

@@ -34,6 +34,14 @@ pub struct Statistics {
     pub strays: u64,
 }
 
+/// Where a host's packets go.
+pub trait Outlet {
+    /// The place to write the next packet into.
+    fn packet(&mut self) -> &mut Packet;
+    /// The packet is written: it goes out.
+    fn send(&mut self);
+}
+
 /// What identifies a connection at a host with one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -242,23 +250,24 @@ impl<A: Application> Host<A> {
         self.schedule.first().0.min(opening)
     }
 
-    /// Writes the next packet to send into `packet`, or returns false. To be called until then
-    /// after every other call.
+    /// Sends all that may be sent now. To be called after every other call.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
-        while let Some(&id) = self.busy.last() {
+    pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) {
+        while let Some(id) = self.busy.pop() {
             let slot = &mut self.slots[id as usize];
-            if slot.connection.poll_transmit(now, packet) {
+            slot.busy = false;
+            loop {
+                let packet = outlet.packet();
+                if !slot.connection.poll_transmit(now, packet) {
+                    break;
+                }
                 packet.ip.source = self.address;
                 packet.ip.destination = slot.key.remote;
                 packet.ip.hop_limit = Ip::HOP_LIMIT;
-                return true;
+                outlet.send();
             }
-            slot.busy = false;
-            self.busy.pop();
             self.schedule.bring_forward(id, slot.connection.poll_timeout());
         }
-        false
     }
 
     // --- inside ---

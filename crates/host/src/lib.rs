@@ -10,6 +10,6 @@ mod middlebox;
 mod traffic;
 
 pub use application::Application;
-pub use host::{ConnectionId, Host, Opening, Statistics};
+pub use host::{ConnectionId, Host, Opening, Outlet, Statistics};
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
 pub use traffic::{Sink, Source, Traffic};

@@ -39,6 +39,13 @@ impl Slab {
         handle
     }
 
+    /// Puts a packet into a place.
+    pub(crate) fn insert(&mut self, packet: Packet) -> Handle {
+        let handle = self.take();
+        self.packets[handle.0 as usize] = packet;
+        handle
+    }
+
     /// The packet is gone.
     #[inline]
     pub(crate) fn release(&mut self, handle: Handle) {

@@ -6,7 +6,7 @@ use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::Handle;
 use base::{Seed, Time};
-use host::{Application, Context, Host, LinkEvent, Middlebox, Passage};
+use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage};
 use link::Fate;
 use wire::{Body, CorruptionNotice, Packet};
 
@@ -238,8 +238,7 @@ impl<A: Application> Node<A> {
     /// takes no memory.
     fn send(&mut self, index: usize, outbox: Vec<Packet>, fabric: &mut Fabric) {
         for packet in outbox {
-            let handle = fabric.slab.take();
-            *fabric.slab.get_mut(handle) = packet;
+            let handle = fabric.slab.insert(packet);
             if address::node(packet.ip.destination) == Some(index) {
                 self.host.handle_packet(fabric.now, &packet);
                 fabric.slab.release(handle);
@@ -253,19 +252,58 @@ impl<A: Application> Node<A> {
     /// Sends what the host has to send, and schedules its next wake.
     #[inline]
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
-        loop {
-            let handle = fabric.slab.vacant();
-            if !self.host.poll_transmit(fabric.now, fabric.slab.get_mut(handle)) {
-                break;
-            }
-            fabric.slab.take();
-            if self.boxes.is_empty() || self.pass_boxes(index, handle, fabric) {
-                fabric.forward(index, handle);
+        if self.boxes.is_empty() {
+            self.host.transmit(fabric.now, &mut Plug { index, fabric });
+        } else {
+            let mut sent = Vec::new();
+            self.host.transmit(fabric.now, &mut Tray { sent: &mut sent, packet: Packet::BLANK });
+            for packet in sent {
+                let handle = fabric.slab.insert(packet);
+                if self.pass_boxes(index, handle, fabric) {
+                    fabric.forward(index, handle);
+                }
             }
         }
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
             observer.flows(fabric.now, NodeId(index), &self.host);
         }
+    }
+}
+
+/// A host plugged into the fabric: its packets are written into the slab, where they stay.
+struct Plug<'a> {
+    index: usize,
+    fabric: &'a mut Fabric,
+}
+
+impl Outlet for Plug<'_> {
+    #[inline]
+    fn packet(&mut self) -> &mut Packet {
+        let handle = self.fabric.slab.vacant();
+        self.fabric.slab.get_mut(handle)
+    }
+
+    #[inline]
+    fn send(&mut self) {
+        let handle = self.fabric.slab.take();
+        self.fabric.forward(self.index, handle);
+    }
+}
+
+/// A host whose packets pass boxes first: they are laid out, since a box may hand the host a
+/// packet in turn.
+struct Tray<'a> {
+    sent: &'a mut Vec<Packet>,
+    packet: Packet,
+}
+
+impl Outlet for Tray<'_> {
+    fn packet(&mut self) -> &mut Packet {
+        &mut self.packet
+    }
+
+    fn send(&mut self) {
+        self.sent.push(self.packet);
     }
 }

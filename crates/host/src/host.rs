@@ -32,6 +32,8 @@ pub struct Opening<A> {
 pub struct Statistics {
     /// Packets for no connection and no listener.
     pub strays: u64,
+    /// Connections that were not opened, because no port was left.
+    pub unopened: u64,
 }
 
 /// Where a host's packets go.
@@ -58,6 +60,9 @@ struct Slot<A> {
     /// It stands in the queue of those that may have something to send.
     busy: bool,
 }
+
+/// Where the dynamic ports begin (RFC 6335 §6).
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
 /// Settings and application for whoever connects.
 type Accept<A> = Box<dyn FnMut() -> (Config, A) + Send>;
@@ -94,7 +99,7 @@ impl<A: Application> Host<A> {
             openings: VecDeque::new(),
             schedule: Schedule::new(),
             busy: Vec::new(),
-            next_port: 49_152, // RFC 6335: the dynamic ports.
+            next_port: FIRST_DYNAMIC_PORT,
             random,
             statistics: Statistics::default(),
         }
@@ -143,23 +148,25 @@ impl<A: Application> Host<A> {
     }
 
     fn open_now(&mut self, opening: Opening<A>) {
-        let key = Key {
-            remote: opening.remote,
-            remote_port: opening.remote_port,
-            local_port: self.free_port(opening.remote, opening.remote_port),
+        let Some(local_port) = self.free_port(opening.remote, opening.remote_port) else {
+            self.statistics.unopened += 1;
+            return;
         };
+        let Opening { remote, remote_port, .. } = opening;
+        let key = Key { remote, remote_port, local_port };
         self.add(key, &opening.config, Side::Active, opening.application);
     }
 
-    /// The next dynamic port that makes an unused key.
-    fn free_port(&mut self, remote: IpAddr, remote_port: u16) -> u16 {
-        loop {
+    /// The next dynamic port that makes an unused key, if there is one (RFC 6335 §6).
+    fn free_port(&mut self, remote: IpAddr, remote_port: u16) -> Option<u16> {
+        for _ in FIRST_DYNAMIC_PORT..=u16::MAX {
             let local_port = self.next_port;
-            self.next_port = self.next_port.checked_add(1).unwrap_or(49_152);
+            self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
             if !self.by_key.contains_key(&Key { remote, remote_port, local_port }) {
-                return local_port;
+                return Some(local_port);
             }
         }
+        None
     }
 
     fn add(&mut self, key: Key, config: &Config, side: Side, application: A) -> u32 {

@@ -149,12 +149,12 @@ impl Connection {
     /// Nothing more will be written: a FIN follows the data.
     pub fn close(&mut self) {
         self.sender.stream.close();
-        self.state = match self.state {
-            State::Established | State::SynReceived => State::FinWait1,
-            State::CloseWait => State::LastAck,
-            State::SynSent => State::Closed,
-            other => other,
-        };
+        match self.state {
+            State::Established | State::SynReceived => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            State::SynSent => self.enter_closed(Events::CLOSED),
+            _ => {}
+        }
     }
 
     /// What has happened since the last call.

@@ -360,10 +360,14 @@ impl Sender {
             Verdict::Decrease(factor) => self.respond(factor, false),
         };
         // The first retransmission of an episode does not wait for the pipe (RFC 6675 §5, 4.3),
-        // nor does one that no window reduction goes with. Where a notice has replaced the lost
-        // copy before, there is nothing to send.
-        let at_once = responded || excused || signal == Signal::Dupack;
-        if at_once && self.phase != Phase::Loss && self.board.get(index).is_pending() {
+        // unless the algorithm starts over; nor does one that no reduction goes with. Where a
+        // notice has replaced the lost copy before, there is nothing to send.
+        let at_once = if responded {
+            self.detector.recovers_fast()
+        } else {
+            excused || signal == Signal::Dupack
+        };
+        if at_once && self.board.get(index).is_pending() {
             self.forced.push_back(record.start);
         }
     }

@@ -27,6 +27,12 @@ pub struct Context<'a> {
 
 /// A box in a node: a router's feature, or a bump in a host's own stack.
 pub trait Middlebox {
+    /// Whether [`Middlebox::packet`] is to be asked. A box that only watches links need not slow
+    /// down what passes.
+    fn inspects_packets(&self) -> bool {
+        true
+    }
+
     /// A packet passes the node, or starts or ends there. It may be edited in place.
     fn packet(&mut self, now: Time, packet: &mut Packet, cx: &mut Context<'_>) -> Passage {
         let _ = (now, packet, cx);

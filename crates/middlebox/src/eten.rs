@@ -39,6 +39,10 @@ impl Reporter {
 }
 
 impl Middlebox for Reporter {
+    fn inspects_packets(&self) -> bool {
+        false
+    }
+
     fn link(&mut self, _now: Time, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let LinkEvent::Corrupted(packet) = event;
         let Body::Tcp(segment) = &packet.body else {

@@ -4,7 +4,7 @@ use crate::address;
 use crate::fabric::{Fabric, Flow};
 use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
-use crate::slab::Handle;
+use crate::slab::{Handle, Slab};
 use base::{Seed, Time};
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage};
 use link::Fate;
@@ -23,6 +23,10 @@ pub struct World<A> {
 struct Node<A> {
     host: Host<A>,
     boxes: Vec<Box<dyn Middlebox + Send>>,
+    /// Whether any box wants to see packets.
+    inspected: bool,
+    /// Room for what boxes make, kept for the next time.
+    outbox: Vec<Packet>,
 }
 
 impl<A: Application> World<A> {
@@ -30,6 +34,8 @@ impl<A: Application> World<A> {
         let nodes = (0..network.nodes).map(|index| Node {
             host: Host::new(address::of(index), seed.stream(&format!("node.{index}"))),
             boxes: Vec::new(),
+            inspected: false,
+            outbox: Vec::new(),
         });
         World {
             nodes: nodes.collect(),
@@ -54,7 +60,9 @@ impl<A: Application> World<A> {
 
     /// Puts a box into a node, behind those that are there.
     pub fn add_box(&mut self, node: NodeId, middlebox: impl Middlebox + Send + 'static) {
-        self.nodes[node.0].boxes.push(Box::new(middlebox));
+        let node = &mut self.nodes[node.0];
+        node.inspected |= middlebox.inspects_packets();
+        node.boxes.push(Box::new(middlebox));
     }
 
     /// Lets the source of a flow hear of every corruption of its packets at the moment that a node
@@ -187,7 +195,7 @@ impl<A: Application> Node<A> {
     /// An intact packet arrives: the boxes see it, then it is delivered or goes on.
     #[inline]
     fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        if !self.boxes.is_empty() && !self.pass_boxes(index, handle, fabric) {
+        if self.inspected && !self.pass_boxes(index, handle, fabric) {
             return;
         }
         let packet = fabric.slab.get_mut(handle);
@@ -207,66 +215,71 @@ impl<A: Application> Node<A> {
 
     /// A damaged packet arrives.
     fn detect(&mut self, index: usize, packet: &Packet, fabric: &mut Fabric) {
-        let mut outbox = Vec::new();
         for middlebox in &mut self.boxes {
-            let mut cx = Context { send: &mut outbox };
+            let mut cx = Context { send: &mut self.outbox };
             middlebox.link(fabric.now, LinkEvent::Corrupted(packet), &mut cx);
         }
-        self.send(index, outbox, fabric);
+        self.send_outbox(index, fabric);
     }
 
     /// Shows a packet to the boxes; false if one of them kept it.
     fn pass_boxes(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) -> bool {
-        let mut passage = Passage::Forward;
-        let mut outbox = Vec::new();
         let packet = fabric.slab.get_mut(handle);
-        for middlebox in &mut self.boxes {
-            let mut cx = Context { send: &mut outbox };
-            passage = middlebox.packet(fabric.now, packet, &mut cx);
-            if passage == Passage::Drop {
-                break;
-            }
-        }
-        if passage == Passage::Drop {
+        let kept = self.boxes.iter_mut().any(|middlebox| {
+            let mut cx = Context { send: &mut self.outbox };
+            middlebox.packet(fabric.now, packet, &mut cx) == Passage::Drop
+        });
+        if kept {
             fabric.slab.release(handle);
         }
-        self.send(index, outbox, fabric);
-        passage == Passage::Forward
+        self.send_outbox(index, fabric);
+        !kept
     }
 
-    /// Sends what boxes have made. It allocates only when there is something: an empty vector
-    /// takes no memory.
-    fn send(&mut self, index: usize, outbox: Vec<Packet>, fabric: &mut Fabric) {
-        for packet in outbox {
-            let handle = fabric.slab.insert(packet);
+    /// Sends what boxes have made.
+    fn send_outbox(&mut self, index: usize, fabric: &mut Fabric) {
+        if self.outbox.is_empty() {
+            return;
+        }
+        // A packet for this very host may make the boxes send more, meanwhile.
+        let mut outbox = core::mem::take(&mut self.outbox);
+        for packet in outbox.drain(..) {
             if address::node(packet.ip.destination) == Some(index) {
                 self.host.handle_packet(fabric.now, &packet);
-                fabric.slab.release(handle);
                 self.flush(index, fabric);
             } else {
+                let handle = fabric.slab.insert(packet);
                 fabric.forward(index, handle);
             }
+        }
+        if self.outbox.is_empty() {
+            self.outbox = outbox;
         }
     }
 
     /// Sends what the host has to send, and schedules its next wake.
     #[inline]
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
-        if self.boxes.is_empty() {
-            self.host.transmit(fabric.now, &mut Plug { index, fabric });
+        if self.inspected {
+            self.flush_through_boxes(index, fabric);
         } else {
-            let mut sent = Vec::new();
-            self.host.transmit(fabric.now, &mut Tray { sent: &mut sent, packet: Packet::BLANK });
-            for packet in sent {
-                let handle = fabric.slab.insert(packet);
-                if self.pass_boxes(index, handle, fabric) {
-                    fabric.forward(index, handle);
-                }
-            }
+            self.host.transmit(fabric.now, &mut Plug { index, fabric });
         }
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
             observer.flows(fabric.now, NodeId(index), &self.host);
+        }
+    }
+
+    /// What the host sends is laid out first, since a box may hand the host a packet in turn.
+    #[inline(never)]
+    fn flush_through_boxes(&mut self, index: usize, fabric: &mut Fabric) {
+        let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
+        self.host.transmit(fabric.now, &mut tray);
+        for handle in tray.written {
+            if self.pass_boxes(index, handle, fabric) {
+                fabric.forward(index, handle);
+            }
         }
     }
 }
@@ -291,19 +304,19 @@ impl Outlet for Plug<'_> {
     }
 }
 
-/// A host whose packets pass boxes first: they are laid out, since a box may hand the host a
-/// packet in turn.
+/// A host whose packets pass boxes first: they are written into the slab and listed.
 struct Tray<'a> {
-    sent: &'a mut Vec<Packet>,
-    packet: Packet,
+    slab: &'a mut Slab,
+    written: Vec<Handle>,
 }
 
 impl Outlet for Tray<'_> {
     fn packet(&mut self) -> &mut Packet {
-        &mut self.packet
+        let handle = self.slab.vacant();
+        self.slab.get_mut(handle)
     }
 
     fn send(&mut self) {
-        self.sent.push(self.packet);
+        self.written.push(self.slab.take());
     }
 }

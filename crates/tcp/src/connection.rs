@@ -237,7 +237,7 @@ impl Connection {
     ///
     /// It writes in place because a segment that is returned is copied twice, and those copies
     /// would cost more than making it.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
         if matches!(self.state, State::Closed) {
             return false;

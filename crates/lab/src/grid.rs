@@ -1,0 +1,220 @@
+//! The `[sweep]` of a scenario: which values go where, in which combinations.
+
+use crate::document::{Document, Node};
+use crate::error::Problem;
+use crate::path::{Path, Step};
+use crate::source::Source;
+use crate::table::Column;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// All combinations of the values of some axes, the first axis changing slowest.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Grid<'s> {
+    axes: Vec<Axis<'s>>,
+    /// Seeds per point, if the file says.
+    pub(crate) seeds: Option<u64>,
+    /// Where it is written.
+    pub(crate) span: Option<Range<usize>>,
+}
+
+/// Keys whose values go together: one key, or those of one table in `zip`.
+#[derive(Clone, Debug)]
+struct Axis<'s> {
+    keys: Vec<Key<'s>>,
+    len: usize,
+}
+
+/// A swept key and its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Key<'s> {
+    /// As it was written.
+    pub(crate) name: String,
+    /// What it means.
+    pub(crate) path: Path,
+    /// Where it was written.
+    pub(crate) span: Range<usize>,
+    values: Vec<Node<'s>>,
+}
+
+impl<'s> Grid<'s> {
+    /// The grid of a document; one point for one without `[sweep]`.
+    pub(crate) fn read(document: &Document<'s>) -> Result<Grid<'s>, Problem> {
+        let Some((key, node)) = document.entry("sweep") else { return Ok(Grid::default()) };
+        let mut grid = Grid { span: Some(key.span()), ..Grid::default() };
+        for (key, value) in table(node)? {
+            match key.get_ref().as_ref() {
+                "seeds" => grid.seeds = Some(seeds(value)?),
+                "zip" => {
+                    for columns in array(value, "tables, such as [{ \"a.b\" = [1, 2] }]")? {
+                        grid.axes.push(zipped(columns)?);
+                    }
+                }
+                _ => {
+                    let key = Key::read(key, value)?;
+                    grid.axes.push(Axis { len: key.values.len(), keys: vec![key] });
+                }
+            }
+        }
+        let keys: Vec<_> = grid.keys().collect();
+        for (index, key) in keys.iter().enumerate() {
+            if keys[..index].iter().any(|other| other.path == key.path) {
+                return Err(Problem::at(key.span.clone(), "this key is swept twice"));
+            }
+        }
+        Ok(grid)
+    }
+
+    /// How many points it has; `None` beyond 2^64.
+    pub(crate) fn points(&self) -> Option<u64> {
+        self.axes.iter().try_fold(1u64, |points, axis| points.checked_mul(axis.len as u64))
+    }
+
+    /// The swept keys, in the order in which they were written.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<'s>> {
+        self.axes.iter().flat_map(|axis| &axis.keys)
+    }
+
+    /// The values of every key at a point.
+    pub(crate) fn values(&self, point: u64) -> Vec<(&Key<'s>, &Node<'s>)> {
+        let mut rest = point;
+        let mut indexes = vec![0; self.axes.len()];
+        for (index, axis) in indexes.iter_mut().zip(&self.axes).rev() {
+            *index = (rest % axis.len as u64) as usize;
+            rest /= axis.len as u64;
+        }
+        let axes = self.axes.iter().zip(indexes);
+        axes.flat_map(|(axis, index)| axis.keys.iter().map(move |key| (key, &key.values[index])))
+            .collect()
+    }
+
+    /// Sets what is swept at this path to one value everywhere. Points that become equal by that
+    /// are one point.
+    pub(crate) fn pin(&mut self, path: &Path, value: &Node<'s>, source: &Source) {
+        let pinned =
+            |key: &Key<'s>| path.covers(&key.path) && path.steps().len() == key.path.steps().len();
+        for axis in self.axes.iter_mut().filter(|axis| axis.keys.iter().any(pinned)) {
+            for key in axis.keys.iter_mut().filter(|key| pinned(key)) {
+                key.values.fill(value.clone());
+            }
+            axis.merge(source);
+        }
+    }
+}
+
+impl Axis<'_> {
+    /// Keeps the first of equal combinations.
+    fn merge(&mut self, source: &Source) {
+        let combination = |index: usize| -> Vec<String> {
+            self.keys.iter().map(|key| text(source, &key.values[index])).collect()
+        };
+        let combinations: Vec<_> = (0..self.len).map(combination).collect();
+        let first = |index: usize| !combinations[..index].contains(&combinations[index]);
+        let kept: Vec<usize> = (0..self.len).filter(|&index| first(index)).collect();
+        for key in &mut self.keys {
+            key.values = kept.iter().map(|&index| key.values[index].clone()).collect();
+        }
+        self.len = kept.len();
+    }
+}
+
+impl<'s> Key<'s> {
+    fn read(key: &Spanned<toml::de::DeString<'s>>, node: &Node<'s>) -> Result<Key<'s>, Problem> {
+        let name = key.get_ref().as_ref();
+        let problem = |message: String| {
+            Problem::at(key.span(), message)
+                .help("[sweep] knows `seeds`, `zip`, and dotted paths in quotes")
+        };
+        let path: Path = name.parse().map_err(|error| problem(format!("{error}")))?;
+        if path.steps().first() == Some(&Step::Name("sweep".to_owned())) {
+            return Err(problem("a sweep cannot sweep itself".to_owned()));
+        }
+        let values = array(node, "a list of values")?;
+        if values.is_empty() {
+            return Err(Problem::at(node.span(), "expected at least one value"));
+        }
+        Ok(Key { name: name.to_owned(), path, span: key.span(), values: values.to_vec() })
+    }
+
+    /// Values of this key as a column; numbers stay numbers if all are.
+    pub(crate) fn column<'a>(
+        source: &Source,
+        values: impl Iterator<Item = &'a Node<'s>> + Clone,
+    ) -> Column
+    where
+        's: 'a,
+    {
+        let every = |test: fn(&DeValue<'s>) -> bool| values.clone().all(|v| test(v.get_ref()));
+        if every(DeValue::is_bool) {
+            let booleans = values.map(|value| value.get_ref().as_bool().unwrap_or_default());
+            return Column::Boolean(booleans.collect());
+        }
+        let integers: Option<Vec<i64>> = values.clone().map(integer).collect();
+        if let Some(integers) = integers {
+            return Column::Integer(integers);
+        }
+        let floats: Option<Vec<Option<f64>>> = values.clone().map(|v| float(v).map(Some)).collect();
+        if let Some(floats) = floats {
+            return Column::Float(floats);
+        }
+        Column::Text(values.map(|value| text(source, value)).collect())
+    }
+}
+
+/// A value as it was written; texts without their quotes.
+pub(crate) fn text(source: &Source, value: &Node<'_>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        _ => source.text(&value.span()).unwrap_or_default().to_owned(),
+    }
+}
+
+fn integer(value: &Node<'_>) -> Option<i64> {
+    let integer = value.get_ref().as_integer()?;
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+fn float(value: &Node<'_>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => integer(value).map(|integer| integer as f64),
+    }
+}
+
+fn zipped<'s>(node: &Node<'s>) -> Result<Axis<'s>, Problem> {
+    let keys: Vec<Key<'s>> =
+        table(node)?.iter().map(|(key, value)| Key::read(key, value)).collect::<Result<_, _>>()?;
+    let Some(len) = keys.first().map(|key| key.values.len()) else {
+        return Err(Problem::at(node.span(), "expected at least one key"));
+    };
+    match keys.iter().find(|key| key.values.len() != len) {
+        None => Ok(Axis { keys, len }),
+        Some(key) => {
+            let (other, first) = (key.values.len(), &keys[0].name);
+            let message = format!("{other} values here, {len} of `{first}`: they go together");
+            Err(Problem::at(key.span.clone(), message))
+        }
+    }
+}
+
+fn table<'a, 's>(node: &'a Node<'s>) -> Result<&'a DeTable<'s>, Problem> {
+    node.get_ref().as_table().ok_or_else(|| {
+        let message = "expected a table with keys such as \"links.0.errors.bit\" = [0, 1e-6]";
+        Problem::at(node.span(), message)
+    })
+}
+
+fn array<'a, 's>(node: &'a Node<'s>, expected: &str) -> Result<&'a [Node<'s>], Problem> {
+    match node.get_ref() {
+        DeValue::Array(array) => Ok(array),
+        _ => Err(Problem::at(node.span(), format!("expected {expected}"))),
+    }
+}
+
+fn seeds(node: &Node<'_>) -> Result<u64, Problem> {
+    match integer(node).map(u64::try_from) {
+        Some(Ok(seeds)) if seeds > 0 => Ok(seeds),
+        _ => Err(Problem::at(node.span(), "expected the number of seeds per point, at least 1")),
+    }
+}

@@ -1,0 +1,36 @@
+//! From scenario files to rows: what is run, how often, and what comes of it.
+//!
+//! - A [`Source`] is a scenario file (TOML), with what is put into it from outside;
+//!   an [`Experiment`] is what it says.
+//! - Its `[sweep]` makes *points* of it; each is a valid [`Scenario`].
+//! - A scenario and a seed make a run, and a run an [`Outcome`]: rows, and time series on request.
+//!
+//! What is wrong in a file is told as a [`ScenarioError`], which points at the place. This crate
+//! knows no publication; whatever is derived from rows is another's business.
+
+mod document;
+mod error;
+mod experiment;
+mod grid;
+mod outcome;
+mod path;
+mod profile;
+mod reword;
+mod run;
+mod scenario;
+mod source;
+mod supervise;
+mod sweep;
+mod table;
+mod world;
+
+pub use error::{ScenarioError, Style};
+pub use experiment::Experiment;
+pub use outcome::{Outcome, Row, Series, Totals};
+pub use profile::{Defaults, InitialSsthresh, Profile, Window};
+pub use run::{RunError, Watch, run};
+pub use scenario::{Flow, Link, Report, Scenario};
+pub use source::{Source, Value};
+pub use supervise::{Monitor, supervise};
+pub use sweep::{Seeds, SweepError, check, sweep};
+pub use table::{Column, Table};

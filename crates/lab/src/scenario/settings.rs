@@ -1,0 +1,198 @@
+//! From a flow's `tcp` table to the settings of its two ends.
+
+use super::file::{self, Report};
+use super::quantity::{Amount, DelayedAck, Ssthresh};
+use crate::error::Problem;
+use crate::profile::{Defaults, InitialSsthresh, Window};
+use base::Duration;
+use base::units::Size;
+use tcp::Config;
+use tcp::mechanism::{Eten, Mechanism};
+use toml::Spanned;
+
+/// The settings of a flow.
+pub(super) struct Settings {
+    pub(super) sender: Config,
+    pub(super) receiver: Config,
+    pub(super) report: Report,
+    pub(super) notice_size: u16,
+}
+
+/// The largest window that a scaled window field can say (RFC 7323 §2.3).
+const LARGEST_WINDOW: u64 = 65_535 << 14;
+/// The largest payload of an IPv4 packet with a TCP header of 20 bytes.
+const LARGEST_MSS: u64 = 65_535 - 40;
+/// Segments; a larger initial window is a mistake.
+const LARGEST_INITIAL_WINDOW: u32 = 1_000_000;
+
+/// The settings, checked.
+pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, Problem> {
+    let mss = mss(tcp.mss, defaults)?;
+    let receive_window = receive_window(tcp.receive_window, mss, defaults)?;
+    let standard = Config::default();
+    let receiver = Config {
+        mss,
+        receive_window,
+        recovery: tcp.recovery.unwrap_or(standard.recovery),
+        increase: tcp.increase.unwrap_or(standard.increase),
+        initial_window: initial_window(tcp.initial_window, defaults)?,
+        initial_ssthresh: ssthresh(tcp.initial_ssthresh, mss, receive_window, defaults)?,
+        limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
+        delayed_ack: delayed_ack(tcp.delayed_ack, defaults)?,
+        rto: rto(tcp.rto, defaults)?,
+        ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
+        time_wait: standard.time_wait,
+        mechanisms: tcp.mechanisms.into_iter().map(|entry| entry.0).collect(),
+    };
+    let mut sender = receiver.clone();
+    let (report, notice_size) = match tcp.eten {
+        None => (Report::None, defaults.notice_size),
+        Some(eten) => {
+            let size = notice_size(&eten.get_ref().0.notice_size, defaults)?;
+            let table = &eten.get_ref().0;
+            if table.report != Report::None {
+                if sender.mechanisms.iter().any(|m| matches!(m, Mechanism::Eten(_))) {
+                    return Err(Problem::at(eten.span(), "`mechanisms` names eten already")
+                        .help("expected it in one place only"));
+                }
+                let mut eten = Eten::default();
+                if let Some(suppress) = table.suppress_dupacks {
+                    eten.suppress_dupacks = suppress;
+                }
+                sender.mechanisms.push(Mechanism::Eten(eten));
+            }
+            (table.report, size)
+        }
+    };
+    Ok(Settings { sender, receiver, report, notice_size })
+}
+
+fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
+    let Some(written) = written else { return Ok(defaults.mss) };
+    match written.get_ref().0 {
+        Size::Bytes(bytes @ 1..=LARGEST_MSS) => Ok(bytes as u16),
+        _ => Err(Problem::at(written.span(), format!("expected 1 to {LARGEST_MSS} bytes"))),
+    }
+}
+
+/// A window written as bytes or segments.
+fn window(size: Size) -> Option<Window> {
+    match size {
+        Size::Bytes(bytes) => Some(Window::Bytes(bytes)),
+        Size::Segments(segments) => Some(Window::Segments(segments)),
+        Size::Packets(_) => None,
+    }
+}
+
+fn receive_window(
+    written: Option<Spanned<Amount>>,
+    mss: u16,
+    defaults: &Defaults,
+) -> Result<u32, Problem> {
+    let span = written.as_ref().map(Spanned::span);
+    let bytes = match &written {
+        None => Some(defaults.receive_window),
+        Some(written) => window(written.get_ref().0),
+    }
+    .map(|window| window.bytes(mss))
+    .filter(|bytes| (u64::from(mss)..=LARGEST_WINDOW).contains(bytes))
+    .and_then(|bytes| u32::try_from(bytes).ok());
+    bytes.ok_or_else(|| {
+        let message = format!(
+            "expected at least one segment ({mss} bytes) and at most {LARGEST_WINDOW} bytes, \
+             such as \"20 segments\" or \"64 KiB\""
+        );
+        Problem { span, message, help: None }
+    })
+}
+
+fn initial_window(written: Option<Spanned<u32>>, defaults: &Defaults) -> Result<u32, Problem> {
+    match written {
+        None => Ok(defaults.initial_window),
+        Some(segments) if (1..=LARGEST_INITIAL_WINDOW).contains(segments.get_ref()) => {
+            Ok(*segments.get_ref())
+        }
+        Some(segments) => {
+            let message = format!("expected 1 to {LARGEST_INITIAL_WINDOW} segments");
+            Err(Problem::at(segments.span(), message))
+        }
+    }
+}
+
+fn ssthresh(
+    written: Option<Spanned<Ssthresh>>,
+    mss: u16,
+    receive_window: u32,
+    defaults: &Defaults,
+) -> Result<Option<u64>, Problem> {
+    let span = written.as_ref().map(Spanned::span);
+    let initial = match written.map(Spanned::into_inner) {
+        None => Some(defaults.initial_ssthresh),
+        Some(Ssthresh::Infinite) => Some(InitialSsthresh::Infinite),
+        Some(Ssthresh::ReceiveWindow) => Some(InitialSsthresh::ReceiveWindow),
+        Some(Ssthresh::At(size)) => window(size).map(InitialSsthresh::At),
+    };
+    let bytes = match initial {
+        None => Some(0),
+        Some(InitialSsthresh::Infinite) => None,
+        Some(InitialSsthresh::ReceiveWindow) => Some(u64::from(receive_window)),
+        Some(InitialSsthresh::At(window)) => Some(window.bytes(mss)),
+    };
+    if bytes.is_some_and(|bytes| bytes < u64::from(mss)) {
+        let message = format!(
+            "expected \"infinite\", \"receive-window\", or at least one segment ({mss} bytes), \
+             such as \"20 segments\""
+        );
+        return Err(Problem { span, message, help: None });
+    }
+    Ok(bytes)
+}
+
+fn delayed_ack(
+    written: Option<Spanned<DelayedAck>>,
+    defaults: &Defaults,
+) -> Result<Option<Duration>, Problem> {
+    let Some(written) = written else { return Ok(defaults.delayed_ack) };
+    match *written.get_ref() {
+        DelayedAck::Off => Ok(None),
+        DelayedAck::After(Duration::ZERO) => {
+            Err(Problem::at(written.span(), "expected \"off\" or more than 0 s"))
+        }
+        DelayedAck::After(delay) => Ok(Some(delay)),
+    }
+}
+
+fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::Rto, Problem> {
+    let Some(written) = written else { return Ok(defaults.rto) };
+    let table = written.get_ref();
+    let rto = tcp::Rto {
+        initial: table.initial.map_or(defaults.rto.initial, |written| written.0),
+        minimum: table.minimum.map_or(defaults.rto.minimum, |written| written.0),
+        maximum: table.maximum.map_or(defaults.rto.maximum, |written| written.0),
+        granularity: table.granularity.map_or(defaults.rto.granularity, |written| written.0),
+        estimator: table.estimator.unwrap_or(defaults.rto.estimator),
+    };
+    let wrong = if rto.initial == Duration::ZERO {
+        "`initial`: expected more than 0 s".to_owned()
+    } else if rto.granularity == Duration::ZERO {
+        "`granularity`: expected more than 0 s".to_owned()
+    } else if rto.maximum < rto.minimum.max(rto.initial) {
+        format!(
+            "`maximum` is {}: expected no less than `minimum` ({}) and `initial` ({})",
+            rto.maximum, rto.minimum, rto.initial
+        )
+    } else {
+        return Ok(rto);
+    };
+    Err(Problem::at(written.span(), wrong))
+}
+
+fn notice_size(written: &Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
+    /// An IPv4 header and an ICMP header.
+    const SMALLEST: u64 = 28;
+    let Some(written) = written else { return Ok(defaults.notice_size) };
+    match written.get_ref().0 {
+        Size::Bytes(bytes @ SMALLEST..=65_535) => Ok(bytes as u16),
+        _ => Err(Problem::at(written.span(), format!("expected {SMALLEST} to 65535 bytes"))),
+    }
+}

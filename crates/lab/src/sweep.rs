@@ -1,0 +1,129 @@
+//! All runs of an experiment.
+
+use crate::error::ScenarioError;
+use crate::experiment::Experiment;
+use crate::outcome::{Outcome, Record, tabulate};
+use crate::run::{RunError, Watch, run};
+use crate::supervise::{Monitor, supervise};
+use crate::table::Table;
+use core::ops::ControlFlow;
+use rayon::prelude::*;
+use std::sync::atomic::Ordering;
+use thiserror::Error;
+
+/// Which seeds every point is run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// The first.
+    pub first: u64,
+    /// How many, one after the other.
+    pub count: u64,
+}
+
+/// Why a sweep has no rows.
+#[derive(Debug, Error)]
+pub enum SweepError {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A run failed, or was cancelled.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+}
+
+/// Runs every point with every seed on `threads` threads (0: one for each processor) and returns
+/// the rows: points in the order of the grid, seeds in order within a point, flows within a run.
+/// The number of threads changes nothing in them.
+///
+/// `look` is called on this thread some twenty times a second with the number of runs that are
+/// done and that of all; if it breaks, the sweep ends with [`RunError::Cancelled`].
+///
+/// # Errors
+/// If a point cannot be run (found out before the first run), if the sweep was cancelled, or if a
+/// check inside a run failed.
+pub fn sweep(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    threads: usize,
+    mut look: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Table, SweepError> {
+    let runs = experiment.check_runs(seeds.count)?;
+    let monitor = Monitor::default();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let work = || {
+        pool.install(|| {
+            validate(experiment, &monitor)?;
+            // Runs differ in length by orders of magnitude: hand them out one by one.
+            let indexes = (0..runs as usize).into_par_iter().with_max_len(1);
+            indexes
+                .map(|index| one(experiment, seeds, index as u64, &monitor))
+                .collect::<Result<Vec<Outcome>, SweepError>>()
+        })
+    };
+    let outcomes = supervise(&monitor, work, |monitor| look(monitor.done(), runs))?;
+    // The last runs are told of too, and whoever wants to stop now still can.
+    if look(runs, runs).is_break() {
+        return Err(RunError::Cancelled.into());
+    }
+    Ok(rows(experiment, seeds, &outcomes))
+}
+
+/// Makes sure that every point can be run; `look` is called as by [`sweep`], but knows nothing.
+///
+/// # Errors
+/// If a point cannot be run, or if `look` broke.
+pub fn check(
+    experiment: &Experiment<'_>,
+    mut look: impl FnMut() -> ControlFlow<()>,
+) -> Result<(), SweepError> {
+    let monitor = Monitor::default();
+    let pool = rayon::ThreadPoolBuilder::new().build()?;
+    supervise(&monitor, || pool.install(|| validate(experiment, &monitor)), |_| look())
+}
+
+/// Looks at every point; of several that cannot be run, the first is told.
+fn validate(experiment: &Experiment<'_>, monitor: &Monitor) -> Result<(), SweepError> {
+    let points = (0..experiment.points() as usize).into_par_iter();
+    let wrong = points.find_map_first(|point| {
+        if monitor.cancelled().load(Ordering::Relaxed) {
+            return Some(SweepError::Run(RunError::Cancelled));
+        }
+        experiment.scenario_at(point as u64).err().map(|error| error.into())
+    });
+    wrong.map_or(Ok(()), Err)
+}
+
+fn one(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    index: u64,
+    monitor: &Monitor,
+) -> Result<Outcome, SweepError> {
+    let scenario = experiment.scenario_at(index / seeds.count)?;
+    let seed = seeds.first.wrapping_add(index % seeds.count);
+    let outcome = run(&scenario, seed, Watch::default(), monitor.cancelled())?;
+    monitor.advance();
+    Ok(outcome)
+}
+
+fn rows(experiment: &Experiment<'_>, seeds: Seeds, outcomes: &[Outcome]) -> Table {
+    let mut points = Vec::new();
+    let mut records = Vec::new();
+    for (index, outcome) in outcomes.iter().enumerate() {
+        let index = index as u64;
+        for row in &outcome.rows {
+            points.push(index / seeds.count);
+            let seed = seeds.first.wrapping_add(index % seeds.count);
+            records.push(Record { seed, outcome, row });
+        }
+    }
+    let mut table = Table::default();
+    for (name, column) in experiment.columns(&points) {
+        table.push(name, column);
+    }
+    tabulate(&mut table, &records);
+    table
+}

@@ -1,0 +1,519 @@
+//! What is wrong in a scenario is told with its place, and with what was expected.
+
+mod common;
+
+use common::{LONG_LINK, error, with};
+use lab::{Experiment, Source, Style, Value};
+use proptest::prelude::*;
+
+/// Checks what is told after one change of the scenario, and that it points at `marked`.
+fn told(change: (&str, &str), marked: &str, message: &str) {
+    let text = with(&[change]);
+    let error = error(&text);
+    let report = error.render(Style::Plain);
+    assert_eq!(error.to_string(), message, "\n{report}");
+    let before = &text[..text.find(marked).expect("what is marked is in the scenario")];
+    let line = before.matches('\n').count() + 1;
+    let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
+    assert!(report.contains(&format!("[case.toml:{line}:{column}]")), "not {marked:?}:\n{report}");
+}
+
+#[test]
+fn a_report_shows_the_line_and_marks_the_place() {
+    let report = error(&with(&[("1.5 Mbit/s", "0 Mbit/s")])).render(Style::Plain);
+    let expected = r#"  × `links.0.rate = "0 Mbit/s"`: `0 Mbit/s` is no rate: expected a number above 0 and bit/s, kbit/s, Mbit/s or Gbit/s, such as "1.5 Mbit/s"
+   ╭─[case.toml:9:11]
+ 8 │ between = ["a", "b"]
+ 9 │ rate    = "0 Mbit/s"
+   ·           ─────┬────
+   ·                ╰── here
+10 │ delay   = "100 ms"
+   ╰────
+"#;
+    let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(squeeze(&report), squeeze(expected), "\n{report}");
+    assert!(!report.contains('\u{1b}'), "no colours unless asked for");
+    let coloured = error(&with(&[("1.5 Mbit/s", "0 Mbit/s")])).render(Style::Coloured);
+    assert!(coloured.contains('\u{1b}'));
+}
+
+#[test]
+fn what_is_no_toml_is_told_as_such() {
+    told(
+        ("\"one long link\"", "\"one long link"),
+        "\nprofile",
+        "not valid TOML: invalid basic string, expected `\"`",
+    );
+    let twice = error(&with(&[("duration", "title = \"again\"\nduration")])).to_string();
+    assert!(twice.starts_with("not valid TOML: duplicate key"), "{twice}");
+}
+
+#[test]
+fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
+    told(
+        ("duration", "duratoin"),
+        "duratoin",
+        "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `profile`, \
+         `nodes`, `links`, `flows`, `sweep`",
+    );
+    let report = error(&with(&[("duration", "duratoin")])).render(Style::Plain);
+    assert!(report.contains("did you mean `duration`?"), "{report}");
+    told(
+        ("bit = 1e-5", "bits = 1e-5"),
+        "bits",
+        "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, `forward`, \
+         `backward`",
+    );
+    told(
+        ("b = {}", "b = { x = 1 }"),
+        "x = 1",
+        "`nodes.b.x`: unknown key `x`, there are no keys here",
+    );
+}
+
+#[test]
+fn missing_keys_are_named_with_the_table_that_misses_them() {
+    told(("rate    = \"1.5 Mbit/s\"\n", ""), "[[links]]", "`links.0`: missing key `rate`");
+    told(("to      = \"b\"\n", ""), "[[flows]]", "`flows.0`: missing key `to`");
+    assert_eq!(error("").to_string(), "missing key `title`");
+}
+
+#[test]
+fn names_that_are_not_in_a_table_come_with_those_that_are() {
+    told(
+        ("\"sack\"", "\"fack\""),
+        "\"fack\"",
+        "`flows.0.tcp.recovery = \"fack\"`: unknown name `fack`, expected one of `tahoe`, `reno`, \
+         `newreno`, `sack`",
+    );
+    told(
+        ("ns2-2001", "ns2-2002"),
+        "\"ns2-2002\"",
+        "`profile = \"ns2-2002\"`: unknown name `ns2-2002`, expected one of `ns2-2001`, \
+         `ns2-2007`, `modern`",
+    );
+    told(
+        ("\"none\"", "\"forward\""),
+        "\"forward\"",
+        "`flows.0.tcp.eten = \"forward\"`: expected \"none\", \"oracle\", \"backward\", or \
+         { report = one of them, ... }",
+    );
+    for name in ["increase = \"none\"", "mechanisms = [{ mechanism = \"none\" }]"] {
+        let wrong = error(&with(&[("eten = \"none\"", name)])).to_string();
+        assert!(wrong.contains("unknown name `none`, expected "), "{wrong}");
+    }
+}
+
+#[test]
+fn a_mechanism_with_a_setting_that_it_does_not_have_is_pointed_at() {
+    told(
+        ("eten = \"none\"", "mechanisms = [{ mechanism = \"eten\", suppress = true }]"),
+        "{ mechanism",
+        "`flows.0.tcp.mechanisms.0`: unknown key `suppress`, expected `suppress_dupacks`",
+    );
+}
+
+#[test]
+fn quantities_need_their_units() {
+    told(
+        ("\"60 s\"", "60"),
+        "60",
+        "`duration = 60`: found integer `60`, expected a duration in quotes, such as \"320 ms\"",
+    );
+    told(
+        ("\"100 ms\"", "\"100 parsec\""),
+        "\"100 parsec\"",
+        "`links.0.delay = \"100 parsec\"`: `100 parsec` is no duration: expected a number and ns, \
+         us, ms, s, min or h, such as \"320 ms\"",
+    );
+    told(
+        ("\"20 segments\"", "\"20\""),
+        "\"20\"",
+        "`flows.0.tcp.receive_window = \"20\"`: `20` is no size: expected a number and B, kB, MB, \
+         GB, KiB, MiB, GiB, packets or segments, such as \"64 KiB\"",
+    );
+}
+
+#[test]
+fn quantities_of_the_wrong_kind_are_refused() {
+    told(
+        ("50 packets", "50 segments"),
+        "\"50 segments\"",
+        "`links.0.queue = \"50 segments\"`: a queue holds packets: expected a size such as \
+         \"50 packets\" or \"64 KiB\"",
+    );
+    told(
+        ("to      = \"b\"", "to = \"b\"\ntraffic = { size = \"5 packets\" }"),
+        "\"5 packets\"",
+        "`flows.0.traffic.size = \"5 packets\"`: a transfer is a number of bytes: expected a size \
+         such as \"3 MB\"",
+    );
+}
+
+#[test]
+fn a_run_takes_some_time_but_not_for_ever() {
+    for duration in ["0 s", "1000001 s"] {
+        told(
+            ("60 s", duration),
+            &format!("\"{duration}\""),
+            &format!("`duration = \"{duration}\"`: expected more than 0 s and at most 1000000 s"),
+        );
+    }
+}
+
+#[test]
+fn links_join_two_nodes_that_are_there_once() {
+    told(
+        ("[\"a\", \"b\"]", "[\"a\", \"c\"]"),
+        "\"c\"",
+        "`links.0.between.1 = \"c\"`: there is no such node",
+    );
+    told(
+        ("[\"a\", \"b\"]", "[\"a\", \"a\"]"),
+        "[\"a\"",
+        "`links.0.between`: expected two different nodes",
+    );
+    told(
+        ("[\"a\", \"b\"]", "[\"a\"]"),
+        "[\"a\"",
+        "`links.0.between`: expected the names of two nodes",
+    );
+    let second = "[[links]]\nbetween = [\"b\", \"a\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 s\"\n";
+    told(
+        ("[[flows]]", &format!("{second}[[flows]]")),
+        "[\"b\", \"a\"]",
+        "`links.1.between`: there is a link between these nodes already",
+    );
+}
+
+#[test]
+fn a_queue_holds_something() {
+    for queue in ["0 packets", "0 B"] {
+        told(
+            ("50 packets", queue),
+            &format!("\"{queue}\""),
+            &format!(
+                "`links.0.queue = \"{queue}\"`: nothing would ever pass: expected more than 0"
+            ),
+        );
+    }
+}
+
+#[test]
+fn probabilities_are_between_0_and_1() {
+    for p in ["-0.1", "1.1", "nan", "inf"] {
+        let message = format!("`links.0.errors.bit = {p}`: expected a probability, 0 to 1");
+        told(("1e-5", p), &format!("{p} }}"), &message);
+    }
+    told(
+        ("bit = 1e-5", "backward = { packet = 2 }"),
+        "2 }",
+        "`links.0.errors.backward.packet = 2`: expected a probability, 0 to 1",
+    );
+    told(
+        ("bit = 1e-5", "bit = 0, forward = {}"),
+        "{ bit = 0",
+        "`links.0.errors`: expected errors of both directions (`bit`, `packet`) or of each \
+         (`forward`, `backward`), not a mixture",
+    );
+}
+
+#[test]
+fn flows_run_between_nodes_that_are_joined() {
+    told(
+        ("to      = \"b\"", "to      = \"c\""),
+        "\"c\"",
+        "`flows.0.to = \"c\"`: there is no such node",
+    );
+    told(
+        ("to      = \"b\"", "to = \"a\""),
+        "\"a\"\ntcp",
+        "`flows.0.to = \"a\"`: expected another node than the one that sends",
+    );
+    let island = with(&[("b = {}", "b = {}\nc = {}"), ("to      = \"b\"", "to      = \"c\"")]);
+    assert_eq!(
+        error(&island).to_string(),
+        "`flows.0.to = \"c\"`: there is no way from `a` to here"
+    );
+}
+
+#[test]
+fn packets_do_not_live_for_more_than_64_hops() {
+    let chain = |links: usize| {
+        let mut text = "title = \"a chain\"\nduration = \"1 s\"\n[nodes]\n".to_owned();
+        for node in 0..=links {
+            text += &format!("n{node} = {{}}\n");
+        }
+        for link in 0..links {
+            let next = link + 1;
+            text += &format!("[[links]]\nbetween = [\"n{link}\", \"n{next}\"]\n");
+            text += "rate = \"1 Gbit/s\"\ndelay = \"0 s\"\n";
+        }
+        text + &format!("[[flows]]\nfrom = \"n0\"\nto = \"n{links}\"\n")
+    };
+    assert!(common::run(&chain(64)).rows[0].payload_bytes > 0);
+    let message = error(&chain(65)).to_string();
+    assert_eq!(message, "`flows.0.to = \"n65\"`: 65 links away; packets live for 64");
+}
+
+#[test]
+fn flows_have_names_of_their_own_and_start_in_time() {
+    let named = |name: &str| format!("[[flows]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n");
+    told(
+        ("[[flows]]", &format!("{}{}[[flows]]", named("x"), named("x"))),
+        "\"x\"\nfrom = \"a\"\nto = \"b\"\n[[flows]]\nfrom ",
+        "`flows.1.name = \"x\"`: flows.0 has this name already",
+    );
+    told(
+        ("[[flows]]", "[[flows]]\nname = \" \""),
+        "\" \"",
+        "`flows.0.name = \" \"`: expected a name that is not empty",
+    );
+    told(
+        ("[[flows]]", "[[flows]]\nstart = \"60 s\""),
+        "\"60 s\"\nfrom",
+        "`flows.0.start = \"60 s\"`: expected a start before the end of the run, 60 s",
+    );
+    let none = LONG_LINK.split("[[flows]]").next().unwrap();
+    let none = none.replacen("[nodes]", "flows = []\n[nodes]", 1);
+    assert_eq!(error(&none).to_string(), "`flows`: expected at least one flow");
+}
+
+#[test]
+fn transfers_have_a_size() {
+    for size in ["0 B", "2000000000 GB"] {
+        told(
+            ("to      = \"b\"", &format!("to = \"b\"\ntraffic = {{ size = \"{size}\" }}")),
+            &format!("\"{size}\""),
+            &format!(
+                "`flows.0.traffic.size = \"{size}\"`: expected at least 1 byte and at most 1 EiB"
+            ),
+        );
+    }
+    told(
+        ("to      = \"b\"", "to = \"b\"\ntraffic = \"ftp\""),
+        "\"ftp\"",
+        "`flows.0.traffic = \"ftp\"`: expected \"bulk\" or { size = \"3 MB\" }",
+    );
+}
+
+#[test]
+fn the_settings_of_tcp_have_ranges() {
+    for mss in ["mss  = 0", "mss  = 65496", "mss  = -1", "mss  = \"2 segments\""] {
+        let wrong = error(&with(&[("eten = \"none\"", mss)])).to_string();
+        assert!(wrong.contains("bytes"), "{wrong}");
+    }
+    for (setting, expected) in [
+        ("initial_window = 0", "1 to 1000000 segments"),
+        ("initial_ssthresh = \"100 B\"", "at least one segment (536 bytes)"),
+        ("initial_ssthresh = \"none\"", "\"infinite\", \"receive-window\" or a size"),
+        ("delayed_ack = \"0 s\"", "\"off\" or more than 0 s"),
+        ("delayed_ack = \"on\"", "\"off\" or a duration"),
+        ("rto = { initial = \"0 s\" }", "more than 0 s"),
+        ("rto = { granularity = \"0 s\" }", "more than 0 s"),
+        ("rto = { maximum = \"5 s\" }", "no less than `minimum` (0.2 s) and `initial` (6 s)"),
+        ("eten = { report = \"backward\", notice_size = 20 }", "28 to 65535 bytes"),
+        ("limited_transmit = \"yes\"", "a boolean"),
+        ("ssthresh_on_backoff = \"double\"", "`hold` or `halve`"),
+    ] {
+        let wrong = error(&with(&[("eten = \"none\"", setting)])).to_string();
+        let key = setting.split(" = ").next().unwrap();
+        assert!(wrong.starts_with(&format!("`flows.0.tcp.{key}")), "{wrong}");
+        assert!(wrong.contains(expected), "{wrong}");
+    }
+    told(
+        ("eten = \"none\"", "mss = 70000"),
+        "70000",
+        "`flows.0.tcp.mss = 70000`: expected 1 to 65495 bytes",
+    );
+}
+
+#[test]
+fn a_receive_window_holds_a_segment() {
+    for window in ["\"535 B\"", "535", "\"0 segments\"", "\"2 GB\"", "\"5 packets\""] {
+        told(
+            ("\"20 segments\"", window),
+            &format!("{window}, eten"),
+            &format!(
+                "`flows.0.tcp.receive_window = {window}`: expected at least one segment (536 \
+                 bytes) and at most 1073725440 bytes, such as \"20 segments\" or \"64 KiB\""
+            ),
+        );
+    }
+}
+
+#[test]
+fn eten_is_named_in_one_place() {
+    told(
+        ("eten = \"none\"", "eten = \"oracle\", mechanisms = [{ mechanism = \"eten\" }]"),
+        "\"oracle\"",
+        "`flows.0.tcp.eten = \"oracle\"`: `mechanisms` names eten already",
+    );
+}
+
+/// Checks what is told of a `[sweep]` with these lines.
+fn told_of_sweep(lines: &str, message: &str) {
+    let error = error(&format!("{LONG_LINK}[sweep]\n{lines}\n"));
+    assert_eq!(error.to_string(), message, "\n{}", error.render(Style::Plain));
+}
+
+#[test]
+fn a_sweep_goes_where_there_is_something() {
+    told_of_sweep(
+        "\"links.3.rate\" = [\"1 Mbit/s\"]",
+        "`links` has 1 entry, counted from 0, and no `3`",
+    );
+    told_of_sweep(
+        "\"links.first.rate\" = [\"1 Mbit/s\"]",
+        "`links` has 1 entry, counted from 0, and no `first`",
+    );
+    told_of_sweep("\"title.x\" = [1]", "`title` is no table or array here, but of type string");
+    told_of_sweep("\"boxes.0.x\" = [1]", "there is no `boxes`");
+    told_of_sweep(
+        "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
+        "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `recovery`, `increase`, `mss`, \
+         `receive_window`, `initial_window`, `initial_ssthresh`, `limited_transmit`, \
+         `delayed_ack`, `rto`, `ssthresh_on_backoff`, `eten`, `mechanisms`",
+    );
+}
+
+#[test]
+fn a_sweep_that_makes_no_sense_is_refused() {
+    told_of_sweep(
+        "seeds = 0",
+        "`sweep.seeds = 0`: expected the number of seeds per point, at least 1",
+    );
+    told_of_sweep("\"duration\" = []", "`sweep.duration`: expected at least one value");
+    told_of_sweep(
+        "\"duration\" = \"1 s\"",
+        "`sweep.duration = \"1 s\"`: expected a list of values",
+    );
+    told_of_sweep(
+        "\"links..rate\" = [1]",
+        "`sweep.\"links..rate\"`: no path: expected keys and indexes (from 0, or *) with dots \
+         between them, such as links.0.errors.bit",
+    );
+    told_of_sweep("\"sweep.seeds\" = [1]", "`sweep.\"sweep.seeds\"`: a sweep cannot sweep itself");
+    told_of_sweep(
+        "duration = [\"1 s\"]\nzip = [{ duration = [\"2 s\"] }]",
+        "`sweep.zip.0.duration`: this key is swept twice",
+    );
+    told_of_sweep(
+        "zip = [{ duration = [\"1 s\"], title = [\"x\", \"y\"] }]",
+        "`sweep.zip.0.title`: 2 values here, 1 of `duration`: they go together",
+    );
+    told_of_sweep("zip = [{}]", "`sweep.zip.0`: expected at least one key");
+    told_of_sweep("zip = 1", "`sweep.zip = 1`: expected tables, such as [{ \"a.b\" = [1, 2] }]");
+}
+
+#[test]
+fn more_than_ten_million_runs_are_refused() {
+    told_of_sweep(
+        "seeds = 5_000_001\nduration = [\"1 s\", \"2 s\"]",
+        "`sweep`: 2 points with 5000001 seeds each: expected at most 10000000 runs",
+    );
+}
+
+#[test]
+fn a_value_of_a_sweep_is_pointed_at_where_it_is_written() {
+    let text = format!(
+        "{LONG_LINK}[sweep]\n\"links.0.errors.bit\" = [0, 1e-6]\n\
+         \"flows.0.tcp.receive_window\" = [\"4 segments\", \"100 B\"]\n"
+    );
+    let report = error(&text).render(Style::Plain);
+    for part in [
+        "`flows.0.tcp.receive_window = \"100 B\"`: expected at least one segment",
+        "[case.toml:19:47]",
+        "at the point of the sweep where links.0.errors.bit = 0, flows.0.tcp.receive_window = 100 B",
+    ] {
+        assert!(report.contains(part), "no {part:?} in\n{report}");
+    }
+}
+
+#[test]
+fn what_is_wrong_without_the_sweep_does_not_blame_it() {
+    let text = with(&[("60 s", "0 s")]) + "[sweep]\n\"links.0.errors.bit\" = [0, 1e-6]\n";
+    let source = Source::new(text, "case.toml");
+    let error = Experiment::read(&source).unwrap().scenario_at(0).unwrap_err();
+    let report = error.render(Style::Plain);
+    assert!(report.contains("expected more than 0 s") && !report.contains("sweep"), "{report}");
+}
+
+#[test]
+fn what_was_put_in_from_outside_is_pointed_at_there() {
+    let mut source = Source::new(LONG_LINK, "case.toml");
+    source.put("links.0.delay", &Value::String("1 s".to_owned())).unwrap();
+    source.put("flows.0.tcp.mss", &Value::Integer(0)).unwrap();
+    let error = Experiment::read(&source).unwrap().scenario().unwrap_err();
+    assert_eq!(error.to_string(), "`flows.0.tcp.mss = 0`: expected 1 to 65495 bytes");
+    let report = error.render(Style::Plain);
+    assert!(report.contains("[overrides:2:19]"), "{report}");
+
+    let error = source.put("links..delay", &Value::Boolean(true)).unwrap_err();
+    assert!(error.render(Style::Plain).contains("[overrides:3:1]"));
+}
+
+/// Pieces of scenarios, and some that are not.
+const PIECES: &[&str] = &[
+    "",
+    "\"",
+    "[",
+    "]",
+    "{",
+    "}",
+    "=",
+    ",",
+    ".",
+    "\n",
+    "0",
+    "-1",
+    "1e99",
+    "nan",
+    "true",
+    "é",
+    "\u{1f6f0}",
+    "\u{0}",
+    "a",
+    "rate",
+    "links",
+    "[sweep]\n",
+    "\"links.0.errors.bit\" = [0, 1]\n",
+    "zip",
+    "*",
+    "99999999999999999999 s",
+    "\"5 s\"",
+    "[[links]]",
+    "errors",
+    "{ bit = 1 }",
+    "# ",
+];
+
+proptest! {
+    /// Whatever is written: it can be run, or a report says why not.
+    #[test]
+    fn no_text_is_too_strange(
+        edits in prop::collection::vec((0..700usize, 0..12usize, prop::sample::select(PIECES)), 1..5),
+        key in "[a-z0-9.*\"]{0,20}",
+        value in prop::sample::select(PIECES),
+    ) {
+        let mut text = format!("{LONG_LINK}[sweep]\n\"flows.0.tcp.mss\" = [500, 600]\n");
+        for (at, len, piece) in edits {
+            let boundary = |at: usize| (at.min(text.len())..).find(|&at| text.is_char_boundary(at));
+            let (start, end) = (boundary(at).unwrap(), boundary(at + len).unwrap());
+            text.replace_range(start..end, piece);
+        }
+        let plain = Source::new(text.clone(), "case.toml");
+        let mut changed = plain.clone();
+        let put = changed.put(&key, &Value::String(value.to_owned()));
+        for source in [plain, changed] {
+            let checked = Experiment::read(&source).and_then(|experiment| {
+                (0..experiment.points().min(9)).try_for_each(|p| experiment.scenario_at(p).map(drop))
+            });
+            for result in [&put, &checked] {
+                if let Err(error) = result {
+                    prop_assert!(error.render(Style::Plain).contains(&error.to_string()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A run depends on its scenario and its seed alone, and obeys the arithmetic of its path.
+
+mod common;
+
+use common::{LONG_LINK, digest, run, run_with, scenario, with};
+use lab::{Report, Watch};
+use tcp::{Estimator, SsthreshOnBackoff};
+
+/// Every packet of [`LONG_LINK`] under seed 1, on every machine. It changes when TCP, a link or
+/// randomness behaves differently, and with nothing else: change it only on purpose.
+const GOLDEN: &str = "a560426713920215";
+
+#[test]
+fn the_same_scenario_and_seed_give_the_same_packets_everywhere() {
+    assert_eq!(digest(LONG_LINK), GOLDEN);
+    assert_eq!(digest(LONG_LINK), digest(LONG_LINK));
+}
+
+#[test]
+fn another_seed_gives_other_packets() {
+    let watch = Watch { series: false, digest: true };
+    assert_ne!(run_with(LONG_LINK, 1, watch).digest, run_with(LONG_LINK, 2, watch).digest);
+}
+
+#[test]
+fn a_mechanism_that_is_off_or_has_nothing_to_say_changes_nothing() {
+    let plain = digest(LONG_LINK);
+    assert_eq!(digest(&with(&[(", eten = \"none\"", "")])), plain);
+    assert_eq!(digest(&with(&[("\"none\"", "{ report = \"none\", notice_size = 99 }")])), plain);
+
+    let clean = |eten: &str| digest(&with(&[("1e-5", "0"), ("none", eten)]));
+    assert_eq!(clean("oracle"), clean("none"));
+    assert_eq!(clean("backward"), clean("none"));
+    assert_ne!(digest(&with(&[("none", "oracle")])), plain);
+    assert_ne!(digest(&with(&[("none", "backward")])), plain);
+}
+
+#[test]
+fn watching_changes_nothing() {
+    let both = run_with(LONG_LINK, 1, Watch { series: true, digest: true });
+    assert_eq!(both.digest, run(LONG_LINK).digest);
+    let none = run_with(LONG_LINK, 1, Watch::default());
+    assert_eq!((both.rows, both.totals, both.events), (none.rows, none.totals, none.events));
+}
+
+#[test]
+fn a_node_more_changes_nobodys_luck() {
+    assert_eq!(digest(&with(&[("b = {}", "b = {}\nc = {}")])), digest(LONG_LINK));
+}
+
+/// `window` segments per round trip: propagation and the transmission of a packet and its
+/// acknowledgment.
+fn window_limited_goodput(window: f64, rate: f64, delay: f64) -> f64 {
+    let round_trip = 2.0 * delay + (576.0 + 40.0) * 8.0 / rate;
+    (window * 576.0 * 8.0 / round_trip).min(rate)
+}
+
+#[test]
+fn a_small_window_carries_its_size_per_round_trip() {
+    for (rate, delay) in [(100e6, 0.1), (100e6, 0.01), (10e6, 0.32), (1.5e6, 0.1)] {
+        let text = with(&[
+            ("60 s", "600 s"),
+            ("1.5 Mbit/s", &format!("{rate} bit/s")),
+            ("100 ms", &format!("{delay} s")),
+            ("1e-5", "0"),
+        ]);
+        let outcome = run(&text);
+        let expected = window_limited_goodput(20.0, rate, delay);
+        let ratio = outcome.rows[0].goodput_bps / expected;
+        // Slow start costs some five round trips of 600 s.
+        assert!((0.99..=1.0).contains(&ratio), "{ratio} of {expected} at {rate}, {delay}");
+        assert_eq!(outcome.rows[0].sender.retransmissions, 0);
+        assert_eq!((outcome.totals.dropped, outcome.totals.corrupted), (0, 0));
+    }
+}
+
+#[test]
+fn a_window_beyond_the_path_fills_it() {
+    let text = with(&[("20 segments", "200 segments"), ("1e-5", "0"), ("60 s", "600 s")]);
+    let goodput = run(&text).rows[0].goodput_bps;
+    assert!((1.4e6..=1.5e6).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn goodput_counts_headers_and_payload_does_not() {
+    let row = &run(LONG_LINK).rows[0];
+    assert!((row.goodput_bps / row.payload_bps - 576.0 / 536.0).abs() < 1e-12);
+    assert!((row.payload_bps - row.payload_bytes as f64 * 8.0 / 60.0).abs() < 1e-6);
+    assert_eq!((row.duration_s, row.completed_s), (60.0, None));
+}
+
+#[test]
+fn a_transfer_ends_when_the_receiver_has_everything() {
+    let text =
+        with(&[("1e-5", "0"), ("from    =", "traffic = { size = 5360 }\nstart = \"2 s\"\nfrom =")]);
+    let row = &run(&text).rows[0];
+    assert_eq!(row.payload_bytes, 5360);
+    // One round trip for the handshake; then 1, 2, 4, 3 segments, the last half a round trip.
+    let completed = row.completed_s.unwrap();
+    assert!((0.9..0.95).contains(&completed), "{completed}");
+    assert_eq!(row.duration_s, completed);
+    assert!((row.payload_bps - 5360.0 * 8.0 / completed).abs() < 1e-6);
+    assert_eq!(row.sender.retransmissions, 0);
+}
+
+#[test]
+fn a_transfer_that_does_not_end_in_time_has_no_completion() {
+    let text = with(&[("from    =", "traffic = { size = \"1 GB\" }\nfrom =")]);
+    let row = &run(&text).rows[0];
+    assert_eq!((row.completed_s, row.duration_s), (None, 60.0));
+}
+
+#[test]
+fn every_error_is_counted_and_a_notice_repairs_it() {
+    let outcome = |eten: &str| run(&with(&[("none", eten), ("60 s", "600 s")]));
+    let [none, oracle, backward] = ["none", "oracle", "backward"].map(outcome);
+    assert!(none.totals.corrupted > 100 && none.totals.lost == 0);
+    assert_eq!(none.rows[0].sender.notices, 0);
+    assert!(oracle.rows[0].sender.notices > backward.rows[0].sender.notices);
+    assert!(backward.rows[0].sender.notices > 100);
+    let goodput = [&none, &backward, &oracle].map(|outcome| outcome.rows[0].goodput_bps);
+    assert!(goodput.is_sorted(), "{goodput:?}");
+    assert!(goodput[1] > 1.5 * goodput[0], "{goodput:?}");
+}
+
+#[test]
+fn errors_may_differ_by_direction() {
+    let lost = |errors: &str| run(&with(&[("bit = 1e-5", errors)]));
+    let forward = lost("forward = { packet = 1 }");
+    assert_eq!((forward.rows[0].payload_bytes, forward.totals.lost > 3), (0, true));
+    let backward = lost("backward = { packet = 0.5 }");
+    assert!(backward.rows[0].payload_bytes > 0 && backward.totals.lost > 3);
+}
+
+#[test]
+fn many_flows_share_a_link_and_keep_their_bytes_apart() {
+    let mut text = with(&[("1e-5", "1e-6"), ("none", "oracle")]);
+    for flow in 1..20 {
+        let (from, to) = if flow % 2 == 0 { ("a", "b") } else { ("b", "a") };
+        let size = flow * 10_000;
+        text += &format!(
+            "[[flows]]\nname = \"f{flow}\"\nfrom = \"{from}\"\nto = \"{to}\"\n\
+             start = \"{} ms\"\ntraffic = {{ size = {size} }}\ntcp = {{ eten = \"backward\" }}\n",
+            977 * (20 - flow)
+        );
+    }
+    let outcome = run_with(&text, 3, Watch { series: true, digest: false });
+    for (flow, row) in outcome.rows.iter().enumerate().skip(1) {
+        assert_eq!(row.flow, format!("f{flow}"));
+        assert_eq!(row.payload_bytes, flow as u64 * 10_000, "{row:?}");
+        assert!(row.completed_s.is_some());
+    }
+    // Every flow has the time series of its own connection.
+    let series = outcome.series.unwrap();
+    for (flow, (name, table)) in series.flows.iter().enumerate().skip(1) {
+        let start = common::floats(table, "t_s")[0];
+        assert_eq!(*name, format!("f{flow}"));
+        assert!((start - 0.977 * (20 - flow) as f64).abs() < 1e-9, "{name}: {start}");
+    }
+}
+
+#[test]
+fn time_series_show_what_the_sender_thinks_and_what_waits() {
+    let text = with(&[("1e-5", "0")]);
+    let series = run_with(&text, 1, Watch { series: true, digest: false }).series.unwrap();
+    let [(flow, table)] = series.flows.as_slice() else { panic!("one flow") };
+    assert_eq!(flow, "flow 0");
+    let names: Vec<&str> = table.columns().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "t_s",
+            "cwnd_bytes",
+            "cwnd_plus_dupacked_bytes",
+            "ssthresh_bytes",
+            "srtt_s",
+            "rto_s",
+            "flight_bytes",
+        ]
+    );
+    assert!(common::floats(table, "t_s").is_sorted());
+    assert_eq!(common::integers(table, "cwnd_bytes")[..2], [536, 536]);
+    assert!(common::integers(table, "flight_bytes").contains(&(20 * 536)));
+    assert_eq!(common::floats(table, "rto_s")[0], 6.0);
+
+    let queues: Vec<&str> = series.queues.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(queues, ["a->b", "b->a"]);
+    let waiting = common::integers(&series.queues[0].1, "packets");
+    assert!(waiting.iter().all(|&packets| (0..=50).contains(&packets)));
+    assert!(waiting.iter().any(|&packets| packets > 1));
+}
+
+#[test]
+fn a_profile_fills_in_what_the_file_leaves_out() {
+    let flow = &scenario(&with(&[("receive_window = \"20 segments\", ", "")])).flows[0];
+    assert_eq!((flow.sender.mss, flow.sender.receive_window), (536, 20 * 536));
+    assert_eq!(flow.sender.initial_window, 1);
+    assert_eq!(flow.sender.initial_ssthresh, Some(20 * 536));
+    assert_eq!((flow.sender.limited_transmit, flow.sender.delayed_ack), (false, None));
+    assert_eq!(flow.sender.rto.initial.as_secs_f64(), 6.0);
+    assert_eq!(flow.sender.rto.minimum.as_secs_f64(), 0.2);
+    assert_eq!(flow.sender.rto.granularity.as_secs_f64(), 0.1);
+    assert_eq!(flow.sender.rto.estimator, Estimator::Ticks);
+    assert_eq!((flow.notice_size, flow.report), (180, Report::None));
+
+    let modern = scenario(&with(&[("profile  = \"ns2-2001\"\n", "")]));
+    let standard = tcp::Config { receive_window: 20 * 1460, ..tcp::Config::default() };
+    assert_eq!(modern.flows[0].sender, standard);
+    assert_eq!(modern.flows[0].notice_size, 56);
+}
+
+#[test]
+fn a_flow_may_have_a_profile_and_settings_of_its_own() {
+    let flow = &scenario(&with(&[
+        ("[[flows]]", "[[flows]]\nprofile = \"ns2-2007\""),
+        ("eten = \"none\"", "mss = 1000, initial_window = 4, rto = { minimum = \"1 s\" }"),
+    ]))
+    .flows[0];
+    assert_eq!((flow.sender.mss, flow.sender.initial_window), (1000, 4));
+    assert_eq!(flow.sender.initial_ssthresh, Some(20_000), "the window, in segments of its own");
+    assert_eq!(flow.sender.ssthresh_on_backoff, SsthreshOnBackoff::Halve);
+    assert_eq!(flow.sender.rto.minimum.as_secs_f64(), 1.0);
+    assert_eq!(flow.sender.rto.initial.as_secs_f64(), 3.0);
+}
+
+#[test]
+fn both_ends_have_the_mechanisms_and_the_sender_alone_what_repairs_by_notice() {
+    let settings = "eten = \"oracle\", mechanisms = []";
+    let flow = &scenario(&with(&[("eten = \"none\"", settings)])).flows[0];
+    assert_eq!((flow.sender.mechanisms.len(), flow.receiver.mechanisms.len()), (1, 0));
+    assert_eq!(flow.report, Report::Oracle);
+
+    let settings = "mechanisms = [{ mechanism = \"eten\", suppress_dupacks = false }]";
+    let flow = &scenario(&with(&[("eten = \"none\"", settings)])).flows[0];
+    assert_eq!(flow.sender, flow.receiver);
+    assert_eq!(flow.sender.mechanisms.len(), 1);
+}
+
+#[test]
+fn what_is_odd_but_allowed_runs() {
+    let cases: [&[(&str, &str)]; 11] = [
+        &[("\"sack\"", "\"sack\", mss = 1"), ("60 s", "5 s")],
+        &[("\"sack\"", "\"reno\", mss = 65495"), ("50 packets", "1 B")],
+        &[("\"20 segments\"", "1073725440"), ("50 packets", "4000000000 packets")],
+        &[("20 segments", "1 segment"), ("1.5 Mbit/s", "1 bit/s")],
+        &[("1e-5", "1"), ("none", "oracle")],
+        &[("1e-5", "0.001"), ("none", "backward")],
+        &[("100 ms", "0 s"), ("1.5 Mbit/s", "1000 Gbit/s"), ("60 s", "10 ms")],
+        &[("100 ms", "1000000 h"), ("60 s", "1000000 s")],
+        &[("\"none\"", "\"none\", initial_window = 1000000"), ("60 s", "0.000001 s")],
+        &[
+            ("\"none\"", "\"none\", rto = { initial = \"1 ns\", minimum = \"0 s\" }"),
+            ("60 s", "1 ms"),
+        ],
+        &[("\"none\"", "\"none\", delayed_ack = \"1000 s\""), ("bit = 1e-5", "packet = 0.5")],
+    ];
+    for changes in cases {
+        let outcome = run(&with(changes));
+        assert!(outcome.events < 10_000_000, "{changes:?}: {} events", outcome.events);
+    }
+}
+
+#[test]
+fn every_name_of_tcps_tables_is_understood() {
+    for (name, recovery) in tcp::Recovery::ALL {
+        let flow = &scenario(&with(&[("\"sack\"", &format!("\"{name}\""))])).flows[0];
+        assert_eq!(flow.sender.recovery, *recovery);
+    }
+    for (name, increase) in tcp::congestion::Increase::ALL {
+        let settings = format!("increase = \"{name}\"");
+        let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
+        assert_eq!(flow.sender.increase, *increase);
+    }
+    for name in tcp::mechanism::Mechanism::NAMES {
+        let settings = format!("mechanisms = [{{ mechanism = \"{name}\" }}]");
+        let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
+        assert_eq!(flow.sender.mechanisms.len(), 1, "{name}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Between Python's values and the lab's.
+
+use crate::ScenarioError;
+use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+/// A dotted key and what is put there.
+pub(crate) type Override<'py> = (String, Bound<'py, PyAny>);
+
+/// A scenario file with what is put into it.
+pub(crate) fn source(
+    source: String,
+    name: String,
+    overrides: Vec<Override<'_>>,
+) -> PyResult<Source> {
+    let mut source = Source::new(source, name);
+    for (path, value) in overrides {
+        let value = self::value(&path, &value)?;
+        source.put(&path, &value).map_err(scenario_error)?;
+    }
+    Ok(source)
+}
+
+fn value(path: &str, any: &Bound<'_, PyAny>) -> PyResult<Value> {
+    // A bool is an int, too, in Python.
+    if let Ok(boolean) = any.cast::<PyBool>() {
+        Ok(Value::Boolean(boolean.is_true()))
+    } else if any.is_instance_of::<PyInt>() {
+        any.extract()
+            .map(Value::Integer)
+            .map_err(|_| PyValueError::new_err(format!("{path}: an integer of more than 64 bits")))
+    } else if any.is_instance_of::<PyFloat>() {
+        Ok(Value::Float(any.extract()?))
+    } else if let Ok(text) = any.cast::<PyString>() {
+        Ok(Value::String(text.extract()?))
+    } else if any.is_instance_of::<PyList>() || any.is_instance_of::<PyTuple>() {
+        let values: PyResult<Vec<Value>> = any.try_iter()?.map(|v| value(path, &v?)).collect();
+        Ok(Value::Array(values?))
+    } else if let Ok(dict) = any.cast::<PyDict>() {
+        let entries: PyResult<_> =
+            dict.iter().map(|(key, v)| Ok((key.extract::<String>()?, value(path, &v)?))).collect();
+        Ok(Value::Table(entries?))
+    } else {
+        let kind = any.get_type().name()?.to_string();
+        Err(PyTypeError::new_err(format!(
+            "{path}: expected bool, int, float, str, list or dict, not {kind}"
+        )))
+    }
+}
+
+/// Seeds that a column can hold.
+pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
+    match first.checked_add(count).map(i64::try_from) {
+        Some(Ok(_)) => Ok(Seeds { first, count }),
+        _ => Err(PyValueError::new_err("expected seeds below 2**63")),
+    }
+}
+
+/// What is in a scenario; `first` is that at its first point.
+pub(crate) fn contents<'py>(
+    py: Python<'py>,
+    experiment: &Experiment<'_>,
+    first: &Scenario,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (points, seeds) = (experiment.points(), experiment.seeds());
+    let flows: Vec<&str> = first.flows.iter().map(|flow| flow.name.as_str()).collect();
+    let dict = PyDict::new(py);
+    dict.set_item("title", &first.title)?;
+    dict.set_item("duration_s", first.duration.as_secs_f64())?;
+    dict.set_item("points", points)?;
+    dict.set_item("seeds", seeds)?;
+    dict.set_item("runs", points * seeds)?;
+    dict.set_item("flows", flows)?;
+    let links: Vec<String> = first.links.iter().flat_map(|link| first.directions(link)).collect();
+    dict.set_item("links", links)?;
+    Ok(dict)
+}
+
+/// What came of one run.
+pub(crate) fn outcome<'py>(
+    py: Python<'py>,
+    seed: u64,
+    outcome: Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("rows", table(py, outcome.table(seed))?)?;
+    let series = match outcome.series {
+        None => None,
+        Some(series) => {
+            let both = PyDict::new(py);
+            both.set_item("flows", tables(py, series.flows)?)?;
+            both.set_item("queues", tables(py, series.queues)?)?;
+            Some(both)
+        }
+    };
+    dict.set_item("series", series)?;
+    let digest = outcome.digest.unwrap_or_default();
+    dict.set_item("digest", format!("{:016x}", digest.0))?;
+    Ok(dict)
+}
+
+fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, columns) in tables {
+        dict.set_item(name, table(py, columns)?)?;
+    }
+    Ok(dict)
+}
+
+/// Columns as lists, by name.
+pub(crate) fn table<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in table.into_columns() {
+        match column {
+            Column::Text(values) => dict.set_item(name, values)?,
+            Column::Integer(values) => dict.set_item(name, values)?,
+            Column::Float(values) => dict.set_item(name, values)?,
+            Column::Boolean(values) => dict.set_item(name, values)?,
+        }
+    }
+    Ok(dict)
+}
+
+pub(crate) fn scenario_error(error: lab::ScenarioError) -> PyErr {
+    ScenarioError::new_err(error.render(Style::Plain))
+}
+
+pub(crate) fn run_error(error: lab::RunError) -> PyErr {
+    match error {
+        lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        other => PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
+pub(crate) fn sweep_error(error: SweepError) -> PyErr {
+    match error {
+        SweepError::Scenario(error) => scenario_error(error),
+        SweepError::Run(error) => run_error(error),
+        SweepError::Threads(_) => PyRuntimeError::new_err(error.to_string()),
+    }
+}

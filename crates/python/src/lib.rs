@@ -1,0 +1,130 @@
+//! The lab for Python: the module `lasthop._lasthop`.
+//!
+//! Nothing is decided here. Texts and plain values come in, columns go out as lists; the
+//! interpreter is released while anything runs, and asked now and then whether its user wants to
+//! stop. The types and the documentation for callers are in `_lasthop.pyi`.
+
+mod convert;
+mod watch;
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+create_exception!(
+    lasthop._lasthop,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be run; its text is a report of several lines."
+);
+
+/// TCP over the last hop, simulated.
+#[pymodule]
+mod _lasthop {
+    use crate::convert::{self, Override};
+    use crate::watch::{self, Patience};
+    use lab::{Experiment, Watch};
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+    use tcp::Recovery;
+    use tcp::congestion::Increase;
+    use tcp::mechanism::Mechanism;
+
+    #[pymodule_export]
+    use super::ScenarioError;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// What a scenario contains, having made sure that every point of it can be run.
+    #[pyfunction]
+    #[pyo3(signature = (source, name, *, overrides = Vec::new()))]
+    #[pyo3(text_signature = "(source, name, *, overrides=())")]
+    fn check<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        overrides: Vec<Override<'py>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        py.detach(|| watch::checking(&experiment, Patience::new(None)))?;
+        let first = experiment.scenario_at(0).map_err(convert::scenario_error)?;
+        convert::contents(py, &experiment, &first)
+    }
+
+    /// Runs a scenario once.
+    #[pyfunction]
+    #[pyo3(signature = (source, name, *, overrides = Vec::new(), seed = 1, trace = false))]
+    #[pyo3(text_signature = "(source, name, *, overrides=(), seed=1, trace=False)")]
+    fn run<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        overrides: Vec<Override<'py>>,
+        seed: u64,
+        trace: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let seed = convert::seeds(seed, 1)?.first;
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let scenario = experiment.scenario().map_err(convert::scenario_error)?;
+        let what = Watch { series: trace, digest: true };
+        let outcome = py.detach(|| watch::running(&scenario, seed, what, Patience::new(None)))?;
+        convert::outcome(py, seed, outcome)
+    }
+
+    /// Runs every point of a scenario's sweep with every seed.
+    #[pyfunction]
+    #[pyo3(signature = (
+        source, name, *, overrides = Vec::new(), seeds = None, first_seed = 1, threads = 0,
+        progress = None
+    ))]
+    #[pyo3(
+        text_signature = "(source, name, *, overrides=(), seeds=None, first_seed=1, threads=0, \
+                             progress=None)"
+    )]
+    #[allow(clippy::too_many_arguments)] // They have names in Python.
+    fn sweep<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        overrides: Vec<Override<'py>>,
+        seeds: Option<u64>,
+        first_seed: u64,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let seeds = convert::seeds(first_seed, seeds.unwrap_or(experiment.seeds()))?;
+        let patience = Patience::new(progress);
+        let table = py.detach(|| watch::sweeping(&experiment, seeds, threads, patience))?;
+        convert::table(py, table)
+    }
+
+    /// The names of the mechanisms that a scenario may give to a flow.
+    #[pyfunction]
+    fn mechanisms() -> Vec<&'static str> {
+        Mechanism::NAMES.to_vec()
+    }
+
+    /// The names of the increase functions.
+    #[pyfunction]
+    fn increase_functions() -> Vec<&'static str> {
+        Increase::ALL.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The names of the algorithms of loss recovery.
+    #[pyfunction]
+    fn recoveries() -> Vec<&'static str> {
+        Recovery::ALL.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The names of the profiles.
+    #[pyfunction]
+    fn profiles() -> Vec<&'static str> {
+        lab::Profile::ALL.iter().map(|(name, _)| *name).collect()
+    }
+}

@@ -1,0 +1,124 @@
+"""The simulator: scenario files in, columns out.
+
+A scenario is TOML text; `name` is what error messages call it, usually its path. `overrides` are
+put into it before it is looked at: pairs of a dotted key, such as "links.0.errors.bit" or
+"links.*.rate", and a value of TOML (bool, int, float, str, list or dict). An override of a swept
+key takes the place of all its values; the key keeps its column.
+
+Columns are lists of one length, by name, in a fixed order. A number that is not there is None.
+The same scenario and seed give the same columns on every machine and any number of threads.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = [
+    "ScenarioError",
+    "__version__",
+    "check",
+    "increase_functions",
+    "mechanisms",
+    "profiles",
+    "recoveries",
+    "run",
+    "sweep",
+]
+
+__version__: str
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run.
+
+    Its text is a report of several lines: the key, the value, what was expected, and the place in
+    the file.
+    """
+
+def check(
+    source: str, name: str, *, overrides: Sequence[tuple[str, object]] = ()
+) -> dict[str, object]:
+    """Makes sure that the scenario can be run at every point of its sweep, and describes it.
+
+    `title` (str), `duration_s` (float, simulated time of a run), `points` (int, combinations of
+    swept values, 1 without a sweep), `seeds` (int, runs of each), `runs` (int, points times
+    seeds), `flows` (list[str], names), `links` (list[str], both directions of every link, as in
+    the keys of queue series: "a->b", "b->a"). Title, duration, flows and links are those of the
+    first point.
+
+    Raises ScenarioError, or KeyboardInterrupt.
+    """
+
+def run(
+    source: str,
+    name: str,
+    *,
+    overrides: Sequence[tuple[str, object]] = (),
+    seed: int = 1,
+    trace: bool = False,
+) -> dict[str, object]:
+    """Runs the scenario once, as it stands without its sweep.
+
+    `rows` (dict[str, list]): the columns of `sweep` without those of swept keys, a row per flow.
+
+    `digest` (str, 16 hexadecimal digits): a fingerprint of every packet that arrived anywhere, and
+    when.
+
+    `series`: None unless `trace`, else a dict of two:
+    - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
+      `cwnd_bytes`, `cwnd_plus_dupacked_bytes` (the window as RFC 5681 inflates it),
+      `ssthresh_bytes` (None while arbitrarily high), `srtt_s` (None before the first sample),
+      `rto_s`, `flight_bytes`;
+    - `queues`, by direction ("a->b"), a row for every change: `t_s`, `packets` (waiting or in
+      transmission).
+
+    `seed` is 0 to 2**63 - 1. Raises ScenarioError, KeyboardInterrupt, or RuntimeError if a check
+    inside the simulation failed.
+    """
+
+def sweep(
+    source: str,
+    name: str,
+    *,
+    overrides: Sequence[tuple[str, object]] = (),
+    seeds: int | None = None,
+    first_seed: int = 1,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, list[Any]]:
+    """Runs every point of the sweep with every seed; without a sweep there is one point.
+
+    `seeds` are runs per point, with seeds from `first_seed` on; None is as many as the file says,
+    or 1. `threads` 0 is one for each processor. `progress` is called on the calling thread, some
+    twenty times a second at most, with the runs that are done and all there are, the last time
+    with all done; what it raises ends the sweep and is raised here.
+
+    A row for every point (the first swept key changes slowest), seed and flow. Columns:
+    - every swept key, as written: numbers or bools if all values are, else str;
+    - `seed` (int), `flow`, `from`, `to` (str);
+    - `duration_s`: from the flow's start to its completion or to the end of the run;
+    - `payload_bytes`: bytes that the receiving application got, in order, once;
+    - `payload_bps`: those in bits, per second of `duration_s`;
+    - `goodput_bps`: the same with 40 bytes of TCP and IPv4 headers for every full-sized segment,
+      as publications of old count;
+    - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
+      never ends or did not end in time;
+    - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
+      not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
+    - `misplaced`: 0, else the run is in error;
+    - `dropped` (full queues), `corrupted`, `lost` (vanished): packets on all links of the run;
+    - `events`: events of the simulation.
+
+    Raises ScenarioError before the first run, KeyboardInterrupt, or RuntimeError if a check inside
+    the simulation failed.
+    """
+
+def mechanisms() -> list[str]:
+    """The names of the mechanisms, for `mechanisms = [{ mechanism = NAME, ... }]` of a flow."""
+
+def increase_functions() -> list[str]:
+    """The names of the functions by which the window grows in congestion avoidance."""
+
+def recoveries() -> list[str]:
+    """The names of the algorithms that detect and repair losses."""
+
+def profiles() -> list[str]:
+    """The names of the sets of defaults: ns-2 as it was, and today's RFCs."""

@@ -175,6 +175,13 @@ impl<P: Copy> Link<P> {
         (arrival, self.next_arrival())
     }
 
+    /// When the next packet leaves the queue; it need not be in the future. For a time series: what
+    /// departs between two calls of [`Link::queued_packets`] is seen by nobody else.
+    #[must_use]
+    pub fn next_departure(&self) -> Option<Time> {
+        self.flying.get(self.departed).map(|next| next.departs)
+    }
+
     /// Packets waiting or in transmission at `now`.
     #[inline]
     pub fn queued_packets(&mut self, now: Time) -> usize {

@@ -58,6 +58,9 @@ impl Fabric {
     #[inline]
     pub(crate) fn arrive(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
         let hop = &mut self.links[index];
+        if let Some(observer) = &mut self.observer {
+            observer.queue(self.now, LinkId(index), &mut hop.link);
+        }
         let (arrival, next) = hop.link.arrive(self.now);
         self.schedule.set(self.nodes + index as u32, next);
         let arrival = arrival?;
@@ -77,6 +80,9 @@ impl Fabric {
             return self.discard(handle);
         };
         let link = &mut self.links[index as usize].link;
+        if let Some(observer) = &mut self.observer {
+            observer.queue(self.now, LinkId(index as usize), link);
+        }
         match link.enqueue(self.now, handle, packet.len()) {
             Ok(None) => {}
             Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
@@ -92,6 +98,15 @@ impl Fabric {
     pub(crate) fn discard(&mut self, handle: Handle) {
         self.unroutable += 1;
         self.slab.release(handle);
+    }
+
+    /// Brings the time series of queues up to the present.
+    pub(crate) fn catch_up(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            for (index, hop) in self.links.iter_mut().enumerate() {
+                observer.queue(self.now, LinkId(index), &mut hop.link);
+            }
+        }
     }
 
     pub(crate) fn statistics(&self, link: LinkId) -> link::Statistics {

@@ -120,13 +120,21 @@ impl Observer {
         }
     }
 
-    /// A packet has been offered to a link.
+    /// A link's queue is about to change, or has changed: what has departed meanwhile is caught up
+    /// with first.
     pub(crate) fn queue<P: Copy>(&mut self, now: Time, id: LinkId, link: &mut link::Link<P>) {
-        if let Some((_, samples)) = self.series.queues.iter_mut().find(|queue| queue.0 == id) {
-            let packets = link.queued_packets(now) as u32;
+        let Some((_, samples)) = self.series.queues.iter_mut().find(|queue| queue.0 == id) else {
+            return;
+        };
+        let mut sample = |at, packets: usize| {
+            let packets = packets as u32;
             if samples.last().is_none_or(|last| last.packets != packets) {
-                samples.push(QueueSample { at: now, packets });
+                samples.push(QueueSample { at, packets });
             }
+        };
+        while let Some(at) = link.next_departure().filter(|&at| at <= now) {
+            sample(at, link.queued_packets(at));
         }
+        sample(now, link.queued_packets(now));
     }
 }

@@ -186,7 +186,8 @@ impl<A: Application> World<A> {
 
     /// The recorded time series and the digest, if they were asked for.
     #[must_use]
-    pub fn observations(self) -> (Series, Option<Digest>) {
+    pub fn observations(mut self) -> (Series, Option<Digest>) {
+        self.fabric.catch_up();
         self.fabric.observer.map_or_else(Default::default, |o| (o.series, o.digest))
     }
 }

@@ -1,0 +1,27 @@
+"""TCP over the last hop: satellite, radio, mobile; simulated, and the same on every machine.
+
+>>> import lasthop
+>>> result = lasthop.run("demo", trace=True)
+>>> result.rows["goodput_bps"]
+>>> lasthop.sweep("demo").summary("goodput_bps")
+"""
+
+from lasthop import stats
+from lasthop._lasthop import ScenarioError, __version__
+from lasthop.errors import UserError
+from lasthop.lab import run, sweep
+from lasthop.results import Result, Sweep
+from lasthop.scenario import Outline, Scenario
+
+__all__ = [
+    "Outline",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Sweep",
+    "UserError",
+    "__version__",
+    "run",
+    "stats",
+    "sweep",
+]

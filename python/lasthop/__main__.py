@@ -1,0 +1,5 @@
+"""python -m lasthop"""
+
+from lasthop.cli import main
+
+main()

@@ -1,0 +1,293 @@
+"""The command `lasthop`.
+
+What takes long to import (polars, matplotlib, scipy) is imported where it is used: `--help` must
+be quick.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from lasthop import _lasthop as engine
+from lasthop import lab, library, publications, terminal, units
+from lasthop.errors import UserError
+from lasthop.scenario import Scenario, setting
+
+if TYPE_CHECKING:
+    from lasthop.results import Result, Sweep
+
+#: What a user can mend ends the command with this status; typer's own errors do so too.
+USER_ERROR = 2
+
+app = typer.Typer(
+    name="lasthop",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="TCP over the last hop: satellite, radio, mobile; simulated, run by run the same.",
+    epilog="A newcomer starts with: lasthop demo",
+)
+
+_File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A scenario file, or a name from `lasthop list`.")
+]
+_Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the file, such as links.0.rate='10 Mbit/s'. Repeatable.",
+    ),
+]
+_Threads = Annotated[
+    int, typer.Option(min=0, max=1024, help="Parallel threads; 0 uses every core.")
+]
+
+
+class Table(StrEnum):
+    """A file format for tables."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def main() -> None:
+    """Runs the command. No mistake of the user's ends in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without Unicode shows a question mark instead of a bar, and goes on.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+    try:
+        app()
+    except (UserError, engine.ScenarioError) as error:
+        terminal.say_error(str(error))
+        sys.exit(USER_ERROR)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"lasthop {engine.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="PNG", help="Where the picture goes.")
+    ] = Path("reports/demo.png"),
+    seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
+) -> None:
+    """Show what a noisy satellite hop does to TCP, and what error notification wins back."""
+    from lasthop.demo import show
+
+    with _files():
+        show(output, seeds)
+
+
+@app.command()
+def run(
+    file: _File,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="The root of all randomness.")
+    ] = 1,
+    settings: _Set = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write time series and a picture of them there."),
+    ] = None,
+    table: Annotated[
+        Table, typer.Option("--format", help="The time series' file format.")
+    ] = Table.CSV,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Run a scenario once."""
+    scenario = _scenario(file, settings)
+    outline = scenario.outline()
+    result = lab.run(scenario, seed=seed, trace=trace is not None)
+    if as_json:
+        rows = result.rows.to_dicts()
+        print(json.dumps({"seed": seed, "digest": result.digest, "flows": rows}, indent=2))
+    else:
+        _show_run(result, outline.title, seed)
+    if trace is not None:
+        with _files():
+            _write_trace(result, outline.title, trace, table)
+    if outline.points > 1 and not as_json:
+        terminal.say(
+            f"[dim]its sweep has {outline.points} points: [/]lasthop sweep {escape(file)}[dim]"
+            " runs them all[/]"
+        )
+
+
+@app.command()
+def sweep(
+    file: _File,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs a point; else the file's.")] = None,
+    threads: _Threads = 0,
+    settings: _Set = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write all rows: .parquet or .csv."),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="The column to summarise.")] = "goodput_bps",
+) -> None:
+    """Run every point of a scenario's sweep with every seed, in parallel."""
+    if output is not None and output.suffix not in (".csv", ".parquet"):
+        raise UserError(f"rows go to a .parquet or a .csv file, not to {str(output)!r}")
+    scenario = _scenario(file, settings)
+    outline = scenario.outline()
+    with terminal.progress(escape(outline.title)) as progress:
+        done = lab.sweep(scenario, seeds=seeds, threads=threads, progress=progress)
+    if output is not None:
+        with _files():
+            output.parent.mkdir(parents=True, exist_ok=True)
+            if output.suffix == ".csv":
+                done.rows.write_csv(output)
+            else:
+                done.rows.write_parquet(output)
+            terminal.written(output, f"{done.rows.height} rows")
+    _show_sweep(done, outline.title, metric)
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        str, typer.Argument(metavar="ID", help="Publication and experiment: bbn8333/sim1.")
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: wider intervals.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
+    threads: _Threads = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Default: reports/ID."),
+    ] = None,
+) -> None:
+    """Run a published experiment; report what was published next to what is measured."""
+    chosen = publications.find(experiment)
+    folder = output or Path("reports") / chosen.id
+    if quick and seeds is not None:
+        raise UserError("--quick and --seeds both say how many runs a point gets: choose one")
+    with _files():
+        folder.mkdir(parents=True, exist_ok=True)
+        chosen.load()(folder, seeds=seeds, quick=quick, threads=threads)
+
+
+@app.command("list")
+def list_() -> None:
+    """List what there is: scenarios, experiments, and the words that scenario files know."""
+    shown = terminal.table()
+    for _ in range(3):
+        shown.add_column(overflow="fold")
+    titled = (
+        ("scenarios", {name: Scenario.load(name).outline().title for name in library.names()}),
+        ("experiments", {found.id: found.title for found in publications.EXPERIMENTS}),
+    )
+    for what, titles in titled:
+        for i, (name, title) in enumerate(titles.items()):
+            shown.add_row(f"[bold]{'' if i else what}[/]", escape(name), escape(title))
+    for what, names in (
+        ("recoveries", engine.recoveries()),
+        ("increase functions", engine.increase_functions()),
+        ("mechanisms", engine.mechanisms()),
+        ("profiles", engine.profiles()),
+    ):
+        shown.add_row(f"[bold]{what}[/]", escape(", ".join(names)))
+    console = terminal.out()
+    shown.show_header = False
+    console.print(shown)
+
+
+def _scenario(file: str, settings: list[str] | None) -> Scenario:
+    return Scenario.load(file).set(dict(setting(text) for text in settings or ()))
+
+
+@contextmanager
+def _files() -> Iterator[None]:
+    """Around what writes files: a full disk or a forbidden folder is the user's to mend."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        raise UserError(f"cannot write{where}: {error.strerror or error}") from None
+
+
+def _show_run(result: Result, title: str, seed: int) -> None:
+    rows = result.rows.to_dicts()
+    # Those of the run, the same in every row.
+    on_links = ", ".join(f"{rows[0][count]} {count}" for count in ("dropped", "corrupted", "lost"))
+    shown = terminal.table(
+        escape(title), f"packets on all links: {on_links}; seed {seed}, digest {result.digest}"
+    )
+    shown.add_column("flow", overflow="fold")
+    counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
+    for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):
+        shown.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        ended = row["completed_s"]
+        shown.add_row(
+            escape(f"{row['flow']}: {row['from']} → {row['to']}"),
+            units.rate(row["goodput_bps"]),
+            units.duration(round(row["duration_s"] if ended is None else ended, 3)),
+            *(str(row[count]) for count in counts),
+        )
+    terminal.out().print(shown)
+
+
+def _write_trace(result: Result, title: str, folder: Path, table: Table) -> None:
+    from lasthop import plots
+
+    folder.mkdir(parents=True, exist_ok=True)
+    named = [(f"flow-{name}", rows) for name, rows in result.flows.items()]
+    named += [(f"queue-{name}", rows) for name, rows in result.queues.items()]
+    for name, rows in named:
+        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name.replace("->", "-to-"))
+        path = folder / f"{safe}.{table}"
+        if table is Table.CSV:
+            rows.write_csv(path)
+        else:
+            rows.write_parquet(path)
+        terminal.written(path, "time series")
+    terminal.written(plots.save(plots.trace(result, title), folder / "trace.png"), "picture")
+
+
+def _show_sweep(done: Sweep, title: str, metric: str) -> None:
+    by = done.varied()
+    estimates = done.estimates(metric, by)
+    is_rate = metric.endswith("_bps")
+    largest = max((estimate.value for estimate in estimates.values()), default=0)
+    shown = terminal.table(escape(title), "mean and 95 % confidence interval")
+    for column in by:
+        shown.add_column(escape(column), justify="right")
+    shown.add_column("runs", justify="right")
+    shown.add_column(escape(metric.removesuffix("_bps") if is_rate else metric), justify="right")
+    shown.add_column()
+    for point, estimate in estimates.items():
+        shown.add_row(
+            *(escape(str(value)) for value in point),
+            str(estimate.n),
+            terminal.rate(estimate) if is_rate else terminal.number(estimate),
+            terminal.bar(estimate.value / largest if largest else 0, 20, "cyan"),
+        )
+    terminal.out().print(shown)

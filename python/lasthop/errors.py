@@ -1,0 +1,30 @@
+"""Mistakes that a user can mend."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """Something that the user asked for cannot be done; the message says why, in one sentence."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` most likely meant, if any is close.
+
+    Of names with a slash the last part alone may also be meant.
+    """
+    names = list(known)
+    folded = {name.lower(): name for name in names}
+    folded |= {name.rpartition("/")[2].lower(): name for name in names}
+    matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
+
+
+def unknown(kind: str, word: str, known: Iterable[str]) -> UserError:
+    """The error for a word that is none of the known ones; it names the nearest, else all."""
+    names = sorted(known)
+    meant = nearest(word, names)
+    hint = f"did you mean {meant!r}?" if meant else f"known: {', '.join(names) or 'none'}"
+    return UserError(f"no {kind} {word!r}; {hint}")

@@ -1,0 +1,94 @@
+"""Running scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from lasthop import _lasthop as engine
+from lasthop.results import Result, Sweep, frame
+from lasthop.scenario import Scenario
+
+Progress = Callable[[int, int], None]
+
+
+def run(
+    scenario: str | Path | Scenario,
+    *,
+    settings: Mapping[str, object] | None = None,
+    seed: int = 1,
+    trace: bool = False,
+) -> Result:
+    """Runs a scenario once.
+
+    `settings` override keys of the file, such as {"links.0.rate": "10 Mbit/s"}; tracing fills the
+    result's time series. The same scenario and seed give the same result, everywhere.
+    """
+    scenario = _scenario(scenario, settings)
+    done = engine.run(
+        scenario.source, scenario.name, overrides=scenario.overrides, seed=seed, trace=trace
+    )
+    series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
+    return Result(
+        rows=frame(cast("dict[str, list[Any]]", done["rows"])),
+        digest=str(done["digest"]),
+        flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
+        queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
+    )
+
+
+def sweep(
+    scenario: str | Path | Scenario,
+    *,
+    settings: Mapping[str, object] | None = None,
+    seeds: int | None = None,
+    first_seed: int = 1,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Runs every point of a scenario's sweep with every seed, in parallel.
+
+    Without `seeds` the file says how many; `threads` 0 uses every core; `progress` is told the
+    runs that are done and all there are. The rows do not depend on the number of threads.
+    """
+    scenario = _scenario(scenario, settings)
+    columns = engine.sweep(
+        scenario.source,
+        scenario.name,
+        overrides=scenario.overrides,
+        seeds=seeds,
+        first_seed=first_seed,
+        threads=threads,
+        progress=progress,
+    )
+    return Sweep(frame(columns))
+
+
+def sweeps(
+    scenarios: Sequence[Scenario],
+    *,
+    seeds: int | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> list[Sweep]:
+    """Several sweeps, one after the other, with one count of the runs."""
+    outlines = [scenario.outline() for scenario in scenarios]
+    all_runs = [outline.points * (seeds or outline.seeds) for outline in outlines]
+    done, total = 0, sum(all_runs)
+    finished = []
+    for scenario, runs in zip(scenarios, all_runs, strict=True):
+        before = done
+
+        def report(now: int, _: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + now, total)
+
+        finished.append(sweep(scenario, seeds=seeds, threads=threads, progress=report))
+        done += runs
+    return finished
+
+
+def _scenario(given: str | Path | Scenario, settings: Mapping[str, object] | None) -> Scenario:
+    scenario = given if isinstance(given, Scenario) else Scenario.load(given)
+    return scenario.set(settings) if settings else scenario

@@ -1,0 +1,1 @@
+"""bbn8333: Explicit Transport Error Notification (BBN Technical Report 8333, 2002)."""

@@ -1,0 +1,233 @@
+"""The pictures of simulation 1: counterparts of the report's figures 4 to 6, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lasthop import plots, units
+from lasthop.publications.bbn8333.cases import (
+    DIRECTIONS,
+    ETENS,
+    MODERN,
+    NAMES,
+    NONE,
+    PERIOD,
+    RECOVERIES,
+    Case,
+    Network,
+    Runs,
+)
+from lasthop.publications.bbn8333.variations import VARIATIONS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS: Mapping[str, str] = {
+    "none": plots.BLACK,
+    "backward": plots.BLUE,
+    "oracle": plots.ORANGE,
+}
+_BIT_ERROR_RATE = "bit error rate / 1.56"
+_MARKERS: Mapping[str, str] = {"none": "s", "backward": "o", "oracle": "^"}
+
+
+def network(runs: Runs, of: Network, ratios: Sequence[Mapping[str, Any]]) -> Figure:
+    """Goodput over the bit error rate, for one hop; published ratios are marked."""
+    with plots.figure(9.4, 3.9) as drawn:
+        panels: Sequence[Axes] = drawn.subplots(1, 2, sharey=True)
+        for panel, errors in zip(panels, DIRECTIONS, strict=True):
+            scale, unit = _scale(runs, of)
+            _goodput(panel, runs, of, errors, scale)
+            panel.set_title(NAMES[errors].capitalize())
+            panel.set_xlabel(_BIT_ERROR_RATE)
+            _published(panel, runs, of, errors, ratios, scale)
+        panels[0].set_ylabel(f"goodput, {unit}")
+        _legend(drawn, panels[1])
+    return drawn
+
+
+def every_network(runs: Runs, errors: str) -> Figure:
+    """The same for all nine hops, small."""
+    networks = runs.networks()
+    rates = sorted({network.rate_bps for network in networks})
+    delays = sorted({network.one_way_delay_s for network in networks})
+    with plots.figure(9.4, 8.4, {"font.size": 8, "axes.titlesize": 9}) as drawn:
+        panels = drawn.subplots(len(rates), len(delays), squeeze=False)
+        for row, rate in enumerate(rates):
+            for column, delay in enumerate(delays):
+                panel, of = panels[row][column], Network(rate, delay)
+                scale, unit = _scale(runs, of)
+                _goodput(panel, runs, of, errors, scale)
+                panel.set_title(of.name)
+                panel.set_ylabel(f"goodput, {unit}" if column == 0 else unit)
+                if row == len(rates) - 1:
+                    panel.set_xlabel(_BIT_ERROR_RATE)
+        _legend(drawn, panels[0][0])
+    return drawn
+
+
+def then_and_now(runs: Runs, networks: Sequence[Network]) -> Figure:
+    """The report's stack and today's, with errors in both directions."""
+    with plots.figure(9.4, 5.6) as drawn:
+        panels = drawn.subplots(len(RECOVERIES), len(networks), squeeze=False, sharey="col")
+        for row, recovery in enumerate(RECOVERIES):
+            for column, of in enumerate(networks):
+                panel = panels[row][column]
+                scale, unit = _scale(runs, of)
+                for eten in ETENS:
+                    for profile, style in ((PERIOD, "-"), (MODERN, ":")):
+                        _line(
+                            panel,
+                            runs,
+                            runs.cases(
+                                network=of,
+                                recovery=recovery,
+                                eten=eten,
+                                errors="both",
+                                profile=profile,
+                            ),
+                            scale,
+                            label=f"{NAMES[eten]}, {profile}",
+                            linestyle=style,
+                        )
+                panel.set_ylim(bottom=0)
+                panel.set_title(f"{NAMES[recovery]}: {of.name}")
+                panel.set_ylabel(f"goodput, {unit}" if column == 0 else unit)
+        for panel in panels[-1]:
+            panel.set_xlabel(_BIT_ERROR_RATE)
+        _legend(drawn, panels[0][0])
+    return drawn
+
+
+def factors(
+    runs: Runs, varied: Mapping[str, Runs], modern: Runs, ratios: Sequence[Mapping[str, Any]]
+) -> Figure:
+    """Each published ratio, what is measured, and what each single factor makes of it."""
+    names = ["as reproduced", *(v.name.removeprefix("an ").removeprefix("a ") for v in VARIATIONS)]
+    names.append("today's stack (many factors)")
+    with plots.figure(10.2, 4.8, {"axes.titlesize": 9, "font.size": 8.5}) as drawn:
+        panels: Sequence[Axes] = drawn.subplots(1, len(ratios), sharey=True)
+        for panel, ratio in zip(panels, ratios, strict=True):
+            case = Case(**ratio["case"], profile=PERIOD)
+            gains = [runs.gain(case)]
+            gains += [varied[v.id].gain(case.but(errors=v.errors)) for v in VARIATIONS]
+            gains.append(modern.gain(case.but(profile=MODERN)))
+            lo, hi = runs.single_gain(case)
+            panel.axvspan(lo, hi, color="#dfe9f3", linewidth=0)
+            panel.axvline(gains[0].value, color=plots.BLUE, linewidth=0.8)
+            panel.axvline(ratio["value"], color=plots.ORANGE, linewidth=1.6)
+            for y, gain in enumerate(gains):
+                clear = y == 0 or gain.lo > gains[0].hi or gain.hi < gains[0].lo
+                panel.errorbar(
+                    [gain.value],
+                    [y],
+                    xerr=[[gain.value - gain.lo], [gain.hi - gain.value]],
+                    fmt="D" if y == 0 else "o",
+                    markersize=5,
+                    color=plots.BLUE if y == 0 else plots.BLACK if clear else plots.GREY,
+                    elinewidth=1.2,
+                )
+            panel.set_title(f"{case.variant}\n{case.network.name}")
+            panel.set_xlim(left=0)
+        panels[0].set_yticks(range(len(names)), names)
+        panels[0].set_ylim(len(names) - 0.4, -0.6)
+        for panel in panels[1:]:
+            panel.tick_params(left=False)
+        drawn.supxlabel("goodput with ETEN over goodput without", fontsize=9)
+    return drawn
+
+
+def _legend(drawn: Figure, of: Axes) -> None:
+    """One legend for all panels, in two rows below them; single points last."""
+    named = list(zip(*of.get_legend_handles_labels(), strict=True))
+    named.sort(key=lambda pair: not hasattr(pair[0], "has_xerr"))
+    handles, labels = zip(*named, strict=True)
+    drawn.legend(handles, labels, loc="outside lower center", ncols=(len(labels) + 1) // 2)
+
+
+def _scale(runs: Runs, of: Network) -> tuple[float, str]:
+    """Bits per second in a unit that suits the hop's largest goodput, and the unit."""
+    most = max(runs.goodput(case).value for case in runs.cases(network=of))
+    return (1e6, "Mb/s") if most >= 1e6 else (1e3, "kb/s")
+
+
+def _positions(rates: Sequence[float]) -> dict[float, int]:
+    """Where the error rates are drawn: decades evenly, and no errors at all to their left."""
+    return {rate: i for i, rate in enumerate(sorted(rates))}
+
+
+def _goodput(panel: Axes, runs: Runs, of: Network, errors: str, scale: float) -> None:
+    for eten in ETENS:
+        for recovery in reversed(RECOVERIES):
+            name = NAMES[recovery] if eten == NONE else f"{NAMES[recovery]} + {NAMES[eten]}"
+            _line(
+                panel,
+                runs,
+                runs.cases(network=of, recovery=recovery, eten=eten, errors=errors),
+                scale,
+                label=name,
+                linestyle="-" if recovery == "sack" else "--",
+            )
+    panel.set_ylim(bottom=0)
+
+
+def _line(
+    panel: Axes, runs: Runs, cases: Sequence[Case], scale: float, *, label: str, linestyle: str
+) -> None:
+    cases = sorted(cases, key=lambda case: case.bit_error_rate)
+    positions = _positions([case.bit_error_rate for case in cases])
+    goodputs = [runs.goodput(case) for case in cases]
+    colour = _COLOURS[cases[0].eten]
+    panel.errorbar(
+        list(positions.values()),
+        [goodput.value / scale for goodput in goodputs],
+        yerr=[
+            [(goodput.value - goodput.lo) / scale for goodput in goodputs],
+            [(goodput.hi - goodput.value) / scale for goodput in goodputs],
+        ],
+        color=colour,
+        label=label,
+        linestyle=linestyle,
+        marker=_MARKERS[cases[0].eten],
+        markersize=4.5,
+        markerfacecolor=colour if linestyle == "-" else "white",
+        elinewidth=1,
+        capsize=2,
+        capthick=1,
+        zorder=3 if linestyle == "-" else 2,
+    )
+    # All are 1.56 times a power of ten, which the axis's label says once.
+    labels = [units.power_of_ten(rate).rpartition(units.TIMES)[2] for rate in positions]
+    panel.set_xticks(list(positions.values()), labels)
+
+
+def _published(
+    panel: Axes,
+    runs: Runs,
+    of: Network,
+    errors: str,
+    ratios: Sequence[Mapping[str, Any]],
+    scale: float,
+) -> None:
+    """Published ratios, times the goodput that is measured without notification."""
+    labelled = False
+    for ratio in ratios:
+        case = Case(**ratio["case"], profile=PERIOD)
+        if case.network != of or case.errors != errors:
+            continue
+        plain = runs.goodput(case.but(eten=NONE)).value
+        positions = _positions(runs.error_rates(of))
+        panel.plot(
+            [positions[case.bit_error_rate] + 0.13],
+            [ratio["value"] * plain / scale],
+            marker="*",
+            markersize=11,
+            linestyle="none",
+            color=_COLOURS[case.eten],
+            markerfacecolor=_COLOURS[case.eten] if case.recovery == "sack" else "white",
+            markeredgewidth=0.9,
+            label=None if labelled else "published ratio",
+        )
+        labelled = True

@@ -1,0 +1,168 @@
+"""What the report leaves open: one factor at a time, and how far it moves the published ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lasthop.publications.bbn8333.cases import (
+    ETENS,
+    LFN,
+    LTN,
+    PERIOD,
+    RECOVERIES,
+    SFN,
+    Case,
+    Runs,
+)
+from lasthop.stats import Estimate
+
+#: Every variation is measured where the report names numbers, and in its third figure.
+NETWORKS = (LFN, SFN, LTN)
+BIT_ERROR_RATE = 1.56e-5
+ERRORS = "both"
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One factor that differs from what is reproduced."""
+
+    id: str
+    #: Completes "with ...".
+    name: str
+    #: What it changes, and why the report may have had it.
+    about: str
+    #: Keys of the scenario.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Which way errors strike.
+    errors: str = ERRORS
+
+
+_TCP = "flows.0.tcp"
+
+VARIATIONS = (
+    Variation(
+        "dupacks-count",
+        "duplicate ACKs that still count",
+        "A notice only speeds up the retransmission; the duplicate ACKs or SACK holes that the same"
+        " corruption causes halve the window as ever. The report's text asks that the congestion"
+        " state stays as it is; whether its code kept the later duplicate ACKs out is not said.",
+        {f"{_TCP}.eten.suppress_dupacks": False},
+    ),
+    Variation(
+        "small-notices",
+        "notices of 56 bytes",
+        "A real ICMP message instead of ns-2's message agent of 180 bytes: a notice is lost less"
+        " often.",
+        {f"{_TCP}.eten.notice_size": "56 B"},
+    ),
+    Variation(
+        "clean-return",
+        "an error-free way back",
+        "Neither ACKs nor notices are lost; the report simulated both and does not say which its"
+        " numbers are from.",
+        errors="forward",
+    ),
+    Variation(
+        "window-40",
+        "a window of 40 segments",
+        "Twice the receive window: what a connection that is rarely disturbed can gain at most.",
+        {f"{_TCP}.receive_window": "40 segments"},
+    ),
+    Variation(
+        "initial-window-10",
+        "an initial window of 10 segments",
+        "Slow start at the beginning of the connection is shorter.",
+        {f"{_TCP}.initial_window": 10},
+    ),
+    Variation(
+        "rto-1s",
+        "an RTO of at least 1 s",
+        "The minimum of RFC 6298 instead of ns-2's 200 ms: every timeout costs more.",
+        {f"{_TCP}.rto.minimum": "1 s"},
+    ),
+    Variation(
+        "tick-10ms",
+        "a timer granularity of 10 ms",
+        "A finer clock than ns-2's 100 ms of the time, as ns-2 had it later.",
+        {f"{_TCP}.rto.granularity": "10 ms"},
+    ),
+    Variation(
+        "tick-500ms",
+        "a timer granularity of 500 ms",
+        "BSD's clock of the 1990s: a script of the time may have set it.",
+        {f"{_TCP}.rto.granularity": "500 ms"},
+    ),
+    Variation(
+        "limited-transmit",
+        "limited transmit",
+        "New data on the first two duplicate ACKs (RFC 3042): fewer timeouts at small windows.",
+        {f"{_TCP}.limited_transmit": True},
+    ),
+    Variation(
+        "halve-on-backoff",
+        "ssthresh halved at every timeout",
+        "ns-2 halved it at each timeout of a back-off series, RFC 5681 only at the first.",
+        {f"{_TCP}.ssthresh_on_backoff": "halve"},
+    ),
+    Variation(
+        "delayed-acks",
+        "delayed ACKs",
+        "An ACK for every second segment: the window grows half as fast.",
+        {f"{_TCP}.delayed_ack": "100 ms"},
+    ),
+)
+
+
+def cases(errors: str) -> list[Case]:
+    """The cases that a variation is measured in."""
+    return [
+        Case(
+            recovery,
+            eten,
+            network.rate_bps,
+            network.one_way_delay_s,
+            BIT_ERROR_RATE,
+            errors,
+            PERIOD,
+        )
+        for network in NETWORKS
+        for recovery in RECOVERIES
+        for eten in ETENS
+    ]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a variation makes of the ratio of two cases' goodputs."""
+
+    variation: Variation
+    #: The ratio with the variation.
+    ratio: Estimate
+    #: Where the ratio of a single pair of runs would fall.
+    single: tuple[float, float]
+    #: The ratio without the variation.
+    baseline: Estimate
+
+    @property
+    def factor(self) -> float:
+        """How far it moves the ratio."""
+        return self.ratio.value / self.baseline.value
+
+    @property
+    def clear(self) -> bool:
+        """Whether the intervals with and without do not overlap."""
+        return self.ratio.lo > self.baseline.hi or self.ratio.hi < self.baseline.lo
+
+
+def moved(case: Case, to: Case, baseline: Runs, varied: Mapping[str, Runs]) -> list[Moved]:
+    """What every variation makes of the ratio of two cases' goodputs, the strongest first."""
+    found = []
+    for variation in VARIATIONS:
+        runs = varied[variation.id]
+        pair = case.but(errors=variation.errors), to.but(errors=variation.errors)
+        found.append(
+            Moved(variation, runs.ratio(*pair), runs.single_ratio(*pair), baseline.ratio(case, to))
+        )
+    return sorted(found, key=lambda m: max(m.factor, 1 / m.factor), reverse=True)

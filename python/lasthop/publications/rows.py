@@ -1,0 +1,85 @@
+"""The rows of results.json, one format for every publication."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lasthop.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured value, next to the published one where there is one."""
+
+    publication: str
+    experiment: str
+    #: The parameters that were varied.
+    case: Mapping[str, Any]
+    metric: str
+    unit: str
+    measured: Estimate
+    published: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as results.json has it."""
+        return {
+            "publication": self.publication,
+            "experiment": self.experiment,
+            "case": dict(self.case),
+            "metric": self.metric,
+            "unit": self.unit,
+            "published": self.published,
+            "measured": self.measured.value,
+            "ci95": [self.measured.lo, self.measured.hi],
+            "runs": self.measured.n,
+        }
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A published statement, and whether the runs bear it out."""
+
+    publication: str
+    experiment: str
+    #: The statement's name within the experiment.
+    id: str
+    #: The statement, in our words.
+    claim: str
+    #: Where the publication makes it.
+    where: str
+    #: Where the numbers are from; empty if the statement is about all cases.
+    case: Mapping[str, Any]
+    agrees: bool
+    #: The measured numbers that decide, and what moves them.
+    why: str
+    runs: int
+    published: float | None = None
+    measured: Estimate | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as results.json has it."""
+        measured = self.measured
+        return {
+            "publication": self.publication,
+            "experiment": self.experiment,
+            "case": dict(self.case),
+            "metric": "finding",
+            "unit": None if measured is None else "1",
+            "published": self.published,
+            "measured": None if measured is None else measured.value,
+            "ci95": None if measured is None else [measured.lo, measured.hi],
+            "runs": self.runs,
+            "claim": self.claim,
+            "agrees": self.agrees,
+            "why": self.why,
+        }
+
+
+def write(path: Path, rows: Sequence[Row | Finding]) -> None:
+    """Writes results.json, a line a row."""
+    lines = (json.dumps(row.as_dict(), ensure_ascii=False) for row in rows)
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

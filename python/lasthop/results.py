@@ -1,0 +1,113 @@
+"""What runs and sweeps give back: tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lasthop.errors import UserError, unknown
+from lasthop.stats import Estimate, mean_interval
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: The column before which all columns are swept keys.
+SEED = "seed"
+FLOW = "flow"
+
+
+def frame(columns: Mapping[str, Sequence[Any]]) -> pl.DataFrame:
+    """A data frame of columns, each of one type."""
+    import polars as pl
+
+    # A column of nothing (no transfer ended) is one of numbers all the same.
+    empty = {name: pl.Float64 for name, values in columns.items() if all(v is None for v in values)}
+    return pl.DataFrame(dict(columns), schema_overrides=empty)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run."""
+
+    #: One row a flow: rates in bits per second, times in seconds, counts of packets or segments.
+    rows: pl.DataFrame
+    #: A hash of everything that happened: equal for runs that went the same way.
+    digest: str
+    #: Time series by flow, and queue lengths by link and direction; empty without tracing.
+    flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+
+    def series(self, flow: str | None = None) -> pl.DataFrame:
+        """A flow's time series (the only flow's, where there is one).
+
+        Columns: `t_s`, `cwnd_bytes`, `cwnd_plus_dupacked_bytes`, `ssthresh_bytes`, `srtt_s`,
+        `rto_s`, `flight_bytes`.
+        """
+        return _pick("flow", flow, self.flows)
+
+    def queue(self, link: str | None = None) -> pl.DataFrame:
+        """The length of the queue into a link, by its name "a->b"; columns `t_s`, `packets`."""
+        return _pick("queue", link, self.queues)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Many runs: every point of a scenario's sweep with every seed."""
+
+    #: One row a point, seed and flow; the swept keys are the first columns.
+    rows: pl.DataFrame
+
+    @property
+    def keys(self) -> list[str]:
+        """The swept keys."""
+        return self.rows.columns[: self.rows.columns.index(SEED)]
+
+    def varied(self) -> list[str]:
+        """The swept keys with more than one value, and "flow" where there are several."""
+        return [key for key in (*self.keys, FLOW) if self.rows[key].n_unique() > 1]
+
+    def estimates(
+        self, metric: str = "goodput_bps", by: Sequence[str] | None = None
+    ) -> dict[tuple[Any, ...], Estimate]:
+        """The metric's mean with its 95 % interval, by the values of the `by` columns.
+
+        In the order of the rows; without `by`, one for each point and flow. Rows that have no
+        value, such as the completion time of a transfer that did not end, do not count.
+        """
+        columns = self.varied() if by is None else list(by)
+        for column in (metric, *columns):
+            if column not in self.rows.columns:
+                raise unknown("column", column, self.rows.columns)
+        if not self.rows[metric].dtype.is_numeric():
+            raise UserError(f"column {metric!r} does not hold numbers")
+        groups: dict[tuple[Any, ...], list[float]] = {}
+        for *point, value in self.rows.select(*columns, metric).iter_rows():
+            if value is not None:
+                groups.setdefault(tuple(point), []).append(float(value))
+        return {point: mean_interval(values) for point, values in groups.items()}
+
+    def summary(self, metric: str = "goodput_bps", by: Sequence[str] | None = None) -> pl.DataFrame:
+        """The same as a table with the columns `mean`, `ci95_lo`, `ci95_hi` and `n`."""
+        columns = self.varied() if by is None else list(by)
+        estimates = self.estimates(metric, columns)
+        table: dict[str, list[Any]] = {
+            column: [point[i] for point in estimates] for i, column in enumerate(columns)
+        }
+        table["mean"] = [estimate.value for estimate in estimates.values()]
+        table["ci95_lo"] = [estimate.lo for estimate in estimates.values()]
+        table["ci95_hi"] = [estimate.hi for estimate in estimates.values()]
+        table["n"] = [estimate.n for estimate in estimates.values()]
+        return frame(table)
+
+
+def _pick(kind: str, name: str | None, of: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    if not of:
+        raise UserError("this run was not traced: run it with trace=True")
+    if name is None:
+        if len(of) > 1:
+            raise UserError(f"which {kind}? There are {', '.join(of)}")
+        return next(iter(of.values()))
+    if name not in of:
+        raise unknown(kind, name, of)
+    return of[name]

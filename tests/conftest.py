@@ -1,0 +1,76 @@
+"""What several tests use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+#: Small enough to sweep in no time, with something of everything.
+SCENARIO = """
+title    = "A small sweep"
+profile  = "ns2-2001"
+duration = "5 s"
+
+[nodes]
+a = {}
+b = {}
+
+[[links]]
+between = ["a", "b"]
+rate    = "1.5 Mbit/s"
+delay   = "10 ms"
+queue   = "50 packets"
+errors  = { bit = 1e-6 }
+
+[[flows]]
+name    = "bulk"
+from    = "a"
+to      = "b"
+tcp     = { mss = 536, receive_window = "20 segments" }
+
+[[flows]]
+name    = "file"
+from    = "a"
+to      = "b"
+start   = "1 s"
+traffic = { size = "50 kB" }
+
+[sweep]
+seeds = 3
+"links.0.errors.bit"    = [0.0, 1e-5]
+"flows.0.tcp.recovery"  = ["reno", "sack"]
+"""
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """A file with a small scenario."""
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+@pytest.fixture
+def lasthop(tmp_path: Path) -> Command:
+    """Runs the command in an empty folder, as a user does."""
+
+    def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "lasthop", *map(str, words)],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1", **environment},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,153 @@
+"""import lasthop"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import lasthop
+from lasthop import library
+from lasthop.errors import nearest, unknown
+from lasthop.scenario import setting
+
+
+def test_a_run_has_rows_and_a_digest(scenario: Path) -> None:
+    result = lasthop.run(scenario)
+    assert result.rows["flow"].to_list() == ["bulk", "file"]
+    assert result.rows["goodput_bps"][0] > 1e5
+    assert result.rows["completed_s"].dtype == pl.Float64
+    assert result.rows["completed_s"][0] is None
+    assert result.rows["misplaced"].sum() == 0
+    assert len(result.digest) == 16
+    with pytest.raises(lasthop.UserError, match="not traced"):
+        result.series("bulk")
+
+
+def test_the_same_seed_is_the_same_run_and_tracing_changes_nothing(scenario: Path) -> None:
+    first, again = lasthop.run(scenario, seed=7), lasthop.run(scenario, seed=7, trace=True)
+    assert first.digest == again.digest
+    assert first.rows.equals(again.rows)
+    assert first.digest != lasthop.run(scenario, seed=8).digest
+
+
+def test_a_traced_run_has_series(scenario: Path) -> None:
+    result = lasthop.run(str(scenario), trace=True)
+    series = result.series("bulk")
+    assert series.columns == [
+        "t_s",
+        "cwnd_bytes",
+        "cwnd_plus_dupacked_bytes",
+        "ssthresh_bytes",
+        "srtt_s",
+        "rto_s",
+        "flight_bytes",
+    ]
+    assert series["t_s"].is_sorted()
+    assert series["cwnd_bytes"].min() == 536
+    assert result.queue("a->b").filter(pl.col("packets") > 50).is_empty()
+    with pytest.raises(lasthop.UserError, match="did you mean 'bulk'"):
+        result.series("bluk")
+    with pytest.raises(lasthop.UserError, match="which flow"):
+        result.series()
+
+
+def test_settings_override_the_file(scenario: Path) -> None:
+    lossless = lasthop.run(scenario, settings={"links.0.errors.bit": 0.0})
+    assert lossless.rows["corrupted"].sum() == 0
+    loaded = lasthop.Scenario.load(scenario).set({"sweep.seeds": 2}).set({"title": "Another"})
+    outline = loaded.outline()
+    assert (outline.title, outline.points, outline.seeds, outline.runs) == ("Another", 4, 2, 8)
+    assert outline.duration_s == 5
+    assert outline.flows == ["bulk", "file"]
+
+
+def test_threads_change_nothing(scenario: Path) -> None:
+    one = lasthop.sweep(scenario, threads=1).rows
+    many = lasthop.sweep(scenario, threads=2).rows
+    assert one.height == 4 * 3 * 2
+    assert one.equals(many)
+
+
+def test_a_sweep_is_the_runs_that_it_stands_for(scenario: Path) -> None:
+    swept = lasthop.sweep(scenario).rows.filter(
+        (pl.col("links.0.errors.bit") == 1e-5)
+        & (pl.col("flows.0.tcp.recovery") == "reno")
+        & (pl.col("seed") == 2)
+    )
+    settings = {"links.0.errors.bit": 1e-5, "flows.0.tcp.recovery": "reno"}
+    alone = lasthop.run(scenario, settings=settings, seed=2).rows
+    assert swept.select(alone.columns).equals(alone)
+
+
+def test_progress_counts_up_to_all_runs(scenario: Path) -> None:
+    told: list[tuple[int, int]] = []
+    lasthop.sweep(scenario, seeds=2, progress=lambda done, runs: told.append((done, runs)))
+    assert told == sorted(told)
+    assert told[-1] == (8, 8)
+
+
+def test_a_summary_has_a_mean_and_an_interval_per_point(scenario: Path) -> None:
+    sweep = lasthop.sweep(scenario)
+    assert sweep.keys == ["links.0.errors.bit", "flows.0.tcp.recovery"]
+    summary = sweep.summary("payload_bps", by=["links.0.errors.bit"])
+    assert summary.columns == ["links.0.errors.bit", "mean", "ci95_lo", "ci95_hi", "n"]
+    assert summary["n"].to_list() == [12, 12]
+    clean, noisy = summary["mean"]
+    assert clean > noisy
+    points = sweep.rows.filter(pl.col("links.0.errors.bit") == 0)["payload_bps"]
+    expected = lasthop.stats.mean_interval(points.to_list())
+    assert summary.row(0)[1:] == (expected.value, expected.lo, expected.hi, expected.n)
+    # One flow never ends: only the other's completion times count.
+    assert sweep.summary("completed_s", by=["flow"])["flow"].to_list() == ["file"]
+    with pytest.raises(lasthop.UserError, match="did you mean 'goodput_bps'"):
+        sweep.summary("godput_bps")
+    with pytest.raises(lasthop.UserError, match="does not hold numbers"):
+        sweep.summary("flow")
+
+
+def test_a_scenario_error_points_at_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text('title = "x"\nduration = "soon"\n')
+    with pytest.raises(lasthop.ScenarioError, match=r"duration"):
+        lasthop.run(path)
+    with pytest.raises(lasthop.UserError, match="no scenario file"):
+        lasthop.run(tmp_path / "none.toml")
+    with pytest.raises(lasthop.UserError, match="cannot read"):
+        lasthop.run(tmp_path)
+
+
+def test_shipped_scenarios_can_be_run() -> None:
+    assert library.names() == ["bbn8333/sim1", "demo"]
+    for name in library.names():
+        assert lasthop.Scenario.load(name).outline().runs > 1
+
+
+def test_the_nearest_word_is_named() -> None:
+    assert nearest("sakc", ["reno", "sack"]) == "sack"
+    assert nearest("sim1", ["bbn8333/sim1", "bbn8333/sim2"]) == "bbn8333/sim1"
+    assert nearest("quite different", ["reno"]) is None
+    assert "known: reno, sack" in str(unknown("recovery", "?", ["sack", "reno"]))
+
+
+def test_settings_are_toml_or_text() -> None:
+    assert setting("a.b = 3") == ("a.b", 3)
+    assert setting("a=[1, 2]") == ("a", [1, 2])
+    assert setting("links.0.rate=10 Mbit/s") == ("links.0.rate", "10 Mbit/s")
+    assert setting('a="x=y"') == ("a", "x=y")
+    for wrong in ("a", "=3", "a="):
+        with pytest.raises(lasthop.UserError, match="KEY=VALUE"):
+            setting(wrong)
+
+
+def test_importing_lasthop_leaves_heavy_libraries_alone() -> None:
+    code = (
+        "import sys, lasthop.cli; "
+        "print([m for m in ('polars', 'matplotlib', 'scipy', 'numpy', 'jinja2')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,222 @@
+"""The reproduction of bbn8333's first simulation, with few seeds."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lasthop import library
+from lasthop.publications.bbn8333 import findings, sim1, variations
+from lasthop.publications.bbn8333.cases import LFN, Case, Runs
+from lasthop.stats import Estimate
+
+SEEDS = 2
+KEYS = [
+    "publication",
+    "experiment",
+    "case",
+    "metric",
+    "unit",
+    "published",
+    "measured",
+    "ci95",
+    "runs",
+]
+CASE = Case("sack", "oracle", LFN.rate_bps, LFN.one_way_delay_s, 1.56e-5, "both", "ns2-2001")
+CASE_KEYS = [
+    "recovery",
+    "eten",
+    "rate_bps",
+    "one_way_delay_s",
+    "bit_error_rate",
+    "errors",
+    "profile",
+]
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[findings.Evidence, Runs]:
+    """All runs: the report's stack, and today's."""
+    return sim1.measure(SEEDS, threads=0)
+
+
+@pytest.fixture(scope="module")
+def folder(
+    measured: tuple[findings.Evidence, Runs], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """What the reproduction writes."""
+    folder = tmp_path_factory.mktemp("sim1")
+    sim1.write(folder, *measured)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Its results."""
+    loaded: list[dict[str, Any]] = json.loads((folder / "results.json").read_text())
+    return loaded
+
+
+def test_every_row_has_the_format(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        finding = row["metric"] == "finding"
+        assert list(row) == KEYS + (["claim", "agrees", "why"] if finding else [])
+        assert (row["publication"], row["experiment"]) == ("bbn8333", "sim1")
+        assert row["runs"] == SEEDS
+        if finding:
+            assert isinstance(row["agrees"], bool)
+            assert row["claim"]
+            assert row["why"]
+        else:
+            assert list(row["case"]) == CASE_KEYS
+            lo, hi = row["ci95"]
+            assert lo <= row["measured"] <= hi
+
+
+def test_every_point_is_there(rows: list[dict[str, Any]]) -> None:
+    # Rates times error rates with enough errors, and none at all; delays; directions.
+    cells = (4 + 4 + 5) * 3 * 2
+    recoveries, etens, profiles = 2, 3, 2
+    goodputs = [row for row in rows if row["metric"] == "goodput_bps"]
+    ratios = [row for row in rows if row["metric"] == "ratio"]
+    assert len(goodputs) == cells * recoveries * etens * profiles
+    assert len({json.dumps(row["case"]) for row in goodputs}) == len(goodputs)
+    assert len(ratios) == cells * recoveries * (etens - 1) * profiles
+    for row in goodputs:
+        case = row["case"]
+        expected_errors = case["rate_bps"] * 120 * case["bit_error_rate"]
+        assert expected_errors == 0 or expected_errors >= 25
+        assert 0 < row["measured"] <= case["rate_bps"]
+    assert {row["case"]["profile"] for row in goodputs} == {"ns2-2001", "modern"}
+
+
+def test_published_numbers_stand_beside_the_measured(rows: list[dict[str, Any]]) -> None:
+    published = {
+        tuple(row["case"][key] for key in CASE_KEYS[:4]): row["published"]
+        for row in rows
+        if row["metric"] == "ratio" and row["published"] is not None
+    }
+    assert published == {
+        ("sack", "oracle", 1e8, 0.32): 3.5,
+        ("sack", "backward", 1e8, 0.32): 3.0,
+        ("reno", "oracle", 1e8, 0.32): 4.0,
+        ("reno", "backward", 1e8, 0.32): 2.4,
+        ("sack", "backward", 1e8, 0.01): 7.0,
+    }
+
+
+def test_every_statement_is_a_row(rows: list[dict[str, Any]]) -> None:
+    stated = library.published("bbn8333")["sim1"]
+    claims = [statement["claim"] for statement in [*stated["ratio"], *stated["statement"]]]
+    assert [row["claim"] for row in rows if row["metric"] == "finding"] == claims
+
+
+def test_a_difference_is_explained_by_one_factor(folder: Path, rows: list[dict[str, Any]]) -> None:
+    explained = json.loads((folder / "explanations.json").read_text())
+    assert {e["variation"] for e in explained} == {v.id for v in variations.VARIATIONS}
+    for row in rows:
+        if row["metric"] == "finding" and not row["agrees"] and row["published"] is not None:
+            assert "all else equal" in row["why"]
+    for variation in variations.VARIATIONS:
+        assert len(variation.settings) + (variation.errors != variations.ERRORS) == 1
+
+
+def test_the_report_holds_everything(folder: Path, rows: list[dict[str, Any]]) -> None:
+    text = (folder / "report.html").read_text(encoding="utf-8")
+
+    class Links(HTMLParser):
+        """Collects what a browser would fetch, and ids."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.fetched: list[str] = []
+            self.ids: list[str] = []
+            self.figures = 0
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            self.figures += tag == "svg"
+            for name, value in attrs:
+                if name == "id" and value:
+                    self.ids.append(value)
+                if name in ("src", "href", "xlink:href") and value and not value.startswith("#"):
+                    self.fetched.append(value)
+
+    page = Links()
+    page.feed(text)
+    assert page.fetched == []
+    assert not re.search(r"url\((?!#)|@import|<script", text)
+    assert len(page.ids) == len(set(page.ids))
+    # Figures 4, 5 and 6; all networks, both directions; single factors; today's stack.
+    assert page.figures == 7
+    referred = set(re.findall(r'(?:xlink:href="#|href="#|url\(#)([^")]+)', text))
+    assert referred <= set(page.ids)
+    plain = re.sub(r"\s+", " ", text.replace("&#39;", "'"))
+    for row in rows:
+        if row["metric"] == "finding":
+            assert row["why"] in plain
+
+
+def test_equal_runs_make_equal_files(
+    measured: tuple[findings.Evidence, Runs], folder: Path, tmp_path: Path
+) -> None:
+    sim1.write(tmp_path, *measured)
+    for name in ("results.json", "explanations.json", "report.html"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def _runs(gain: float, errors: str = "both") -> Runs:
+    case = CASE.but(errors=errors)
+    luck = [0.98, 1.0, 1.02, 1.0]
+    return Runs({case: [gain * a for a in luck], case.but(eten="none"): luck[::-1]})
+
+
+@pytest.mark.parametrize(("gain", "agrees"), [(3.5, True), (5.5, False), (1.8, False)])
+def test_verdicts_follow_the_runs_and_nothing_else(gain: float, agrees: bool) -> None:
+    varied = {v.id: _runs(3.5, v.errors) for v in variations.VARIATIONS}
+    stated = {
+        "ratio": [
+            {
+                "id": "a-ratio",
+                "claim": "Three and a half times.",
+                "where": "here",
+                "word": "about",
+                "value": 3.5,
+                "case": {key: getattr(CASE, key) for key in CASE_KEYS if key != "profile"},
+            }
+        ],
+        "statement": [],
+    }
+    (found,) = findings.findings(stated, findings.Evidence(_runs(gain), varied))
+    assert found.agrees is agrees
+    assert ("which agrees" in found.why) is not agrees
+    assert found.measured is not None
+    assert found.measured.value == pytest.approx(gain)
+
+
+def test_words_bound_what_agrees() -> None:
+    assert findings.reaches("about", 3.5, (3.0, 4.0))
+    assert not findings.reaches("about", 3.5, (4.0, 6.0))
+    assert findings.reaches("above", 3.0, (4.0, 6.0))
+    assert not findings.reaches("above", 3.0, (1.0, 2.0))
+
+
+def test_explanations_say_which_side_of_the_published_value_a_factor_leads_to() -> None:
+    def move(index: int, value: float) -> variations.Moved:
+        ratio, baseline = Estimate(value, value, value, 9), Estimate(5.5, 5.4, 5.6, 9)
+        single = (value * 0.9, value * 1.1)
+        return variations.Moved(variations.VARIATIONS[index], ratio, single, baseline)
+
+    names = [variation.name for variation in variations.VARIATIONS]
+    told = findings.explain(3.5, [move(0, 1.8), move(1, 5.5), move(2, 9.0)])
+    assert f"With {names[0]}" in told
+    assert "lies between the two" in told
+    assert f"Away from it: {names[2]} (9.00)" in told
+    assert f"No clear effect: {names[1]}." in told
+    assert "which agrees" in findings.explain(3.5, [move(0, 3.4)])
+    assert "nearer, but not there" in findings.explain(3.5, [move(0, 4.9)])
+    assert "No single factor" in findings.explain(3.5, [move(0, 9.0)])

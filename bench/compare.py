@@ -3,6 +3,7 @@
 python bench/compare.py                  all of it
 python bench/compare.py speed            segments per CPU second, beside ns-2 and ns-3
 python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own families
+python bench/compare.py sim1             bbn8333's first simulation in full, and how long it takes
 python bench/compare.py tables           prints the tables from what was kept
 
 A peer that is not installed is left out, with a word about it.
@@ -16,18 +17,24 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import peers
+import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 SPEED = RESULTS / "speed.json"
 AGREEMENT = RESULTS / "agreement.json"
 NS2_SIM1 = RESULTS / "ns2-sim1.json"
+SIM1 = RESULTS / "bbn8333-sim1.json"
+SIM1_EXPLANATIONS = RESULTS / "bbn8333-sim1-explanations.json"
+SIM1_ABOUT = RESULTS / "bbn8333-sim1-about.json"
 
 Row = dict[str, Any]
 
@@ -99,23 +106,6 @@ def summarised(rows: Sequence[Row]) -> Iterator[Row]:
         if simulator == "lasthop":
             summary["allocations_per_segment"] = max(r["allocations_per_segment"] for r in group)
         yield summary
-
-
-def speed_table(result: Mapping[str, Any]) -> str:
-    """The speed comparison as Markdown."""
-    lines = [
-        "| case | simulator | segments per CPU second | lasthop is faster by |",
-        "| --- | --- | ---: | ---: |",
-    ]
-    names = {"one": "one flow, 10 ms", "fifty": "fifty flows, 20 ms"}
-    for row in result["rows"]:
-        low, high = (f"{value / 1e6:.2f}" for value in row["range"])
-        ratio = "" if row["simulator"] == "lasthop" else f"{row['lasthop_is_faster_by']:.1f}"
-        lines.append(
-            f"| {names[row['case']]} | {row['simulator']} {row['version']} ({row['variant']}) "
-            f"| {row['segments_per_cpu_s'] / 1e6:.2f} M ({low} to {high}) | {ratio} |"
-        )
-    return "\n".join(lines)
 
 
 # --- agreement ---
@@ -202,32 +192,22 @@ def compared(
     }
 
 
-def agreement_table(result: Mapping[str, Any]) -> str:
-    """The agreement as Markdown: every cell, those outside the range marked."""
-    lines = [
-        "| recovery | rate | one-way delay | bit errors | direction | lasthop, kb/s "
-        "| ns-2, kb/s | |",
-        "| --- | ---: | ---: | ---: | --- | ---: | --- | --- |",
-    ]
-    for row in result["rows"]:
-        families = ", ".join(
-            f"{family['family']} {interval(family['mean_bps'], family['ci95_bps'])}"
-            for family in row["families"]
-        )
-        verdict = "" if row["agrees"] else f"**{row['beyond_percent']} % outside**"
-        lines.append(
-            f"| {row['recovery']} | {row['rate_bps'] / 1e6:g} Mb/s "
-            f"| {row['one_way_delay_s'] * 1e3:g} ms | {row['bit_error_rate']:g} "
-            f"| {row['errors']} | {interval(row['measured'], row['ci95'])} "
-            f"| {families} | {verdict} |"
-        )
-    return "\n".join(lines)
+# --- bbn8333, simulation 1 ---
 
 
-def interval(mean: float, ci95: Sequence[float] | None) -> str:
-    """A mean and half its interval, in kb/s."""
-    half = (ci95[1] - ci95[0]) / 2 if ci95 else 0.0
-    return f"{mean / 1e3:.1f} ± {half / 1e3:.1f}" if half else f"{mean / 1e3:.1f}"
+def keep_sim1(seeds: int) -> None:
+    """Reproduces the experiment and keeps what it writes, with the time it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["reproduce", "bbn8333/sim1", "--seeds", str(seeds), "--output", folder]
+        start = time.monotonic()
+        subprocess.run([sys.executable, "-m", "lasthop", *command], cwd=ROOT, check=True)
+        wall_s = time.monotonic() - start
+        for name, kept in (("results", SIM1), ("explanations", SIM1_EXPLANATIONS)):
+            rows = json.loads((Path(folder) / f"{name}.json").read_text())
+            lines = ",\n".join(json.dumps(row) for row in rows)
+            kept.write_text(f"[\n{lines}\n]\n")
+    about = {"experiment": "bbn8333/sim1", **circumstances(), "seeds": seeds}
+    SIM1_ABOUT.write_text(json.dumps(about | {"wall_s": round(wall_s, 1)}, indent=1) + "\n")
 
 
 # --- the rest ---
@@ -263,16 +243,10 @@ def keep(path: Path, result: Row) -> None:
     path.write_text("\n".join(["{", *head, ' "rows": [', rows, " ]", "}"]) + "\n")
 
 
-TABLES: Mapping[Path, Callable[[Mapping[str, Any]], str]] = {
-    SPEED: speed_table,
-    AGREEMENT: agreement_table,
-}
-
-
 def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(description="Measures lasthop beside its peers.")
-    parser.add_argument("what", nargs="?", choices=["speed", "agreement", "tables", "all"],
+    parser.add_argument("what", nargs="?", choices=["speed", "agreement", "sim1", "tables", "all"],
                         default="all")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
     parser.add_argument("--seeds", type=int, default=30, help="runs per cell of the agreement")
@@ -281,9 +255,11 @@ def main() -> int:
         keep(SPEED, measure_speed(options.rounds))
     if options.what in ("agreement", "all"):
         keep(AGREEMENT, measure_agreement(options.seeds))
-    for path, table in TABLES.items():
-        if path.exists() and options.what in ("tables", "all", path.stem):
-            print(f"{table(json.loads(path.read_text()))}\n")
+    if options.what in ("sim1", "all"):
+        keep_sim1(options.seeds)
+    for name, text in tables.all_tables():
+        if options.what in ("tables", "all") or name.startswith(options.what):
+            print(f"{text}\n")
     return 0
 
 

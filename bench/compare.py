@@ -186,9 +186,7 @@ def compared(
         "families": list(families),
         "span": [round(min(ends)), round(max(ends))],
         "agrees": high >= min(ends) - slack and low <= max(ends) + slack,
-        "beyond_percent": round(
-            100 * max(min(ends) / mean - 1, 1 - max(ends) / mean, 0.0), 1
-        ),
+        "beyond_percent": round(100 * max(min(ends) / mean - 1, 1 - max(ends) / mean, 0.0), 1),
     }
 
 
@@ -237,8 +235,11 @@ def say(words: str) -> None:
 
 def keep(path: Path, result: Row) -> None:
     """Writes one row a line, so that a change shows as the lines it touches."""
-    head = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in result.items()
-            if key != "rows"]
+    head = [
+        f" {json.dumps(key)}: {json.dumps(value)},"
+        for key, value in result.items()
+        if key != "rows"
+    ]
     rows = ",\n".join(f"  {json.dumps(row)}" for row in result["rows"])
     path.write_text("\n".join(["{", *head, ' "rows": [', rows, " ]", "}"]) + "\n")
 
@@ -246,8 +247,9 @@ def keep(path: Path, result: Row) -> None:
 def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(description="Measures lasthop beside its peers.")
-    parser.add_argument("what", nargs="?", choices=["speed", "agreement", "sim1", "tables", "all"],
-                        default="all")
+    parser.add_argument(
+        "what", nargs="?", choices=["speed", "agreement", "sim1", "tables", "all"], default="all"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
     parser.add_argument("--seeds", type=int, default=30, help="runs per cell of the agreement")
     options = parser.parse_args()

@@ -85,6 +85,8 @@ pub struct Connection {
     receive_shift: u8,
     mss: u16,
     offers_sack: bool,
+    /// We ask for scaled windows, or the peer has.
+    offers_scale: bool,
     time_wait: Duration,
     /// When TIME-WAIT ends.
     time_wait_until: Time,
@@ -123,6 +125,7 @@ impl Connection {
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
             offers_sack: config.recovery == Recovery::Sack,
+            offers_scale: true,
             time_wait: config.time_wait,
             time_wait_until: Time::NEVER,
             sender: Sender::new(config),
@@ -285,7 +288,8 @@ impl Connection {
         if flags.contains(Flags::SYN) {
             shift = 0; // RFC 7323 §2.2: the window of a SYN is never scaled.
             segment.options.mss = Some(self.mss);
-            segment.options.window_scale = Some(shift_for(self.receiver.capacity()));
+            let scale = shift_for(self.receiver.capacity());
+            segment.options.window_scale = self.offers_scale.then_some(scale);
             segment.options.sack_permitted = self.offers_sack;
         } else if self.offers_sack && self.receiver.has_gap() {
             segment.options.sack = self.receiver.sack_blocks(|seq| self.irs + seq as u32);
@@ -316,8 +320,6 @@ impl Connection {
             return;
         }
         if acceptable && segment.flags.contains(Flags::SYN) {
-            self.state = State::Established;
-            self.events |= Events::CONNECTED;
             self.on_peer_syn(segment);
             self.on_ack(now, segment, 1, true);
         }
@@ -332,9 +334,12 @@ impl Connection {
         self.offers_sack &= segment.options.sack_permitted;
         match segment.options.window_scale {
             Some(shift) => self.send_shift = shift.min(14),
-            None => self.receive_shift = 0,
+            None => {
+                self.receive_shift = 0;
+                self.offers_scale = false;
+            }
         }
-        self.sender.establish(u32::from(self.mss.min(peer_mss)), self.offers_sack);
+        self.sender.negotiated(u32::from(self.mss.min(peer_mss)), self.offers_sack);
     }
 
     #[inline]
@@ -345,14 +350,17 @@ impl Connection {
             return self.receiver.acknowledge_now();
         };
         // RFC 9293 §3.10.7.4, first and fourth: outside the window, or a SYN inside it.
-        let inside = start >= nxt && start < nxt + self.receiver.window().max(1);
+        let window = self.receiver.window();
+        let inside = start >= nxt && start < nxt + window.max(1);
+        // The peer has used the window up: its bare acknowledgments stand one past.
+        let at_edge = start == nxt + window;
         if segment.flags.contains(Flags::RST) {
             if inside {
                 self.enter_closed(Events::RESET | Events::CLOSED);
             }
             return;
         }
-        if (!inside && !occupied) || segment.flags.contains(Flags::SYN) {
+        if !(inside || at_edge || occupied) || segment.flags.contains(Flags::SYN) {
             return self.receiver.acknowledge_now();
         }
         if !segment.flags.contains(Flags::ACK) {
@@ -383,7 +391,7 @@ impl Connection {
     fn on_ack(&mut self, now: Time, segment: &Segment, ack: u64, bare: bool) {
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
         let right_edge = ack + (u64::from(segment.window) << shift);
-        let advances = ack > self.sender.una();
+        let una = self.sender.una();
         let blocks = &segment.options.sack;
         if blocks.is_empty() {
             let ack = Ack { ack, right_edge, blocks: &[], bare };
@@ -393,8 +401,8 @@ impl Connection {
             let ack = Ack { ack, right_edge, blocks: &blocks[..count], bare };
             self.sender.on_ack(now, &ack, &mut self.mechanisms);
         }
-        if advances {
-            self.on_sent_arrived(now);
+        if ack > una {
+            self.on_sent_arrived(now, una == 0);
         }
     }
 
@@ -411,11 +419,15 @@ impl Connection {
         (result, count)
     }
 
-    /// The peer has acknowledged something new: our SYN or our FIN, perhaps.
-    fn on_sent_arrived(&mut self, now: Time) {
-        if self.state == State::SynReceived {
-            self.state = State::Established;
+    /// The peer has acknowledged something new: our SYN (so that the connection `opens`) or our FIN,
+    /// perhaps.
+    fn on_sent_arrived(&mut self, now: Time, opens: bool) {
+        if opens {
+            self.sender.start();
             self.events |= Events::CONNECTED;
+            if matches!(self.state, State::SynSent | State::SynReceived) {
+                self.state = State::Established;
+            }
         }
         if self.sender.una() == self.sender.stream.end() {
             match self.state {
@@ -446,6 +458,8 @@ impl Connection {
     fn enter_closed(&mut self, events: Events) {
         self.state = State::Closed;
         self.time_wait_until = Time::NEVER;
+        self.sender.stop();
+        self.receiver.stop();
         self.events |= events;
     }
 }

@@ -214,6 +214,11 @@ impl Receiver {
         }
     }
 
+    /// The connection is over: nothing is owed any more.
+    pub(crate) fn stop(&mut self) {
+        self.ack = AckState::Nothing;
+    }
+
     /// An acknowledgment goes out: a pure one, or with data that covers all that is owed.
     #[inline]
     pub(crate) fn on_ack_sent(&mut self, pure: bool) {
@@ -239,7 +244,9 @@ impl Receiver {
             let next = self.beyond.iter().filter(|i| i.stamp < newer_than).max_by_key(|i| i.stamp);
             let Some(island) = next else { break };
             newer_than = island.stamp;
-            blocks.push(SackBlock { start: wire(island.start), end: wire(island.end()) });
+            // A FIN takes one number, too.
+            let end = island.end() + u64::from(self.fin == Some(island.end()));
+            blocks.push(SackBlock { start: wire(island.start), end: wire(end) });
         }
         blocks
     }

@@ -54,6 +54,9 @@ pub(crate) struct Detector {
     duplicates: u32,
     /// An excused hole was filled, more lie above it, and three duplicates had been excused.
     next_hole_is_known: bool,
+    /// Duplicates count only once more than this is acknowledged (RFC 6582 §3.2, "recover"): below,
+    /// they may answer what was sent again in vain.
+    guard: u64,
     /// RFC 6675 §2, HighRxt: the end of the highest retransmission of this episode.
     high_rxt: u64,
     /// RFC 6675 §2, RescueRxt.
@@ -62,7 +65,14 @@ pub(crate) struct Detector {
 
 impl Detector {
     pub(crate) fn new(recovery: Recovery) -> Detector {
-        Detector { recovery, duplicates: 0, next_hole_is_known: false, high_rxt: 0, rescue: None }
+        Detector {
+            recovery,
+            duplicates: 0,
+            next_hole_is_known: false,
+            guard: 0,
+            high_rxt: 0,
+            rescue: None,
+        }
     }
 
     pub(crate) fn uses_sack(&self) -> bool {
@@ -150,7 +160,9 @@ impl Detector {
             return None;
         }
         let hole = board.first().is_some_and(|record| !record.state.intersects(State::LOST));
-        let by_count = phase == Phase::Open && self.duplicates >= DUP_THRESH;
+        let by_count = phase == Phase::Open
+            && self.duplicates >= DUP_THRESH
+            && (board.una() > self.guard || self.uses_sack());
         if hole && (by_count || self.next_hole_is_known) {
             self.next_hole_is_known = false;
             return Some((0, Signal::Dupack));
@@ -161,16 +173,25 @@ impl Detector {
         None
     }
 
-    /// A congestion episode begins.
-    pub(crate) fn begin(&mut self, una: u64) {
-        self.high_rxt = una;
-        self.rescue = None;
+    /// Data begins to flow: what happened to the SYN is of no interest.
+    pub(crate) fn forget(&mut self) {
+        *self = Detector::new(self.recovery);
     }
 
-    /// Forgets duplicates, after a timeout.
-    pub(crate) fn reset(&mut self) {
+    /// A congestion episode begins.
+    pub(crate) fn begin(&mut self, board: &Scoreboard) {
+        self.high_rxt = board.una();
+        self.rescue = None;
+        if self.recovery == Recovery::NewReno {
+            self.guard = board.nxt();
+        }
+    }
+
+    /// Everything will be sent again, after a timeout: what that provokes is not to be counted.
+    pub(crate) fn start_over(&mut self, board: &Scoreboard) {
         self.duplicates = 0;
         self.next_hole_is_known = false;
+        self.guard = board.nxt();
     }
 
     /// A range was sent again.
@@ -185,14 +206,18 @@ impl Detector {
             return None;
         }
         if let Some(index) = board.next_hole(self.high_rxt) {
+            self.high_rxt = board.get(index).end();
             return Some(index);
         }
-        // One rescue retransmission per episode.
-        if self.rescue.is_none_or(|rescue| board.una() > rescue) {
-            let index = board.highest_unsacked()?;
-            self.rescue = Some(recover);
-            return Some(index);
+        // One rescue per episode, of what has not been sent again; it leaves HighRxt alone.
+        if self.rescue.is_some_and(|rescue| board.una() <= rescue) {
+            return None;
         }
-        None
+        let index = board.highest_unsacked()?;
+        if board.get(index).end() <= self.high_rxt {
+            return None;
+        }
+        self.rescue = Some(recover);
+        Some(index)
     }
 }

@@ -123,10 +123,17 @@ impl Sender {
         }
     }
 
-    /// The peer has agreed to segments of `mss` bytes; data may flow. `sack` is whether both ends
-    /// permit selective acknowledgments; without, NewReno recovers in their stead.
-    pub(crate) fn establish(&mut self, mss: u32, sack: bool) {
+    /// The peer has agreed to segments of `mss` bytes. `sack` is whether both ends permit selective
+    /// acknowledgments; without, NewReno recovers in their stead.
+    pub(crate) fn negotiated(&mut self, mss: u32, sack: bool) {
         self.mss = mss;
+        if self.detector.uses_sack() && !sack {
+            self.detector = Detector::new(crate::Recovery::NewReno);
+        }
+    }
+
+    /// The peer has acknowledged our SYN: data may flow.
+    pub(crate) fn start(&mut self) {
         // RFC 5681 §3.1: a lost SYN leaves one segment.
         let segments = if self.statistics.timeouts > 0 {
             self.rtt.after_lost_syn();
@@ -134,11 +141,14 @@ impl Sender {
         } else {
             self.config.initial_window.max(1)
         };
-        let window = u64::from(segments) * u64::from(mss);
+        self.detector.forget();
+        let window = u64::from(segments) * u64::from(self.mss);
         self.controller = Aimd::new(self.config.increase, window, self.config.initial_ssthresh);
-        if self.detector.uses_sack() && !sack {
-            self.detector = Detector::new(crate::Recovery::NewReno);
-        }
+    }
+
+    /// The connection is over: nothing is due any more.
+    pub(crate) fn stop(&mut self) {
+        self.deadline = Time::NEVER;
     }
 
     // --- what others may know ---
@@ -377,7 +387,7 @@ impl Sender {
         let episode = self.episode(factor, keep_ssthresh);
         self.recover = self.board.nxt();
         self.statistics.reductions += 1;
-        self.detector.begin(self.board.una());
+        self.detector.begin(&self.board);
         if self.detector.recovers_fast() {
             self.controller.on_congestion(&episode);
             self.phase = Phase::Recovery;
@@ -398,7 +408,7 @@ impl Sender {
     /// Declares everything lost and goes back to SND.UNA.
     fn start_over(&mut self) {
         self.board.lose_everything();
-        self.detector.reset();
+        self.detector.start_over(&self.board);
         self.forced.clear();
         self.recover = self.board.nxt();
         self.phase = Phase::Loss;
@@ -510,7 +520,7 @@ impl Sender {
             && pipe + u64::from(self.mss) <= window
             && let Some(index) = self.detector.speculative(&self.board, self.recover)
         {
-            return Some(self.retransmit(now, index));
+            return Some(self.send_again(now, index));
         }
         None
     }
@@ -531,11 +541,15 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Time, index: usize) -> Transmission {
+        self.detector.on_retransmit(self.board.get(index).end());
+        self.send_again(now, index)
+    }
+
+    fn send_again(&mut self, now: Time, index: usize) -> Transmission {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
         self.board.resend(index, copy, Sent { at: now, with: self.delivered });
         let record = self.board.get(index);
-        self.detector.on_retransmit(record.end());
         Transmission { start: record.start, len: record.len, copy }
     }
 

@@ -27,6 +27,9 @@ pub struct Config {
     pub delayed_ack: Option<Duration>,
     /// The retransmission timer.
     pub rto: Rto,
+    /// Timeouts in a row, for the same octet, after which the connection is given up (R2 of
+    /// RFC 9293 §3.8.3).
+    pub retries: u32,
     /// What a repeated timeout does to the slow-start threshold.
     pub ssthresh_on_backoff: SsthreshOnBackoff,
     /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
@@ -98,6 +101,7 @@ impl Default for Config {
             limited_transmit: true,
             delayed_ack: Some(Duration::from_millis(40)),
             rto: Rto::default(),
+            retries: 15,
             ssthresh_on_backoff: SsthreshOnBackoff::default(),
             time_wait: Duration::from_secs(60),
             mechanisms: Vec::new(),

@@ -49,6 +49,8 @@ bitflags! {
         const CLOSED = 1 << 3;
         /// The peer has reset it.
         const RESET = 1 << 4;
+        /// The peer has not been heard of for too long.
+        const TIMED_OUT = 1 << 5;
     }
 }
 
@@ -222,6 +224,9 @@ impl Connection {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.sender.on_deadline(now, &mut self.mechanisms);
+        if self.sender.gives_up() {
+            return self.enter_closed(Events::TIMED_OUT | Events::CLOSED);
+        }
         self.receiver.on_deadline(now);
         if self.time_wait_until <= now {
             self.enter_closed(Events::CLOSED);
@@ -370,7 +375,12 @@ impl Connection {
             return;
         };
         if ack > self.sender.nxt() {
-            return self.receiver.acknowledge_now();
+            // Before the connection is open that calls for a reset (RFC 9293 §3.10.7.4, fifth),
+            // which is not implemented; an acknowledgment would be answered, and so on for ever.
+            if self.state != State::SynReceived {
+                self.receiver.acknowledge_now();
+            }
+            return;
         }
         if ack >= self.sender.una() {
             self.on_ack(now, segment, ack, !occupied);

@@ -65,8 +65,9 @@ pub(crate) struct Sender {
     phase: Phase,
     /// SND.NXT when the present or last episode began: it ends when that is acknowledged.
     recover: u64,
-    /// SND.UNA at the last timeout, to tell a series from a first one.
-    timed_out_at: Option<u64>,
+    /// SND.UNA at the last timeout, and how many in a row have struck there.
+    timed_out_at: u64,
+    series: u32,
     /// The octet after the last that the peer's window allows.
     right_edge: u64,
     mss: u32,
@@ -86,6 +87,7 @@ pub(crate) struct Sender {
 #[derive(Clone, Debug)]
 struct SenderConfig {
     limited_transmit: bool,
+    retries: u32,
     ssthresh_on_backoff: SsthreshOnBackoff,
     initial_window: u32,
     initial_ssthresh: Option<u64>,
@@ -100,6 +102,7 @@ impl Sender {
             statistics: Statistics::default(),
             config: SenderConfig {
                 limited_transmit: config.limited_transmit,
+                retries: config.retries,
                 ssthresh_on_backoff: config.ssthresh_on_backoff,
                 initial_window: config.initial_window,
                 initial_ssthresh: config.initial_ssthresh,
@@ -111,7 +114,8 @@ impl Sender {
             rtt: Rtt::new(config.rto),
             phase: Phase::Open,
             recover: 0,
-            timed_out_at: None,
+            timed_out_at: 0,
+            series: 0,
             right_edge: 1, // Only the SYN, until the peer has spoken.
             mss,
             forced: VecDeque::new(),
@@ -424,6 +428,8 @@ impl Sender {
             return;
         };
         self.statistics.timeouts += 1;
+        self.series = if self.timed_out_at == self.board.una() { self.series + 1 } else { 1 };
+        self.timed_out_at = self.board.una();
         // RFC 6298 §5.5, 5.6.
         self.rtt.back_off();
         self.deadline = now + self.rtt.rto();
@@ -443,11 +449,14 @@ impl Sender {
             Verdict::Congestion { keep_ssthresh } => (0.5, keep_ssthresh),
             Verdict::Decrease(factor) => (factor, false),
         };
-        let series = self.timed_out_at == Some(self.board.una());
-        let hold = series && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
-        self.timed_out_at = Some(self.board.una());
+        let hold = self.series > 1 && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
         self.controller.on_rto(&self.episode(factor, keep_ssthresh || hold));
         self.start_over();
+    }
+
+    /// Whether as many timeouts in a row have struck as there may be.
+    pub(crate) fn gives_up(&self) -> bool {
+        self.series > self.config.retries
     }
 
     // --- transmission ---

@@ -1,1 +1,296 @@
+//! Hosts on a wire that takes no time: who gets what, and when they wake.
 
+use super::*;
+use crate::{Sink, Source, Traffic};
+use base::{Duration, Seed};
+use tcp::mechanism::{Eten, Mechanism};
+use wire::CopyId;
+
+const CLIENT: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
+const SERVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));
+
+fn host(address: IpAddr) -> Host<Traffic> {
+    Host::new(address, Seed(1).stream(&address.to_string()))
+}
+
+/// A server that takes in streams 0, 1, 2, ... in the order of their connections.
+fn server(port: u16) -> Host<Traffic> {
+    let mut server = host(SERVER);
+    let mut streams = 0..;
+    server.listen(port, move || {
+        (Config::default(), Traffic::Sink(Sink::new(streams.next().unwrap())))
+    });
+    server
+}
+
+/// A transfer of `size` bytes of `stream` to `port` at `at`.
+fn transfer(at: Time, port: u16, stream: u32, size: u64) -> Opening<Traffic> {
+    Opening {
+        at,
+        remote: SERVER,
+        remote_port: port,
+        config: Config::default(),
+        application: Traffic::Source(Source::new(stream, Some(size))),
+    }
+}
+
+fn millis(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// Collects what is sent.
+struct Tray {
+    next: Packet,
+    sent: Vec<Packet>,
+}
+
+impl Outlet for Tray {
+    fn packet(&mut self) -> &mut Packet {
+        &mut self.next
+    }
+
+    fn send(&mut self) {
+        self.sent.push(self.next);
+    }
+}
+
+/// Everything that a host has to send.
+fn sent(host: &mut Host<Traffic>, now: Time) -> Vec<Packet> {
+    let mut tray = Tray { next: Packet::BLANK, sent: Vec::new() };
+    host.transmit(now, &mut tray);
+    tray.sent
+}
+
+/// Carries packets both ways until neither side has anything to say.
+fn converse(now: Time, client: &mut Host<Traffic>, server: &mut Host<Traffic>) {
+    loop {
+        let (there, back) = (sent(client, now), sent(server, now));
+        if there.is_empty() && back.is_empty() {
+            return;
+        }
+        there.iter().for_each(|packet| server.handle_packet(now, packet));
+        back.iter().for_each(|packet| client.handle_packet(now, packet));
+    }
+}
+
+/// Serves both sides' timers as they come, and what follows, until `end`.
+fn run_until(end: Time, client: &mut Host<Traffic>, server: &mut Host<Traffic>) {
+    loop {
+        let now = client.poll_timeout().min(server.poll_timeout());
+        if now > end {
+            return;
+        }
+        client.handle_timeout(now);
+        server.handle_timeout(now);
+        converse(now, client, server);
+    }
+}
+
+fn tcp_of(packet: &Packet) -> Segment {
+    match packet.body {
+        Body::Tcp(segment) => segment,
+        Body::Notice { .. } => panic!("not TCP"),
+    }
+}
+
+/// What each sink of a host has received, in the order of the connections.
+fn received(host: &Host<Traffic>) -> Vec<(u64, u64)> {
+    let sinks = host.connections().filter_map(|(_, _, application)| match application {
+        Traffic::Sink(sink) => Some((sink.received, sink.misplaced)),
+        Traffic::Source(_) => None,
+    });
+    sinks.collect()
+}
+
+#[test]
+fn connections_open_at_their_times_and_those_of_one_instant_in_order() {
+    let mut client = host(CLIENT);
+    for (at, port) in [(20, 3), (10, 1), (20, 4), (10, 2)] {
+        client.open(transfer(millis(at), port, 0, 1));
+    }
+    assert_eq!(client.poll_timeout(), millis(10));
+    for (at, ports) in [(10, [1, 2]), (20, [3, 4])] {
+        client.handle_timeout(millis(at - 1));
+        assert!(sent(&mut client, millis(at - 1)).is_empty());
+        client.handle_timeout(millis(at));
+        let mut opened: Vec<_> = sent(&mut client, millis(at)).iter().map(tcp_of).collect();
+        assert!(opened.iter().all(|segment| segment.flags == Flags::SYN));
+        opened.sort_by_key(|segment| segment.source_port);
+        assert_eq!(opened.iter().map(|s| s.destination_port).collect::<Vec<_>>(), ports);
+    }
+}
+
+#[test]
+fn each_connection_gets_its_own_segments() {
+    let (mut client, mut server) = (host(CLIENT), server(80));
+    for (stream, size) in [(0, 100_000), (1, 1), (2, 0), (3, 50_000)] {
+        client.open(transfer(millis(u64::from(stream)), 80, stream, size));
+    }
+    run_until(millis(100_000), &mut client, &mut server);
+    assert_eq!(received(&server), [(100_000, 0), (1, 0), (0, 0), (50_000, 0)]);
+    for host in [&client, &server] {
+        assert!(host.connections().all(|(_, connection, _)| connection.state() == State::Closed));
+        assert_eq!((host.poll_timeout(), host.statistics().strays), (Time::NEVER, 0));
+    }
+}
+
+#[test]
+fn packets_carry_the_addresses_of_both_ends() {
+    let mut client = host(CLIENT);
+    client.open(transfer(Time::ZERO, 80, 0, 1));
+    client.handle_timeout(Time::ZERO);
+    let packet = sent(&mut client, Time::ZERO)[0];
+    assert_eq!((packet.ip.source, packet.ip.destination), (CLIENT, SERVER));
+    assert_eq!(packet.ip.hop_limit, Ip::HOP_LIMIT);
+    assert_eq!(client.address(), CLIENT);
+}
+
+#[test]
+fn only_a_syn_to_a_port_that_listens_makes_a_connection() {
+    let mut client = host(CLIENT);
+    client.open(transfer(Time::ZERO, 80, 0, 1));
+    client.handle_timeout(Time::ZERO);
+    let syn = sent(&mut client, Time::ZERO)[0];
+
+    let mut deaf = server(81);
+    deaf.handle_packet(Time::ZERO, &syn);
+    assert_eq!((deaf.connections().count(), deaf.statistics().strays), (0, 1));
+
+    let mut server = server(80);
+    for flags in
+        [Flags::ACK, Flags::SYN | Flags::ACK, Flags::RST, Flags::FIN, Flags::SYN | Flags::RST]
+    {
+        let mut packet = syn;
+        packet.body = Body::Tcp(Segment { flags, ..tcp_of(&syn) });
+        server.handle_packet(Time::ZERO, &packet);
+    }
+    assert_eq!((server.connections().count(), server.statistics().strays), (0, 5));
+    server.handle_packet(Time::ZERO, &syn);
+    assert_eq!((server.connections().count(), server.statistics().strays), (1, 5));
+    server.handle_packet(Time::ZERO, &syn); // Again: it is the same connection.
+    assert_eq!(server.connections().count(), 1);
+}
+
+#[test]
+fn dynamic_ports_are_not_used_twice_at_a_time() {
+    let mut client = host(CLIENT);
+    client.next_port = u16::MAX;
+    for _ in 0..3 {
+        client.open(transfer(Time::ZERO, 80, 0, 1));
+    }
+    client.handle_timeout(Time::ZERO);
+    client.next_port = u16::MAX; // All the way round.
+    client.open(transfer(Time::ZERO, 80, 0, 1));
+    client.open(transfer(Time::ZERO, 81, 0, 1)); // Another remote port: any will do.
+    client.handle_timeout(Time::ZERO);
+    let mut ports: Vec<_> = sent(&mut client, Time::ZERO)
+        .iter()
+        .map(|packet| (tcp_of(packet).destination_port, tcp_of(packet).source_port))
+        .collect();
+    ports.sort_unstable();
+    assert_eq!(ports, [(80, 49_152), (80, 49_153), (80, 49_154), (80, 65_535), (81, 49_155)]);
+}
+
+#[test]
+fn a_host_without_a_port_left_opens_nothing() {
+    let mut client = host(CLIENT);
+    for _ in FIRST_DYNAMIC_PORT..=u16::MAX {
+        client.open(transfer(Time::ZERO, 80, 0, 1));
+    }
+    client.open(transfer(millis(1), 80, 0, 1));
+    client.open(transfer(millis(1), 81, 0, 1)); // Another remote port: it has its own.
+    client.handle_timeout(millis(1));
+    assert_eq!(client.connections().count(), (1 << 14) + 1);
+    assert_eq!(client.statistics().unopened, 1);
+}
+
+#[test]
+fn a_port_is_free_again_once_its_connection_is_over() {
+    let (mut client, mut server) = (host(CLIENT), server(80));
+    client.open(transfer(Time::ZERO, 80, 0, 1000));
+    run_until(millis(30_000), &mut client, &mut server);
+    assert_eq!(client.by_key.len(), 1, "TIME-WAIT keeps it");
+    assert_eq!(server.by_key.len(), 0);
+    run_until(millis(61_000), &mut client, &mut server);
+    assert_eq!(client.by_key.len(), 0);
+    client.next_port = 49_152;
+    client.open(transfer(millis(70_000), 80, 1, 500));
+    run_until(millis(200_000), &mut client, &mut server);
+    assert_eq!(received(&server), [(1000, 0), (500, 0)]);
+    let ids: Vec<_> = server.connections().map(|(id, ..)| id).collect();
+    assert_eq!(ids, [ConnectionId(0), ConnectionId(1)], "and ids are for good");
+}
+
+#[test]
+fn what_comes_for_a_closed_connection_is_a_stray() {
+    let (mut client, mut server) = (host(CLIENT), server(80));
+    client.open(transfer(Time::ZERO, 80, 0, 1000));
+    client.handle_timeout(Time::ZERO);
+    let syn = sent(&mut client, Time::ZERO);
+    server.handle_packet(Time::ZERO, &syn[0]);
+    converse(Time::ZERO, &mut client, &mut server);
+    let mut late = syn[0];
+    late.body = Body::Tcp(Segment { flags: Flags::ACK, ..tcp_of(&syn[0]) });
+    server.handle_packet(Time::ZERO, &late);
+    assert_eq!(server.statistics().strays, 1);
+    assert!(sent(&mut server, Time::ZERO).is_empty());
+}
+
+#[test]
+fn one_wake_serves_whoever_is_due_and_nobody_else() {
+    let mut client = host(CLIENT);
+    for (at, port) in [(0, 80), (400, 81)] {
+        client.open(transfer(millis(at), port, 0, 1));
+        client.handle_timeout(millis(at));
+        assert_eq!(sent(&mut client, millis(at)).len(), 1);
+    }
+    // Nobody answers: the SYNs are sent again, each one second after the first.
+    for (at, port) in [(1000, 80), (1400, 81), (3000, 80), (3400, 81)] {
+        assert_eq!(client.poll_timeout(), millis(at));
+        client.handle_timeout(millis(at));
+        let again = sent(&mut client, millis(at));
+        assert_eq!(again.iter().map(|p| tcp_of(p).destination_port).collect::<Vec<_>>(), [port]);
+    }
+}
+
+#[test]
+fn a_notice_reaches_the_connection_whose_segment_it_names() {
+    let mut client = host(CLIENT);
+    for port in [80, 81] {
+        let mut opening = transfer(Time::ZERO, port, 0, 1);
+        opening.config.mechanisms = vec![Mechanism::Eten(Eten::default())];
+        client.open(opening);
+    }
+    client.handle_timeout(Time::ZERO);
+    let syns = sent(&mut client, Time::ZERO);
+    let corrupted = syns.iter().find(|packet| tcp_of(packet).destination_port == 81).unwrap();
+    let notice = CorruptionNotice::about(CLIENT, SERVER, &tcp_of(corrupted), 0);
+
+    // By a router, as a packet; then, about the copy that this led to, from the world itself.
+    let mut packet = Packet::BLANK;
+    packet.body = Body::Notice { notice, size: 56 };
+    client.handle_packet(millis(1), &packet);
+    let again = sent(&mut client, millis(1));
+    assert_eq!(again.iter().map(|p| tcp_of(p).destination_port).collect::<Vec<_>>(), [81]);
+    let notice = CorruptionNotice::about(CLIENT, SERVER, &tcp_of(&again[0]), 0);
+    client.notify(millis(2), tcp::Source::Local, &notice);
+    assert_eq!(sent(&mut client, millis(2)).len(), 1);
+
+    // About nobody's.
+    client.notify(millis(3), tcp::Source::Local, &CorruptionNotice { source_port: 7, ..notice });
+    client.notify(millis(3), tcp::Source::Local, &CorruptionNotice { copy: CopyId(77), ..notice });
+    assert!(sent(&mut client, millis(3)).is_empty());
+    assert_eq!(client.statistics().strays, 1);
+}
+
+#[test]
+fn initial_sequence_numbers_come_from_the_hosts_own_stream() {
+    let isn = |seed| {
+        let mut client = Host::new(CLIENT, Seed(seed).stream("node.0"));
+        client.open(transfer(Time::ZERO, 80, 0, 1));
+        client.handle_timeout(Time::ZERO);
+        tcp_of(&sent(&mut client, Time::ZERO)[0]).seq
+    };
+    assert_eq!(isn(1), isn(1));
+    assert_ne!(isn(1), isn(2));
+}

@@ -41,6 +41,7 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
         delayed_ack: delayed_ack(tcp.delayed_ack, defaults)?,
         rto: rto(tcp.rto, defaults)?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
+        retries: standard.retries,
         time_wait: standard.time_wait,
         mechanisms: tcp.mechanisms.into_iter().map(|entry| entry.0).collect(),
     };

@@ -1,1 +1,381 @@
-//! Packet-diagram tests.
+//! Packet diagrams: one connection against a scripted peer.
+//!
+//! ```text
+//! let mut t = sending(Config { recovery: Recovery::Reno, ..config() });
+//! t.time(200);                     // milliseconds
+//! t.send(ack(2));                  // what the peer sends
+//! t.recv([data(11), data(12)]);    // what the connection answers: now, and all of it
+//! ```
+//!
+//! Segments have 1000 bytes and are counted from 1: `data(3)` is the third, `ack(3)` acknowledges
+//! everything before it, and `.sack(4..=6)` says that those three have arrived. The clock does not
+//! move past anything that the connection has sent and the diagram does not show.
+
+mod bugs;
+mod close;
+mod dupacks;
+mod eten;
+mod exchange;
+mod handshake;
+mod receiving;
+mod sack;
+mod sending;
+mod timer;
+
+use super::*;
+use crate::Rto;
+use crate::congestion::Increase;
+use crate::indication::{Source, Subject};
+use core::fmt;
+use core::ops::RangeInclusive;
+use std::collections::VecDeque;
+use wire::SackBlock;
+
+const MSS: u32 = 1000;
+/// Both sequence spaces wrap within the first segments.
+const ISS: SeqNumber = SeqNumber(u32::MAX - 2500);
+const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
+/// The shift of the peer's windows, if shifts are agreed on.
+const PEER_SHIFT: u8 = 4;
+/// Ours, which [`config`]'s receive window leads to.
+const SHIFT: u8 = 5;
+
+/// What most diagrams start from: ten segments at once, an acknowledgment for each, SACK.
+fn config() -> Config {
+    Config {
+        mss: MSS as u16,
+        receive_window: 1 << 20,
+        recovery: Recovery::Sack,
+        increase: Increase::default(),
+        initial_window: 10,
+        initial_ssthresh: None,
+        limited_transmit: false,
+        delayed_ack: None,
+        rto: Rto::default(),
+        ..Config::default()
+    }
+}
+
+/// A segment as a diagram shows it, with sequence numbers relative to either side's SYN.
+#[derive(Clone, PartialEq)]
+struct Seg {
+    flags: Flags,
+    seq: u32,
+    len: u32,
+    ack: u32,
+    sack: Vec<(u32, u32)>,
+    /// Bytes; of segments that the peer sends.
+    window: Option<u32>,
+}
+
+/// The sequence number of segment `n`.
+fn at(n: u32) -> u32 {
+    1 + (n - 1) * MSS
+}
+
+/// Segment `n`, from a side that has received nothing but the other's SYN.
+fn data(n: u32) -> Seg {
+    bytes((n - 1) * MSS, n * MSS)
+}
+
+/// The segments of a range.
+fn each(range: RangeInclusive<u32>) -> Vec<Seg> {
+    range.map(data).collect()
+}
+
+/// Bytes `from..to` of the stream.
+fn bytes(from: u32, to: u32) -> Seg {
+    Seg { flags: Flags::ACK, seq: 1 + from, len: to - from, ack: 1, sack: vec![], window: None }
+}
+
+/// An acknowledgment of everything before segment `n`.
+fn ack(n: u32) -> Seg {
+    Seg { ack: at(n), ..bytes(0, 0) }
+}
+
+/// A SYN.
+fn syn() -> Seg {
+    Seg { flags: Flags::SYN, seq: 0, ack: 0, ..bytes(0, 0) }
+}
+
+/// A SYN that acknowledges the other's.
+fn syn_ack() -> Seg {
+    Seg { flags: Flags::SYN | Flags::ACK, ack: 1, ..syn() }
+}
+
+impl Seg {
+    /// With a FIN after its data.
+    fn fin(self) -> Seg {
+        Seg { flags: self.flags | Flags::FIN, ..self }
+    }
+
+    /// As a reset.
+    fn rst(self) -> Seg {
+        Seg { flags: self.flags | Flags::RST, ..self }
+    }
+
+    /// Sent after this many octets of sequence space.
+    fn seq(self, seq: u32) -> Seg {
+        Seg { seq, ..self }
+    }
+
+    /// Acknowledging this many octets of sequence space.
+    fn acking(self, ack: u32) -> Seg {
+        Seg { ack, ..self }
+    }
+
+    /// With one more SACK block.
+    fn sack(self, segments: RangeInclusive<u32>) -> Seg {
+        self.sack_bytes(at(*segments.start()), at(segments.end() + 1))
+    }
+
+    fn sack_bytes(mut self, start: u32, end: u32) -> Seg {
+        self.sack.push((start, end));
+        self
+    }
+
+    /// Offering a window of this many bytes.
+    fn window(self, bytes: u32) -> Seg {
+        Seg { window: Some(bytes), ..self }
+    }
+}
+
+impl fmt::Debug for Seg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        bitflags::parser::to_writer(&self.flags, &mut *f)?;
+        write!(f, " {}:{} ack {}", self.seq, self.seq + self.len, self.ack)?;
+        if !self.sack.is_empty() {
+            write!(f, " sack {:?}", self.sack)?;
+        }
+        Ok(())
+    }
+}
+
+/// A connection, its peer, and the time.
+struct Diagram {
+    connection: Connection,
+    now: Time,
+    /// Sent by the connection and not yet shown.
+    unseen: VecDeque<(Time, Seg)>,
+    /// Everything the connection has sent.
+    sent: Vec<Packet>,
+    /// What the peer puts into its SYN.
+    offer: wire::Options,
+    /// What the peer offers to receive, bytes.
+    window: u32,
+    /// The shift of the peer's windows outside of a SYN.
+    peer_shift: u8,
+}
+
+impl Diagram {
+    fn new(config: &Config, side: Side) -> Diagram {
+        let mut diagram = Diagram {
+            connection: Connection::new(config, side, 1, 2, ISS),
+            now: Time::ZERO,
+            unseen: VecDeque::new(),
+            sent: Vec::new(),
+            offer: wire::Options {
+                mss: Some(MSS as u16),
+                window_scale: Some(PEER_SHIFT),
+                sack_permitted: true,
+                ..wire::Options::default()
+            },
+            window: 0xfff0, // What a SYN can say, so that the window never changes by itself.
+            peer_shift: PEER_SHIFT,
+        };
+        if side == Side::Active {
+            diagram.transmit();
+        }
+        diagram
+    }
+
+    /// The clock moves on to this many milliseconds.
+    fn time(&mut self, millis: u64) {
+        self.until(Time::ZERO + Duration::from_millis(millis));
+    }
+
+    /// The clock moves on; timers that expire on the way are served at their time.
+    fn until(&mut self, end: Time) {
+        assert_eq!(self.unseen, [], "sent, but not in the diagram, before {end}");
+        for _ in 0..1000 {
+            let due = self.connection.poll_timeout();
+            if due > end {
+                self.now = end;
+                return;
+            }
+            self.now = due;
+            self.connection.handle_timeout(due);
+            self.transmit();
+        }
+        panic!("timers expire for ever at {}", self.now);
+    }
+
+    /// The peer sends a segment.
+    fn send(&mut self, seg: Seg) {
+        let mut segment = Segment {
+            source_port: 2,
+            destination_port: 1,
+            seq: PEER_ISS + seg.seq,
+            ack: ISS + seg.ack,
+            flags: seg.flags,
+            ..Segment::default()
+        };
+        let window = seg.window.unwrap_or(self.window);
+        if seg.flags.contains(Flags::SYN) {
+            segment.options = self.offer;
+            segment.window = window.min(0xffff) as u16;
+        } else {
+            segment.window = (window >> self.peer_shift).min(0xffff) as u16;
+        }
+        for (start, end) in seg.sack {
+            segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
+        }
+        let payload = Payload { stream: 7, offset: u64::from(seg.seq).max(1) - 1, len: seg.len };
+        self.connection.handle_segment(self.now, &segment, payload);
+        self.transmit();
+    }
+
+    /// The connection sends exactly this, now.
+    #[track_caller]
+    fn recv(&mut self, expected: impl IntoIterator<Item = Seg>) {
+        let expected: Vec<_> = expected.into_iter().map(|seg| (self.now, seg)).collect();
+        assert_eq!(self.unseen, expected);
+        self.unseen.clear();
+    }
+
+    /// The connection has sent nothing.
+    #[track_caller]
+    fn silent(&mut self) {
+        self.recv([]);
+    }
+
+    /// Lets the connection send what it wants to send.
+    fn transmit(&mut self) {
+        let mut packet = Packet::BLANK;
+        for _ in 0..1000 {
+            if !self.connection.poll_transmit(self.now, &mut packet) {
+                return;
+            }
+            let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+            let offset = segment.seq - ISS;
+            if packet.payload.len > 0 {
+                assert_eq!(packet.payload.offset, u64::from(offset - 1), "the payload moved");
+            }
+            let blocks = segment.options.sack.as_slice().iter();
+            let acks = segment.flags.contains(Flags::ACK);
+            let seg = Seg {
+                flags: segment.flags,
+                seq: offset,
+                len: packet.payload.len,
+                ack: if acks { segment.ack - PEER_ISS } else { 0 },
+                sack: blocks.map(|b| (b.start - PEER_ISS, b.end - PEER_ISS)).collect(),
+                window: None,
+            };
+            self.unseen.push_back((self.now, seg));
+            self.sent.push(packet);
+        }
+        panic!("the connection sends for ever at {}", self.now);
+    }
+
+    /// The application writes this many bytes.
+    fn write(&mut self, len: u64) {
+        let end = self.connection.sender.stream.end() - 1;
+        self.connection.write(3, end, len);
+        self.transmit();
+    }
+
+    /// The application closes.
+    fn close(&mut self) {
+        self.connection.close();
+        self.transmit();
+    }
+
+    /// The application reads all there is: how many bytes, which must be the next ones.
+    fn read(&mut self, from: u64) -> u64 {
+        let mut next = from;
+        while let Some(payload) = self.connection.read() {
+            assert_eq!((payload.stream, payload.offset), (7, next), "misplaced bytes");
+            next = payload.end();
+        }
+        next - from
+    }
+
+    /// The last segment that the connection sent.
+    fn last(&self) -> Segment {
+        let wire::Body::Tcp(segment) = self.sent.last().unwrap().body else { panic!("not TCP") };
+        segment
+    }
+
+    /// The latest copy of segment `n`.
+    fn copy(&self, n: u32) -> CopyId {
+        self.copy_at(at(n))
+    }
+
+    fn copy_at(&self, seq: u32) -> CopyId {
+        let mut copies = self.sent.iter().filter_map(|packet| match packet.body {
+            wire::Body::Tcp(s) if s.seq == ISS + seq && s.copy != CopyId(0) => Some(s.copy),
+            _ => None,
+        });
+        copies.next_back().unwrap()
+    }
+
+    /// Word comes that the latest copy of segment `n` was corrupted.
+    fn notice(&mut self, n: u32) {
+        self.notice_of(at(n), self.copy(n));
+    }
+
+    /// Word comes that this copy of what starts at `seq` was corrupted.
+    fn notice_of(&mut self, seq: u32, copy: CopyId) {
+        let subject = Subject::Corrupted { seq: ISS + seq, len: MSS, copy };
+        self.connection.indicate(self.now, &Indication { source: Source::Local, subject });
+        self.transmit();
+    }
+
+    /// The congestion window and the slow-start threshold, bytes.
+    fn windows(&self) -> (u64, u64) {
+        let vitals = self.connection.vitals();
+        (vitals.window, vitals.ssthresh)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.connection.statistics()
+    }
+
+    fn state(&self) -> State {
+        self.connection.state()
+    }
+}
+
+/// A connection that is established at 100 ms, after a round trip of 100 ms, and has nothing to
+/// send yet.
+fn established(config: Config) -> Diagram {
+    let mut t = Diagram::new(&config, Side::Active);
+    t.recv([syn()]);
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    assert_eq!(t.connection.take_events(), Events::CONNECTED);
+    t
+}
+
+/// The same with an endless stream, whose first window is on its way since 100 ms.
+fn sending(config: Config) -> Diagram {
+    let window = config.initial_window;
+    let mut t = established(config);
+    t.write(1 << 40);
+    t.recv(each(1..=window));
+    t
+}
+
+/// The same with a stream of this many segments, all of which are on their way since 100 ms.
+fn sending_only(segments: u32, config: Config) -> Diagram {
+    let mut t = established(Config { initial_window: segments, ..config });
+    t.write(u64::from(segments * MSS));
+    t.recv(each(1..=segments));
+    t
+}
+
+/// Bytes in so many segments.
+fn segments(n: u64) -> u64 {
+    n * u64::from(MSS)
+}

@@ -1,0 +1,83 @@
+//! Boxes that watch a path, or make its life hard.
+
+use base::{Random, Time};
+use host::{Context, Middlebox, Passage};
+use std::sync::{Arc, Mutex};
+use wire::{Body, Flags, Packet, Segment};
+
+/// Writes down every packet that passes a node, and when.
+#[derive(Clone, Default)]
+pub struct Tap(Arc<Mutex<Vec<(Time, Packet)>>>);
+
+impl Tap {
+    /// What it has seen.
+    pub fn seen(&self) -> Vec<(Time, Packet)> {
+        self.0.lock().expect("nobody panics with it").clone()
+    }
+}
+
+impl Middlebox for Tap {
+    fn packet(&mut self, now: Time, packet: &mut Packet, _: &mut Context<'_>) -> Passage {
+        self.0.lock().expect("nobody panics with it").push((now, *packet));
+        Passage::Forward
+    }
+}
+
+/// Lets nothing pass for a while.
+pub struct Blackout {
+    pub from: Time,
+    pub until: Time,
+}
+
+impl Middlebox for Blackout {
+    fn packet(&mut self, now: Time, _: &mut Packet, _: &mut Context<'_>) -> Passage {
+        if self.from <= now && now < self.until { Passage::Drop } else { Passage::Forward }
+    }
+}
+
+/// Doubles packets, and holds others back until a few more have passed. A SYN is never
+/// held back, see `bugs`.
+pub struct Muddle {
+    pub random: Random,
+    /// The probability that a packet is doubled.
+    pub double: f64,
+    /// The probability that it is held back.
+    pub hold: f64,
+    /// Packets held back, and how many are still to pass before each.
+    pub held: Vec<(u32, Packet)>,
+}
+
+impl Muddle {
+    pub fn new(random: Random, double: f64, hold: f64) -> Muddle {
+        Muddle { random, double, hold, held: Vec::new() }
+    }
+}
+
+impl Middlebox for Muddle {
+    fn packet(&mut self, _: Time, packet: &mut Packet, cx: &mut Context<'_>) -> Passage {
+        self.held.retain_mut(|(left, held)| {
+            *left -= 1;
+            if *left == 0 {
+                cx.send.push(*held);
+            }
+            *left > 0
+        });
+        if self.random.chance(self.double) {
+            cx.send.push(*packet);
+        }
+        let is_syn = segment(packet).is_some_and(|s| s.flags.contains(Flags::SYN));
+        if self.random.chance(self.hold) && !is_syn {
+            self.held.push((1 + (self.random.bits() % 8) as u32, *packet));
+            return Passage::Drop;
+        }
+        Passage::Forward
+    }
+}
+
+/// The segment in a packet, if there is one.
+pub fn segment(packet: &Packet) -> Option<&Segment> {
+    match &packet.body {
+        Body::Tcp(segment) => Some(segment),
+        Body::Notice { .. } => None,
+    }
+}

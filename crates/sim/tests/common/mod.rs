@@ -1,0 +1,248 @@
+//! A sender, a receiver and the links between them, in a row: the path that these tests need.
+#![allow(dead_code, unreachable_pub)] // Each test file uses its part.
+
+pub mod boxes;
+
+use base::{Duration, Rate, Seed, Time};
+use host::{Opening, Sink, Source, Traffic};
+use link::{ErrorModel, Queue};
+use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
+use tcp::mechanism::{Eten, Mechanism};
+use tcp::{Connection, Recovery};
+
+pub const PORT: u16 = 5000;
+
+/// Bytes in a segment of most tests; with both headers it is a packet of 1040.
+pub const MSS: u64 = 1000;
+
+pub const RECOVERIES: [Recovery; 4] =
+    [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+
+/// Who tells the sender of corruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    Nobody,
+    Oracle,
+    Backward,
+}
+
+/// A link of the path.
+#[derive(Clone, Copy, Debug)]
+pub struct Hop {
+    pub rate: Option<Rate>,
+    pub delay: Duration,
+    pub queue: Queue,
+    pub forward: ErrorModel,
+    pub backward: ErrorModel,
+}
+
+/// A path with one flow over it.
+#[derive(Clone, Debug)]
+pub struct Path {
+    pub hops: Vec<Hop>,
+    pub tcp: tcp::Config,
+    /// Bytes; `None` never ends.
+    pub size: Option<u64>,
+    pub report: Report,
+    pub seed: u64,
+}
+
+impl Default for Hop {
+    /// Infinitely fast, a round trip of 100 ms, no errors.
+    fn default() -> Hop {
+        Hop {
+            rate: None,
+            delay: Duration::from_millis(50),
+            queue: Queue::Unlimited,
+            forward: ErrorModel::default(),
+            backward: ErrorModel::default(),
+        }
+    }
+}
+
+impl Default for Path {
+    fn default() -> Path {
+        Path {
+            hops: vec![Hop::default()],
+            tcp: plain(),
+            size: None,
+            report: Report::Nobody,
+            seed: 1,
+        }
+    }
+}
+
+/// TCP with an acknowledgment for each segment, a first window of one and a last of any size.
+pub fn plain() -> tcp::Config {
+    tcp::Config {
+        mss: MSS as u16,
+        receive_window: 1 << 29,
+        initial_window: 1,
+        limited_transmit: false,
+        delayed_ack: None,
+        ..tcp::Config::default()
+    }
+}
+
+pub fn mbps(megabits: u64) -> Option<Rate> {
+    Rate::from_bps(megabits * 1_000_000)
+}
+
+pub fn secs(secs: u64) -> Time {
+    Time::ZERO + Duration::from_secs(secs)
+}
+
+pub fn millis(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// Losses of whole packets, unseen by anybody.
+pub fn lossy(packet: f64) -> ErrorModel {
+    ErrorModel { bit: 0.0, packet }
+}
+
+/// The bit error rate that corrupts a packet of `bytes` with probability `p`.
+pub fn noisy(p: f64, bytes: u32) -> ErrorModel {
+    let bit = -libm::expm1(libm::log1p(-p) / f64::from(8 * bytes));
+    ErrorModel { bit, packet: 0.0 }
+}
+
+/// A world with the flow of a path, and where things are in it.
+pub struct Lab {
+    pub world: World<Traffic>,
+    /// The sender, the routers, the receiver.
+    pub nodes: Vec<NodeId>,
+    /// From each node to the next, and back.
+    pub links: Vec<(LinkId, LinkId)>,
+}
+
+impl Path {
+    /// The same with other settings of the only link.
+    pub fn over(hop: Hop) -> Path {
+        Path { hops: vec![hop], ..Path::default() }
+    }
+
+    pub fn build(&self) -> Lab {
+        self.build_beside(|_| {})
+    }
+
+    /// The path in a network in which `others` has declared more, behind it.
+    pub fn build_beside(&self, others: impl FnOnce(&mut Network)) -> Lab {
+        let mut network = Network::new();
+        let nodes: Vec<_> = (0..=self.hops.len()).map(|_| network.add_node()).collect();
+        let ends = nodes.windows(2).zip(&self.hops);
+        let links = ends.map(|(ends, hop)| {
+            let Hop { rate, delay, queue, .. } = *hop;
+            let direction = |errors| link::Config { rate, delay, queue, errors };
+            let (forward, backward) = (direction(hop.forward), direction(hop.backward));
+            network.add_link(ends[0], ends[1], forward, backward)
+        });
+        let links = links.collect();
+        others(&mut network);
+        let mut lab = Lab { world: network.build(Seed(self.seed)), nodes, links };
+        self.report_corruption(&mut lab);
+        self.open_flow(&mut lab);
+        lab
+    }
+
+    fn report_corruption(&self, lab: &mut Lab) {
+        let (sender, receiver) = (lab.sender(), lab.receiver());
+        match self.report {
+            Report::Nobody => {}
+            Report::Oracle => lab.world.add_oracle(sender, receiver, PORT),
+            Report::Backward => {
+                for &node in &lab.nodes[1..] {
+                    let size = middlebox::Reporter::SIZE_ICMP;
+                    let mut reporter = middlebox::Reporter::new(node.address(), size);
+                    reporter.register(sender.address(), receiver.address(), PORT);
+                    lab.world.add_box(node, reporter);
+                }
+            }
+        }
+    }
+
+    fn open_flow(&self, lab: &mut Lab) {
+        let (sender, receiver) = (lab.sender(), lab.receiver());
+        let config = self.tcp.clone();
+        lab.world
+            .host_mut(receiver)
+            .listen(PORT, move || (config.clone(), Traffic::Sink(Sink::new(0))));
+        lab.world.host_mut(sender).open(Opening {
+            at: Time::ZERO,
+            remote: receiver.address(),
+            remote_port: PORT,
+            config: self.tcp.clone(),
+            application: Traffic::Source(Source::new(0, self.size)),
+        });
+        lab.world.wake(sender);
+    }
+
+    /// A world that has run until `end`.
+    pub fn run(&self, end: Time) -> Lab {
+        let mut lab = self.build();
+        lab.world.run_until(end);
+        lab
+    }
+}
+
+impl Lab {
+    pub fn sender(&self) -> NodeId {
+        self.nodes[0]
+    }
+
+    pub fn receiver(&self) -> NodeId {
+        self.nodes[self.nodes.len() - 1]
+    }
+
+    /// Runs until nothing is left to happen, which must be before so many events.
+    pub fn run_to_peace(&mut self, events: u64) {
+        loop {
+            let next = self.world.next_event();
+            if next == Time::NEVER {
+                return;
+            }
+            self.world.run_until(next);
+            assert!(self.world.events() < events, "no peace at {next}");
+        }
+    }
+
+    /// Records the sender's time series.
+    pub fn trace(&mut self) {
+        self.world.trace(&[TraceTarget::Flows(self.sender())]);
+    }
+
+    /// The sender's time series, which [`Lab::trace`] asked for.
+    pub fn samples(self) -> Vec<FlowSample> {
+        let mut series = self.world.observations().0;
+        series.flows.swap_remove(0).2
+    }
+
+    /// The sending connection.
+    pub fn sending(&self) -> &Connection {
+        self.world.host(self.sender()).connections().next().expect("it was opened").1
+    }
+
+    /// The receiving connection and its application.
+    pub fn receiving(&self) -> (&Connection, &Sink) {
+        match self.world.host(self.receiver()).connections().next() {
+            Some((_, connection, Traffic::Sink(sink))) => (connection, sink),
+            _ => panic!("the connection was never accepted"),
+        }
+    }
+
+    /// Bytes that have arrived in order.
+    pub fn received(&self) -> u64 {
+        let sink = self.receiving().1;
+        assert_eq!(sink.misplaced, 0, "bytes came twice or in disorder");
+        sink.received
+    }
+
+    pub fn statistics(&self) -> tcp::Statistics {
+        self.sending().statistics()
+    }
+}
+
+/// A sender that heeds notices of corruption.
+pub fn eten(suppress_dupacks: bool) -> Vec<Mechanism> {
+    vec![Mechanism::Eten(Eten { suppress_dupacks })]
+}

@@ -1,0 +1,243 @@
+//! Runs that must not change by accident: fixed scenarios have recorded digests, and what ought to
+//! make no difference makes none.
+
+mod common;
+
+use base::{Duration, Time};
+use common::boxes::Tap;
+use common::*;
+use host::{Opening, Sink, Source, Traffic};
+use link::Queue;
+use sim::{Digest, TraceTarget};
+use std::thread;
+use tcp::Recovery;
+
+/// A rate, a queue, and errors in both directions.
+fn bad_hop() -> Hop {
+    let errors = link::ErrorModel { packet: 0.005, ..noisy(0.01, 1040) };
+    Hop {
+        rate: mbps(2),
+        delay: Duration::from_millis(40),
+        queue: Queue::Packets(15),
+        forward: errors,
+        backward: errors,
+    }
+}
+
+/// The settings of the simulators of 2001.
+fn coarse() -> tcp::Config {
+    tcp::Config {
+        initial_ssthresh: Some(20 * MSS),
+        receive_window: 20 * MSS as u32,
+        rto: tcp::Rto {
+            initial: Duration::from_secs(6),
+            minimum: Duration::from_millis(200),
+            granularity: Duration::from_millis(100),
+            estimator: tcp::Estimator::Ticks,
+            ..tcp::Rto::default()
+        },
+        ssthresh_on_backoff: tcp::SsthreshOnBackoff::Halve,
+        ..plain()
+    }
+}
+
+fn scenarios() -> Vec<(&'static str, Path)> {
+    let bad = || Path { size: Some(2_000_000), ..Path::over(bad_hop()) };
+    let recovering = |recovery| {
+        let tcp = tcp::Config { recovery, ..plain() };
+        Path { tcp, ..bad() }
+    };
+    let told = |report, suppress_dupacks, recovery| {
+        let tcp = tcp::Config { mechanisms: eten(suppress_dupacks), recovery, ..plain() };
+        Path { tcp, report, ..bad() }
+    };
+    vec![
+        (
+            "clean",
+            Path { size: Some(2_000_000), ..Path::over(Hop { rate: mbps(10), ..Hop::default() }) },
+        ),
+        ("tahoe", recovering(Recovery::Tahoe)),
+        ("reno", recovering(Recovery::Reno)),
+        ("newreno", recovering(Recovery::NewReno)),
+        ("sack", recovering(Recovery::Sack)),
+        ("oracle, reno", told(Report::Oracle, true, Recovery::Reno)),
+        ("oracle, sack", told(Report::Oracle, true, Recovery::Sack)),
+        ("backward, sack", told(Report::Backward, true, Recovery::Sack)),
+        ("backward, sack, not suppressed", told(Report::Backward, false, Recovery::Sack)),
+        ("coarse clock", Path { tcp: coarse(), ..bad() }),
+        (
+            "three hops, today's defaults",
+            Path {
+                tcp: tcp::Config { receive_window: 1 << 20, ..tcp::Config::default() },
+                hops: vec![bad_hop(), Hop { rate: mbps(1), ..Hop::default() }, bad_hop()],
+                ..bad()
+            },
+        ),
+    ]
+}
+
+const GOLDEN: [(&str, u64); 11] = [
+    ("clean", 0x77fddf75b9301b3b),
+    ("tahoe", 0xb9e7bb5d3fb4d558),
+    ("reno", 0xfac9cc7affc2e525),
+    ("newreno", 0xbc7e7d96a6660619),
+    ("sack", 0xf00777dad521d79e),
+    ("oracle, reno", 0xe59840ecc246e3d2),
+    ("oracle, sack", 0xa5073d999438a5eb),
+    ("backward, sack", 0x8309666f4fb2e21e),
+    ("backward, sack, not suppressed", 0xa15e1c29bb849b18),
+    ("coarse clock", 0xf79141811c3a3bdc),
+    ("three hops, today's defaults", 0x923e178c0d1ff55d),
+];
+
+fn digest_of(mut lab: Lab) -> Digest {
+    lab.world.digest();
+    lab.world.run_until(secs(10_000));
+    lab.world.observations().1.expect("it was asked for")
+}
+
+fn digest(path: &Path) -> Digest {
+    digest_of(path.build())
+}
+
+fn sack() -> Path {
+    scenarios().swap_remove(4).1
+}
+
+#[test]
+fn recorded_digests_hold() {
+    // Whoever changes what is sent on purpose records the new values, and says why.
+    let now: Vec<_> = scenarios().iter().map(|(name, path)| (*name, digest(path).0)).collect();
+    assert_eq!(now, GOLDEN);
+}
+
+#[test]
+fn a_run_gives_the_same_digest_alone_and_beside_others() {
+    let scenarios = scenarios();
+    let alone: Vec<_> = scenarios.iter().map(|(_, path)| digest(path)).collect();
+    let beside: Vec<_> = thread::scope(|scope| {
+        let runs: Vec<_> =
+            scenarios.iter().map(|(_, path)| scope.spawn(move || digest(path))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    assert_eq!(alone, beside);
+}
+
+#[test]
+fn a_run_in_two_parts_is_the_run_in_one() {
+    let mut lab = sack().build();
+    lab.world.digest();
+    for part in 1..=1000 {
+        lab.world.run_until(millis(17 * part));
+    }
+    lab.world.run_until(secs(10_000));
+    assert_eq!(lab.world.observations().1, Some(digest(&sack())));
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    assert_ne!(digest(&Path { seed: 2, ..sack() }), digest(&sack()));
+}
+
+#[test]
+fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
+    // No errors to report: neither the sender's side nor the reporters do anything.
+    for recovery in RECOVERIES {
+        let hop = Hop {
+            forward: link::ErrorModel::default(),
+            backward: link::ErrorModel::default(),
+            ..bad_hop()
+        };
+        let tcp = tcp::Config { recovery, ..plain() };
+        let without = Path { tcp, size: Some(500_000), ..Path::over(hop) };
+        for report in [Report::Nobody, Report::Oracle, Report::Backward] {
+            for suppress_dupacks in [true, false] {
+                let tcp = tcp::Config { mechanisms: eten(suppress_dupacks), ..without.tcp.clone() };
+                let with = Path { tcp, report, ..without.clone() };
+                assert_eq!(digest(&with), digest(&without), "{recovery:?}, {report:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mechanism_that_hears_nothing_leaves_the_run_as_it_was() {
+    for recovery in RECOVERIES {
+        let mut path = Path { size: Some(500_000), ..Path::over(bad_hop()) };
+        path.tcp.recovery = recovery;
+        let without = digest(&path);
+        path.tcp.mechanisms = eten(true);
+        assert_eq!(digest(&path), without);
+    }
+}
+
+#[test]
+fn an_oracle_that_nobody_heeds_leaves_the_run_as_it_was() {
+    assert_eq!(digest(&Path { report: Report::Oracle, ..sack() }), digest(&sack()));
+}
+
+#[test]
+fn traces_and_taps_change_nothing() {
+    let mut lab = sack().build();
+    lab.trace();
+    lab.world.trace(&[
+        TraceTarget::Flows(lab.receiver()),
+        TraceTarget::Queue(lab.links[0].0),
+        TraceTarget::Queue(lab.links[0].1),
+    ]);
+    for node in lab.nodes.clone() {
+        lab.world.add_box(node, Tap::default());
+    }
+    assert_eq!(digest_of(lab), digest(&sack()));
+}
+
+#[test]
+fn nodes_and_links_elsewhere_change_nothing() {
+    let lab = sack().build_beside(|network| {
+        let (a, b) = (network.add_node(), network.add_node());
+        let lossy = link::Config {
+            rate: None,
+            delay: Duration::from_millis(1),
+            queue: Queue::Unlimited,
+            errors: lossy(0.5),
+        };
+        network.add_link(a, b, lossy, lossy);
+    });
+    assert_eq!(digest_of(lab), digest(&sack()));
+}
+
+#[test]
+fn a_flow_elsewhere_does_not_change_this_one() {
+    let run = |beside: bool| {
+        let mut other = None;
+        let mut lab = sack().build_beside(|network| {
+            let (a, b) = (network.add_node(), network.add_node());
+            let link = link::Config {
+                rate: mbps(1),
+                delay: Duration::from_millis(7),
+                queue: Queue::Packets(5),
+                errors: lossy(0.02),
+            };
+            network.add_link(a, b, link, link);
+            other = Some((a, b));
+        });
+        if let (true, Some((a, b))) = (beside, other) {
+            lab.world.host_mut(b).listen(1, || (plain(), Traffic::Sink(Sink::new(1))));
+            lab.world.host_mut(a).open(Opening {
+                at: Time::ZERO,
+                remote: b.address(),
+                remote_port: 1,
+                config: plain(),
+                application: Traffic::Source(Source::new(1, Some(300_000))),
+            });
+            lab.world.wake(a);
+        }
+        lab.trace();
+        lab.world.run_until(secs(10_000));
+        let (events, sink) = (lab.world.events(), lab.receiving().1.clone());
+        (events, (sink.first_at, sink.finished_at, lab.statistics(), lab.samples()))
+    };
+    let (alone, beside) = (run(false), run(true));
+    assert!(alone.0 < beside.0, "the other flow runs");
+    assert_eq!(alone.1, beside.1);
+}

@@ -1,0 +1,140 @@
+//! Whatever the path: the stream arrives whole, in order, once; both ends close; and then there
+//! is peace. `PROPTEST_CASES` says how many paths, and a failure prints path and seed.
+
+mod common;
+
+use base::{Duration, Rate, Seed};
+use common::boxes::Muddle;
+use common::*;
+use link::{ErrorModel, Queue};
+use proptest::prelude::*;
+
+/// More than any of these transfers needs.
+const EVENTS: u64 = 1_000_000;
+
+fn errors() -> impl Strategy<Value = ErrorModel> {
+    let bit = prop_oneof![2 => Just(0.0), 1 => 0.0..1e-5];
+    let packet = prop_oneof![2 => Just(0.0), 1 => 0.0..0.05];
+    (bit, packet).prop_map(|(bit, packet)| ErrorModel { bit, packet })
+}
+
+fn hop() -> impl Strategy<Value = Hop> {
+    let rate = prop_oneof![Just(None), (64_000u64..100_000_000).prop_map(Rate::from_bps)];
+    let queue = prop_oneof![
+        Just(Queue::Unlimited),
+        (1u32..30).prop_map(Queue::Packets),
+        (1500u64..30_000).prop_map(Queue::Bytes),
+    ];
+    let delay = (0u64..300_000).prop_map(Duration::from_micros);
+    (rate, delay, queue, errors(), errors()).prop_map(|(rate, delay, queue, forward, backward)| {
+        // No packet returns in the instant in which it left.
+        let delay = delay + Duration::from_micros(1);
+        Hop { rate, delay, queue, forward, backward }
+    })
+}
+
+fn tcp() -> impl Strategy<Value = tcp::Config> {
+    let segment = 100u16..1460;
+    let windows = (1u32..=12, 1u32..=100, prop::option::of(2u64..50));
+    let choices = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let recovery = prop::sample::select(&RECOVERIES[..]);
+    (recovery, segment, windows, choices).prop_map(|(recovery, mss, windows, choices)| {
+        let (initial_window, window, ssthresh) = windows;
+        let (limited_transmit, delayed, halve, ticks) = choices;
+        tcp::Config {
+            mss,
+            receive_window: window * u32::from(mss),
+            recovery,
+            initial_window,
+            initial_ssthresh: ssthresh.map(|segments| segments * u64::from(mss)),
+            limited_transmit,
+            delayed_ack: delayed.then_some(Duration::from_millis(100)),
+            ssthresh_on_backoff: if halve {
+                tcp::SsthreshOnBackoff::Halve
+            } else {
+                tcp::SsthreshOnBackoff::Hold
+            },
+            rto: tcp::Rto {
+                estimator: if ticks { tcp::Estimator::Ticks } else { tcp::Estimator::Exact },
+                ..tcp::Rto::default()
+            },
+            // Long enough for the last acknowledgment to get through, see `bugs`.
+            time_wait: Duration::from_secs(600),
+            ..tcp::Config::default()
+        }
+    })
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let report = prop_oneof![Just(Report::Nobody), Just(Report::Oracle), Just(Report::Backward)];
+    let size = prop_oneof![0u64..3000, 0u64..200_000];
+    let hops = prop::collection::vec(hop(), 1..4);
+    let mechanism = prop::option::of(any::<bool>());
+    (hops, tcp(), size, report, mechanism, any::<u64>()).prop_map(
+        |(hops, tcp, size, report, suppress_dupacks, seed)| {
+            let mechanisms = suppress_dupacks.map(eten).unwrap_or_default();
+            Path { hops, tcp: tcp::Config { mechanisms, ..tcp }, size: Some(size), report, seed }
+        },
+    )
+}
+
+/// Boxes that double packets and hold others back: in which node, with which probabilities.
+type Muddles = Vec<(prop::sample::Index, f64, f64)>;
+
+fn muddles() -> impl Strategy<Value = Muddles> {
+    prop::collection::vec((any::<prop::sample::Index>(), 0.0..0.1, 0.0..0.1), 0..3)
+}
+
+fn with_muddles(path: &Path, muddles: &Muddles) -> Lab {
+    let mut lab = path.build();
+    for (number, (node, double, hold)) in muddles.iter().enumerate() {
+        let random = Seed(path.seed).stream(&format!("muddle.{number}"));
+        lab.world.add_box(*node.get(&lab.nodes), Muddle::new(random, *double, *hold));
+    }
+    lab
+}
+
+proptest! {
+    #[test]
+    fn the_stream_arrives_whole_both_ends_close_and_there_is_peace(
+        path in path(),
+        muddles in muddles(),
+    ) {
+        let mut lab = with_muddles(&path, &muddles);
+        lab.run_to_peace(EVENTS);
+
+        let (connection, sink) = lab.receiving();
+        prop_assert_eq!((sink.received, sink.misplaced), (path.size.unwrap(), 0));
+        prop_assert!(sink.finished_at.is_some());
+        prop_assert_eq!(connection.state(), tcp::State::Closed);
+        prop_assert_eq!(lab.sending().state(), tcp::State::Closed);
+
+        prop_assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0));
+    }
+
+    #[test]
+    fn the_same_path_gives_the_same_run(path in path(), muddles in muddles()) {
+        let run = || {
+            let mut lab = with_muddles(&path, &muddles);
+            lab.world.digest();
+            lab.run_to_peace(EVENTS);
+            (lab.world.events(), lab.statistics(), lab.world.observations().1)
+        };
+        prop_assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn watching_changes_nothing(path in path()) {
+        let run = |watch: bool| {
+            let mut lab = path.build();
+            if watch {
+                lab.trace();
+                lab.world.trace(&[sim::TraceTarget::Queue(lab.links[0].0)]);
+            }
+            lab.world.digest();
+            lab.run_to_peace(EVENTS);
+            (lab.world.events(), lab.statistics(), lab.world.observations().1)
+        };
+        prop_assert_eq!(run(false), run(true));
+    }
+}

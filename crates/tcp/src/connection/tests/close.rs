@@ -1,0 +1,222 @@
+//! The end of a connection: FIN from either side, or RST.
+
+use super::*;
+
+/// Ours: one minute after both sides have finished (RFC 9293 §3.6.1).
+const TIME_WAIT: u64 = 60_000;
+
+fn finished(t: &mut Diagram) {
+    assert_eq!((t.state(), t.connection.take_events()), (State::Closed, Events::CLOSED));
+    assert_eq!(t.connection.poll_timeout(), Time::NEVER);
+}
+
+#[test]
+fn the_side_that_closes_first_waits_in_time_wait() {
+    let mut t = established(config());
+    t.write(1500);
+    t.recv([data(1), bytes(1000, 1500)]);
+    t.close();
+    t.recv([ack(1).seq(1501).fin()]);
+    assert_eq!(t.state(), State::FinWait1);
+    t.time(200);
+    t.send(ack(1).acking(1502)); // The FIN counts for one.
+    t.silent();
+    assert_eq!((t.state(), t.connection.take_events()), (State::FinWait2, Events::empty()));
+    t.time(300);
+    t.send(ack(1).acking(1502).fin());
+    t.recv([ack(1).seq(1502).acking(2)]);
+    assert_eq!((t.state(), t.connection.take_events()), (State::TimeWait, Events::PEER_CLOSED));
+    t.time(300 + TIME_WAIT - 1);
+    assert_eq!(t.state(), State::TimeWait);
+    t.time(300 + TIME_WAIT);
+    finished(&mut t);
+}
+
+#[test]
+fn the_side_that_closes_second_is_done_with_the_last_acknowledgment() {
+    let mut t = established(config());
+    t.send(data(1).fin());
+    t.recv([ack(1).acking(1002)]);
+    assert_eq!(t.state(), State::CloseWait);
+    assert_eq!(t.connection.take_events(), Events::READABLE | Events::PEER_CLOSED);
+    assert_eq!(t.read(0), 1000);
+    t.close();
+    t.recv([ack(1).acking(1002).fin()]);
+    assert_eq!(t.state(), State::LastAck);
+    t.time(200);
+    t.send(ack(1).seq(1002).acking(2));
+    t.silent();
+    finished(&mut t);
+}
+
+#[test]
+fn a_fin_goes_with_the_last_data() {
+    let mut t = established(Config { initial_window: 1, ..config() });
+    t.write(1000);
+    t.recv([data(1)]);
+    t.write(500);
+    t.close();
+    t.silent();
+    t.time(200);
+    t.send(ack(2));
+    t.recv([bytes(1000, 1500).fin()]);
+}
+
+#[test]
+fn nothing_is_written_after_the_close() {
+    let mut t = established(config());
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    t.close();
+    t.recv([ack(1).seq(501).fin()]);
+    t.connection.write(3, 500, 500);
+    t.transmit();
+    t.silent();
+}
+
+#[test]
+fn both_may_close_at_once() {
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).fin()); // On its way before ours had arrived.
+    t.recv([ack(1).seq(2).acking(2)]);
+    assert_eq!((t.state(), t.connection.take_events()), (State::Closing, Events::PEER_CLOSED));
+    t.time(200);
+    t.send(ack(1).seq(2).acking(2));
+    t.silent();
+    assert_eq!(t.state(), State::TimeWait);
+    t.time(200 + TIME_WAIT);
+    finished(&mut t);
+}
+
+#[test]
+fn one_segment_may_acknowledge_our_fin_and_carry_theirs() {
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.time(200);
+    t.send(ack(1).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(2)]);
+    assert_eq!(t.state(), State::TimeWait);
+}
+
+#[test]
+fn a_connection_half_closed_by_us_still_receives() {
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.time(200);
+    for n in 1..=3 {
+        t.send(data(n).acking(2));
+        t.recv([ack(n + 1).seq(2)]);
+    }
+    assert_eq!((t.state(), t.read(0)), (State::FinWait2, 3000));
+    t.send(data(4).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(at(5) + 1)]);
+    assert_eq!((t.state(), t.read(3000)), (State::TimeWait, 1000));
+}
+
+#[test]
+fn a_connection_half_closed_by_the_peer_still_sends() {
+    let mut t = established(config());
+    t.send(ack(1).fin());
+    t.recv([ack(1).acking(2)]);
+    assert_eq!(t.connection.take_events(), Events::PEER_CLOSED);
+    t.write(2000);
+    t.recv([data(1).acking(2), data(2).acking(2)]);
+    t.time(200);
+    t.send(ack(3).seq(2));
+    t.silent();
+    t.close();
+    t.recv([ack(1).seq(at(3)).acking(2).fin()]);
+    t.time(300);
+    t.send(ack(1).seq(2).acking(at(3) + 1));
+    finished(&mut t);
+}
+
+#[test]
+fn a_lost_fin_is_sent_again() {
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    for millis in [1100, 3100, 7100] {
+        t.time(millis);
+        t.recv([ack(1).fin()]);
+    }
+    t.send(ack(1).acking(2));
+    assert_eq!((t.state(), t.connection.poll_timeout()), (State::FinWait2, Time::NEVER));
+}
+
+#[test]
+fn a_repeated_fin_is_acknowledged_and_starts_time_wait_again() {
+    // RFC 9293 §3.10.7.4, eighth, TIME-WAIT.
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(2)]);
+    t.time(30_000);
+    t.send(ack(1).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(2)]);
+    t.time(30_000 + TIME_WAIT - 1);
+    assert_eq!(t.state(), State::TimeWait);
+    t.time(30_000 + TIME_WAIT);
+    assert_eq!(t.state(), State::Closed);
+}
+
+#[test]
+fn a_fin_waits_for_what_is_missing_before_it() {
+    let mut t = established(config());
+    t.send(data(2).fin());
+    t.recv([ack(1).sack_bytes(1001, 2002)]);
+    assert_eq!((t.state(), t.connection.take_events()), (State::Established, Events::empty()));
+    t.send(data(1));
+    t.recv([ack(1).acking(at(3) + 1)]);
+    assert_eq!((t.state(), t.read(0)), (State::CloseWait, 2000));
+}
+
+#[test]
+fn a_reset_in_the_window_closes_at_once() {
+    let window = config().receive_window;
+    for seq in [1, 2, window] {
+        let mut t = sending(config());
+        t.send(ack(1).seq(seq).rst());
+        t.silent();
+        assert_eq!(t.state(), State::Closed, "{seq}");
+        assert_eq!(t.connection.take_events(), Events::RESET | Events::CLOSED);
+    }
+}
+
+#[test]
+fn a_reset_outside_of_the_window_does_nothing() {
+    // RFC 9293 §3.10.7.4, first and second.
+    let window = config().receive_window;
+    for seq in [0, window + 1, 1 << 31] {
+        let mut t = sending(config());
+        t.send(ack(1).seq(seq).rst());
+        t.silent();
+        assert_eq!((t.state(), t.connection.take_events()), (State::Established, Events::empty()));
+    }
+}
+
+#[test]
+fn a_reset_is_final() {
+    let mut t = sending(config());
+    t.send(ack(1).rst());
+    t.time(200);
+    t.send(ack(5));
+    t.send(data(1));
+    t.write(1000);
+    t.close();
+    t.silent();
+    assert_eq!(t.state(), State::Closed);
+}
+
+#[test]
+fn a_connection_that_was_reset_has_no_deadline() {
+    // Else its host would wake once a minute for ever, and count timeouts.
+    let mut t = sending(config());
+    t.send(ack(1).rst());
+    assert_eq!(t.connection.poll_timeout(), Time::NEVER);
+}

@@ -1,0 +1,230 @@
+//! Two connections over a network that loses, doubles and reorders: what must hold at every step.
+
+use super::*;
+use crate::mechanism::{Eten, Mechanism};
+use base::{Random, Seed};
+use proptest::prelude::*;
+
+/// A packet on its way, or word of its corruption on its way back.
+#[derive(Clone, Copy)]
+struct Flying {
+    at: Time,
+    to: usize,
+    packet: Packet,
+    corrupted: bool,
+}
+
+/// How often things go wrong, each packet on its own.
+#[derive(Clone, Copy, Debug)]
+struct Luck {
+    lost: f64,
+    corrupted: f64,
+    doubled: f64,
+    late: f64,
+}
+
+struct Exchange {
+    ends: [Connection; 2],
+    now: Time,
+    flying: Vec<Flying>,
+    luck: Luck,
+    random: Random,
+    limited_transmit: bool,
+    /// Per end: what the other has selectively acknowledged, as heard.
+    sacked: [Vec<(SeqNumber, SeqNumber)>; 2],
+    /// Per end: bytes read.
+    read: [u64; 2],
+}
+
+impl Exchange {
+    fn new(config: &Config, luck: Luck, seed: u64) -> Exchange {
+        Exchange {
+            ends: [
+                Connection::new(config, Side::Active, 1, 2, ISS),
+                Connection::new(config, Side::Passive, 2, 1, PEER_ISS),
+            ],
+            now: Time::ZERO,
+            flying: Vec::new(),
+            luck,
+            random: Seed(seed).stream("exchange"),
+            limited_transmit: config.limited_transmit,
+            sacked: [vec![], vec![]],
+            read: [0; 2],
+        }
+    }
+
+    /// Runs until nothing is on its way and no timer is set.
+    fn run(&mut self) {
+        self.transmit(0);
+        for _ in 0..200_000 {
+            let timers = [0, 1].map(|end| self.ends[end].poll_timeout());
+            let timer = timers[0].min(timers[1]);
+            let next = self.flying.iter().map(|flying| flying.at).min().unwrap_or(Time::NEVER);
+            if timer.min(next) == Time::NEVER {
+                return;
+            }
+            if next <= timer {
+                self.now = next;
+                let index = self.flying.iter().position(|flying| flying.at == next).unwrap();
+                let flying = self.flying.remove(index);
+                self.arrive(flying);
+            } else {
+                self.now = timer;
+                let end = usize::from(timers[0] != timer);
+                self.ends[end].handle_timeout(self.now);
+                self.after(end);
+            }
+        }
+        let states = [0, 1].map(|end| self.ends[end].state());
+        panic!("it never ends: {states:?} at {}, {} on their way", self.now, self.flying.len());
+    }
+
+    fn arrive(&mut self, Flying { to, packet, corrupted, .. }: Flying) {
+        let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        if corrupted {
+            let subject = Subject::Corrupted {
+                seq: segment.seq,
+                len: packet.payload.len,
+                copy: segment.copy,
+            };
+            let indication = Indication { source: Source::Local, subject };
+            self.ends[1 - to].indicate(self.now, &indication);
+            return self.after(1 - to);
+        }
+        if self.ends[to].state() == State::Closed && segment.flags.contains(Flags::ACK) {
+            // The host's answer for a connection that is no more (RFC 9293 §3.10.7.1).
+            let rst = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
+            self.ends[1 - to].handle_segment(self.now, &rst, Payload::default());
+            return self.after(1 - to);
+        }
+        if self.is_heard(to, &segment, packet.payload.len) {
+            let blocks = segment.options.sack.as_slice().iter();
+            self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
+        }
+        self.ends[to].handle_segment(self.now, &segment, packet.payload);
+        self.after(to);
+    }
+
+    /// Whether an end takes in the acknowledgment in this segment: it is not an old one, and a bare
+    /// one must lie in the window or at its edge (RFC 9293 §3.10.7.4, first).
+    fn is_heard(&self, end: usize, segment: &Segment, len: u32) -> bool {
+        let Connection { iss, irs, sender, receiver, .. } = &self.ends[end];
+        let into = segment.seq.beyond(*irs + receiver.nxt() as u32);
+        let inside = into >= 0 && into as u64 <= receiver.window();
+        segment.ack.beyond(*iss + sender.una() as u32) >= 0 && (len > 0 || inside)
+    }
+
+    /// The application of an end: it reads all. The first end closes at once, the other after it.
+    fn after(&mut self, end: usize) {
+        let connection = &mut self.ends[end];
+        while let Some(payload) = connection.read() {
+            assert_eq!((payload.stream, payload.offset), (1 - end as u32, self.read[end]));
+            self.read[end] = payload.end();
+        }
+        let last_word = if end == 0 { Events::CONNECTED } else { Events::PEER_CLOSED };
+        if connection.take_events().contains(last_word) {
+            connection.close();
+        }
+        self.transmit(end);
+    }
+
+    fn transmit(&mut self, end: usize) {
+        let mut packet = Packet::BLANK;
+        loop {
+            let before = self.ends[end].sender.clone();
+            if !self.ends[end].poll_transmit(self.now, &mut packet) {
+                return;
+            }
+            self.check(end, &before, &packet);
+            self.fly(1 - end, packet);
+        }
+    }
+
+    /// What every transmission must keep to.
+    fn check(&self, end: usize, before: &Sender, packet: &Packet) {
+        let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        let sent = self.ends[end].sender.nxt() - before.nxt();
+        if sent > 0 && !segment.flags.contains(Flags::SYN) {
+            // New data: what is in the network stays within the window (RFC 6675 §5), but for two
+            // segments of limited transmit (RFC 3042). A copy that was sent again on a notice
+            // alone is counted once.
+            let pipe = before.pipe().min(before.outstanding());
+            let limited = self.limited_transmit
+                && before.outstanding() + sent <= before.window() + 2 * u64::from(MSS);
+            assert!(
+                pipe + sent <= before.window() || limited,
+                "pipe {pipe} + {sent} > window {}",
+                before.window()
+            );
+        } else if packet.payload.len > 0 {
+            let fin = u32::from(segment.flags.contains(Flags::FIN));
+            let (from, to) = (segment.seq, segment.seq + packet.payload.len + fin);
+            for &(start, stop) in &self.sacked[end] {
+                let held = from.beyond(start) >= 0 && stop.beyond(to) >= 0;
+                assert!(!held, "{from} to {to} was sent again, but is known to have arrived");
+            }
+        }
+    }
+
+    fn fly(&mut self, to: usize, packet: Packet) {
+        let Luck { lost, corrupted, doubled, late } = self.luck;
+        if self.random.chance(lost) {
+            return;
+        }
+        let copies = if self.random.chance(doubled) { 2 } else { 1 };
+        let corrupted = self.random.chance(corrupted);
+        for _ in 0..copies {
+            let jitter = if self.random.chance(late) { self.random.bits() % 60 } else { 0 };
+            let at = self.now + Duration::from_millis(50 + jitter);
+            self.flying.push(Flying { at, to, packet, corrupted });
+        }
+    }
+}
+
+fn luck() -> impl Strategy<Value = Luck> {
+    let p = |most: f64| prop_oneof![Just(0.0), 0.0..most];
+    (p(0.2), p(0.2), p(0.1), p(0.3)).prop_map(|(lost, corrupted, doubled, late)| Luck {
+        lost,
+        corrupted,
+        doubled,
+        late,
+    })
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
+    let eten = prop::option::of(any::<bool>());
+    (recovery, eten, any::<bool>(), any::<bool>(), 1u32..=12, 4u32..=64).prop_map(
+        |(recovery, eten, limited_transmit, delay, initial_window, window)| Config {
+            recovery,
+            limited_transmit,
+            delayed_ack: delay.then_some(Duration::from_millis(40)),
+            initial_window,
+            receive_window: window * MSS,
+            mechanisms: eten
+                .map(|suppress_dupacks| Mechanism::Eten(Eten { suppress_dupacks }))
+                .into_iter()
+                .collect(),
+            ..config()
+        },
+    )
+}
+
+proptest! {
+    /// Whole, in order, once, within the window, and then there is peace; both ways at once.
+    #[test]
+    fn two_ends_exchange_their_streams(
+        config in configs(),
+        luck in luck(),
+        sizes in (0u64..150_000, prop_oneof![Just(0), 0u64..50_000]),
+        seed in any::<u64>(),
+    ) {
+        let mut exchange = Exchange::new(&config, luck, seed);
+        exchange.ends[0].write(0, 0, sizes.0);
+        exchange.ends[1].write(1, 0, sizes.1);
+        exchange.run();
+        prop_assert_eq!(exchange.read, [sizes.1, sizes.0]);
+        prop_assert_eq!(exchange.ends[0].state(), State::Closed);
+        prop_assert_eq!(exchange.ends[1].state(), State::Closed);
+    }
+}

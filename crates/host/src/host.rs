@@ -5,7 +5,7 @@ use base::{Random, Schedule, Time};
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use tcp::{Config, Connection, Indication, Side, Source, State, Subject};
+use tcp::{Config, Connection, Indication, Side, Source, State, Subject, Written};
 use wire::{Body, CorruptionNotice, Flags, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
@@ -265,13 +265,17 @@ impl<A: Application> Host<A> {
             slot.busy = false;
             loop {
                 let packet = outlet.packet();
-                if !slot.connection.poll_transmit(now, packet) {
+                let written = slot.connection.poll_transmit(now, packet);
+                if written == Written::Nothing {
                     break;
                 }
                 packet.ip.source = self.address;
                 packet.ip.destination = slot.key.remote;
                 packet.ip.hop_limit = Ip::HOP_LIMIT;
                 outlet.send();
+                if written == Written::Last {
+                    break;
+                }
             }
             self.schedule.bring_forward(id, slot.connection.poll_timeout());
         }

@@ -157,22 +157,16 @@ impl<P: Copy> Link<P> {
         self.flying.front().map_or(Time::NEVER, |head| head.departs + self.config.delay)
     }
 
-    /// The packet that reaches the far end at `now`, if one does, and when the next will.
+    /// The packet that reaches the far end next: to be taken at [`Link::next_arrival`].
     #[inline]
-    pub fn arrive(&mut self, now: Time) -> (Option<Arrival<P>>, Time) {
-        let next = self.next_arrival();
-        if next > now {
-            return (None, next);
+    pub fn arrive(&mut self) -> Option<Arrival<P>> {
+        let head = self.flying.pop_front()?;
+        if self.departed > 0 {
+            self.departed -= 1;
+        } else {
+            self.departed_bytes += u64::from(head.len);
         }
-        let arrival = self.flying.pop_front().map(|head| {
-            if self.departed > 0 {
-                self.departed -= 1;
-            } else {
-                self.departed_bytes += u64::from(head.len);
-            }
-            Arrival { packet: head.packet, fate: head.fate }
-        });
-        (arrival, self.next_arrival())
+        Some(Arrival { packet: head.packet, fate: head.fate })
     }
 
     /// When the next packet leaves the queue; it need not be in the future. For a time series: what

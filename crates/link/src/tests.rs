@@ -23,10 +23,9 @@ fn a_packet_arrives_after_transmission_and_propagation() {
     link.enqueue(at(0), 1, 1000).unwrap();
     link.enqueue(at(0), 2, 1000).unwrap();
     assert_eq!(link.next_arrival(), at(11 * MS));
-    assert_eq!(link.arrive(at(11 * MS)).0.map(|a| a.packet), Some(1));
+    assert_eq!(link.arrive().map(|a| a.packet), Some(1));
     assert_eq!(link.next_arrival(), at(12 * MS));
-    assert_eq!(link.arrive(at(12 * MS - 1)), (None, at(12 * MS)));
-    assert_eq!(link.arrive(at(12 * MS)).0.map(|a| a.packet), Some(2));
+    assert_eq!(link.arrive().map(|a| a.packet), Some(2));
     assert_eq!(link.next_arrival(), Time::NEVER);
 }
 
@@ -67,12 +66,12 @@ fn packets_are_corrupted_as_often_as_their_bits_demand() {
 fn lost_packets_take_their_time_on_the_link_all_the_same() {
     let mut link = link(Queue::Unlimited, ErrorModel { bit: 0.0, packet: 1.0 });
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(link.arrive(at(11 * MS)).0.map(|a| a.fate), Some(Fate::Lost));
+    assert_eq!(link.arrive().map(|a| a.fate), Some(Fate::Lost));
 }
 
 #[test]
 fn corrupted_packets_arrive_and_say_so() {
     let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.0, packet: 0.0 });
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(link.arrive(at(11 * MS)).0.map(|a| a.fate), Some(Fate::Corrupted));
+    assert_eq!(link.arrive().map(|a| a.fate), Some(Fate::Corrupted));
 }

@@ -61,9 +61,8 @@ impl Fabric {
         if let Some(observer) = &mut self.observer {
             observer.queue(self.now, LinkId(index), &mut hop.link);
         }
-        let (arrival, next) = hop.link.arrive(self.now);
-        self.schedule.set(self.nodes + index as u32, next);
-        let arrival = arrival?;
+        let arrival = hop.link.arrive()?;
+        self.schedule.set(self.nodes + index as u32, hop.link.next_arrival());
         if let Some(observer) = &mut self.observer {
             observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
         }

@@ -72,6 +72,17 @@ pub struct Vitals {
     pub rto: Duration,
 }
 
+/// What [`Connection::poll_transmit`] has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Nothing: there is no segment to send.
+    Nothing,
+    /// A segment, and there may be another.
+    One,
+    /// A segment, and no other for now.
+    Last,
+}
+
 /// One TCP connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
@@ -240,35 +251,35 @@ impl Connection {
         self.sender.deadline().min(self.receiver.deadline()).min(self.time_wait_until)
     }
 
-    /// Writes the next segment to send and the identity of its payload into `packet`, or returns
-    /// false. To be called until then after every other call.
+    /// Writes the next segment to send and the identity of its payload into `packet`, if there is
+    /// one. To be called after every other call, as long as there may be more.
     ///
     /// It writes in place because a segment that is returned is copied twice, and those copies
     /// would cost more than making it.
     #[inline(always)]
-    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
+    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> Written {
         if matches!(self.state, State::Closed) {
-            return false;
+            return Written::Nothing;
         }
         if let Some(transmission) = self.sender.poll(now) {
             self.write_data(&transmission, packet);
-            return true;
+            return if transmission.more { Written::One } else { Written::Last };
         }
         if self.receiver.ack_due() && self.state != State::SynSent {
             self.receiver.on_ack_sent(true);
             let seq = self.iss + self.sender.nxt() as u32;
             self.write_segment(seq, Flags::ACK, CopyId(0), packet);
             packet.payload = Payload::default();
-            return true;
+            return if self.receiver.ack_due() { Written::One } else { Written::Last };
         }
-        false
+        Written::Nothing
     }
 
     // --- segments out ---
 
     #[inline]
     fn write_data(&mut self, transmission: &Transmission, packet: &mut Packet) {
-        let Transmission { start, len, copy } = *transmission;
+        let Transmission { start, len, copy, .. } = *transmission;
         let end = start + u64::from(len);
         let fin = self.sender.stream.has_fin_before(end);
         let syn = start == 0;
@@ -382,8 +393,10 @@ impl Connection {
             }
             return;
         }
-        if ack >= self.sender.una() {
+        if ack > self.sender.una() || self.sender.outstanding() > 0 {
             self.on_ack(now, segment, ack, !occupied);
+        } else if ack == self.sender.una() {
+            self.sender.on_window(self.right_edge(segment, ack));
         }
         if occupied && self.state != State::Closed {
             let fin = segment.flags.contains(Flags::FIN);
@@ -397,10 +410,20 @@ impl Connection {
         }
     }
 
+    /// The octet after the last that the peer's window allows.
+    #[inline]
+    fn right_edge(&self, segment: &Segment, ack: u64) -> u64 {
+        // RFC 7323 §2.2: the window of a SYN is never scaled.
+        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
+        ack + (u64::from(segment.window) << shift)
+    }
+
     #[inline]
     fn on_ack(&mut self, now: Time, segment: &Segment, ack: u64, bare: bool) {
-        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
-        let right_edge = ack + (u64::from(segment.window) << shift);
+        if ack < self.sender.una() {
+            return;
+        }
+        let right_edge = self.right_edge(segment, ack);
         let una = self.sender.una();
         let blocks = &segment.options.sack;
         if blocks.is_empty() {

@@ -23,7 +23,7 @@ mod sender;
 mod stream;
 
 pub use config::{Config, Estimator, Rto, SsthreshOnBackoff};
-pub use connection::{Connection, Events, Side, State, Vitals};
+pub use connection::{Connection, Events, Side, State, Vitals, Written};
 pub use indication::{Indication, Source, Subject};
 pub use recovery::Recovery;
 pub use sender::Statistics;

@@ -35,6 +35,8 @@ pub(crate) struct Transmission {
     pub(crate) start: u64,
     pub(crate) len: u32,
     pub(crate) copy: CopyId,
+    /// Another range may follow at once.
+    pub(crate) more: bool,
 }
 
 /// Counts of what a sender did.
@@ -207,19 +209,19 @@ impl Sender {
     /// Takes in an acknowledgment of something between SND.UNA and SND.NXT.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
-        if self.is_plain() && ack.blocks.is_empty() {
+        if ack.ack > self.board.una() && ack.blocks.is_empty() && self.is_plain() {
             // Nothing is missing, so nothing can be found lost.
-            if ack.ack > self.board.una() {
-                self.right_edge = ack.right_edge;
-                self.on_advance(now, ack.ack, 0, None);
-                return;
-            }
-            if self.board.outstanding() == 0 {
-                self.right_edge = ack.right_edge;
-                return;
-            }
+            self.right_edge = ack.right_edge;
+            self.on_advance(now, ack.ack, 0, None);
+        } else {
+            self.on_ack_of_gap(now, ack, mechanisms);
         }
-        self.on_ack_of_gap(now, ack, mechanisms);
+    }
+
+    /// The peer's window has moved, and nothing else.
+    #[inline]
+    pub(crate) fn on_window(&mut self, right_edge: u64) {
+        self.right_edge = right_edge;
     }
 
     /// Whether there is no episode, no hole, no duplicate: the usual case.
@@ -470,12 +472,18 @@ impl Sender {
         if !self.is_plain() || !self.forced.is_empty() {
             return self.poll_with_gap(now);
         }
-        let Some(len) = self.next_len() else {
-            self.window_limited = false;
-            return None;
-        };
-        self.window_limited = self.board.outstanding() + len > self.controller.window();
-        if self.window_limited { None } else { Some(self.send_new(now, len)) }
+        let len = self.next_in_window()?;
+        let transmission = self.send_new(now, len);
+        Some(Transmission { more: self.next_in_window().is_some(), ..transmission })
+    }
+
+    /// The length of the next segment of new data, if both windows have room for it.
+    #[inline]
+    fn next_in_window(&mut self) -> Option<u64> {
+        let next = self.next_len();
+        self.window_limited =
+            next.is_some_and(|len| self.board.outstanding() + len > self.controller.window());
+        next.filter(|_| !self.window_limited)
     }
 
     /// The length of the next segment of new data, if there is data and the peer's window has room.
@@ -546,7 +554,7 @@ impl Sender {
             sent: Sent { at: now, with: self.delivered },
             state: State::empty(),
         });
-        Transmission { start, len, copy }
+        Transmission { start, len, copy, more: true }
     }
 
     fn retransmit(&mut self, now: Time, index: usize) -> Transmission {
@@ -559,7 +567,7 @@ impl Sender {
         let copy = self.next_copy(now);
         self.board.resend(index, copy, Sent { at: now, with: self.delivered });
         let record = self.board.get(index);
-        Transmission { start: record.start, len: record.len, copy }
+        Transmission { start: record.start, len: record.len, copy, more: true }
     }
 
     fn next_copy(&mut self, now: Time) -> CopyId {

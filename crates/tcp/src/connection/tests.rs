@@ -253,7 +253,7 @@ impl Diagram {
     fn transmit(&mut self) {
         let mut packet = Packet::BLANK;
         for _ in 0..1000 {
-            if !self.connection.poll_transmit(self.now, &mut packet) {
+            if self.connection.poll_transmit(self.now, &mut packet) == Written::Nothing {
                 return;
             }
             let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };

@@ -132,7 +132,7 @@ impl Exchange {
         let mut packet = Packet::BLANK;
         loop {
             let before = self.ends[end].sender.clone();
-            if !self.ends[end].poll_transmit(self.now, &mut packet) {
+            if self.ends[end].poll_transmit(self.now, &mut packet) == Written::Nothing {
                 return;
             }
             self.check(end, &before, &packet);

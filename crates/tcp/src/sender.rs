@@ -500,10 +500,14 @@ impl Sender {
     /// What to send next while something is missing.
     fn poll_with_gap(&mut self, now: Time) -> Option<Transmission> {
         while let Some(start) = self.forced.pop_front() {
-            if let Some(index) = self.board.find(start)
-                && !self.board.get(index).state.contains(State::SACKED)
-            {
+            let Some(index) = self.board.find(start) else { continue };
+            let state = self.board.get(index).state;
+            if state & (State::LOST | State::EXCUSED | State::SACKED) == State::LOST {
                 return Some(self.retransmit(now, index));
+            }
+            // What a notice has named says nothing of the holes below it: HighRxt stays.
+            if !state.contains(State::SACKED) {
+                return Some(self.send_again(now, index));
             }
         }
         let conserving = self.phase != Phase::Open || self.board.has_excused();

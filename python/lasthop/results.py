@@ -30,9 +30,9 @@ def frame(columns: Mapping[str, Sequence[Any]]) -> pl.DataFrame:
 class Result:
     """One run."""
 
-    #: One row a flow: rates in bits per second, times in seconds, counts of packets or segments.
+    #: One row a flow, with rates in bits per second, times in seconds, counts of packets.
     rows: pl.DataFrame
-    #: A hash of everything that happened: equal for runs that went the same way.
+    #: A hash of everything that happened, equal for runs that went the same way.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)

@@ -58,12 +58,12 @@ fn reordering_by_two_retransmits_nothing() {
 fn only_a_bare_repetition_is_a_duplicate() {
     // RFC 5681 §2: no data, no FIN, the same acknowledgment, the same window, something outstanding.
     let mut t = third_is_lost(with(Recovery::Reno));
-    t.send(data(1).acking(at(3)));
-    t.recv([ack(2).seq(at(15))]);
-    t.send(data(2).acking(at(3)));
-    t.recv([ack(3).seq(at(15))]);
-    for window in [1 << 18, 1 << 17, 1 << 18] {
-        t.send(ack(3).seq(at(3)).window(window));
+    for n in 1..=4 {
+        t.send(data(n).acking(at(3)));
+        t.recv([ack(n + 1).seq(at(15))]);
+    }
+    for window in [1 << 18, 1 << 17, 1 << 18, 1 << 17] {
+        t.send(ack(3).seq(at(5)).window(window));
         t.silent();
     }
     let mut t = sending_only(4, with(Recovery::Reno));
@@ -229,6 +229,28 @@ fn limited_transmit_lets_out_a_segment_for_each_of_the_first_two_duplicates() {
         // RFC 5681 §3.2, step 2: those two segments are not counted.
         assert_eq!(t.windows().1, segments(6), "{recovery:?}");
     }
+}
+
+#[test]
+fn what_limited_transmit_lets_out_is_not_halved() {
+    // RFC 5681 §3.2, step 2. The window is a little above ten segments, and ten are out.
+    let ssthresh = Some(segments(10));
+    let config =
+        Config { limited_transmit: true, initial_ssthresh: ssthresh, ..with(Recovery::Reno) };
+    let mut t = sending(config);
+    t.time(200);
+    for n in 1..=2 {
+        t.send(ack(n + 1));
+        t.recv([data(n + 10)]);
+    }
+    assert_eq!(t.windows().0, 10_199);
+    t.send(ack(3));
+    t.recv([data(13)]);
+    t.send(ack(3));
+    t.recv([data(14)]);
+    t.send(ack(3));
+    t.recv([data(3)]);
+    assert_eq!(t.windows(), (segments(5), segments(5)));
 }
 
 #[test]

@@ -283,6 +283,27 @@ fn the_unreported_hole_after_a_reported_one_is_congestion_at_once() {
 }
 
 #[test]
+fn the_suppressed_duplicates_count_wherever_they_lie() {
+    // As above, but 5 is lost: of five suppressed duplicates only the answers to 6 and 7 tell of
+    // what lies above it.
+    for recovery in [Recovery::Reno, Recovery::NewReno] {
+        let mut t = sending(Config { initial_window: 7, ..with(recovery, true) });
+        t.time(150);
+        t.notice(1);
+        t.recv([data(1)]);
+        t.time(200);
+        for n in 8..=12 {
+            t.send(ack(1));
+            t.recv([data(n)]);
+        }
+        t.time(250);
+        t.send(ack(5));
+        t.recv([data(5)]);
+        assert_eq!(t.statistics().reductions, 1);
+    }
+}
+
+#[test]
 fn the_unreported_hole_next_to_a_reported_one_shows_by_its_own_blocks() {
     // The same with SACK: three segments above 3 and it is lost, whatever becomes of 1.
     let mut t = sending(with(Recovery::Sack, true));
@@ -392,4 +413,20 @@ fn a_notice_during_fast_recovery_retransmits_whatever_the_pipe() {
         assert_eq!(t.windows(), (segments(5), segments(5)));
         assert_eq!(t.statistics().reductions, 1);
     }
+}
+
+#[test]
+fn a_notice_does_not_hide_a_lower_hole() {
+    // RFC 6675 §4, NextSeg rule 3 looks above HighRxt, the highest retransmission *of what was
+    // found lost*. A notice about the last of eight segments leaves it below 5, which is late.
+    let mut t = sending_only(8, with(Recovery::Sack, true));
+    t.time(200);
+    t.send(ack(1).sack(2..=4));
+    t.recv([data(1)]); // Pipe: five; the window is four.
+    t.notice(8);
+    t.recv([data(8)]);
+    t.send(ack(1).sack(6..=6).sack(2..=4));
+    t.silent();
+    t.send(ack(1).sack(6..=7).sack(2..=4));
+    t.recv([data(5)]);
 }

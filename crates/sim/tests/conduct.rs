@@ -109,6 +109,7 @@ fn audit(path: &Path, seen: &[(Time, Packet)], samples: &[FlowSample]) -> u64 {
     let mut judged = 0;
     for (at, packet) in seen {
         let mut timeout = false;
+        let mut window = present.map_or(0, |sample: &FlowSample| sample.vitals.window);
         while let Some(sample) = samples.next_if(|sample| sample.at <= *at) {
             let backed_off = |old: &FlowSample| sample.vitals.rto > old.vitals.rto;
             let again = present.is_some_and(backed_off) && sample.vitals.window <= MSS;
@@ -121,13 +122,18 @@ fn audit(path: &Path, seen: &[(Time, Packet)], samples: &[FlowSample]) -> u64 {
             auditor = Some(Auditor::new(segment.seq, path.report != Report::Nobody));
         }
         let (Some(auditor), Some(present)) = (&mut auditor, present) else { continue };
+        // A notice may arrive in the same instant as an acknowledgment, and before it.
+        if !auditor.hears_notices || present.at < *at {
+            window = 0;
+        }
+        let window = window.max(present.vitals.window);
         let offset = |seq: SeqNumber| seq - auditor.first;
         if own && packet.payload.len > 0 {
             if timeout {
                 auditor.on_timeout();
             }
             let start = segment.seq - auditor.first;
-            auditor.on_data(start, start + packet.payload.len, present.vitals.window);
+            auditor.on_data(start, start + packet.payload.len, window);
             judged += 1;
         } else if !own && segment.flags.contains(Flags::ACK) {
             let blocks = segment.options.sack.as_slice().iter();

@@ -11,7 +11,6 @@
 //! everything before it, and `.sack(4..=6)` says that those three have arrived. The clock does not
 //! move past anything that the connection has sent and the diagram does not show.
 
-mod bugs;
 mod close;
 mod dupacks;
 mod eten;

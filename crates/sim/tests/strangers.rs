@@ -1,4 +1,4 @@
-//! What goes wrong: these tests fail.
+//! Peers that are gone, or never were: nothing goes on for ever.
 
 mod common;
 

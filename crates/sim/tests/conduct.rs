@@ -104,34 +104,28 @@ impl Auditor {
 /// segments it judged.
 fn audit(path: &Path, seen: &[(Time, Packet)], samples: &[FlowSample]) -> u64 {
     let mut auditor: Option<Auditor> = None;
-    let mut samples = samples.iter().peekable();
-    let mut present = None;
     let mut judged = 0;
     for (at, packet) in seen {
-        let mut timeout = false;
-        let mut window = present.map_or(0, |sample: &FlowSample| sample.vitals.window);
-        while let Some(sample) = samples.next_if(|sample| sample.at <= *at) {
-            let backed_off = |old: &FlowSample| sample.vitals.rto > old.vitals.rto;
-            let again = present.is_some_and(backed_off) && sample.vitals.window <= MSS;
-            timeout = again && sample.at == *at;
-            present = Some(sample);
-        }
         let Some(segment) = segment(packet) else { continue };
         let own = segment.destination_port == PORT;
         if own && segment.flags.contains(Flags::SYN) {
             auditor = Some(Auditor::new(segment.seq, path.report != Report::Nobody));
         }
-        let (Some(auditor), Some(present)) = (&mut auditor, present) else { continue };
-        // A notice may arrive in the same instant as an acknowledgment, and before it.
-        if !auditor.hears_notices || present.at < *at {
-            window = 0;
-        }
-        let window = window.max(present.vitals.window);
+        let until = |now: Time| samples.partition_point(|sample| sample.at <= now).checked_sub(1);
+        let before = until(*at - Duration::from_nanos(1)).map(|index| samples[index].vitals);
+        let after = until(*at).map(|index| samples[index].vitals);
+        let (Some(auditor), Some(before), Some(after)) = (&mut auditor, before, after) else {
+            continue;
+        };
         let offset = |seq: SeqNumber| seq - auditor.first;
         if own && packet.payload.len > 0 {
-            if timeout {
+            let backed_off = after.rto > before.rto || before.window > MSS;
+            if backed_off && after.window <= MSS {
                 auditor.on_timeout();
             }
+            // A notice may come in the same instant as an acknowledgment, and before it.
+            let earlier = if auditor.hears_notices { before.window } else { 0 };
+            let window = after.window.max(earlier);
             let start = segment.seq - auditor.first;
             auditor.on_data(start, start + packet.payload.len, window);
             judged += 1;

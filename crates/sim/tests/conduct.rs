@@ -56,31 +56,27 @@ impl Auditor {
         }
     }
 
-    /// RFC 6675 §4, IsLost: three separate runs, or more than two segments, have arrived above.
-    fn is_lost(&self, index: usize) -> bool {
-        let (mut runs, mut bytes, mut in_run) = (0, 0, false);
-        for range in &self.ranges[index + 1..] {
-            runs += u32::from(range.sacked && !in_run);
-            bytes += u64::from(if range.sacked { range.end - range.start } else { 0 });
+    /// RFC 6675 §4, SetPipe. A range is lost if three separate runs, or more than two segments, have
+    /// arrived above it (IsLost).
+    fn pipe(&self) -> u64 {
+        let (mut pipe, mut runs, mut bytes, mut in_run) = (0, 0, 0, false);
+        for range in self.ranges.iter().rev() {
+            let len = u64::from(range.end - range.start);
+            let lost = runs >= 3 || bytes > 2 * MSS;
+            pipe += len
+                * match range {
+                    Range { sacked: true, .. } => 0,
+                    Range { timed_out: true, sent_again, .. } => u64::from(*sent_again),
+                    Range { sent_again: true, .. } if self.hears_notices => 1,
+                    Range { sent_again, .. } => u64::from(!lost) + u64::from(*sent_again),
+                };
+            if range.sacked {
+                bytes += len;
+                runs += u64::from(!in_run);
+            }
             in_run = range.sacked;
         }
-        runs >= 3 || bytes > 2 * MSS
-    }
-
-    /// RFC 6675 §4, SetPipe.
-    fn pipe(&self) -> u64 {
-        let octets = self.ranges.iter().enumerate().map(|(index, range)| {
-            let copies = match range {
-                Range { sacked: true, .. } => 0,
-                Range { timed_out: true, sent_again, .. } => u32::from(*sent_again),
-                Range { sent_again: true, .. } if self.hears_notices => 1,
-                Range { sent_again, .. } => {
-                    u32::from(!self.is_lost(index)) + u32::from(*sent_again)
-                }
-            };
-            u64::from(copies * (range.end - range.start))
-        });
-        octets.sum()
+        pipe
     }
 
     /// Data leaves the sender, whose window is `window`.

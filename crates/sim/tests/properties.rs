@@ -58,7 +58,7 @@ fn tcp() -> impl Strategy<Value = tcp::Config> {
                 estimator: if ticks { tcp::Estimator::Ticks } else { tcp::Estimator::Exact },
                 ..tcp::Rto::default()
             },
-            // Long enough for the last acknowledgment to get through, see `bugs`.
+            // Long enough for the last acknowledgment to get through.
             time_wait: Duration::from_secs(600),
             ..tcp::Config::default()
         }
@@ -94,7 +94,17 @@ fn with_muddles(path: &Path, muddles: &Muddles) -> Lab {
     lab
 }
 
+/// Many, for they are short; `PROPTEST_CASES` may say otherwise.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(4000),
+    }
+}
+
 proptest! {
+    #![proptest_config(cases())]
+
     #[test]
     fn the_stream_arrives_whole_both_ends_close_and_there_is_peace(
         path in path(),

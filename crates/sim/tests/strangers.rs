@@ -36,9 +36,9 @@ impl Middlebox for OldSyn {
 fn an_old_syn_does_not_start_a_war_of_acknowledgments() {
     // It opens a connection that the client, in TIME-WAIT, knows nothing of. The client answers the
     // SYN-ACK with an acknowledgment (RFC 9293 §3.10.7.4), which acknowledges what the new
-    // connection never sent. That must be answered with a reset (fifth, SYN-RECEIVED). Here an
-    // acknowledgment answers it, which lies outside of the client's window and is answered, and so
-    // on, at the pace of the link: a run that does not end if the link has no delay.
+    // connection never sent. That may be answered with a reset (fifth, SYN-RECEIVED), but not with
+    // an acknowledgment: it would lie outside of the client's window, be answered, and so on, at the
+    // pace of the link, in a run that does not end if the link has no delay.
     for seed in 1..=4 {
         let mut lab = Path { size: Some(1000), seed, ..Path::default() }.build();
         lab.world.add_box(lab.receiver(), OldSyn::default());

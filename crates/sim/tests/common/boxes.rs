@@ -3,7 +3,7 @@
 use base::{Random, Time};
 use host::{Context, Middlebox, Passage};
 use std::sync::{Arc, Mutex};
-use wire::{Body, Flags, Packet, Segment};
+use wire::{Body, Packet, Segment};
 
 /// Writes down every packet that passes a node, and when.
 #[derive(Clone, Default)]
@@ -35,8 +35,7 @@ impl Middlebox for Blackout {
     }
 }
 
-/// Doubles packets, and holds others back until a few more have passed. A SYN is never
-/// held back, see `bugs`.
+/// Doubles packets, and holds others back until a few more have passed.
 pub struct Muddle {
     pub random: Random,
     /// The probability that a packet is doubled.
@@ -65,8 +64,7 @@ impl Middlebox for Muddle {
         if self.random.chance(self.double) {
             cx.send.push(*packet);
         }
-        let is_syn = segment(packet).is_some_and(|s| s.flags.contains(Flags::SYN));
-        if self.random.chance(self.hold) && !is_syn {
+        if self.random.chance(self.hold) {
             self.held.push((1 + (self.random.bits() % 8) as u32, *packet));
             return Passage::Drop;
         }

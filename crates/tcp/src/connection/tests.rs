@@ -250,11 +250,14 @@ impl Diagram {
 
     /// Lets the connection send what it wants to send.
     fn transmit(&mut self) {
-        let mut packet = Packet::BLANK;
+        let (mut packet, mut over) = (Packet::BLANK, false);
         for _ in 0..1000 {
-            if self.connection.poll_transmit(self.now, &mut packet) == Written::Nothing {
+            let written = self.connection.poll_transmit(self.now, &mut packet);
+            if written == Written::Nothing {
                 return;
             }
+            assert!(!over, "there was another after the last");
+            over = written == Written::Last;
             let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
             let offset = segment.seq - ISS;
             if packet.payload.len > 0 {

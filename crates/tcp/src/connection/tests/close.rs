@@ -220,3 +220,24 @@ fn a_connection_that_was_reset_has_no_deadline() {
     t.send(ack(1).rst());
     assert_eq!(t.connection.poll_timeout(), Time::NEVER);
 }
+
+#[test]
+fn a_peer_that_stays_silent_is_given_up() {
+    // RFC 9293 §3.8.3, R2: here after three retransmissions of the same segment.
+    let mut t = sending(Config { initial_window: 2, retries: 3, ..config() });
+    for millis in [1100, 3100, 7100] {
+        t.time(millis);
+        t.recv([data(1)]);
+    }
+    t.send(ack(2)); // It lives, and the count begins anew.
+    t.recv([data(2), data(3)]);
+    for millis in [15_100, 31_100, 63_100] {
+        t.time(millis);
+        t.recv([data(2)]);
+    }
+    t.time(63_100 + 60_000);
+    t.silent();
+    assert_eq!(t.state(), State::Closed);
+    assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
+    assert_eq!(t.connection.poll_timeout(), Time::NEVER);
+}

@@ -129,12 +129,15 @@ impl Exchange {
     }
 
     fn transmit(&mut self, end: usize) {
-        let mut packet = Packet::BLANK;
+        let (mut packet, mut over) = (Packet::BLANK, false);
         loop {
             let before = self.ends[end].sender.clone();
-            if self.ends[end].poll_transmit(self.now, &mut packet) == Written::Nothing {
+            let written = self.ends[end].poll_transmit(self.now, &mut packet);
+            if written == Written::Nothing {
                 return;
             }
+            assert!(!over, "there was another after the last");
+            over = written == Written::Last;
             self.check(end, &before, &packet);
             self.fly(1 - end, packet);
         }
@@ -201,6 +204,7 @@ fn configs() -> impl Strategy<Value = Config> {
             delayed_ack: delay.then_some(Duration::from_millis(40)),
             initial_window,
             receive_window: window * MSS,
+            retries: u32::MAX, // However bad the luck.
             mechanisms: eten
                 .map(|suppress_dupacks| Mechanism::Eten(Eten { suppress_dupacks }))
                 .into_iter()
@@ -210,7 +214,17 @@ fn configs() -> impl Strategy<Value = Config> {
     )
 }
 
+/// Many, for they are short; `PROPTEST_CASES` may say otherwise.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(4000),
+    }
+}
+
 proptest! {
+    #![proptest_config(cases())]
+
     /// Whole, in order, once, within the window, and then there is peace; both ways at once.
     #[test]
     fn two_ends_exchange_their_streams(

@@ -294,3 +294,17 @@ fn a_connection_that_is_closed_before_it_is_open_is_over() {
     assert_eq!((t.state(), t.connection.take_events()), (State::Closed, Events::CLOSED));
     assert_eq!(t.connection.poll_timeout(), Time::NEVER);
 }
+
+#[test]
+fn an_acknowledgment_of_another_answer_than_ours_is_not_answered_with_one() {
+    // RFC 9293 §3.10.7.4, fifth, SYN-RECEIVED, asks for a reset. An acknowledgment would be
+    // answered, and so on for ever.
+    for wrong in [2, 1000, 1 << 31, u32::MAX] {
+        let mut t = Diagram::new(&config(), Side::Passive);
+        t.send(syn());
+        t.recv([syn_ack()]);
+        t.send(ack(1).acking(wrong));
+        t.silent();
+        assert_eq!(t.state(), State::SynReceived);
+    }
+}

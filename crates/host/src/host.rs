@@ -272,6 +272,7 @@ impl<A: Application> Host<A> {
                 packet.ip.source = self.address;
                 packet.ip.destination = slot.key.remote;
                 packet.ip.hop_limit = Ip::HOP_LIMIT;
+                packet.ip.ecn = wire::Ecn::NotCapable;
                 outlet.send();
                 if written == Written::Last {
                     break;

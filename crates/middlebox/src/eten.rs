@@ -4,7 +4,7 @@
 use base::Time;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox};
-use wire::{Body, CorruptionNotice, Ip, Packet, Payload};
+use wire::{Body, CorruptionNotice, Ecn, Ip, Packet, Payload};
 
 /// Who asked to be told: a source address, and the port that data goes to.
 type Registration = (IpAddr, IpAddr, u16);
@@ -54,7 +54,12 @@ impl Middlebox for Reporter {
         }
         let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
         cx.send.push(Packet {
-            ip: Ip { source: self.address, destination: flow.0, hop_limit: Ip::HOP_LIMIT },
+            ip: Ip {
+                source: self.address,
+                destination: flow.0,
+                hop_limit: Ip::HOP_LIMIT,
+                ecn: Ecn::NotCapable,
+            },
             body: Body::Notice { notice, size: self.size },
             payload: Payload::default(),
         });
@@ -72,7 +77,7 @@ mod tests {
         let mut reporter = Reporter::new(router, Reporter::SIZE_NS2);
         reporter.register(sender, receiver, 5001);
         let mut packet = Packet::BLANK;
-        packet.ip = Ip { source: sender, destination: receiver, hop_limit: 64 };
+        packet.ip = Ip { source: sender, destination: receiver, ..packet.ip };
         let mut segment = Segment { seq: SeqNumber(77), copy: CopyId(9), ..Segment::default() };
         packet.payload.len = 536;
 

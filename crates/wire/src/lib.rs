@@ -10,6 +10,6 @@ mod segment;
 mod seq;
 
 pub use notice::CorruptionNotice;
-pub use packet::{Body, Ip, Packet, Payload};
-pub use segment::{CopyId, Flags, Options, SackBlock, SackBlocks, Segment};
+pub use packet::{Body, Ecn, Ip, Packet, Payload};
+pub use segment::{CopyId, Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
 pub use seq::SeqNumber;

@@ -44,6 +44,21 @@ impl Payload {
     }
 }
 
+/// What the network says of congestion in an IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not understand the others.
+    #[default]
+    NotCapable = 0b00,
+    /// ECT(1)
+    Capable1 = 0b01,
+    /// ECT(0): the transport understands.
+    Capable = 0b10,
+    /// CE: congestion was experienced on the way.
+    Congested = 0b11,
+}
+
 /// An IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ip {
@@ -53,6 +68,8 @@ pub struct Ip {
     pub destination: IpAddr,
     /// Hops it may still take.
     pub hop_limit: u8,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
 }
 
 impl Ip {
@@ -107,6 +124,7 @@ impl Packet {
             source: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             hop_limit: 0,
+            ecn: Ecn::NotCapable,
         },
         body: Body::Notice {
             notice: CorruptionNotice {

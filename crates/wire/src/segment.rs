@@ -17,6 +17,12 @@ bitflags! {
         const PSH = 1 << 3;
         /// The acknowledgment field is significant.
         const ACK = 1 << 4;
+        /// The urgent pointer is significant.
+        const URG = 1 << 5;
+        /// Congestion was experienced (RFC 3168 §6.1).
+        const ECE = 1 << 6;
+        /// The congestion window was reduced (RFC 3168 §6.1).
+        const CWR = 1 << 7;
     }
 }
 
@@ -70,6 +76,15 @@ impl SackBlocks {
     }
 }
 
+/// A timestamps option (RFC 7323 §3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Timestamps {
+    /// TSval: the sender's timestamp clock.
+    pub value: u32,
+    /// TSecr: what the receiver's clock was, as the sender knows it.
+    pub echo: u32,
+}
+
 /// The options of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
@@ -79,6 +94,8 @@ pub struct Options {
     pub window_scale: Option<u8>,
     /// SACK permitted, on a SYN (RFC 2018 §2).
     pub sack_permitted: bool,
+    /// Timestamps (RFC 7323 §3).
+    pub timestamps: Option<Timestamps>,
     /// SACK blocks.
     pub sack: SackBlocks,
 }
@@ -97,6 +114,9 @@ impl Options {
         }
         if self.sack_permitted {
             len += 2;
+        }
+        if self.timestamps.is_some() {
+            len += 10;
         }
         if !self.sack.is_empty() {
             len += 2 + 8 * usize::from(self.sack.len);
@@ -126,6 +146,8 @@ pub struct Segment {
     pub flags: Flags,
     /// The window field as transmitted, unscaled.
     pub window: u16,
+    /// The urgent pointer.
+    pub urgent: u16,
     /// The options.
     pub options: Options,
     /// Which transmitted copy this is.

@@ -38,9 +38,10 @@ pub enum Queue {
 }
 
 /// What became of a packet on the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives as it was sent.
+    #[default]
     Intact,
     /// It arrives, and the node at the end can tell that it is damaged.
     Corrupted,
@@ -88,7 +89,7 @@ pub struct Link<P> {
     statistics: Statistics,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Flying<P> {
     departs: Time,
     /// Bytes accepted before it.
@@ -97,7 +98,7 @@ struct Flying<P> {
     fate: Fate,
 }
 
-impl<P: Copy> Link<P> {
+impl<P: Copy + Default> Link<P> {
     /// An idle link.
     #[must_use]
     pub fn new(config: Config, random: base::Random) -> Link<P> {

@@ -11,7 +11,7 @@ pub(crate) struct Ring<T> {
     end: u64,
 }
 
-impl<T: Copy> Ring<T> {
+impl<T: Copy + Default> Ring<T> {
     pub(crate) const fn new() -> Ring<T> {
         Ring { entries: Vec::new(), begin: 0, end: 0 }
     }
@@ -50,7 +50,7 @@ impl<T: Copy> Ring<T> {
     #[inline]
     pub(crate) fn push(&mut self, entry: T) {
         if self.len() == self.entries.len() as u64 {
-            self.grow(entry);
+            self.grow();
         }
         let place = self.place(self.end);
         self.entries[place] = entry;
@@ -69,10 +69,10 @@ impl<T: Copy> Ring<T> {
         number as usize & self.entries.len().wrapping_sub(1)
     }
 
-    /// Doubles the room; `filler` stands in places that hold nothing.
+    /// Doubles the room.
     #[cold]
-    fn grow(&mut self, filler: T) {
-        let mut entries = vec![filler; (2 * self.entries.len()).max(4)];
+    fn grow(&mut self) {
+        let mut entries = vec![T::default(); (2 * self.entries.len()).max(4)];
         let mask = entries.len() - 1;
         for number in self.begin..self.end {
             entries[number as usize & mask] = self.entries[self.place(number)];

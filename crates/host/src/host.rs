@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use tcp::{Config, Connection, Indication, Side, Source, State, Subject, Written};
-use wire::{Body, CorruptionNotice, Flags, Ip, Packet, Segment, SeqNumber};
+use wire::{Body, CorruptionNotice, Ecn, Flags, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +55,8 @@ struct Key {
 #[derive(Debug)]
 struct Slot<A> {
     key: Key,
+    /// The network header of what it sends.
+    ip: Ip,
     connection: Connection,
     application: A,
     /// It stands in the queue of those that may have something to send.
@@ -62,6 +64,15 @@ struct Slot<A> {
 }
 
 impl<A: Application> Slot<A> {
+    /// Whether a segment is for this connection.
+    #[inline]
+    fn is_for(&self, packet: &Packet, segment: &Segment) -> bool {
+        segment.source_port == self.key.remote_port
+            && segment.destination_port == self.key.local_port
+            && packet.ip.source == self.key.remote
+            && self.connection.state() != State::Closed
+    }
+
     /// Tells the application what has happened. Says whether the connection is over.
     #[inline(always)]
     fn hear(&mut self, now: Time) -> bool {
@@ -75,17 +86,14 @@ impl<A: Application> Slot<A> {
 
     /// Sends all that may be sent now; returns when the connection wants to be asked again.
     #[inline(always)]
-    fn transmit(&mut self, now: Time, source: IpAddr, outlet: &mut impl Outlet) -> Time {
+    fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
         loop {
             let packet = outlet.packet();
             let written = self.connection.poll_transmit(now, packet);
             if written == Written::Nothing {
                 break;
             }
-            packet.ip.source = source;
-            packet.ip.destination = self.key.remote;
-            packet.ip.hop_limit = Ip::HOP_LIMIT;
-            packet.ip.ecn = wire::Ecn::NotCapable;
+            packet.ip = self.ip;
             outlet.send();
             if written == Written::Last {
                 break;
@@ -98,6 +106,15 @@ impl<A: Application> Slot<A> {
 /// Where the dynamic ports begin (RFC 6335 §6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
+/// How many connections can be found without a look into the table.
+const HINTS: usize = 256;
+
+/// A number that tells the connections of a host apart as far as possible.
+#[inline]
+fn hint(segment: &Segment) -> usize {
+    usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
+}
+
 /// Settings and application for whoever connects.
 type Accept<A> = Box<dyn FnMut() -> (Config, A) + Send>;
 
@@ -106,8 +123,8 @@ pub struct Host<A> {
     address: IpAddr,
     slots: Vec<Slot<A>>,
     by_key: FxHashMap<Key, u32>,
-    /// The connection of the last packet: the next is often for the same.
-    last: u32,
+    /// Which connection the last packet with the same [`hint`] was for.
+    hints: [u32; HINTS],
     listeners: FxHashMap<u16, Accept<A>>,
     /// Sorted by time, the next first.
     openings: VecDeque<Opening<A>>,
@@ -128,7 +145,7 @@ impl<A: Application> Host<A> {
             address,
             slots: Vec::new(),
             by_key: FxHashMap::default(),
-            last: 0,
+            hints: [0; HINTS],
             listeners: FxHashMap::default(),
             openings: VecDeque::new(),
             schedule: Schedule::new(),
@@ -208,6 +225,12 @@ impl<A: Application> Host<A> {
         let id = self.schedule.add();
         self.slots.push(Slot {
             key,
+            ip: Ip {
+                source: self.address,
+                destination: key.remote,
+                hop_limit: Ip::HOP_LIMIT,
+                ecn: Ecn::NotCapable,
+            },
             connection: Connection::new(config, side, key.local_port, key.remote_port, iss),
             application,
             busy: false,
@@ -221,59 +244,51 @@ impl<A: Application> Host<A> {
 
     /// Takes in a packet that is addressed to this host.
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
-        if let Some(id) = self.take_in(now, packet) {
-            self.after(now, id);
-        }
-    }
-
-    /// Takes in the packet that lies where the outlet's next is to be written, and sends all that
-    /// may be sent then: an answer is written over what it answers.
-    ///
-    /// The same as [`Host::handle_packet`] and [`Host::transmit`], at a fraction of the cost.
-    #[inline(never)]
-    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) {
-        let first = self.take_in(now, outlet.packet());
-        self.serve(now, first, outlet);
-    }
-
-    /// Serves a connection that was given something, then the busy ones.
-    #[inline(always)]
-    fn serve(&mut self, now: Time, first: Option<u32>, outlet: &mut impl Outlet) {
-        let mut next = first.or_else(|| self.busy.pop());
-        while let Some(id) = next {
-            let slot = &mut self.slots[id as usize];
-            slot.busy = false;
-            if slot.hear(now) {
-                self.by_key.remove(&slot.key);
-            }
-            let due = slot.transmit(now, self.address, outlet);
-            self.schedule.bring_forward(id, due);
-            next = self.busy.pop();
-        }
-    }
-
-    /// Gives a packet to its connection, and says which that is.
-    #[inline(always)]
-    fn take_in(&mut self, now: Time, packet: &Packet) -> Option<u32> {
-        let Body::Tcp(segment) = &packet.body else {
-            if let Body::Notice { notice, .. } = &packet.body {
-                self.notify(now, Source::Router, notice);
-            }
-            return None;
+        let segment = match &packet.body {
+            Body::Tcp(segment) => segment,
+            Body::Notice { notice, .. } => return self.notify(now, Source::Router, notice),
         };
         let key = Key {
             remote: packet.ip.source,
             remote_port: segment.source_port,
             local_port: segment.destination_port,
         };
-        let Some(id) = self.find(&key).or_else(|| self.accept(key, segment)) else {
+        let known = self.by_key.get(&key).copied();
+        let Some(id) = known.or_else(|| self.accept(key, segment)) else {
             self.statistics.strays += 1;
-            return None;
+            return;
         };
-        self.last = id;
+        self.hints[hint(segment)] = id;
         let connection = &mut self.slots[id as usize].connection;
         connection.handle_segment(now, segment, packet.payload);
-        Some(id)
+        self.after(now, id);
+    }
+
+    /// Takes in the packet that lies where the outlet's next is to be written, then sends all that
+    /// may be sent: an answer is written over what it answers.
+    ///
+    /// The same as [`Host::handle_packet`] and [`Host::transmit`], for less.
+    #[inline]
+    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) {
+        let packet = &*outlet.packet();
+        if let Body::Tcp(segment) = &packet.body
+            && let id = self.hints[hint(segment)]
+            && let Some(slot) = self.slots.get_mut(id as usize)
+            && slot.is_for(packet, segment)
+        {
+            slot.connection.handle_segment(now, segment, packet.payload);
+            let over = slot.hear(now);
+            let due = slot.transmit(now, outlet);
+            self.schedule.bring_forward(id, due);
+            if over {
+                self.by_key.remove(&slot.key);
+            }
+        } else {
+            self.handle_packet(now, packet);
+        }
+        if !self.busy.is_empty() {
+            self.transmit(now, outlet);
+        }
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -283,7 +298,7 @@ impl<A: Application> Host<A> {
             remote_port: notice.destination_port,
             local_port: notice.source_port,
         };
-        let Some(id) = self.find(&key) else {
+        let Some(&id) = self.by_key.get(&key) else {
             self.statistics.strays += 1;
             return;
         };
@@ -327,20 +342,15 @@ impl<A: Application> Host<A> {
 
     /// Sends all that may be sent now. To be called after every other call.
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) {
-        self.serve(now, None, outlet);
+        while let Some(id) = self.busy.pop() {
+            let slot = &mut self.slots[id as usize];
+            slot.busy = false;
+            let due = slot.transmit(now, outlet);
+            self.schedule.bring_forward(id, due);
+        }
     }
 
     // --- inside ---
-
-    #[inline]
-    fn find(&self, key: &Key) -> Option<u32> {
-        match self.slots.get(self.last as usize) {
-            Some(slot) if slot.key == *key && slot.connection.state() != State::Closed => {
-                Some(self.last)
-            }
-            _ => self.by_key.get(key).copied(),
-        }
-    }
 
     fn accept(&mut self, key: Key, segment: &Segment) -> Option<u32> {
         if segment.flags != Flags::SYN {

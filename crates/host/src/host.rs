@@ -123,6 +123,8 @@ pub struct Host<A> {
     address: IpAddr,
     slots: Vec<Slot<A>>,
     by_key: FxHashMap<Key, u32>,
+    /// The connection of the last packet: the next is often for the same.
+    last: u32,
     /// Which connection the last packet with the same [`hint`] was for.
     hints: [u32; HINTS],
     listeners: FxHashMap<u16, Accept<A>>,
@@ -145,6 +147,7 @@ impl<A: Application> Host<A> {
             address,
             slots: Vec::new(),
             by_key: FxHashMap::default(),
+            last: 0,
             hints: [0; HINTS],
             listeners: FxHashMap::default(),
             openings: VecDeque::new(),
@@ -272,10 +275,10 @@ impl<A: Application> Host<A> {
     pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) {
         let packet = &*outlet.packet();
         if let Body::Tcp(segment) = &packet.body
-            && let id = self.hints[hint(segment)]
-            && let Some(slot) = self.slots.get_mut(id as usize)
-            && slot.is_for(packet, segment)
+            && let Some(id) = self.guess(packet, segment)
         {
+            self.last = id;
+            let slot = &mut self.slots[id as usize];
             slot.connection.handle_segment(now, segment, packet.payload);
             let over = slot.hear(now);
             let due = slot.transmit(now, outlet);
@@ -351,6 +354,18 @@ impl<A: Application> Host<A> {
     }
 
     // --- inside ---
+
+    /// The connection that a segment is for, if it is one of the two most likely.
+    #[inline]
+    fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
+        let is_for = |id: u32| {
+            self.slots.get(id as usize).is_some_and(|slot| slot.is_for(packet, segment))
+        };
+        if is_for(self.last) {
+            return Some(self.last);
+        }
+        Some(self.hints[hint(segment)]).filter(|&id| is_for(id))
+    }
 
     fn accept(&mut self, key: Key, segment: &Segment) -> Option<u32> {
         if segment.flags != Flags::SYN {

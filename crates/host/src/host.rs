@@ -59,6 +59,8 @@ struct Slot<A> {
     ip: Ip,
     connection: Connection,
     application: A,
+    /// Its wake, as it stands in the host's schedule.
+    wake: Time,
     /// It stands in the queue of those that may have something to send.
     busy: bool,
 }
@@ -236,6 +238,7 @@ impl<A: Application> Host<A> {
             },
             connection: Connection::new(config, side, key.local_port, key.remote_port, iss),
             application,
+            wake: Time::NEVER,
             busy: false,
         });
         self.by_key.insert(key, id);
@@ -271,8 +274,10 @@ impl<A: Application> Host<A> {
     /// may be sent: an answer is written over what it answers.
     ///
     /// The same as [`Host::handle_packet`] and [`Host::transmit`], for less.
+    #[must_use = "the host may want to be woken earlier"]
     #[inline]
-    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) {
+    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) -> bool {
+        let mut sooner = false;
         let packet = &*outlet.packet();
         if let Body::Tcp(segment) = &packet.body
             && let Some(id) = self.guess(packet, segment)
@@ -282,16 +287,20 @@ impl<A: Application> Host<A> {
             slot.connection.handle_segment(now, segment, packet.payload);
             let over = slot.hear(now);
             let due = slot.transmit(now, outlet);
-            self.schedule.bring_forward(id, due);
             if over {
                 self.by_key.remove(&slot.key);
+            }
+            if due < slot.wake {
+                self.reschedule(id, due);
+                sooner = true;
             }
         } else {
             self.handle_packet(now, packet);
         }
         if !self.busy.is_empty() {
-            self.transmit(now, outlet);
+            sooner |= self.transmit(now, outlet);
         }
+        sooner
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -326,11 +335,12 @@ impl<A: Application> Host<A> {
             let due = connection.poll_timeout();
             if due > now {
                 // Its deadline moved on since; nobody had to say so.
-                self.schedule.set(id, due);
+                self.reschedule(id, due);
                 continue;
             }
             connection.handle_timeout(now);
-            self.schedule.set(id, connection.poll_timeout());
+            let due = connection.poll_timeout();
+            self.reschedule(id, due);
             self.after(now, id);
         }
     }
@@ -344,23 +354,36 @@ impl<A: Application> Host<A> {
     }
 
     /// Sends all that may be sent now. To be called after every other call.
-    pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) {
+    ///
+    /// Says whether a connection wants to be woken earlier than it did: then
+    /// [`Host::poll_timeout`] may have come forward.
+    #[must_use = "the host may want to be woken earlier"]
+    pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> bool {
+        let mut sooner = false;
         while let Some(id) = self.busy.pop() {
             let slot = &mut self.slots[id as usize];
             slot.busy = false;
             let due = slot.transmit(now, outlet);
-            self.schedule.bring_forward(id, due);
+            if due < slot.wake {
+                self.reschedule(id, due);
+                sooner = true;
+            }
         }
+        sooner
     }
 
     // --- inside ---
 
+    fn reschedule(&mut self, id: u32, wake: Time) {
+        self.slots[id as usize].wake = wake;
+        self.schedule.set(id, wake);
+    }
+
     /// The connection that a segment is for, if it is one of the two most likely.
     #[inline]
     fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let is_for = |id: u32| {
-            self.slots.get(id as usize).is_some_and(|slot| slot.is_for(packet, segment))
-        };
+        let is_for =
+            |id: u32| self.slots.get(id as usize).is_some_and(|slot| slot.is_for(packet, segment));
         if is_for(self.last) {
             return Some(self.last);
         }

@@ -21,6 +21,8 @@ pub struct ErrorModel {
 pub struct Errors {
     byte_error: f64,
     packet_loss: f64,
+    /// Nothing ever goes wrong.
+    never: bool,
     /// Good bytes before the next bad one.
     good_bytes: u64,
     /// Packets before the next that vanishes.
@@ -37,6 +39,7 @@ impl Errors {
         Errors {
             byte_error,
             packet_loss: model.packet,
+            never: model == ErrorModel::default(),
             good_bytes: random.geometric(byte_error),
             good_packets: random.geometric(model.packet),
             random,
@@ -46,6 +49,9 @@ impl Errors {
     /// The fate of the next packet, of `len` bytes.
     #[inline]
     pub fn next(&mut self, len: u32) -> Fate {
+        if self.never {
+            return Fate::Intact;
+        }
         if self.good_packets == 0 {
             self.good_packets = self.random.geometric(self.packet_loss);
             return Fate::Lost;

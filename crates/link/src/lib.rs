@@ -78,6 +78,8 @@ pub struct Statistics {
 pub struct Link<P> {
     config: Config,
     errors: Errors,
+    /// With fewer packets than this between the two ends, there is room for another.
+    surely_room: u64,
     /// When the transmitter has sent all it has accepted.
     free_at: Time,
     /// Accepted and not arrived, in order of arrival.
@@ -102,9 +104,15 @@ impl<P: Copy + Default> Link<P> {
     /// An idle link.
     #[must_use]
     pub fn new(config: Config, random: base::Random) -> Link<P> {
+        let surely_room = match config.queue {
+            Queue::Unlimited => u64::MAX,
+            Queue::Packets(limit) => u64::from(limit),
+            Queue::Bytes(_) => 0,
+        };
         Link {
             config,
             errors: Errors::new(config.errors, random),
+            surely_room,
             free_at: Time::ZERO,
             flying: Ring::new(),
             departed: 0,
@@ -121,15 +129,7 @@ impl<P: Copy + Default> Link<P> {
     /// Gives the packet back if the queue has no room for it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
-        let room = match self.config.queue {
-            Queue::Unlimited => true,
-            Queue::Packets(limit) => {
-                // What is within the limit with all that is still flying needs no closer look.
-                self.flying.len() < u64::from(limit) || self.queued_packets(now) < limit as usize
-            }
-            Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
-        };
-        if !room {
+        if self.flying.len() >= self.surely_room && !self.has_room(now, len) {
             self.statistics.dropped += 1;
             return Err(packet);
         }
@@ -143,9 +143,17 @@ impl<P: Copy + Default> Link<P> {
         let first = self.flying.len() == 0;
         let before = self.statistics.bytes;
         self.flying.push(Flying { departs: self.free_at, before, packet, fate });
-        self.statistics.packets += 1;
         self.statistics.bytes = before + u64::from(len);
         Ok(first.then(|| self.free_at + self.config.delay))
+    }
+
+    /// Whether the queue has room for `len` bytes at `now`.
+    fn has_room(&mut self, now: Time, len: u32) -> bool {
+        match self.config.queue {
+            Queue::Unlimited => true,
+            Queue::Packets(limit) => self.queued_packets(now) < limit as usize,
+            Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
+        }
     }
 
     /// When the next packet reaches the far end.
@@ -183,7 +191,7 @@ impl<P: Copy + Default> Link<P> {
     /// Counts of what the link did.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.statistics
+        Statistics { packets: self.flying.end(), ..self.statistics }
     }
 
     /// Moves what has been transmitted by `now` out of the queue.

@@ -6,13 +6,16 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
     nodes: usize,
-    next: Vec<Option<u32>>,
+    /// [`NOWHERE`] if there is no way, or it is there.
+    next: Vec<u32>,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 impl Routes {
     /// Routes over `links`, each from one node to another.
     pub(crate) fn shortest(nodes: usize, links: &[(usize, usize)]) -> Routes {
-        let mut next = vec![None; nodes * nodes];
+        let mut next = vec![NOWHERE; nodes * nodes];
         for destination in 0..nodes {
             // Breadth first, backwards from the destination.
             let mut reached = vec![false; nodes];
@@ -22,7 +25,7 @@ impl Routes {
                 for (link, &(from, to)) in links.iter().enumerate() {
                     if to == node && !reached[from] {
                         reached[from] = true;
-                        next[from * nodes + destination] = Some(link as u32);
+                        next[from * nodes + destination] = link as u32;
                         queue.push_back(from);
                     }
                 }
@@ -37,7 +40,7 @@ impl Routes {
         if destination >= self.nodes {
             return None;
         }
-        self.next[node * self.nodes + destination]
+        Some(self.next[node * self.nodes + destination]).filter(|&link| link != NOWHERE)
     }
 }
 

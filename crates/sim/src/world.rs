@@ -196,29 +196,33 @@ impl<A: Application> Node<A> {
     /// An intact packet arrives: the boxes see it, then it is delivered or goes on.
     #[inline]
     fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        if self.inspected && !self.pass_boxes(index, handle, fabric) {
-            return;
+        if self.inspected {
+            return self.receive_through_boxes(index, handle, fabric);
         }
         let packet = fabric.slab.get_mut(handle);
-        if address::node(packet.ip.destination) == Some(index) {
-            if self.inspected {
-                self.host.handle_packet(fabric.now, packet);
-                fabric.slab.release(handle);
-                self.flush_through_boxes(index, fabric);
-            } else {
-                let mut plug = Plug { index, fabric, place: Some(handle) };
-                self.host.exchange(plug.fabric.now, &mut plug);
-                plug.unplug();
-            }
-            self.settle(index, fabric);
-        } else {
-            packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
-            if packet.ip.hop_limit == 0 {
-                fabric.discard(handle);
-            } else {
-                fabric.forward(index, handle);
-            }
+        if address::node(packet.ip.destination) != Some(index) {
+            return pass_on(index, handle, fabric);
         }
+        let mut plug = Plug { index, fabric, place: Some(handle) };
+        let sooner = self.host.exchange(plug.fabric.now, &mut plug);
+        plug.unplug();
+        if sooner || fabric.observer.is_some() {
+            self.settle(index, fabric);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_through_boxes(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
+        if !self.pass_boxes(index, handle, fabric) {
+            return;
+        }
+        let packet = fabric.slab.get(handle);
+        if address::node(packet.ip.destination) != Some(index) {
+            return pass_on(index, handle, fabric);
+        }
+        self.host.handle_packet(fabric.now, packet);
+        fabric.slab.release(handle);
+        self.flush(index, fabric);
     }
 
     /// A damaged packet arrives.
@@ -266,37 +270,41 @@ impl<A: Application> Node<A> {
     }
 
     /// Sends what the host has to send, and schedules its next wake.
-    #[inline]
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
         if self.inspected {
-            self.flush_through_boxes(index, fabric);
+            // It is laid out first, since a box may hand the host a packet in turn.
+            let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
+            let _ = self.host.transmit(fabric.now, &mut tray);
+            for handle in tray.written {
+                if self.pass_boxes(index, handle, fabric) {
+                    fabric.forward(index, handle);
+                }
+            }
         } else {
             let mut plug = Plug { index, fabric, place: None };
-            self.host.transmit(plug.fabric.now, &mut plug);
+            let _ = self.host.transmit(plug.fabric.now, &mut plug);
             plug.unplug();
         }
         self.settle(index, fabric);
     }
 
-    /// The host has done something.
-    #[inline(always)]
+    /// The host has done something: its wake may have come forward.
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
             observer.flows(fabric.now, NodeId(index), &self.host);
         }
     }
+}
 
-    /// What the host sends is laid out first, since a box may hand the host a packet in turn.
-    #[inline(never)]
-    fn flush_through_boxes(&mut self, index: usize, fabric: &mut Fabric) {
-        let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
-        self.host.transmit(fabric.now, &mut tray);
-        for handle in tray.written {
-            if self.pass_boxes(index, handle, fabric) {
-                fabric.forward(index, handle);
-            }
-        }
+/// A packet arrives that is for another node.
+fn pass_on(index: usize, handle: Handle, fabric: &mut Fabric) {
+    let packet = fabric.slab.get_mut(handle);
+    packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
+    if packet.ip.hop_limit == 0 {
+        fabric.discard(handle);
+    } else {
+        fabric.forward(index, handle);
     }
 }
 

@@ -57,7 +57,7 @@ impl Outlet for Tray {
 /// Everything that a host has to send.
 fn sent(host: &mut Host<Traffic>, now: Time) -> Vec<Packet> {
     let mut tray = Tray { next: Packet::BLANK, sent: Vec::new() };
-    host.transmit(now, &mut tray);
+    let _ = host.transmit(now, &mut tray);
     tray.sent
 }
 

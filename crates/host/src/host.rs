@@ -5,7 +5,7 @@ use base::{Random, Schedule, Time};
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use tcp::{Config, Connection, Indication, Side, Source, State, Subject, Written};
+use tcp::{Config, Connection, Identity, Indication, Side, Source, State, Subject};
 use wire::{Body, CorruptionNotice, Flags, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
@@ -174,7 +174,16 @@ impl<A: Application> Host<A> {
         let id = self.schedule.add();
         self.slots.push(Slot {
             key,
-            connection: Connection::new(config, side, key.local_port, key.remote_port, iss),
+            connection: Connection::new(
+                config,
+                side,
+                Identity {
+                    local_port: key.local_port,
+                    remote_port: key.remote_port,
+                    iss,
+                    timestamp_offset: 0,
+                },
+            ),
             application,
             busy: false,
         });
@@ -201,7 +210,7 @@ impl<A: Application> Host<A> {
                 };
                 self.last = id;
                 let connection = &mut self.slots[id as usize].connection;
-                connection.handle_segment(now, segment, packet.payload);
+                connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
                 self.after(now, id);
             }
             Body::Notice { notice, .. } => self.notify(now, Source::Router, notice),
@@ -265,16 +274,14 @@ impl<A: Application> Host<A> {
             slot.busy = false;
             loop {
                 let packet = outlet.packet();
-                let written = slot.connection.poll_transmit(now, packet);
-                if written == Written::Nothing {
+                let Some(transmit) = slot.connection.poll_transmit(now, 1, packet) else {
                     break;
-                }
+                };
                 packet.ip.source = self.address;
                 packet.ip.destination = slot.key.remote;
                 packet.ip.hop_limit = Ip::HOP_LIMIT;
-                packet.ip.ecn = wire::Ecn::NotCapable;
                 outlet.send();
-                if written == Written::Last {
+                if !transmit.more {
                     break;
                 }
             }

@@ -157,6 +157,14 @@ impl Packet {
         }
     }
 
+    /// The TCP segment, if it is one.
+    pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
+        match &mut self.body {
+            Body::Tcp(segment) => Some(segment),
+            Body::Notice { .. } => None,
+        }
+    }
+
     /// Bytes on the wire, from the IP header on.
     #[must_use]
     #[inline]

@@ -6,8 +6,8 @@ use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
 use base::Duration;
 use base::units::Size;
-use tcp::Config;
 use tcp::mechanism::{Eten, Mechanism};
+use tcp::{Config, InitialWindow};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -41,9 +41,10 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
         delayed_ack: delayed_ack(tcp.delayed_ack, defaults)?,
         rto: rto(tcp.rto, defaults)?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
-        retries: standard.retries,
-        time_wait: standard.time_wait,
+        dsack: defaults.dsack,
+        undo: defaults.undo,
         mechanisms: tcp.mechanisms.into_iter().map(|entry| entry.0).collect(),
+        ..standard
     };
     let mut sender = receiver.clone();
     let (report, notice_size) = match tcp.eten {
@@ -107,11 +108,14 @@ fn receive_window(
     })
 }
 
-fn initial_window(written: Option<Spanned<u32>>, defaults: &Defaults) -> Result<u32, Problem> {
+fn initial_window(
+    written: Option<Spanned<u32>>,
+    defaults: &Defaults,
+) -> Result<InitialWindow, Problem> {
     match written {
         None => Ok(defaults.initial_window),
         Some(segments) if (1..=LARGEST_INITIAL_WINDOW).contains(segments.get_ref()) => {
-            Ok(*segments.get_ref())
+            Ok(InitialWindow::Segments(*segments.get_ref()))
         }
         Some(segments) => {
             let message = format!("expected 1 to {LARGEST_INITIAL_WINDOW} segments");

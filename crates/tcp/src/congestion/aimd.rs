@@ -3,7 +3,7 @@
 use super::{AckSample, CongestionControl, Episode, Increase, IncreaseFunction as _};
 
 /// RFC 5681's window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Aimd {
     increase: Increase,
     /// Bytes; fractional, because the increase per acknowledgment is a fraction of a segment.
@@ -61,6 +61,12 @@ impl CongestionControl for Aimd {
     fn on_rto(&mut self, episode: &Episode) {
         self.set_ssthresh(episode);
         self.set_window(f64::from(episode.mss));
+    }
+
+    fn on_idle(&mut self, window: u64) {
+        if window < self.window {
+            self.set_window(window as f64);
+        }
     }
 
     #[inline]

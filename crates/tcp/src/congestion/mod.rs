@@ -73,6 +73,8 @@ pub trait CongestionControl {
     fn on_congestion(&mut self, episode: &Episode);
     /// Start again from one segment: a timeout, or an algorithm without fast recovery.
     fn on_rto(&mut self, episode: &Episode);
+    /// Nothing was sent for a while: at most `window` bytes from now on (RFC 5681 §4.1).
+    fn on_idle(&mut self, window: u64);
     /// The congestion window, bytes.
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes; `u64::MAX` while arbitrarily high.

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::config::{Config, SsthreshOnBackoff};
-use crate::congestion::{AckSample, Aimd, CongestionControl, Episode, RateSample};
+use crate::congestion::{AckSample, CongestionControl, Controller, Episode, Growth, RateSample};
 use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict, View};
 use crate::recovery::{Detector, Phase};
 use crate::rtt::Rtt;
@@ -62,7 +62,7 @@ pub(crate) struct Sender {
     config: SenderConfig,
     board: Scoreboard,
     detector: Detector,
-    controller: Aimd,
+    controller: Controller,
     rtt: Rtt,
     phase: Phase,
     /// SND.NXT when the present or last episode began: it ends when that is acknowledged.
@@ -93,12 +93,16 @@ struct SenderConfig {
     ssthresh_on_backoff: SsthreshOnBackoff,
     initial_window: u32,
     initial_ssthresh: Option<u64>,
-    increase: crate::congestion::Increase,
 }
 
 impl Sender {
     pub(crate) fn new(config: &Config) -> Sender {
         let mss = u32::from(config.mss);
+        let growth = Growth {
+            congestion: config.congestion,
+            increase: config.increase,
+            byte_counting: config.byte_counting,
+        };
         Sender {
             stream: Stream::new(),
             statistics: Statistics::default(),
@@ -108,11 +112,10 @@ impl Sender {
                 ssthresh_on_backoff: config.ssthresh_on_backoff,
                 initial_window: config.initial_window,
                 initial_ssthresh: config.initial_ssthresh,
-                increase: config.increase,
             },
             board: Scoreboard::default(),
             detector: Detector::new(config.recovery),
-            controller: Aimd::new(config.increase, u64::from(mss), None),
+            controller: Controller::new(growth, u64::from(mss)),
             rtt: Rtt::new(config.rto),
             phase: Phase::Open,
             recover: 0,
@@ -149,7 +152,7 @@ impl Sender {
         };
         self.detector.forget();
         let window = u64::from(segments) * u64::from(self.mss);
-        self.controller = Aimd::new(self.config.increase, window, self.config.initial_ssthresh);
+        self.controller.reset(window, self.config.initial_ssthresh);
     }
 
     /// The connection is over: nothing is due any more.
@@ -283,24 +286,27 @@ impl Sender {
 
         // A recovery keeps its window as it was set; outside, the window grows.
         let grows = self.phase != Phase::Recovery;
+        let after_timeout = self.phase == Phase::Loss;
         if !self.is_plain() || !advanced.state.is_empty() {
-            self.on_gap_moved(&advanced);
+            self.on_gap_moved(now, &advanced);
         }
         if grows {
             self.controller.on_ack(&AckSample {
+                now,
                 acked: advanced.acked,
                 delivered,
                 rate,
                 rtt: advanced.timed.then(|| now.since(advanced.sent_at)),
                 srtt: self.rtt.smoothed(),
                 window_limited: self.window_limited,
+                after_timeout,
                 mss: self.mss,
             });
         }
     }
 
     /// New data was acknowledged while something was missing: where does that leave the episode?
-    fn on_gap_moved(&mut self, advanced: &Advanced) {
+    fn on_gap_moved(&mut self, now: Time, advanced: &Advanced) {
         let over =
             self.detector.on_advance(&self.board, advanced, self.mss, self.phase, self.recover);
         match self.phase {
@@ -308,7 +314,7 @@ impl Sender {
                 self.phase = Phase::Open;
                 // What was found lost beyond the point of recovery is the next episode.
                 if self.detector.uses_sack() && self.board.has_blamed() {
-                    self.respond(0.5, false);
+                    self.respond(now, None, false);
                 }
             }
             Phase::Loss if self.board.una() >= self.recover => self.phase = Phase::Open,
@@ -372,8 +378,8 @@ impl Sender {
         let responded = match verdict {
             Verdict::Corruption => false,
             Verdict::Congestion { .. } | Verdict::Decrease(_) if self.phase != Phase::Open => false,
-            Verdict::Congestion { keep_ssthresh } => self.respond(0.5, keep_ssthresh),
-            Verdict::Decrease(factor) => self.respond(factor, false),
+            Verdict::Congestion { keep_ssthresh } => self.respond(now, None, keep_ssthresh),
+            Verdict::Decrease(factor) => self.respond(now, Some(factor), false),
         };
         // The first retransmission of an episode does not wait for the pipe (RFC 6675 §5, 4.3),
         // unless the algorithm starts over; nor does one that no reduction goes with. Where a
@@ -389,8 +395,8 @@ impl Sender {
     }
 
     /// Responds to congestion: a new episode begins.
-    fn respond(&mut self, factor: f64, keep_ssthresh: bool) -> bool {
-        let episode = self.episode(factor, keep_ssthresh);
+    fn respond(&mut self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> bool {
+        let episode = self.episode(now, decrease, keep_ssthresh);
         self.recover = self.board.nxt();
         self.statistics.reductions += 1;
         self.detector.begin(&self.board);
@@ -404,11 +410,11 @@ impl Sender {
         true
     }
 
-    fn episode(&self, factor: f64, keep_ssthresh: bool) -> Episode {
+    fn episode(&self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> Episode {
         // Holes that are held open let more than a window be outstanding; what the window did
         // not allow must not come back as ssthresh.
         let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
-        Episode { flight, mss: self.mss, factor, keep_ssthresh }
+        Episode { now, flight, mss: self.mss, decrease, keep_ssthresh, marked: false }
     }
 
     /// Declares everything lost and goes back to SND.UNA.
@@ -442,17 +448,17 @@ impl Sender {
             sent_at: first.sent.at,
             signal: Signal::Rto,
         };
-        let (factor, keep_ssthresh) = match mechanisms.loss(&self.view(now), &loss) {
+        let (decrease, keep_ssthresh) = match mechanisms.loss(&self.view(now), &loss) {
             Verdict::Corruption => {
                 self.board.lose_latest_copy(0, true);
                 self.forced.push_back(first.start);
                 return;
             }
-            Verdict::Congestion { keep_ssthresh } => (0.5, keep_ssthresh),
-            Verdict::Decrease(factor) => (factor, false),
+            Verdict::Congestion { keep_ssthresh } => (None, keep_ssthresh),
+            Verdict::Decrease(factor) => (Some(factor), false),
         };
         let hold = self.series > 1 && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
-        self.controller.on_rto(&self.episode(factor, keep_ssthresh || hold));
+        self.controller.on_rto(&self.episode(now, decrease, keep_ssthresh || hold));
         self.start_over();
     }
 

@@ -274,6 +274,11 @@ fn every_name_of_tcps_tables_is_understood() {
         let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
         assert_eq!(flow.sender.increase, *increase);
     }
+    for (name, congestion) in tcp::congestion::Congestion::ALL {
+        let settings = format!("congestion = \"{name}\", byte_counting = 2");
+        let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
+        assert_eq!((flow.sender.congestion, flow.sender.byte_counting), (*congestion, Some(2)));
+    }
     for name in tcp::mechanism::Mechanism::NAMES {
         let settings = format!("mechanisms = [{{ mechanism = \"{name}\" }}]");
         let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];

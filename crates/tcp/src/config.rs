@@ -1,6 +1,6 @@
 //! Everything about a connection that can be chosen.
 
-use crate::congestion::Increase;
+use crate::congestion::{Bound, Congestion, Increase};
 use crate::mechanism::Mechanism;
 use crate::recovery::Recovery;
 use base::Duration;
@@ -15,8 +15,14 @@ pub struct Config {
     pub receive_window: u32,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
-    /// How the window grows in congestion avoidance.
+    /// What sizes the congestion window.
+    pub congestion: Congestion,
+    /// How the window of [`Congestion::Aimd`] grows in congestion avoidance.
     pub increase: Increase,
+    /// Let the window grow by the octets that are acknowledged, and not by the acknowledgment: in
+    /// slow start by so many segments at most (L of RFC 3465, at least 1; the RFC permits 1 and
+    /// 2). `None` counts acknowledgments, as equations 2 and 3 of RFC 5681 do.
+    pub byte_counting: Option<u32>,
     /// Initial congestion window.
     pub initial_window: InitialWindow,
     /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
@@ -95,7 +101,7 @@ pub enum Reduction {
     #[default]
     Immediate,
     /// In proportion to what is delivered (RFC 6937).
-    Prr,
+    Prr(Bound),
 }
 
 /// When to ask a silent peer whether it is still there (RFC 9293 §3.8.4).
@@ -178,7 +184,9 @@ impl Default for Config {
             mss: 1460,
             receive_window: 4 << 20,
             recovery: Recovery::Sack,
+            congestion: Congestion::default(),
             increase: Increase::default(),
+            byte_counting: None,
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
             restart_after_idle: true,

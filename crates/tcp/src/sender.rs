@@ -15,7 +15,7 @@ pub(crate) use acks::{Ack, Window};
 pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff};
-use crate::congestion::{Aimd, CongestionControl as _};
+use crate::congestion::{CongestionControl as _, Controller, Growth, Prr};
 use crate::event::Log;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
@@ -57,7 +57,9 @@ pub(crate) struct Sender {
     config: SenderConfig,
     board: Scoreboard,
     detector: Detector,
-    controller: Aimd,
+    controller: Controller,
+    /// How the window comes down, while it does so step by step.
+    gradual: Option<Gradual>,
     rtt: Rtt,
     phase: Phase,
     /// SND.NXT when the present or last episode began: it ends when that is acknowledged.
@@ -100,6 +102,16 @@ pub(crate) struct Sender {
     given_up: bool,
 }
 
+/// A reduction that is under way (RFC 6937).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Gradual {
+    prr: Prr,
+    /// Octets that were known to be delivered.
+    heard: u64,
+    /// What the last acknowledgment allows, bytes.
+    window: u64,
+}
+
 /// The settings that the sender keeps after start-up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SenderConfig {
@@ -113,12 +125,17 @@ struct SenderConfig {
     ssthresh_on_backoff: SsthreshOnBackoff,
     initial_window: InitialWindow,
     initial_ssthresh: Option<u64>,
-    increase: crate::congestion::Increase,
+    growth: Growth,
 }
 
 impl Sender {
     pub(crate) fn new(config: &Config) -> Sender {
         let mss = u32::from(config.mss);
+        let growth = Growth {
+            congestion: config.congestion,
+            increase: config.increase,
+            byte_counting: config.byte_counting,
+        };
         Sender {
             stream: Stream::new(),
             statistics: Statistics::default(),
@@ -134,11 +151,12 @@ impl Sender {
                 ssthresh_on_backoff: config.ssthresh_on_backoff,
                 initial_window: config.initial_window,
                 initial_ssthresh: config.initial_ssthresh,
-                increase: config.increase,
+                growth,
             },
             board: Scoreboard::default(),
             detector: Detector::new(config.recovery),
-            controller: Aimd::new(config.increase, u64::from(mss), None),
+            controller: Controller::new(growth, u64::from(mss)),
+            gradual: None,
             rtt: Rtt::new(config.rto),
             phase: Phase::Open,
             recover: 0,
@@ -187,7 +205,8 @@ impl Sender {
         self.detector.forget();
         self.reduced_until = 0;
         self.tell_reduction = false;
-        self.controller = Aimd::new(self.config.increase, window, self.config.initial_ssthresh);
+        self.controller = Controller::new(self.config.growth, window);
+        self.controller.reset(window, self.config.initial_ssthresh);
     }
 
     /// Our SYN goes again, whatever the timer says.
@@ -219,8 +238,9 @@ impl Sender {
         self.board.outstanding()
     }
 
+    /// The congestion window, bytes: while it comes down step by step, where it is by now.
     pub(crate) fn window(&self) -> u64 {
-        self.controller.window()
+        self.gradual.as_ref().map_or_else(|| self.controller.window(), |gradual| gradual.window)
     }
 
     pub(crate) fn ssthresh(&self) -> u64 {

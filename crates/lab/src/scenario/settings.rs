@@ -6,6 +6,7 @@ use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
 use base::Duration;
 use base::units::Size;
+use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Eten, Mechanism};
 use tcp::{Config, InitialWindow};
 use toml::Spanned;
@@ -30,11 +31,14 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
     let mss = mss(tcp.mss, defaults)?;
     let receive_window = receive_window(tcp.receive_window, mss, defaults)?;
     let standard = Config::default();
+    let congestion = tcp.congestion.unwrap_or(standard.congestion);
     let receiver = Config {
         mss,
         receive_window,
         recovery: tcp.recovery.unwrap_or(standard.recovery),
-        increase: tcp.increase.unwrap_or(standard.increase),
+        congestion,
+        increase: increase(tcp.increase, congestion)?,
+        byte_counting: tcp.byte_counting.map_or(standard.byte_counting, |written| written.0),
         initial_window: initial_window(tcp.initial_window, defaults)?,
         initial_ssthresh: ssthresh(tcp.initial_ssthresh, mss, receive_window, defaults)?,
         limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
@@ -67,6 +71,21 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
         }
     };
     Ok(Settings { sender, receiver, report, notice_size })
+}
+
+fn increase(
+    written: Option<Spanned<Increase>>,
+    congestion: Congestion,
+) -> Result<Increase, Problem> {
+    match (written, congestion) {
+        (None, _) => Ok(Increase::default()),
+        (Some(increase), Congestion::Aimd) => Ok(increase.into_inner()),
+        (Some(increase), Congestion::Cubic) => {
+            let message = "the window of `cubic` grows in its own way: expected an increase \
+                           function with `congestion = \"aimd\"` only";
+            Err(Problem::at(increase.span(), message))
+        }
+    }
 }
 
 fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {

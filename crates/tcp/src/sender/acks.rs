@@ -77,7 +77,7 @@ impl Sender {
         // The peer answers a probe of its closed window: that is no duplicate.
         let closed = self.right_edge <= self.board.una();
         self.on_window(now, &ack.window);
-        let blocks = self.on_twice(now, ack);
+        let blocks = self.on_twice(ack);
         let (told, latest) = match blocks {
             [] => (0, None),
             blocks => self.board.sack(blocks),
@@ -106,6 +106,7 @@ impl Sender {
                 self.judge(now, index, signal, mechanisms);
             }
         }
+        self.go_on_reducing();
     }
 
     #[inline]
@@ -148,12 +149,14 @@ impl Sender {
         }
         if grows {
             self.controller.on_ack(&AckSample {
+                now,
                 acked: advanced.acked,
                 delivered,
                 rate,
                 rtt: sample,
                 srtt: self.rtt.smoothed(),
                 window_limited: self.window_limited,
+                after_timeout: self.phase == Phase::Loss,
                 mss: self.mss,
             });
         }
@@ -187,7 +190,7 @@ impl Sender {
     }
 
     /// Takes the report of what arrived twice (RFC 2883 §4) off the blocks.
-    fn on_twice<'a>(&mut self, now: Time, ack: &Ack<'a>) -> &'a [(u64, u64)] {
+    fn on_twice<'a>(&mut self, ack: &Ack<'a>) -> &'a [(u64, u64)] {
         let Some((&(start, end), rest)) = ack.blocks.split_first() else {
             return ack.blocks;
         };
@@ -196,7 +199,7 @@ impl Sender {
             return ack.blocks;
         }
         self.statistics.twice += 1;
-        self.on_needless(now, end.saturating_sub(start));
+        self.on_needless(end.saturating_sub(start));
         rest
     }
 }

@@ -1,7 +1,8 @@
 //! Losses: each gets a verdict, and an episode at most one response.
 
-use super::Sender;
-use crate::congestion::{CongestionControl as _, Episode};
+use super::{Gradual, Sender};
+use crate::config::Reduction;
+use crate::congestion::{CongestionControl as _, Episode, Prr};
 use crate::event::Event;
 use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict};
 use crate::recovery::Phase;
@@ -124,6 +125,7 @@ impl Sender {
             if !reduced {
                 self.controller.on_congestion(&episode);
                 self.on_reduced(signal);
+                self.reduce_gradually();
             }
             self.phase = Phase::Recovery;
         } else {
@@ -131,6 +133,34 @@ impl Sender {
             self.on_reduced(signal);
             self.start_over();
         }
+    }
+
+    /// The window comes down as data is delivered, where that is wanted (RFC 6937 §3).
+    fn reduce_gradually(&mut self) {
+        if let Reduction::Prr(bound) = self.config.reduction {
+            let target = self.controller.window();
+            let prr = Prr::begin(bound, self.board.outstanding(), target);
+            self.gradual = Some(Gradual { prr, heard: self.heard(), window: self.pipe() });
+        }
+    }
+
+    /// An acknowledgment has been taken in: where the window is by now.
+    pub(super) fn go_on_reducing(&mut self) {
+        if self.gradual.is_none() {
+            return;
+        }
+        let (heard, pipe) = (self.heard(), self.pipe());
+        if let Some(gradual) = &mut self.gradual {
+            let delivered = heard.saturating_sub(gradual.heard);
+            gradual.heard = heard;
+            gradual.window = pipe + gradual.prr.on_ack(delivered, pipe, self.mss);
+        }
+    }
+
+    /// Octets known to have been delivered; duplicates stand for a segment each until an
+    /// acknowledgment covers them.
+    fn heard(&self) -> u64 {
+        self.delivered.bytes + self.dupacked()
     }
 
     fn on_reduced(&mut self, signal: Signal) {
@@ -158,7 +188,7 @@ impl Sender {
             Verdict::Decrease(factor) => (Some(factor), false),
         };
         let episode = self.episode(now, decrease, keep_ssthresh);
-        self.controller.on_congestion(&episode);
+        self.controller.on_congestion(&Episode { marked: true, ..episode });
         self.reduced_until = self.board.nxt();
         self.on_reduced(Signal::Ecn);
         true
@@ -168,8 +198,7 @@ impl Sender {
         // Holes that are held open let more than a window be outstanding; what the window did
         // not allow must not come back as ssthresh.
         let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
-        let _ = now;
-        Episode { flight, mss: self.mss, factor: decrease.unwrap_or(0.5), keep_ssthresh }
+        Episode { now, flight, mss: self.mss, decrease, keep_ssthresh, marked: false }
     }
 
     /// Declares everything lost and goes back to SND.UNA.
@@ -177,6 +206,7 @@ impl Sender {
         self.board.lose_everything();
         self.detector.start_over(&self.board);
         self.forced.clear();
+        self.gradual = None;
         self.recover = self.board.nxt();
         self.phase = Phase::Loss;
     }
@@ -184,6 +214,7 @@ impl Sender {
     /// The congestion episode is over.
     pub(super) fn end_episode(&mut self) {
         self.phase = Phase::Open;
+        self.gradual = None;
         self.log.push(|| Event::Recovered);
     }
 
@@ -198,7 +229,7 @@ impl Sender {
 
     /// So many octets have arrived twice. Once that is so for all that an episode has sent again,
     /// none of it had been lost (RFC 3708 §2).
-    pub(super) fn on_needless(&mut self, now: Time, octets: u64) {
+    pub(super) fn on_needless(&mut self, octets: u64) {
         if !self.config.undo || !self.doubt.open || self.doubt.resent == 0 {
             return;
         }
@@ -207,11 +238,8 @@ impl Sender {
             return;
         }
         self.doubt.open = false;
-        self.undo(now);
-    }
-
-    fn undo(&mut self, _now: Time) {
         self.statistics.undone += 1;
+        self.controller.on_undo();
         if self.phase != Phase::Open && !self.board.has_blamed() {
             self.end_episode();
         }

@@ -129,6 +129,14 @@ impl Sender {
 
     /// What to send next while something is missing.
     fn poll_with_gap(&mut self, now: Time) -> Option<Transmission> {
+        let transmission = self.next_with_gap(now)?;
+        if let Some(gradual) = &mut self.gradual {
+            gradual.prr.on_sent(u64::from(transmission.len));
+        }
+        Some(transmission)
+    }
+
+    fn next_with_gap(&mut self, now: Time) -> Option<Transmission> {
         while let Some(start) = self.forced.pop_front() {
             let Some(index) = self.board.find(start) else { continue };
             let state = self.board.get(index).state;
@@ -142,7 +150,7 @@ impl Sender {
         }
         let conserving = self.phase != Phase::Open || self.board.has_excused();
         let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
-        let window = self.controller.window();
+        let window = self.window();
         if let Some(index) = self.board.next_pending() {
             let len = u64::from(self.board.get(index).len);
             self.window_limited = pipe + len > window && pipe > 0;

@@ -125,7 +125,7 @@ def test_sweep_shows_means_and_writes_rows(
 
 def test_list_names_everything(lasthop: Command) -> None:
     shown = lasthop("list").stdout
-    for name in ("demo", "bbn8333/sim1", "sack", "eten", "standard", "ns2-2001", "modern"):
+    for name in ("demo", "bbn8333/sim1", "sack", "cubic", "eten", "standard", "ns2-2001", "modern"):
         assert name in shown
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "ScenarioError",
     "__version__",
     "check",
+    "congestion_controllers",
     "increase_functions",
     "mechanisms",
     "profiles",
@@ -113,6 +114,9 @@ def sweep(
 
 def mechanisms() -> list[str]:
     """The names of the mechanisms, for `mechanisms = [{ mechanism = NAME, ... }]` of a flow."""
+
+def congestion_controllers() -> list[str]:
+    """The names of the controllers that size the congestion window."""
 
 def increase_functions() -> list[str]:
     """The names of the functions by which the window grows in congestion avoidance."""

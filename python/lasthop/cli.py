@@ -207,6 +207,7 @@ def list_() -> None:
             shown.add_row(f"[bold]{'' if i else what}[/]", escape(name), escape(title))
     for what, names in (
         ("recoveries", engine.recoveries()),
+        ("congestion controllers", engine.congestion_controllers()),
         ("increase functions", engine.increase_functions()),
         ("mechanisms", engine.mechanisms()),
         ("profiles", engine.profiles()),

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
+use serde::{Deserialize, Serialize};
 
 /// An instant: nanoseconds since the world's epoch (the start of a simulation, or boot).
 ///
@@ -9,11 +10,17 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub};
 /// which keeps `min` over deadlines a single comparison. A span may be added even to it, as long
 /// as the span is not absurd: sums are plain additions, and overflow is a bug that debug builds
 /// catch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Time(u64);
 
 /// A span of time in nanoseconds, never negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Duration(u64);
 
 impl Time {

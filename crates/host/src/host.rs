@@ -5,7 +5,7 @@ use base::{Random, Schedule, Time};
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use tcp::{Config, Connection, Indication, Side, Source, State, Subject, Written};
+use tcp::{Config, Connection, Identity, Indication, Side, Source, State, Subject};
 use wire::{Body, CorruptionNotice, Ecn, Flags, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
@@ -91,13 +91,12 @@ impl<A: Application> Slot<A> {
     fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
         loop {
             let packet = outlet.packet();
-            let written = self.connection.poll_transmit(now, packet);
-            if written == Written::Nothing {
+            let Some(transmit) = self.connection.poll_transmit(now, 1, packet) else {
                 break;
-            }
-            packet.ip = self.ip;
+            };
+            packet.ip = Ip { ecn: packet.ip.ecn, ..self.ip };
             outlet.send();
-            if written == Written::Last {
+            if !transmit.more {
                 break;
             }
         }
@@ -236,7 +235,16 @@ impl<A: Application> Host<A> {
                 hop_limit: Ip::HOP_LIMIT,
                 ecn: Ecn::NotCapable,
             },
-            connection: Connection::new(config, side, key.local_port, key.remote_port, iss),
+            connection: Connection::new(
+                config,
+                side,
+                Identity {
+                    local_port: key.local_port,
+                    remote_port: key.remote_port,
+                    iss,
+                    timestamp_offset: 0,
+                },
+            ),
             application,
             wake: Time::NEVER,
             busy: false,
@@ -266,7 +274,7 @@ impl<A: Application> Host<A> {
         };
         self.hints[hint(segment)] = id;
         let connection = &mut self.slots[id as usize].connection;
-        connection.handle_segment(now, segment, packet.payload);
+        connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
         self.after(now, id);
     }
 
@@ -284,7 +292,7 @@ impl<A: Application> Host<A> {
         {
             self.last = id;
             let slot = &mut self.slots[id as usize];
-            slot.connection.handle_segment(now, segment, packet.payload);
+            slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
             let over = slot.hear(now);
             let due = slot.transmit(now, outlet);
             if over {

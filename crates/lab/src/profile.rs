@@ -2,7 +2,7 @@
 
 use base::Duration;
 use serde::{Deserialize, Serialize};
-use tcp::{Estimator, Rto, SsthreshOnBackoff};
+use tcp::{Estimator, InitialWindow, Rto, SsthreshOnBackoff};
 
 /// A set of defaults for the settings of TCP that a scenario leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,8 +58,8 @@ pub struct Defaults {
     pub mss: u16,
     /// The receiver's buffer.
     pub receive_window: Window,
-    /// Initial congestion window, segments.
-    pub initial_window: u32,
+    /// Initial congestion window.
+    pub initial_window: InitialWindow,
     /// Initial slow-start threshold.
     pub initial_ssthresh: InitialSsthresh,
     /// New data on the first two duplicate acknowledgments (RFC 3042).
@@ -70,6 +70,10 @@ pub struct Defaults {
     pub rto: Rto,
     /// What a repeated timeout does to the slow-start threshold.
     pub ssthresh_on_backoff: SsthreshOnBackoff,
+    /// Report segments received twice (RFC 2883).
+    pub dsack: bool,
+    /// Take back reductions that turn out to be needless.
+    pub undo: bool,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
 }
@@ -96,10 +100,12 @@ impl Profile {
                 delayed_ack: modern.delayed_ack,
                 rto: modern.rto,
                 ssthresh_on_backoff: modern.ssthresh_on_backoff,
+                dsack: modern.dsack,
+                undo: modern.undo,
                 notice_size: middlebox::Reporter::SIZE_ICMP,
             },
             Profile::Ns2In2001 => Defaults {
-                initial_window: 1,
+                initial_window: InitialWindow::Segments(1),
                 limited_transmit: false,
                 rto: Rto {
                     initial: Duration::from_secs(6),
@@ -128,12 +134,14 @@ const NS2_RTO: Rto = Rto {
 const NS2: Defaults = Defaults {
     mss: 536,
     receive_window: Window::Segments(20),
-    initial_window: 2,
+    initial_window: InitialWindow::Segments(2),
     initial_ssthresh: InitialSsthresh::ReceiveWindow,
     limited_transmit: true,
     delayed_ack: None,
     rto: NS2_RTO,
     ssthresh_on_backoff: SsthreshOnBackoff::Halve,
+    dsack: false,
+    undo: false,
     notice_size: middlebox::Reporter::SIZE_NS2,
 };
 
@@ -144,13 +152,13 @@ mod tests {
     #[test]
     fn the_old_profiles_are_ns2s() {
         let old = Profile::Ns2In2001.defaults();
-        assert_eq!((old.initial_window, old.limited_transmit), (1, false));
+        assert_eq!((old.initial_window, old.limited_transmit), (InitialWindow::Segments(1), false));
         assert_eq!(old.rto.granularity, Duration::from_millis(100));
         assert_eq!(old.rto.minimum, Duration::from_millis(200));
         assert_eq!(old.rto.initial, Duration::from_secs(6));
 
         let new = Profile::Ns2In2007.defaults();
-        assert_eq!((new.initial_window, new.limited_transmit), (2, true));
+        assert_eq!((new.initial_window, new.limited_transmit), (InitialWindow::Segments(2), true));
         assert_eq!(new.rto.granularity, Duration::from_millis(10));
         assert_eq!(new.rto.minimum, Duration::from_millis(200));
         assert_eq!(new.rto.initial, Duration::from_secs(3));
@@ -167,7 +175,10 @@ mod tests {
     #[test]
     fn modern_is_what_the_rfcs_say() {
         let modern = Profile::Modern.defaults();
-        assert_eq!((modern.initial_window, modern.limited_transmit), (10, true));
+        assert_eq!(
+            (modern.initial_window, modern.limited_transmit),
+            (InitialWindow::Segments(10), true)
+        );
         assert_eq!(modern.delayed_ack, Some(Duration::from_millis(40)));
         assert_eq!(modern.rto.minimum, Duration::from_secs(1));
         assert_eq!(modern.rto.initial, Duration::from_secs(1));

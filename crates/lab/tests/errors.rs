@@ -98,6 +98,11 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
         "`flows.0.tcp.eten = \"forward\"`: expected \"none\", \"oracle\", \"backward\", or \
          { report = one of them, ... }",
     );
+    told(
+        ("eten = \"none\"", "congestion = \"bbr\""),
+        "\"bbr\"",
+        "`flows.0.tcp.congestion = \"bbr\"`: unknown name `bbr`, expected `aimd` or `cubic`",
+    );
     for name in ["increase = \"none\"", "mechanisms = [{ mechanism = \"none\" }]"] {
         let wrong = error(&with(&[("eten = \"none\"", name)])).to_string();
         assert!(wrong.contains("unknown name `none`, expected "), "{wrong}");
@@ -111,6 +116,29 @@ fn a_mechanism_with_a_setting_that_it_does_not_have_is_pointed_at() {
         "{ mechanism",
         "`flows.0.tcp.mechanisms.0`: unknown key `suppress`, expected `suppress_dupacks`",
     );
+}
+
+#[test]
+fn increase_functions_are_for_aimd() {
+    told(
+        ("eten = \"none\"", "congestion = \"cubic\", increase = \"increase-by-k\""),
+        "\"increase-by-k\"",
+        "`flows.0.tcp.increase = \"increase-by-k\"`: the window of `cubic` grows in its own way: \
+         expected an increase function with `congestion = \"aimd\"` only",
+    );
+}
+
+#[test]
+fn byte_counting_is_off_or_has_a_limit_of_some_segments() {
+    for wrong in ["0", "-1", "4294967296", "\"on\"", "true", "1.5"] {
+        let text = with(&[("eten = \"none\"", &format!("byte_counting = {wrong}"))]);
+        let message = error(&text).to_string();
+        assert!(
+            message.starts_with(&format!("`flows.0.tcp.byte_counting = {wrong}`")),
+            "{message}"
+        );
+        assert!(message.ends_with("\"off\" or a number of segments, at least 1"), "{message}");
+    }
 }
 
 #[test]
@@ -371,8 +399,8 @@ fn a_sweep_goes_where_there_is_something() {
     told_of_sweep("\"boxes.0.x\" = [1]", "there is no `boxes`");
     told_of_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
-        "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `recovery`, `increase`, `mss`, \
-         `receive_window`, `initial_window`, `initial_ssthresh`, `limited_transmit`, \
+        "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `recovery`, \
+         `congestion`, `increase`, `byte_counting`, `mss`, `receive_window`, `initial_window`, `initial_ssthresh`, `limited_transmit`, \
          `delayed_ack`, `rto`, `ssthresh_on_backoff`, `eten`, `mechanisms`",
     );
 }

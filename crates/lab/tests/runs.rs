@@ -194,7 +194,7 @@ fn time_series_show_what_the_sender_thinks_and_what_waits() {
 fn a_profile_fills_in_what_the_file_leaves_out() {
     let flow = &scenario(&with(&[("receive_window = \"20 segments\", ", "")])).flows[0];
     assert_eq!((flow.sender.mss, flow.sender.receive_window), (536, 20 * 536));
-    assert_eq!(flow.sender.initial_window, 1);
+    assert_eq!(flow.sender.initial_window, tcp::InitialWindow::Segments(1));
     assert_eq!(flow.sender.initial_ssthresh, Some(20 * 536));
     assert_eq!((flow.sender.limited_transmit, flow.sender.delayed_ack), (false, None));
     assert_eq!(flow.sender.rto.initial.as_secs_f64(), 6.0);
@@ -216,7 +216,10 @@ fn a_flow_may_have_a_profile_and_settings_of_its_own() {
         ("eten = \"none\"", "mss = 1000, initial_window = 4, rto = { minimum = \"1 s\" }"),
     ]))
     .flows[0];
-    assert_eq!((flow.sender.mss, flow.sender.initial_window), (1000, 4));
+    assert_eq!(
+        (flow.sender.mss, flow.sender.initial_window),
+        (1000, tcp::InitialWindow::Segments(4))
+    );
     assert_eq!(flow.sender.initial_ssthresh, Some(20_000), "the window, in segments of its own");
     assert_eq!(flow.sender.ssthresh_on_backoff, SsthreshOnBackoff::Halve);
     assert_eq!(flow.sender.rto.minimum.as_secs_f64(), 1.0);
@@ -270,6 +273,11 @@ fn every_name_of_tcps_tables_is_understood() {
         let settings = format!("increase = \"{name}\"");
         let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
         assert_eq!(flow.sender.increase, *increase);
+    }
+    for (name, congestion) in tcp::congestion::Congestion::ALL {
+        let settings = format!("congestion = \"{name}\", byte_counting = 2");
+        let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
+        assert_eq!((flow.sender.congestion, flow.sender.byte_counting), (*congestion, Some(2)));
     }
     for name in tcp::mechanism::Mechanism::NAMES {
         let settings = format!("mechanisms = [{{ mechanism = \"{name}\" }}]");

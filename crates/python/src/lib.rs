@@ -27,7 +27,7 @@ mod _lasthop {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
     use tcp::Recovery;
-    use tcp::congestion::Increase;
+    use tcp::congestion::{Congestion, Increase};
     use tcp::mechanism::Mechanism;
 
     #[pymodule_export]
@@ -108,6 +108,12 @@ mod _lasthop {
     #[pyfunction]
     fn mechanisms() -> Vec<&'static str> {
         Mechanism::NAMES.to_vec()
+    }
+
+    /// The names of the congestion controllers.
+    #[pyfunction]
+    fn congestion_controllers() -> Vec<&'static str> {
+        Congestion::ALL.iter().map(|(name, _)| *name).collect()
     }
 
     /// The names of the increase functions.

@@ -168,7 +168,7 @@ fn a_sack_sender_keeps_the_pipe_within_its_window_and_sends_nothing_again_that_h
         for p in [0.0, 0.003, 0.02, 0.1] {
             for report in [Report::Nobody, Report::Oracle, Report::Backward] {
                 let mut path = Path { seed, report, ..Path::over(bad(p)) };
-                path.tcp.initial_window = 10;
+                path.tcp.initial_window = tcp::InitialWindow::Segments(10);
                 path.tcp.mechanisms = if report == Report::Nobody { vec![] } else { eten(true) };
                 judged += judge(&path, false);
             }

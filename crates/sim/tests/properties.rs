@@ -45,7 +45,7 @@ fn tcp() -> impl Strategy<Value = tcp::Config> {
             mss,
             receive_window: window * u32::from(mss),
             recovery,
-            initial_window,
+            initial_window: tcp::InitialWindow::Segments(initial_window),
             initial_ssthresh: ssthresh.map(|segments| segments * u64::from(mss)),
             limited_transmit,
             delayed_ack: delayed.then_some(Duration::from_millis(100)),

@@ -1,6 +1,6 @@
 //! Everything about a connection that can be chosen.
 
-use crate::congestion::Increase;
+use crate::congestion::{Bound, Congestion, Increase};
 use crate::mechanism::Mechanism;
 use crate::recovery::Recovery;
 use base::Duration;
@@ -15,12 +15,21 @@ pub struct Config {
     pub receive_window: u32,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
-    /// How the window grows in congestion avoidance.
+    /// What sizes the congestion window.
+    pub congestion: Congestion,
+    /// How the window of [`Congestion::Aimd`] grows in congestion avoidance.
     pub increase: Increase,
-    /// Initial congestion window, segments (RFC 5681 §3.1, RFC 6928).
-    pub initial_window: u32,
+    /// Let the window grow by the octets that are acknowledged, and not by the acknowledgment: in
+    /// slow start by so many segments at most (L of RFC 3465, at least 1; the RFC permits 1 and
+    /// 2). `None` counts acknowledgments, as equations 2 and 3 of RFC 5681 do.
+    pub byte_counting: Option<u32>,
+    /// Initial congestion window.
+    pub initial_window: InitialWindow,
     /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
     pub initial_ssthresh: Option<u64>,
+    /// After an idle time longer than the retransmission timeout, start again from the initial
+    /// window (RFC 5681 §4.1).
+    pub restart_after_idle: bool,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Longest delay of an acknowledgment (RFC 9293 §3.8.6.3); `None` acknowledges every segment.
@@ -32,14 +41,94 @@ pub struct Config {
     pub retries: u32,
     /// What a repeated timeout does to the slow-start threshold.
     pub ssthresh_on_backoff: SsthreshOnBackoff,
+    /// How the window comes down to its new size in fast recovery.
+    pub reduction: Reduction,
+    /// Take a reduction back once every retransmission of its episode has turned out to have been
+    /// needless (by DSACK, RFC 3708 §2).
+    pub undo: bool,
+    /// Report segments received twice (RFC 2883), where SACK is agreed on.
+    pub dsack: bool,
+    /// Offer timestamps (RFC 7323 §3).
+    pub timestamps: bool,
+    /// Offer explicit congestion notification (RFC 3168 §6.1).
+    pub ecn: bool,
+    /// Hold a small segment back while anything is unacknowledged (Nagle, RFC 9293 §3.7.4).
+    pub nagle: bool,
+    /// Ask a peer that has been silent for long whether it is still there (RFC 9293 §3.8.4).
+    pub keep_alive: Option<KeepAlive>,
+    /// Give the connection up when nothing has been acknowledged for this long although something
+    /// was outstanding (RFC 9293 §3.8.3). Acknowledged probes of a closed window renew it.
+    pub user_timeout: Option<Duration>,
+    /// Challenge acknowledgments that may be sent within [`Config::CHALLENGE_PERIOD`]
+    /// (RFC 5961 §7).
+    pub challenges: u32,
     /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
     pub time_wait: Duration,
     /// The mechanisms that may have an opinion, in the order in which they are asked.
     pub mechanisms: Vec<Mechanism>,
 }
 
+/// The initial congestion window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialWindow {
+    /// So many full-sized segments.
+    Segments(u32),
+    /// Two to four segments, about 4 KB (RFC 3390 §1).
+    Rfc3390,
+    /// Two to ten segments, about 14 KB (RFC 6928 §2).
+    Rfc6928,
+}
+
+impl InitialWindow {
+    /// Bytes, for segments of `mss` bytes.
+    #[must_use]
+    pub fn bytes(self, mss: u32) -> u64 {
+        let mss = u64::from(mss);
+        match self {
+            InitialWindow::Segments(segments) => u64::from(segments.max(1)) * mss,
+            InitialWindow::Rfc3390 => (4 * mss).min((2 * mss).max(4380)),
+            InitialWindow::Rfc6928 => (10 * mss).min((2 * mss).max(14_600)),
+        }
+    }
+}
+
+/// How the window comes down in fast recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reduction {
+    /// At once; sending pauses until the pipe has drained that far (RFC 5681, RFC 6675).
+    #[default]
+    Immediate,
+    /// In proportion to what is delivered (RFC 6937).
+    Prr(Bound),
+}
+
+/// When to ask a silent peer whether it is still there (RFC 9293 §3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeepAlive {
+    /// Silence before the first probe.
+    pub idle: Duration,
+    /// Between probes.
+    pub interval: Duration,
+    /// Unanswered probes after which the connection is given up.
+    pub probes: u32,
+}
+
+impl Default for KeepAlive {
+    /// Two hours (RFC 9293 §3.8.4, MUST-28), then nine probes 75 seconds apart.
+    fn default() -> KeepAlive {
+        KeepAlive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
+impl Config {
+    /// The period that [`Config::challenges`] counts in (RFC 5961 §7).
+    pub const CHALLENGE_PERIOD: Duration = Duration::from_secs(5);
+}
+
 /// The settings of the retransmission timer (RFC 6298).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rto {
     /// Before the first round-trip sample.
     pub initial: Duration,
@@ -95,14 +184,26 @@ impl Default for Config {
             mss: 1460,
             receive_window: 4 << 20,
             recovery: Recovery::Sack,
+            congestion: Congestion::default(),
             increase: Increase::default(),
-            initial_window: 10,
+            byte_counting: None,
+            initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
+            restart_after_idle: true,
             limited_transmit: true,
             delayed_ack: Some(Duration::from_millis(40)),
             rto: Rto::default(),
             retries: 15,
             ssthresh_on_backoff: SsthreshOnBackoff::default(),
+            reduction: Reduction::default(),
+            undo: true,
+            dsack: true,
+            timestamps: false,
+            ecn: false,
+            nagle: true,
+            keep_alive: None,
+            user_timeout: None,
+            challenges: 10,
             time_wait: Duration::from_secs(60),
             mechanisms: Vec::new(),
         }

@@ -1,17 +1,31 @@
 //! One connection: the states of RFC 9293 §3.3.2 around a sender and a receiver.
 
-use crate::config::Config;
-use crate::indication::Indication;
-use crate::mechanism::{Action, Hooks, Mechanisms, View};
+mod clock;
+mod input;
+mod output;
+mod snapshot;
+mod timestamps;
+
+pub use output::Transmit;
+pub use snapshot::{AdoptError, Snapshot};
+
+use crate::config::{Config, KeepAlive};
+use crate::event::Event;
+use crate::indication::{Indication, Subject};
+use crate::mechanism::{Action, Hooks, Mechanisms};
 use crate::receiver::Receiver;
 use crate::recovery::Recovery;
-use crate::sender::{Ack, Sender, Statistics, Transmission};
+use crate::sender::{Sender, Statistics};
 use base::{Duration, Time};
 use bitflags::bitflags;
-use wire::{CopyId, Flags, Packet, Payload, SackBlocks, Segment, SeqNumber};
+use clock::Clock;
+use serde::{Deserialize, Serialize};
+use timestamps::Clocks;
+use wire::{Payload, Segment, SeqNumber};
 
 /// The state of a connection (RFC 9293 §3.3.2). There is no LISTEN: that is a host's business.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)] // The names are the standard's.
 pub enum State {
     SynSent,
@@ -27,7 +41,7 @@ pub enum State {
 }
 
 /// Which side opens the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// It sends the first SYN.
     Active,
@@ -35,9 +49,23 @@ pub enum Side {
     Passive,
 }
 
+/// What a connection's host decides about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Our port.
+    pub local_port: u16,
+    /// The peer's port.
+    pub remote_port: u16,
+    /// Our initial sequence number (RFC 6528).
+    pub iss: SeqNumber,
+    /// Our timestamp at time zero (RFC 7323 §5.4).
+    pub timestamp_offset: u32,
+}
+
 bitflags! {
     /// What has happened since the last look.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(transparent)]
     pub struct Events: u8 {
         /// The handshake is complete.
         const CONNECTED = 1;
@@ -51,11 +79,25 @@ bitflags! {
         const RESET = 1 << 4;
         /// The peer has not been heard of for too long.
         const TIMED_OUT = 1 << 5;
+        /// The peer cannot be reached.
+        const UNREACHABLE = 1 << 6;
+        /// No more is unacknowledged than [`Connection::notify_below`] has asked for.
+        const WRITABLE = 1 << 7;
+    }
+
+    /// What both ends have agreed on; before the peer's SYN, what we offer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Agreed: u8 {
+        const SACK = 1;
+        const SCALE = 1 << 1;
+        const TIMESTAMPS = 1 << 2;
+        const ECN = 1 << 3;
     }
 }
 
 /// What a time series of a connection shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Vitals {
     /// Congestion window, bytes.
     pub window: u64,
@@ -72,21 +114,26 @@ pub struct Vitals {
     pub rto: Duration,
 }
 
-/// What [`Connection::poll_transmit`] has written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// Nothing: there is no segment to send.
-    Nothing,
-    /// A segment, and there may be another.
-    One,
-    /// A segment, and no other for now.
-    Last,
+/// A segment that is no part of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Aside {
+    Reset(Reset),
+    KeepAlive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Reset {
+    seq: SeqNumber,
+    /// It carries an acknowledgment, too.
+    acks: bool,
 }
 
 /// One TCP connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Connection {
+    clock: Clock,
     state: State,
+    side: Side,
     local_port: u16,
     remote_port: u16,
     /// Our initial sequence number.
@@ -97,12 +144,25 @@ pub struct Connection {
     send_shift: u8,
     receive_shift: u8,
     mss: u16,
-    offers_sack: bool,
-    /// We ask for scaled windows, or the peer has.
-    offers_scale: bool,
+    agreed: Agreed,
+    timestamps: Clocks,
+    /// The peer is told that congestion was experienced until it says that it has heard
+    /// (RFC 3168 §6.1.3).
+    is_echoing: bool,
+    /// To be sent before anything else.
+    aside: Option<Aside>,
+    /// Challenges sent in the present period, of as many as there may be (RFC 5961 §7).
+    challenges: u32,
+    challenges_allowed: u32,
+    challenged_at: Time,
     time_wait: Duration,
-    /// When TIME-WAIT ends.
-    time_wait_until: Time,
+    keep_alive: Option<KeepAlive>,
+    /// Keep-alive probes that the peer has not answered.
+    unanswered: u32,
+    /// When TIME-WAIT ends; before that, when the peer has been silent for too long.
+    alarm: Time,
+    /// Of [`Connection::notify_below`].
+    low_water: Option<u64>,
     sender: Sender,
     receiver: Receiver,
     mechanisms: Mechanisms,
@@ -115,32 +175,39 @@ fn shift_for(window: u32) -> u8 {
 }
 
 impl Connection {
-    /// A new connection; `iss` is its initial sequence number. A passive one is then given the
-    /// SYN by [`Connection::handle_segment`].
+    /// A new connection. A passive one is then given the SYN by [`Connection::handle_segment`].
     #[must_use]
-    pub fn new(
-        config: &Config,
-        side: Side,
-        local_port: u16,
-        remote_port: u16,
-        iss: SeqNumber,
-    ) -> Connection {
+    pub fn new(config: &Config, side: Side, identity: Identity) -> Connection {
+        let mut agreed = Agreed::SCALE;
+        agreed.set(Agreed::SACK, config.recovery == Recovery::Sack);
+        agreed.set(Agreed::TIMESTAMPS, config.timestamps);
+        agreed.set(Agreed::ECN, config.ecn);
         Connection {
+            clock: Clock::default(),
             state: match side {
                 Side::Active => State::SynSent,
                 Side::Passive => State::SynReceived,
             },
-            local_port,
-            remote_port,
-            iss,
+            side,
+            local_port: identity.local_port,
+            remote_port: identity.remote_port,
+            iss: identity.iss,
             irs: SeqNumber::default(),
             send_shift: 0,
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
-            offers_sack: config.recovery == Recovery::Sack,
-            offers_scale: true,
+            agreed,
+            timestamps: Clocks::new(identity.timestamp_offset),
+            is_echoing: false,
+            aside: None,
+            challenges: 0,
+            challenges_allowed: config.challenges,
+            challenged_at: Time::ZERO,
             time_wait: config.time_wait,
-            time_wait_until: Time::NEVER,
+            keep_alive: config.keep_alive,
+            unanswered: 0,
+            alarm: Time::NEVER,
+            low_water: None,
             sender: Sender::new(config),
             receiver: Receiver::new(config),
             mechanisms: Mechanisms::new(config.mechanisms.clone()),
@@ -156,20 +223,48 @@ impl Connection {
         self.sender.stream.write(stream, offset, len);
     }
 
+    /// Bytes written and not yet acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> u64 {
+        self.sender.stream.written().saturating_sub(self.sender.una().saturating_sub(1))
+    }
+
+    /// Asks for [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
+    pub fn notify_below(&mut self, bytes: u64) {
+        self.low_water = Some(bytes);
+    }
+
     /// The next run of bytes that has arrived in order.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
         self.receiver.read()
     }
 
-    /// Nothing more will be written: a FIN follows the data.
+    /// Nothing more will be written: a FIN follows the data. What the peer sends can be read on
+    /// (half-close, RFC 9293 §3.6).
     pub fn close(&mut self) {
         self.sender.stream.close();
         match self.state {
-            State::Established | State::SynReceived => self.state = State::FinWait1,
-            State::CloseWait => self.state = State::LastAck,
+            State::Established | State::SynReceived => self.enter(State::FinWait1),
+            State::CloseWait => self.enter(State::LastAck),
             State::SynSent => self.enter_closed(Events::CLOSED),
             _ => {}
+        }
+    }
+
+    /// Ends the connection at once, whatever is outstanding or unread; the peer is told by a reset
+    /// (RFC 9293 §3.10.5).
+    pub fn abort(&mut self) {
+        let tells = !matches!(
+            self.state,
+            State::SynSent | State::Closing | State::LastAck | State::TimeWait | State::Closed
+        );
+        if self.state != State::Closed {
+            self.enter_closed(Events::CLOSED);
+        }
+        if tells {
+            let seq = self.iss + self.sender.nxt() as u32;
+            self.aside = Some(Aside::Reset(Reset { seq, acks: true }));
         }
     }
 
@@ -204,26 +299,35 @@ impl Connection {
         }
     }
 
-    // --- the world's side ---
-
-    /// Takes in a segment of this connection.
-    #[inline]
-    pub fn handle_segment(&mut self, now: Time, segment: &Segment, payload: Payload) {
-        match self.state {
-            State::Closed => {}
-            State::SynSent => self.in_syn_sent(now, segment),
-            State::SynReceived if segment.flags.contains(Flags::SYN) => self.on_peer_syn(segment),
-            _ => self.in_synchronized(now, segment, payload),
-        }
+    /// Keeps [`Event`]s for [`Connection::poll_event`] from now on, or no longer.
+    pub fn watch(&mut self, keep: bool) {
+        self.sender.log.keep(keep);
     }
+
+    /// The next event, for whoever has asked by [`Connection::watch`].
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if !self.sender.log.is_kept() {
+            return None;
+        }
+        let vitals = self.vitals();
+        self.sender.log.pop(vitals)
+    }
+
+    // --- the world's side ---
 
     /// Takes in what a layer below, a router or the peer tells.
     pub fn indicate(&mut self, now: Time, indication: &Indication) {
-        if self.state == State::Closed || !self.mechanisms.answer(Hooks::INDICATION) {
+        if self.state == State::Closed {
             return;
         }
-        let view =
-            View { now, una: self.sender.una(), nxt: self.sender.nxt(), srtt: self.sender.srtt() };
+        let now = self.clock.local(now);
+        if let Subject::Unreachable { seq, hard } = indication.subject {
+            return self.on_unreachable(seq, hard);
+        }
+        if !self.mechanisms.answer(Hooks::INDICATION) {
+            return;
+        }
+        let view = self.sender.view(now);
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             let (Action::Lost { seq, .. } | Action::RetransmitNow { seq, .. }) = action;
             if let Some(start) = self.sent(seq) {
@@ -232,94 +336,80 @@ impl Connection {
         }
     }
 
+    /// RFC 5461 §4: once the peer has answered, an ICMP error is no reason to give it up.
+    fn on_unreachable(&mut self, seq: SeqNumber, hard: bool) {
+        // RFC 5927 §4.1: whoever does not know what is outstanding is not believed.
+        let outstanding =
+            self.sent(seq).is_some_and(|seq| (self.sender.una()..self.sender.nxt()).contains(&seq));
+        if outstanding && hard && self.state == State::SynSent {
+            self.enter_closed(Events::UNREACHABLE | Events::CLOSED);
+        }
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
+        let now = self.clock.local(now);
         self.sender.on_deadline(now, &mut self.mechanisms);
         if self.sender.gives_up() {
             return self.enter_closed(Events::TIMED_OUT | Events::CLOSED);
         }
         self.receiver.on_deadline(now);
-        if self.time_wait_until <= now {
-            self.enter_closed(Events::CLOSED);
+        if self.alarm <= now {
+            self.on_alarm(now);
         }
+    }
+
+    /// TIME-WAIT is over, or the peer has been silent for long.
+    fn on_alarm(&mut self, now: Time) {
+        let keep_alive = match self.keep_alive {
+            Some(keep_alive) if self.state != State::TimeWait => keep_alive,
+            _ => return self.enter_closed(Events::CLOSED),
+        };
+        if self.unanswered >= keep_alive.probes {
+            self.abort();
+            self.events |= Events::TIMED_OUT;
+            return;
+        }
+        // What is outstanding asks the question by itself.
+        if self.sender.outstanding() == 0 {
+            self.unanswered += 1;
+            self.aside = Some(Aside::KeepAlive);
+            self.sender.log.push(|| Event::KeptAlive { probes: self.unanswered });
+        }
+        self.alarm = now + keep_alive.interval;
     }
 
     /// When [`Connection::handle_timeout`] is next worth calling.
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        self.sender.deadline().min(self.receiver.deadline()).min(self.time_wait_until)
+        let local = self.sender.deadline().min(self.receiver.deadline()).min(self.alarm);
+        self.clock.world(local)
     }
 
-    /// Writes the next segment to send and the identity of its payload into `packet`, if there is
-    /// one. To be called after every other call, as long as there may be more.
-    ///
-    /// It writes in place because a segment that is returned is copied twice, and those copies
-    /// would cost more than making it.
-    #[inline(always)]
-    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> Written {
-        if matches!(self.state, State::Closed) {
-            return Written::Nothing;
+    /// Whether a SYN may take this connection's place before TIME-WAIT is over: it is later than
+    /// anything that the peer has sent (RFC 9293 §3.6.1, RFC 6191 §2).
+    #[must_use]
+    pub fn yields_to(&self, syn: &Segment) -> bool {
+        if self.state != State::TimeWait {
+            return false;
         }
-        if let Some(transmission) = self.sender.poll(now) {
-            self.write_data(&transmission, packet);
-            return if transmission.more { Written::One } else { Written::Last };
+        match syn.options.timestamps {
+            Some(stamp) if self.agreed.contains(Agreed::TIMESTAMPS) => {
+                self.timestamps.is_newer(stamp.value)
+            }
+            _ => syn.seq.beyond(self.irs + self.receiver.nxt() as u32) >= 0,
         }
-        if self.receiver.ack_due() && self.state != State::SynSent {
-            self.receiver.on_ack_sent(true);
-            let seq = self.iss + self.sender.nxt() as u32;
-            self.write_segment(seq, Flags::ACK, CopyId(0), packet);
-            packet.payload = Payload::default();
-            return if self.receiver.ack_due() { Written::One } else { Written::Last };
-        }
-        Written::Nothing
     }
 
-    // --- segments out ---
-
-    #[inline]
-    fn write_data(&mut self, transmission: &Transmission, packet: &mut Packet) {
-        let Transmission { start, len, copy, .. } = *transmission;
-        let end = start + u64::from(len);
-        let fin = self.sender.stream.has_fin_before(end);
-        let syn = start == 0;
-        packet.payload = match len - u32::from(fin) - u32::from(syn) {
-            0 => Payload::default(),
-            bytes => self.sender.stream.payload(start, bytes),
-        };
-        let mut flags = Flags::empty();
-        flags.set(Flags::SYN, syn);
-        flags.set(Flags::FIN, fin);
-        if self.state != State::SynSent {
-            flags |= Flags::ACK;
-            self.receiver.on_ack_sent(false);
-        }
-        self.write_segment(self.iss + start as u32, flags, copy, packet);
+    /// Our sequence number after everything sent: the next connection between the same ports must
+    /// start beyond it (RFC 9293 §3.4.3).
+    #[must_use]
+    pub fn last_sent(&self) -> SeqNumber {
+        self.iss + self.sender.nxt() as u32
     }
 
-    #[inline]
-    fn write_segment(&self, seq: SeqNumber, flags: Flags, copy: CopyId, packet: &mut Packet) {
-        let segment = packet.make_tcp();
-        let mut shift = self.receive_shift;
-        if flags.contains(Flags::SYN) {
-            shift = 0; // RFC 7323 §2.2: the window of a SYN is never scaled.
-            segment.options.mss = Some(self.mss);
-            let scale = shift_for(self.receiver.capacity());
-            segment.options.window_scale = self.offers_scale.then_some(scale);
-            segment.options.sack_permitted = self.offers_sack;
-        } else if self.offers_sack && self.receiver.has_gap() {
-            segment.options.sack = self.receiver.sack_blocks(|seq| self.irs + seq as u32);
-        }
-        segment.source_port = self.local_port;
-        segment.destination_port = self.remote_port;
-        segment.seq = seq;
-        segment.ack = self.irs + self.receiver.nxt() as u32;
-        segment.flags = flags;
-        segment.window = (self.receiver.window() >> shift).min(u64::from(u16::MAX)) as u16;
-        segment.copy = copy;
-    }
-
-    // --- segments in ---
+    // --- inside ---
 
     /// Our own sequence number `seq`, absolute; `None` if before the SYN.
     #[inline]
@@ -327,170 +417,22 @@ impl Connection {
         absolute(seq, self.iss, self.sender.una())
     }
 
-    fn in_syn_sent(&mut self, now: Time, segment: &Segment) {
-        let acceptable = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
-        if segment.flags.contains(Flags::RST) {
-            if acceptable {
-                self.enter_closed(Events::RESET | Events::CLOSED);
-            }
-            return;
-        }
-        if acceptable && segment.flags.contains(Flags::SYN) {
-            self.on_peer_syn(segment);
-            self.on_ack(now, segment, 1, true);
-        }
-    }
-
-    /// The peer's SYN: its sequence numbers and what it offers.
-    fn on_peer_syn(&mut self, segment: &Segment) {
-        self.irs = segment.seq;
-        self.receiver.on_syn();
-        // RFC 9293 §3.7.1: 536 unless the peer says more.
-        let peer_mss = segment.options.mss.unwrap_or(536).max(1);
-        self.offers_sack &= segment.options.sack_permitted;
-        match segment.options.window_scale {
-            Some(shift) => self.send_shift = shift.min(14),
-            None => {
-                self.receive_shift = 0;
-                self.offers_scale = false;
-            }
-        }
-        self.sender.negotiated(u32::from(self.mss.min(peer_mss)), self.offers_sack);
-    }
-
-    #[inline]
-    fn in_synchronized(&mut self, now: Time, segment: &Segment, payload: Payload) {
-        let nxt = self.receiver.nxt();
-        let occupied = payload.len > 0 || segment.flags.contains(Flags::FIN);
-        let Some(start) = absolute(segment.seq, self.irs, nxt) else {
-            return self.receiver.acknowledge_now();
-        };
-        // RFC 9293 §3.10.7.4, first and fourth: outside the window, or a SYN inside it.
-        let window = self.receiver.window();
-        let inside = start >= nxt && start < nxt + window.max(1);
-        // The peer has used the window up: its bare acknowledgments stand one past.
-        let at_edge = start == nxt + window;
-        if segment.flags.contains(Flags::RST) {
-            if inside {
-                self.enter_closed(Events::RESET | Events::CLOSED);
-            }
-            return;
-        }
-        if !(inside || at_edge || occupied) || segment.flags.contains(Flags::SYN) {
-            return self.receiver.acknowledge_now();
-        }
-        if !segment.flags.contains(Flags::ACK) {
-            return;
-        }
-        let Some(ack) = self.sent(segment.ack) else {
-            return;
-        };
-        if ack > self.sender.nxt() {
-            // Before the connection is open that calls for a reset (RFC 9293 §3.10.7.4, fifth),
-            // which is not implemented; an acknowledgment would be answered, and so on for ever.
-            if self.state != State::SynReceived {
-                self.receiver.acknowledge_now();
-            }
-            return;
-        }
-        if ack > self.sender.una() || self.sender.outstanding() > 0 {
-            self.on_ack(now, segment, ack, !occupied);
-        } else if ack == self.sender.una() {
-            self.sender.on_window(self.right_edge(segment, ack));
-        }
-        if occupied && self.state != State::Closed {
-            let fin = segment.flags.contains(Flags::FIN);
-            self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
-            if self.receiver.readable() {
-                self.events |= Events::READABLE;
-            }
-            if self.receiver.finished() {
-                self.on_peer_finished(now);
-            }
-        }
-    }
-
-    /// The octet after the last that the peer's window allows.
-    #[inline]
-    fn right_edge(&self, segment: &Segment, ack: u64) -> u64 {
-        // RFC 7323 §2.2: the window of a SYN is never scaled.
-        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
-        ack + (u64::from(segment.window) << shift)
-    }
-
-    #[inline]
-    fn on_ack(&mut self, now: Time, segment: &Segment, ack: u64, bare: bool) {
-        if ack < self.sender.una() {
-            return;
-        }
-        let right_edge = self.right_edge(segment, ack);
-        let una = self.sender.una();
-        let blocks = &segment.options.sack;
-        if blocks.is_empty() {
-            let ack = Ack { ack, right_edge, blocks: &[], bare };
-            self.sender.on_ack(now, &ack, &mut self.mechanisms);
-        } else {
-            let (blocks, count) = self.sacked(blocks);
-            let ack = Ack { ack, right_edge, blocks: &blocks[..count], bare };
-            self.sender.on_ack(now, &ack, &mut self.mechanisms);
-        }
-        if ack > una {
-            self.on_sent_arrived(now, una == 0);
-        }
-    }
-
-    /// The peer's SACK blocks, absolute, and how many there are.
-    fn sacked(&self, blocks: &SackBlocks) -> ([(u64, u64); SackBlocks::MAX], usize) {
-        let mut result = [(0, 0); SackBlocks::MAX];
-        let mut count = 0;
-        for block in blocks.as_slice() {
-            if let (Some(start), Some(end)) = (self.sent(block.start), self.sent(block.end)) {
-                result[count] = (start, end);
-                count += 1;
-            }
-        }
-        (result, count)
-    }
-
-    /// The peer has acknowledged something new: our SYN (so that the connection `opens`) or our FIN,
-    /// perhaps.
-    fn on_sent_arrived(&mut self, now: Time, opens: bool) {
-        if opens {
-            self.sender.start();
-            self.events |= Events::CONNECTED;
-            if matches!(self.state, State::SynSent | State::SynReceived) {
-                self.state = State::Established;
-            }
-        }
-        if self.sender.una() == self.sender.stream.end() {
-            match self.state {
-                State::FinWait1 => self.state = State::FinWait2,
-                State::Closing => self.enter_time_wait(now),
-                State::LastAck => self.enter_closed(Events::CLOSED),
-                _ => {}
-            }
-        }
-    }
-
-    fn on_peer_finished(&mut self, now: Time) {
-        match self.state {
-            State::SynReceived | State::Established => self.state = State::CloseWait,
-            State::FinWait1 => self.state = State::Closing,
-            State::FinWait2 => self.enter_time_wait(now),
-            State::TimeWait => return self.enter_time_wait(now),
-            _ => return,
-        }
-        self.events |= Events::PEER_CLOSED;
+    fn enter(&mut self, state: State) {
+        let from = core::mem::replace(&mut self.state, state);
+        self.sender.log.push(|| Event::State { from, to: state });
     }
 
     fn enter_time_wait(&mut self, now: Time) {
-        self.state = State::TimeWait;
-        self.time_wait_until = now + self.time_wait;
+        if self.state != State::TimeWait {
+            self.enter(State::TimeWait);
+        }
+        self.alarm = now + self.time_wait;
     }
 
     fn enter_closed(&mut self, events: Events) {
-        self.state = State::Closed;
-        self.time_wait_until = Time::NEVER;
+        self.enter(State::Closed);
+        self.alarm = Time::NEVER;
+        self.aside = None;
         self.sender.stop();
         self.receiver.stop();
         self.events |= events;

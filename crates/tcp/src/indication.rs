@@ -32,4 +32,11 @@ pub enum Subject {
         /// Which copy it was.
         copy: CopyId,
     },
+    /// A packet could not be delivered (an ICMP error that quotes it, RFC 5461).
+    Unreachable {
+        /// The first octet it carried.
+        seq: SeqNumber,
+        /// Nothing of the kind will get through: protocol or port unreachable.
+        hard: bool,
+    },
 }

@@ -12,6 +12,7 @@
 mod config;
 pub mod congestion;
 mod connection;
+mod event;
 mod indication;
 pub mod mechanism;
 mod ready;
@@ -22,8 +23,11 @@ mod scoreboard;
 mod sender;
 mod stream;
 
-pub use config::{Config, Estimator, Rto, SsthreshOnBackoff};
-pub use connection::{Connection, Events, Side, State, Vitals, Written};
+pub use config::{Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff};
+pub use connection::{
+    AdoptError, Connection, Events, Identity, Side, Snapshot, State, Transmit, Vitals,
+};
+pub use event::{Event, Refusal};
 pub use indication::{Indication, Source, Subject};
 pub use recovery::Recovery;
 pub use sender::Statistics;

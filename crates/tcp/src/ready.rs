@@ -1,11 +1,12 @@
 //! What has arrived in order and waits to be read.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::Payload;
 
 /// Runs of payload in order. Whoever reads at once never has more than one, so the first has a
 /// place of its own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ready {
     front: Payload,
     later: VecDeque<Payload>,

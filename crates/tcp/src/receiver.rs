@@ -4,10 +4,11 @@ use crate::config::Config;
 use crate::mechanism::{AckTiming, Arrival, Hooks, Mechanisms};
 use crate::ready::Ready;
 use base::{Duration, Time};
+use serde::{Deserialize, Serialize};
 use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
 
 /// The receiving half of a connection, in absolute sequence numbers: 0 is the peer's SYN.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     nxt: u64,
@@ -21,6 +22,13 @@ pub(crate) struct Receiver {
     /// In order and not yet read.
     ready: Ready,
     buffer: u64,
+    /// The right edge of the window as last announced; it never moves left (RFC 9293 §3.8.6).
+    edge: u64,
+    /// By how much the edge moves at least (RFC 9293 §3.8.6.2.2).
+    step: u64,
+    /// Octets that arrived twice, to be reported once (RFC 2883), where both ends know how.
+    twice: Option<(u64, u64)>,
+    reports_twice: bool,
     delayed_ack: Option<Duration>,
     /// Full-sized segments since the last acknowledgment.
     unacknowledged: u32,
@@ -30,7 +38,7 @@ pub(crate) struct Receiver {
 }
 
 /// Octets received beyond a gap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Island {
     start: u64,
     payload: Payload,
@@ -45,7 +53,7 @@ impl Island {
 }
 
 /// What is owed to the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum AckState {
     Nothing,
     /// So many acknowledgments, at the latest then.
@@ -56,13 +64,18 @@ enum AckState {
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Receiver {
+        let buffer = u64::from(config.receive_window);
         Receiver {
             nxt: 0,
             fin: None,
             beyond: Vec::new(),
             stamp: 0,
             ready: Ready::default(),
-            buffer: u64::from(config.receive_window),
+            buffer,
+            edge: 0,
+            step: (buffer / 2).min(u64::from(config.mss)).max(1),
+            twice: None,
+            reports_twice: config.dsack,
             delayed_ack: config.delayed_ack,
             unacknowledged: 0,
             duplicates: 0,
@@ -76,10 +89,27 @@ impl Receiver {
         self.nxt
     }
 
-    /// The window to advertise, bytes.
+    /// RCV.WND: the window as last announced, bytes.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        self.buffer.saturating_sub(self.ready.bytes())
+        self.edge - self.nxt
+    }
+
+    /// The window to announce now, bytes. Its right edge moves by large steps only, so that a
+    /// reader of small pieces does not make the peer send small segments (RFC 9293 §3.8.6.2.2).
+    #[inline]
+    pub(crate) fn announce(&mut self) -> u64 {
+        let edge = self.free_edge();
+        if edge >= self.edge + self.step {
+            self.edge = edge;
+        }
+        self.window()
+    }
+
+    /// How far the buffer reaches.
+    #[inline]
+    fn free_edge(&self) -> u64 {
+        self.nxt + self.buffer.saturating_sub(self.ready.bytes())
     }
 
     /// The largest window that may be advertised, bytes.
@@ -99,30 +129,48 @@ impl Receiver {
         self.ready.bytes() > 0
     }
 
-    /// The peer's SYN has arrived.
-    pub(crate) fn on_syn(&mut self) {
+    /// The peer's SYN has arrived; `sack` is whether it permits selective acknowledgments.
+    pub(crate) fn on_syn(&mut self, sack: bool) {
         self.nxt = 1;
+        self.edge = self.free_edge();
+        self.reports_twice &= sack;
         self.acknowledge_now();
     }
 
-    /// Octets arrive: `payload` at `start`, a FIN after them if `fin`.
+    /// Octets arrive that have all been received before.
+    pub(crate) fn on_old(&mut self, start: u64, end: u64) {
+        self.report_twice(start, end);
+        self.acknowledge_now();
+    }
+
+    fn report_twice(&mut self, start: u64, end: u64) {
+        if self.reports_twice && start < end {
+            self.twice = Some((start, end));
+        }
+    }
+
+    /// Octets arrive, some of them inside the window: `payload` at `start`, a FIN after them if
+    /// `fin`. What lies beyond the window is cut off (RFC 9293 §3.10.7.4).
     #[inline]
     pub(crate) fn on_data(
         &mut self,
         now: Time,
         start: u64,
-        payload: Payload,
-        fin: bool,
+        mut payload: Payload,
+        mut fin: bool,
         mechanisms: &mut Mechanisms,
     ) {
+        // Nothing follows a FIN, and no FIN precedes what has been received.
+        let limit = self.fin.unwrap_or(self.edge);
         let end = start + u64::from(payload.len);
-        // RFC 9293 §3.10.7.4: what lies outside the window is only acknowledged.
-        if end > self.nxt + self.window() || end < self.nxt {
-            self.acknowledge_now();
-            return;
+        if end > limit {
+            payload = payload.take(limit.saturating_sub(start) as u32);
+            fin = false;
         }
-        if fin {
-            self.fin.get_or_insert(end);
+        if fin && self.fin.is_none() {
+            let highest = self.beyond.last().map_or(self.nxt, Island::end);
+            fin = end >= highest;
+            self.fin = fin.then_some(end);
         }
         let before = self.nxt;
         let had_gap = !self.beyond.is_empty();
@@ -130,13 +178,17 @@ impl Receiver {
             if start == self.nxt {
                 self.accept(payload);
             } else {
-                self.accept(payload.skip((self.nxt - start) as u32));
+                let old = (self.nxt - start) as u32;
+                self.report_twice(start, self.nxt.min(start + u64::from(payload.len)));
+                self.accept(payload.skip(old));
             }
             if had_gap {
                 self.take_islands();
             }
             if self.fin == Some(self.nxt) {
                 self.nxt += 1;
+                // The FIN needs no buffer.
+                self.edge = self.edge.max(self.nxt);
             }
         } else {
             self.keep(start, payload);
@@ -233,14 +285,31 @@ impl Receiver {
     /// The next run of bytes in order.
     #[inline]
     pub(crate) fn read(&mut self) -> Option<Payload> {
-        self.ready.pop()
+        let payload = self.ready.pop();
+        // The peer may be waiting for room; it hears of as much as makes a difference to it.
+        let worth = (self.buffer / 2).min(2 * self.step).max(1);
+        let short = self.window() <= self.buffer / 2 && !self.finished();
+        if short && self.free_edge() >= self.edge + worth && !self.ack_due() {
+            self.ack = AckState::Now(1);
+        }
+        payload
     }
 
-    /// SACK blocks: the island that grew last comes first (RFC 2018 §4).
-    pub(crate) fn sack_blocks(&self, wire: impl Fn(u64) -> SeqNumber) -> SackBlocks {
+    /// At most `count` SACK blocks: what arrived twice (RFC 2883 §4), then the islands, the one that
+    /// grew last first (RFC 2018 §4).
+    pub(crate) fn sack_blocks(
+        &mut self,
+        count: usize,
+        wire: impl Fn(u64) -> SeqNumber,
+    ) -> SackBlocks {
         let mut blocks = SackBlocks::default();
+        if count > 0
+            && let Some((start, end)) = self.twice.take()
+        {
+            blocks.push(SackBlock { start: wire(start), end: wire(end) });
+        }
         let mut newer_than = u64::MAX;
-        while blocks.as_slice().len() < SackBlocks::MAX {
+        while blocks.as_slice().len() < count {
             let next = self.beyond.iter().filter(|i| i.stamp < newer_than).max_by_key(|i| i.stamp);
             let Some(island) = next else { break };
             newer_than = island.stamp;
@@ -251,10 +320,10 @@ impl Receiver {
         blocks
     }
 
-    /// Whether there are octets beyond a gap.
+    /// Whether there is something to tell beyond the acknowledgment number.
     #[inline]
-    pub(crate) fn has_gap(&self) -> bool {
-        !self.beyond.is_empty()
+    pub(crate) fn has_blocks(&self) -> bool {
+        !self.beyond.is_empty() || self.twice.is_some()
     }
 
     #[inline]
@@ -301,6 +370,7 @@ impl Receiver {
                 }
                 Some(island) => {
                     self.beyond[index].stamp = self.stamp;
+                    self.report_twice(from.max(island.start), island.end().min(end));
                     from = from.max(island.end());
                     index += 1;
                 }
@@ -359,9 +429,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn receiver() -> Receiver {
-        let config = Config { delayed_ack: None, receive_window: 1 << 20, ..Config::default() };
+        let config = Config {
+            delayed_ack: None,
+            receive_window: 1 << 20,
+            dsack: false,
+            ..Config::default()
+        };
         let mut receiver = Receiver::new(&config);
-        receiver.on_syn();
+        receiver.on_syn(true);
         receiver.on_ack_sent(true);
         receiver
     }
@@ -371,7 +446,7 @@ mod tests {
     }
 
     fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
-        let blocks = receiver.sack_blocks(|seq| SeqNumber(seq as u32));
+        let blocks = receiver.clone().sack_blocks(4, |seq| SeqNumber(seq as u32));
         blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect()
     }
 
@@ -391,7 +466,7 @@ mod tests {
         data(&mut receiver, 251, 301);
         assert_eq!(blocks(&receiver), [(101, 401)]);
         data(&mut receiver, 1, 101);
-        assert_eq!((receiver.nxt(), receiver.has_gap()), (401, false));
+        assert_eq!((receiver.nxt(), !receiver.beyond.is_empty()), (401, false));
         assert_eq!(receiver.read(), Some(piece(1, 401)));
     }
 
@@ -427,7 +502,7 @@ mod tests {
         let mut receiver = receiver();
         let far = 1 + (1 << 20);
         data(&mut receiver, far, far + 1);
-        assert!(receiver.ack_due() && !receiver.has_gap());
+        assert!(receiver.ack_due() && !!receiver.beyond.is_empty());
     }
 
     proptest! {

@@ -36,7 +36,7 @@ impl Recovery {
 }
 
 /// Where the sender stands with respect to congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Phase {
     /// No congestion episode.
     Open,
@@ -47,7 +47,7 @@ pub(crate) enum Phase {
 }
 
 /// The detector's memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Detector {
     recovery: Recovery,
     /// Duplicate acknowledgments that stand for octets received above the first hole.

@@ -2,9 +2,10 @@
 
 use crate::config::{Estimator, Rto};
 use base::{Duration, Time};
+use serde::{Deserialize, Serialize};
 
 /// Round-trip estimator and the timeout that follows from it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rtt {
     config: Rto,
     average: Option<Average>,
@@ -15,7 +16,7 @@ pub(crate) struct Rtt {
 }
 
 /// Mean and mean deviation of the round trips.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Average {
     Exact {
         srtt: Duration,
@@ -97,6 +98,11 @@ impl Rtt {
     /// Doubles the timeout (RFC 6298 §5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// The path is known to work after all.
+    pub(crate) fn end_back_off(&mut self) {
+        self.backoff = 0;
     }
 
     /// The smoothed round trip, once there is a sample.

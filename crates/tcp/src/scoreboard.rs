@@ -7,12 +7,13 @@
 
 use base::Time;
 use bitflags::bitflags;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::CopyId;
 
 bitflags! {
     /// What has become of a range.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub(crate) struct State: u8 {
         /// The receiver holds it (RFC 2018).
         const SACKED = 1;
@@ -28,7 +29,7 @@ bitflags! {
 }
 
 /// A range of sequence numbers in flight and its latest copy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) start: u64,
     pub(crate) len: u32,
@@ -39,7 +40,7 @@ pub(crate) struct Record {
 }
 
 /// The circumstances in which a copy was sent.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sent {
     /// When.
     pub(crate) at: Time,
@@ -48,7 +49,7 @@ pub(crate) struct Sent {
 }
 
 /// Delivery so far, as recorded with each copy (draft-cheng-iccrg-delivery-rate-estimation §3.1).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Delivered {
     /// Bytes delivered.
     pub(crate) bytes: u64,
@@ -94,7 +95,7 @@ pub(crate) struct Advanced {
 }
 
 /// All records between SND.UNA and SND.NXT, in order and without gaps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
     una: u64,

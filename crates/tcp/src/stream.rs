@@ -1,10 +1,11 @@
 //! What the application has asked to send: the identity of every octet, no bytes.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::Payload;
 
 /// The send stream: runs of payload, addressed by absolute sequence number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Stream {
     /// The run that is being sent; most connections have no other.
     front: Run,
@@ -13,7 +14,7 @@ pub(crate) struct Stream {
     closed: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Run {
     start: u64,
     len: u64,
@@ -60,6 +61,23 @@ impl Stream {
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.end + u64::from(self.closed)
+    }
+
+    /// Bytes written.
+    pub(crate) fn written(&self) -> u64 {
+        self.end - 1
+    }
+
+    /// Whether no more will be written.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether `[.., end)` covers all that has been written.
+    #[inline]
+    pub(crate) fn is_all_before(&self, end: u64) -> bool {
+        end >= self.end
     }
 
     /// The run that holds `start`.

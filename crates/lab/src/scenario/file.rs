@@ -1,6 +1,6 @@
 //! The shape of a scenario file: what may be written where. What it means is decided elsewhere.
 
-use super::quantity::{Amount, DelayedAck, Ssthresh, Written};
+use super::quantity::{Amount, ByteCounting, DelayedAck, Ssthresh, Written};
 use crate::profile::Profile;
 use base::units::Size;
 use base::{Duration, Rate};
@@ -8,7 +8,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use tcp::congestion::Increase;
+use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::Mechanism;
 use tcp::{Estimator, Recovery, SsthreshOnBackoff};
 use toml::Spanned;
@@ -105,7 +105,9 @@ pub(super) struct Transfer {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Tcp {
     pub(super) recovery: Option<Recovery>,
-    pub(super) increase: Option<Increase>,
+    pub(super) congestion: Option<Congestion>,
+    pub(super) increase: Option<Spanned<Increase>>,
+    pub(super) byte_counting: Option<ByteCounting>,
     pub(super) mss: Option<Spanned<Amount>>,
     pub(super) receive_window: Option<Spanned<Amount>>,
     pub(super) initial_window: Option<Spanned<u32>>,

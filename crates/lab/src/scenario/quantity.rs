@@ -5,7 +5,7 @@ use base::{Duration, Rate};
 use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
 /// A value written with its unit, in quotes.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,35 @@ impl<'de> Deserialize<'de> for Amount {
             }
         }
         deserializer.deserialize_any(Any)
+    }
+}
+
+/// By how many segments an acknowledgment may let the window grow, if octets are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByteCounting(pub(super) Option<u32>);
+
+impl<'de> Deserialize<'de> for ByteCounting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByteCounting, D::Error> {
+        struct Limit;
+        impl Visitor<'_> for Limit {
+            type Value = ByteCounting;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"off\" or a number of segments, at least 1")
+            }
+            fn visit_i64<E: Error>(self, segments: i64) -> Result<ByteCounting, E> {
+                match u32::try_from(segments) {
+                    Ok(limit @ 1..) => Ok(ByteCounting(Some(limit))),
+                    _ => Err(E::invalid_value(Unexpected::Signed(segments), &self)),
+                }
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<ByteCounting, E> {
+                match text {
+                    "off" => Ok(ByteCounting(None)),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Limit)
     }
 }
 

@@ -6,8 +6,9 @@ use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
 use base::Duration;
 use base::units::Size;
-use tcp::Config;
+use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Eten, Mechanism};
+use tcp::{Config, InitialWindow};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -30,20 +31,24 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
     let mss = mss(tcp.mss, defaults)?;
     let receive_window = receive_window(tcp.receive_window, mss, defaults)?;
     let standard = Config::default();
+    let congestion = tcp.congestion.unwrap_or(standard.congestion);
     let receiver = Config {
         mss,
         receive_window,
         recovery: tcp.recovery.unwrap_or(standard.recovery),
-        increase: tcp.increase.unwrap_or(standard.increase),
+        congestion,
+        increase: increase(tcp.increase, congestion)?,
+        byte_counting: tcp.byte_counting.map_or(standard.byte_counting, |written| written.0),
         initial_window: initial_window(tcp.initial_window, defaults)?,
         initial_ssthresh: ssthresh(tcp.initial_ssthresh, mss, receive_window, defaults)?,
         limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
         delayed_ack: delayed_ack(tcp.delayed_ack, defaults)?,
         rto: rto(tcp.rto, defaults)?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
-        retries: standard.retries,
-        time_wait: standard.time_wait,
+        dsack: defaults.dsack,
+        undo: defaults.undo,
         mechanisms: tcp.mechanisms.into_iter().map(|entry| entry.0).collect(),
+        ..standard
     };
     let mut sender = receiver.clone();
     let (report, notice_size) = match tcp.eten {
@@ -66,6 +71,21 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
         }
     };
     Ok(Settings { sender, receiver, report, notice_size })
+}
+
+fn increase(
+    written: Option<Spanned<Increase>>,
+    congestion: Congestion,
+) -> Result<Increase, Problem> {
+    match (written, congestion) {
+        (None, _) => Ok(Increase::default()),
+        (Some(increase), Congestion::Aimd) => Ok(increase.into_inner()),
+        (Some(increase), Congestion::Cubic) => {
+            let message = "the window of `cubic` grows in its own way: expected an increase \
+                           function with `congestion = \"aimd\"` only";
+            Err(Problem::at(increase.span(), message))
+        }
+    }
 }
 
 fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
@@ -107,11 +127,14 @@ fn receive_window(
     })
 }
 
-fn initial_window(written: Option<Spanned<u32>>, defaults: &Defaults) -> Result<u32, Problem> {
+fn initial_window(
+    written: Option<Spanned<u32>>,
+    defaults: &Defaults,
+) -> Result<InitialWindow, Problem> {
     match written {
         None => Ok(defaults.initial_window),
         Some(segments) if (1..=LARGEST_INITIAL_WINDOW).contains(segments.get_ref()) => {
-            Ok(*segments.get_ref())
+            Ok(InitialWindow::Segments(*segments.get_ref()))
         }
         Some(segments) => {
             let message = format!("expected 1 to {LARGEST_INITIAL_WINDOW} segments");

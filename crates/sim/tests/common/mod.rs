@@ -77,7 +77,7 @@ pub fn plain() -> tcp::Config {
     tcp::Config {
         mss: MSS as u16,
         receive_window: 1 << 29,
-        initial_window: 1,
+        initial_window: tcp::InitialWindow::Segments(1),
         limited_transmit: false,
         delayed_ack: None,
         ..tcp::Config::default()

@@ -1,37 +1,69 @@
 //! Additive increase, multiplicative decrease (RFC 5681), with a choice of increase functions.
 
-use super::{AckSample, CongestionControl, Episode, Increase, IncreaseFunction as _};
+use super::{AckSample, CongestionControl, Episode, Growth, Increase, IncreaseFunction as _};
+use super::{LARGEST_WINDOW, slow_start};
+use base::Rate;
+use serde::{Deserialize, Serialize};
+
+/// What congestion leaves of the flight (RFC 5681 §3.1, equation 4).
+const DECREASE: f64 = 0.5;
 
 /// RFC 5681's window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Aimd {
     increase: Increase,
+    byte_counting: Option<u32>,
+    state: State,
+    /// The state before the last reduction.
+    before: Option<State>,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct State {
     /// Bytes; fractional, because the increase per acknowledgment is a fraction of a segment.
     exact: f64,
     /// The same in whole bytes, as it is asked for several times a segment.
     window: u64,
     ssthresh: u64,
+    /// RFC 3465 §2.1, bytes_acked: octets acknowledged since the window last grew.
+    bytes_acked: u64,
+}
+
+impl State {
+    fn new(window: u64, ssthresh: Option<u64>) -> State {
+        let ssthresh = ssthresh.unwrap_or(u64::MAX);
+        State { exact: window as f64, window, ssthresh, bytes_acked: 0 }
+    }
+
+    #[inline]
+    fn grow(&mut self, bytes: f64) {
+        self.exact = (self.exact + bytes).min(LARGEST_WINDOW);
+        self.window = self.exact as u64;
+    }
+
+    fn shrink(&mut self, window: u64) {
+        self.window = self.window.min(window);
+        self.exact = self.window as f64;
+        self.bytes_acked = 0;
+    }
+
+    /// RFC 3465 §2.1: whole segments, one for as many octets as make one without byte counting.
+    fn count(&mut self, acked: u64, per_ack: f64, mss: f64) {
+        let segment = ((mss / per_ack).round() as u64).max(1);
+        self.bytes_acked = self.bytes_acked.saturating_add(acked);
+        self.grow((self.bytes_acked / segment) as f64 * mss);
+        self.bytes_acked %= segment;
+    }
 }
 
 impl Aimd {
-    pub(crate) fn new(increase: Increase, window: u64, ssthresh: Option<u64>) -> Aimd {
-        Aimd { increase, exact: window as f64, window, ssthresh: ssthresh.unwrap_or(u64::MAX) }
-    }
-
-    /// RFC 5681 §3.1, equation 4: never below two segments.
-    fn reduced(&self, episode: &Episode) -> u64 {
-        let target = (episode.flight as f64 * episode.factor) as u64;
-        target.max(2 * u64::from(episode.mss))
-    }
-
-    fn set_window(&mut self, exact: f64) {
-        self.exact = exact;
-        self.window = exact as u64;
-    }
-
-    fn set_ssthresh(&mut self, episode: &Episode) {
-        if !episode.keep_ssthresh {
-            self.ssthresh = self.reduced(episode);
+    pub(super) fn new(growth: Growth, window: u64) -> Aimd {
+        Aimd {
+            increase: growth.increase,
+            byte_counting: growth.byte_counting,
+            state: State::new(window, None),
+            before: None,
         }
     }
 }
@@ -42,34 +74,72 @@ impl CongestionControl for Aimd {
         if !sample.window_limited {
             return;
         }
+        let state = &mut self.state;
+        if state.window < state.ssthresh {
+            state.grow(slow_start(sample, self.byte_counting));
+            return;
+        }
         let mss = f64::from(sample.mss);
-        if self.window < self.ssthresh {
-            // RFC 5681 §3.1, equation 2.
-            self.set_window(self.exact + (sample.acked as f64).min(mss));
-        } else {
-            let segments = self.exact / mss;
-            let step = self.increase.per_ack(segments, sample.srtt) * mss;
-            self.set_window(self.exact + step);
+        let per_ack = self.increase.per_ack(state.exact / mss, sample.srtt);
+        match self.byte_counting {
+            None => state.grow(per_ack * mss),
+            Some(_) => state.count(sample.acked, per_ack, mss),
         }
     }
 
     fn on_congestion(&mut self, episode: &Episode) {
-        self.set_ssthresh(episode);
-        self.set_window(self.reduced(episode) as f64);
+        self.before = Some(self.state);
+        let (window, ssthresh) = episode.reduced(DECREASE);
+        self.state.shrink(window);
+        if !episode.keep_ssthresh {
+            self.state.ssthresh = ssthresh;
+        }
     }
 
     fn on_rto(&mut self, episode: &Episode) {
-        self.set_ssthresh(episode);
-        self.set_window(f64::from(episode.mss));
+        let mss = u64::from(episode.mss);
+        if self.before.is_none() || self.state.window > mss {
+            self.before = Some(self.state);
+        }
+        self.state.shrink(mss);
+        if !episode.keep_ssthresh {
+            self.state.ssthresh = episode.reduced(DECREASE).1;
+        }
+    }
+
+    fn on_undo(&mut self) {
+        if let Some(before) = self.before.take()
+            && self.state.window <= before.window
+        {
+            self.state = before;
+        }
+    }
+
+    fn on_idle(&mut self, window: u64) {
+        if window < self.state.window {
+            self.state.shrink(window);
+        }
+        self.before = None;
+    }
+
+    fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
+        self.state = State::new(window, ssthresh);
+        self.before = None;
+    }
+
+    /// It looks at no clock.
+    fn pacing(&self) -> Option<Rate> {
+        None
     }
 
     #[inline]
     fn window(&self) -> u64 {
-        self.window
+        self.state.window
     }
 
+    #[inline]
     fn ssthresh(&self) -> u64 {
-        self.ssthresh
+        self.state.ssthresh
     }
 }
 
@@ -78,25 +148,34 @@ mod tests {
     use super::*;
     use crate::congestion::RateSample;
 
+    fn aimd(window: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Aimd {
+        let mut aimd = Aimd::new(Growth { byte_counting, ..Growth::default() }, window);
+        aimd.reset(window, ssthresh);
+        aimd
+    }
+
     fn ack(acked: u64) -> AckSample {
         AckSample {
+            now: Time::ZERO,
             acked,
             delivered: acked,
             rate: RateSample::default(),
             rtt: None,
             srtt: None,
             window_limited: true,
+            after_timeout: false,
             mss: 1000,
         }
     }
 
     fn episode(flight: u64) -> Episode {
-        Episode { flight, mss: 1000, factor: 0.5, keep_ssthresh: false }
+        let (decrease, keep_ssthresh, marked) = (None, false, false);
+        Episode { now: Time::ZERO, flight, mss: 1000, decrease, keep_ssthresh, marked }
     }
 
     #[test]
     fn slow_start_adds_one_segment_per_acknowledgment() {
-        let mut aimd = Aimd::new(Increase::default(), 1000, None);
+        let mut aimd = aimd(1000, None, None);
         for n in 1..=10 {
             aimd.on_ack(&ack(1000));
             assert_eq!(aimd.window(), 1000 + n * 1000);
@@ -106,8 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn byte_counting_adds_what_was_acknowledged_up_to_its_limit() {
+        // RFC 3465 §2.2.
+        let mut aimd = aimd(1000, None, Some(2));
+        for (acked, window) in [(300, 1300), (2000, 3300), (5000, 5300)] {
+            aimd.on_ack(&ack(acked));
+            assert_eq!(aimd.window(), window);
+        }
+        // RFC 3465 §2.3.
+        aimd.on_ack(&AckSample { after_timeout: true, ..ack(5000) });
+        assert_eq!(aimd.window(), 6300);
+    }
+
+    #[test]
     fn congestion_avoidance_adds_about_one_segment_per_window() {
-        let mut aimd = Aimd::new(Increase::default(), 10_000, Some(10_000));
+        let mut aimd = aimd(10_000, Some(10_000), None);
         for _ in 0..10 {
             aimd.on_ack(&ack(1000));
         }
@@ -115,8 +207,35 @@ mod tests {
     }
 
     #[test]
+    fn byte_counting_adds_one_segment_when_a_window_of_octets_is_acknowledged() {
+        // RFC 3465 §2.1; what is left over counts for the next.
+        let mut aimd = aimd(10_000, Some(10_000), Some(2));
+        for (acked, window) in
+            [(9_999, 10_000), (1, 11_000), (10_000, 11_000), (3_000, 12_000), (10_000, 13_000)]
+        {
+            aimd.on_ack(&ack(acked));
+            assert_eq!(aimd.window(), window);
+        }
+    }
+
+    #[test]
+    fn byte_counting_multiplies_every_increase_function() {
+        for (_, increase) in Increase::ALL {
+            let grown = |byte_counting, acks: u32, acked| {
+                let growth = Growth { increase: *increase, byte_counting, ..Growth::default() };
+                let mut aimd = Aimd::new(growth, 100_000);
+                aimd.reset(100_000, Some(2000));
+                (0..acks).for_each(|_| aimd.on_ack(&ack(acked)));
+                aimd.window() as f64
+            };
+            let (each, every_fourth) = (grown(None, 1000, 1000), grown(Some(2), 250, 4000));
+            assert!((each - every_fourth).abs() < 3000.0, "{increase:?}: {each} {every_fourth}");
+        }
+    }
+
+    #[test]
     fn congestion_halves_the_flight_but_not_below_two_segments() {
-        let mut aimd = Aimd::new(Increase::default(), 20_000, None);
+        let mut aimd = aimd(20_000, None, None);
         aimd.on_congestion(&episode(20_000));
         assert_eq!((aimd.window(), aimd.ssthresh()), (10_000, 10_000));
         aimd.on_congestion(&episode(1000));
@@ -126,8 +245,38 @@ mod tests {
     }
 
     #[test]
+    fn a_mechanism_may_choose_the_decrease_and_a_mark_leads_down_to_one_segment() {
+        let mut aimd = aimd(20_000, None, None);
+        aimd.on_congestion(&Episode { decrease: Some(0.9), ..episode(20_000) });
+        assert_eq!((aimd.window(), aimd.ssthresh()), (18_000, 18_000));
+        // RFC 3168 §6.1.2.
+        aimd.on_congestion(&Episode { marked: true, ..episode(2000) });
+        assert_eq!((aimd.window(), aimd.ssthresh()), (1000, 2000));
+    }
+
+    #[test]
+    fn an_undo_takes_back_a_series_of_timeouts_as_a_whole() {
+        let mut aimd = aimd(20_000, Some(30_000), None);
+        aimd.on_rto(&episode(20_000));
+        aimd.on_rto(&Episode { keep_ssthresh: true, ..episode(1000) });
+        aimd.on_undo();
+        assert_eq!((aimd.window(), aimd.ssthresh()), (20_000, 30_000));
+    }
+
+    #[test]
+    fn an_undo_that_comes_too_late_changes_nothing() {
+        let mut aimd = aimd(3000, None, None);
+        aimd.on_congestion(&episode(3000));
+        (0..20).for_each(|_| aimd.on_ack(&ack(1000)));
+        let window = aimd.window();
+        assert!(window > 3000);
+        aimd.on_undo();
+        assert_eq!((aimd.window(), aimd.ssthresh()), (window, 2000));
+    }
+
+    #[test]
     fn an_unused_window_does_not_grow() {
-        let mut aimd = Aimd::new(Increase::default(), 10_000, None);
+        let mut aimd = aimd(10_000, None, None);
         aimd.on_ack(&AckSample { window_limited: false, ..ack(1000) });
         assert_eq!(aimd.window(), 10_000);
     }

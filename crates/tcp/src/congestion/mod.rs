@@ -2,19 +2,25 @@
 //!
 //! It is told of acknowledgments and of congestion; which losses are congestion, and how they are
 //! repaired, is decided elsewhere.
+//!
+//! A new controller is a file beside this page and a line in the table below.
 
-mod aimd;
+#[cfg(test)]
+mod contract;
 mod increase;
+mod prr;
 
 pub use increase::{Increase, IncreaseFunction};
+pub use prr::{Bound, Prr};
 
-pub(crate) use aimd::Aimd;
-
-use base::{Duration, Rate};
+use base::{Duration, Rate, Time};
+use serde::{Deserialize, Serialize};
 
 /// What an acknowledgment of new data says about the path.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
+    /// When it arrived.
+    pub now: Time,
     /// Octets newly acknowledged cumulatively.
     pub acked: u64,
     /// Octets newly known to be delivered.
@@ -28,6 +34,9 @@ pub struct AckSample {
     /// Whether the congestion window was what kept the sender from sending more. A window that is
     /// not used must not grow (RFC 9293 §3.8.2, RFC 7661).
     pub window_limited: bool,
+    /// What it acknowledges was outstanding when a timeout struck, and may have arrived before it
+    /// was sent again (RFC 3465 §2.3).
+    pub after_timeout: bool,
     /// Segment size, bytes.
     pub mss: u32,
 }
@@ -54,29 +63,176 @@ impl RateSample {
 /// Congestion, noticed.
 #[derive(Clone, Copy, Debug)]
 pub struct Episode {
+    /// When it was noticed.
+    pub now: Time,
     /// Octets in flight when it was noticed, those of limited transmit not counted (RFC 5681 §3.2)
     /// and never more than the window allowed.
     pub flight: u64,
     /// Segment size, bytes.
     pub mss: u32,
-    /// What remains of the window: 0.5 is the standard (RFC 5681 §3.1).
-    pub factor: f64,
+    /// What a mechanism wants to remain of the flight, 0 to 1; `None` leaves it to the controller.
+    pub decrease: Option<f64>,
     /// Leave the slow-start threshold as it is.
     pub keep_ssthresh: bool,
+    /// A mark told of it, and nothing was lost: the window may fall to one segment (RFC 3168
+    /// §6.1.2).
+    pub marked: bool,
 }
 
-/// A congestion controller. Windows are in bytes.
+impl Episode {
+    /// The window and the slow-start threshold that are left, if the controller leaves `share` of
+    /// the flight: two segments at least (RFC 5681 §3.1, equation 4; RFC 9438 §4.6).
+    fn reduced(&self, share: f64) -> (u64, u64) {
+        let target = (self.flight as f64 * self.decrease.unwrap_or(share)) as u64;
+        let mss = u64::from(self.mss);
+        (target.max(if self.marked { mss } else { 2 * mss }), target.max(2 * mss))
+    }
+}
+
+/// A congestion controller. Windows are in bytes, and never less than a segment.
 pub trait CongestionControl {
     /// New data was acknowledged outside of recovery.
     fn on_ack(&mut self, sample: &AckSample);
+
     /// Congestion was noticed, once per episode; recovery keeps the flow going.
     fn on_congestion(&mut self, episode: &Episode);
+
     /// Start again from one segment: a timeout, or an algorithm without fast recovery.
     fn on_rto(&mut self, episode: &Episode);
+
+    /// The last reduction was for nothing: all is as before it, unless the window has grown beyond
+    /// since. Of timeouts in a row the first counts. Without a reduction, nothing happens.
+    fn on_undo(&mut self);
+
+    /// The connection was idle for so long that its window has expired: it is at most `window`, the
+    /// restart window, which is at least a segment (RFC 5681 §4.1).
+    fn on_idle(&mut self, window: u64);
+
+    /// The path is another one: start from `window`, at least a segment, with what was known of
+    /// the old path forgotten. `ssthresh` is in bytes, `None` is "arbitrarily high".
+    fn reset(&mut self, window: u64, ssthresh: Option<u64>);
+
+    /// The rate at which to send; `None` if acknowledgments alone clock transmission.
+    fn pacing(&self) -> Option<Rate>;
+
     /// The congestion window, bytes.
     fn window(&self) -> u64;
+
     /// The slow-start threshold, bytes; `u64::MAX` while arbitrarily high.
     fn ssthresh(&self) -> u64;
+}
+
+/// No window grows larger, bytes.
+const LARGEST_WINDOW: f64 = (1_u64 << 40) as f64;
+
+/// What slow start adds for an acknowledgment, bytes: a segment (RFC 5681 §3.1, equation 2), or
+/// `byte_counting` of them at most, but not while a timeout is being repaired (RFC 3465 §2.2, 2.3).
+#[inline]
+fn slow_start(sample: &AckSample, byte_counting: Option<u32>) -> f64 {
+    let limit = match byte_counting {
+        Some(segments) if !sample.after_timeout => segments,
+        _ => 1,
+    };
+    sample.acked.min(u64::from(limit) * u64::from(sample.mss)) as f64
+}
+
+macro_rules! controllers {
+    ($($(#[$doc:meta])* $module:ident :: $Controller:ident = $name:literal;)+) => {
+        $(mod $module;)+
+        $(use $module::$Controller;)+
+
+        /// One of the congestion controllers, by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Congestion {
+            $($(#[$doc])* #[serde(rename = $name)] $Controller,)+
+        }
+
+        impl Default for Congestion {
+            /// The first of the table.
+            fn default() -> Congestion {
+                Congestion::ALL[0].1
+            }
+        }
+
+        impl Congestion {
+            /// Every controller with the name it has in scenario files.
+            pub const ALL: &[(&str, Congestion)] = &[$(($name, Congestion::$Controller)),+];
+        }
+
+        /// A congestion controller with its state.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub(crate) enum Controller {
+            $(#[serde(rename = $name)] $Controller($Controller),)+
+        }
+
+        impl Controller {
+            /// A controller that starts from `window` bytes; its slow-start threshold is
+            /// arbitrarily high.
+            pub(crate) fn new(growth: Growth, window: u64) -> Controller {
+                match growth.congestion {
+                    $(Congestion::$Controller => {
+                        Controller::$Controller($Controller::new(growth, window))
+                    })+
+                }
+            }
+        }
+
+        impl CongestionControl for Controller {
+            #[inline]
+            fn on_ack(&mut self, sample: &AckSample) {
+                match self { $(Controller::$Controller(c) => c.on_ack(sample),)+ }
+            }
+
+            fn on_congestion(&mut self, episode: &Episode) {
+                match self { $(Controller::$Controller(c) => c.on_congestion(episode),)+ }
+            }
+
+            fn on_rto(&mut self, episode: &Episode) {
+                match self { $(Controller::$Controller(c) => c.on_rto(episode),)+ }
+            }
+
+            fn on_undo(&mut self) {
+                match self { $(Controller::$Controller(c) => c.on_undo(),)+ }
+            }
+
+            fn on_idle(&mut self, window: u64) {
+                match self { $(Controller::$Controller(c) => c.on_idle(window),)+ }
+            }
+
+            fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
+                match self { $(Controller::$Controller(c) => c.reset(window, ssthresh),)+ }
+            }
+
+            fn pacing(&self) -> Option<Rate> {
+                match self { $(Controller::$Controller(c) => c.pacing(),)+ }
+            }
+
+            #[inline]
+            fn window(&self) -> u64 {
+                match self { $(Controller::$Controller(c) => c.window(),)+ }
+            }
+
+            #[inline]
+            fn ssthresh(&self) -> u64 {
+                match self { $(Controller::$Controller(c) => c.ssthresh(),)+ }
+            }
+        }
+    };
+}
+
+controllers! {
+    /// Additive increase, multiplicative decrease (RFC 5681).
+    aimd::Aimd = "aimd";
+    /// A cubic function of the time since the last reduction (RFC 9438).
+    cubic::Cubic = "cubic";
+}
+
+/// Which controller there is, and how its window grows.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Growth {
+    pub(crate) congestion: Congestion,
+    pub(crate) increase: Increase,
+    pub(crate) byte_counting: Option<u32>,
 }
 
 #[cfg(test)]

@@ -22,18 +22,20 @@ mod sending;
 mod timer;
 
 use super::*;
-use crate::Rto;
 use crate::congestion::Increase;
 use crate::indication::{Source, Subject};
+use crate::{InitialWindow, Rto};
 use core::fmt;
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
-use wire::SackBlock;
+use wire::{CopyId, Ecn, Flags, Packet, SackBlock};
 
 const MSS: u32 = 1000;
 /// Both sequence spaces wrap within the first segments.
 const ISS: SeqNumber = SeqNumber(u32::MAX - 2500);
 const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
+const IDENTITY: Identity =
+    Identity { local_port: 1, remote_port: 2, iss: ISS, timestamp_offset: 5000 };
 /// The shift of the peer's windows, if shifts are agreed on.
 const PEER_SHIFT: u8 = 4;
 /// Ours, which [`config`]'s receive window leads to.
@@ -46,11 +48,13 @@ fn config() -> Config {
         receive_window: 1 << 20,
         recovery: Recovery::Sack,
         increase: Increase::default(),
-        initial_window: 10,
+        initial_window: InitialWindow::Segments(10),
         initial_ssthresh: None,
         limited_transmit: false,
         delayed_ack: None,
         rto: Rto::default(),
+        nagle: false,
+        dsack: false,
         ..Config::default()
     }
 }
@@ -100,6 +104,11 @@ fn syn() -> Seg {
 /// A SYN that acknowledges the other's.
 fn syn_ack() -> Seg {
     Seg { flags: Flags::SYN | Flags::ACK, ack: 1, ..syn() }
+}
+
+/// A reset that acknowledges nothing.
+fn reset(seq: u32) -> Seg {
+    Seg { flags: Flags::RST, seq, ack: 0, ..bytes(0, 0) }
 }
 
 impl Seg {
@@ -169,7 +178,7 @@ struct Diagram {
 impl Diagram {
     fn new(config: &Config, side: Side) -> Diagram {
         let mut diagram = Diagram {
-            connection: Connection::new(config, side, 1, 2, ISS),
+            connection: Connection::new(config, side, IDENTITY),
             now: Time::ZERO,
             unseen: VecDeque::new(),
             sent: Vec::new(),
@@ -230,7 +239,7 @@ impl Diagram {
             segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
         }
         let payload = Payload { stream: 7, offset: u64::from(seg.seq).max(1) - 1, len: seg.len };
-        self.connection.handle_segment(self.now, &segment, payload);
+        self.connection.handle_segment(self.now, &segment, payload, Ecn::NotCapable);
         self.transmit();
     }
 
@@ -252,12 +261,11 @@ impl Diagram {
     fn transmit(&mut self) {
         let (mut packet, mut over) = (Packet::BLANK, false);
         for _ in 0..1000 {
-            let written = self.connection.poll_transmit(self.now, &mut packet);
-            if written == Written::Nothing {
+            let Some(written) = self.connection.poll_transmit(self.now, 1, &mut packet) else {
                 return;
-            }
+            };
             assert!(!over, "there was another after the last");
-            over = written == Written::Last;
+            over = !written.more;
             let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
             let offset = segment.seq - ISS;
             if packet.payload.len > 0 {
@@ -266,7 +274,8 @@ impl Diagram {
             let blocks = segment.options.sack.as_slice().iter();
             let acks = segment.flags.contains(Flags::ACK);
             let seg = Seg {
-                flags: segment.flags,
+                // Where pushes matter a diagram looks at the last segment itself.
+                flags: segment.flags - Flags::PSH,
                 seq: offset,
                 len: packet.payload.len,
                 ack: if acks { segment.ack - PEER_ISS } else { 0 },
@@ -299,6 +308,7 @@ impl Diagram {
             assert_eq!((payload.stream, payload.offset), (7, next), "misplaced bytes");
             next = payload.end();
         }
+        self.transmit();
         next - from
     }
 
@@ -362,7 +372,7 @@ fn established(config: Config) -> Diagram {
 
 /// The same with an endless stream, whose first window is on its way since 100 ms.
 fn sending(config: Config) -> Diagram {
-    let window = config.initial_window;
+    let InitialWindow::Segments(window) = config.initial_window else { panic!("segments") };
     let mut t = established(config);
     t.write(1 << 40);
     t.recv(each(1..=window));
@@ -371,7 +381,7 @@ fn sending(config: Config) -> Diagram {
 
 /// The same with a stream of this many segments, all of which are on their way since 100 ms.
 fn sending_only(segments: u32, config: Config) -> Diagram {
-    let mut t = established(Config { initial_window: segments, ..config });
+    let mut t = established(Config { initial_window: InitialWindow::Segments(segments), ..config });
     t.write(u64::from(segments * MSS));
     t.recv(each(1..=segments));
     t

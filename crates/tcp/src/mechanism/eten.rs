@@ -28,7 +28,9 @@ impl Rules for Eten {
     const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS);
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
-        let Subject::Corrupted { seq, copy, .. } = indication.subject;
+        let Subject::Corrupted { seq, copy, .. } = indication.subject else {
+            return None;
+        };
         Some(if self.suppress_dupacks {
             Action::Lost { seq, copy }
         } else {

@@ -25,7 +25,8 @@ pub struct View {
 }
 
 /// How a loss was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Signal {
     /// By duplicate acknowledgments, or an acknowledgment that stops at the next hole.
     Dupack,
@@ -35,6 +36,8 @@ pub enum Signal {
     Rto,
     /// By an indication that named it.
     Notice,
+    /// Not lost: the peer says that it met congestion (RFC 3168).
+    Ecn,
 }
 
 /// A range that is held to be lost.
@@ -53,7 +56,8 @@ pub struct Loss {
 }
 
 /// What a loss means.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The network is congested: retransmit, and reduce the window once per episode.
     Congestion {
@@ -92,7 +96,8 @@ pub enum Action {
 
 bitflags! {
     /// The questions that a mechanism answers.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[serde(transparent)]
     pub struct Hooks: u16 {
         /// [`Rules::indication`]
         const INDICATION = 1;
@@ -189,7 +194,7 @@ mechanisms! {
 }
 
 /// The mechanisms of one connection, asked in order; the first opinion counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Mechanisms {
     list: Vec<Mechanism>,
     hooks: Hooks,

@@ -280,7 +280,11 @@ fn limited_transmit_starts_anew_with_each_advance() {
 fn newreno_ignores_duplicates_of_an_acknowledgment_that_covers_no_more_than_recover() {
     // RFC 6582 §3.2, step 2, and §4.1: they answer what was sent again in vain after a timeout.
     // Nothing was lost here: the answers came late.
-    let mut t = sending(Config { recovery: Recovery::NewReno, initial_window: 8, ..config() });
+    let mut t = sending(Config {
+        recovery: Recovery::NewReno,
+        initial_window: InitialWindow::Segments(8),
+        ..config()
+    });
     t.time(1100);
     t.recv([data(1)]);
     t.time(1150);

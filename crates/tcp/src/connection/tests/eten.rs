@@ -287,7 +287,8 @@ fn the_suppressed_duplicates_count_wherever_they_lie() {
     // As above, but 5 is lost: of five suppressed duplicates only the answers to 6 and 7 tell of
     // what lies above it.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
-        let mut t = sending(Config { initial_window: 7, ..with(recovery, true) });
+        let mut t =
+            sending(Config { initial_window: InitialWindow::Segments(7), ..with(recovery, true) });
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -326,7 +327,8 @@ fn the_unreported_hole_next_to_a_reported_one_shows_by_its_own_blocks() {
 fn fewer_than_three_suppressed_duplicates_prove_nothing_about_the_next_hole() {
     // Of four segments 1 is reported and 2 is lost; the answers to 3 and 4 are two duplicates.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
-        let mut t = sending(Config { initial_window: 4, ..with(recovery, true) });
+        let mut t =
+            sending(Config { initial_window: InitialWindow::Segments(4), ..with(recovery, true) });
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);

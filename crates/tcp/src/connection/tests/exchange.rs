@@ -40,8 +40,12 @@ impl Exchange {
     fn new(config: &Config, luck: Luck, seed: u64) -> Exchange {
         Exchange {
             ends: [
-                Connection::new(config, Side::Active, 1, 2, ISS),
-                Connection::new(config, Side::Passive, 2, 1, PEER_ISS),
+                Connection::new(config, Side::Active, IDENTITY),
+                Connection::new(
+                    config,
+                    Side::Passive,
+                    Identity { local_port: 2, remote_port: 1, iss: PEER_ISS, timestamp_offset: 9 },
+                ),
             ],
             now: Time::ZERO,
             flying: Vec::new(),
@@ -94,14 +98,14 @@ impl Exchange {
         if self.ends[to].state() == State::Closed && segment.flags.contains(Flags::ACK) {
             // The host's answer for a connection that is no more (RFC 9293 §3.10.7.1).
             let rst = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
-            self.ends[1 - to].handle_segment(self.now, &rst, Payload::default());
+            self.ends[1 - to].handle_segment(self.now, &rst, Payload::default(), Ecn::NotCapable);
             return self.after(1 - to);
         }
         if self.is_heard(to, &segment, packet.payload.len) {
             let blocks = segment.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
-        self.ends[to].handle_segment(self.now, &segment, packet.payload);
+        self.ends[to].handle_segment(self.now, &segment, packet.payload, packet.ip.ecn);
         self.after(to);
     }
 
@@ -132,12 +136,11 @@ impl Exchange {
         let (mut packet, mut over) = (Packet::BLANK, false);
         loop {
             let before = self.ends[end].sender.clone();
-            let written = self.ends[end].poll_transmit(self.now, &mut packet);
-            if written == Written::Nothing {
+            let Some(written) = self.ends[end].poll_transmit(self.now, 1, &mut packet) else {
                 return;
-            }
+            };
             assert!(!over, "there was another after the last");
-            over = written == Written::Last;
+            over = !written.more;
             self.check(end, &before, &packet);
             self.fly(1 - end, packet);
         }
@@ -202,7 +205,7 @@ fn configs() -> impl Strategy<Value = Config> {
             recovery,
             limited_transmit,
             delayed_ack: delay.then_some(Duration::from_millis(40)),
-            initial_window,
+            initial_window: InitialWindow::Segments(initial_window),
             receive_window: window * MSS,
             retries: u32::MAX, // However bad the luck.
             mechanisms: eten

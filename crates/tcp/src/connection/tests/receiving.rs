@@ -141,6 +141,7 @@ fn what_lies_beyond_the_window_is_acknowledged_and_dropped() {
     t.send(data(1));
     t.recv([ack(3)]);
     assert_eq!(t.read(0), 2000);
+    t.recv([ack(3)]); // There is room again.
     t.send(data(3));
     t.recv([ack(4)]);
 }
@@ -156,6 +157,8 @@ fn the_window_shrinks_with_what_the_application_leaves_unread() {
     t.send(data(4));
     t.recv([ack(4)]);
     assert_eq!(t.read(0), 3000);
+    t.recv([ack(4)]); // A window update.
+    assert_eq!(t.last().window, 3000);
     t.send(data(4));
     t.recv([ack(5)]);
     assert_eq!(t.last().window, 2000);
@@ -206,12 +209,16 @@ fn a_bare_acknowledgment_at_the_edge_of_the_window_is_heard() {
     // The peer has used our window up, and its first segment is missing: all its bare
     // acknowledgments lie one past the window. The letter of RFC 9293 §3.10.7.4 drops them, and
     // answers; two such ends would answer each other for ever. Linux and the BSDs take them.
-    let mut t = established(Config { receive_window: 2000, initial_window: 2, ..config() });
+    let mut t = established(Config {
+        receive_window: 2000,
+        initial_window: InitialWindow::Segments(2),
+        ..config()
+    });
     t.write(1 << 30);
     t.recv(each(1..=2));
     t.time(200);
     t.send(data(2));
     t.recv([ack(1).seq(at(3)).sack(2..=2)]);
     t.send(ack(2).seq(at(3)));
-    t.recv([data(3).sack(2..=2), data(4).sack(2..=2)]);
+    t.recv(each(3..=4));
 }

@@ -114,7 +114,7 @@ fn what_was_selectively_acknowledged_is_never_sent_again() {
 #[test]
 fn a_receiver_that_throws_away_what_it_has_acknowledged_gets_it_again() {
     // RFC 2018 §8: after a timeout, if the first hole had been SACKed.
-    let mut t = sending(Config { initial_window: 4, ..config() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });
     t.time(200);
     t.send(ack(1).sack(2..=4));
     t.recv([data(1), data(5)]);
@@ -148,7 +148,7 @@ fn a_hole_that_is_not_yet_lost_is_filled_when_there_is_nothing_better_to_send() 
 
 #[test]
 fn new_data_goes_before_a_hole_that_is_not_yet_lost() {
-    let mut t = established(Config { initial_window: 8, ..config() });
+    let mut t = established(Config { initial_window: InitialWindow::Segments(8), ..config() });
     t.write(segments(9));
     t.recv(each(1..=8));
     t.time(200);

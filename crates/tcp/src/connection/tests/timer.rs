@@ -10,7 +10,7 @@ fn sharp() -> Config {
 
 #[test]
 fn it_expires_to_the_microsecond_and_backs_off() {
-    let mut t = sending(Config { initial_window: 1, ..sharp() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(1), ..sharp() });
     // Sent at 100 ms; then 300, 600, 1200, ... ms.
     for millis in [400, 1000, 2200, 4600, 9400] {
         t.until(Time::from_nanos(millis * 1_000_000 - 1));
@@ -23,7 +23,7 @@ fn it_expires_to_the_microsecond_and_backs_off() {
 
 #[test]
 fn it_is_never_shorter_than_its_minimum_nor_longer_than_its_maximum() {
-    let mut t = sending(Config { initial_window: 1, ..config() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(1), ..config() });
     let mut millis = 100;
     for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
         millis += 1000 * seconds; // RFC 6298 §2.4, 2.5
@@ -35,7 +35,7 @@ fn it_is_never_shorter_than_its_minimum_nor_longer_than_its_maximum() {
 #[test]
 fn the_estimate_follows_the_round_trips() {
     // RFC 6298 §2.3: RTTVAR = 3/4 * 50 + 1/4 * |100 - 180| = 57.5, SRTT = 7/8 * 100 + 180/8 = 110.
-    let mut t = sending(Config { initial_window: 1, ..sharp() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(1), ..sharp() });
     t.time(280);
     t.send(ack(2));
     t.recv([data(2), data(3)]);
@@ -47,7 +47,7 @@ fn the_estimate_follows_the_round_trips() {
 
 #[test]
 fn new_data_acknowledged_restarts_it_and_a_duplicate_does_not() {
-    let mut t = sending(Config { initial_window: 4, ..config() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });
     t.time(600);
     t.send(ack(2)); // RFC 6298 §5.3
     t.recv([data(5), data(6)]);
@@ -74,7 +74,8 @@ fn it_stops_when_everything_is_acknowledged() {
 #[test]
 fn a_timeout_leaves_one_segment_and_slow_start_goes_back_over_the_rest() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut t = sending(Config { recovery, initial_window: 8, ..config() });
+        let mut t =
+            sending(Config { recovery, initial_window: InitialWindow::Segments(8), ..config() });
         t.time(1100);
         t.recv([data(1)]);
         assert_eq!(t.windows(), (segments(1), segments(4)), "RFC 5681 §3.1, equation 4");
@@ -98,7 +99,8 @@ fn a_timeout_leaves_one_segment_and_slow_start_goes_back_over_the_rest() {
 fn duplicates_while_going_back_retransmit_nothing() {
     // They are answers to what was sent twice (RFC 6582 §3.2, step 2).
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno] {
-        let mut t = sending(Config { recovery, initial_window: 8, ..config() });
+        let mut t =
+            sending(Config { recovery, initial_window: InitialWindow::Segments(8), ..config() });
         t.time(1100);
         t.recv([data(1)]);
         t.time(1200);
@@ -114,7 +116,7 @@ fn duplicates_while_going_back_retransmit_nothing() {
 fn the_flight_is_halved_only_once_in_a_series_of_timeouts() {
     // RFC 5681 §3.1: ssthresh is held when the segment "has already been retransmitted ... by way
     // of the retransmission timer at least once".
-    let mut t = sending(Config { initial_window: 16, ..config() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(16), ..config() });
     for (millis, n) in [(1100, 1), (3100, 1), (7100, 1)] {
         t.time(millis);
         t.recv([data(n)]);
@@ -131,7 +133,7 @@ fn the_flight_is_halved_only_once_in_a_series_of_timeouts() {
 #[test]
 fn every_timeout_halves_if_so_configured() {
     let mut t = sending(Config {
-        initial_window: 16,
+        initial_window: InitialWindow::Segments(16),
         ssthresh_on_backoff: SsthreshOnBackoff::Halve,
         ..config()
     });
@@ -146,7 +148,7 @@ fn every_timeout_halves_if_so_configured() {
 #[test]
 fn what_was_sent_twice_gives_no_round_trip_and_keeps_the_back_off() {
     // Karn's algorithm (RFC 6298 §3, §5): until a segment that was sent once is acknowledged.
-    let mut t = sending(Config { initial_window: 2, ..sharp() });
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(2), ..sharp() });
     t.time(400);
     t.recv([data(1)]);
     let before = t.connection.vitals().srtt;
@@ -168,7 +170,11 @@ fn what_was_sent_twice_gives_no_round_trip_and_keeps_the_back_off() {
 
 #[test]
 fn a_window_that_has_shrunk_to_one_segment_grows_again() {
-    let mut t = sending(Config { initial_window: 4, recovery: Recovery::NewReno, ..config() });
+    let mut t = sending(Config {
+        initial_window: InitialWindow::Segments(4),
+        recovery: Recovery::NewReno,
+        ..config()
+    });
     t.time(1100);
     t.recv([data(1)]);
     t.time(1200);

@@ -1,0 +1,67 @@
+//! Timestamps and protection against old segments (RFC 7323).
+
+use base::{Duration, Time};
+use serde::{Deserialize, Serialize};
+
+/// The peer's timestamps, and ours.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Clocks {
+    /// Our timestamp at time zero.
+    offset: u32,
+    /// TS.Recent: the peer's timestamp to be echoed.
+    pub(super) recent: u32,
+    /// When it came.
+    recent_at: Time,
+    /// Last.ACK.sent, as an absolute sequence number.
+    pub(super) acknowledged: u64,
+}
+
+impl Clocks {
+    /// One tick of our clock (RFC 7323 §5.4: 1 ms to 1 s).
+    const TICK: Duration = Duration::from_millis(1);
+    /// How long TS.Recent can be trusted (RFC 7323 §5.5).
+    const LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
+
+    pub(super) fn new(offset: u32) -> Clocks {
+        Clocks { offset, recent: 0, recent_at: Time::ZERO, acknowledged: 0 }
+    }
+
+    /// Our timestamp.
+    #[inline]
+    pub(super) fn value(&self, now: Time) -> u32 {
+        self.offset.wrapping_add((now.as_nanos() / Self::TICK.as_nanos()) as u32)
+    }
+
+    /// How long ago our timestamp was `echo`, if that can be.
+    pub(super) fn since(&self, now: Time, echo: u32) -> Option<Duration> {
+        let ticks = self.value(now).wrapping_sub(echo) as i32;
+        // A round trip within one tick took some time, too.
+        u64::try_from(ticks).ok().map(|ticks| Self::TICK * ticks.max(1))
+    }
+
+    /// The peer's first timestamp.
+    pub(super) fn begin(&mut self, now: Time, value: u32) {
+        self.recent = value;
+        self.recent_at = now;
+    }
+
+    /// PAWS, R1: whether a segment with this timestamp is an old one.
+    #[inline]
+    pub(super) fn is_old(&self, now: Time, value: u32) -> bool {
+        (value.wrapping_sub(self.recent) as i32) < 0 && now.since(self.recent_at) < Self::LIFETIME
+    }
+
+    /// R3 (RFC 7323 §4.3): the timestamp of a segment that starts at `start` and is acceptable.
+    #[inline]
+    pub(super) fn update(&mut self, now: Time, value: u32, start: u64) {
+        if start <= self.acknowledged {
+            self.recent = value;
+            self.recent_at = now;
+        }
+    }
+
+    /// Whether a SYN with this timestamp is later than all of the connection (RFC 6191 §2).
+    pub(super) fn is_newer(&self, value: u32) -> bool {
+        (value.wrapping_sub(self.recent) as i32) > 0
+    }
+}

@@ -1,0 +1,205 @@
+//! Acknowledgments: what they say of the scoreboard, the round trip and the peer's window.
+
+use super::Sender;
+use crate::congestion::{AckSample, CongestionControl as _, RateSample};
+use crate::event::Event;
+use crate::mechanism::{Mechanisms, Signal};
+use crate::recovery::Phase;
+use crate::scoreboard::{Advanced, Delivered, Sent};
+use base::{Duration, Time};
+
+/// An acknowledgment, in absolute sequence numbers.
+pub(crate) struct Ack<'a> {
+    /// The next octet that the peer expects.
+    pub(crate) ack: u64,
+    /// What it says of the peer's window.
+    pub(crate) window: Window,
+    /// The peer's SACK blocks.
+    pub(crate) blocks: &'a [(u64, u64)],
+    /// The segment carried nothing else, so that it may count as a duplicate (RFC 5681 §2).
+    pub(crate) bare: bool,
+    /// The round trip that its timestamp shows (RFC 7323 §4.1).
+    pub(crate) echoed: Option<Duration>,
+    /// It says that congestion was experienced (RFC 3168 §6.1.2).
+    pub(crate) congested: bool,
+}
+
+/// The peer's window as a segment announced it (RFC 9293 §3.10.7.4, SND.WL1 and SND.WL2).
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    /// The segment's sequence number, absolute in the peer's space.
+    pub(crate) seq: u64,
+    /// The segment's acknowledgment number.
+    pub(crate) ack: u64,
+    /// The octet after the last that the window allows.
+    pub(crate) right_edge: u64,
+}
+
+impl Sender {
+    /// Takes in an acknowledgment of something between SND.UNA and SND.NXT.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
+        let plain = ack.blocks.is_empty() && !ack.congested && self.is_plain();
+        if plain && ack.ack > self.board.una() {
+            // Nothing is missing, so nothing can be found lost.
+            self.on_window(now, &ack.window);
+            self.on_advance(now, ack.ack, ack.echoed, 0, None);
+        } else {
+            self.on_ack_of_gap(now, ack, mechanisms);
+        }
+    }
+
+    /// What a segment says of the peer's window; an old one says nothing.
+    #[inline]
+    pub(crate) fn on_window(&mut self, now: Time, window: &Window) {
+        if (window.seq, window.ack) < (self.wl1, self.wl2) {
+            return;
+        }
+        self.wl1 = window.seq;
+        self.wl2 = window.ack;
+        self.right_edge = window.right_edge;
+        self.max_window = self.max_window.max(window.right_edge - window.ack);
+        if self.probing {
+            self.on_window_while_probing(now);
+        }
+    }
+
+    /// Whether there is no episode, no hole, no duplicate: the usual case.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.phase == Phase::Open && self.board.is_clean() && self.detector.is_quiet()
+    }
+
+    /// An acknowledgment while something is, or may be, missing.
+    fn on_ack_of_gap(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
+        let outstanding = self.board.outstanding();
+        let same_window = ack.window.right_edge == self.right_edge;
+        // The peer answers a probe of its closed window: that is no duplicate.
+        let closed = self.right_edge <= self.board.una();
+        self.on_window(now, &ack.window);
+        let blocks = self.on_twice(ack);
+        let (told, latest) = match blocks {
+            [] => (0, None),
+            blocks => self.board.sack(blocks),
+        };
+        let advanced = ack.ack > self.board.una();
+        let congested = ack.congested && self.on_congestion_echo(now, mechanisms);
+        if advanced {
+            // RFC 3168 §6.1.2: the acknowledgment that reduces the window does not widen it.
+            self.window_limited &= !congested;
+            self.on_advance(now, ack.ack, ack.echoed, told, latest);
+        } else if outstanding > 0 && !closed {
+            // RFC 6675 §2 counts what tells something new, RFC 5681 §2 what tells nothing at all.
+            let duplicate =
+                if self.detector.uses_sack() { told > 0 } else { ack.bare && same_window };
+            if duplicate {
+                self.detector.on_duplicate();
+            }
+            if let Some(sent) = latest {
+                self.on_delivery(now, told, &sent);
+            }
+        }
+        if advanced || self.detector.duplicates() > 0 {
+            while let Some((index, signal)) =
+                self.detector.next_loss(&mut self.board, self.phase, self.mss)
+            {
+                self.judge(now, index, signal, mechanisms);
+            }
+        }
+        self.go_on_reducing();
+    }
+
+    #[inline]
+    fn on_advance(
+        &mut self,
+        now: Time,
+        ack: u64,
+        echoed: Option<Duration>,
+        told: u64,
+        sacked: Option<Sent>,
+    ) {
+        let advanced = self.board.advance(ack);
+        self.stream.acknowledged(ack);
+        self.limited = 0;
+        self.progress_at = now;
+        // Where Karn's rule forbids a sample, the timestamp knows which copy was meant.
+        let sample = if advanced.timed { Some(now.since(advanced.sent_at)) } else { echoed };
+        if let Some(sample) = sample {
+            self.rtt.sample(now, now - sample);
+            self.log.push(|| Event::RoundTrip {
+                sample,
+                smoothed: self.rtt.smoothed().unwrap_or_default(),
+                rto: self.rtt.rto(),
+            });
+        }
+        // RFC 6298 §5.2, 5.3.
+        match self.board.outstanding() {
+            0 => self.deadline = Time::NEVER,
+            _ => self.restart_timer(now),
+        }
+        let delivered = advanced.delivered + told;
+        self.log.push(|| Event::Acknowledged { una: ack, delivered });
+        let latest = sacked.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
+        let rate = self.on_delivery(now, delivered, &latest);
+
+        // A recovery keeps its window as it was set; outside, the window grows.
+        let grows = self.phase != Phase::Recovery;
+        if !self.is_plain() || !advanced.state.is_empty() {
+            self.on_gap_moved(now, &advanced);
+        }
+        if grows {
+            self.controller.on_ack(&AckSample {
+                now,
+                acked: advanced.acked,
+                delivered,
+                rate,
+                rtt: sample,
+                srtt: self.rtt.smoothed(),
+                window_limited: self.window_limited,
+                after_timeout: self.phase == Phase::Loss,
+                mss: self.mss,
+            });
+        }
+    }
+
+    /// New data was acknowledged while something was missing: where does that leave the episode?
+    fn on_gap_moved(&mut self, now: Time, advanced: &Advanced) {
+        let over =
+            self.detector.on_advance(&self.board, advanced, self.mss, self.phase, self.recover);
+        match self.phase {
+            Phase::Recovery if over => {
+                self.end_episode();
+                // What was found lost beyond the point of recovery is the next episode.
+                if self.detector.uses_sack() && self.board.has_blamed() {
+                    self.respond(now, Signal::Sack, None, false);
+                }
+            }
+            Phase::Loss if self.board.una() >= self.recover => self.end_episode(),
+            Phase::Loss | Phase::Open | Phase::Recovery => {}
+        }
+    }
+
+    /// `octets` more have been delivered, the latest of them by a copy that was so `sent`.
+    #[inline]
+    fn on_delivery(&mut self, now: Time, octets: u64, sent: &Sent) -> RateSample {
+        let bytes = self.delivered.bytes + octets;
+        self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
+        let sending = sent.at.since(sent.with.first_sent_at);
+        let acknowledging = now.since(sent.with.at);
+        RateSample { delivered: bytes - sent.with.bytes, interval: sending.max(acknowledging) }
+    }
+
+    /// Takes the report of what arrived twice (RFC 2883 §4) off the blocks.
+    fn on_twice<'a>(&mut self, ack: &Ack<'a>) -> &'a [(u64, u64)] {
+        let Some((&(start, end), rest)) = ack.blocks.split_first() else {
+            return ack.blocks;
+        };
+        let within = |outer: &(u64, u64)| outer.0 <= start && end <= outer.1;
+        if end > ack.ack && !rest.first().is_some_and(within) {
+            return ack.blocks;
+        }
+        self.statistics.twice += 1;
+        self.on_needless(end.saturating_sub(start));
+        rest
+    }
+}

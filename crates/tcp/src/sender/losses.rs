@@ -1,0 +1,248 @@
+//! Losses: each gets a verdict, and an episode at most one response.
+
+use super::{Gradual, Sender};
+use crate::config::Reduction;
+use crate::congestion::{CongestionControl as _, Episode, Prr};
+use crate::event::Event;
+use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict};
+use crate::recovery::Phase;
+use crate::scoreboard::{Record, State};
+use base::Time;
+use serde::{Deserialize, Serialize};
+
+/// What it takes to find out that an episode's retransmissions were all needless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Doubt {
+    /// Octets sent again and not yet reported to have arrived twice.
+    resent: u64,
+    /// The window was reduced, something was sent again, and nothing shows yet that it had to be.
+    open: bool,
+}
+
+impl Sender {
+    /// A mechanism asks for something that a notice has told it.
+    pub(crate) fn act(
+        &mut self,
+        now: Time,
+        start: u64,
+        action: Action,
+        mechanisms: &mut Mechanisms,
+    ) {
+        let (Action::Lost { copy, .. } | Action::RetransmitNow { copy, .. }) = action;
+        let Some(index) = self.board.find(start) else {
+            return;
+        };
+        let record = *self.board.get(index);
+        // A notice counts for the latest copy of what is still missing, else it is stale.
+        if record.copy != copy || record.state.contains(State::SACKED) {
+            return;
+        }
+        self.statistics.notices += 1;
+        match action {
+            Action::Lost { .. } => self.judge(now, index, Signal::Notice, mechanisms),
+            Action::RetransmitNow { .. } => self.forced.push_back(record.start),
+        }
+        self.restart_timer(now);
+    }
+
+    /// Asks what a loss means.
+    pub(super) fn verdict(
+        &mut self,
+        now: Time,
+        record: &Record,
+        signal: Signal,
+        mechanisms: &mut Mechanisms,
+    ) -> Verdict {
+        let loss = Loss {
+            start: record.start,
+            end: record.end(),
+            copy: record.copy,
+            sent_at: record.sent.at,
+            signal,
+        };
+        let verdict = mechanisms.loss(&self.view(now), &loss);
+        self.log.push(|| Event::Loss { start: loss.start, end: loss.end, signal, verdict });
+        verdict
+    }
+
+    /// Gives a loss its verdict and acts on it.
+    pub(super) fn judge(
+        &mut self,
+        now: Time,
+        index: usize,
+        signal: Signal,
+        mechanisms: &mut Mechanisms,
+    ) {
+        let record = *self.board.get(index);
+        let verdict = self.verdict(now, &record, signal, mechanisms);
+        let excused = verdict == Verdict::Corruption;
+        match signal {
+            Signal::Notice => self.board.lose_latest_copy(index, excused),
+            Signal::Dupack | Signal::Sack | Signal::Rto | Signal::Ecn => {
+                self.board.lose(index, excused);
+            }
+        }
+        let responded = match verdict {
+            Verdict::Corruption => false,
+            Verdict::Congestion { .. } | Verdict::Decrease(_) if self.phase != Phase::Open => false,
+            Verdict::Congestion { keep_ssthresh } => {
+                self.respond(now, signal, None, keep_ssthresh);
+                true
+            }
+            Verdict::Decrease(factor) => {
+                self.respond(now, signal, Some(factor), false);
+                true
+            }
+        };
+        // The first retransmission of an episode does not wait for the pipe (RFC 6675 §5, 4.3),
+        // unless the algorithm starts over; nor does one that no reduction goes with. Where a
+        // notice has replaced the lost copy before, there is nothing to send.
+        let at_once = if responded {
+            self.detector.recovers_fast()
+        } else {
+            excused || signal == Signal::Dupack
+        };
+        if at_once && self.board.get(index).is_pending() {
+            self.forced.push_back(record.start);
+        }
+    }
+
+    /// Responds to congestion: a new episode begins.
+    pub(super) fn respond(
+        &mut self,
+        now: Time,
+        signal: Signal,
+        decrease: Option<f64>,
+        keep_ssthresh: bool,
+    ) {
+        let episode = self.episode(now, decrease, keep_ssthresh);
+        self.detector.begin(&self.board);
+        // RFC 3168 §6.1.2: at most one reduction per window of data.
+        let reduced = self.board.una() < self.reduced_until;
+        self.recover = self.board.nxt();
+        self.doubt = Doubt { resent: 0, open: true };
+        if self.detector.recovers_fast() {
+            if !reduced {
+                self.controller.on_congestion(&episode);
+                self.on_reduced(signal);
+                self.reduce_gradually();
+            }
+            self.phase = Phase::Recovery;
+        } else {
+            self.controller.on_rto(&episode);
+            self.on_reduced(signal);
+            self.start_over();
+        }
+    }
+
+    /// The window comes down as data is delivered, where that is wanted (RFC 6937 §3).
+    fn reduce_gradually(&mut self) {
+        if let Reduction::Prr(bound) = self.config.reduction {
+            let target = self.controller.window();
+            let prr = Prr::begin(bound, self.board.outstanding(), target);
+            self.gradual = Some(Gradual { prr, heard: self.heard(), window: self.pipe() });
+        }
+    }
+
+    /// An acknowledgment has been taken in: where the window is by now.
+    pub(super) fn go_on_reducing(&mut self) {
+        if self.gradual.is_none() {
+            return;
+        }
+        let (heard, pipe) = (self.heard(), self.pipe());
+        if let Some(gradual) = &mut self.gradual {
+            let delivered = heard.saturating_sub(gradual.heard);
+            gradual.heard = heard;
+            gradual.window = pipe + gradual.prr.on_ack(delivered, pipe, self.mss);
+        }
+    }
+
+    /// Octets known to have been delivered; duplicates stand for a segment each until an
+    /// acknowledgment covers them.
+    fn heard(&self) -> u64 {
+        self.delivered.bytes + self.dupacked()
+    }
+
+    fn on_reduced(&mut self, signal: Signal) {
+        self.statistics.reductions += 1;
+        self.tell_reduction = true;
+        self.log.push(|| Event::Reduced {
+            signal,
+            window: self.controller.window(),
+            ssthresh: self.controller.ssthresh(),
+        });
+    }
+
+    /// The peer says that a packet of ours met congestion (RFC 3168 §6.1.2): responds, unless that
+    /// has been done for this window of data already. Says whether the window was reduced.
+    pub(super) fn on_congestion_echo(&mut self, now: Time, mechanisms: &mut Mechanisms) -> bool {
+        let Some(&first) = self.board.first() else {
+            return false;
+        };
+        if self.phase != Phase::Open || self.board.una() < self.reduced_until {
+            return false;
+        }
+        let (decrease, keep_ssthresh) = match self.verdict(now, &first, Signal::Ecn, mechanisms) {
+            Verdict::Corruption => return false,
+            Verdict::Congestion { keep_ssthresh } => (None, keep_ssthresh),
+            Verdict::Decrease(factor) => (Some(factor), false),
+        };
+        let episode = self.episode(now, decrease, keep_ssthresh);
+        self.controller.on_congestion(&Episode { marked: true, ..episode });
+        self.reduced_until = self.board.nxt();
+        self.on_reduced(Signal::Ecn);
+        true
+    }
+
+    pub(super) fn episode(&self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> Episode {
+        // Holes that are held open let more than a window be outstanding; what the window did
+        // not allow must not come back as ssthresh.
+        let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
+        Episode { now, flight, mss: self.mss, decrease, keep_ssthresh, marked: false }
+    }
+
+    /// Declares everything lost and goes back to SND.UNA.
+    pub(super) fn start_over(&mut self) {
+        self.board.lose_everything();
+        self.detector.start_over(&self.board);
+        self.forced.clear();
+        self.gradual = None;
+        self.recover = self.board.nxt();
+        self.phase = Phase::Loss;
+    }
+
+    /// The congestion episode is over.
+    pub(super) fn end_episode(&mut self) {
+        self.phase = Phase::Open;
+        self.gradual = None;
+        self.log.push(|| Event::Recovered);
+    }
+
+    // --- reductions that should not have been ---
+
+    /// A range is sent again.
+    pub(super) fn doubt(&mut self, octets: u64) {
+        if self.doubt.open {
+            self.doubt.resent += octets;
+        }
+    }
+
+    /// So many octets have arrived twice. Once that is so for all that an episode has sent again,
+    /// none of it had been lost (RFC 3708 §2).
+    pub(super) fn on_needless(&mut self, octets: u64) {
+        if !self.config.undo || !self.doubt.open || self.doubt.resent == 0 {
+            return;
+        }
+        self.doubt.resent = self.doubt.resent.saturating_sub(octets);
+        if self.doubt.resent > 0 {
+            return;
+        }
+        self.doubt.open = false;
+        self.statistics.undone += 1;
+        self.controller.on_undo();
+        if self.phase != Phase::Open && !self.board.has_blamed() {
+            self.end_episode();
+        }
+        self.log.push(|| Event::Undone { window: self.controller.window() });
+    }
+}

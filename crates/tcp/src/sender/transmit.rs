@@ -1,0 +1,251 @@
+//! Transmission: what goes out next, if anything may.
+
+use super::Sender;
+use crate::congestion::CongestionControl as _;
+use crate::event::Event;
+use crate::recovery::Phase;
+use crate::scoreboard::{Record, Sent, State};
+use base::Time;
+use wire::CopyId;
+
+/// A range to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// The copy of its first segment; those that follow count up.
+    pub(crate) copy: CopyId,
+    /// Segments in the range: all but the last are full-sized.
+    pub(crate) count: u16,
+    /// It is sent for the first time, and not as a probe: ECN-capable (RFC 3168 §6.1.5, §6.1.6).
+    pub(crate) fresh: bool,
+    /// Another range may follow at once.
+    pub(crate) more: bool,
+}
+
+impl Sender {
+    /// What to send next, if anything may be sent now: a unit of up to `segments`.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time, segments: u16) -> Option<Transmission> {
+        if self.board.una() == self.stream.end() {
+            return None;
+        }
+        if !self.is_plain() || !self.forced.is_empty() {
+            return self.poll_with_gap(now).or_else(|| self.poll_blocked(now));
+        }
+        let Some(len) = self.next_in_window() else {
+            return self.poll_blocked(now);
+        };
+        let mut unit = self.send_new(now, len);
+        let mut next = self.next_in_window();
+        if segments > 1 {
+            next = self.extend(now, &mut unit, segments, next);
+        }
+        unit.more = next.is_some();
+        Some(unit)
+    }
+
+    /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size
+    /// that carries the same stream on.
+    fn extend(
+        &mut self,
+        now: Time,
+        unit: &mut Transmission,
+        segments: u16,
+        mut next: Option<u64>,
+    ) -> Option<u64> {
+        let available = self.stream.available(unit.start);
+        let full = unit.len;
+        let mut last = unit.len;
+        while let Some(len) = next
+            && unit.count < segments
+            && last == full
+            && len <= u64::from(full)
+            && u64::from(unit.len) + len <= available
+        {
+            last = self.send_new(now, len).len;
+            unit.len += last;
+            unit.count += 1;
+            next = self.next_in_window();
+        }
+        next
+    }
+
+    /// The length of the next segment of new data, if both windows have room for it.
+    #[inline]
+    fn next_in_window(&mut self) -> Option<u64> {
+        let next = self.next_len();
+        self.window_limited =
+            next.is_some_and(|len| self.board.outstanding() + len > self.controller.window());
+        next.filter(|_| !self.window_limited)
+    }
+
+    /// The length of the next segment of new data, if there is data that is worth a segment and
+    /// the peer's window has room.
+    #[inline]
+    pub(super) fn next_len(&self) -> Option<u64> {
+        let nxt = self.board.nxt();
+        let full = u64::from(self.mss);
+        let available = self.stream.available(nxt);
+        let room = self.right_edge.saturating_sub(nxt);
+        if available >= full && room >= full {
+            return Some(full);
+        }
+        self.next_small_len(available.min(full), room)
+    }
+
+    /// Less than a full-sized segment: worth it? (RFC 9293 §3.8.6.2.1.)
+    fn next_small_len(&self, available: u64, room: u64) -> Option<u64> {
+        let len = available.min(room);
+        if len == 0 {
+            return None;
+        }
+        if len < available {
+            // The window cuts it short: only if it is half of what the window ever was.
+            return (2 * len >= self.max_window).then_some(len);
+        }
+        // Where the payload's identity breaks off, or at the end of the stream, nothing would be
+        // added by waiting.
+        let nxt = self.board.nxt();
+        let complete = self.stream.is_closed() || nxt + len < self.stream.end();
+        let held = self.config.nagle && !complete && self.board.outstanding() > 0;
+        (!held).then_some(len)
+    }
+
+    /// New data may not go: a probe may be due, or the timer must be set for one.
+    fn poll_blocked(&mut self, now: Time) -> Option<Transmission> {
+        if !self.probe_due {
+            self.wait_for_window(now);
+            return None;
+        }
+        self.probe_due = false;
+        let nxt = self.board.nxt();
+        let room = self.right_edge.saturating_sub(nxt).max(1);
+        let len = self.stream.available(nxt).min(room).min(u64::from(self.mss));
+        self.log.push(|| Event::Probed);
+        let probe = self.send_new(now, len);
+        Some(Transmission { fresh: false, ..probe })
+    }
+
+    /// What to send next while something is missing.
+    fn poll_with_gap(&mut self, now: Time) -> Option<Transmission> {
+        let transmission = self.next_with_gap(now)?;
+        if let Some(gradual) = &mut self.gradual {
+            gradual.prr.on_sent(u64::from(transmission.len));
+        }
+        Some(transmission)
+    }
+
+    fn next_with_gap(&mut self, now: Time) -> Option<Transmission> {
+        while let Some(start) = self.forced.pop_front() {
+            let Some(index) = self.board.find(start) else { continue };
+            let state = self.board.get(index).state;
+            if state & (State::LOST | State::EXCUSED | State::SACKED) == State::LOST {
+                return Some(self.retransmit(now, index));
+            }
+            // What a notice has named says nothing of the holes below it: HighRxt stays.
+            if !state.contains(State::SACKED) {
+                return Some(self.send_again(now, index));
+            }
+        }
+        let conserving = self.phase != Phase::Open || self.board.has_excused();
+        let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
+        let window = self.window();
+        if let Some(index) = self.board.next_pending() {
+            let len = u64::from(self.board.get(index).len);
+            self.window_limited = pipe + len > window && pipe > 0;
+            return (!self.window_limited).then(|| self.retransmit(now, index));
+        }
+
+        if let Some(len) = self.next_len() {
+            if pipe + len <= window {
+                return Some(self.send_new(now, len));
+            }
+            self.window_limited = true;
+            // RFC 3042: the first two duplicates let out a segment each, beyond the window.
+            let duplicates = u64::from(self.detector.duplicates().min(2));
+            if self.config.limited_transmit
+                && !conserving
+                && duplicates > 0
+                && self.board.outstanding() + len <= window + duplicates * u64::from(self.mss)
+            {
+                self.limited += len;
+                return Some(self.send_new(now, len));
+            }
+            return None;
+        }
+        self.window_limited = false;
+        if self.phase == Phase::Recovery
+            && pipe + u64::from(self.mss) <= window
+            && let Some(index) = self.detector.speculative(&self.board, self.recover)
+        {
+            return Some(self.send_again(now, index));
+        }
+        None
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, len: u64) -> Transmission {
+        if self.board.outstanding() == 0 {
+            self.on_first_outstanding(now);
+        }
+        let start = self.board.nxt();
+        let len = len as u32; // At most one segment.
+        let copy = self.next_copy(now);
+        self.board.push(Record {
+            start,
+            len,
+            copy,
+            sent: Sent { at: now, with: self.delivered },
+            state: State::empty(),
+        });
+        self.log.push(|| Event::Sent { start, len, copy, again: false });
+        Transmission { start, len, copy, count: 1, fresh: start > 0, more: true }
+    }
+
+    /// Nothing has been outstanding for a while.
+    fn on_first_outstanding(&mut self, now: Time) {
+        self.progress_at = now;
+        self.delivered.at = now;
+        self.delivered.first_sent_at = now;
+        if self.config.restart_after_idle && now.since(self.sent_at) > self.rtt.rto() {
+            let window = self.config.initial_window.bytes(self.mss);
+            self.controller.on_idle(window);
+        }
+    }
+
+    fn retransmit(&mut self, now: Time, index: usize) -> Transmission {
+        let transmission = self.send_again(now, index);
+        self.detector.on_retransmit(transmission.start + u64::from(transmission.len));
+        transmission
+    }
+
+    fn send_again(&mut self, now: Time, index: usize) -> Transmission {
+        self.statistics.retransmissions += 1;
+        let copy = self.next_copy(now);
+        self.board.resend(index, copy, Sent { at: now, with: self.delivered });
+        let record = *self.board.get(index);
+        self.doubt(u64::from(record.len));
+        self.log.push(|| Event::Sent { start: record.start, len: record.len, copy, again: true });
+        Transmission {
+            start: record.start,
+            len: record.len,
+            copy,
+            count: 1,
+            fresh: false,
+            more: true,
+        }
+    }
+
+    #[inline]
+    fn next_copy(&mut self, now: Time) -> CopyId {
+        self.statistics.segments += 1;
+        self.sent_at = now;
+        // RFC 6298 §5.1.
+        if self.deadline == Time::NEVER {
+            self.restart_timer(now);
+        }
+        self.copies = self.copies.wrapping_add(1).max(1);
+        CopyId(self.copies)
+    }
+}

@@ -9,16 +9,45 @@ use crate::Time;
 /// id, which is fixed by the order of declaration: adding a component permutes nothing among the
 /// others.
 ///
-/// It is a tournament: components are the leaves of a binary tree, and every inner node names the
-/// earlier of its two children's winners. A change replays one path to the root, without moving an
-/// entry and without a branch that depends on the times.
-#[derive(Clone, Debug, Default)]
+/// It is a tournament of four: components are the leaves of a tree whose every block names the
+/// earliest of four, and the block above holds that one again. A change replays one path to the
+/// root, without moving another entry and without a branch that depends on the times; the four of
+/// a block lie together, so that nothing but the block itself is looked up.
+#[derive(Clone, Debug)]
 pub struct Schedule {
-    /// When each component wakes; beyond the last, [`Time::NEVER`] up to a power of two.
-    wakes: Vec<Time>,
-    /// The winner of each inner node: 1 is the root, the children of n are 2 n and 2 n + 1.
-    winners: Vec<u32>,
+    /// 0 is the root, the blocks below n are 4 n + 1 and the three that follow.
+    blocks: Vec<Block>,
+    /// The first block of the lowest layer, whose entries are the components.
+    lowest: u32,
     components: u32,
+    /// The winner of the root.
+    first: (Time, u32),
+}
+
+/// Four components, or the winners of four blocks, in the order of their ids.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    wakes: [Time; 4],
+    ids: [u32; 4],
+}
+
+impl Block {
+    const EMPTY: Block = Block { wakes: [Time::NEVER; 4], ids: [0; 4] };
+
+    #[inline]
+    fn first(&self) -> (Time, u32) {
+        let earlier = |low: usize, high: usize| {
+            if self.wakes[high] < self.wakes[low] { high } else { low }
+        };
+        let winner = earlier(earlier(0, 1), earlier(2, 3));
+        (self.wakes[winner], self.ids[winner])
+    }
+}
+
+impl Default for Schedule {
+    fn default() -> Schedule {
+        Schedule { blocks: vec![Block::EMPTY], lowest: 0, components: 0, first: (Time::NEVER, 0) }
+    }
 }
 
 impl Schedule {
@@ -32,25 +61,33 @@ impl Schedule {
     pub fn add(&mut self) -> u32 {
         let id = self.components;
         self.components += 1;
-        if self.components as usize > self.wakes.len() {
-            let leaves = (self.components as usize).next_power_of_two().max(2);
-            self.wakes.resize(leaves, Time::NEVER);
-            self.winners = vec![0; leaves];
-            for pair in (0..leaves as u32).step_by(2) {
-                self.replay(pair);
-            }
+        let room = 4 * (self.blocks.len() as u32 - self.lowest);
+        if id == room {
+            self.grow();
         }
+        self.blocks[(self.lowest + id / 4) as usize].ids[(id % 4) as usize] = id;
+        self.set(id, Time::NEVER);
         id
+    }
+
+    /// Puts a layer four times as wide below the lowest.
+    fn grow(&mut self) {
+        let old = self.blocks.split_off(self.lowest as usize);
+        let width = old.len();
+        self.blocks.resize(self.lowest as usize + width, Block::EMPTY);
+        self.lowest = self.blocks.len() as u32;
+        self.blocks.extend(old);
+        self.blocks.resize(self.lowest as usize + 4 * width, Block::EMPTY);
+        for block in self.lowest..self.lowest + width as u32 {
+            self.replay(block);
+        }
     }
 
     /// The earliest wake and whose it is; `(Time::NEVER, _)` if nobody wants to wake.
     #[must_use]
     #[inline]
     pub fn first(&self) -> (Time, u32) {
-        match self.winners.get(1) {
-            Some(&id) => (self.wakes[id as usize], id),
-            None => (Time::NEVER, 0),
-        }
+        self.first
     }
 
     /// Wakes `id` at `time` instead of whenever it was to wake.
@@ -59,8 +96,9 @@ impl Schedule {
     /// If `id` was not returned by [`Schedule::add`].
     #[inline]
     pub fn set(&mut self, id: u32, time: Time) {
-        self.wakes[id as usize] = time;
-        self.replay(id);
+        let block = self.lowest + id / 4;
+        self.blocks[block as usize].wakes[(id % 4) as usize] = time;
+        self.replay(block);
     }
 
     /// Wakes `id` at `time` if that is earlier than its present wake.
@@ -69,27 +107,25 @@ impl Schedule {
     /// due and calls [`Schedule::set`] then. That makes restarting a timer free.
     #[inline]
     pub fn bring_forward(&mut self, id: u32, time: Time) {
-        if time < self.wakes[id as usize] {
+        if time < self.blocks[(self.lowest + id / 4) as usize].wakes[(id % 4) as usize] {
             self.set(id, time);
         }
     }
 
-    /// Replays the matches that `id` takes part in.
+    /// Replays the matches from `block` up.
     #[inline]
-    fn replay(&mut self, id: u32) {
-        let leaves = self.wakes.len();
-        let wakes = self.wakes.as_slice();
-        let winners = &mut self.winners[..leaves];
-        // The first match is between leaves, which are their own winners.
-        let (left, right) = (id & !1, id | 1);
-        let earlier = |left: u32, right: u32| {
-            if wakes[right as usize] < wakes[left as usize] { right } else { left }
-        };
-        let mut node = (leaves + id as usize) / 2;
-        winners[node] = earlier(left, right);
-        while node > 1 {
-            node /= 2;
-            winners[node] = earlier(winners[2 * node], winners[2 * node + 1]);
+    fn replay(&mut self, mut block: u32) {
+        loop {
+            let (wake, id) = self.blocks[block as usize].first();
+            if block == 0 {
+                self.first = (wake, id);
+                return;
+            }
+            let entry = (block - 1) % 4;
+            block = (block - 1) / 4;
+            let above = &mut self.blocks[block as usize];
+            above.wakes[entry as usize] = wake;
+            above.ids[entry as usize] = id;
         }
     }
 }

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use tcp::{Config, Connection, Identity, Indication, Side, Source, State, Subject};
-use wire::{Body, CorruptionNotice, Flags, Ip, Packet, Segment, SeqNumber};
+use wire::{Body, CorruptionNotice, Ecn, Flags, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,14 +55,64 @@ struct Key {
 #[derive(Debug)]
 struct Slot<A> {
     key: Key,
+    /// The network header of what it sends.
+    ip: Ip,
     connection: Connection,
     application: A,
     /// It stands in the queue of those that may have something to send.
     busy: bool,
 }
 
+impl<A: Application> Slot<A> {
+    /// Whether a segment is for this connection.
+    #[inline]
+    fn is_for(&self, packet: &Packet, segment: &Segment) -> bool {
+        segment.source_port == self.key.remote_port
+            && segment.destination_port == self.key.local_port
+            && packet.ip.source == self.key.remote
+            && self.connection.state() != State::Closed
+    }
+
+    /// Tells the application what has happened. Says whether the connection is over.
+    #[inline(always)]
+    fn hear(&mut self, now: Time) -> bool {
+        let events = self.connection.take_events();
+        if events.is_empty() {
+            return false;
+        }
+        self.application.handle(now, &mut self.connection, events);
+        events.contains(tcp::Events::CLOSED)
+    }
+
+    /// Sends all that may be sent now; returns when the connection wants to be asked again.
+    #[inline(always)]
+    fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
+        loop {
+            let packet = outlet.packet();
+            let Some(transmit) = self.connection.poll_transmit(now, 1, packet) else {
+                break;
+            };
+            packet.ip = Ip { ecn: transmit.ecn, ..self.ip };
+            outlet.send();
+            if !transmit.more {
+                break;
+            }
+        }
+        self.connection.poll_timeout()
+    }
+}
+
 /// Where the dynamic ports begin (RFC 6335 §6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
+
+/// How many connections can be found without a look into the table.
+const HINTS: usize = 256;
+
+/// A number that tells the connections of a host apart as far as possible.
+#[inline]
+fn hint(segment: &Segment) -> usize {
+    usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
+}
 
 /// Settings and application for whoever connects.
 type Accept<A> = Box<dyn FnMut() -> (Config, A) + Send>;
@@ -74,6 +124,8 @@ pub struct Host<A> {
     by_key: FxHashMap<Key, u32>,
     /// The connection of the last packet: the next is often for the same.
     last: u32,
+    /// Which connection the last packet with the same [`hint`] was for.
+    hints: [u32; HINTS],
     listeners: FxHashMap<u16, Accept<A>>,
     /// Sorted by time, the next first.
     openings: VecDeque<Opening<A>>,
@@ -95,6 +147,7 @@ impl<A: Application> Host<A> {
             slots: Vec::new(),
             by_key: FxHashMap::default(),
             last: 0,
+            hints: [0; HINTS],
             listeners: FxHashMap::default(),
             openings: VecDeque::new(),
             schedule: Schedule::new(),
@@ -174,6 +227,12 @@ impl<A: Application> Host<A> {
         let id = self.schedule.add();
         self.slots.push(Slot {
             key,
+            ip: Ip {
+                source: self.address,
+                destination: key.remote,
+                hop_limit: Ip::HOP_LIMIT,
+                ecn: Ecn::NotCapable,
+            },
             connection: Connection::new(
                 config,
                 side,
@@ -195,25 +254,51 @@ impl<A: Application> Host<A> {
     // --- the world's side ---
 
     /// Takes in a packet that is addressed to this host.
-    #[inline]
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
-        match &packet.body {
-            Body::Tcp(segment) => {
-                let key = Key {
-                    remote: packet.ip.source,
-                    remote_port: segment.source_port,
-                    local_port: segment.destination_port,
-                };
-                let Some(id) = self.find(&key).or_else(|| self.accept(key, segment)) else {
-                    self.statistics.strays += 1;
-                    return;
-                };
-                self.last = id;
-                let connection = &mut self.slots[id as usize].connection;
-                connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
-                self.after(now, id);
+        let segment = match &packet.body {
+            Body::Tcp(segment) => segment,
+            Body::Notice { notice, .. } => return self.notify(now, Source::Router, notice),
+        };
+        let key = Key {
+            remote: packet.ip.source,
+            remote_port: segment.source_port,
+            local_port: segment.destination_port,
+        };
+        let known = self.by_key.get(&key).copied();
+        let Some(id) = known.or_else(|| self.accept(key, segment)) else {
+            self.statistics.strays += 1;
+            return;
+        };
+        self.hints[hint(segment)] = id;
+        let connection = &mut self.slots[id as usize].connection;
+        connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
+        self.after(now, id);
+    }
+
+    /// Takes in the packet that lies where the outlet's next is to be written, then sends all that
+    /// may be sent: an answer is written over what it answers.
+    ///
+    /// The same as [`Host::handle_packet`] and [`Host::transmit`], for less.
+    #[inline]
+    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) {
+        let packet = &*outlet.packet();
+        if let Body::Tcp(segment) = &packet.body
+            && let Some(id) = self.guess(packet, segment)
+        {
+            self.last = id;
+            let slot = &mut self.slots[id as usize];
+            slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
+            let over = slot.hear(now);
+            let due = slot.transmit(now, outlet);
+            self.schedule.bring_forward(id, due);
+            if over {
+                self.by_key.remove(&slot.key);
             }
-            Body::Notice { notice, .. } => self.notify(now, Source::Router, notice),
+        } else {
+            self.handle_packet(now, packet);
+        }
+        if !self.busy.is_empty() {
+            self.transmit(now, outlet);
         }
     }
 
@@ -224,7 +309,7 @@ impl<A: Application> Host<A> {
             remote_port: notice.destination_port,
             local_port: notice.source_port,
         };
-        let Some(id) = self.find(&key) else {
+        let Some(&id) = self.by_key.get(&key) else {
             self.statistics.strays += 1;
             return;
         };
@@ -267,38 +352,26 @@ impl<A: Application> Host<A> {
     }
 
     /// Sends all that may be sent now. To be called after every other call.
-    #[inline]
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) {
         while let Some(id) = self.busy.pop() {
             let slot = &mut self.slots[id as usize];
             slot.busy = false;
-            loop {
-                let packet = outlet.packet();
-                let Some(transmit) = slot.connection.poll_transmit(now, 1, packet) else {
-                    break;
-                };
-                packet.ip.source = self.address;
-                packet.ip.destination = slot.key.remote;
-                packet.ip.hop_limit = Ip::HOP_LIMIT;
-                outlet.send();
-                if !transmit.more {
-                    break;
-                }
-            }
-            self.schedule.bring_forward(id, slot.connection.poll_timeout());
+            let due = slot.transmit(now, outlet);
+            self.schedule.bring_forward(id, due);
         }
     }
 
     // --- inside ---
 
+    /// The connection that a segment is for, if it is one of the two most likely.
     #[inline]
-    fn find(&self, key: &Key) -> Option<u32> {
-        match self.slots.get(self.last as usize) {
-            Some(slot) if slot.key == *key && slot.connection.state() != State::Closed => {
-                Some(self.last)
-            }
-            _ => self.by_key.get(key).copied(),
+    fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
+        let is_for =
+            |id: u32| self.slots.get(id as usize).is_some_and(|slot| slot.is_for(packet, segment));
+        if is_for(self.last) {
+            return Some(self.last);
         }
+        Some(self.hints[hint(segment)]).filter(|&id| is_for(id))
     }
 
     fn accept(&mut self, key: Key, segment: &Segment) -> Option<u32> {
@@ -311,15 +384,10 @@ impl<A: Application> Host<A> {
 
     /// A connection was given something: its application hears of it, and it may have something
     /// to send.
-    #[inline]
     fn after(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
-        let events = slot.connection.take_events();
-        if !events.is_empty() {
-            slot.application.handle(now, &mut slot.connection, events);
-            if events.contains(tcp::Events::CLOSED) {
-                self.by_key.remove(&slot.key);
-            }
+        if slot.hear(now) {
+            self.by_key.remove(&slot.key);
         }
         self.make_busy(id);
     }

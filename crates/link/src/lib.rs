@@ -5,11 +5,12 @@
 //! packet's fate at once, and the only event is the next arrival at the far end.
 
 mod errors;
+mod ring;
 
 pub use errors::{ErrorModel, Errors};
 
 use base::{Duration, Rate, Time};
-use std::collections::VecDeque;
+use ring::Ring;
 
 /// The settings of one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,9 +38,10 @@ pub enum Queue {
 }
 
 /// What became of a packet on the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives as it was sent.
+    #[default]
     Intact,
     /// It arrives, and the node at the end can tell that it is damaged.
     Corrupted,
@@ -79,25 +81,24 @@ pub struct Link<P> {
     /// When the transmitter has sent all it has accepted.
     free_at: Time,
     /// Accepted and not arrived, in order of arrival.
-    flying: VecDeque<Flying<P>>,
-    /// How many of `flying`, from the front, have left the queue.
-    departed: usize,
-    /// Bytes that have left the queue.
-    departed_bytes: u64,
+    flying: Ring<Flying<P>>,
+    /// All packets before this one of `flying` have left the queue.
+    departed: u64,
     /// The size that was transmitted last, and how long that took.
     last_time: (u32, Duration),
     statistics: Statistics,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Flying<P> {
     departs: Time,
+    /// Bytes accepted before it.
+    before: u64,
     packet: P,
-    len: u32,
     fate: Fate,
 }
 
-impl<P: Copy> Link<P> {
+impl<P: Copy + Default> Link<P> {
     /// An idle link.
     #[must_use]
     pub fn new(config: Config, random: base::Random) -> Link<P> {
@@ -105,9 +106,8 @@ impl<P: Copy> Link<P> {
             config,
             errors: Errors::new(config.errors, random),
             free_at: Time::ZERO,
-            flying: VecDeque::new(),
+            flying: Ring::new(),
             departed: 0,
-            departed_bytes: 0,
             last_time: (0, Duration::ZERO),
             statistics: Statistics::default(),
         }
@@ -125,12 +125,9 @@ impl<P: Copy> Link<P> {
             Queue::Unlimited => true,
             Queue::Packets(limit) => {
                 // What is within the limit with all that is still flying needs no closer look.
-                self.flying.len() < limit as usize || self.queued_packets(now) < limit as usize
+                self.flying.len() < u64::from(limit) || self.queued_packets(now) < limit as usize
             }
-            Queue::Bytes(limit) => {
-                self.depart(now);
-                self.queued_bytes() + u64::from(len) <= limit
-            }
+            Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
         };
         if !room {
             self.statistics.dropped += 1;
@@ -143,48 +140,44 @@ impl<P: Copy> Link<P> {
             Fate::Corrupted => self.statistics.corrupted += 1,
             Fate::Lost => self.statistics.lost += 1,
         }
+        let first = self.flying.len() == 0;
+        let before = self.statistics.bytes;
+        self.flying.push(Flying { departs: self.free_at, before, packet, fate });
         self.statistics.packets += 1;
-        self.statistics.bytes += u64::from(len);
-        let first = self.flying.is_empty().then(|| self.free_at + self.config.delay);
-        self.flying.push_back(Flying { departs: self.free_at, packet, len, fate });
-        Ok(first)
+        self.statistics.bytes = before + u64::from(len);
+        Ok(first.then(|| self.free_at + self.config.delay))
     }
 
     /// When the next packet reaches the far end.
     #[must_use]
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        self.flying.front().map_or(Time::NEVER, |head| head.departs + self.config.delay)
+        self.flying.first().map_or(Time::NEVER, |head| head.departs + self.config.delay)
     }
 
     /// The packet that reaches the far end next: to be taken at [`Link::next_arrival`].
     #[inline]
     pub fn arrive(&mut self) -> Option<Arrival<P>> {
-        let head = self.flying.pop_front()?;
-        if self.departed > 0 {
-            self.departed -= 1;
-        } else {
-            self.departed_bytes += u64::from(head.len);
-        }
-        Some(Arrival { packet: head.packet, fate: head.fate })
+        self.flying.pop().map(|head| Arrival { packet: head.packet, fate: head.fate })
     }
 
     /// When the next packet leaves the queue; it need not be in the future. For a time series: what
     /// departs between two calls of [`Link::queued_packets`] is seen by nobody else.
     #[must_use]
     pub fn next_departure(&self) -> Option<Time> {
-        self.flying.get(self.departed).map(|next| next.departs)
+        self.flying.get(self.departed.max(self.flying.begin())).map(|next| next.departs)
     }
 
     /// Packets waiting or in transmission at `now`.
     #[inline]
     pub fn queued_packets(&mut self, now: Time) -> usize {
         self.depart(now);
-        self.flying.len() - self.departed
+        (self.flying.end() - self.departed) as usize
     }
 
-    fn queued_bytes(&self) -> u64 {
-        self.statistics.bytes - self.departed_bytes
+    fn queued_bytes(&mut self, now: Time) -> u64 {
+        self.depart(now);
+        self.flying.get(self.departed).map_or(0, |next| self.statistics.bytes - next.before)
     }
 
     /// Counts of what the link did.
@@ -196,11 +189,8 @@ impl<P: Copy> Link<P> {
     /// Moves what has been transmitted by `now` out of the queue.
     #[inline]
     fn depart(&mut self, now: Time) {
-        while let Some(next) = self.flying.get(self.departed) {
-            if next.departs > now {
-                break;
-            }
-            self.departed_bytes += u64::from(next.len);
+        self.departed = self.departed.max(self.flying.begin());
+        while self.flying.get(self.departed).is_some_and(|next| next.departs <= now) {
             self.departed += 1;
         }
     }

@@ -122,7 +122,12 @@ impl Observer {
 
     /// A link's queue is about to change, or has changed: what has departed meanwhile is caught up
     /// with first.
-    pub(crate) fn queue<P: Copy>(&mut self, now: Time, id: LinkId, link: &mut link::Link<P>) {
+    pub(crate) fn queue<P: Copy + Default>(
+        &mut self,
+        now: Time,
+        id: LinkId,
+        link: &mut link::Link<P>,
+    ) {
         let Some((_, samples)) = self.series.queues.iter_mut().find(|queue| queue.0 == id) else {
             return;
         };

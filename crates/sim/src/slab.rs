@@ -3,7 +3,7 @@
 use wire::Packet;
 
 /// A packet's place in the slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handle(u32);
 
 /// Packets in flight. It grows to the largest number at any one time, then allocates no more.

@@ -201,9 +201,16 @@ impl<A: Application> Node<A> {
         }
         let packet = fabric.slab.get_mut(handle);
         if address::node(packet.ip.destination) == Some(index) {
-            self.host.handle_packet(fabric.now, packet);
-            fabric.slab.release(handle);
-            self.flush(index, fabric);
+            if self.inspected {
+                self.host.handle_packet(fabric.now, packet);
+                fabric.slab.release(handle);
+                self.flush_through_boxes(index, fabric);
+            } else {
+                let mut plug = Plug { index, fabric, place: Some(handle) };
+                self.host.exchange(plug.fabric.now, &mut plug);
+                plug.unplug();
+            }
+            self.settle(index, fabric);
         } else {
             packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
             if packet.ip.hop_limit == 0 {
@@ -264,8 +271,16 @@ impl<A: Application> Node<A> {
         if self.inspected {
             self.flush_through_boxes(index, fabric);
         } else {
-            self.host.transmit(fabric.now, &mut Plug { index, fabric });
+            let mut plug = Plug { index, fabric, place: None };
+            self.host.transmit(plug.fabric.now, &mut plug);
+            plug.unplug();
         }
+        self.settle(index, fabric);
+    }
+
+    /// The host has done something.
+    #[inline(always)]
+    fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
             observer.flows(fabric.now, NodeId(index), &self.host);
@@ -289,19 +304,31 @@ impl<A: Application> Node<A> {
 struct Plug<'a> {
     index: usize,
     fabric: &'a mut Fabric,
+    /// Where the next packet goes, once that is decided.
+    place: Option<Handle>,
+}
+
+impl Plug<'_> {
+    #[inline]
+    fn unplug(self) {
+        if let Some(handle) = self.place {
+            self.fabric.slab.release(handle);
+        }
+    }
 }
 
 impl Outlet for Plug<'_> {
     #[inline]
     fn packet(&mut self) -> &mut Packet {
-        let handle = self.fabric.slab.vacant();
+        let handle = *self.place.get_or_insert_with(|| self.fabric.slab.take());
         self.fabric.slab.get_mut(handle)
     }
 
     #[inline]
     fn send(&mut self) {
-        let handle = self.fabric.slab.take();
-        self.fabric.forward(self.index, handle);
+        if let Some(handle) = self.place.take() {
+            self.fabric.forward(self.index, handle);
+        }
     }
 }
 

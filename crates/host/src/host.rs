@@ -91,10 +91,11 @@ impl<A: Application> Slot<A> {
     fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
         loop {
             let packet = outlet.packet();
-            packet.ip = self.ip;
             let Some(transmit) = self.connection.poll_transmit(now, 1, packet) else {
                 break;
             };
+            packet.ip = self.ip;
+            packet.ip.ecn = transmit.ecn;
             outlet.send();
             if !transmit.more {
                 break;

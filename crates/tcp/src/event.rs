@@ -125,14 +125,14 @@ pub enum Refusal {
 /// Where a connection writes its events, if anybody wants them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
-    events: Option<Box<VecDeque<Event>>>,
+    events: Option<VecDeque<Event>>,
     vitals: Option<Vitals>,
 }
 
 impl Log {
     /// Starts or stops keeping events.
     pub(crate) fn keep(&mut self, keep: bool) {
-        *self = Log { events: keep.then(Box::default), vitals: None };
+        *self = Log { events: keep.then(VecDeque::new), vitals: None };
     }
 
     #[inline]

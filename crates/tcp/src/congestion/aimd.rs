@@ -147,6 +147,7 @@ impl CongestionControl for Aimd {
 mod tests {
     use super::*;
     use crate::congestion::RateSample;
+    use base::Time;
 
     fn aimd(window: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Aimd {
         let mut aimd = Aimd::new(Growth { byte_counting, ..Growth::default() }, window);

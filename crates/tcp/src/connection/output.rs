@@ -14,6 +14,8 @@ pub struct Transmit {
     /// Segments in the unit. The flags PSH and FIN belong to the last; copies count up from
     /// the packet's.
     pub count: u16,
+    /// What the IP header is to say (RFC 3168 §6.1).
+    pub ecn: Ecn,
     /// There may be another unit to send.
     pub more: bool,
 }
@@ -24,7 +26,7 @@ pub(super) const TIMESTAMPS: u32 = 12;
 impl Connection {
     /// Writes the next unit of at most `segments` segments and the identity of its payload into
     /// `packet`, if there is one. To be called after every other call, as long as there may be
-    /// more. The packet's addresses are the host's to write.
+    /// more. The packet's IP header is the host's to write.
     ///
     /// It writes in place because a segment that is returned is copied twice, and those copies
     /// would cost more than making it.
@@ -78,8 +80,7 @@ impl Connection {
     #[inline]
     fn alone(&self, more: bool, packet: &mut Packet) -> Transmit {
         packet.payload = Payload::default();
-        packet.ip.ecn = Ecn::NotCapable;
-        Transmit { segment_size: 0, count: 1, more }
+        Transmit { segment_size: 0, count: 1, ecn: Ecn::NotCapable, more }
     }
 
     #[inline]
@@ -101,9 +102,9 @@ impl Connection {
         flags.set(Flags::SYN, syn);
         flags.set(Flags::FIN, fin);
         flags.set(Flags::PSH, packet.payload.len > 0 && self.sender.stream.is_all_before(end));
-        packet.ip.ecn = Ecn::NotCapable;
+        let mut ecn = Ecn::NotCapable;
         if self.agreed.contains(Agreed::ECN) && fresh && packet.payload.len > 0 {
-            packet.ip.ecn = Ecn::Capable;
+            ecn = Ecn::Capable;
             flags.set(Flags::CWR, self.sender.take_reduction());
         }
         let mut blocks = 0;
@@ -117,7 +118,7 @@ impl Connection {
         }
         self.write_segment(now, self.iss + start as u32, flags, copy, blocks, packet);
         let more = more || self.receiver.ack_due();
-        Transmit { segment_size: self.sender.mss(), count, more }
+        Transmit { segment_size: self.sender.mss(), count, ecn, more }
     }
 
     /// How many SACK blocks fit beside so many bytes of data (RFC 6691 §3).

@@ -266,6 +266,7 @@ impl Diagram {
             };
             assert!(!over, "there was another after the last");
             over = !written.more;
+            packet.ip.ecn = written.ecn;
             let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
             let offset = segment.seq - ISS;
             if packet.payload.len > 0 {

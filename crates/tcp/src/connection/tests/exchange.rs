@@ -141,6 +141,7 @@ impl Exchange {
             };
             assert!(!over, "there was another after the last");
             over = !written.more;
+            packet.ip.ecn = written.ecn;
             self.check(end, &before, &packet);
             self.fly(1 - end, packet);
         }

@@ -78,7 +78,8 @@ impl Schedule {
         self.lowest = self.blocks.len() as u32;
         self.blocks.extend(old);
         self.blocks.resize(self.lowest as usize + 4 * width, Block::EMPTY);
-        for block in self.lowest..self.lowest + width as u32 {
+        // What the layers above said of other blocks is replaced, too.
+        for block in self.lowest..self.blocks.len() as u32 {
             self.replay(block);
         }
     }
@@ -147,6 +148,23 @@ mod tests {
             schedule.set(id, Time::NEVER);
         }
         assert_eq!(schedule.first().0, Time::NEVER);
+    }
+
+    #[test]
+    fn components_may_be_added_while_others_wait() {
+        let mut schedule = Schedule::new();
+        let mut model = Vec::new();
+        for n in 0..300_u64 {
+            let id = schedule.add();
+            model.push(Time::NEVER);
+            for other in [u64::from(id), n * 7 % (n + 1), n * 31 % (n + 1), n / 2, n / 3] {
+                let time = Time::from_nanos(n * 131 % 97);
+                schedule.set(other as u32, time);
+                model[other as usize] = time;
+            }
+            let least = model.iter().enumerate().map(|(id, &t)| (t, id as u32)).min();
+            assert_eq!(Some(schedule.first()), least, "{n}");
+        }
     }
 
     proptest! {

@@ -218,6 +218,9 @@ mod tests {
             aimd.on_ack(&ack(acked));
             assert_eq!(aimd.window(), window);
         }
+        aimd.on_congestion(&episode(12_000));
+        aimd.on_ack(&ack(5999));
+        assert_eq!(aimd.window(), 6000, "and nothing of what was acknowledged before");
     }
 
     #[test]

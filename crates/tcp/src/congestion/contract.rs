@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
         Duration::from_nanos(nanos.max(1000.0) as u64)
     });
     prop_oneof![
-        12 => (up_to(40), rtt, prop::bool::weighted(0.9), any::<bool>()).prop_map(
+        12 => (up_to(42), rtt, prop::bool::weighted(0.9), any::<bool>()).prop_map(
             |(acked, rtt, window_limited, after_timeout)| {
                 Op::Ack { acked: acked + 1, rtt, window_limited, after_timeout }
             }
@@ -116,8 +116,13 @@ impl Contract {
             }
             Op::Wait(span) => self.now += *span,
             Op::Restore { at } => {
-                self.controller.rebase(self.now, *at);
-                self.now = *at;
+                let saved = serde_json::to_string(&self.controller)?;
+                let mut restored: Controller = serde_json::from_str(&saved)?;
+                prop_assert_eq!(&restored, &self.controller);
+                restored.rebase(self.now, *at);
+                (self.controller, self.now) = (restored, *at);
+                prop_assert_eq!(self.controller.window(), window);
+                prop_assert_eq!(self.controller.ssthresh(), ssthresh);
             }
         }
         prop_assert!(self.controller.window() >= u64::from(self.mss));

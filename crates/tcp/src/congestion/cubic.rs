@@ -178,10 +178,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_idle(&mut self, window: u64) {
-        if window < self.state.window {
-            self.state.shrink(window);
-        }
-        self.state.stage = None;
+        self.state.shrink(window);
         self.before = None;
     }
 

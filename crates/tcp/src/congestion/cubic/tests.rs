@@ -235,6 +235,20 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
 }
 
 #[test]
+fn an_idle_time_does_not_count() {
+    let grown = |idle: u64| {
+        let mut path = Path::new(Congestion::Cubic, Duration::from_millis(100), 1000);
+        path.lose();
+        path.pass(3.0);
+        path.now += Duration::from_secs(idle);
+        path.controller.on_idle(path.controller.window());
+        path.pass(3.0);
+        path.window()
+    };
+    near(grown(1000), grown(0), 1e-4);
+}
+
+#[test]
 fn the_window_grows_by_half_a_round_trip_at_most() {
     // The cubic is far ahead after a long silence of the path.
     let mut path = Path::new(Congestion::Cubic, Duration::from_millis(100), 1000);
@@ -285,7 +299,7 @@ fn byte_counting_makes_stretched_acknowledgments_grow_like_single_ones() {
         path.controller = Controller::new(growth, 1_000_000);
         path.controller.reset(1_000_000, Some(0));
         path.lose();
-        for n in 0..20_000 {
+        for n in 0..20_000_u64 {
             let sample = path.sample(true);
             path.now += Duration::from_micros(100);
             if n % stretch == 0 {
@@ -297,4 +311,5 @@ fn byte_counting_makes_stretched_acknowledgments_grow_like_single_ones() {
     };
     near(grown(Some(2), 4), grown(None, 1), 0.01);
     assert!(grown(None, 4) < 0.99 * grown(None, 1), "without, they lag");
+    assert!(grown(Some(2), 10_000) < 1000.0, "never beyond the curve");
 }

@@ -2,12 +2,13 @@
 
 use crate::{CopyId, Segment, SeqNumber};
 use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
 
 /// A report that one copy of a segment arrived corrupted (`bbn8333` §2.1).
 ///
 /// It identifies the connection as seen from the corrupted packet, the octets it carried and the
 /// copy that carried them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CorruptionNotice {
     /// The corrupted packet's source, to whom the notice goes.
     pub source: IpAddr,

@@ -2,12 +2,13 @@
 
 use crate::{CorruptionNotice, Segment};
 use core::net::{IpAddr, Ipv4Addr};
+use serde::{Deserialize, Serialize};
 
 /// Which bytes a packet carries: `len` bytes of stream `stream`, from `offset` on.
 ///
 /// The source application sets it and the sink checks it, so that a byte lost, doubled or moved
 /// is noticed although no byte is ever copied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Payload {
     /// The stream, unique in a run.
     pub stream: u32,
@@ -45,7 +46,7 @@ impl Payload {
 }
 
 /// What the network says of congestion in an IP header (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Ecn {
     /// The transport does not understand the others.
@@ -60,7 +61,7 @@ pub enum Ecn {
 }
 
 /// An IP header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ip {
     /// Where the packet comes from.
     pub source: IpAddr,
@@ -93,7 +94,7 @@ impl Ip {
 }
 
 /// What an IP packet carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Body {
     /// A TCP segment; its bytes are the packet's payload.
     Tcp(Segment),
@@ -107,7 +108,7 @@ pub enum Body {
 }
 
 /// A packet as a node sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Packet {
     /// The network header.
     pub ip: Ip,

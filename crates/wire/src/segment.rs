@@ -2,10 +2,11 @@
 
 use crate::SeqNumber;
 use bitflags::bitflags;
+use serde::{Deserialize, Serialize};
 
 bitflags! {
     /// The control bits of a TCP header (RFC 9293 §3.1).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub struct Flags: u16 {
         /// No more data from the sender.
         const FIN = 1;
@@ -31,11 +32,13 @@ bitflags! {
 ///
 /// The lab carries it as a field of no bytes; on real packets an unpredictable nonce stands in
 /// for it. 0 names no copy (a segment without data).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct CopyId(pub u32);
 
 /// A range of received octets, `start` included, `end` not (RFC 2018).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SackBlock {
     /// The first octet of the block.
     pub start: SeqNumber,
@@ -44,7 +47,8 @@ pub struct SackBlock {
 }
 
 /// Up to four SACK blocks, the most recently received first (RFC 2018 §4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "Vec<SackBlock>", from = "Vec<SackBlock>")]
 pub struct SackBlocks {
     blocks: [SackBlock; SackBlocks::MAX],
     len: u8,
@@ -76,8 +80,23 @@ impl SackBlocks {
     }
 }
 
+impl From<SackBlocks> for Vec<SackBlock> {
+    fn from(blocks: SackBlocks) -> Vec<SackBlock> {
+        blocks.as_slice().to_vec()
+    }
+}
+
+impl From<Vec<SackBlock>> for SackBlocks {
+    /// Blocks beyond the fourth find no room.
+    fn from(blocks: Vec<SackBlock>) -> SackBlocks {
+        let mut result = SackBlocks::default();
+        blocks.into_iter().for_each(|block| result.push(block));
+        result
+    }
+}
+
 /// A timestamps option (RFC 7323 §3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Timestamps {
     /// TSval: the sender's timestamp clock.
     pub value: u32,
@@ -86,7 +105,7 @@ pub struct Timestamps {
 }
 
 /// The options of a TCP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Options {
     /// Maximum segment size, on a SYN (RFC 9293 §3.7.1).
     pub mss: Option<u16>,
@@ -132,7 +151,7 @@ impl Options {
 }
 
 /// A TCP header. Its payload travels beside it in the packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Segment {
     /// The sender's port.
     pub source_port: u16,

@@ -2,9 +2,10 @@
 
 use core::fmt;
 use core::ops::{Add, Sub};
+use serde::{Deserialize, Serialize};
 
 /// A TCP sequence number (RFC 9293 §3.4), compared modulo 2^32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SeqNumber(pub u32);
 
 impl SeqNumber {

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use tcp::{Config, Connection, Indication, Side, Source, State, Subject, Written};
-use wire::{Body, CorruptionNotice, Flags, Ip, Packet, Segment, SeqNumber};
+use wire::{Body, CorruptionNotice, Flags, Icmp, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -204,7 +204,8 @@ impl<A: Application> Host<A> {
                 connection.handle_segment(now, segment, packet.payload);
                 self.after(now, id);
             }
-            Body::Notice { notice, .. } => self.notify(now, Source::Router, notice),
+            Body::Icmp(Icmp::Corruption { notice, .. }) => self.notify(now, Source::Router, notice),
+            Body::Udp(_) | Body::Icmp(_) => self.statistics.strays += 1,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{LinkId, NodeId};
 use base::Time;
 use host::{Application, ConnectionId, Host};
 use tcp::Vitals;
-use wire::{Body, Packet};
+use wire::{Body, Icmp, Packet};
 
 /// A change of a connection's vitals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,8 +88,16 @@ impl Digest {
                     self.add(u64::from(block.start.0) | u64::from(block.end.0) << 32);
                 }
             }
-            Body::Notice { notice, .. } => {
+            Body::Icmp(Icmp::Corruption { notice, .. }) => {
                 self.add(u64::from(notice.seq.0) | u64::from(notice.copy.0) << 32);
+            }
+            Body::Udp(udp) => {
+                self.add(u64::from(udp.source_port) | u64::from(udp.destination_port) << 16);
+            }
+            Body::Icmp(icmp) => {
+                if let Some(quote) = icmp.quote() {
+                    self.add(u64::from(quote.seq.0) | u64::from(quote.source_port) << 32);
+                }
             }
         }
     }

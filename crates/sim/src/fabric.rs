@@ -81,14 +81,20 @@ impl Fabric {
         let link = &mut self.links[index as usize].link;
         if let Some(observer) = &mut self.observer {
             observer.queue(self.now, LinkId(index as usize), link);
+            observer.sending(self.slab.get_mut(handle));
         }
-        match link.enqueue(self.now, handle, packet.len()) {
+        let len = self.slab.get(handle).len();
+        let outcome = link.enqueue(self.now, handle, len);
+        if let Some(observer) = &mut self.observer {
+            observer.queue(self.now, LinkId(index as usize), link);
+            if outcome.is_ok() {
+                observer.sent(self.now, LinkId(index as usize), self.slab.get(handle));
+            }
+        }
+        match outcome {
             Ok(None) => {}
             Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
             Err(handle) => self.slab.release(handle),
-        }
-        if let Some(observer) = &mut self.observer {
-            observer.queue(self.now, LinkId(index as usize), link);
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Watching changes nothing, and what is not watched costs one branch.
 
+use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
 use base::Time;
 use host::{Application, ConnectionId, Host};
@@ -104,11 +105,12 @@ impl Digest {
 }
 
 /// What a world watches.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Observer {
     pub(crate) series: Series,
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) digest: Option<Digest>,
+    pub(crate) bytes: Option<Bytes>,
 }
 
 impl Observer {
@@ -116,6 +118,23 @@ impl Observer {
     pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
         if let Some(digest) = &mut self.digest {
             digest.packet(now, link, packet, fate);
+        }
+        if let (Some(bytes), link::Fate::Intact) = (&mut self.bytes, fate) {
+            bytes.seen(now, CapturePoint::Received(LinkId(link)), packet);
+        }
+    }
+
+    /// A packet is about to be put on a link.
+    pub(crate) fn sending(&mut self, packet: &mut Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.pass(packet);
+        }
+    }
+
+    /// A link has accepted a packet.
+    pub(crate) fn sent(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.seen(now, CapturePoint::Sent(link), packet);
         }
     }
 

@@ -9,7 +9,7 @@ use wire::{Packet, ParseError};
 
 fn emitted(packet: &Packet, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    packet.emit(payload, &mut bytes).unwrap();
+    packet.emit(payload, &mut bytes).expect("the packet can be written");
     bytes
 }
 
@@ -17,7 +17,7 @@ fn emitted(packet: &Packet, payload: &[u8]) -> Vec<u8> {
 fn settles(bytes: &[u8]) -> Result<Packet, ParseError> {
     let (packet, payload) = Packet::parse(bytes)?;
     let again = emitted(&packet, &bytes[payload.clone()]);
-    let (second, place) = Packet::parse(&again).unwrap();
+    let (second, place) = Packet::parse(&again).expect("it was read before");
     assert_eq!(second, packet);
     assert_eq!(again[place], bytes[payload]);
     assert_eq!(again.len(), packet.len() as usize);

@@ -39,7 +39,7 @@ fn fit(rare: &mut Rare, segment: &mut Segment, unknown: &[u8]) {
         segment.options.sack.clear();
     }
     if segment.options.len() + unknown.len().next_multiple_of(4) <= 40 {
-        rare.set_tcp_options(unknown).unwrap();
+        rare.set_tcp_options(unknown).expect("they are unknown");
     }
 }
 
@@ -97,7 +97,7 @@ fn rare_ip(v6: bool) -> BoxedStrategy<Network> {
 
 fn set_network(packet: &mut Packet, network: &Network) {
     match network {
-        Network::V4(options) => packet.rare.set_ipv4_options(options).unwrap(),
+        Network::V4(options) => packet.rare.set_ipv4_options(options).expect("they are options"),
         Network::V6(headers) => {
             let transport = match packet.body {
                 Body::Tcp(_) => 6,
@@ -116,7 +116,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
                 }
             }
             let first = headers.first().map_or(0, |header| header.0);
-            packet.rare.set_ipv6_extensions(first, &chain).unwrap();
+            packet.rare.set_ipv6_extensions(first, &chain).expect("it is a chain");
         }
     }
 }
@@ -158,7 +158,7 @@ fn segment() -> impl Strategy<Value = Segment> {
             destination_port,
             seq,
             ack,
-            flags: Flags::from_bits(flags).unwrap(),
+            flags: Flags::from_bits_retain(flags),
             window,
             urgent,
             options: Options { mss, window_scale, sack_permitted, timestamps, sack },

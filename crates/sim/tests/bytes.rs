@@ -10,10 +10,13 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use wire::{Body, EmitError, Header, Packet};
 
+/// When, at which point, and the packet.
+type Seen = (Time, usize, Vec<u8>);
+
 /// Keeps what it is given, up to a number of packets.
 #[derive(Clone)]
 struct Tape {
-    seen: Arc<Mutex<Vec<(Time, usize, Vec<u8>)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
     most: usize,
 }
 
@@ -22,7 +25,7 @@ impl Tape {
         Tape { seen: Arc::default(), most }
     }
 
-    fn seen(&self) -> Vec<(Time, usize, Vec<u8>)> {
+    fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("nobody panics with it").clone()
     }
 }

@@ -74,11 +74,11 @@ fn captured(text: &str, name: &str, at: &[&str]) -> PathBuf {
 
 /// The names of a file's interfaces, and its packets: interface, nanoseconds, and the packet.
 fn read(file: &Path) -> (Vec<String>, Vec<(u32, u128, Packet)>) {
-    let mut reader = PcapNgReader::new(File::open(file).unwrap()).unwrap();
+    let mut reader = PcapNgReader::new(File::open(file).expect("a file")).expect("pcapng");
     let mut packets = Vec::new();
     while let Some(block) = reader.next_block() {
-        if let Block::EnhancedPacket(block) = block.unwrap() {
-            let (packet, _) = Packet::parse(&block.data).unwrap();
+        if let Block::EnhancedPacket(block) = block.expect("a block") {
+            let (packet, _) = Packet::parse(&block.data).expect("a packet");
             packets.push((block.interface_id, block.timestamp.as_nanos(), packet));
         }
     }
@@ -88,7 +88,7 @@ fn read(file: &Path) -> (Vec<String>, Vec<(u32, u128, Packet)>) {
             IfName(name) => Some(name.to_string()),
             _ => None,
         });
-        name.unwrap()
+        name.expect("a name")
     });
     (names.collect(), packets)
 }

@@ -105,7 +105,7 @@ pub enum ParseError {
     },
     /// A source route that is not at its end (RFC 7126 §4.3, RFC 5095): the transport's checksum
     /// would be that of another destination.
-    #[error("{header}: expected no source route, found one with {left} bytes or hops left")]
+    #[error("{header}: expected no source route that goes on, found one with {left} left")]
     SourceRoute {
         /// In which header.
         header: Header,

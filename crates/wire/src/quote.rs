@@ -28,6 +28,11 @@ pub struct Quote {
     pub seq: SeqNumber,
 }
 
+/// A fragment is quoted, which may not have its transport header; the message is none itself.
+fn unusable(field: &'static str, found: u32) -> ParseError {
+    ParseError::Field { header: Header::Quote, field, found, expected: "of a whole packet" }
+}
+
 /// Octets of the transport's header that every error quotes (RFC 792).
 const TRANSPORT: usize = 8;
 
@@ -79,15 +84,19 @@ impl Quote {
         }
         let (protocol, start, len, offset) = if v6 {
             let len = ipv6::total_len(bytes)?;
-            let (protocol, start) = ipv6::transport(bytes[6], bytes)?;
+            let (protocol, start) = match ipv6::transport(bytes[6], bytes) {
+                Err(ParseError::Fragment { .. }) => {
+                    return Err(unusable("next header", u32::from(protocol::FRAGMENT)));
+                }
+                other => other?,
+            };
             (protocol, start, len, 0)
         } else {
             let (start, len) = ipv4::lengths(bytes)?;
             (bytes[9], start, len, ipv4::fragment_offset(bytes))
         };
         if offset != 0 {
-            // Its transport header is elsewhere.
-            return Err(ParseError::Fragment { offset, more: true });
+            return Err(unusable("fragment offset", u32::from(offset)));
         }
         let end = start + TRANSPORT;
         if bytes.len() < end {

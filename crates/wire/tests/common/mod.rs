@@ -1,5 +1,4 @@
 //! Any packet that can be written.
-#![allow(unreachable_pub)]
 
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -9,7 +8,7 @@ use wire::{
 };
 
 /// A packet and its payload.
-pub fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
+pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
     any::<bool>().prop_flat_map(|v6| {
         let parts = (ip(v6), body(v6), rare_ip(v6), unknown_options());
         let payload = prop::collection::vec(any::<u8>(), 0..100);
@@ -66,7 +65,7 @@ fn ip(v6: bool) -> impl Strategy<Value = Ip> {
 
 /// IPv4 options, or IPv6 extension headers as kinds and the words of eight bytes behind the first.
 #[derive(Clone, Debug)]
-pub enum Network {
+pub(crate) enum Network {
     V4(Vec<u8>),
     V6(Vec<(u8, Vec<u8>)>),
 }

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use tcp::{Config, Connection, Identity, Indication, Side, Source, State, Subject};
-use wire::{Body, CorruptionNotice, Ecn, Flags, Ip, Packet, Segment, SeqNumber};
+use wire::{Body, CorruptionNotice, Flags, Icmp, Ip, Packet, Segment, SeqNumber};
 
 /// Names a connection of a host, for good: ids are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -230,12 +230,7 @@ impl<A: Application> Host<A> {
         let id = self.schedule.add();
         self.slots.push(Slot {
             key,
-            ip: Ip {
-                source: self.address,
-                destination: key.remote,
-                hop_limit: Ip::HOP_LIMIT,
-                ecn: Ecn::NotCapable,
-            },
+            ip: Ip::new(self.address, key.remote),
             connection: Connection::new(
                 config,
                 side,
@@ -261,7 +256,13 @@ impl<A: Application> Host<A> {
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
-            Body::Notice { notice, .. } => return self.notify(now, Source::Router, notice),
+            Body::Icmp(Icmp::Corruption { notice, .. }) => {
+                return self.notify(now, Source::Router, notice);
+            }
+            Body::Udp(_) | Body::Icmp(_) => {
+                self.statistics.strays += 1;
+                return;
+            }
         };
         let key = Key {
             remote: packet.ip.source,

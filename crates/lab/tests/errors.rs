@@ -345,8 +345,8 @@ fn the_settings_of_tcp_have_ranges() {
         ("rto = { initial = \"0 s\" }", "more than 0 s"),
         ("rto = { granularity = \"0 s\" }", "more than 0 s"),
         ("rto = { maximum = \"5 s\" }", "no less than `minimum` (0.2 s) and `initial` (6 s)"),
-        ("eten = { report = \"backward\", notice_size = 20 }", "28 to 65535 bytes"),
-        ("limited_transmit = \"yes\"", "a boolean"),
+        ("eten = { report = \"backward\", notice_size = 20 }", "48 to 65535 bytes"),
+        ("limited_transmit = \"yes\"", "expected true or false"),
         ("ssthresh_on_backoff = \"double\"", "`hold` or `halve`"),
     ] {
         let wrong = error(&with(&[("eten = \"none\"", setting)])).to_string();

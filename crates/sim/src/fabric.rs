@@ -78,17 +78,28 @@ impl Fabric {
         let Some(index) = route else {
             return self.discard(handle);
         };
+        let len = packet.len();
         let link = &mut self.links[index as usize].link;
         if let Some(observer) = &mut self.observer {
             observer.queue(self.now, LinkId(index as usize), link);
+            observer.sending(self.slab.get_mut(handle));
         }
-        match link.enqueue(self.now, handle, packet.len()) {
-            Ok(None) => {}
-            Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
-            Err(handle) => self.slab.release(handle),
-        }
+        let accepted = match link.enqueue(self.now, handle, len) {
+            Ok(None) => true,
+            Ok(Some(arrival)) => {
+                self.schedule.bring_forward(self.nodes + index, arrival);
+                true
+            }
+            Err(handle) => {
+                self.slab.release(handle);
+                false
+            }
+        };
         if let Some(observer) = &mut self.observer {
             observer.queue(self.now, LinkId(index as usize), link);
+            if accepted {
+                observer.sent(self.now, LinkId(index as usize), self.slab.get(handle));
+            }
         }
     }
 

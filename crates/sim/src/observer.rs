@@ -2,11 +2,12 @@
 //!
 //! Watching changes nothing, and what is not watched costs one branch.
 
+use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
 use base::Time;
 use host::{Application, ConnectionId, Host};
 use tcp::Vitals;
-use wire::{Body, Packet};
+use wire::{Body, Icmp, Packet};
 
 /// A change of a connection's vitals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,19 +89,28 @@ impl Digest {
                     self.add(u64::from(block.start.0) | u64::from(block.end.0) << 32);
                 }
             }
-            Body::Notice { notice, .. } => {
+            Body::Icmp(Icmp::Corruption { notice, .. }) => {
                 self.add(u64::from(notice.seq.0) | u64::from(notice.copy.0) << 32);
+            }
+            Body::Udp(udp) => {
+                self.add(u64::from(udp.source_port) | u64::from(udp.destination_port) << 16);
+            }
+            Body::Icmp(icmp) => {
+                if let Some(quote) = icmp.quote() {
+                    self.add(u64::from(quote.seq.0) | u64::from(quote.source_port) << 32);
+                }
             }
         }
     }
 }
 
 /// What a world watches.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Observer {
     pub(crate) series: Series,
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) digest: Option<Digest>,
+    pub(crate) bytes: Option<Bytes>,
 }
 
 impl Observer {
@@ -108,6 +118,23 @@ impl Observer {
     pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
         if let Some(digest) = &mut self.digest {
             digest.packet(now, link, packet, fate);
+        }
+        if let (Some(bytes), link::Fate::Intact) = (&mut self.bytes, fate) {
+            bytes.seen(now, CapturePoint::Received(LinkId(link)), packet);
+        }
+    }
+
+    /// A packet is about to be put on a link.
+    pub(crate) fn sending(&mut self, packet: &mut Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.pass(packet);
+        }
+    }
+
+    /// A link has accepted a packet.
+    pub(crate) fn sent(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.seen(now, CapturePoint::Sent(link), packet);
         }
     }
 

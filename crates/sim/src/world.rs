@@ -1,6 +1,7 @@
 //! The event loop.
 
 use crate::address;
+use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
 use crate::fabric::{Fabric, Flow};
 use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
@@ -8,6 +9,7 @@ use crate::slab::{Handle, Slab};
 use base::{Seed, Time};
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage};
 use link::Fate;
+use std::io;
 use wire::{Body, CorruptionNotice, Packet};
 
 /// A network in motion: nodes, and the fabric between them.
@@ -85,6 +87,22 @@ impl<A: Application> World<A> {
     /// Computes a [`Digest`] of the run.
     pub fn digest(&mut self) {
         self.fabric.observer.get_or_insert_default().digest = Some(Digest::default());
+    }
+
+    /// Byte mode: every packet is written as bytes and read again before every link, its payload
+    /// as a pattern. That changes nothing but the speed; [`World::byte_fault`] says whether it went
+    /// well.
+    pub fn byte_mode(&mut self) {
+        self.bytes().replace = true;
+    }
+
+    /// Hands the packets that pass `points` to `sink`, until [`World::finish_capture`].
+    pub fn capture(&mut self, points: Vec<CapturePoint>, sink: impl Capture + 'static) {
+        self.bytes().capture(points, Box::new(sink));
+    }
+
+    fn bytes(&mut self) -> &mut Bytes {
+        self.fabric.observer.get_or_insert_default().bytes.get_or_insert_default()
     }
 
     // --- a run ---
@@ -182,6 +200,21 @@ impl<A: Application> World<A> {
     #[must_use]
     pub fn next_event(&self) -> Time {
         self.fabric.schedule.first().0
+    }
+
+    /// The first thing that went wrong in byte mode or in a capture.
+    #[must_use]
+    pub fn byte_fault(&self) -> Option<ByteFault> {
+        self.fabric.observer.as_ref()?.bytes.as_ref()?.fault
+    }
+
+    /// Ends the capture, if there is one.
+    ///
+    /// # Errors
+    /// The first that its sink had.
+    pub fn finish_capture(&mut self) -> io::Result<()> {
+        let observer = self.fabric.observer.as_mut();
+        observer.and_then(|o| o.bytes.as_mut()).map_or(Ok(()), Bytes::finish_capture)
     }
 
     /// The recorded time series and the digest, if they were asked for.

@@ -89,7 +89,7 @@ fn run_until(end: Time, client: &mut Host<Traffic>, server: &mut Host<Traffic>) 
 fn tcp_of(packet: &Packet) -> Segment {
     match packet.body {
         Body::Tcp(segment) => segment,
-        Body::Notice { .. } => panic!("not TCP"),
+        Body::Udp(_) | Body::Icmp(_) => panic!("not TCP"),
     }
 }
 
@@ -268,7 +268,7 @@ fn a_notice_reaches_the_connection_whose_segment_it_names() {
 
     // By a router, as a packet; then, about the copy that this led to, from the world itself.
     let mut packet = Packet::BLANK;
-    packet.body = Body::Notice { notice, size: 56 };
+    packet.body = Body::Icmp(Icmp::Corruption { notice, size: 56 });
     client.handle_packet(millis(1), &packet);
     let again = sent(&mut client, millis(1));
     assert_eq!(again.iter().map(|p| tcp_of(p).destination_port).collect::<Vec<_>>(), [81]);

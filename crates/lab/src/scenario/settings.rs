@@ -211,8 +211,7 @@ fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::
 }
 
 fn notice_size(written: &Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
-    /// An IPv4 header and an ICMP header.
-    const SMALLEST: u64 = 28;
+    const SMALLEST: u64 = wire::CorruptionNotice::SMALLEST as u64;
     let Some(written) = written else { return Ok(defaults.notice_size) };
     match written.get_ref().0 {
         Size::Bytes(bytes @ SMALLEST..=65_535) => Ok(bytes as u16),

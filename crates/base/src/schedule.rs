@@ -78,7 +78,8 @@ impl Schedule {
         self.lowest = self.blocks.len() as u32;
         self.blocks.extend(old);
         self.blocks.resize(self.lowest as usize + 4 * width, Block::EMPTY);
-        for block in self.lowest..self.lowest + width as u32 {
+        // What the layers above said of other blocks is replaced, too.
+        for block in self.lowest..self.blocks.len() as u32 {
             self.replay(block);
         }
     }
@@ -147,6 +148,22 @@ mod tests {
             schedule.set(id, Time::NEVER);
         }
         assert_eq!(schedule.first().0, Time::NEVER);
+    }
+
+    #[test]
+    fn components_may_be_added_while_others_wait() {
+        for count in 1..300 {
+            let mut schedule = Schedule::new();
+            for time in 0..count {
+                let id = schedule.add();
+                schedule.set(id, Time::from_nanos(time));
+            }
+            for id in 0..count {
+                assert_eq!(schedule.first(), (Time::from_nanos(id), id as u32));
+                schedule.set(id as u32, Time::NEVER);
+            }
+            assert_eq!(schedule.first().0, Time::NEVER, "{count}");
+        }
     }
 
     proptest! {

@@ -116,9 +116,7 @@ impl CongestionControl for Aimd {
     }
 
     fn on_idle(&mut self, window: u64) {
-        if window < self.state.window {
-            self.state.shrink(window);
-        }
+        self.state.shrink(window);
         self.before = None;
     }
 
@@ -217,6 +215,10 @@ mod tests {
             aimd.on_ack(&ack(acked));
             assert_eq!(aimd.window(), window);
         }
+        aimd.on_ack(&ack(500));
+        aimd.on_congestion(&episode(12_000));
+        aimd.on_ack(&ack(5999));
+        assert_eq!(aimd.window(), 6000, "and nothing of what was acknowledged before");
     }
 
     #[test]

@@ -6,13 +6,25 @@ use proptest::prelude::*;
 /// Something that happens to a controller.
 #[derive(Clone, Debug)]
 enum Op {
-    Ack { acked: u64, rtt: Duration, window_limited: bool, after_timeout: bool },
+    Ack {
+        acked: u64,
+        rtt: Duration,
+        window_limited: bool,
+        after_timeout: bool,
+    },
     Congestion(Cut),
     Timeout(Cut),
     Undo,
-    Idle { segments: u64 },
-    Reset { segments: u64, ssthresh: Option<u64> },
+    Idle {
+        segments: u64,
+    },
+    Reset {
+        segments: u64,
+        ssthresh: Option<u64>,
+    },
     Wait(Duration),
+    /// It is stored and restored.
+    Restore,
 }
 
 /// What is known of congestion.
@@ -44,7 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
         Duration::from_nanos(nanos.max(1000.0) as u64)
     });
     prop_oneof![
-        12 => (up_to(40), rtt, prop::bool::weighted(0.9), any::<bool>()).prop_map(
+        12 => (up_to(42), rtt, prop::bool::weighted(0.9), any::<bool>()).prop_map(
             |(acked, rtt, window_limited, after_timeout)| {
                 Op::Ack { acked: acked + 1, rtt, window_limited, after_timeout }
             }
@@ -56,6 +68,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (1_u64..100, prop::option::of(up_to(40)))
             .prop_map(|(segments, ssthresh)| Op::Reset { segments, ssthresh }),
         4 => up_to(50).prop_map(|nanos| Op::Wait(Duration::from_nanos(nanos))),
+        1 => Just(Op::Restore),
     ]
 }
 
@@ -113,6 +126,14 @@ impl Contract {
                 prop_assert_eq!(self.controller.ssthresh(), ssthresh.unwrap_or(u64::MAX));
             }
             Op::Wait(span) => self.now += *span,
+            Op::Restore => {
+                let saved = serde_json::to_string(&self.controller)?;
+                let restored: Controller = serde_json::from_str(&saved)?;
+                prop_assert_eq!(&restored, &self.controller);
+                self.controller = restored;
+                prop_assert_eq!(self.controller.window(), window);
+                prop_assert_eq!(self.controller.ssthresh(), ssthresh);
+            }
         }
         prop_assert!(self.controller.window() >= u64::from(self.mss));
         prop_assert!(self.controller.window() <= 1 << 40);

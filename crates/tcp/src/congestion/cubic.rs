@@ -32,7 +32,8 @@ struct State {
     exact: f64,
     window: u64,
     ssthresh: u64,
-    /// cwnd_prior: the window when ssthresh was last set; 0 while it never was.
+    /// cwnd_prior: the window when ssthresh was last set; 0 while it never was, which is as good as
+    /// any smaller window.
     prior: f64,
     /// W_max; 0 while undefined, before the first congestion and after a timeout.
     w_max: f64,
@@ -82,9 +83,6 @@ impl State {
         // After slow start without congestion, or after a timeout, the plateau is here and K is 0
         // (§4.8, 4.10).
         self.w_max = self.w_max.max(self.exact);
-        if self.prior == 0.0 {
-            self.prior = self.exact;
-        }
         let k = libm::cbrt((self.w_max - self.exact) / (C * mss));
         Stage { t: Duration::ZERO, k, w_est: self.exact }
     }
@@ -180,10 +178,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_idle(&mut self, window: u64) {
-        if window < self.state.window {
-            self.state.shrink(window);
-        }
-        self.state.stage = None;
+        self.state.shrink(window);
         self.before = None;
     }
 

@@ -180,7 +180,8 @@ macro_rules! controllers {
         impl CongestionControl for Controller {
             #[inline]
             fn on_ack(&mut self, sample: &AckSample) {
-                match self { $(Controller::$Controller(c) => c.on_ack(sample),)+ }
+                // A copy for each, so that no sample is put together for one that does not look.
+                match self { $(Controller::$Controller(c) => c.on_ack(&{ *sample }),)+ }
             }
 
             fn on_congestion(&mut self, episode: &Episode) {

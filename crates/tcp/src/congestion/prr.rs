@@ -115,6 +115,13 @@ mod tests {
         assert_eq!(prr.on_ack(1000, 3000, MSS), 2000);
         prr.on_sent(2000);
         assert_eq!(prr.on_ack(300, 3000, MSS), 300);
+        assert_eq!(prr.on_ack(0, 15_000, MSS), 0, "more than the share is out already");
+    }
+
+    #[test]
+    fn the_share_of_an_octet_is_rounded_up() {
+        let mut prr = Prr::begin(Bound::SlowStart, 20_000, 10_000);
+        assert_eq!(prr.on_ack(1, 15_000, MSS), 1);
     }
 
     proptest! {

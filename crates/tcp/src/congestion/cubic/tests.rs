@@ -148,6 +148,19 @@ fn on_a_short_path_the_mean_window_is_that_of_rfc_5681() {
 }
 
 #[test]
+fn once_the_old_window_is_reached_the_window_of_rfc_5681_grows_as_fast() {
+    // RFC 9438 §4.3: 0.53 segments a round trip up to cwnd_prior, then 1.
+    let mut path = Path::new(Congestion::Cubic, Duration::from_millis(10), 20);
+    path.lose();
+    path.pass(0.1);
+    near(path.window(), 14.0 + 5.3, 0.01);
+    path.pass(0.013);
+    near(path.window(), 20.0, 0.01);
+    path.pass(0.5);
+    near(path.window(), 70.0, 0.02);
+}
+
+#[test]
 fn the_window_is_back_at_its_maximum_after_k() {
     let mut path = Path::new(Congestion::Cubic, Duration::from_millis(100), 1000);
     path.lose();
@@ -178,15 +191,19 @@ fn at_the_end_of_slow_start_the_plateau_is_where_the_window_is() {
 #[test]
 fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
     let mut path = Path::new(Congestion::Cubic, Duration::from_millis(500), 1000);
+    path.lose();
+    path.ack();
     let episode = path.episode();
     path.controller.on_rto(&episode);
-    assert_eq!((path.window(), path.controller.ssthresh()), (1.0, 700_000));
-    while path.window() < 700.0 {
+    assert_eq!(path.window(), 1.0);
+    let ssthresh = path.controller.ssthresh() as f64 / f64::from(MSS);
+    near(ssthresh, 490.0, 0.001);
+    while path.window() < ssthresh {
         path.ack();
     }
     path.pass(5.0);
     // RFC 9438 §4.8: not the 1000 of before.
-    near(path.window(), 700.0 + 0.4 * 125.0, 0.02);
+    near(path.window(), 490.0 + 0.4 * 125.0, 0.02);
 }
 
 #[test]
@@ -215,6 +232,20 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
         path.window()
     };
     near(grown(100_000), grown(0), 1e-4);
+}
+
+#[test]
+fn an_idle_time_does_not_count() {
+    let grown = |idle: u64| {
+        let mut path = Path::new(Congestion::Cubic, Duration::from_millis(100), 1000);
+        path.lose();
+        path.pass(3.0);
+        path.now += Duration::from_secs(idle);
+        path.controller.on_idle(path.controller.window());
+        path.pass(3.0);
+        path.window()
+    };
+    near(grown(1000), grown(0), 1e-4);
 }
 
 #[test]
@@ -255,7 +286,7 @@ fn byte_counting_makes_stretched_acknowledgments_grow_like_single_ones() {
         path.controller = Controller::new(growth, 1_000_000);
         path.controller.reset(1_000_000, Some(0));
         path.lose();
-        for n in 0..20_000 {
+        for n in 0..20_000_u64 {
             let sample = path.sample(true);
             path.now += Duration::from_micros(100);
             if n % stretch == 0 {
@@ -267,4 +298,5 @@ fn byte_counting_makes_stretched_acknowledgments_grow_like_single_ones() {
     };
     near(grown(Some(2), 4), grown(None, 1), 0.01);
     assert!(grown(None, 4) < 0.99 * grown(None, 1), "without, they lag");
+    assert!(grown(Some(2), 10_000) < 1000.0, "never beyond the curve");
 }

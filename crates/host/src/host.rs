@@ -40,8 +40,9 @@ pub struct Statistics {
 pub trait Outlet {
     /// The place to write the next packet into.
     fn packet(&mut self) -> &mut Packet;
-    /// The packet is written: it goes out.
-    fn send(&mut self);
+    /// The packet is written: it goes out. `route` is kept with the connection, for the outlet to
+    /// remember which way its packets go.
+    fn send(&mut self, route: &mut Option<u32>);
 }
 
 /// What identifies a connection at a host with one address.
@@ -57,6 +58,8 @@ struct Slot<A> {
     key: Key,
     /// The network header of what it sends.
     ip: Ip,
+    /// For the outlet.
+    route: Option<u32>,
     connection: Connection,
     application: A,
     /// Its wake, as it stands in the host's schedule.
@@ -96,7 +99,7 @@ impl<A: Application> Slot<A> {
             };
             packet.ip = self.ip;
             packet.ip.ecn = transmit.ecn;
-            outlet.send();
+            outlet.send(&mut self.route);
             if !transmit.more {
                 break;
             }
@@ -231,6 +234,7 @@ impl<A: Application> Host<A> {
         self.slots.push(Slot {
             key,
             ip: Ip::new(self.address, key.remote),
+            route: None,
             connection: Connection::new(
                 config,
                 side,

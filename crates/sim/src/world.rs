@@ -366,9 +366,12 @@ impl Outlet for Plug<'_> {
     }
 
     #[inline]
-    fn send(&mut self) {
+    fn send(&mut self, route: &mut Option<u32>) {
         if let Some(handle) = self.place.take() {
-            self.fabric.forward(self.index, handle);
+            if route.is_none() {
+                *route = self.fabric.route(self.index, handle);
+            }
+            self.fabric.send(*route, handle);
         }
     }
 }
@@ -385,7 +388,7 @@ impl Outlet for Tray<'_> {
         self.slab.get_mut(handle)
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, _route: &mut Option<u32>) {
         self.written.push(self.slab.take());
     }
 }

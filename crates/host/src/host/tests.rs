@@ -49,7 +49,7 @@ impl Outlet for Tray {
         &mut self.next
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, _route: &mut Option<u32>) {
         self.sent.push(self.next);
     }
 }

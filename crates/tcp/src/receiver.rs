@@ -502,7 +502,7 @@ mod tests {
         let mut receiver = receiver();
         let far = 1 + (1 << 20);
         data(&mut receiver, far, far + 1);
-        assert!(receiver.ack_due() && !!receiver.beyond.is_empty());
+        assert!(receiver.ack_due() && receiver.beyond.is_empty());
     }
 
     proptest! {

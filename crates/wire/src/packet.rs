@@ -19,6 +19,8 @@ pub enum Body {
 
 /// A packet as a node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+// Four cache lines, the last of which is seldom touched.
+#[repr(align(64))]
 pub struct Packet {
     /// The network header.
     pub ip: Ip,
@@ -193,7 +195,7 @@ impl Packet {
     }
 }
 
-// Packets are written once into a slab and edited in place; what most of them need comes first.
+// Packets are written once into a slab and edited in place.
 const _: () = assert!(size_of::<Packet>() <= 256);
 
 #[cfg(test)]

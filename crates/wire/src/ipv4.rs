@@ -27,7 +27,7 @@ pub(crate) fn parse(bytes: &[u8], ip: &mut Ip, rare: &mut Rare) -> Result<Inner,
     whole(u16_at(bytes, 6))?;
     let options = &bytes[HEADER..header_len];
     check_options(options)?;
-    rare.keep_ip(Header::Ipv4, options)?;
+    rare.keep_ip(Header::Ipv4, 0, options)?;
     ip.source = address(bytes, 12);
     ip.destination = address(bytes, 16);
     ip.set_traffic_class(bytes[1]);

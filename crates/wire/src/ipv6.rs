@@ -17,8 +17,7 @@ pub(crate) fn parse(bytes: &[u8], ip: &mut Ip, rare: &mut Rare) -> Result<Inner,
     }
     let first = bytes[6];
     let (protocol, start) = transport(first, &bytes[..end])?;
-    rare.keep_ip(Header::Extension, &bytes[HEADER..start])?;
-    rare.first = if start > HEADER { first } else { 0 };
+    rare.keep_ip(Header::Extension, first, &bytes[HEADER..start])?;
     let word = u32_at(bytes, 0);
     ip.set_traffic_class((word >> 20) as u8);
     ip.flow_label = word & 0xf_ffff;

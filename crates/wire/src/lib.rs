@@ -11,7 +11,6 @@
 mod checksum;
 mod error;
 mod icmp;
-mod inline;
 mod ip;
 mod ipv4;
 mod ipv6;

@@ -8,9 +8,8 @@
 //! What is in a header twice counts the last time, as in Linux. An option of an impossible length
 //! is an error (RFC 9293 MUST-7 asks not to crash, and suggests to give the connection up).
 
-use crate::inline::Inline;
 use crate::ip::{u16_at, u32_at};
-use crate::{EmitError, Header, ParseError, SackBlock, SackBlocks, SeqNumber};
+use crate::{EmitError, Header, ParseError, Rare, SackBlock, SackBlocks, SeqNumber};
 use serde::{Deserialize, Serialize};
 
 /// Bytes that a header has for options.
@@ -162,7 +161,7 @@ impl Options {
 pub(crate) fn parse(
     bytes: &[u8],
     options: &mut Options,
-    unknown: &mut Inline<MOST>,
+    rare: &mut Rare,
 ) -> Result<(), ParseError> {
     let mut rest = bytes;
     while let [kind, after @ ..] = rest {
@@ -202,12 +201,7 @@ pub(crate) fn parse(
                 }
             }
             (SACK, _) => return Err(wrong("10, 18, 26 or 34")),
-            _ => {
-                if !unknown.push(option) {
-                    let found = unknown.len() + option.len();
-                    return Err(ParseError::TooLong { header: Header::Tcp, found, most: MOST });
-                }
-            }
+            _ => rare.keep_tcp(option)?,
         }
     }
     Ok(())
@@ -232,9 +226,9 @@ mod tests {
         let mut bytes = Vec::new();
         options.emit(unknown, &mut bytes).unwrap();
         assert_eq!(bytes.len(), options.len_with(unknown.len()));
-        let (mut read, mut kept) = (Options::default(), Inline::EMPTY);
+        let (mut read, mut kept) = (Options::default(), Rare::NONE);
         parse(&bytes, &mut read, &mut kept).unwrap();
-        assert_eq!((read, kept.as_slice()), (options, unknown));
+        assert_eq!((read, kept.tcp_options()), (options, unknown));
         bytes
     }
 
@@ -291,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_last_of_several_counts() {
-        let (mut read, mut kept) = (Options::default(), Inline::EMPTY);
+        let (mut read, mut kept) = (Options::default(), Rare::NONE);
         parse(&[3, 3, 1, 3, 3, 2, 0, 255], &mut read, &mut kept).unwrap();
         assert_eq!(read, Options { window_scale: Some(2), ..Options::default() });
     }
@@ -299,7 +293,7 @@ mod tests {
     #[test]
     fn impossible_lengths_are_named() {
         let error = |bytes: &[u8]| {
-            let (mut read, mut kept) = (Options::default(), Inline::EMPTY);
+            let (mut read, mut kept) = (Options::default(), Rare::NONE);
             parse(bytes, &mut read, &mut kept).unwrap_err().to_string()
         };
         assert_eq!(error(&[2, 3, 5]), "TCP: expected option 2 to have length 4, found 3");

@@ -19,6 +19,8 @@ pub enum Body {
 
 /// A packet as a node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+// Four cache lines, the last of which is seldom touched.
+#[repr(align(64))]
 pub struct Packet {
     /// The network header.
     pub ip: Ip,
@@ -79,13 +81,13 @@ impl Packet {
 
     #[inline]
     fn ip_len(&self) -> usize {
-        self.ip.len() + self.rare.ip.len()
+        self.ip.len() + self.rare.ip_len()
     }
 
     #[inline]
     fn transport_len(&self) -> usize {
         match &self.body {
-            Body::Tcp(segment) => Segment::HEADER + segment.options.len_with(self.rare.tcp.len()),
+            Body::Tcp(segment) => Segment::HEADER + segment.options.len_with(self.rare.tcp_len()),
             Body::Udp(_) => Udp::HEADER,
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
         }
@@ -197,7 +199,7 @@ impl Packet {
     }
 }
 
-// Packets are written once into a slab and edited in place; what most of them need comes first.
+// Packets are written once into a slab and edited in place.
 const _: () = assert!(size_of::<Packet>() <= 256);
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Segment {
             ..Segment::default()
         };
         let options = &bytes[Segment::HEADER..header_len];
-        crate::options::parse(options, &mut segment.options, &mut rare.tcp)?;
+        crate::options::parse(options, &mut segment.options, rare)?;
         Ok((segment, header_len))
     }
 
@@ -136,7 +136,7 @@ impl Segment {
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         let start = out.len();
-        let header_len = Segment::HEADER + self.options.len_with(rare.tcp.len());
+        let header_len = Segment::HEADER + self.options.len_with(rare.tcp_len());
         let offset_and_flags = (header_len as u16 / 4) << 12 | self.flags.bits();
         out.extend_from_slice(&self.source_port.to_be_bytes());
         out.extend_from_slice(&self.destination_port.to_be_bytes());

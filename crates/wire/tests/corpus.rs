@@ -1,13 +1,13 @@
 //! A corpus of packets, which two other parsers read as lasthop does.
 
-#[path = "common/corpus.rs"]
-mod corpus;
+mod common;
 mod readers;
 
-use corpus::{Case, cases};
+use common::corpus::{Case, cases};
+use proptest::prelude::*;
 use readers::{Fields, by_etherparse, by_lasthop, by_smoltcp};
 use std::collections::BTreeSet;
-use wire::Packet;
+use wire::{Body, Icmp, Packet};
 
 /// Packets and why they are special.
 type Differences = &'static [(&'static str, &'static str)];
@@ -97,6 +97,46 @@ fn etherparse_agrees() {
 #[test]
 fn smoltcp_agrees() {
     agrees(by_smoltcp::read, SMOLTCP);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: common::cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_others_read_any_packet_that_is_written((packet, payload) in common::packet()) {
+        let mut bytes = Vec::new();
+        packet.emit(&payload, &mut bytes).unwrap();
+        let ours = by_lasthop(&bytes);
+        // Both want eight bytes of any ICMP, etherparse even twenty of a timestamp request.
+        let short = matches!(packet.body, Body::Icmp(Icmp::Other { .. })) && payload.len() < 4;
+        let timestamp = matches!(packet.body, Body::Icmp(Icmp::Other { kind: 13, .. }));
+        if !short && !timestamp && !hops_in_the_middle(&packet) {
+            prop_assert_eq!(&by_etherparse::read(&bytes), &ours);
+        }
+        // It has room for three SACK blocks, and knows what types of ICMPv6 there are.
+        let known = !short && match packet.body {
+            Body::Tcp(segment) => segment.options.sack.as_slice().len() < 4,
+            Body::Icmp(Icmp::Other { .. } | Icmp::Corruption { .. }) => packet.ip.source.is_ipv4(),
+            _ => true,
+        };
+        if known {
+            prop_assert_eq!(&by_smoltcp::read(&bytes), &ours);
+        }
+    }
+}
+
+/// Whether hop-by-hop options are not the first extension header: etherparse insists on that
+/// (RFC 8200 §4.1 recommends it to senders).
+fn hops_in_the_middle(packet: &Packet) -> bool {
+    let chain = packet.rare.ip();
+    let mut at = 0;
+    while packet.ip.source.is_ipv6() && at < chain.len() {
+        if chain[at] == 0 {
+            return true;
+        }
+        at += 8 + 8 * usize::from(chain[at + 1]);
+    }
+    false
 }
 
 /// A parser accepts and refuses the same packets, and reads the same from them, but for

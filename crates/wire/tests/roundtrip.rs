@@ -25,7 +25,7 @@ fn settles(bytes: &[u8]) -> Result<Packet, ParseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: common::cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn a_packet_survives_the_wire((packet, payload) in packet()) {
@@ -76,14 +76,5 @@ proptest! {
     fn a_packet_survives_a_snapshot((packet, _) in packet()) {
         let text = serde_json::to_string(&packet).unwrap();
         prop_assert_eq!(serde_json::from_str::<Packet>(&text).unwrap(), packet);
-    }
-}
-
-/// Many, for they are short; `PROPTEST_CASES` may say otherwise.
-fn cases() -> u32 {
-    if std::env::var_os("PROPTEST_CASES").is_some() {
-        ProptestConfig::default().cases
-    } else {
-        2000
     }
 }

@@ -1,4 +1,7 @@
 //! Any packet that can be written.
+#![allow(dead_code)] // Each test file uses its part.
+
+pub(crate) mod corpus;
 
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -214,4 +217,13 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
         1 => udp.prop_map(Body::Udp),
         3 => icmp(v6).prop_map(Body::Icmp),
     ]
+}
+
+/// Many, for they are short; `PROPTEST_CASES` may say otherwise.
+pub(crate) fn cases() -> u32 {
+    if std::env::var_os("PROPTEST_CASES").is_some() {
+        ProptestConfig::default().cases
+    } else {
+        2000
+    }
 }

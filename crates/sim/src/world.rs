@@ -7,7 +7,7 @@ use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use base::{Seed, Time};
-use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage};
+use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
 use link::Fate;
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
@@ -33,11 +33,12 @@ struct Node<A> {
 
 impl<A: Application> World<A> {
     pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
-        let nodes = (0..network.nodes).map(|index| Node {
-            host: Host::new(address::of(index), seed.stream(&format!("node.{index}"))),
-            boxes: Vec::new(),
-            inspected: false,
-            outbox: Vec::new(),
+        let nodes = (0..network.nodes).map(|index| {
+            let random = seed.stream(&format!("node.{index}"));
+            let mut host = Host::new(address::of(index), random);
+            // The results of a run are read from what is over, too.
+            host.set(Settings { keep_closed: true, ..Settings::default() });
+            Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new() }
         });
         World {
             nodes: nodes.collect(),

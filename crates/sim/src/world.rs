@@ -74,12 +74,16 @@ impl<A: Application> World<A> {
         self.oracle.push((source.address(), destination.address(), destination_port));
     }
 
-    /// Records time series of `targets`.
+    /// Records time series and logs of `targets`.
     pub fn trace(&mut self, targets: &[TraceTarget]) {
         let observer = self.fabric.observer.get_or_insert_default();
         for target in targets {
+            if let TraceTarget::Flows(node) | TraceTarget::Events(node) = *target {
+                self.nodes[node.0].host.watch(true);
+            }
             match *target {
-                TraceTarget::Flows(node) => observer.nodes.push(node),
+                TraceTarget::Flows(node) => observer.flows.push(node),
+                TraceTarget::Events(node) => observer.logs.push(node),
                 TraceTarget::Queue(link) => observer.series.queues.push((link, Vec::new())),
             }
         }
@@ -326,7 +330,7 @@ impl<A: Application> Node<A> {
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
-            observer.flows(fabric.now, NodeId(index), &self.host);
+            observer.events(fabric.now, NodeId(index), &mut self.host);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
 use base::Time;
 use host::{Application, ConnectionId, Host};
-use tcp::Vitals;
+use tcp::{Event, Vitals};
 use wire::{Body, Icmp, Packet};
 
 /// A change of a connection's vitals.
@@ -30,8 +30,10 @@ pub struct QueueSample {
 /// What to record a time series of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTarget {
-    /// The connections that a node opens.
+    /// The vitals of a node's connections.
     Flows(NodeId),
+    /// Everything that happens in a node's connections.
+    Events(NodeId),
     /// A link's queue.
     Queue(LinkId),
 }
@@ -43,6 +45,8 @@ pub struct Series {
     pub flows: Vec<(NodeId, ConnectionId, Vec<FlowSample>)>,
     /// Per traced link.
     pub queues: Vec<(LinkId, Vec<QueueSample>)>,
+    /// What happened in the connections of traced nodes, in order.
+    pub events: Vec<(Time, NodeId, ConnectionId, Event)>,
 }
 
 impl Series {
@@ -52,10 +56,7 @@ impl Series {
             self.flows.push((node, id, Vec::new()));
             self.flows.len() - 1
         });
-        let samples = &mut self.flows[index].2;
-        if samples.last().is_none_or(|last| last.vitals != vitals) {
-            samples.push(FlowSample { at: now, vitals });
-        }
+        self.flows[index].2.push(FlowSample { at: now, vitals });
     }
 }
 
@@ -108,7 +109,10 @@ impl Digest {
 #[derive(Default)]
 pub(crate) struct Observer {
     pub(crate) series: Series,
-    pub(crate) nodes: Vec<NodeId>,
+    /// Nodes of which there are time series.
+    pub(crate) flows: Vec<NodeId>,
+    /// Nodes of which there is a log.
+    pub(crate) logs: Vec<NodeId>,
     pub(crate) digest: Option<Digest>,
     pub(crate) bytes: Option<Bytes>,
 }
@@ -139,10 +143,15 @@ impl Observer {
     }
 
     /// A host has done something.
-    pub(crate) fn flows<A: Application>(&mut self, now: Time, node: NodeId, host: &Host<A>) {
-        if self.nodes.contains(&node) {
-            for (id, connection, _) in host.connections() {
-                self.series.flow(now, node, id, connection.vitals());
+    pub(crate) fn events<A: Application>(&mut self, now: Time, node: NodeId, host: &mut Host<A>) {
+        while let Some((id, event)) = host.poll_event() {
+            if let Event::Vitals(vitals) = event
+                && self.flows.contains(&node)
+            {
+                self.series.flow(now, node, id, vitals);
+            }
+            if self.logs.contains(&node) {
+                self.series.events.push((now, node, id, event));
             }
         }
     }

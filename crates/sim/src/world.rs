@@ -7,7 +7,7 @@ use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use base::{Seed, Time};
-use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage};
+use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
 use link::Fate;
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
@@ -33,11 +33,12 @@ struct Node<A> {
 
 impl<A: Application> World<A> {
     pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
-        let nodes = (0..network.nodes).map(|index| Node {
-            host: Host::new(address::of(index), seed.stream(&format!("node.{index}"))),
-            boxes: Vec::new(),
-            inspected: false,
-            outbox: Vec::new(),
+        let nodes = (0..network.nodes).map(|index| {
+            let random = seed.stream(&format!("node.{index}"));
+            let mut host = Host::new(address::of(index), random);
+            // The results of a run are read from what is over, too.
+            host.set(Settings { keep_closed: true, ..Settings::default() });
+            Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new() }
         });
         World {
             nodes: nodes.collect(),
@@ -73,12 +74,16 @@ impl<A: Application> World<A> {
         self.oracle.push((source.address(), destination.address(), destination_port));
     }
 
-    /// Records time series of `targets`.
+    /// Records time series and logs of `targets`.
     pub fn trace(&mut self, targets: &[TraceTarget]) {
         let observer = self.fabric.observer.get_or_insert_default();
         for target in targets {
+            if let TraceTarget::Flows(node) | TraceTarget::Events(node) = *target {
+                self.nodes[node.0].host.watch(true);
+            }
             match *target {
-                TraceTarget::Flows(node) => observer.nodes.push(node),
+                TraceTarget::Flows(node) => observer.flows.push(node),
+                TraceTarget::Events(node) => observer.logs.push(node),
                 TraceTarget::Queue(link) => observer.series.queues.push((link, Vec::new())),
             }
         }
@@ -325,7 +330,7 @@ impl<A: Application> Node<A> {
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
-            observer.flows(fabric.now, NodeId(index), &self.host);
+            observer.events(fabric.now, NodeId(index), &mut self.host);
         }
     }
 }

@@ -284,8 +284,8 @@ impl Receiver {
 
     /// The next run of bytes in order.
     #[inline]
-    pub(crate) fn read(&mut self) -> Option<Payload> {
-        let payload = self.ready.pop();
+    pub(crate) fn read(&mut self, most: u32) -> Option<Payload> {
+        let payload = self.ready.pop(most);
         // The peer may be waiting for room; it hears of as much as makes a difference to it.
         let worth = (self.buffer / 2).min(2 * self.step).max(1);
         let short = self.window() <= self.buffer / 2 && !self.finished();
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(blocks(&receiver), [(101, 401)]);
         data(&mut receiver, 1, 101);
         assert_eq!((receiver.nxt(), !receiver.beyond.is_empty()), (401, false));
-        assert_eq!(receiver.read(), Some(piece(1, 401)));
+        assert_eq!(receiver.read(u32::MAX), Some(piece(1, 401)));
     }
 
     #[test]
@@ -517,7 +517,7 @@ mod tests {
             for (start, len) in pieces {
                 data(&mut receiver, 1 + start, 1 + start + len);
                 held[start as usize..(start + len) as usize].fill(true);
-                while let Some(payload) = receiver.read() {
+                while let Some(payload) = receiver.read(u32::MAX) {
                     prop_assert_eq!(payload.offset, read);
                     read = payload.end();
                 }

@@ -3,6 +3,7 @@
 mod clock;
 mod input;
 mod output;
+mod plain;
 mod snapshot;
 mod timestamps;
 

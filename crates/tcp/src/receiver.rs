@@ -205,6 +205,20 @@ impl Receiver {
         }
     }
 
+    /// What [`Receiver::on_data`] does with data in order, if there is room, no gap and no FIN. Says
+    /// whether it was that.
+    #[inline]
+    pub(crate) fn on_next_data(&mut self, now: Time, payload: Payload) -> bool {
+        let plain = self.beyond.is_empty() && self.fin.is_none();
+        if !plain || self.nxt + u64::from(payload.len) > self.edge {
+            return false;
+        }
+        self.accept(payload);
+        self.duplicates = 0;
+        self.delay(now);
+        true
+    }
+
     fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> AckState {
         if mechanisms.answer(Hooks::ARRIVAL) {
             let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };

@@ -218,9 +218,9 @@ impl Sender {
     fn on_delivery(&mut self, now: Time, octets: u64, sent: &Sent) -> RateSample {
         let bytes = self.delivered.bytes + octets;
         self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
-        let sending = sent.at.since(sent.with.first_sent_at);
-        let acknowledging = now.since(sent.with.at);
-        RateSample { delivered: bytes - sent.with.bytes, interval: sending.max(acknowledging) }
+        let sending = sent.at.since(sent.first_sent_at);
+        let acknowledging = now.since(sent.delivered_at);
+        RateSample { delivered: bytes - sent.delivered, interval: sending.max(acknowledging) }
     }
 
     /// Takes the report of what arrived twice (RFC 2883 §4) off the blocks.

@@ -86,7 +86,8 @@ impl Sender {
     /// What a segment says of the peer's window; an old one says nothing.
     #[inline]
     pub(crate) fn on_window(&mut self, now: Time, window: &Window) {
-        if (window.seq, window.ack) < (self.wl1, self.wl2) {
+        // A comparison of pairs would not be made of branches.
+        if window.seq < self.wl1 || window.seq == self.wl1 && window.ack < self.wl2 {
             return;
         }
         self.wl1 = window.seq;

@@ -120,6 +120,9 @@ impl Sender {
         let full = u64::from(self.mss);
         let available = self.stream.available(nxt);
         let room = self.right_edge.saturating_sub(nxt);
+        if room == 0 {
+            return None;
+        }
         if available >= full && room >= full {
             return Some(full);
         }

@@ -236,13 +236,15 @@ impl Connection {
         if segment.flags.contains(Flags::RST) {
             return;
         }
-        if segment.flags.contains(Flags::FIN) && self.state == State::TimeWait {
+        let occupied = payload.len > 0 || segment.flags.contains(Flags::FIN);
+        if occupied && self.state == State::TimeWait {
+            // The peer's FIN again, or data before it: our acknowledgment of both was lost.
             self.enter_time_wait(now);
         }
         let end = start + u64::from(payload.len);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_old(start, end);
-        } else if payload.len > 0 || segment.flags.contains(Flags::FIN) {
+        } else if occupied {
             self.receiver.acknowledge_now();
         } else {
             // Two ends that disagree must not answer each other for ever.

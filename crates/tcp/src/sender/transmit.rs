@@ -46,7 +46,8 @@ impl Sender {
     }
 
     /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size
-    /// that carries the same stream on.
+    /// that carries the same stream on. A FIN that finds no place beside data goes alone: nobody
+    /// could tell where to cut it off.
     fn extend(
         &mut self,
         now: Time,
@@ -61,6 +62,7 @@ impl Sender {
             && unit.count < segments
             && last == full
             && len <= u64::from(full)
+            && !self.stream.is_all_before(self.board.nxt())
             && u64::from(unit.len) + len <= available
         {
             last = self.send_new(now, len).len;

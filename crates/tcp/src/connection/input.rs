@@ -95,7 +95,8 @@ impl Connection {
     fn in_synchronized(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
         let nxt = self.receiver.nxt();
         let Some(start) = absolute(segment.seq, self.irs, nxt) else {
-            return self.on_unacceptable(now, segment, payload, 0);
+            // Before the peer's SYN: what it carries is no part of this connection.
+            return self.on_unacceptable(now, segment, Payload::default(), 0);
         };
         if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment) {
             return;
@@ -135,7 +136,7 @@ impl Connection {
         let occupied = payload.len > 0 || fin;
         if ack > self.sender.una() || self.sender.outstanding() > 0 {
             self.on_ack(now, segment, start, ack, !occupied);
-        } else {
+        } else if ack == self.sender.una() {
             self.sender.on_window(now, &self.window(segment, start, ack));
         }
         if occupied && !self.receiver.finished() && self.state != State::Closed {
@@ -330,10 +331,7 @@ impl Connection {
                 self.enter(State::Established);
             }
         }
-        if self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes) {
-            self.low_water = None;
-            self.events |= Events::WRITABLE;
-        }
+        self.notify();
         if self.sender.una() == self.sender.stream.end() {
             match self.state {
                 State::FinWait1 => self.enter(State::FinWait2),

@@ -233,6 +233,7 @@ impl Connection {
     /// Asks for [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
     pub fn notify_below(&mut self, bytes: u64) {
         self.low_water = Some(bytes);
+        self.notify();
     }
 
     /// The next run of bytes that has arrived in order.
@@ -355,6 +356,9 @@ impl Connection {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.state == State::Closed {
+            return;
+        }
         let now = self.clock.local(now);
         self.sender.on_deadline(now, &mut self.mechanisms);
         if self.sender.gives_up() {
@@ -422,6 +426,14 @@ impl Connection {
     #[inline]
     fn sent(&self, seq: SeqNumber) -> Option<u64> {
         absolute(seq, self.iss, self.sender.una())
+    }
+
+    /// Says that more may be written, if that was asked for.
+    fn notify(&mut self) {
+        if self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes) {
+            self.low_water = None;
+            self.events |= Events::WRITABLE;
+        }
     }
 
     fn enter(&mut self, state: State) {

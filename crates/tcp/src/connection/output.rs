@@ -11,8 +11,8 @@ use wire::{CopyId, Ecn, Flags, Packet, Payload, SackBlocks, Segment, SeqNumber, 
 pub struct Transmit {
     /// Bytes of payload in each segment of the unit but the last, which may be shorter.
     pub segment_size: u32,
-    /// Segments in the unit. The flags PSH and FIN belong to the last; copies count up from
-    /// the packet's.
+    /// Segments in the unit. The flag CWR belongs to the first, PSH and FIN to the last; copies
+    /// count up from the packet's.
     pub count: u16,
     /// What the IP header is to say (RFC 3168 §6.1).
     pub ecn: Ecn,

@@ -58,6 +58,14 @@ book: ## Build the book into build/book and the Rust reference into target/doc
 	$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/book
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(CARGO_FLAGS)
 
+# For `make fuzz`.
+SECONDS ?= 60
+SEED ?= 1
+
+.PHONY: fuzz
+fuzz: ## Read damaged packets for SECONDS=60, from SEED=1
+	cargo run --release --quiet $(CARGO_FLAGS) -p lasthop-wire --example fuzz -- $(SECONDS) $(SEED)
+
 .PHONY: bench
 bench: setup ## Compare speed and results with peers
 	$(BIN)/python bench/compare.py

@@ -34,6 +34,15 @@ def test_the_same_seed_is_the_same_run_and_tracing_changes_nothing(scenario: Pat
     assert first.digest != lasthop.run(scenario, seed=8).digest
 
 
+def test_packets_as_bytes_change_nothing_and_can_be_kept(scenario: Path, tmp_path: Path) -> None:
+    file = tmp_path / "packets.pcapng"
+    plain = lasthop.run(scenario)
+    watched = lasthop.run(scenario, byte_mode=True, pcap=file, pcap_at=["a->b"])
+    assert watched.digest == plain.digest
+    # A section header in little-endian order.
+    assert file.read_bytes()[:12].endswith(b"\x4d\x3c\x2b\x1a")
+
+
 def test_a_traced_run_has_series(scenario: Path) -> None:
     result = lasthop.run(str(scenario), trace=True)
     series = result.series("bulk")

@@ -38,6 +38,9 @@ def test_version_and_help(lasthop: Command) -> None:
         (("run", "demo", "--set", "flows.0.tcp.recovery=sakc"), "sack"),
         (("sweep", "demo", "-o", "rows.xls"), "rows.xls"),
         (("sweep", "demo", "--seeds", "0"), "--seeds"),
+        (("run", "demo", "--pcap", "x.pcapng", "--pcap-at", "moon"), "at `moon`: there is no such"),
+        (("run", "demo", "--pcap-at", "sender"), "give both"),
+        (("run", "demo", "--pcap", "no/such/folder.pcapng"), "cannot write: no/such/folder.pcapng"),
         (
             ("sweep", "demo", "--seeds", "1", "--metric", "godput_bps"),
             "did you mean 'goodput_bps'?",
@@ -105,6 +108,16 @@ def test_run_writes_time_series_and_a_picture(
         assert written.columns == rows.columns
         assert written.height == rows.height
     assert (tmp_path / "traces" / "trace.png").read_bytes().startswith(PNG)
+
+
+def test_run_writes_packets(lasthop: Command, scenario: Path, tmp_path: Path) -> None:
+    places = ("--pcap-at", "a->b", "--pcap-at", "b")
+    done = lasthop("run", scenario, "--bytes", "--pcap", "run.pcapng", *places, "--json")
+    assert json.loads(done.stdout)["digest"] == package.run(scenario).digest
+    assert "run.pcapng" in done.stderr
+    packets = (tmp_path / "run.pcapng").read_bytes()
+    for interface in (b"a->b", b"a->b received", b"b->a"):
+        assert interface in packets
 
 
 def test_sweep_shows_means_and_writes_rows(

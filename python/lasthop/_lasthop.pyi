@@ -10,6 +10,7 @@ The same scenario and seed give the same columns on every machine and any number
 """
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 __all__ = [
@@ -55,6 +56,9 @@ def run(
     overrides: Sequence[tuple[str, object]] = (),
     seed: int = 1,
     trace: bool = False,
+    byte_mode: bool = False,
+    pcap: str | PathLike[str] | None = None,
+    pcap_at: Sequence[str] = (),
 ) -> dict[str, object]:
     """Runs the scenario once, as it stands without its sweep.
 
@@ -71,8 +75,13 @@ def run(
     - `queues`, by direction ("a->b"), a row for every change: `t_s`, `packets` (waiting or in
       transmission).
 
-    `seed` is 0 to 2**63 - 1. Raises ScenarioError, KeyboardInterrupt, or RuntimeError if a check
-    inside the simulation failed.
+    With `byte_mode`, every packet is written as bytes and read again before every link, which
+    changes nothing but the speed. `pcap` is a file to be written (pcapng) with the packets of
+    `pcap_at`: directions of links ("a->b"), whose packets are seen as they are sent, and nodes
+    ("a"), of which everything is seen; all links if there are none.
+
+    `seed` is 0 to 2**63 - 1. Raises ScenarioError, OSError if packets cannot be written,
+    KeyboardInterrupt, or RuntimeError if a check inside the simulation failed.
     """
 
 def sweep(

@@ -118,17 +118,47 @@ def run(
     table: Annotated[
         Table, typer.Option("--format", help="The time series' file format.")
     ] = Table.CSV,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write packets there, as pcapng: for Wireshark."),
+    ] = None,
+    pcap_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Only packets at this node, or sent in this direction of a link, such as 'a->b'."
+            " Repeatable.",
+        ),
+    ] = None,
+    byte_mode: Annotated[
+        bool,
+        typer.Option(
+            "--bytes", help="Write every packet as bytes and read it again, before every link."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Run a scenario once."""
+    if pcap_at and pcap is None:
+        raise UserError("--pcap-at says where packets are seen, --pcap where they go: give both")
     scenario = _scenario(file, settings)
     outline = scenario.outline()
-    result = lab.run(scenario, seed=seed, trace=trace is not None)
+    with _files():
+        result = lab.run(
+            scenario,
+            seed=seed,
+            trace=trace is not None,
+            byte_mode=byte_mode,
+            pcap=pcap,
+            pcap_at=pcap_at or (),
+        )
     if as_json:
         rows = result.rows.to_dicts()
         print(json.dumps({"seed": seed, "digest": result.digest, "flows": rows}, indent=2))
     else:
         _show_run(result, outline.title, seed)
+    if pcap is not None:
+        terminal.written(pcap, "packets")
     if trace is not None:
         with _files():
             _write_trace(result, outline.title, trace, table)

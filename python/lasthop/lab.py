@@ -19,15 +19,30 @@ def run(
     settings: Mapping[str, object] | None = None,
     seed: int = 1,
     trace: bool = False,
+    byte_mode: bool = False,
+    pcap: str | Path | None = None,
+    pcap_at: Sequence[str] = (),
 ) -> Result:
     """Runs a scenario once.
 
     `settings` override keys of the file, such as {"links.0.rate": "10 Mbit/s"}; tracing fills the
     result's time series. The same scenario and seed give the same result, everywhere.
+
+    `pcap` is a pcapng file to be written with the packets of `pcap_at`: directions of links
+    ("a->b"), whose packets are seen as they are sent, and nodes ("a"), of which everything is
+    seen; all links if there are none. In byte mode every packet is written as bytes and read
+    again before every link, which changes nothing but the speed.
     """
     scenario = _scenario(scenario, settings)
     done = engine.run(
-        scenario.source, scenario.name, overrides=scenario.overrides, seed=seed, trace=trace
+        scenario.source,
+        scenario.name,
+        overrides=scenario.overrides,
+        seed=seed,
+        trace=trace,
+        byte_mode=byte_mode,
+        pcap=pcap,
+        pcap_at=pcap_at,
     )
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(

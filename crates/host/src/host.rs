@@ -1,37 +1,59 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
+mod listeners;
+mod numbering;
+mod opening;
+mod slots;
+mod snapshot;
+mod strangers;
+
+pub use listeners::Listener;
+pub use opening::Opening;
+pub use slots::ConnectionId;
+pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
+
 use crate::Application;
 use base::{Random, Schedule, Time};
 use core::net::IpAddr;
+use numbering::Numbering;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use slots::Slots;
 use std::collections::VecDeque;
-use tcp::{Config, Connection, Identity, Indication, Side, Source, State, Subject};
-use wire::{Body, CorruptionNotice, Ecn, Flags, Ip, Packet, Segment, SeqNumber};
+use strangers::Resets;
+use tcp::{Config, Connection, Event, Events, Identity, Indication, Side, Source, State, Subject};
+use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Segment, SeqNumber};
 
-/// Names a connection of a host, for good: ids are not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(u32);
+/// What a host does beside its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Resets that strangers are sent within a second (RFC 9293 §3.10.7.1): segments for no
+    /// connection get no answer beyond them, and none at all for 0.
+    pub resets: u32,
+    /// Keep connections and their applications once they are over, so that both can be looked
+    /// at. They are never many enough to matter in a run, but would be on a server.
+    pub keep_closed: bool,
+}
 
-/// A connection to be opened.
-#[derive(Clone, Debug)]
-pub struct Opening<A> {
-    /// When.
-    pub at: Time,
-    /// To which address.
-    pub remote: IpAddr,
-    /// To which port.
-    pub remote_port: u16,
-    /// With which settings.
-    pub config: Config,
-    /// What uses it.
-    pub application: A,
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { resets: 200, keep_closed: false }
+    }
 }
 
 /// Counts of what a host did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Statistics {
     /// Packets for no connection and no listener.
     pub strays: u64,
+    /// Resets that were sent for such packets.
+    pub resets: u64,
+    /// Resets that were not sent, because there were too many.
+    pub withheld: u64,
+    /// SYNs that were dropped, because a listener's backlog was full.
+    pub overflows: u64,
+    /// ICMP errors about no connection.
+    pub unmatched: u64,
     /// Connections that were not opened, because no port was left.
     pub unopened: u64,
 }
@@ -40,8 +62,9 @@ pub struct Statistics {
 pub trait Outlet {
     /// The place to write the next packet into.
     fn packet(&mut self) -> &mut Packet;
-    /// The packet is written: it goes out.
-    fn send(&mut self);
+    /// The packet is written: it goes out. `route` is kept with the connection, for the outlet to
+    /// remember which way its packets go.
+    fn send(&mut self, route: &mut Option<u32>);
 }
 
 /// What identifies a connection at a host with one address.
@@ -54,15 +77,22 @@ struct Key {
 
 #[derive(Debug)]
 struct Slot<A> {
+    id: ConnectionId,
     key: Key,
     /// The network header of what it sends.
     ip: Ip,
+    /// For the outlet.
+    route: Option<u32>,
     connection: Connection,
     application: A,
     /// Its wake, as it stands in the host's schedule.
     wake: Time,
     /// It stands in the queue of those that may have something to send.
     busy: bool,
+    /// It counts against the backlog of a listener.
+    half_open: bool,
+    /// It ended before it was established, and its application has not heard of it.
+    stillborn: bool,
 }
 
 impl<A: Application> Slot<A> {
@@ -72,18 +102,49 @@ impl<A: Application> Slot<A> {
         segment.source_port == self.key.remote_port
             && segment.destination_port == self.key.local_port
             && packet.ip.source == self.key.remote
-            && self.connection.state() != State::Closed
+            && !matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
 
-    /// Tells the application what has happened. Says whether the connection is over.
+    /// Tells the application what has happened. Says whether the connection has been established
+    /// or is over: then [`Host::turn`] looks after it.
     #[inline(always)]
     fn hear(&mut self, now: Time) -> bool {
-        let events = self.connection.take_events();
-        if events.is_empty() {
-            return false;
+        let mut turned = false;
+        loop {
+            let events = self.connection.take_events();
+            if events.is_empty() {
+                return turned;
+            }
+            if events.intersects(Events::CONNECTED | Events::CLOSED) {
+                self.stillborn = self.half_open && !turned && !events.contains(Events::CONNECTED);
+                turned = true;
+            }
+            if !self.stillborn {
+                self.application.handle(now, &mut self.connection, events);
+            }
         }
-        self.application.handle(now, &mut self.connection, events);
-        events.contains(tcp::Events::CLOSED)
+    }
+
+    /// Does what is due.
+    fn serve(&mut self, now: Time) {
+        if self.connection.poll_timeout() <= now {
+            self.connection.handle_timeout(now);
+        }
+        if self.application.next_wake() <= now && self.is_open() {
+            self.application.wake(now, &mut self.connection);
+        }
+    }
+
+    /// When it wants to be asked again.
+    #[inline(always)]
+    fn due(&self) -> Time {
+        let (timer, wake) = (self.connection.poll_timeout(), self.application.next_wake());
+        if wake < timer && self.is_open() { wake } else { timer }
+    }
+
+    /// Whether its application may be woken.
+    fn is_open(&self) -> bool {
+        !self.half_open && self.connection.state() != State::Closed
     }
 
     /// Sends all that may be sent now; returns when the connection wants to be asked again.
@@ -96,17 +157,14 @@ impl<A: Application> Slot<A> {
             };
             packet.ip = self.ip;
             packet.ip.ecn = transmit.ecn;
-            outlet.send();
+            outlet.send(&mut self.route);
             if !transmit.more {
                 break;
             }
         }
-        self.connection.poll_timeout()
+        self.due()
     }
 }
-
-/// Where the dynamic ports begin (RFC 6335 §6).
-const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
 /// How many connections can be found without a look into the table.
 const HINTS: usize = 256;
@@ -117,37 +175,47 @@ fn hint(segment: &Segment) -> usize {
     usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
 }
 
-/// Settings and application for whoever connects.
-type Accept<A> = Box<dyn FnMut() -> (Config, A) + Send>;
-
 /// A host with one address, and its connections.
 pub struct Host<A> {
     address: IpAddr,
-    slots: Vec<Slot<A>>,
+    settings: Settings,
+    slots: Slots<A>,
     by_key: FxHashMap<Key, u32>,
     /// The connection of the last packet: the next is often for the same.
     last: u32,
     /// Which connection the last packet with the same [`hint`] was for.
     hints: [u32; HINTS],
-    listeners: FxHashMap<u16, Accept<A>>,
+    listeners: FxHashMap<u16, Listener<A>>,
     /// Sorted by time, the next first.
     openings: VecDeque<Opening<A>>,
     /// When each connection wants to be asked; never later than that, perhaps earlier.
     schedule: Schedule,
     /// Connections that may have something to send.
     busy: Vec<u32>,
+    /// Connections that are over, to be put away once their last segment is sent.
+    over: Vec<u32>,
+    resets: Resets,
+    numbering: Numbering,
+    /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
-    random: Random,
+    /// Whether connections keep events.
+    watches: bool,
+    events: VecDeque<(ConnectionId, Event)>,
     statistics: Statistics,
 }
 
 impl<A: Application> Host<A> {
-    /// A host without connections. `random` is for initial sequence numbers.
+    /// A host without connections. `random` is for its secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Host<A> {
+        Host::with(address, Numbering::new(random), Slots::new())
+    }
+
+    fn with(address: IpAddr, numbering: Numbering, slots: Slots<A>) -> Host<A> {
         Host {
             address,
-            slots: Vec::new(),
+            settings: Settings::default(),
+            slots,
             by_key: FxHashMap::default(),
             last: 0,
             hints: [0; HINTS],
@@ -155,10 +223,19 @@ impl<A: Application> Host<A> {
             openings: VecDeque::new(),
             schedule: Schedule::new(),
             busy: Vec::new(),
-            next_port: FIRST_DYNAMIC_PORT,
-            random,
+            over: Vec::new(),
+            resets: Resets::default(),
+            numbering,
+            next_port: 0,
+            watches: false,
+            events: VecDeque::new(),
             statistics: Statistics::default(),
         }
+    }
+
+    /// Changes what the host does beside its connections.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
     }
 
     /// The host's address.
@@ -173,86 +250,45 @@ impl<A: Application> Host<A> {
         self.statistics
     }
 
-    /// Every connection with its application, in the order of opening, closed ones too.
+    /// Every connection with its application, in the order of opening as long as closed ones are
+    /// kept ([`Settings::keep_closed`]).
     pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection, &A)> {
-        self.slots
-            .iter()
-            .enumerate()
-            .map(|(id, slot)| (ConnectionId(id as u32), &slot.connection, &slot.application))
+        self.slots.iter().map(|slot| (slot.id, &slot.connection, &slot.application))
     }
 
-    /// One connection.
-    ///
-    /// # Panics
-    /// If the id is another host's.
+    /// One connection, if it is still there.
     #[must_use]
-    pub fn connection(&self, id: ConnectionId) -> &Connection {
-        &self.slots[id.0 as usize].connection
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.slots.find(id).map(|slot| &slot.connection)
     }
 
-    // --- opening ---
-
-    /// Accepts whoever connects to `port`, as `accept` says.
-    pub fn listen(&mut self, port: u16, accept: impl FnMut() -> (Config, A) + Send + 'static) {
-        self.listeners.insert(port, Box::new(accept));
+    /// How many connections are not over.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.by_key.len()
     }
 
-    /// Opens a connection at its time; those of one instant in the order of the calls.
-    pub fn open(&mut self, opening: Opening<A>) {
-        let index = self.openings.partition_point(|other| other.at <= opening.at);
-        self.openings.insert(index, opening);
+    /// Whether nothing is going on and, but for listeners, nothing will.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.by_key.is_empty()
+            && self.openings.is_empty()
+            && self.busy.is_empty()
+            && self.resets.waiting.is_empty()
+            && self.schedule.first().0 == Time::NEVER
     }
 
-    fn open_now(&mut self, opening: Opening<A>) {
-        let Some(local_port) = self.free_port(opening.remote, opening.remote_port) else {
-            self.statistics.unopened += 1;
-            return;
-        };
-        let Opening { remote, remote_port, .. } = opening;
-        let key = Key { remote, remote_port, local_port };
-        self.add(key, &opening.config, Side::Active, opening.application);
+    /// Keeps the events of all connections from now on, or no longer.
+    pub fn watch(&mut self, keep: bool) {
+        self.watches = keep;
+        self.events.clear();
+        self.slots.iter_mut().for_each(|slot| slot.connection.watch(keep));
     }
 
-    /// The next dynamic port that makes an unused key, if there is one (RFC 6335 §6).
-    fn free_port(&mut self, remote: IpAddr, remote_port: u16) -> Option<u16> {
-        for _ in FIRST_DYNAMIC_PORT..=u16::MAX {
-            let local_port = self.next_port;
-            self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
-            if !self.by_key.contains_key(&Key { remote, remote_port, local_port }) {
-                return Some(local_port);
-            }
-        }
-        None
-    }
-
-    fn add(&mut self, key: Key, config: &Config, side: Side, application: A) -> u32 {
-        let iss = SeqNumber(self.random.bits() as u32);
-        let id = self.schedule.add();
-        self.slots.push(Slot {
-            key,
-            ip: Ip {
-                source: self.address,
-                destination: key.remote,
-                hop_limit: Ip::HOP_LIMIT,
-                ecn: Ecn::NotCapable,
-            },
-            connection: Connection::new(
-                config,
-                side,
-                Identity {
-                    local_port: key.local_port,
-                    remote_port: key.remote_port,
-                    iss,
-                    timestamp_offset: 0,
-                },
-            ),
-            application,
-            wake: Time::NEVER,
-            busy: false,
-        });
-        self.by_key.insert(key, id);
-        self.make_busy(id);
-        id
+    /// The next event, for whoever has asked by [`Host::watch`]. To be called until there is none
+    /// after every [`Host::transmit`] or [`Host::exchange`].
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
+        self.events.pop_front()
     }
 
     // --- the world's side ---
@@ -261,17 +297,27 @@ impl<A: Application> Host<A> {
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
-            Body::Notice { notice, .. } => return self.notify(now, Source::Router, notice),
+            Body::Icmp(Icmp::Corruption { notice, .. }) => {
+                return self.notify(now, Source::Router, notice);
+            }
+            Body::Icmp(icmp) => return self.on_icmp(now, icmp),
+            Body::Udp(_) => {
+                self.statistics.strays += 1;
+                return;
+            }
         };
         let key = Key {
             remote: packet.ip.source,
             remote_port: segment.source_port,
             local_port: segment.destination_port,
         };
-        let known = self.by_key.get(&key).copied();
-        let Some(id) = known.or_else(|| self.accept(key, segment)) else {
-            self.statistics.strays += 1;
+        let known = self.by_key.get(&key).copied().filter(|&id| !self.is_reopened(id, segment));
+        if known.is_none() && self.is_bogus(key.remote) {
             return;
+        }
+        let id = match known.map_or_else(|| self.accept(now, key, segment), Ok) {
+            Ok(id) => id,
+            Err(why) => return self.on_stray(now, packet, segment, why),
         };
         self.hints[hint(segment)] = id;
         let connection = &mut self.slots[id as usize].connection;
@@ -294,22 +340,25 @@ impl<A: Application> Host<A> {
             self.last = id;
             let slot = &mut self.slots[id as usize];
             slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
-            let over = slot.hear(now);
+            let turned = slot.hear(now);
             let due = slot.transmit(now, outlet);
-            if over {
-                self.by_key.remove(&slot.key);
-            }
             if due < slot.wake {
                 self.reschedule(id, due);
                 sooner = true;
             }
+            if turned {
+                self.turn(id);
+            }
+            if self.watches {
+                self.collect(id);
+            }
+            if self.busy.is_empty() {
+                return sooner;
+            }
         } else {
             self.handle_packet(now, packet);
         }
-        if !self.busy.is_empty() {
-            sooner |= self.transmit(now, outlet);
-        }
-        sooner
+        self.transmit(now, outlet) | sooner
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -330,27 +379,23 @@ impl<A: Application> Host<A> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        while self.openings.front().is_some_and(|opening| opening.at <= now) {
-            if let Some(opening) = self.openings.pop_front() {
-                self.open_now(opening);
-            }
-        }
+        self.open_due(now);
         loop {
             let (time, id) = self.schedule.first();
             if time > now {
                 break;
             }
-            let connection = &mut self.slots[id as usize].connection;
-            let due = connection.poll_timeout();
+            let slot = &mut self.slots[id as usize];
+            let due = slot.due();
             if due > now {
                 // Its deadline moved on since; nobody had to say so.
                 self.reschedule(id, due);
                 continue;
             }
-            connection.handle_timeout(now);
-            let due = connection.poll_timeout();
-            self.reschedule(id, due);
+            slot.serve(now);
             self.after(now, id);
+            let due = self.slots[id as usize].due();
+            self.reschedule(id, due);
         }
     }
 
@@ -377,11 +422,98 @@ impl<A: Application> Host<A> {
                 self.reschedule(id, due);
                 sooner = true;
             }
+            if self.watches {
+                self.collect(id);
+            }
+        }
+        if !self.resets.waiting.is_empty() {
+            self.send_resets(outlet);
+        }
+        if !self.over.is_empty() {
+            self.put_away();
         }
         sooner
     }
 
     // --- inside ---
+
+    fn add(
+        &mut self,
+        now: Time,
+        key: Key,
+        config: &Config,
+        side: Side,
+        iss: SeqNumber,
+        application: A,
+    ) -> u32 {
+        let identity = Identity {
+            local_port: key.local_port,
+            remote_port: key.remote_port,
+            iss,
+            timestamp_offset: self.numbering.timestamp_offset(self.address, &key),
+        };
+        let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
+        connection.watch(self.watches);
+        let id = self.slots.next_id();
+        self.seat(Slot {
+            id,
+            key,
+            ip: Ip::new(self.address, key.remote),
+            route: None,
+            connection,
+            application,
+            wake: Time::NEVER,
+            busy: false,
+            half_open: side == Side::Passive,
+            stillborn: false,
+        });
+        self.make_busy(id.index);
+        id.index
+    }
+
+    /// Puts in a new connection.
+    fn seat(&mut self, slot: Slot<A>) {
+        let index = slot.id.index;
+        if index as usize == self.slots.count() {
+            self.schedule.add();
+        }
+        self.by_key.insert(slot.key, index);
+        self.slots.add(slot);
+    }
+
+    /// A connection has been established or is over.
+    #[cold]
+    fn turn(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        let (key, closed) = (slot.key, slot.connection.state() == State::Closed);
+        if core::mem::take(&mut slot.half_open) {
+            self.leave_backlog(key.local_port);
+        }
+        if closed {
+            self.by_key.remove(&key);
+            self.over.push(id);
+            self.make_busy(id);
+        }
+    }
+
+    /// Puts away what is over.
+    fn put_away(&mut self) {
+        while let Some(id) = self.over.pop() {
+            self.reschedule(id, Time::NEVER);
+            if !self.settings.keep_closed || self.slots[id as usize].stillborn {
+                self.slots.remove(id);
+            }
+        }
+    }
+
+    /// Takes over the events of a connection.
+    #[cold]
+    fn collect(&mut self, id: u32) {
+        let Slot { id, connection, .. } = &mut self.slots[id as usize];
+        while let Some(event) = connection.poll_event() {
+            self.events.push_back((*id, event));
+        }
+    }
 
     fn reschedule(&mut self, id: u32, wake: Time) {
         self.slots[id as usize].wake = wake;
@@ -399,20 +531,12 @@ impl<A: Application> Host<A> {
         Some(self.hints[hint(segment)]).filter(|&id| is_for(id))
     }
 
-    fn accept(&mut self, key: Key, segment: &Segment) -> Option<u32> {
-        if segment.flags != Flags::SYN {
-            return None;
-        }
-        let (config, application) = self.listeners.get_mut(&key.local_port)?();
-        Some(self.add(key, &config, Side::Passive, application))
-    }
-
     /// A connection was given something: its application hears of it, and it may have something
     /// to send.
     fn after(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
         if slot.hear(now) {
-            self.by_key.remove(&slot.key);
+            self.turn(id);
         }
         self.make_busy(id);
     }

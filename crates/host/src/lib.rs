@@ -10,6 +10,9 @@ mod middlebox;
 mod traffic;
 
 pub use application::Application;
-pub use host::{ConnectionId, Host, Opening, Outlet, Statistics};
+pub use host::{
+    AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Listener, Opening, Outlet,
+    Settings, Statistics,
+};
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
 pub use traffic::{Sink, Source, Traffic};

@@ -8,6 +8,7 @@
 //! What is wrong in a file is told as a [`ScenarioError`], which points at the place. This crate
 //! knows no publication; whatever is derived from rows is another's business.
 
+mod capture;
 mod document;
 mod error;
 mod experiment;
@@ -24,6 +25,7 @@ mod sweep;
 mod table;
 mod world;
 
+pub use capture::Capture;
 pub use error::{ScenarioError, Style};
 pub use experiment::Experiment;
 pub use outcome::{Outcome, Row, Series, Totals};

@@ -89,7 +89,7 @@ pub(crate) fn of(
     scenario: &Scenario,
     seed: u64,
     built: Built,
-    watch: Watch,
+    watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
     let ends = ends(scenario, &built);
@@ -101,6 +101,9 @@ pub(crate) fn of(
     }
     if world.unroutable() > 0 {
         return Err(RunError::Unroutable { packets: world.unroutable(), seed });
+    }
+    if let Some(fault) = world.byte_fault() {
+        return Err(RunError::Bytes { fault, seed });
     }
     let rows = scenario.flows.iter().zip(&ends).map(|(flow, ends)| row(scenario, flow, ends));
     let mut totals = Totals::default();

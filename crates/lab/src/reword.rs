@@ -14,6 +14,7 @@ const WORDS: &[(&str, &str)] = &[
     ("found sequence", "found a list"),
     ("expected a sequence", "expected a list"),
     ("expected a map", "expected a table"),
+    ("expected a boolean", "expected true or false"),
     ("expected f64", "expected a number"),
     ("expected u32", "expected a whole number, 0 or more"),
     ("wanted string or table", "expected a name in quotes"),

@@ -1,20 +1,27 @@
 //! One run: a scenario and a seed.
 
+use crate::capture::{self, Capture};
 use crate::outcome::{self, Outcome};
 use crate::scenario::Scenario;
 use crate::world;
 use base::{Duration, Time};
-use sim::TraceTarget;
+use sim::{ByteFault, TraceTarget};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
-/// What is recorded besides the rows. Recording changes nothing in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is recorded and checked besides the rows. None of it changes anything in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     /// Time series of every flow and every queue.
     pub series: bool,
     /// A fingerprint of every packet.
     pub digest: bool,
+    /// Byte mode: before every link, packets are written as bytes, with payload and checksums,
+    /// and read again.
+    pub bytes: bool,
+    /// Packets in a file.
+    pub capture: Option<Capture>,
 }
 
 /// Why a run has no outcome.
@@ -47,16 +54,40 @@ pub enum RunError {
         /// The seed.
         seed: u64,
     },
+    /// A packet did not survive being bytes.
+    #[error("internal error: {fault} (seed {seed}); please report it together with the scenario")]
+    Bytes {
+        /// What happened.
+        fault: ByteFault,
+        /// The seed.
+        seed: u64,
+    },
+    /// Packets were to be captured where there is nothing.
+    #[error(
+        "packets cannot be captured at `{place}`: there is no such node and no such direction of a link (`a->b`)"
+    )]
+    NoSuchPlace {
+        /// Where.
+        place: String,
+    },
+    /// The captured packets could not be written.
+    #[error("{}: {problem}", .file.display())]
+    Capture {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        problem: String,
+    },
 }
 
 /// Runs a scenario under a seed to its end, unless `cancelled` becomes true.
 ///
 /// # Errors
-/// If it was cancelled, or if a check inside of it failed.
+/// If it was cancelled, if packets cannot be captured, or if a check inside of it failed.
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    watch: Watch,
+    watch: &Watch,
     cancelled: &AtomicBool,
 ) -> Result<Outcome, RunError> {
     let mut built = world::build(scenario, seed);
@@ -71,6 +102,12 @@ pub fn run(
     if watch.digest {
         built.world.digest();
     }
+    if watch.bytes {
+        built.world.byte_mode();
+    }
+    if let Some(capture) = &watch.capture {
+        capture::start(capture, scenario, seed, &mut built)?;
+    }
     // In slices, only to look up now and then whether anybody still wants to know.
     let end = Time::ZERO + scenario.duration;
     let slice = (scenario.duration / 100).clamp(Duration::from_nanos(1), Duration::from_secs(1));
@@ -81,6 +118,9 @@ pub fn run(
         }
         until = (until + slice).min(end);
         built.world.run_until(until);
+    }
+    if let Some(capture) = &watch.capture {
+        capture::finish(capture, &mut built)?;
     }
     outcome::of(scenario, seed, built, watch)
 }

@@ -104,7 +104,7 @@ fn one(
 ) -> Result<Outcome, SweepError> {
     let scenario = experiment.scenario_at(index / seeds.count)?;
     let seed = seeds.first.wrapping_add(index % seeds.count);
-    let outcome = run(&scenario, seed, Watch::default(), monitor.cancelled())?;
+    let outcome = run(&scenario, seed, &Watch::default(), monitor.cancelled())?;
     monitor.advance();
     Ok(outcome)
 }

@@ -333,6 +333,11 @@ fn the_settings_of_tcp_have_ranges() {
     }
     for (setting, expected) in [
         ("initial_window = 0", "1 to 1000000 segments"),
+        ("initial_window = 1000001", "1 to 1000000 segments"),
+        ("initial_window = \"rfc1\"", "\"rfc3390\", \"rfc6928\" or"),
+        ("reduction = \"slow\"", "`immediate`, `prr`, `prr-crb`"),
+        ("user_timeout = \"0 s\"", "\"off\" or more than 0 s"),
+        ("timestamps = \"yes\"", "true or false"),
         ("initial_ssthresh = \"100 B\"", "at least one segment (536 bytes)"),
         ("initial_ssthresh = \"none\"", "\"infinite\", \"receive-window\" or a size"),
         ("delayed_ack = \"0 s\"", "\"off\" or more than 0 s"),
@@ -340,8 +345,8 @@ fn the_settings_of_tcp_have_ranges() {
         ("rto = { initial = \"0 s\" }", "more than 0 s"),
         ("rto = { granularity = \"0 s\" }", "more than 0 s"),
         ("rto = { maximum = \"5 s\" }", "no less than `minimum` (0.2 s) and `initial` (6 s)"),
-        ("eten = { report = \"backward\", notice_size = 20 }", "28 to 65535 bytes"),
-        ("limited_transmit = \"yes\"", "a boolean"),
+        ("eten = { report = \"backward\", notice_size = 20 }", "48 to 65535 bytes"),
+        ("limited_transmit = \"yes\"", "expected true or false"),
         ("ssthresh_on_backoff = \"double\"", "`hold` or `halve`"),
     ] {
         let wrong = error(&with(&[("eten = \"none\"", setting)])).to_string();
@@ -400,8 +405,9 @@ fn a_sweep_goes_where_there_is_something() {
     told_of_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `recovery`, \
-         `congestion`, `increase`, `byte_counting`, `mss`, `receive_window`, `initial_window`, `initial_ssthresh`, `limited_transmit`, \
-         `delayed_ack`, `rto`, `ssthresh_on_backoff`, `eten`, `mechanisms`",
+         `congestion`, `increase`, `byte_counting`, `mss`, `receive_window`, `initial_window`, `initial_ssthresh`, `restart_after_idle`, `limited_transmit`, \
+         `delayed_ack`, `rto`, `ssthresh_on_backoff`, `reduction`, `undo`, `dsack`, `timestamps`, \
+         `ecn`, `nagle`, `user_timeout`, `eten`, `mechanisms`",
     );
 }
 

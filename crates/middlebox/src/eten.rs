@@ -4,7 +4,7 @@
 use base::Time;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox};
-use wire::{Body, CorruptionNotice, Ecn, Ip, Packet, Payload};
+use wire::{Body, CorruptionNotice, Icmp, Ip, Packet};
 
 /// Who asked to be told: a source address, and the port that data goes to.
 type Registration = (IpAddr, IpAddr, u16);
@@ -54,14 +54,9 @@ impl Middlebox for Reporter {
         }
         let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
         cx.send.push(Packet {
-            ip: Ip {
-                source: self.address,
-                destination: flow.0,
-                hop_limit: Ip::HOP_LIMIT,
-                ecn: Ecn::NotCapable,
-            },
-            body: Body::Notice { notice, size: self.size },
-            payload: Payload::default(),
+            ip: Ip::new(self.address, flow.0),
+            body: Body::Icmp(Icmp::Corruption { notice, size: self.size }),
+            ..Packet::BLANK
         });
     }
 }
@@ -91,7 +86,7 @@ mod tests {
 
         let [told] = sent.as_slice() else { panic!("one notice, not {}", sent.len()) };
         assert_eq!((told.ip.source, told.ip.destination, told.len()), (router, sender, 180));
-        let Body::Notice { notice, .. } = told.body else { panic!("not a notice") };
+        let Body::Icmp(Icmp::Corruption { notice, .. }) = told.body else { panic!("not a notice") };
         assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(77), 536, CopyId(9)));
     }
 }

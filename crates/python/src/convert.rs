@@ -2,7 +2,7 @@
 
 use crate::ScenarioError;
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -130,6 +130,8 @@ pub(crate) fn scenario_error(error: lab::ScenarioError) -> PyErr {
 pub(crate) fn run_error(error: lab::RunError) -> PyErr {
     match error {
         lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        error @ lab::RunError::NoSuchPlace { .. } => ScenarioError::new_err(error.to_string()),
+        error @ lab::RunError::Capture { .. } => PyOSError::new_err(error.to_string()),
         other => PyRuntimeError::new_err(other.to_string()),
     }
 }

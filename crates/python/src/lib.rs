@@ -23,9 +23,10 @@ create_exception!(
 mod _lasthop {
     use crate::convert::{self, Override};
     use crate::watch::{self, Patience};
-    use lab::{Experiment, Watch};
+    use lab::{Capture, Experiment, Watch};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
+    use std::path::PathBuf;
     use tcp::Recovery;
     use tcp::congestion::{Congestion, Increase};
     use tcp::mechanism::Mechanism;
@@ -56,8 +57,15 @@ mod _lasthop {
 
     /// Runs a scenario once.
     #[pyfunction]
-    #[pyo3(signature = (source, name, *, overrides = Vec::new(), seed = 1, trace = false))]
-    #[pyo3(text_signature = "(source, name, *, overrides=(), seed=1, trace=False)")]
+    #[pyo3(signature = (
+        source, name, *, overrides = Vec::new(), seed = 1, trace = false, byte_mode = false,
+        pcap = None, pcap_at = Vec::new()
+    ))]
+    #[pyo3(
+        text_signature = "(source, name, *, overrides=(), seed=1, trace=False, byte_mode=False, \
+                             pcap=None, pcap_at=())"
+    )]
+    #[allow(clippy::too_many_arguments)] // They have names in Python.
     fn run<'py>(
         py: Python<'py>,
         source: String,
@@ -65,13 +73,17 @@ mod _lasthop {
         overrides: Vec<Override<'py>>,
         seed: u64,
         trace: bool,
+        byte_mode: bool,
+        pcap: Option<PathBuf>,
+        pcap_at: Vec<String>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let seed = convert::seeds(seed, 1)?.first;
         let source = convert::source(source, name, overrides)?;
         let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
         let scenario = experiment.scenario().map_err(convert::scenario_error)?;
-        let what = Watch { series: trace, digest: true };
-        let outcome = py.detach(|| watch::running(&scenario, seed, what, Patience::new(None)))?;
+        let capture = pcap.map(|file| Capture { file, at: pcap_at });
+        let what = Watch { series: trace, digest: true, bytes: byte_mode, capture };
+        let outcome = py.detach(|| watch::running(&scenario, seed, &what, Patience::new(None)))?;
         convert::outcome(py, seed, outcome)
     }
 

@@ -57,7 +57,7 @@ impl Patience {
 pub(crate) fn running(
     scenario: &Scenario,
     seed: u64,
-    watch: Watch,
+    watch: &Watch,
     mut patience: Patience,
 ) -> PyResult<Outcome> {
     let monitor = Monitor::default();

@@ -69,26 +69,44 @@ impl Fabric {
         Some((hop.to, arrival))
     }
 
+    /// The link towards a packet's destination.
+    pub(crate) fn route(&self, node: usize, handle: Handle) -> Option<u32> {
+        let destination = address::node(self.slab.get(handle).ip.destination)?;
+        self.routes.next(node, destination)
+    }
+
     /// Puts a packet on the link towards its destination.
-    #[inline]
     pub(crate) fn forward(&mut self, node: usize, handle: Handle) {
-        let packet = self.slab.get(handle);
-        let route = address::node(packet.ip.destination)
-            .and_then(|destination| self.routes.next(node, destination));
+        self.send(self.route(node, handle), handle);
+    }
+
+    /// Puts a packet on a link; what has no way is discarded.
+    pub(crate) fn send(&mut self, route: Option<u32>, handle: Handle) {
         let Some(index) = route else {
             return self.discard(handle);
         };
+        let len = self.slab.get(handle).len();
         let link = &mut self.links[index as usize].link;
         if let Some(observer) = &mut self.observer {
             observer.queue(self.now, LinkId(index as usize), link);
+            observer.sending(self.slab.get_mut(handle));
         }
-        match link.enqueue(self.now, handle, packet.len()) {
-            Ok(None) => {}
-            Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
-            Err(handle) => self.slab.release(handle),
-        }
+        let accepted = match link.enqueue(self.now, handle, len) {
+            Ok(None) => true,
+            Ok(Some(arrival)) => {
+                self.schedule.bring_forward(self.nodes + index, arrival);
+                true
+            }
+            Err(handle) => {
+                self.slab.release(handle);
+                false
+            }
+        };
         if let Some(observer) = &mut self.observer {
             observer.queue(self.now, LinkId(index as usize), link);
+            if accepted {
+                observer.sent(self.now, LinkId(index as usize), self.slab.get(handle));
+            }
         }
     }
 

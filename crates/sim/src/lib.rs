@@ -5,6 +5,7 @@
 //! declaration, and all chance comes from named sub-streams.
 
 mod address;
+mod bytes;
 mod fabric;
 mod network;
 mod observer;
@@ -12,6 +13,7 @@ mod routing;
 mod slab;
 mod world;
 
+pub use bytes::{ByteFault, Capture, CapturePoint};
 pub use network::{LinkId, Network, NodeId};
 pub use observer::{Digest, FlowSample, QueueSample, Series, TraceTarget};
 pub use world::World;

@@ -2,11 +2,12 @@
 //!
 //! Watching changes nothing, and what is not watched costs one branch.
 
+use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
 use base::Time;
 use host::{Application, ConnectionId, Host};
-use tcp::Vitals;
-use wire::{Body, Packet};
+use tcp::{Event, Vitals};
+use wire::{Body, Icmp, Packet};
 
 /// A change of a connection's vitals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,8 +30,10 @@ pub struct QueueSample {
 /// What to record a time series of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTarget {
-    /// The connections that a node opens.
+    /// The vitals of a node's connections.
     Flows(NodeId),
+    /// Everything that happens in a node's connections.
+    Events(NodeId),
     /// A link's queue.
     Queue(LinkId),
 }
@@ -42,6 +45,8 @@ pub struct Series {
     pub flows: Vec<(NodeId, ConnectionId, Vec<FlowSample>)>,
     /// Per traced link.
     pub queues: Vec<(LinkId, Vec<QueueSample>)>,
+    /// What happened in the connections of traced nodes, in order.
+    pub events: Vec<(Time, NodeId, ConnectionId, Event)>,
 }
 
 impl Series {
@@ -51,10 +56,7 @@ impl Series {
             self.flows.push((node, id, Vec::new()));
             self.flows.len() - 1
         });
-        let samples = &mut self.flows[index].2;
-        if samples.last().is_none_or(|last| last.vitals != vitals) {
-            samples.push(FlowSample { at: now, vitals });
-        }
+        self.flows[index].2.push(FlowSample { at: now, vitals });
     }
 }
 
@@ -88,19 +90,31 @@ impl Digest {
                     self.add(u64::from(block.start.0) | u64::from(block.end.0) << 32);
                 }
             }
-            Body::Notice { notice, .. } => {
+            Body::Icmp(Icmp::Corruption { notice, .. }) => {
                 self.add(u64::from(notice.seq.0) | u64::from(notice.copy.0) << 32);
+            }
+            Body::Udp(udp) => {
+                self.add(u64::from(udp.source_port) | u64::from(udp.destination_port) << 16);
+            }
+            Body::Icmp(icmp) => {
+                if let Some(quote) = icmp.quote() {
+                    self.add(u64::from(quote.seq.0) | u64::from(quote.source_port) << 32);
+                }
             }
         }
     }
 }
 
 /// What a world watches.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Observer {
     pub(crate) series: Series,
-    pub(crate) nodes: Vec<NodeId>,
+    /// Nodes of which there are time series.
+    pub(crate) flows: Vec<NodeId>,
+    /// Nodes of which there is a log.
+    pub(crate) logs: Vec<NodeId>,
     pub(crate) digest: Option<Digest>,
+    pub(crate) bytes: Option<Bytes>,
 }
 
 impl Observer {
@@ -109,13 +123,35 @@ impl Observer {
         if let Some(digest) = &mut self.digest {
             digest.packet(now, link, packet, fate);
         }
+        if let (Some(bytes), link::Fate::Intact) = (&mut self.bytes, fate) {
+            bytes.seen(now, CapturePoint::Received(LinkId(link)), packet);
+        }
+    }
+
+    /// A packet is about to be put on a link.
+    pub(crate) fn sending(&mut self, packet: &mut Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.pass(packet);
+        }
+    }
+
+    /// A link has accepted a packet.
+    pub(crate) fn sent(&mut self, now: Time, link: LinkId, packet: &Packet) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.seen(now, CapturePoint::Sent(link), packet);
+        }
     }
 
     /// A host has done something.
-    pub(crate) fn flows<A: Application>(&mut self, now: Time, node: NodeId, host: &Host<A>) {
-        if self.nodes.contains(&node) {
-            for (id, connection, _) in host.connections() {
-                self.series.flow(now, node, id, connection.vitals());
+    pub(crate) fn events<A: Application>(&mut self, now: Time, node: NodeId, host: &mut Host<A>) {
+        while let Some((id, event)) = host.poll_event() {
+            if let Event::Vitals(vitals) = event
+                && self.flows.contains(&node)
+            {
+                self.series.flow(now, node, id, vitals);
+            }
+            if self.logs.contains(&node) {
+                self.series.events.push((now, node, id, event));
             }
         }
     }

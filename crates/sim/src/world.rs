@@ -1,13 +1,15 @@
 //! The event loop.
 
 use crate::address;
+use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
 use crate::fabric::{Fabric, Flow};
 use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use base::{Seed, Time};
-use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage};
+use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
 use link::Fate;
+use std::io;
 use wire::{Body, CorruptionNotice, Packet};
 
 /// A network in motion: nodes, and the fabric between them.
@@ -31,11 +33,12 @@ struct Node<A> {
 
 impl<A: Application> World<A> {
     pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
-        let nodes = (0..network.nodes).map(|index| Node {
-            host: Host::new(address::of(index), seed.stream(&format!("node.{index}"))),
-            boxes: Vec::new(),
-            inspected: false,
-            outbox: Vec::new(),
+        let nodes = (0..network.nodes).map(|index| {
+            let random = seed.stream(&format!("node.{index}"));
+            let mut host = Host::new(address::of(index), random);
+            // The results of a run are read from what is over, too.
+            host.set(Settings { keep_closed: true, ..Settings::default() });
+            Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new() }
         });
         World {
             nodes: nodes.collect(),
@@ -71,12 +74,16 @@ impl<A: Application> World<A> {
         self.oracle.push((source.address(), destination.address(), destination_port));
     }
 
-    /// Records time series of `targets`.
+    /// Records time series and logs of `targets`.
     pub fn trace(&mut self, targets: &[TraceTarget]) {
         let observer = self.fabric.observer.get_or_insert_default();
         for target in targets {
+            if let TraceTarget::Flows(node) | TraceTarget::Events(node) = *target {
+                self.nodes[node.0].host.watch(true);
+            }
             match *target {
-                TraceTarget::Flows(node) => observer.nodes.push(node),
+                TraceTarget::Flows(node) => observer.flows.push(node),
+                TraceTarget::Events(node) => observer.logs.push(node),
                 TraceTarget::Queue(link) => observer.series.queues.push((link, Vec::new())),
             }
         }
@@ -85,6 +92,22 @@ impl<A: Application> World<A> {
     /// Computes a [`Digest`] of the run.
     pub fn digest(&mut self) {
         self.fabric.observer.get_or_insert_default().digest = Some(Digest::default());
+    }
+
+    /// Byte mode: every packet is written as bytes and read again before every link, its payload
+    /// as a pattern. That changes nothing but the speed; [`World::byte_fault`] says whether it went
+    /// well.
+    pub fn byte_mode(&mut self) {
+        self.bytes().replace = true;
+    }
+
+    /// Hands the packets that pass `points` to `sink`, until [`World::finish_capture`].
+    pub fn capture(&mut self, points: Vec<CapturePoint>, sink: impl Capture + 'static) {
+        self.bytes().capture(points, Box::new(sink));
+    }
+
+    fn bytes(&mut self) -> &mut Bytes {
+        self.fabric.observer.get_or_insert_default().bytes.get_or_insert_default()
     }
 
     // --- a run ---
@@ -182,6 +205,21 @@ impl<A: Application> World<A> {
     #[must_use]
     pub fn next_event(&self) -> Time {
         self.fabric.schedule.first().0
+    }
+
+    /// The first thing that went wrong in byte mode or in a capture.
+    #[must_use]
+    pub fn byte_fault(&self) -> Option<ByteFault> {
+        self.fabric.observer.as_ref()?.bytes.as_ref()?.fault
+    }
+
+    /// Ends the capture, if there is one.
+    ///
+    /// # Errors
+    /// The first that its sink had.
+    pub fn finish_capture(&mut self) -> io::Result<()> {
+        let observer = self.fabric.observer.as_mut();
+        observer.and_then(|o| o.bytes.as_mut()).map_or(Ok(()), Bytes::finish_capture)
     }
 
     /// The recorded time series and the digest, if they were asked for.
@@ -292,7 +330,7 @@ impl<A: Application> Node<A> {
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         if let Some(observer) = &mut fabric.observer {
-            observer.flows(fabric.now, NodeId(index), &self.host);
+            observer.events(fabric.now, NodeId(index), &mut self.host);
         }
     }
 }
@@ -333,9 +371,12 @@ impl Outlet for Plug<'_> {
     }
 
     #[inline]
-    fn send(&mut self) {
+    fn send(&mut self, route: &mut Option<u32>) {
         if let Some(handle) = self.place.take() {
-            self.fabric.forward(self.index, handle);
+            if route.is_none() {
+                *route = self.fabric.route(self.index, handle);
+            }
+            self.fabric.send(*route, handle);
         }
     }
 }
@@ -352,7 +393,7 @@ impl Outlet for Tray<'_> {
         self.slab.get_mut(handle)
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, _route: &mut Option<u32>) {
         self.written.push(self.slab.take());
     }
 }

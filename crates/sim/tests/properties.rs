@@ -134,6 +134,21 @@ proptest! {
     }
 
     #[test]
+    fn packets_that_are_bytes_at_every_hop_change_nothing(path in path(), muddles in muddles()) {
+        let run = |bytes: bool| {
+            let mut lab = with_muddles(&path, &muddles);
+            if bytes {
+                lab.world.byte_mode();
+            }
+            lab.world.digest();
+            lab.run_to_peace(EVENTS);
+            prop_assert_eq!(lab.world.byte_fault(), None);
+            Ok((lab.world.events(), lab.statistics(), lab.world.observations().1))
+        };
+        prop_assert_eq!(run(false)?, run(true)?);
+    }
+
+    #[test]
     fn watching_changes_nothing(path in path()) {
         let run = |watch: bool| {
             let mut lab = path.build();

@@ -1,6 +1,6 @@
 //! Everything about a connection that can be chosen.
 
-use crate::congestion::{Bound, Congestion, Increase};
+use crate::congestion::{Congestion, Increase};
 use crate::mechanism::Mechanism;
 use crate::recovery::Recovery;
 use base::Duration;
@@ -100,8 +100,10 @@ pub enum Reduction {
     /// At once; sending pauses until the pipe has drained that far (RFC 5681, RFC 6675).
     #[default]
     Immediate,
-    /// In proportion to what is delivered (RFC 6937).
-    Prr(Bound),
+    /// In proportion to what is delivered, with the slow start reduction bound (RFC 6937).
+    Prr,
+    /// The same with the conservative reduction bound.
+    PrrCrb,
 }
 
 /// When to ask a silent peer whether it is still there (RFC 9293 §3.8.4).

@@ -3,6 +3,7 @@
 mod clock;
 mod input;
 mod output;
+mod plain;
 mod snapshot;
 mod timestamps;
 
@@ -238,7 +239,13 @@ impl Connection {
     /// The next run of bytes that has arrived in order.
     #[inline]
     pub fn read(&mut self) -> Option<Payload> {
-        self.receiver.read()
+        self.receiver.read(u32::MAX)
+    }
+
+    /// The same, but at most `bytes` of it; the rest stays for the next call.
+    #[inline]
+    pub fn read_up_to(&mut self, bytes: u32) -> Option<Payload> {
+        self.receiver.read(bytes)
     }
 
     /// Nothing more will be written: a FIN follows the data. What the peer sends can be read on

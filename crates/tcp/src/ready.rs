@@ -35,13 +35,18 @@ impl Ready {
         }
     }
 
+    /// The first run, or its first `most` bytes.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Payload> {
-        if self.front.len == 0 {
+    pub(crate) fn pop(&mut self, most: u32) -> Option<Payload> {
+        if self.front.len == 0 || most == 0 {
             return None;
         }
-        let payload = self.front;
+        let payload = self.front.take(most);
         self.bytes -= u64::from(payload.len);
+        if payload.len < self.front.len {
+            self.front = self.front.skip(payload.len);
+            return Some(payload);
+        }
         self.front = if self.bytes == 0 {
             Payload::default()
         } else {

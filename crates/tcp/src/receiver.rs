@@ -205,6 +205,20 @@ impl Receiver {
         }
     }
 
+    /// What [`Receiver::on_data`] does with data in order, if there is room, no gap and no FIN. Says
+    /// whether it was that.
+    #[inline]
+    pub(crate) fn on_next_data(&mut self, now: Time, payload: Payload) -> bool {
+        let plain = self.beyond.is_empty() && self.fin.is_none();
+        if !plain || self.nxt + u64::from(payload.len) > self.edge {
+            return false;
+        }
+        self.accept(payload);
+        self.duplicates = 0;
+        self.delay(now);
+        true
+    }
+
     fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> AckState {
         if mechanisms.answer(Hooks::ARRIVAL) {
             let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
@@ -284,8 +298,8 @@ impl Receiver {
 
     /// The next run of bytes in order.
     #[inline]
-    pub(crate) fn read(&mut self) -> Option<Payload> {
-        let payload = self.ready.pop();
+    pub(crate) fn read(&mut self, most: u32) -> Option<Payload> {
+        let payload = self.ready.pop(most);
         // The peer may be waiting for room; it hears of as much as makes a difference to it.
         let worth = (self.buffer / 2).min(2 * self.step).max(1);
         let short = self.window() <= self.buffer / 2 && !self.finished();
@@ -467,7 +481,7 @@ mod tests {
         assert_eq!(blocks(&receiver), [(101, 401)]);
         data(&mut receiver, 1, 101);
         assert_eq!((receiver.nxt(), !receiver.beyond.is_empty()), (401, false));
-        assert_eq!(receiver.read(), Some(piece(1, 401)));
+        assert_eq!(receiver.read(u32::MAX), Some(piece(1, 401)));
     }
 
     #[test]
@@ -502,7 +516,7 @@ mod tests {
         let mut receiver = receiver();
         let far = 1 + (1 << 20);
         data(&mut receiver, far, far + 1);
-        assert!(receiver.ack_due() && !!receiver.beyond.is_empty());
+        assert!(receiver.ack_due() && receiver.beyond.is_empty());
     }
 
     proptest! {
@@ -517,7 +531,7 @@ mod tests {
             for (start, len) in pieces {
                 data(&mut receiver, 1 + start, 1 + start + len);
                 held[start as usize..(start + len) as usize].fill(true);
-                while let Some(payload) = receiver.read() {
+                while let Some(payload) = receiver.read(u32::MAX) {
                     prop_assert_eq!(payload.offset, read);
                     read = payload.end();
                 }

@@ -178,6 +178,20 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
+    /// Removes the first record, if `ack` covers just that and nothing befell it; returns its length
+    /// and how it was sent.
+    #[inline]
+    pub(crate) fn advance_one(&mut self, ack: u64) -> Option<(u64, Sent)> {
+        let first = self.records.front()?;
+        if first.end() != ack || !first.state.is_empty() {
+            return None;
+        }
+        let result = (ack - self.una, first.sent);
+        self.records.pop_front();
+        self.una = ack;
+        Some(result)
+    }
+
     /// Removes everything below `ack`, which is above SND.UNA.
     #[inline]
     pub(crate) fn advance(&mut self, ack: u64) -> Advanced {

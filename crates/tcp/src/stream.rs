@@ -89,6 +89,19 @@ impl Stream {
         self.later.iter().find(|run| start < run.end())
     }
 
+    /// The end of the run that is being sent.
+    #[inline]
+    pub(crate) fn front_end(&self) -> u64 {
+        self.front.end()
+    }
+
+    /// `len` bytes from `start` on, which lie in the run that is being sent.
+    #[inline]
+    pub(crate) fn front_payload(&self, start: u64, len: u32) -> Payload {
+        let offset = self.front.offset + (start - self.front.start);
+        Payload { stream: self.front.stream, offset, len }
+    }
+
     /// Octets that one segment may take from `start` on: up to where the identity of the payload
     /// breaks off, the FIN included if that is the end.
     #[inline]

@@ -1,15 +1,40 @@
-//! Header structs of every packet that lasthop sends: plain values that are `Copy`.
+//! Packets: plain structs that are `Copy`, and their bytes on the wire.
+//!
+//! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
+//! headers, TCP with all options, UDP, ICMP and ICMPv6. Any bytes give a packet or a typed error.
+//! What is not understood but can be passed on is kept in [`Rare`].
 //!
 //! A simulated packet carries no payload bytes, only the payload's identity ([`Payload`]), so that
 //! "every byte, in order, once" can be checked at the sink. Lengths are those the packet has on
 //! the wire.
 
+mod checksum;
+mod error;
+mod icmp;
+mod ip;
+mod ipv4;
+mod ipv6;
 mod notice;
+mod options;
 mod packet;
+mod payload;
+mod quote;
+mod rare;
+mod sack;
 mod segment;
 mod seq;
+mod udp;
 
+pub use error::{EmitError, Header, ParseError};
+pub use icmp::Icmp;
+pub use ip::{Ecn, Ip};
 pub use notice::CorruptionNotice;
-pub use packet::{Body, Ecn, Ip, Packet, Payload};
-pub use segment::{CopyId, Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+pub use options::{Options, Timestamps};
+pub use packet::{Body, Packet};
+pub use payload::Payload;
+pub use quote::Quote;
+pub use rare::Rare;
+pub use sack::{SackBlock, SackBlocks};
+pub use segment::{CopyId, Flags, Segment};
 pub use seq::SeqNumber;
+pub use udp::Udp;

@@ -1,13 +1,25 @@
 //! What a node tells a source about a corrupted packet.
 
-use crate::{CopyId, Segment, SeqNumber};
+use crate::ip::{array, u16_at, u32_at};
+use crate::{CopyId, EmitError, Header, Segment, SeqNumber, ipv4, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 /// A report that one copy of a segment arrived corrupted (`bbn8333` §2.1).
 ///
 /// It identifies the connection as seen from the corrupted packet, the octets it carried and the
-/// copy that carried them.
+/// copy that carried them. On the wire it is an ICMP message of a type for experiments:
+///
+/// ```text
+///  0                   1                   2                   3
+/// |  type 253/100 |    code 0     |           checksum            |
+/// |                             copy                              |
+/// |               source address, then destination address        |
+/// |          source port          |       destination port        |
+/// |                        sequence number                        |
+/// |                octets of sequence space it carried            |
+/// |                            padding                            |
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CorruptionNotice {
     /// The corrupted packet's source, to whom the notice goes.
@@ -27,6 +39,9 @@ pub struct CorruptionNotice {
 }
 
 impl CorruptionNotice {
+    /// Bytes of the smallest packet with a notice in IPv4: its header, ICMP's, and the report.
+    pub const SMALLEST: u16 = 20 + 8 + 20;
+
     /// The notice about `segment` with `payload` bytes on its way from `source` to `destination`.
     #[must_use]
     pub fn about(
@@ -44,5 +59,48 @@ impl CorruptionNotice {
             len: payload + segment.control_len(),
             copy: segment.copy,
         }
+    }
+
+    /// Bytes behind the ICMP header, without padding.
+    pub(crate) fn bytes(&self) -> usize {
+        if self.source.is_ipv6() { 44 } else { 20 }
+    }
+
+    /// Reads what follows type, code and checksum, if it is long enough.
+    pub(crate) fn parse(bytes: &[u8], v6: bool) -> Option<CorruptionNotice> {
+        let width = if v6 { 16 } else { 4 };
+        let address = if v6 { ipv6::address } else { ipv4::address };
+        let ports = 4 + 2 * width;
+        if bytes.len() < ports + 12 {
+            return None;
+        }
+        Some(CorruptionNotice {
+            source: address(bytes, 4),
+            destination: address(bytes, 4 + width),
+            source_port: u16_at(bytes, ports),
+            destination_port: u16_at(bytes, ports + 2),
+            seq: SeqNumber(u32_at(bytes, ports + 4)),
+            len: u32_at(bytes, ports + 8),
+            copy: CopyId(u32::from_be_bytes(array(bytes, 0))),
+        })
+    }
+
+    /// Writes what follows the copy.
+    pub(crate) fn emit(&self, v6: bool, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        for address in [self.source, self.destination] {
+            match address {
+                IpAddr::V4(address) if !v6 => out.extend_from_slice(&address.octets()),
+                IpAddr::V6(address) if v6 => out.extend_from_slice(&address.octets()),
+                _ => {
+                    let header = if v6 { Header::Icmpv6 } else { Header::Icmp };
+                    return Err(EmitError::Versions { header });
+                }
+            }
+        }
+        out.extend_from_slice(&self.source_port.to_be_bytes());
+        out.extend_from_slice(&self.destination_port.to_be_bytes());
+        out.extend_from_slice(&self.seq.0.to_be_bytes());
+        out.extend_from_slice(&self.len.to_be_bytes());
+        Ok(())
     }
 }

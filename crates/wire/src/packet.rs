@@ -1,114 +1,26 @@
-//! IP packets and the identity of their payload.
+//! IP packets: structs, and bytes.
 
-use crate::{CorruptionNotice, Segment};
-use core::net::{IpAddr, Ipv4Addr};
+use crate::ip::protocol;
+use crate::{EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Segment, Udp, ipv4, ipv6};
+use core::net::IpAddr;
+use core::ops::Range;
 use serde::{Deserialize, Serialize};
-
-/// Which bytes a packet carries: `len` bytes of stream `stream`, from `offset` on.
-///
-/// The source application sets it and the sink checks it, so that a byte lost, doubled or moved
-/// is noticed although no byte is ever copied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Payload {
-    /// The stream, unique in a run.
-    pub stream: u32,
-    /// Bytes.
-    pub len: u32,
-    /// The first byte's place in the stream.
-    pub offset: u64,
-}
-
-impl Payload {
-    /// The byte after the last.
-    #[must_use]
-    pub const fn end(&self) -> u64 {
-        self.offset + self.len as u64
-    }
-
-    /// This payload without its first `bytes` bytes.
-    #[must_use]
-    pub fn skip(self, bytes: u32) -> Payload {
-        let bytes = bytes.min(self.len);
-        Payload { offset: self.offset + u64::from(bytes), len: self.len - bytes, ..self }
-    }
-
-    /// The first `bytes` bytes of this payload.
-    #[must_use]
-    pub fn take(self, bytes: u32) -> Payload {
-        Payload { len: self.len.min(bytes), ..self }
-    }
-
-    /// Whether `next` continues this payload.
-    #[must_use]
-    pub fn continues(&self, next: &Payload) -> bool {
-        self.stream == next.stream && self.end() == next.offset
-    }
-}
-
-/// What the network says of congestion in an IP header (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Ecn {
-    /// The transport does not understand the others.
-    #[default]
-    NotCapable = 0b00,
-    /// ECT(1)
-    Capable1 = 0b01,
-    /// ECT(0): the transport understands.
-    Capable = 0b10,
-    /// CE: congestion was experienced on the way.
-    Congested = 0b11,
-}
-
-/// An IP header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Ip {
-    /// Where the packet comes from.
-    pub source: IpAddr,
-    /// Where it goes.
-    pub destination: IpAddr,
-    /// Hops it may still take.
-    pub hop_limit: u8,
-    /// Explicit congestion notification.
-    pub ecn: Ecn,
-}
-
-impl Ip {
-    /// The hop limit that hosts set (RFC 1700's default).
-    pub const HOP_LIMIT: u8 = 64;
-
-    /// Bytes of the header.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        match self.source {
-            IpAddr::V4(_) => 20,
-            IpAddr::V6(_) => 40,
-        }
-    }
-
-    /// Never: a header has bytes.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        false
-    }
-}
 
 /// What an IP packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Body {
     /// A TCP segment; its bytes are the packet's payload.
     Tcp(Segment),
-    /// A notice of corruption to a source, `size` bytes with all headers (ICMP-like).
-    Notice {
-        /// What happened.
-        notice: CorruptionNotice,
-        /// Bytes of the whole packet: 180 for ns-2's message agent, 56 for a real ICMP.
-        size: u16,
-    },
+    /// A UDP datagram; its bytes are the packet's payload.
+    Udp(Udp),
+    /// A message of ICMP or ICMPv6, as the packet's addresses are.
+    Icmp(Icmp),
 }
 
 /// A packet as a node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+// Four cache lines, the last of which is seldom touched.
+#[repr(align(64))]
 pub struct Packet {
     /// The network header.
     pub ip: Ip,
@@ -116,44 +28,33 @@ pub struct Packet {
     pub body: Body,
     /// Which bytes the transport carries.
     pub payload: Payload,
+    /// What is kept of the headers besides.
+    pub rare: Rare,
 }
 
 impl Packet {
     /// Something to overwrite.
     pub const BLANK: Packet = Packet {
-        ip: Ip {
-            source: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            hop_limit: 0,
-            ecn: Ecn::NotCapable,
-        },
-        body: Body::Notice {
-            notice: CorruptionNotice {
-                source: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                source_port: 0,
-                destination_port: 0,
-                seq: crate::SeqNumber(0),
-                len: 0,
-                copy: crate::CopyId(0),
-            },
-            size: 0,
-        },
+        ip: Ip::BLANK,
+        body: Body::Udp(Udp { source_port: 0, destination_port: 0 }),
         payload: Payload { stream: 0, offset: 0, len: 0 },
+        rare: Rare::NONE,
     };
 
-    /// Makes the body a TCP segment without options, whose other fields are to be overwritten.
+    /// Makes the body a TCP segment without options, whose other fields are to be overwritten, as
+    /// is the IP header. Nothing else is left of what the packet was.
     #[inline]
     pub fn make_tcp(&mut self) -> &mut Segment {
+        self.rare.clear();
         if !matches!(self.body, Body::Tcp(_)) {
             self.body = Body::Tcp(Segment::default());
         }
         match &mut self.body {
             Body::Tcp(segment) => {
-                segment.options = crate::Options::default();
+                segment.options.clear();
                 segment
             }
-            Body::Notice { .. } => unreachable!("it has just been made a segment"),
+            Body::Udp(_) | Body::Icmp(_) => unreachable!("it has just been made a segment"),
         }
     }
 
@@ -161,7 +62,7 @@ impl Packet {
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Notice { .. } => None,
+            Body::Udp(_) | Body::Icmp(_) => None,
         }
     }
 
@@ -169,10 +70,7 @@ impl Packet {
     #[must_use]
     #[inline]
     pub fn len(&self) -> u32 {
-        match &self.body {
-            Body::Tcp(segment) => (self.ip.len() + segment.header_len()) as u32 + self.payload.len,
-            Body::Notice { size, .. } => u32::from(*size),
-        }
+        (self.ip_len() + self.transport_len()) as u32 + self.payload.len
     }
 
     /// Never: a packet has a header.
@@ -180,29 +78,129 @@ impl Packet {
     pub const fn is_empty(&self) -> bool {
         false
     }
+
+    #[inline]
+    fn ip_len(&self) -> usize {
+        self.ip.len() + self.rare.ip_len()
+    }
+
+    #[inline]
+    fn transport_len(&self) -> usize {
+        match &self.body {
+            Body::Tcp(segment) => Segment::HEADER + segment.options.len_with(self.rare.tcp_len()),
+            Body::Udp(_) => Udp::HEADER,
+            Body::Icmp(icmp) => icmp.len(self.ip_len()),
+        }
+    }
+
+    /// Writes the packet behind what is in `out`, with `payload` as its bytes and all checksums.
+    /// Nothing is allocated if `out` has the capacity.
+    ///
+    /// # Errors
+    /// If the packet cannot be written as it is; `out` is then as it was.
+    pub fn emit(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let (start, expected) = (out.len(), self.payload.len as usize);
+        if payload.len() != expected {
+            return Err(EmitError::Payload { expected, found: payload.len() });
+        }
+        out.reserve(self.len() as usize);
+        let written = self.emit_all(payload, out);
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
+    }
+
+    fn emit_all(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let number = match (&self.body, self.ip.source) {
+            (Body::Tcp(_), _) => protocol::TCP,
+            (Body::Udp(_), _) => protocol::UDP,
+            (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
+            (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
+        };
+        self.emit_ip(number, self.transport_len() + payload.len(), out)?;
+        let ends = (self.ip.source, self.ip.destination);
+        match &self.body {
+            Body::Tcp(segment) => segment.emit(ends, &self.rare, payload, out),
+            Body::Udp(udp) => udp.emit(ends, payload, out),
+            Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), payload, out),
+        }
+    }
+
+    /// Writes the IP header for `len` bytes of a transport.
+    pub(crate) fn emit_ip(
+        &self,
+        protocol: u8,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        let (header, inner) = ((&self.ip, &self.rare), (protocol, len));
+        match (self.ip.source, self.ip.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                ipv4::emit(header, (source, destination), inner, out)
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                ipv6::emit(header, (source, destination), inner, out)
+            }
+            _ => Err(EmitError::Versions { header: Header::Ip }),
+        }
+    }
+
+    /// Reads the packet at the start of `bytes`, and says where among them its payload is. What
+    /// follows the packet is padding of the link, and ignored.
+    ///
+    /// Lengths and checksums are verified. The payload's stream and offset, and which copy a
+    /// segment is, are not on the wire: they are 0.
+    ///
+    /// # Errors
+    /// If it is no packet, or none that can be used: a fragment, an unknown transport.
+    pub fn parse(bytes: &[u8]) -> Result<(Packet, Range<usize>), ParseError> {
+        let mut packet = Packet::BLANK;
+        let Packet { ip, rare, .. } = &mut packet;
+        let version = match bytes.first() {
+            Some(first) => first >> 4,
+            None => {
+                let header = Header::Ip;
+                return Err(ParseError::Truncated { header, expected: 20, found: 0 });
+            }
+        };
+        let inner = match version {
+            4 => ipv4::parse(bytes, ip, rare)?,
+            6 => ipv6::parse(bytes, ip, rare)?,
+            _ => {
+                return Err(ParseError::Field {
+                    header: Header::Ip,
+                    field: "version",
+                    found: u32::from(version),
+                    expected: "4 or 6",
+                });
+            }
+        };
+        let ends = (ip.source, ip.destination);
+        let transport = &bytes[inner.start..inner.end];
+        let (body, payload) = match (inner.protocol, version) {
+            (protocol::TCP, _) => {
+                let (segment, len) = Segment::parse(transport, ends, rare)?;
+                (Body::Tcp(segment), len..transport.len())
+            }
+            (protocol::UDP, _) => {
+                let (udp, end) = Udp::parse(transport, ends)?;
+                (Body::Udp(udp), Udp::HEADER..end)
+            }
+            (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {
+                let (icmp, len) = Icmp::parse(transport, ends, inner.start)?;
+                (Body::Icmp(icmp), len..transport.len())
+            }
+            (found, _) => return Err(ParseError::Protocol { found }),
+        };
+        packet.body = body;
+        packet.payload.len = payload.len() as u32;
+        Ok((packet, inner.start + payload.start..inner.start + payload.end))
+    }
 }
 
-// Packets are written once into a slab and edited in place; two fit into five cache lines.
+// Packets are written once into a slab and edited in place.
 const _: () = assert!(size_of::<Packet>() <= 256);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_segment_of_536_bytes_is_a_packet_of_576() {
-        let mut packet = Packet::BLANK;
-        packet.body = Body::Tcp(Segment::default());
-        packet.payload.len = 536;
-        assert_eq!(packet.len(), 576);
-    }
-
-    #[test]
-    fn slices_of_a_payload_keep_its_identity() {
-        let whole = Payload { stream: 3, offset: 100, len: 50 };
-        let (head, tail) = (whole.take(20), whole.skip(20));
-        assert!(head.continues(&tail));
-        assert_eq!(tail.end(), whole.end());
-        assert_eq!(whole.skip(90).len, 0);
-    }
-}
+mod tests;

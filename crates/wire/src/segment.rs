@@ -1,7 +1,10 @@
-//! TCP segments.
+//! TCP segments (RFC 9293 §3.1).
 
-use crate::SeqNumber;
+use crate::checksum::Sum;
+use crate::ip::{self, protocol, u16_at, u32_at};
+use crate::{EmitError, Header, Options, ParseError, Rare, SeqNumber};
 use bitflags::bitflags;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 bitflags! {
@@ -24,6 +27,10 @@ bitflags! {
         const ECE = 1 << 6;
         /// The congestion window was reduced (RFC 3168 §6.1).
         const CWR = 1 << 7;
+        /// Accurate ECN (RFC 9768 §2.1), once the nonce sum.
+        const AE = 1 << 8;
+        /// The three bits that nobody has a use for yet.
+        const RESERVED = 0b111 << 9;
     }
 }
 
@@ -36,119 +43,6 @@ bitflags! {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct CopyId(pub u32);
-
-/// A range of received octets, `start` included, `end` not (RFC 2018).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct SackBlock {
-    /// The first octet of the block.
-    pub start: SeqNumber,
-    /// The octet after the last of the block.
-    pub end: SeqNumber,
-}
-
-/// Up to four SACK blocks, the most recently received first (RFC 2018 §4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "Vec<SackBlock>", from = "Vec<SackBlock>")]
-pub struct SackBlocks {
-    blocks: [SackBlock; SackBlocks::MAX],
-    len: u8,
-}
-
-impl SackBlocks {
-    /// As many as fit into the 40 bytes of a header's options.
-    pub const MAX: usize = 4;
-
-    /// Adds a block if there is room for one more.
-    pub fn push(&mut self, block: SackBlock) {
-        if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
-            *slot = block;
-            self.len += 1;
-        }
-    }
-
-    /// The blocks in the order of the option.
-    #[must_use]
-    pub fn as_slice(&self) -> &[SackBlock] {
-        &self.blocks[..usize::from(self.len)]
-    }
-
-    /// Whether there is no block.
-    #[must_use]
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-}
-
-impl From<SackBlocks> for Vec<SackBlock> {
-    fn from(blocks: SackBlocks) -> Vec<SackBlock> {
-        blocks.as_slice().to_vec()
-    }
-}
-
-impl From<Vec<SackBlock>> for SackBlocks {
-    /// Blocks beyond the fourth find no room.
-    fn from(blocks: Vec<SackBlock>) -> SackBlocks {
-        let mut result = SackBlocks::default();
-        blocks.into_iter().for_each(|block| result.push(block));
-        result
-    }
-}
-
-/// A timestamps option (RFC 7323 §3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Timestamps {
-    /// TSval: the sender's timestamp clock.
-    pub value: u32,
-    /// TSecr: what the receiver's clock was, as the sender knows it.
-    pub echo: u32,
-}
-
-/// The options of a TCP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Options {
-    /// Maximum segment size, on a SYN (RFC 9293 §3.7.1).
-    pub mss: Option<u16>,
-    /// Window scale, on a SYN (RFC 7323 §2).
-    pub window_scale: Option<u8>,
-    /// SACK permitted, on a SYN (RFC 2018 §2).
-    pub sack_permitted: bool,
-    /// Timestamps (RFC 7323 §3).
-    pub timestamps: Option<Timestamps>,
-    /// SACK blocks.
-    pub sack: SackBlocks,
-}
-
-impl Options {
-    /// Bytes in the header, padded to a multiple of four.
-    #[must_use]
-    #[inline]
-    pub fn len(&self) -> usize {
-        let mut len = 0;
-        if self.mss.is_some() {
-            len += 4;
-        }
-        if self.window_scale.is_some() {
-            len += 3;
-        }
-        if self.sack_permitted {
-            len += 2;
-        }
-        if self.timestamps.is_some() {
-            len += 10;
-        }
-        if !self.sack.is_empty() {
-            len += 2 + 8 * usize::from(self.sack.len);
-        }
-        len.next_multiple_of(4)
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// A TCP header. Its payload travels beside it in the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -191,27 +85,76 @@ impl Segment {
     }
 }
 
-// Segments are copied at every hop of the code's hot path.
-const _: () = assert!(size_of::<Segment>() <= 96);
+impl Segment {
+    /// Reads the segment that `bytes` are, and the length of its header.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        (source, destination): (IpAddr, IpAddr),
+        rare: &mut Rare,
+    ) -> Result<(Segment, usize), ParseError> {
+        let found = bytes.len();
+        let truncated = |expected| ParseError::Truncated { header: Header::Tcp, expected, found };
+        if found < Segment::HEADER {
+            return Err(truncated(Segment::HEADER));
+        }
+        let header_len = usize::from(bytes[12] >> 4) * 4;
+        if header_len < Segment::HEADER {
+            return Err(ParseError::Field {
+                header: Header::Tcp,
+                field: "data offset",
+                found: header_len as u32,
+                expected: "of 20 bytes or more",
+            });
+        }
+        if found < header_len {
+            return Err(truncated(header_len));
+        }
+        let mut sum = Sum::pseudo(source, destination, protocol::TCP, found);
+        sum.add(bytes);
+        sum.verify(Header::Tcp, u16_at(bytes, 16))?;
+        let mut segment = Segment {
+            source_port: u16_at(bytes, 0),
+            destination_port: u16_at(bytes, 2),
+            seq: SeqNumber(u32_at(bytes, 4)),
+            ack: SeqNumber(u32_at(bytes, 8)),
+            flags: Flags::from_bits_truncate(u16_at(bytes, 12)),
+            window: u16_at(bytes, 14),
+            urgent: u16_at(bytes, 18),
+            ..Segment::default()
+        };
+        let options = &bytes[Segment::HEADER..header_len];
+        crate::options::parse(options, &mut segment.options, rare)?;
+        Ok((segment, header_len))
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn option_lengths_are_those_of_the_wire() {
-        let mut options = Options::default();
-        assert_eq!(options.len(), 0);
-        options.mss = Some(1460);
-        assert_eq!(options.len(), 4);
-        options.window_scale = Some(7);
-        assert_eq!(options.len(), 8);
-        options.sack_permitted = true;
-        assert_eq!(options.len(), 12);
-        let mut sack = Options::default();
-        sack.sack.push(SackBlock::default());
-        assert_eq!(sack.len(), 12);
-        (0..9).for_each(|_| sack.sack.push(SackBlock::default()));
-        assert_eq!(sack.len(), 36);
+    /// Writes the segment.
+    pub(crate) fn emit(
+        &self,
+        (source, destination): (IpAddr, IpAddr),
+        rare: &Rare,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        let start = out.len();
+        let header_len = Segment::HEADER + self.options.len_with(rare.tcp_len());
+        let offset_and_flags = (header_len as u16 / 4) << 12 | self.flags.bits();
+        out.extend_from_slice(&self.source_port.to_be_bytes());
+        out.extend_from_slice(&self.destination_port.to_be_bytes());
+        out.extend_from_slice(&self.seq.0.to_be_bytes());
+        out.extend_from_slice(&self.ack.0.to_be_bytes());
+        out.extend_from_slice(&offset_and_flags.to_be_bytes());
+        out.extend_from_slice(&self.window.to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&self.urgent.to_be_bytes());
+        self.options.emit(rare.tcp_options(), out)?;
+        out.extend_from_slice(payload);
+        let bytes = &mut out[start..];
+        let mut sum = Sum::pseudo(source, destination, protocol::TCP, bytes.len());
+        sum.add(bytes);
+        ip::put_u16(bytes, 16, sum.checksum());
+        Ok(())
     }
 }
+
+// Segments are copied at every hop of the code's hot path.
+const _: () = assert!(size_of::<Segment>() <= 96);

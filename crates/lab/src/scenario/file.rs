@@ -1,6 +1,6 @@
 //! The shape of a scenario file: what may be written where. What it means is decided elsewhere.
 
-use super::quantity::{Amount, ByteCounting, DelayedAck, Ssthresh, Written};
+use super::quantity::{Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Written};
 use crate::profile::Profile;
 use base::units::Size;
 use base::{Duration, Rate};
@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::Mechanism;
-use tcp::{Estimator, Recovery, SsthreshOnBackoff};
+use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff};
 use toml::Spanned;
 
 /// The whole file.
@@ -110,12 +110,20 @@ pub(super) struct Tcp {
     pub(super) byte_counting: Option<ByteCounting>,
     pub(super) mss: Option<Spanned<Amount>>,
     pub(super) receive_window: Option<Spanned<Amount>>,
-    pub(super) initial_window: Option<Spanned<u32>>,
+    pub(super) initial_window: Option<Initial>,
     pub(super) initial_ssthresh: Option<Spanned<Ssthresh>>,
+    pub(super) restart_after_idle: Option<bool>,
     pub(super) limited_transmit: Option<bool>,
     pub(super) delayed_ack: Option<Spanned<DelayedAck>>,
     pub(super) rto: Option<Spanned<Rto>>,
     pub(super) ssthresh_on_backoff: Option<SsthreshOnBackoff>,
+    pub(super) reduction: Option<Reduction>,
+    pub(super) undo: Option<bool>,
+    pub(super) dsack: Option<bool>,
+    pub(super) timestamps: Option<bool>,
+    pub(super) ecn: Option<bool>,
+    pub(super) nagle: Option<bool>,
+    pub(super) user_timeout: Option<Spanned<UserTimeout>>,
     pub(super) eten: Option<Spanned<Eten>>,
     pub(super) mechanisms: Vec<Entry>,
 }

@@ -6,6 +6,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use tcp::InitialWindow;
 
 /// A value written with its unit, in quotes.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +101,41 @@ impl<'de> Deserialize<'de> for ByteCounting {
     }
 }
 
+/// An initial window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Initial(pub(super) InitialWindow);
+
+/// Segments; a larger initial window is a mistake.
+const LARGEST_INITIAL_WINDOW: i64 = 1_000_000;
+
+impl<'de> Deserialize<'de> for Initial {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Initial, D::Error> {
+        struct Window;
+        impl Visitor<'_> for Window {
+            type Value = Initial;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "\"rfc3390\", \"rfc6928\" or 1 to {LARGEST_INITIAL_WINDOW} segments")
+            }
+            fn visit_i64<E: Error>(self, segments: i64) -> Result<Initial, E> {
+                match segments {
+                    1..=LARGEST_INITIAL_WINDOW => {
+                        Ok(Initial(InitialWindow::Segments(segments as u32)))
+                    }
+                    _ => Err(E::invalid_value(Unexpected::Signed(segments), &self)),
+                }
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Initial, E> {
+                match text {
+                    "rfc3390" => Ok(Initial(InitialWindow::Rfc3390)),
+                    "rfc6928" => Ok(Initial(InitialWindow::Rfc6928)),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Window)
+    }
+}
+
 /// A value, or one of a few words.
 macro_rules! words {
     (
@@ -142,6 +178,14 @@ macro_rules! words {
 words! {
     /// How long an acknowledgment may be delayed.
     DelayedAck expects "\"off\" or a duration, such as \"40 ms\"" {
+        "off" => Off,
+        other text => After(Duration),
+    }
+}
+
+words! {
+    /// How long a connection may make no progress.
+    UserTimeout expects "\"off\" or a duration, such as \"100 s\"" {
         "off" => Off,
         other text => After(Duration),
     }

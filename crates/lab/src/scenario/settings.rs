@@ -1,14 +1,14 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
 use super::file::{self, Report};
-use super::quantity::{Amount, DelayedAck, Ssthresh};
+use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
 use base::Duration;
 use base::units::Size;
+use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Eten, Mechanism};
-use tcp::{Config, InitialWindow};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -23,8 +23,6 @@ pub(super) struct Settings {
 const LARGEST_WINDOW: u64 = 65_535 << 14;
 /// The largest payload of an IPv4 packet with a TCP header of 20 bytes.
 const LARGEST_MSS: u64 = 65_535 - 40;
-/// Segments; a larger initial window is a mistake.
-const LARGEST_INITIAL_WINDOW: u32 = 1_000_000;
 
 /// The settings, checked.
 pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, Problem> {
@@ -39,14 +37,20 @@ pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, P
         congestion,
         increase: increase(tcp.increase, congestion)?,
         byte_counting: tcp.byte_counting.map_or(standard.byte_counting, |written| written.0),
-        initial_window: initial_window(tcp.initial_window, defaults)?,
+        initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
         initial_ssthresh: ssthresh(tcp.initial_ssthresh, mss, receive_window, defaults)?,
         limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
         delayed_ack: delayed_ack(tcp.delayed_ack, defaults)?,
         rto: rto(tcp.rto, defaults)?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
-        dsack: defaults.dsack,
-        undo: defaults.undo,
+        restart_after_idle: tcp.restart_after_idle.unwrap_or(standard.restart_after_idle),
+        reduction: tcp.reduction.unwrap_or(standard.reduction),
+        undo: tcp.undo.unwrap_or(defaults.undo),
+        dsack: tcp.dsack.unwrap_or(defaults.dsack),
+        timestamps: tcp.timestamps.unwrap_or(standard.timestamps),
+        ecn: tcp.ecn.unwrap_or(standard.ecn),
+        nagle: tcp.nagle.unwrap_or(standard.nagle),
+        user_timeout: user_timeout(tcp.user_timeout)?,
         mechanisms: tcp.mechanisms.into_iter().map(|entry| entry.0).collect(),
         ..standard
     };
@@ -127,22 +131,6 @@ fn receive_window(
     })
 }
 
-fn initial_window(
-    written: Option<Spanned<u32>>,
-    defaults: &Defaults,
-) -> Result<InitialWindow, Problem> {
-    match written {
-        None => Ok(defaults.initial_window),
-        Some(segments) if (1..=LARGEST_INITIAL_WINDOW).contains(segments.get_ref()) => {
-            Ok(InitialWindow::Segments(*segments.get_ref()))
-        }
-        Some(segments) => {
-            let message = format!("expected 1 to {LARGEST_INITIAL_WINDOW} segments");
-            Err(Problem::at(segments.span(), message))
-        }
-    }
-}
-
 fn ssthresh(
     written: Option<Spanned<Ssthresh>>,
     mss: u16,
@@ -186,6 +174,17 @@ fn delayed_ack(
     }
 }
 
+fn user_timeout(written: Option<Spanned<UserTimeout>>) -> Result<Option<Duration>, Problem> {
+    let Some(written) = written else { return Ok(None) };
+    match *written.get_ref() {
+        UserTimeout::Off => Ok(None),
+        UserTimeout::After(Duration::ZERO) => {
+            Err(Problem::at(written.span(), "expected \"off\" or more than 0 s"))
+        }
+        UserTimeout::After(timeout) => Ok(Some(timeout)),
+    }
+}
+
 fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::Rto, Problem> {
     let Some(written) = written else { return Ok(defaults.rto) };
     let table = written.get_ref();
@@ -212,8 +211,7 @@ fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::
 }
 
 fn notice_size(written: &Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
-    /// An IPv4 header and an ICMP header.
-    const SMALLEST: u64 = 28;
+    const SMALLEST: u64 = wire::CorruptionNotice::SMALLEST as u64;
     let Some(written) = written else { return Ok(defaults.notice_size) };
     match written.get_ref().0 {
         Size::Bytes(bytes @ SMALLEST..=65_535) => Ok(bytes as u16),

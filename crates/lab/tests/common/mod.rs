@@ -51,10 +51,10 @@ pub(crate) fn scenario(text: &str) -> Scenario {
 
 /// A run with seed 1, its digest taken.
 pub(crate) fn run(text: &str) -> Outcome {
-    run_with(text, 1, Watch { series: false, digest: true })
+    run_with(text, 1, &Watch { digest: true, ..Watch::default() })
 }
 
-pub(crate) fn run_with(text: &str, seed: u64, watch: Watch) -> Outcome {
+pub(crate) fn run_with(text: &str, seed: u64, watch: &Watch) -> Outcome {
     lab::run(&scenario(text), seed, watch, &AtomicBool::new(false)).unwrap()
 }
 

@@ -76,6 +76,6 @@ impl Middlebox for Muddle {
 pub fn segment(packet: &Packet) -> Option<&Segment> {
     match &packet.body {
         Body::Tcp(segment) => Some(segment),
-        Body::Notice { .. } => None,
+        Body::Udp(_) | Body::Icmp(_) => None,
     }
 }

@@ -22,6 +22,13 @@ impl Connection {
     #[inline]
     pub fn handle_segment(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
         let now = self.clock.local(now);
+        if self.is_next(segment) && self.on_next(now, segment, payload) {
+            return;
+        }
+        self.handle_any_segment(now, segment, payload, ecn);
+    }
+
+    fn handle_any_segment(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.in_syn_sent(now, segment),
@@ -274,7 +281,7 @@ impl Connection {
 
     /// What the segment says of the peer's window.
     #[inline]
-    fn window(&self, segment: &Segment, start: u64, ack: u64) -> Window {
+    pub(super) fn window(&self, segment: &Segment, start: u64, ack: u64) -> Window {
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
         Window { seq: start, ack, right_edge: ack + (u64::from(segment.window) << shift) }
@@ -323,7 +330,7 @@ impl Connection {
 
     /// The peer has acknowledged something new: our SYN (so that the connection `opens`) or our FIN,
     /// perhaps.
-    fn on_sent_arrived(&mut self, now: Time, opens: bool) {
+    pub(super) fn on_sent_arrived(&mut self, now: Time, opens: bool) {
         if opens {
             self.sender.start();
             self.events |= Events::CONNECTED;

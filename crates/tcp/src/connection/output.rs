@@ -41,6 +41,16 @@ impl Connection {
         if self.state == State::Closed || self.aside.is_some() {
             return self.poll_aside(now, packet);
         }
+        if segments == 1
+            && self.is_unadorned()
+            && let Some(transmit) = self.poll_plain(now, packet)
+        {
+            return Some(transmit);
+        }
+        self.poll_any(now, segments, packet)
+    }
+
+    fn poll_any(&mut self, now: Time, segments: u16, packet: &mut Packet) -> Option<Transmit> {
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }
@@ -78,7 +88,7 @@ impl Connection {
 
     /// A segment without data.
     #[inline]
-    fn alone(&self, more: bool, packet: &mut Packet) -> Transmit {
+    pub(super) fn alone(&self, more: bool, packet: &mut Packet) -> Transmit {
         packet.payload = Payload::default();
         Transmit { segment_size: 0, count: 1, ecn: Ecn::NotCapable, more }
     }

@@ -49,6 +49,40 @@ impl Sender {
         }
     }
 
+    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record while nothing is
+    /// missing and nobody listens. Says whether it was that.
+    #[inline]
+    pub(crate) fn on_plain_ack(&mut self, now: Time, window: &Window) -> bool {
+        if !self.is_plain() || self.log.is_kept() {
+            return false;
+        }
+        let Some((acked, sent)) = self.board.advance_one(window.ack) else {
+            return false;
+        };
+        self.on_window(now, window);
+        self.stream.acknowledged(window.ack);
+        self.limited = 0;
+        self.progress_at = now;
+        self.rtt.sample(now, sent.at);
+        match self.board.outstanding() {
+            0 => self.deadline = Time::NEVER,
+            _ => self.restart_timer(now),
+        }
+        let rate = self.on_delivery(now, acked, &sent);
+        self.controller.on_ack(&AckSample {
+            now,
+            acked,
+            delivered: acked,
+            rate,
+            rtt: Some(now.since(sent.at)),
+            srtt: self.rtt.smoothed(),
+            window_limited: self.window_limited,
+            after_timeout: false,
+            mss: self.mss,
+        });
+        true
+    }
+
     /// What a segment says of the peer's window; an old one says nothing.
     #[inline]
     pub(crate) fn on_window(&mut self, now: Time, window: &Window) {

@@ -2,7 +2,7 @@
 
 use super::{Gradual, Sender};
 use crate::config::Reduction;
-use crate::congestion::{CongestionControl as _, Episode, Prr};
+use crate::congestion::{Bound, CongestionControl as _, Episode, Prr};
 use crate::event::Event;
 use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict};
 use crate::recovery::Phase;
@@ -138,11 +138,13 @@ impl Sender {
 
     /// The window comes down as data is delivered, where that is wanted (RFC 6937 §3).
     fn reduce_gradually(&mut self) {
-        if let Reduction::Prr(bound) = self.config.reduction {
-            let target = self.controller.window();
-            let prr = Prr::begin(bound, self.board.outstanding(), target);
-            self.gradual = Some(Gradual { prr, window: self.pipe() });
-        }
+        let bound = match self.config.reduction {
+            Reduction::Immediate => return,
+            Reduction::Prr => Bound::SlowStart,
+            Reduction::PrrCrb => Bound::Conservative,
+        };
+        let prr = Prr::begin(bound, self.board.outstanding(), self.controller.window());
+        self.gradual = Some(Gradual { prr, window: self.pipe() });
     }
 
     /// An acknowledgment has been taken in, before which `heard` octets were known to have been

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, Sent, State};
 use base::Time;
-use wire::CopyId;
+use wire::{CopyId, Payload};
 
 /// A range to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,38 @@ impl Sender {
         Some(unit)
     }
 
+    /// Whether all that was written, and a FIN, is acknowledged.
+    #[inline]
+    pub(crate) fn has_nothing(&self) -> bool {
+        self.board.una() == self.stream.end()
+    }
+
+    /// A full-sized segment of new data out of the run of payload that is being sent, if it may go
+    /// and nothing is missing.
+    #[inline]
+    pub(crate) fn poll_plain(&mut self, now: Time) -> Option<(Payload, Transmission)> {
+        if !self.is_plain() || !self.forced.is_empty() || !self.is_full_next() {
+            return None;
+        }
+        let len = u64::from(self.mss);
+        if self.board.outstanding() + len > self.controller.window() {
+            return None;
+        }
+        let payload = self.stream.front_payload(self.board.nxt(), self.mss);
+        let mut transmission = self.send_new(now, len);
+        transmission.more = self.next_in_window().is_some();
+        Some((payload, transmission))
+    }
+
+    /// Whether the run of payload that is being sent and the peer's window have a full-sized segment
+    /// more.
+    #[inline]
+    fn is_full_next(&self) -> bool {
+        let nxt = self.board.nxt();
+        let end = nxt + u64::from(self.mss);
+        nxt > 0 && end <= self.right_edge && end <= self.stream.front_end()
+    }
+
     /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size
     /// that carries the same stream on. A FIN that finds no place beside data goes alone: nobody
     /// could tell where to cut it off.
@@ -76,7 +108,7 @@ impl Sender {
     /// The length of the next segment of new data, if both windows have room for it.
     #[inline]
     fn next_in_window(&mut self) -> Option<u64> {
-        let next = self.next_len();
+        let next = if self.is_full_next() { Some(u64::from(self.mss)) } else { self.next_len() };
         self.window_limited =
             next.is_some_and(|len| self.board.outstanding() + len > self.controller.window());
         next.filter(|_| !self.window_limited)

@@ -222,3 +222,18 @@ fn a_bare_acknowledgment_at_the_edge_of_the_window_is_heard() {
     t.send(ack(2).seq(at(3)));
     t.recv(each(3..=4));
 }
+
+#[test]
+fn what_is_not_read_stays_for_the_next_time() {
+    let mut t = established(config());
+    t.send(data(1));
+    t.recv([ack(2)]);
+    t.send(data(2));
+    t.recv([ack(3)]);
+    let mut read = |most| t.connection.read_up_to(most).map(|run| (run.offset, run.len));
+    assert_eq!(read(0), None);
+    assert_eq!(read(700), Some((0, 700)));
+    assert_eq!(read(700), Some((700, 700)));
+    assert_eq!(read(700), Some((1400, 600)));
+    assert_eq!(read(700), None);
+}

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::Reduction;
-use crate::congestion::Bound;
 
 #[test]
 fn initial_windows_follow_the_segment_size() {
@@ -73,7 +72,7 @@ fn recover(reduction: Reduction) -> Vec<usize> {
 fn proportional_rate_reduction_sends_every_other_time() {
     // RFC 6937 §4, figure 1: the retransmission, then a segment for every two that arrive, until
     // half of the flight is left; from there on a segment for each.
-    let sent = recover(Reduction::Prr(Bound::SlowStart));
+    let sent = recover(Reduction::Prr);
     assert_eq!(sent, [0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1]);
 }
 
@@ -89,7 +88,7 @@ fn an_immediate_reduction_pauses_for_half_of_a_round_trip() {
 
 #[test]
 fn a_gradual_reduction_ends_at_the_threshold() {
-    let reduction = Reduction::Prr(Bound::SlowStart);
+    let reduction = Reduction::Prr;
     let mut t = sending(Config { reduction, ..config() });
     t.time(200);
     for n in 2..=10 {

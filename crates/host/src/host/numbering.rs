@@ -1,0 +1,91 @@
+//! Numbers that a connection starts with: its sequence number, its timestamps, its port. Nobody
+//! outside is to guess them, and those of one connection are to go up from one incarnation to the
+//! next.
+
+use super::Key;
+use base::{Random, Time};
+use core::hash::Hasher;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use siphasher::sip::SipHasher24;
+use tcp::Connection;
+use wire::SeqNumber;
+
+/// The key of a keyed hash.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Secret(u64, u64);
+
+impl Secret {
+    fn draw(random: &mut Random) -> Secret {
+        Secret(random.bits(), random.bits())
+    }
+
+    /// F of RFC 6528 §3 and of RFC 6056 §3.3.3.
+    fn hash(self, local: IpAddr, remote: IpAddr, ports: &[u16]) -> u64 {
+        let mut hasher = SipHasher24::new_with_keys(self.0, self.1);
+        for address in [local, remote] {
+            match address {
+                IpAddr::V4(address) => hasher.write(&address.octets()),
+                IpAddr::V6(address) => hasher.write(&address.octets()),
+            }
+        }
+        ports.iter().for_each(|port| hasher.write(&port.to_be_bytes()));
+        hasher.finish()
+    }
+}
+
+/// A host's secrets and its clock.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Numbering {
+    sequence: Secret,
+    timestamps: Secret,
+    ports: Secret,
+    /// Nanoseconds that the world's clock is ahead of the host's, modulo 2^64: not 0 once the host
+    /// was restored in a world with another clock.
+    pub(super) ahead: u64,
+}
+
+impl Numbering {
+    pub(super) fn new(mut random: Random) -> Numbering {
+        Numbering {
+            sequence: Secret::draw(&mut random),
+            timestamps: Secret::draw(&mut random),
+            ports: Secret::draw(&mut random),
+            ahead: 0,
+        }
+    }
+
+    /// The host's own time, which no restoration sets back.
+    pub(super) fn local(&self, now: Time) -> Time {
+        Time::from_nanos(now.as_nanos().wrapping_sub(self.ahead))
+    }
+
+    /// A new connection, which reckons in the host's own time: its timestamps go up from one
+    /// incarnation to the next, too.
+    pub(super) fn start(&self, now: Time, connection: Connection) -> Connection {
+        if self.ahead == 0 {
+            return connection;
+        }
+        let snapshot = connection.snapshot(self.local(now));
+        Connection::adopt(snapshot, now).unwrap_or(connection)
+    }
+
+    /// ISN = M + F(localip, localport, remoteip, remoteport, secretkey), M a clock that ticks every
+    /// four microseconds (RFC 6528 §3).
+    pub(super) fn sequence(&self, now: Time, local: IpAddr, key: &Key) -> SeqNumber {
+        let ticks = self.local(now).as_nanos() / 4_000;
+        let offset = self.sequence.hash(local, key.remote, &[key.local_port, key.remote_port]);
+        SeqNumber((offset as u32).wrapping_add(ticks as u32))
+    }
+
+    /// Where the timestamps of a connection start (RFC 7323 §7.1). The same for every incarnation,
+    /// so that a later one has later timestamps (RFC 6191).
+    pub(super) fn timestamp_offset(&self, local: IpAddr, key: &Key) -> u32 {
+        self.timestamps.hash(local, key.remote, &[key.local_port, key.remote_port]) as u32
+    }
+
+    /// Where the search for a local port starts (RFC 6056 §3.3.3, algorithm 3).
+    pub(super) fn port_offset(&self, local: IpAddr, remote: IpAddr, remote_port: u16) -> u16 {
+        self.ports.hash(local, remote, &[remote_port]) as u16
+    }
+}

@@ -1,0 +1,70 @@
+//! Connections that the host opens, and their ports.
+
+use super::{Host, Key};
+use crate::Application;
+use base::Time;
+use core::net::IpAddr;
+use tcp::{Config, Side};
+
+/// A connection to be opened.
+#[derive(Clone, Debug)]
+pub struct Opening<A> {
+    /// When.
+    pub at: Time,
+    /// To which address.
+    pub remote: IpAddr,
+    /// To which port.
+    pub remote_port: u16,
+    /// With which settings.
+    pub config: Config,
+    /// What uses it.
+    pub application: A,
+}
+
+/// Where the dynamic ports begin (RFC 6335 §6).
+pub(super) const FIRST_DYNAMIC_PORT: u16 = 49_152;
+/// How many there are.
+pub(super) const DYNAMIC_PORTS: u16 = u16::MAX - FIRST_DYNAMIC_PORT + 1;
+
+impl<A: Application> Host<A> {
+    /// Opens a connection at its time; those of one instant in the order of the calls.
+    pub fn open(&mut self, opening: Opening<A>) {
+        let index = self.openings.partition_point(|other| other.at <= opening.at);
+        self.openings.insert(index, opening);
+    }
+
+    pub(super) fn open_due(&mut self, now: Time) {
+        while self.openings.front().is_some_and(|opening| opening.at <= now) {
+            if let Some(opening) = self.openings.pop_front() {
+                self.open_now(now, opening);
+            }
+        }
+    }
+
+    fn open_now(&mut self, now: Time, opening: Opening<A>) {
+        let Some(local_port) = self.free_port(opening.remote, opening.remote_port) else {
+            self.statistics.unopened += 1;
+            return;
+        };
+        let Opening { remote, remote_port, .. } = opening;
+        let key = Key { remote, remote_port, local_port };
+        let iss = self.numbering.sequence(now, self.address, &key);
+        self.add(now, key, &opening.config, Side::Active, iss, opening.application);
+    }
+
+    /// The next dynamic port that nobody listens on and that makes an unused key (a connection in
+    /// TIME-WAIT uses its own), if there is one (RFC 6056 §3.3.3, algorithm 3).
+    fn free_port(&mut self, remote: IpAddr, remote_port: u16) -> Option<u16> {
+        let offset = self.numbering.port_offset(self.address, remote, remote_port);
+        for _ in 0..DYNAMIC_PORTS {
+            let place = offset.wrapping_add(self.next_port) % DYNAMIC_PORTS;
+            self.next_port = self.next_port.wrapping_add(1);
+            let local_port = FIRST_DYNAMIC_PORT + place;
+            let key = Key { remote, remote_port, local_port };
+            if !self.by_key.contains_key(&key) && !self.listeners.contains_key(&local_port) {
+                return Some(local_port);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,194 @@
+//! Packets as bytes: byte mode, and captures.
+
+use crate::LinkId;
+use base::Time;
+use std::io;
+use thiserror::Error;
+use wire::{Body, EmitError, Packet, ParseError, Payload};
+
+/// What went wrong on the way from a packet to bytes and back. Any of it is a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ByteFault {
+    /// A packet could not be written.
+    #[error("a packet cannot be written as bytes: {0}")]
+    Emit(#[from] EmitError),
+    /// What was written could not be read.
+    #[error("the bytes of a packet cannot be read: {0}")]
+    Parse(#[from] ParseError),
+    /// A packet did not have the length that it was said to have.
+    #[error("a packet of {expected} bytes was written as {found}")]
+    Length {
+        /// What the packet says.
+        expected: u32,
+        /// Bytes.
+        found: usize,
+    },
+    /// Payload bytes were not those of their place in the stream.
+    #[error("wrong payload bytes of stream {} from byte {} on", .0.stream, .0.offset)]
+    Payload(Payload),
+}
+
+/// Where packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CapturePoint {
+    /// As a link accepts them; those that find its queue full are not seen.
+    Sent(LinkId),
+    /// As they arrive at the link's end; those that are damaged or lost are not seen.
+    Received(LinkId),
+}
+
+/// What becomes of captured packets.
+pub trait Capture: Send {
+    /// A packet passed a point, which is named by its index in the list of points. Times never
+    /// decrease.
+    ///
+    /// # Errors
+    /// If it cannot be kept. The capture ends then.
+    fn packet(&mut self, at: Time, point: usize, bytes: &[u8]) -> io::Result<()>;
+
+    /// There will be no more.
+    ///
+    /// # Errors
+    /// If something was not kept after all.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Writes packets with the bytes that their payload stands for.
+#[derive(Debug, Default)]
+struct Renderer {
+    payload: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Renderer {
+    fn render(&mut self, packet: &Packet) -> Result<(), ByteFault> {
+        self.payload.clear();
+        fill(&mut self.payload, packet.payload);
+        self.bytes.clear();
+        packet.emit(&self.payload, &mut self.bytes)?;
+        let (expected, found) = (packet.len(), self.bytes.len());
+        if expected as usize == found { Ok(()) } else { Err(ByteFault::Length { expected, found }) }
+    }
+}
+
+/// The bytes of a payload: a pattern that no other place of any stream has but by chance.
+fn fill(out: &mut Vec<u8>, payload: Payload) {
+    let word = |index: u64| {
+        // SplitMix64's finaliser over stream and place.
+        let mut word =
+            (index ^ u64::from(payload.stream) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ word >> 31).to_le_bytes()
+    };
+    if payload.len == 0 {
+        return;
+    }
+    // Whole words, of which the ends are cut off.
+    let skip = (payload.offset % 8) as usize;
+    let (first, last) = (payload.offset / 8, (payload.end() - 1) / 8);
+    let start = out.len();
+    (first..=last).for_each(|index| out.extend_from_slice(&word(index)));
+    out.drain(start..start + skip);
+    out.truncate(start + payload.len as usize);
+}
+
+/// A capture under way.
+struct Capturing {
+    points: Vec<CapturePoint>,
+    sink: Box<dyn Capture>,
+    result: io::Result<()>,
+}
+
+/// Whoever wants packets as bytes.
+#[derive(Default)]
+pub(crate) struct Bytes {
+    renderer: Renderer,
+    /// Whether every packet goes on as what is read from its bytes.
+    pub(crate) replace: bool,
+    capturing: Option<Capturing>,
+    /// The first that was found.
+    pub(crate) fault: Option<ByteFault>,
+}
+
+impl Bytes {
+    pub(crate) fn capture(&mut self, points: Vec<CapturePoint>, sink: Box<dyn Capture>) {
+        self.capturing = Some(Capturing { points, sink, result: Ok(()) });
+    }
+
+    pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
+        let Some(mut capturing) = self.capturing.take() else { return Ok(()) };
+        capturing.result.and_then(|()| capturing.sink.finish())
+    }
+
+    /// In byte mode: the packet becomes bytes and a packet again. What is not on the wire goes
+    /// beside it: the identity of its payload and of the transmitted copy.
+    pub(crate) fn pass(&mut self, packet: &mut Packet) {
+        if self.replace
+            && let Err(fault) = self.replace(packet)
+        {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    fn replace(&mut self, packet: &mut Packet) -> Result<(), ByteFault> {
+        self.renderer.render(packet)?;
+        let (mut read, place) = Packet::parse(&self.renderer.bytes)?;
+        if self.renderer.bytes[place] != self.renderer.payload {
+            return Err(ByteFault::Payload(packet.payload));
+        }
+        read.payload = packet.payload;
+        if let (Body::Tcp(read), Body::Tcp(sent)) = (&mut read.body, &packet.body) {
+            read.copy = sent.copy;
+        }
+        *packet = read;
+        Ok(())
+    }
+
+    /// A packet is at a point.
+    pub(crate) fn seen(&mut self, now: Time, at: CapturePoint, packet: &Packet) {
+        let Some(capturing) = &mut self.capturing else { return };
+        let Some(index) = capturing.points.iter().position(|point| *point == at) else { return };
+        if capturing.result.is_ok() {
+            match self.renderer.render(packet) {
+                Ok(()) => {
+                    let bytes = &self.renderer.bytes;
+                    capturing.result = capturing.sink.packet(now, index, bytes);
+                }
+                Err(fault) => {
+                    self.fault.get_or_insert(fault);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(stream: u32, offset: u64, len: u32) -> Vec<u8> {
+        let mut out = vec![7];
+        fill(&mut out, Payload { stream, offset, len });
+        out.split_off(1)
+    }
+
+    #[test]
+    fn slices_of_a_stream_have_the_bytes_of_the_whole() {
+        let whole = bytes(3, 0, 100);
+        for offset in 0..50 {
+            for len in 0..50 {
+                let slice = &whole[offset..offset + len];
+                assert_eq!(bytes(3, offset as u64, len as u32), slice);
+            }
+        }
+        assert_ne!(bytes(4, 0, 100), whole);
+        assert_ne!(bytes(3, 8, 100), whole);
+    }
+
+    #[test]
+    fn a_pattern_is_as_good_as_random() {
+        let ones: u32 = bytes(1, 1 << 33, 100_000).iter().map(|byte| byte.count_ones()).sum();
+        assert!(ones.abs_diff(400_000) < 2_000, "{ones}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The plain road: what nearly every segment of a transfer is, recognised by its header (Jacobson's
+//! header prediction).
+//!
+//! Nothing here is decided anew. Each function does what the general case would do, for less, or
+//! says that it is not its case; whatever is agreed, asked or missing beyond data and
+//! acknowledgments is not.
+
+use super::output::Transmit;
+use super::{Agreed, Connection, Events, State};
+use crate::sender::Transmission;
+use base::Time;
+use wire::{CopyId, Ecn, Flags, Packet, Payload, Segment, SeqNumber};
+
+impl Connection {
+    /// Header prediction, as in 4BSD: the segment begins at the next octet expected, and nothing
+    /// is agreed, asked or told beyond an acknowledgment.
+    #[inline]
+    pub(super) fn is_next(&self, segment: &Segment) -> bool {
+        self.state == State::Established
+            && segment.flags - Flags::PSH == Flags::ACK
+            && segment.seq == self.irs + self.receiver.nxt() as u32
+            && segment.options.sack.is_empty()
+            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+            && self.keep_alive.is_none()
+    }
+
+    /// What the general case does with such a segment, if it is a bare acknowledgment of one record
+    /// or data in order while nothing of ours is outstanding. Says whether it is.
+    #[inline]
+    pub(super) fn on_next(&mut self, now: Time, segment: &Segment, payload: Payload) -> bool {
+        let una = self.sender.una();
+        let acked = u64::from(segment.ack - (self.iss + una as u32));
+        if acked > self.sender.outstanding() {
+            return false;
+        }
+        let window = self.window(segment, self.receiver.nxt(), una + acked);
+        if payload.len == 0 {
+            if acked == 0 || !self.sender.on_plain_ack(now, &window) {
+                return false;
+            }
+            if self.low_water.is_some() {
+                self.on_sent_arrived(now, false);
+            }
+            return true;
+        }
+        if self.sender.outstanding() > 0 || !self.receiver.on_next_data(now, payload) {
+            return false;
+        }
+        self.sender.on_window(now, &window);
+        self.events |= Events::READABLE;
+        true
+    }
+
+    /// Whether a segment says nothing beyond what its header always does.
+    #[inline]
+    pub(super) fn is_unadorned(&self) -> bool {
+        self.state == State::Established
+            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+            && !self.receiver.has_blocks()
+    }
+
+    /// What the general case does with one full-sized segment of new data while nothing is missing,
+    /// and with a bare acknowledgment.
+    #[inline]
+    pub(super) fn poll_plain(&mut self, now: Time, packet: &mut Packet) -> Option<Transmit> {
+        if self.sender.has_nothing() {
+            if !self.receiver.ack_due() {
+                return None;
+            }
+            self.receiver.on_ack_sent(true);
+            let seq = self.iss + self.sender.nxt() as u32;
+            self.write_plain(seq, Flags::ACK, CopyId(0), packet);
+            return Some(self.alone(self.receiver.ack_due(), packet));
+        }
+        let (payload, transmission) = self.sender.poll_plain(now)?;
+        let Transmission { start, len, copy, count, more, .. } = transmission;
+        let mut flags = Flags::ACK;
+        flags.set(Flags::PSH, self.sender.stream.is_all_before(start + u64::from(len)));
+        self.receiver.on_ack_sent(false);
+        packet.payload = payload;
+        self.write_plain(self.iss + start as u32, flags, copy, packet);
+        Some(Transmit { segment_size: len, count, ecn: Ecn::NotCapable, more })
+    }
+
+    #[inline]
+    fn write_plain(&mut self, seq: SeqNumber, flags: Flags, copy: CopyId, packet: &mut Packet) {
+        let segment = packet.make_tcp();
+        segment.source_port = self.local_port;
+        segment.destination_port = self.remote_port;
+        segment.seq = seq;
+        segment.ack = self.irs + self.receiver.nxt() as u32;
+        segment.flags = flags;
+        segment.copy = copy;
+        let window = self.receiver.announce();
+        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
+    }
+}

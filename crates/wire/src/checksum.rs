@@ -1,0 +1,94 @@
+//! The Internet checksum (RFC 1071) and the pseudo headers that it covers.
+
+use crate::{Header, ParseError};
+use core::net::IpAddr;
+
+/// A one's complement sum under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sum(u64);
+
+impl Sum {
+    /// The pseudo header of a transport over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1).
+    pub(crate) fn pseudo(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Sum {
+        let mut sum = Sum::default();
+        for address in [source, destination] {
+            match address {
+                IpAddr::V4(address) => sum.add(&address.octets()),
+                IpAddr::V6(address) => sum.add(&address.octets()),
+            }
+        }
+        // A length of 32 bits, split at will: what is summed is words of 16.
+        sum.0 += u64::from(protocol) + len as u64;
+        sum
+    }
+
+    /// Adds bytes; only the last that are added may be of odd number.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(4);
+        for word in &mut words {
+            self.0 += u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+        }
+        let mut last = [0; 4];
+        let rest = words.remainder();
+        last[..rest.len()].copy_from_slice(rest);
+        self.0 += u64::from(u32::from_be_bytes(last));
+    }
+
+    /// The sum in 16 bits.
+    fn fold(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    /// What goes into the checksum field, having added the rest with that field 0.
+    pub(crate) fn checksum(self) -> u16 {
+        !self.fold()
+    }
+
+    /// Makes sure that the sum over everything is right, the checksum `found` included.
+    pub(crate) fn verify(self, header: Header, found: u16) -> Result<(), ParseError> {
+        if self.fold() == 0xffff {
+            return Ok(());
+        }
+        // Taking `found` away is adding its complement.
+        let expected = Sum(self.0 + u64::from(!found)).checksum();
+        Err(ParseError::Checksum { header, found, expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071_section_3() {
+        let mut sum = Sum::default();
+        sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
+        assert_eq!(sum.fold(), 0xddf2);
+        assert_eq!(sum.checksum(), 0x220d);
+    }
+
+    #[test]
+    fn an_odd_byte_is_the_upper_half_of_a_word() {
+        for bytes in [&[0xab][..], &[0xab, 0], &[0xab, 0, 0]] {
+            let mut sum = Sum::default();
+            sum.add(bytes);
+            assert_eq!(sum.fold(), 0xab00);
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_told_with_the_right_one() {
+        let mut sum = Sum::default();
+        sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7, 0x12, 0x34]);
+        let wrong = sum.verify(Header::Tcp, 0x1234);
+        let expected = 0x220d;
+        assert_eq!(
+            wrong,
+            Err(ParseError::Checksum { header: Header::Tcp, found: 0x1234, expected })
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! ICMP for IPv4 (RFC 792) and for IPv6 (RFC 4443), as one set of messages.
+
+use crate::checksum::Sum;
+use crate::ip::{self, protocol, u16_at, u32_at};
+use crate::{CorruptionNotice, EmitError, Header, ParseError, Quote};
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+
+/// An ICMP message. Where the two versions number alike things differently, the number is that of
+/// the version that the packet has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Icmp {
+    /// Destination unreachable, but for [`Icmp::TooBig`].
+    Unreachable {
+        /// Why: 0 net (IPv6: no route), 1 host (IPv6: prohibited), 3 port (IPv6: address), ...
+        code: u8,
+        /// What did not get there.
+        quote: Quote,
+    },
+    /// Packet too big (RFC 4443 §3.2); in IPv4, fragmentation needed (RFC 1191 §4).
+    TooBig {
+        /// The most that the next hop takes, bytes; 0 from routers older than RFC 1191. At most
+        /// 65535 in IPv4.
+        mtu: u32,
+        /// What was too big.
+        quote: Quote,
+    },
+    /// Time exceeded.
+    TimeExceeded {
+        /// 0 in transit, 1 in reassembly.
+        code: u8,
+        /// What took too long.
+        quote: Quote,
+    },
+    /// A problem with a header.
+    ParameterProblem {
+        /// Of which kind.
+        code: u8,
+        /// Where in the quoted packet, bytes; at most 255 in IPv4.
+        pointer: u32,
+        /// What has the problem.
+        quote: Quote,
+    },
+    /// Echo request.
+    EchoRequest {
+        /// Whose.
+        id: u16,
+        /// Which.
+        seq: u16,
+    },
+    /// Echo reply.
+    EchoReply {
+        /// Whose.
+        id: u16,
+        /// Which.
+        seq: u16,
+    },
+    /// A notice of corruption to a source.
+    Corruption {
+        /// What happened.
+        notice: CorruptionNotice,
+        /// Bytes of the whole packet, up to which the message is padded: 180 for ns-2's message
+        /// agent, 56 for an ICMP error in IPv4. A packet that needs more has more.
+        size: u16,
+    },
+    /// Anything else; what follows the checksum is the packet's payload.
+    Other {
+        /// The type.
+        kind: u8,
+        /// The code.
+        code: u8,
+    },
+}
+
+/// Numbers of types: in IPv4, in IPv6.
+mod kind {
+    pub(super) const UNREACHABLE: [u8; 2] = [3, 1];
+    /// In IPv4 a code of [`UNREACHABLE`].
+    pub(super) const TOO_BIG: [u8; 2] = [3, 2];
+    pub(super) const TIME_EXCEEDED: [u8; 2] = [11, 3];
+    pub(super) const PARAMETER_PROBLEM: [u8; 2] = [12, 4];
+    pub(super) const ECHO_REQUEST: [u8; 2] = [8, 128];
+    pub(super) const ECHO_REPLY: [u8; 2] = [0, 129];
+    /// For experiments: RFC 4727 §2.3 in IPv4, an error message of RFC 4443 §2.1 in IPv6.
+    pub(super) const CORRUPTION: [u8; 2] = [253, 100];
+}
+
+/// IPv4's code for [`kind::TOO_BIG`].
+const FRAGMENTATION_NEEDED: u8 = 4;
+
+/// Bytes of the header of a message whose type is known.
+const HEADER: usize = 8;
+/// Bytes of type, code and checksum.
+const SHORT_HEADER: usize = 4;
+
+impl Icmp {
+    /// The packet that an error is about.
+    #[must_use]
+    pub fn quote(&self) -> Option<&Quote> {
+        match self {
+            Icmp::Unreachable { quote, .. }
+            | Icmp::TooBig { quote, .. }
+            | Icmp::TimeExceeded { quote, .. }
+            | Icmp::ParameterProblem { quote, .. } => Some(quote),
+            Icmp::EchoRequest { .. }
+            | Icmp::EchoReply { .. }
+            | Icmp::Corruption { .. }
+            | Icmp::Other { .. } => None,
+        }
+    }
+
+    /// Bytes of the message without its payload, in a packet with an IP header of `ip` bytes.
+    pub(crate) fn len(&self, ip: usize) -> usize {
+        match self {
+            Icmp::Unreachable { quote, .. }
+            | Icmp::TooBig { quote, .. }
+            | Icmp::TimeExceeded { quote, .. }
+            | Icmp::ParameterProblem { quote, .. } => HEADER + quote.bytes(),
+            Icmp::EchoRequest { .. } | Icmp::EchoReply { .. } => HEADER,
+            Icmp::Corruption { notice, size } => {
+                (HEADER + notice.bytes()).max(usize::from(*size).saturating_sub(ip))
+            }
+            Icmp::Other { .. } => SHORT_HEADER,
+        }
+    }
+
+    /// Reads the message that `bytes` are, and the length of what is not payload. `ip` is the
+    /// length of the IP header.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        (source, destination): (IpAddr, IpAddr),
+        ip: usize,
+    ) -> Result<(Icmp, usize), ParseError> {
+        let v6 = source.is_ipv6();
+        let header = header(v6);
+        let expect = |expected| match bytes.len() {
+            found if found < expected => Err(ParseError::Truncated { header, expected, found }),
+            _ => Ok(()),
+        };
+        expect(SHORT_HEADER)?;
+        let (kind, code) = (bytes[0], bytes[1]);
+        let mut sum = start(source, destination, bytes.len());
+        sum.add(bytes);
+        sum.verify(header, u16_at(bytes, 2))?;
+        let is = |kinds: [u8; 2]| kinds[usize::from(v6)] == kind;
+        if is(kind::CORRUPTION)
+            && code == 0
+            && let Some(notice) = CorruptionNotice::parse(&bytes[SHORT_HEADER..], v6)
+        {
+            let size = (ip + bytes.len()).min(usize::from(u16::MAX)) as u16;
+            return Ok((Icmp::Corruption { notice, size }, bytes.len()));
+        }
+        if is(kind::ECHO_REQUEST) || is(kind::ECHO_REPLY) {
+            expect(HEADER)?;
+            let (id, seq) = (u16_at(bytes, 4), u16_at(bytes, 6));
+            let echo = match is(kind::ECHO_REQUEST) {
+                true => Icmp::EchoRequest { id, seq },
+                false => Icmp::EchoReply { id, seq },
+            };
+            return Ok((echo, HEADER));
+        }
+        let quotes =
+            [kind::UNREACHABLE, kind::TOO_BIG, kind::TIME_EXCEEDED, kind::PARAMETER_PROBLEM];
+        if !quotes.into_iter().any(is) {
+            return Ok((Icmp::Other { kind, code }, SHORT_HEADER));
+        }
+        expect(HEADER)?;
+        let (quote, quoted) = Quote::parse(&bytes[HEADER..], v6)?;
+        let word = u32_at(bytes, 4);
+        let message = if is(kind::TOO_BIG) && (v6 || code == FRAGMENTATION_NEEDED) {
+            Icmp::TooBig { mtu: if v6 { word } else { word & 0xffff }, quote }
+        } else if is(kind::UNREACHABLE) {
+            Icmp::Unreachable { code, quote }
+        } else if is(kind::TIME_EXCEEDED) {
+            Icmp::TimeExceeded { code, quote }
+        } else {
+            let pointer = if v6 { word } else { word >> 24 };
+            Icmp::ParameterProblem { code, pointer, quote }
+        };
+        Ok((message, HEADER + quoted))
+    }
+
+    /// Writes the message. `ip` is the length of the IP header.
+    pub(crate) fn emit(
+        &self,
+        (source, destination): (IpAddr, IpAddr),
+        ip: usize,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        let begin = out.len();
+        let v6 = source.is_ipv6();
+        let header = header(v6);
+        let mut put = |kinds: [u8; 2], code: u8, word: u32| {
+            out.extend_from_slice(&[kinds[usize::from(v6)], code, 0, 0]);
+            out.extend_from_slice(&word.to_be_bytes());
+        };
+        let echo = |id, seq| u32::from(id) << 16 | u32::from(seq);
+        let quote = match *self {
+            Icmp::Unreachable { code, quote } => {
+                put(kind::UNREACHABLE, code, 0);
+                Some(quote)
+            }
+            Icmp::TooBig { mtu, quote } => {
+                if !v6 {
+                    ip::fits(header, "MTU", mtu, 0xffff)?;
+                }
+                put(kind::TOO_BIG, if v6 { 0 } else { FRAGMENTATION_NEEDED }, mtu);
+                Some(quote)
+            }
+            Icmp::TimeExceeded { code, quote } => {
+                put(kind::TIME_EXCEEDED, code, 0);
+                Some(quote)
+            }
+            Icmp::ParameterProblem { code, pointer, quote } => {
+                if !v6 {
+                    ip::fits(header, "pointer", pointer, 0xff)?;
+                }
+                put(kind::PARAMETER_PROBLEM, code, if v6 { pointer } else { pointer << 24 });
+                Some(quote)
+            }
+            Icmp::EchoRequest { id, seq } => {
+                put(kind::ECHO_REQUEST, 0, echo(id, seq));
+                None
+            }
+            Icmp::EchoReply { id, seq } => {
+                put(kind::ECHO_REPLY, 0, echo(id, seq));
+                None
+            }
+            Icmp::Corruption { notice, .. } => {
+                put(kind::CORRUPTION, 0, notice.copy.0);
+                notice.emit(v6, out)?;
+                out.resize(begin + self.len(ip), 0);
+                None
+            }
+            Icmp::Other { kind, code } => {
+                out.extend_from_slice(&[kind, code, 0, 0]);
+                None
+            }
+        };
+        if let Some(quote) = quote {
+            if quote.source.is_ipv6() != v6 {
+                return Err(EmitError::Versions { header: Header::Quote });
+            }
+            quote.emit(out)?;
+        }
+        out.extend_from_slice(payload);
+        let bytes = &mut out[begin..];
+        let mut sum = start(source, destination, bytes.len());
+        sum.add(bytes);
+        ip::put_u16(bytes, 2, sum.checksum());
+        Ok(())
+    }
+}
+
+fn header(v6: bool) -> Header {
+    if v6 { Header::Icmpv6 } else { Header::Icmp }
+}
+
+/// Only ICMPv6 has a pseudo header (RFC 4443 §2.3).
+fn start(source: IpAddr, destination: IpAddr, len: usize) -> Sum {
+    match source {
+        IpAddr::V4(_) => Sum::default(),
+        IpAddr::V6(_) => Sum::pseudo(source, destination, protocol::ICMPV6, len),
+    }
+}

@@ -1,0 +1,311 @@
+//! The options of a TCP header (RFC 9293 §3.2).
+//!
+//! They are laid out as Linux lays them out: MSS, SACK permitted, timestamps, window scale, SACK
+//! blocks, each aligned to four bytes by no-operations in front; options of unknown kinds come
+//! last. If that exceeds the 40 bytes that a header has for options, they are packed tightly, so
+//! that whatever was parsed can be written again.
+//!
+//! What is in a header twice counts the last time, as in Linux. An option of an impossible length
+//! is an error (RFC 9293 MUST-7 asks not to crash, and suggests to give the connection up).
+
+use crate::ip::{u16_at, u32_at};
+use crate::{EmitError, Header, ParseError, Rare, SackBlock, SackBlocks, SeqNumber};
+use serde::{Deserialize, Serialize};
+
+/// Bytes that a header has for options.
+pub(crate) const MOST: usize = 40;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// A timestamps option (RFC 7323 §3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Timestamps {
+    /// TSval: the sender's timestamp clock.
+    pub value: u32,
+    /// TSecr: what the receiver's clock was, as the sender knows it.
+    pub echo: u32,
+}
+
+/// The options of a TCP header. Those of unknown kinds are in [`crate::Rare`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Options {
+    /// Maximum segment size, on a SYN (RFC 9293 §3.7.1).
+    pub mss: Option<u16>,
+    /// Window scale, on a SYN (RFC 7323 §2).
+    pub window_scale: Option<u8>,
+    /// SACK permitted, on a SYN (RFC 2018 §2).
+    pub sack_permitted: bool,
+    /// Timestamps (RFC 7323 §3).
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks.
+    pub sack: SackBlocks,
+}
+
+impl Options {
+    /// Bytes in the header, padding included: a multiple of four.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len_with(0)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all options.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.mss = None;
+        self.window_scale = None;
+        self.sack_permitted = false;
+        self.timestamps = None;
+        self.sack.clear();
+    }
+
+    /// Bytes in the header together with `unknown` bytes of options of unknown kinds.
+    #[inline]
+    pub(crate) fn len_with(&self, unknown: usize) -> usize {
+        let aligned = (self.aligned() + unknown).next_multiple_of(4);
+        if aligned <= MOST { aligned } else { (self.tight() + unknown).next_multiple_of(4) }
+    }
+
+    /// Bytes with every option aligned.
+    #[inline]
+    fn aligned(&self) -> usize {
+        let mut len = 0;
+        if self.mss.is_some() {
+            len += 4;
+        }
+        if self.timestamps.is_some() {
+            // SACK permitted takes the place of two no-operations.
+            len += 12;
+        } else if self.sack_permitted {
+            len += 4;
+        }
+        if self.window_scale.is_some() {
+            len += 4;
+        }
+        if !self.sack.is_empty() {
+            len += 4 + 8 * self.sack.as_slice().len();
+        }
+        len
+    }
+
+    /// Bytes without any padding.
+    #[cold]
+    fn tight(&self) -> usize {
+        let sack = self.sack.as_slice().len();
+        4 * usize::from(self.mss.is_some())
+            + 3 * usize::from(self.window_scale.is_some())
+            + 2 * usize::from(self.sack_permitted)
+            + 10 * usize::from(self.timestamps.is_some())
+            + if sack > 0 { 2 + 8 * sack } else { 0 }
+    }
+
+    /// Writes the options, and the bytes of `unknown` ones behind them.
+    pub(crate) fn emit(&self, unknown: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let len = self.len_with(unknown.len());
+        if len > MOST {
+            return Err(EmitError::TooLong { header: Header::Tcp, found: len, most: MOST });
+        }
+        let end = out.len() + len;
+        let aligned = self.aligned() + unknown.len() <= MOST;
+        let pad = |out: &mut Vec<u8>, nops: usize| {
+            if aligned {
+                out.extend_from_slice(&[NOP; 2][..nops]);
+            }
+        };
+        if let Some(mss) = self.mss {
+            let [high, low] = mss.to_be_bytes();
+            out.extend_from_slice(&[MSS, 4, high, low]);
+        }
+        if self.sack_permitted {
+            pad(out, if self.timestamps.is_some() { 0 } else { 2 });
+            out.extend_from_slice(&[SACK_PERMITTED, 2]);
+        }
+        if let Some(timestamps) = self.timestamps {
+            pad(out, if self.sack_permitted { 0 } else { 2 });
+            out.extend_from_slice(&[TIMESTAMPS, 10]);
+            out.extend_from_slice(&timestamps.value.to_be_bytes());
+            out.extend_from_slice(&timestamps.echo.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            pad(out, 1);
+            out.extend_from_slice(&[WINDOW_SCALE, 3, shift]);
+        }
+        let blocks = self.sack.as_slice();
+        if !blocks.is_empty() {
+            pad(out, 2);
+            out.extend_from_slice(&[SACK, 2 + 8 * blocks.len() as u8]);
+            for block in blocks {
+                out.extend_from_slice(&block.start.0.to_be_bytes());
+                out.extend_from_slice(&block.end.0.to_be_bytes());
+            }
+        }
+        out.extend_from_slice(unknown);
+        out.resize(end, END);
+        Ok(())
+    }
+}
+
+/// Reads the options of a header.
+pub(crate) fn parse(
+    bytes: &[u8],
+    options: &mut Options,
+    rare: &mut Rare,
+) -> Result<(), ParseError> {
+    let mut rest = bytes;
+    while let [kind, after @ ..] = rest {
+        match *kind {
+            END => break,
+            NOP => {
+                rest = after;
+                continue;
+            }
+            _ => {}
+        }
+        let (kind, len) = (*kind, after.first().copied().unwrap_or(0));
+        let wrong =
+            |expected| ParseError::OptionLength { header: Header::Tcp, kind, found: len, expected };
+        if len < 2 || usize::from(len) > rest.len() {
+            return Err(wrong("2 or more, within the header"));
+        }
+        let (option, behind) = rest.split_at(usize::from(len));
+        rest = behind;
+        match (kind, len) {
+            (MSS, 4) => options.mss = Some(u16_at(option, 2)),
+            (MSS, _) => return Err(wrong("4")),
+            (WINDOW_SCALE, 3) => options.window_scale = Some(option[2]),
+            (WINDOW_SCALE, _) => return Err(wrong("3")),
+            (SACK_PERMITTED, 2) => options.sack_permitted = true,
+            (SACK_PERMITTED, _) => return Err(wrong("2")),
+            (TIMESTAMPS, 10) => {
+                let (value, echo) = (u32_at(option, 2), u32_at(option, 6));
+                options.timestamps = Some(Timestamps { value, echo });
+            }
+            (TIMESTAMPS, _) => return Err(wrong("10")),
+            (SACK, 10 | 18 | 26 | 34) => {
+                options.sack.clear();
+                for at in (2..option.len()).step_by(8) {
+                    let start = SeqNumber(u32_at(option, at));
+                    options.sack.push(SackBlock { start, end: SeqNumber(u32_at(option, at + 4)) });
+                }
+            }
+            (SACK, _) => return Err(wrong("10, 18, 26 or 34")),
+            _ => rare.keep_tcp(option)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: Option<Timestamps> = Some(Timestamps { value: 0x01020304, echo: 0x05060708 });
+
+    fn sack(blocks: u32) -> SackBlocks {
+        let mut result = SackBlocks::default();
+        for n in 0..blocks {
+            result.push(SackBlock { start: SeqNumber(n), end: SeqNumber(n + 1) });
+        }
+        result
+    }
+
+    /// What is written; it must be as long as announced, and read as what it was.
+    fn written(options: Options, unknown: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        options.emit(unknown, &mut bytes).unwrap();
+        assert_eq!(bytes.len(), options.len_with(unknown.len()));
+        let (mut read, mut kept) = (Options::default(), Rare::NONE);
+        parse(&bytes, &mut read, &mut kept).unwrap();
+        assert_eq!((read, kept.tcp_options()), (options, unknown));
+        bytes
+    }
+
+    #[test]
+    fn a_syn_is_laid_out_as_by_linux() {
+        let syn = Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: CLOCK,
+            ..Options::default()
+        };
+        let bytes = [2, 4, 5, 180, 4, 2, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 3, 3, 7];
+        assert_eq!(written(syn, &[]), bytes);
+        let without_clock = Options { timestamps: None, ..syn };
+        assert_eq!(written(without_clock, &[]), [2, 4, 5, 180, 1, 1, 4, 2, 1, 3, 3, 7]);
+        let without_sack = Options { sack_permitted: false, ..syn };
+        assert_eq!(written(without_sack, &[])[4..8], [1, 1, 8, 10]);
+    }
+
+    #[test]
+    fn an_acknowledgment_is_laid_out_as_by_linux() {
+        assert_eq!(written(Options::default(), &[]), []);
+        let clock = Options { timestamps: CLOCK, ..Options::default() };
+        assert_eq!(written(clock, &[]), [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let holes = Options { sack: sack(1), ..Options::default() };
+        assert_eq!(written(holes, &[]), [1, 1, 5, 10, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let both = Options { sack: sack(3), ..clock };
+        let bytes = written(both, &[]);
+        assert_eq!((bytes.len(), &bytes[12..16]), (40, &[1, 1, 5, 26][..]));
+        assert_eq!(Options { sack: sack(4), ..Options::default() }.len(), 36);
+    }
+
+    #[test]
+    fn what_does_not_fit_aligned_is_packed() {
+        let full =
+            Options { mss: Some(536), timestamps: CLOCK, sack: sack(3), ..Options::default() };
+        assert_eq!(written(full, &[]).len(), 40);
+        let mut bytes = Vec::new();
+        let over = Options { window_scale: Some(1), ..full };
+        let most = EmitError::TooLong { header: Header::Tcp, found: 44, most: 40 };
+        assert_eq!(over.emit(&[], &mut bytes), Err(most));
+    }
+
+    #[test]
+    fn unknown_options_come_last_and_are_padded() {
+        let options = Options { mss: Some(1), ..Options::default() };
+        let fast_open = [34, 6, 9, 9, 9, 9];
+        assert_eq!(written(options, &fast_open), [2, 4, 0, 1, 34, 6, 9, 9, 9, 9, 0, 0]);
+        let mut longest = [7; 40];
+        longest[..2].copy_from_slice(&[253, 40]);
+        assert_eq!(written(Options::default(), &longest), longest);
+    }
+
+    #[test]
+    fn the_last_of_several_counts() {
+        let (mut read, mut kept) = (Options::default(), Rare::NONE);
+        parse(&[3, 3, 1, 3, 3, 2, 0, 255], &mut read, &mut kept).unwrap();
+        assert_eq!(read, Options { window_scale: Some(2), ..Options::default() });
+    }
+
+    #[test]
+    fn impossible_lengths_are_named() {
+        let error = |bytes: &[u8]| {
+            let (mut read, mut kept) = (Options::default(), Rare::NONE);
+            parse(bytes, &mut read, &mut kept).unwrap_err().to_string()
+        };
+        assert_eq!(error(&[2, 3, 5]), "TCP: expected option 2 to have length 4, found 3");
+        assert_eq!(
+            error(&[5, 2, 1, 1]),
+            "TCP: expected option 5 to have length 10, 18, 26 or 34, found 2"
+        );
+        for bytes in [&[1, 99][..], &[99, 0], &[99, 1], &[99, 5, 0, 0]] {
+            assert!(error(bytes).contains("2 or more, within the header"), "{bytes:?}");
+        }
+        for bytes in [&[3, 4, 1, 1][..], &[4, 3, 1], &[8, 8, 0, 0, 0, 0, 0, 0]] {
+            assert!(error(bytes).contains("to have length"), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What is kept of headers without being understood.
+
+use crate::{Header, ParseError, ipv4, ipv6, options};
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use serde::{Deserialize, Serialize};
+
+/// IPv4 options, IPv6 extension headers and unknown TCP options: what a packet had when it came,
+/// kept so that it goes on as it was. Most packets have nothing of it.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(into = "Kept", try_from = "Kept")]
+// The lengths come first, beside what every packet needs: the rest is seldom touched.
+#[repr(C)]
+pub struct Rare {
+    /// The type of the first extension header.
+    pub(crate) first: u8,
+    ip_len: u8,
+    tcp_len: u8,
+    ip: [u8; Rare::MOST_IP],
+    tcp: [u8; options::MOST],
+}
+
+impl Rare {
+    /// Room for IPv6 extension headers, bytes; IPv4 options have 40 at most.
+    pub const MOST_IP: usize = 56;
+
+    /// Nothing.
+    pub const NONE: Rare =
+        Rare { first: 0, ip_len: 0, tcp_len: 0, ip: [0; Rare::MOST_IP], tcp: [0; options::MOST] };
+
+    /// Forgets everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.first = 0;
+        self.ip_len = 0;
+        self.tcp_len = 0;
+    }
+
+    /// IPv4 options with their padding, or the chain of IPv6 extension headers.
+    #[must_use]
+    pub fn ip(&self) -> &[u8] {
+        &self.ip[..self.ip_len()]
+    }
+
+    /// The type of the first extension header (RFC 8200 §4); means nothing without one.
+    #[must_use]
+    pub fn first_extension(&self) -> u8 {
+        self.first
+    }
+
+    /// TCP options of unknown kinds: kind, length and data of each, without padding.
+    #[must_use]
+    pub fn tcp_options(&self) -> &[u8] {
+        &self.tcp[..self.tcp_len()]
+    }
+
+    #[inline]
+    pub(crate) fn ip_len(&self) -> usize {
+        usize::from(self.ip_len)
+    }
+
+    #[inline]
+    pub(crate) fn tcp_len(&self) -> usize {
+        usize::from(self.tcp_len)
+    }
+
+    /// Sets the options of an IPv4 header: a multiple of four bytes, at most 40.
+    ///
+    /// # Errors
+    /// If they are no options.
+    pub fn set_ipv4_options(&mut self, options: &[u8]) -> Result<(), ParseError> {
+        ipv4::check_options(options)?;
+        self.keep_ip(Header::Ipv4, 0, options)
+    }
+
+    /// Sets the chain of extension headers, the first of which is of type `first`: hop-by-hop
+    /// options, routing or destination options. The last one's next-header field may be anything.
+    ///
+    /// # Errors
+    /// If it is no such chain, or too long.
+    pub fn set_ipv6_extensions(&mut self, first: u8, chain: &[u8]) -> Result<(), ParseError> {
+        ipv6::last_extension(first, chain)?;
+        self.keep_ip(Header::Extension, first, chain)
+    }
+
+    /// Sets the TCP options of unknown kinds, one behind the other.
+    ///
+    /// # Errors
+    /// If they are no options, or of a kind that is known.
+    pub fn set_tcp_options(&mut self, options: &[u8]) -> Result<(), ParseError> {
+        let (mut known, mut kept) = (crate::Options::default(), Rare::NONE);
+        options::parse(options, &mut known, &mut kept)?;
+        if kept.tcp_options() != options {
+            return Err(ParseError::Field {
+                header: Header::Tcp,
+                field: "unknown options",
+                found: options.len() as u32,
+                expected: "to be of unknown kinds, without padding",
+            });
+        }
+        (self.tcp_len, self.tcp) = (kept.tcp_len, kept.tcp);
+        Ok(())
+    }
+
+    pub(crate) fn keep_ip(
+        &mut self,
+        header: Header,
+        first: u8,
+        bytes: &[u8],
+    ) -> Result<(), ParseError> {
+        let Some(room) = self.ip.get_mut(..bytes.len()) else {
+            return Err(ParseError::TooLong { header, found: bytes.len(), most: Rare::MOST_IP });
+        };
+        room.copy_from_slice(bytes);
+        self.ip_len = bytes.len() as u8;
+        self.first = if bytes.is_empty() { 0 } else { first };
+        Ok(())
+    }
+
+    /// Keeps one more TCP option.
+    pub(crate) fn keep_tcp(&mut self, option: &[u8]) -> Result<(), ParseError> {
+        let (start, end) = (self.tcp_len(), self.tcp_len() + option.len());
+        let Some(room) = self.tcp.get_mut(start..end) else {
+            let (header, most) = (Header::Tcp, options::MOST);
+            return Err(ParseError::TooLong { header, found: end, most });
+        };
+        room.copy_from_slice(option);
+        self.tcp_len = end as u8;
+        Ok(())
+    }
+
+    fn parts(&self) -> (u8, &[u8], &[u8]) {
+        (self.first, self.ip(), self.tcp_options())
+    }
+}
+
+impl PartialEq for Rare {
+    fn eq(&self, other: &Rare) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for Rare {}
+
+impl Hash for Rare {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl fmt::Debug for Rare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rare")
+            .field("first", &self.first)
+            .field("ip", &self.ip())
+            .field("tcp", &self.tcp_options())
+            .finish()
+    }
+}
+
+/// [`Rare`] in a snapshot.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    first: u8,
+    ip: Vec<u8>,
+    tcp: Vec<u8>,
+}
+
+impl From<Rare> for Kept {
+    fn from(rare: Rare) -> Kept {
+        let (first, ip, tcp) = rare.parts();
+        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec() }
+    }
+}
+
+impl TryFrom<Kept> for Rare {
+    type Error = ParseError;
+
+    fn try_from(kept: Kept) -> Result<Rare, ParseError> {
+        let mut rare = Rare::NONE;
+        rare.keep_ip(Header::Ip, kept.first, &kept.ip)?;
+        rare.set_tcp_options(&kept.tcp)?;
+        Ok(rare)
+    }
+}

@@ -61,7 +61,7 @@ struct Outcome {
 
 impl Outcome {
     fn application(&self, end: usize) -> &Any {
-        self.world.host(self.ends[end]).connections().next().unwrap().2
+        self.world.host(self.ends[end]).connections().next().expect("it was opened").2
     }
 
     /// What the accepting end has received, and how long it took from the first byte to the last.
@@ -72,7 +72,10 @@ impl Outcome {
             _ => panic!("it receives nothing"),
         };
         assert_eq!(sink.misplaced, 0);
-        let took = sink.finished_at.unwrap().since(sink.first_at.unwrap());
+        let (Some(first), Some(last)) = (sink.first_at, sink.finished_at) else {
+            panic!("it did not end")
+        };
+        let took = last.since(first);
         (sink.received, took.as_secs_f64())
     }
 

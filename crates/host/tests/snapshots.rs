@@ -227,7 +227,7 @@ impl Line {
     /// A host is stored, its clock is set, and the host is restored.
     fn move_host(&mut self, now: Time, end: usize, shift: Shift) {
         let stored = serde_json::to_string(&self.hosts[end].snapshot(self.clocks[end].of(now)));
-        let stored: HostSnapshot = serde_json::from_str(&stored.unwrap()).unwrap();
+        let stored: HostSnapshot = serde_json::from_str(&stored.expect("JSON")).expect("the same");
         let (old, clock) = (self.clocks[end], Shift(self.clocks[end].0.wrapping_add(shift.0)));
         let applications: BTreeMap<_, _> = self.hosts[end]
             .connections()
@@ -237,7 +237,7 @@ impl Line {
             })
             .collect();
         let restored = Host::adopt(stored, clock.of(now), |id, _| applications[&id].clone());
-        self.hosts[end] = restored.unwrap();
+        self.hosts[end] = restored.expect("it is whole");
         self.clocks[end] = clock;
         if end == 1 {
             listen(&mut self.hosts[1]);

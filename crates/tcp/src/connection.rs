@@ -105,7 +105,8 @@ pub struct Vitals {
     /// Octets that duplicate acknowledgments stand for. `window + dupacked` is the window as
     /// RFC 5681 inflates it.
     pub dupacked: u64,
-    /// Slow-start threshold, bytes; `u64::MAX` while arbitrarily high.
+    /// Slow-start threshold, bytes; `u64::MAX` (in JSON, null) while arbitrarily high.
+    #[serde(serialize_with = "finite")]
     pub ssthresh: u64,
     /// Octets sent and not acknowledged.
     pub flight: u64,
@@ -113,6 +114,10 @@ pub struct Vitals {
     pub srtt: Option<Duration>,
     /// The retransmission timeout, back-off included.
     pub rto: Duration,
+}
+
+fn finite<S: serde::Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(*bytes).filter(|&bytes| bytes != u64::MAX).serialize(serializer)
 }
 
 /// A segment that is no part of the stream.

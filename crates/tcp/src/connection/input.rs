@@ -28,7 +28,13 @@ impl Connection {
         self.handle_any_segment(now, segment, payload, ecn);
     }
 
-    fn handle_any_segment(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
+    pub(super) fn handle_any_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        payload: Payload,
+        ecn: Ecn,
+    ) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.in_syn_sent(now, segment),

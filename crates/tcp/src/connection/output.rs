@@ -50,7 +50,12 @@ impl Connection {
         self.poll_any(now, segments, packet)
     }
 
-    fn poll_any(&mut self, now: Time, segments: u16, packet: &mut Packet) -> Option<Transmit> {
+    pub(super) fn poll_any(
+        &mut self,
+        now: Time,
+        segments: u16,
+        packet: &mut Packet,
+    ) -> Option<Transmit> {
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }

@@ -50,10 +50,10 @@ impl Sender {
     }
 
     /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record while nothing is
-    /// missing and nobody listens. Says whether it was that.
+    /// missing or probed and nobody listens. Says whether it was that.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, now: Time, window: &Window) -> bool {
-        if !self.is_plain() || self.log.is_kept() {
+        if !self.is_plain() || self.probing || self.log.is_kept() {
             return false;
         }
         let Some((acked, sent)) = self.board.advance_one(window.ack) else {

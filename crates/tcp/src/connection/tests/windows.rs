@@ -421,3 +421,19 @@ fn what_ends_the_written_data_is_pushed() {
     t.recv([data(1)]); // A retransmission of the middle pushes nothing.
     assert_eq!(pushed(&t).last(), Some(&false));
 }
+
+#[test]
+fn a_probe_that_took_all_there_was_ends_the_probing() {
+    let mut t = established(config());
+    t.send(ack(1).window(0));
+    t.write(1);
+    t.time(1100);
+    t.recv([octet(0)]);
+    t.send(ack(1).acking(2));
+    t.write(2000);
+    t.recv([bytes(1, 1001), bytes(1001, 2001)]);
+    t.time(1200);
+    t.send(ack(1).acking(1002)); // Nothing is sent again for that.
+    t.silent();
+    assert_eq!(t.statistics().retransmissions, 0);
+}

@@ -32,6 +32,10 @@ pub struct Statistics {
     pub overflows: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
+    /// Fragments of packets, which are not put together here.
+    pub fragments: u64,
+    /// Packets that could not be read.
+    pub malformed: u64,
     /// Connections that were not opened, because no port was left.
     pub unopened: u64,
 }

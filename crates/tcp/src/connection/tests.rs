@@ -19,10 +19,12 @@ mod eten;
 mod exchange;
 mod handshake;
 mod liveness;
+mod nagle;
 mod receiving;
 mod reductions;
 mod resets;
 mod sack;
+mod seg;
 mod sending;
 mod simultaneous;
 mod snapshots;
@@ -36,8 +38,7 @@ use super::*;
 use crate::congestion::Increase;
 use crate::indication::{Source, Subject};
 use crate::{InitialWindow, Rto};
-use core::fmt;
-use core::ops::RangeInclusive;
+use seg::*;
 use std::collections::VecDeque;
 use wire::{CopyId, Ecn, Flags, Packet, SackBlock};
 
@@ -67,116 +68,6 @@ fn config() -> Config {
         nagle: false,
         dsack: false,
         ..Config::default()
-    }
-}
-
-/// A segment as a diagram shows it, with sequence numbers relative to either side's SYN.
-#[derive(Clone, PartialEq)]
-struct Seg {
-    flags: Flags,
-    seq: u32,
-    len: u32,
-    ack: u32,
-    sack: Vec<(u32, u32)>,
-    /// Bytes; of segments that the peer sends.
-    window: Option<u32>,
-}
-
-/// The sequence number of segment `n`.
-fn at(n: u32) -> u32 {
-    1 + (n - 1) * MSS
-}
-
-/// Segment `n`, from a side that has received nothing but the other's SYN.
-fn data(n: u32) -> Seg {
-    bytes((n - 1) * MSS, n * MSS)
-}
-
-/// The segments of a range.
-fn each(range: RangeInclusive<u32>) -> Vec<Seg> {
-    range.map(data).collect()
-}
-
-/// Bytes `from..to` of the stream.
-fn bytes(from: u32, to: u32) -> Seg {
-    Seg { flags: Flags::ACK, seq: 1 + from, len: to - from, ack: 1, sack: vec![], window: None }
-}
-
-/// An acknowledgment of everything before segment `n`.
-fn ack(n: u32) -> Seg {
-    Seg { ack: at(n), ..bytes(0, 0) }
-}
-
-/// A SYN.
-fn syn() -> Seg {
-    Seg { flags: Flags::SYN, seq: 0, ack: 0, ..bytes(0, 0) }
-}
-
-/// A SYN that acknowledges the other's.
-fn syn_ack() -> Seg {
-    Seg { flags: Flags::SYN | Flags::ACK, ack: 1, ..syn() }
-}
-
-/// A reset that acknowledges nothing.
-fn reset(seq: u32) -> Seg {
-    Seg { flags: Flags::RST, seq, ack: 0, ..bytes(0, 0) }
-}
-
-impl Seg {
-    /// With a FIN after its data.
-    fn fin(self) -> Seg {
-        Seg { flags: self.flags | Flags::FIN, ..self }
-    }
-
-    /// As a reset.
-    fn rst(self) -> Seg {
-        Seg { flags: self.flags | Flags::RST, ..self }
-    }
-
-    /// Sent after this many octets of sequence space.
-    fn seq(self, seq: u32) -> Seg {
-        Seg { seq, ..self }
-    }
-
-    /// Acknowledging this many octets of sequence space.
-    fn acking(self, ack: u32) -> Seg {
-        Seg { ack, ..self }
-    }
-
-    /// Saying that congestion was experienced.
-    fn ece(self) -> Seg {
-        Seg { flags: self.flags | Flags::ECE, ..self }
-    }
-
-    /// Saying that the window was reduced.
-    fn cwr(self) -> Seg {
-        Seg { flags: self.flags | Flags::CWR, ..self }
-    }
-
-    /// With one more SACK block.
-    fn sack(self, segments: RangeInclusive<u32>) -> Seg {
-        self.sack_bytes(at(*segments.start()), at(segments.end() + 1))
-    }
-
-    fn sack_bytes(mut self, start: u32, end: u32) -> Seg {
-        self.sack.push((start, end));
-        self
-    }
-
-    /// Offering a window of this many bytes.
-    fn window(self, bytes: u32) -> Seg {
-        Seg { window: Some(bytes), ..self }
-    }
-}
-
-impl fmt::Debug for Seg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        bitflags::parser::to_writer(&self.flags, &mut *f)?;
-        write!(f, " {}:{} ack {}", self.seq, self.seq + self.len, self.ack)?;
-        if !self.sack.is_empty() {
-            write!(f, " sack {:?}", self.sack)?;
-        }
-        Ok(())
     }
 }
 

@@ -34,6 +34,10 @@ test: ## Run all tests
 	$(CARGO) test --workspace $(CARGO_FLAGS)
 	$(BIN)/python -m pytest
 
+.PHONY: soak
+soak: ## Exchange streams over bad networks, 100,000 times (CASES=n)
+	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak -p lasthop-tcp --test exchange $(CARGO_FLAGS)
+
 .PHONY: lint
 lint: ## Check formatting, lints and types
 	@scripts/setup.sh dev lint

@@ -1,5 +1,6 @@
-"""The documents say what the kept results say."""
+"""The documents say what the kept results and the sources say."""
 
+import re
 from pathlib import Path
 
 import tables
@@ -16,3 +17,21 @@ def test_every_table_of_the_book_has_been_measured() -> None:
     """A table without a result would be an empty promise."""
     for name, text in tables.all_tables():
         assert "Not measured" not in text, name
+
+
+def test_conformance_names_what_there_is() -> None:
+    """Every path, function and test in the list of conformance is in the sources."""
+    text = (ROOT / "docs" / "conformance.md").read_text()
+    sources = {path: path.read_text() for path in ROOT.glob("crates/**/*.rs")}
+    tests = set(re.findall(r"fn (\w+)\(", "".join(sources.values())))
+    names = re.findall(r"`([^`\n]+)`", text)
+    places = [name for name in names if re.fullmatch(r"[\w/]+\.rs(: \w+)?", name)]
+    for place in places:
+        path, _, function = place.partition(": ")
+        path = path if path.startswith("crates/") else f"crates/tcp/src/{path}"
+        assert ROOT / path in sources, place
+        assert not function or f"fn {function}" in sources[ROOT / path], place
+    claimed = [name for name in names if re.fullmatch(r"\w+", name)]
+    assert [name for name in claimed if name not in tests] == []
+    assert len(places) > 100
+    assert len(claimed) > 100

@@ -53,7 +53,7 @@ pub(crate) fn finish(capture: &Capture, built: &mut Built) -> Result<(), RunErro
 }
 
 fn failed(file: &Path, error: &io::Error) -> RunError {
-    RunError::Capture { file: file.to_owned(), problem: error.to_string() }
+    RunError::Write { file: file.to_owned(), problem: error.to_string() }
 }
 
 /// Points with the names of their interfaces.

@@ -13,6 +13,7 @@ mod document;
 mod error;
 mod experiment;
 mod grid;
+mod log;
 mod outcome;
 mod path;
 mod profile;

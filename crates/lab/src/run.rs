@@ -22,6 +22,8 @@ pub struct Watch {
     pub bytes: bool,
     /// Packets in a file.
     pub capture: Option<Capture>,
+    /// A file for what every connection tells, an event a line, in JSON.
+    pub log: Option<PathBuf>,
 }
 
 /// Why a run has no outcome.
@@ -70,9 +72,9 @@ pub enum RunError {
         /// Where.
         place: String,
     },
-    /// The captured packets could not be written.
+    /// What was watched could not be written.
     #[error("{}: {problem}", .file.display())]
-    Capture {
+    Write {
         /// The file.
         file: PathBuf,
         /// What the system says.
@@ -98,6 +100,10 @@ pub fn run(
         for &(forward, backward) in &built.links {
             built.world.trace(&[TraceTarget::Queue(forward), TraceTarget::Queue(backward)]);
         }
+    }
+    if watch.log.is_some() {
+        let nodes: Vec<_> = built.nodes.iter().map(|&node| TraceTarget::Events(node)).collect();
+        built.world.trace(&nodes);
     }
     if watch.digest {
         built.world.digest();

@@ -105,7 +105,8 @@ pub struct Vitals {
     /// Octets that duplicate acknowledgments stand for. `window + dupacked` is the window as
     /// RFC 5681 inflates it.
     pub dupacked: u64,
-    /// Slow-start threshold, bytes; `u64::MAX` while arbitrarily high.
+    /// Slow-start threshold, bytes; `u64::MAX` (in JSON, null) while arbitrarily high.
+    #[serde(serialize_with = "finite")]
     pub ssthresh: u64,
     /// Octets sent and not acknowledged.
     pub flight: u64,
@@ -113,6 +114,10 @@ pub struct Vitals {
     pub srtt: Option<Duration>,
     /// The retransmission timeout, back-off included.
     pub rto: Duration,
+}
+
+fn finite<S: serde::Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(*bytes).filter(|&bytes| bytes != u64::MAX).serialize(serializer)
 }
 
 /// A segment that is no part of the stream.
@@ -237,6 +242,7 @@ impl Connection {
     /// Asks for [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
     pub fn notify_below(&mut self, bytes: u64) {
         self.low_water = Some(bytes);
+        self.notify();
     }
 
     /// The next run of bytes that has arrived in order.
@@ -359,6 +365,9 @@ impl Connection {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.state == State::Closed {
+            return;
+        }
         let now = self.clock.local(now);
         self.sender.on_deadline(now, &mut self.mechanisms);
         if self.sender.gives_up() {
@@ -426,6 +435,14 @@ impl Connection {
     #[inline]
     fn sent(&self, seq: SeqNumber) -> Option<u64> {
         absolute(seq, self.iss, self.sender.una())
+    }
+
+    /// Says that more may be written, if that was asked for.
+    fn notify(&mut self) {
+        if self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes) {
+            self.low_water = None;
+            self.events |= Events::WRITABLE;
+        }
     }
 
     fn enter(&mut self, state: State) {

@@ -106,8 +106,6 @@ pub(crate) struct Sender {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Gradual {
     prr: Prr,
-    /// Octets that were known to be delivered.
-    heard: u64,
     /// What the last acknowledgment allows, bytes.
     window: u64,
 }
@@ -203,6 +201,7 @@ impl Sender {
             self.config.initial_window.bytes(self.mss)
         };
         self.detector.forget();
+        self.doubt = Doubt::default();
         self.reduced_until = 0;
         self.tell_reduction = false;
         self.controller = Controller::new(self.config.growth, window);

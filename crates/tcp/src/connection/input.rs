@@ -28,7 +28,13 @@ impl Connection {
         self.handle_any_segment(now, segment, payload, ecn);
     }
 
-    fn handle_any_segment(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
+    pub(super) fn handle_any_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        payload: Payload,
+        ecn: Ecn,
+    ) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.in_syn_sent(now, segment),
@@ -102,7 +108,8 @@ impl Connection {
     fn in_synchronized(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
         let nxt = self.receiver.nxt();
         let Some(start) = absolute(segment.seq, self.irs, nxt) else {
-            return self.on_unacceptable(now, segment, payload, 0);
+            // Before the peer's SYN: what it carries is no part of this connection.
+            return self.on_unacceptable(now, segment, Payload::default(), 0);
         };
         if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment) {
             return;
@@ -142,7 +149,7 @@ impl Connection {
         let occupied = payload.len > 0 || fin;
         if ack > self.sender.una() || self.sender.outstanding() > 0 {
             self.on_ack(now, segment, start, ack, !occupied);
-        } else {
+        } else if ack == self.sender.una() {
             self.sender.on_window(now, &self.window(segment, start, ack));
         }
         if occupied && !self.receiver.finished() && self.state != State::Closed {
@@ -243,13 +250,15 @@ impl Connection {
         if segment.flags.contains(Flags::RST) {
             return;
         }
-        if segment.flags.contains(Flags::FIN) && self.state == State::TimeWait {
+        let occupied = payload.len > 0 || segment.flags.contains(Flags::FIN);
+        if occupied && self.state == State::TimeWait {
+            // The peer's FIN again, or data before it: our acknowledgment of both was lost.
             self.enter_time_wait(now);
         }
         let end = start + u64::from(payload.len);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_old(start, end);
-        } else if payload.len > 0 || segment.flags.contains(Flags::FIN) {
+        } else if occupied {
             self.receiver.acknowledge_now();
         } else {
             // Two ends that disagree must not answer each other for ever.
@@ -335,10 +344,7 @@ impl Connection {
                 self.enter(State::Established);
             }
         }
-        if self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes) {
-            self.low_water = None;
-            self.events |= Events::WRITABLE;
-        }
+        self.notify();
         if self.sender.una() == self.sender.stream.end() {
             match self.state {
                 State::FinWait1 => self.enter(State::FinWait2),

@@ -11,8 +11,8 @@ use wire::{CopyId, Ecn, Flags, Packet, Payload, SackBlocks, Segment, SeqNumber, 
 pub struct Transmit {
     /// Bytes of payload in each segment of the unit but the last, which may be shorter.
     pub segment_size: u32,
-    /// Segments in the unit. The flags PSH and FIN belong to the last; copies count up from
-    /// the packet's.
+    /// Segments in the unit. The flag CWR belongs to the first, PSH and FIN to the last; copies
+    /// count up from the packet's.
     pub count: u16,
     /// What the IP header is to say (RFC 3168 §6.1).
     pub ecn: Ecn,
@@ -47,7 +47,12 @@ impl Connection {
         self.poll_any(now, segments, packet)
     }
 
-    fn poll_any(&mut self, now: Time, segments: u16, packet: &mut Packet) -> Option<Transmit> {
+    pub(super) fn poll_any(
+        &mut self,
+        now: Time,
+        segments: u16,
+        packet: &mut Packet,
+    ) -> Option<Transmit> {
         if self.state == State::Closed || self.aside.is_some() {
             return self.poll_aside(now, packet);
         }

@@ -11,22 +11,34 @@
 //! everything before it, and `.sack(4..=6)` says that those three have arrived. The clock does not
 //! move past anything that the connection has sent and the diagram does not show.
 
+mod attacks;
 mod close;
 mod dupacks;
+mod ecn;
 mod eten;
 mod exchange;
 mod handshake;
+mod liveness;
+mod nagle;
 mod receiving;
+mod reductions;
+mod resets;
 mod sack;
+mod seg;
 mod sending;
+mod simultaneous;
+mod snapshots;
 mod timer;
+mod timestamps;
+mod twice;
+mod units;
+mod windows;
 
 use super::*;
 use crate::congestion::Increase;
 use crate::indication::{Source, Subject};
 use crate::{InitialWindow, Rto};
-use core::fmt;
-use core::ops::RangeInclusive;
+use seg::*;
 use std::collections::VecDeque;
 use wire::{CopyId, Ecn, Flags, Packet, SackBlock};
 
@@ -59,106 +71,6 @@ fn config() -> Config {
     }
 }
 
-/// A segment as a diagram shows it, with sequence numbers relative to either side's SYN.
-#[derive(Clone, PartialEq)]
-struct Seg {
-    flags: Flags,
-    seq: u32,
-    len: u32,
-    ack: u32,
-    sack: Vec<(u32, u32)>,
-    /// Bytes; of segments that the peer sends.
-    window: Option<u32>,
-}
-
-/// The sequence number of segment `n`.
-fn at(n: u32) -> u32 {
-    1 + (n - 1) * MSS
-}
-
-/// Segment `n`, from a side that has received nothing but the other's SYN.
-fn data(n: u32) -> Seg {
-    bytes((n - 1) * MSS, n * MSS)
-}
-
-/// The segments of a range.
-fn each(range: RangeInclusive<u32>) -> Vec<Seg> {
-    range.map(data).collect()
-}
-
-/// Bytes `from..to` of the stream.
-fn bytes(from: u32, to: u32) -> Seg {
-    Seg { flags: Flags::ACK, seq: 1 + from, len: to - from, ack: 1, sack: vec![], window: None }
-}
-
-/// An acknowledgment of everything before segment `n`.
-fn ack(n: u32) -> Seg {
-    Seg { ack: at(n), ..bytes(0, 0) }
-}
-
-/// A SYN.
-fn syn() -> Seg {
-    Seg { flags: Flags::SYN, seq: 0, ack: 0, ..bytes(0, 0) }
-}
-
-/// A SYN that acknowledges the other's.
-fn syn_ack() -> Seg {
-    Seg { flags: Flags::SYN | Flags::ACK, ack: 1, ..syn() }
-}
-
-/// A reset that acknowledges nothing.
-fn reset(seq: u32) -> Seg {
-    Seg { flags: Flags::RST, seq, ack: 0, ..bytes(0, 0) }
-}
-
-impl Seg {
-    /// With a FIN after its data.
-    fn fin(self) -> Seg {
-        Seg { flags: self.flags | Flags::FIN, ..self }
-    }
-
-    /// As a reset.
-    fn rst(self) -> Seg {
-        Seg { flags: self.flags | Flags::RST, ..self }
-    }
-
-    /// Sent after this many octets of sequence space.
-    fn seq(self, seq: u32) -> Seg {
-        Seg { seq, ..self }
-    }
-
-    /// Acknowledging this many octets of sequence space.
-    fn acking(self, ack: u32) -> Seg {
-        Seg { ack, ..self }
-    }
-
-    /// With one more SACK block.
-    fn sack(self, segments: RangeInclusive<u32>) -> Seg {
-        self.sack_bytes(at(*segments.start()), at(segments.end() + 1))
-    }
-
-    fn sack_bytes(mut self, start: u32, end: u32) -> Seg {
-        self.sack.push((start, end));
-        self
-    }
-
-    /// Offering a window of this many bytes.
-    fn window(self, bytes: u32) -> Seg {
-        Seg { window: Some(bytes), ..self }
-    }
-}
-
-impl fmt::Debug for Seg {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        bitflags::parser::to_writer(&self.flags, &mut *f)?;
-        write!(f, " {}:{} ack {}", self.seq, self.seq + self.len, self.ack)?;
-        if !self.sack.is_empty() {
-            write!(f, " sack {:?}", self.sack)?;
-        }
-        Ok(())
-    }
-}
-
 /// A connection, its peer, and the time.
 struct Diagram {
     connection: Connection,
@@ -173,6 +85,14 @@ struct Diagram {
     window: u32,
     /// The shift of the peer's windows outside of a SYN.
     peer_shift: u8,
+    /// The peer's timestamps, if it sends any. It echoes the last of ours.
+    stamp: Option<u32>,
+    /// What the network has made of the IP headers of what the peer sends.
+    mark: Ecn,
+    /// Segments in a unit that the connection may send.
+    unit: u16,
+    /// What the clock that the connection is shown is ahead of the diagram's.
+    ahead: Duration,
 }
 
 impl Diagram {
@@ -190,6 +110,10 @@ impl Diagram {
             },
             window: 0xfff0, // What a SYN can say, so that the window never changes by itself.
             peer_shift: PEER_SHIFT,
+            stamp: None,
+            mark: Ecn::NotCapable,
+            unit: 1,
+            ahead: Duration::ZERO,
         };
         if side == Side::Active {
             diagram.transmit();
@@ -207,11 +131,11 @@ impl Diagram {
         assert_eq!(self.unseen, [], "sent, but not in the diagram, before {end}");
         for _ in 0..1000 {
             let due = self.connection.poll_timeout();
-            if due > end {
+            if due > end + self.ahead {
                 self.now = end;
                 return;
             }
-            self.now = due;
+            self.now = due - self.ahead;
             self.connection.handle_timeout(due);
             self.transmit();
         }
@@ -235,11 +159,14 @@ impl Diagram {
         } else {
             segment.window = (window >> self.peer_shift).min(0xffff) as u16;
         }
+        let echo =
+            self.sent.last().map_or(0, |_| self.last().options.timestamps.map_or(0, |t| t.value));
+        segment.options.timestamps = self.stamp.map(|value| wire::Timestamps { value, echo });
         for (start, end) in seg.sack {
             segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
         }
         let payload = Payload { stream: 7, offset: u64::from(seg.seq).max(1) - 1, len: seg.len };
-        self.connection.handle_segment(self.now, &segment, payload, Ecn::NotCapable);
+        self.connection.handle_segment(self.now + self.ahead, &segment, payload, self.mark);
         self.transmit();
     }
 
@@ -261,7 +188,8 @@ impl Diagram {
     fn transmit(&mut self) {
         let (mut packet, mut over) = (Packet::BLANK, false);
         for _ in 0..1000 {
-            let Some(written) = self.connection.poll_transmit(self.now, 1, &mut packet) else {
+            let now = self.now + self.ahead;
+            let Some(written) = self.connection.poll_transmit(now, self.unit, &mut packet) else {
                 return;
             };
             assert!(!over, "there was another after the last");
@@ -340,7 +268,23 @@ impl Diagram {
     /// Word comes that this copy of what starts at `seq` was corrupted.
     fn notice_of(&mut self, seq: u32, copy: CopyId) {
         let subject = Subject::Corrupted { seq: ISS + seq, len: MSS, copy };
-        self.connection.indicate(self.now, &Indication { source: Source::Local, subject });
+        let indication = Indication { source: Source::Local, subject };
+        self.connection.indicate(self.now + self.ahead, &indication);
+        self.transmit();
+    }
+
+    /// The connection is stored and restored under a clock that is ahead by so many milliseconds.
+    fn restore(&mut self, ahead: u64) {
+        let snapshot = self.connection.snapshot(self.now + self.ahead);
+        let stored = serde_json::to_string(&snapshot).unwrap();
+        self.ahead = Duration::from_millis(ahead);
+        let restored = serde_json::from_str(&stored).unwrap();
+        self.connection = Connection::adopt(restored, self.now + self.ahead).unwrap();
+    }
+
+    /// The application aborts.
+    fn abort(&mut self) {
+        self.connection.abort();
         self.transmit();
     }
 
@@ -385,6 +329,23 @@ fn sending_only(segments: u32, config: Config) -> Diagram {
     let mut t = established(Config { initial_window: InitialWindow::Segments(segments), ..config });
     t.write(u64::from(segments * MSS));
     t.recv(each(1..=segments));
+    t
+}
+
+/// Where the network says something of congestion: the IP header of the last packet.
+fn last_mark(t: &Diagram) -> Ecn {
+    t.sent.last().unwrap().ip.ecn
+}
+
+/// A peer that has agreed to timestamps, and has sent 100 with its SYN.
+fn stamped(config: Config) -> Diagram {
+    let mut t = Diagram::new(&Config { timestamps: true, ..config }, Side::Active);
+    t.recv([syn()]);
+    t.time(100);
+    t.stamp = Some(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    assert_eq!(t.connection.take_events(), Events::CONNECTED);
     t
 }
 

@@ -50,10 +50,10 @@ impl Sender {
     }
 
     /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record while nothing is
-    /// missing and nobody listens. Says whether it was that.
+    /// missing or probed and nobody listens. Says whether it was that.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, now: Time, window: &Window) -> bool {
-        if !self.is_plain() || self.log.is_kept() {
+        if !self.is_plain() || self.probing || self.log.is_kept() {
             return false;
         }
         let Some((acked, sent)) = self.board.advance_one(window.ack) else {
@@ -107,7 +107,7 @@ impl Sender {
 
     /// An acknowledgment while something is, or may be, missing.
     fn on_ack_of_gap(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
-        let outstanding = self.board.outstanding();
+        let (outstanding, heard) = (self.board.outstanding(), self.heard());
         let same_window = ack.window.right_edge == self.right_edge;
         // The peer answers a probe of its closed window: that is no duplicate.
         let closed = self.right_edge <= self.board.una();
@@ -118,10 +118,12 @@ impl Sender {
             blocks => self.board.sack(blocks),
         };
         let advanced = ack.ack > self.board.una();
-        let congested = ack.congested && self.on_congestion_echo(now, mechanisms);
+        if ack.congested {
+            self.on_congestion_echo(now, mechanisms);
+            // RFC 3168 §6.1.2: no such acknowledgment widens the window.
+            self.window_limited = false;
+        }
         if advanced {
-            // RFC 3168 §6.1.2: the acknowledgment that reduces the window does not widen it.
-            self.window_limited &= !congested;
             self.on_advance(now, ack.ack, ack.echoed, told, latest);
         } else if outstanding > 0 && !closed {
             // RFC 6675 §2 counts what tells something new, RFC 5681 §2 what tells nothing at all.
@@ -141,7 +143,7 @@ impl Sender {
                 self.judge(now, index, signal, mechanisms);
             }
         }
-        self.go_on_reducing();
+        self.go_on_reducing(heard);
     }
 
     #[inline]

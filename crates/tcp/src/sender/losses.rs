@@ -120,7 +120,8 @@ impl Sender {
         // RFC 3168 §6.1.2: at most one reduction per window of data.
         let reduced = self.board.una() < self.reduced_until;
         self.recover = self.board.nxt();
-        self.doubt = Doubt { resent: 0, open: true };
+        // What was not reduced now cannot be taken back.
+        self.doubt = Doubt { resent: 0, open: !(reduced && self.detector.recovers_fast()) };
         if self.detector.recovers_fast() {
             if !reduced {
                 self.controller.on_congestion(&episode);
@@ -143,26 +144,27 @@ impl Sender {
             Reduction::PrrCrb => Bound::Conservative,
         };
         let prr = Prr::begin(bound, self.board.outstanding(), self.controller.window());
-        self.gradual = Some(Gradual { prr, heard: self.heard(), window: self.pipe() });
+        self.gradual = Some(Gradual { prr, window: self.pipe() });
     }
 
-    /// An acknowledgment has been taken in: where the window is by now.
-    pub(super) fn go_on_reducing(&mut self) {
+    /// An acknowledgment has been taken in, before which `heard` octets were known to have been
+    /// delivered: where the window is by now. The one that began the reduction counts, too.
+    pub(super) fn go_on_reducing(&mut self, heard: u64) {
         if self.gradual.is_none() {
             return;
         }
-        let (heard, pipe) = (self.heard(), self.pipe());
+        let (delivered, pipe) = (self.heard().saturating_sub(heard), self.pipe());
         if let Some(gradual) = &mut self.gradual {
-            let delivered = heard.saturating_sub(gradual.heard);
-            gradual.heard = heard;
             gradual.window = pipe + gradual.prr.on_ack(delivered, pipe, self.mss);
         }
     }
 
     /// Octets known to have been delivered; duplicates stand for a segment each until an
     /// acknowledgment covers them.
-    fn heard(&self) -> u64 {
-        self.delivered.bytes + self.dupacked()
+    pub(super) fn heard(&self) -> u64 {
+        let duplicates =
+            if self.detector.uses_sack() { 0 } else { u64::from(self.detector.duplicates()) };
+        self.delivered.bytes + duplicates * u64::from(self.mss)
     }
 
     fn on_reduced(&mut self, signal: Signal) {
@@ -176,24 +178,25 @@ impl Sender {
     }
 
     /// The peer says that a packet of ours met congestion (RFC 3168 §6.1.2): responds, unless that
-    /// has been done for this window of data already. Says whether the window was reduced.
-    pub(super) fn on_congestion_echo(&mut self, now: Time, mechanisms: &mut Mechanisms) -> bool {
+    /// has been done for this window of data already.
+    pub(super) fn on_congestion_echo(&mut self, now: Time, mechanisms: &mut Mechanisms) {
         let Some(&first) = self.board.first() else {
-            return false;
+            return;
         };
         if self.phase != Phase::Open || self.board.una() < self.reduced_until {
-            return false;
+            return;
         }
         let (decrease, keep_ssthresh) = match self.verdict(now, &first, Signal::Ecn, mechanisms) {
-            Verdict::Corruption => return false,
+            Verdict::Corruption => return,
             Verdict::Congestion { keep_ssthresh } => (None, keep_ssthresh),
             Verdict::Decrease(factor) => (Some(factor), false),
         };
         let episode = self.episode(now, decrease, keep_ssthresh);
         self.controller.on_congestion(&Episode { marked: true, ..episode });
         self.reduced_until = self.board.nxt();
+        // A mark is never a mistake.
+        self.doubt = Doubt::default();
         self.on_reduced(Signal::Ecn);
-        true
     }
 
     pub(super) fn episode(&self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> Episode {
@@ -221,6 +224,13 @@ impl Sender {
     }
 
     // --- reductions that should not have been ---
+
+    /// A timeout reduces the window. If it strikes while something else is being repaired, that
+    /// has to turn out to have been needless, too.
+    pub(super) fn doubt_timeout(&mut self) {
+        let resent = if self.phase == Phase::Open { 0 } else { self.doubt.resent };
+        self.doubt = Doubt { resent, open: true };
+    }
 
     /// A range is sent again.
     pub(super) fn doubt(&mut self, octets: u64) {

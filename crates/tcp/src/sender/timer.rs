@@ -73,6 +73,7 @@ impl Sender {
         let hold = self.series > 1 && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
         let episode = self.episode(now, decrease, keep_ssthresh || hold);
         self.controller.on_rto(&episode);
+        self.doubt_timeout();
         self.tell_reduction = true;
         self.reduced_until = self.board.nxt();
         self.log.push(|| Event::Reduced {

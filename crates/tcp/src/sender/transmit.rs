@@ -78,7 +78,8 @@ impl Sender {
     }
 
     /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size
-    /// that carries the same stream on.
+    /// that carries the same stream on. A FIN that finds no place beside data goes alone: nobody
+    /// could tell where to cut it off.
     fn extend(
         &mut self,
         now: Time,
@@ -93,6 +94,7 @@ impl Sender {
             && unit.count < segments
             && last == full
             && len <= u64::from(full)
+            && !self.stream.is_all_before(self.board.nxt())
             && u64::from(unit.len) + len <= available
         {
             last = self.send_new(now, len).len;
@@ -135,16 +137,15 @@ impl Sender {
         if len == 0 {
             return None;
         }
+        let waits = self.config.nagle && self.board.outstanding() > 0;
         if len < available {
             // The window cuts it short: only if it is half of what the window ever was.
-            return (2 * len >= self.max_window).then_some(len);
+            return (2 * len >= self.max_window && !waits).then_some(len);
         }
         // Where the payload's identity breaks off, or at the end of the stream, nothing would be
         // added by waiting.
-        let nxt = self.board.nxt();
-        let complete = self.stream.is_closed() || nxt + len < self.stream.end();
-        let held = self.config.nagle && !complete && self.board.outstanding() > 0;
-        (!held).then_some(len)
+        let complete = self.stream.is_closed() || self.board.nxt() + len < self.stream.end();
+        (complete || !waits).then_some(len)
     }
 
     /// New data may not go: a probe may be due, or the timer must be set for one.

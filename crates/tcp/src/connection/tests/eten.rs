@@ -238,7 +238,7 @@ fn every_reported_hole_is_excused() {
             t.recv([data(n)]);
         }
         t.time(200);
-        let sacked = |t: &mut Diagram, seg: Seg, block: RangeInclusive<u32>| {
+        let sacked = |t: &mut Diagram, seg: Seg, block: core::ops::RangeInclusive<u32>| {
             t.send(if recovery == Recovery::Sack { seg.sack(block) } else { seg });
         };
         sacked(&mut t, ack(1), 2..=2);

@@ -30,6 +30,10 @@ struct Exchange {
     luck: Luck,
     random: Random,
     limited_transmit: bool,
+    /// Segments may take the plain road; else all are treated as the general case.
+    plain: bool,
+    /// Everything that was ever sent.
+    trace: Vec<(Time, usize, Packet)>,
     /// Per end: what the other has selectively acknowledged, as heard.
     sacked: [Vec<(SeqNumber, SeqNumber)>; 2],
     /// Per end: bytes read.
@@ -52,6 +56,8 @@ impl Exchange {
             luck,
             random: Seed(seed).stream("exchange"),
             limited_transmit: config.limited_transmit,
+            plain: true,
+            trace: Vec::new(),
             sacked: [vec![], vec![]],
             read: [0; 2],
         }
@@ -105,7 +111,12 @@ impl Exchange {
             let blocks = segment.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
-        self.ends[to].handle_segment(self.now, &segment, packet.payload, packet.ip.ecn);
+        let (end, now) = (&mut self.ends[to], self.now);
+        if self.plain {
+            end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
+        } else {
+            end.handle_any_segment(now, &segment, packet.payload, packet.ip.ecn);
+        }
         self.after(to);
     }
 
@@ -136,13 +147,19 @@ impl Exchange {
         let (mut packet, mut over) = (Packet::BLANK, false);
         loop {
             let before = self.ends[end].sender.clone();
-            let Some(written) = self.ends[end].poll_transmit(self.now, 1, &mut packet) else {
-                return;
+            let (connection, now) = (&mut self.ends[end], self.now);
+            let aside = connection.state() == State::Closed || connection.aside.is_some();
+            let written = if self.plain || aside {
+                connection.poll_transmit(now, 1, &mut packet)
+            } else {
+                connection.poll_any(now, 1, &mut packet)
             };
+            let Some(written) = written else { return };
             assert!(!over, "there was another after the last");
             over = !written.more;
             packet.ip.ecn = written.ecn;
             self.check(end, &before, &packet);
+            self.trace.push((self.now, end, packet));
             self.fly(1 - end, packet);
         }
     }
@@ -244,5 +261,12 @@ proptest! {
         prop_assert_eq!(exchange.read, [sizes.1, sizes.0]);
         prop_assert_eq!(exchange.ends[0].state(), State::Closed);
         prop_assert_eq!(exchange.ends[1].state(), State::Closed);
+
+        // The plain road leads where the general case does.
+        let mut general = Exchange { plain: false, ..Exchange::new(&config, luck, seed) };
+        general.ends[0].write(0, 0, sizes.0);
+        general.ends[1].write(1, 0, sizes.1);
+        general.run();
+        prop_assert_eq!(exchange.trace, general.trace);
     }
 }

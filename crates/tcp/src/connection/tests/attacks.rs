@@ -1,0 +1,139 @@
+//! Somebody who sees nothing of the connection writes into it (RFC 5961), or an old segment comes.
+
+use super::*;
+use crate::{Event, Refusal};
+
+fn refusals(t: &mut Diagram) -> Vec<Refusal> {
+    let events = core::iter::from_fn(|| t.connection.poll_event());
+    events.filter_map(|e| if let Event::Refused { why } = e { Some(why) } else { None }).collect()
+}
+
+#[test]
+fn a_blind_reset_is_challenged_and_a_true_one_repeats_itself() {
+    // RFC 5961 §3.2: the peer that has reset the connection answers the challenge with the number
+    // that the challenge acknowledges.
+    let mut t = established(config());
+    t.connection.watch(true);
+    t.send(reset(5000));
+    t.recv([ack(1)]);
+    assert_eq!(refusals(&mut t), [Refusal::BlindReset]);
+    t.send(reset(1));
+    assert_eq!(t.connection.take_events(), Events::RESET | Events::CLOSED);
+}
+
+#[test]
+fn a_blind_syn_is_challenged_and_a_restarted_peer_resets() {
+    // RFC 5961 §4.2; RFC 9293 §3.5.1, figure 9.
+    let mut t = sending(config());
+    t.connection.watch(true);
+    t.send(syn().seq(1 << 29));
+    t.recv([ack(1).seq(at(11))]);
+    assert_eq!(refusals(&mut t), [Refusal::BlindSyn]);
+    t.send(reset(1)); // "I know nothing of that": with the challenge's acknowledgment number.
+    assert_eq!((t.state(), t.connection.poll_timeout()), (State::Closed, Time::NEVER));
+}
+
+/// A peer whose windows were never larger than two segments has acknowledged four.
+fn acknowledged() -> Diagram {
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    t.window = 2000;
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.write(segments(4));
+    t.recv(each(1..=2));
+    t.send(ack(3));
+    t.recv(each(3..=4));
+    t.send(ack(5));
+    t.connection.watch(true);
+    t
+}
+
+#[test]
+fn blind_data_must_acknowledge_something_recent() {
+    // RFC 5961 §5.2: SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.NXT.
+    let mut t = acknowledged();
+    t.send(data(1).acking(at(5) - 2001));
+    t.recv([ack(1).seq(at(5))]);
+    t.send(data(1).acking(at(5) + 1));
+    t.recv([ack(1).seq(at(5))]);
+    assert_eq!(refusals(&mut t), [Refusal::BadAck, Refusal::BadAck]);
+    assert_eq!(t.read(0), 0);
+    t.send(data(1).acking(at(5) - 2000)); // Old, but not too old.
+    t.recv([ack(2).seq(at(5))]);
+    assert_eq!(t.read(0), 1000);
+}
+
+#[test]
+fn an_old_acknowledgment_with_new_data_leaves_the_window_alone() {
+    // RFC 9293 §3.10.7.4, fifth: only if SND.UNA =< SEG.ACK is the window to be updated.
+    let mut t = acknowledged();
+    t.send(data(1).acking(at(4)).window(0));
+    t.recv([ack(2).seq(at(5))]);
+    t.write(1000);
+    t.recv([data(5).acking(at(2))]);
+}
+
+#[test]
+fn challenges_are_limited() {
+    // RFC 5961 §7: here two in five seconds.
+    let mut t = established(Config { challenges: 2, ..config() });
+    for _ in 0..2 {
+        t.send(reset(5000));
+        t.recv([ack(1)]);
+    }
+    t.send(reset(5000));
+    t.send(syn());
+    t.send(ack(1).acking(100));
+    t.send(ack(1).seq(0));
+    t.silent();
+    t.send(data(1)); // What is no attack is answered as ever.
+    t.recv([ack(2)]);
+    t.time(5100);
+    t.send(syn());
+    t.recv([ack(2)]);
+}
+
+#[test]
+fn challenges_are_events() {
+    let mut t = established(config());
+    t.connection.watch(true);
+    t.send(syn());
+    t.recv([ack(1)]);
+    assert_eq!(t.connection.poll_event(), Some(Event::Refused { why: Refusal::BlindSyn }));
+    assert_eq!(t.connection.poll_event(), Some(Event::Challenged));
+}
+
+#[test]
+fn what_precedes_the_peers_syn_is_not_reported_as_received_twice() {
+    // An old duplicate of another connection, before anything of this one.
+    let mut t = established(Config { dsack: true, ..config() });
+    t.send(data(1).seq(u32::MAX - 5000));
+    t.recv([ack(1)]);
+    t.send(data(1).seq(u32::MAX - 5000).rst());
+    t.silent();
+    assert_eq!((t.state(), t.read(0)), (State::Established, 0));
+}
+
+#[test]
+fn an_unreachable_peer_is_given_up_only_before_it_has_answered() {
+    // RFC 5461 §4; RFC 5927 §4.1.
+    let told = |t: &mut Diagram, seq: u32, hard: bool| {
+        let subject = Subject::Unreachable { seq: ISS + seq, hard };
+        t.connection.indicate(t.now, &Indication { source: Source::Router, subject });
+    };
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    told(&mut t, 0, false); // A soft error: it may pass.
+    told(&mut t, 1, true); // Of something that is not outstanding.
+    told(&mut t, u32::MAX, true);
+    assert_eq!(t.state(), State::SynSent);
+    told(&mut t, 0, true);
+    assert_eq!(t.connection.take_events(), Events::UNREACHABLE | Events::CLOSED);
+    assert_eq!(t.connection.poll_timeout(), Time::NEVER);
+
+    let mut t = sending(config());
+    told(&mut t, 1, true);
+    assert_eq!((t.state(), t.connection.take_events()), (State::Established, Events::empty()));
+}

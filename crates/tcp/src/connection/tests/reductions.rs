@@ -1,0 +1,102 @@
+//! Where the window starts, how it comes down, and what becomes of it while nothing is sent.
+
+use super::*;
+use crate::Reduction;
+
+#[test]
+fn initial_windows_follow_the_segment_size() {
+    // RFC 3390 §1: 4380 bytes, two to four segments; RFC 6928 §2: 14600 bytes, two to ten.
+    let sizes = [(500, 4, 10), (1000, 4, 10), (1460, 3, 10), (2000, 2, 7), (5000, 2, 2)];
+    for (mss, rfc3390, rfc6928) in sizes {
+        let windows = [(InitialWindow::Rfc3390, rfc3390), (InitialWindow::Rfc6928, rfc6928)];
+        for (initial_window, segments) in windows {
+            let mut t = Diagram::new(&Config { mss, initial_window, ..config() }, Side::Active);
+            t.recv([syn()]);
+            t.offer.mss = Some(9000);
+            t.write(1 << 30);
+            t.send(syn_ack());
+            assert_eq!(t.unseen.len(), segments, "{initial_window:?} of {mss} bytes");
+            t.unseen.clear();
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_was_idle_starts_again_from_its_initial_window() {
+    // RFC 5681 §4.1: after more than a retransmission timeout, here one second.
+    for (idle, restarts) in [(1000, false), (1001, true)] {
+        let mut t = established(Config { initial_window: InitialWindow::Segments(4), ..config() });
+        t.write(segments(12));
+        t.recv(each(1..=4));
+        t.time(200);
+        for n in 2..=5 {
+            t.send(ack(n));
+            t.recv([data(2 * n + 1), data(2 * n + 2)]);
+        }
+        t.send(ack(13));
+        assert_eq!(t.windows().0, segments(8));
+        t.time(200 + idle);
+        t.write(1 << 20);
+        t.recv(each(13..=if restarts { 16 } else { 20 }));
+    }
+}
+
+#[test]
+fn a_connection_may_keep_its_window_while_idle() {
+    let mut t = sending_only(4, Config { restart_after_idle: false, ..config() });
+    t.time(200);
+    (2..=5).for_each(|n| t.send(ack(n)));
+    let window = t.windows().0;
+    t.time(60_000);
+    t.write(1 << 20);
+    t.unseen.clear();
+    assert_eq!(t.windows().0, window);
+}
+
+/// Twenty segments are out, and the first is lost: how many segments each of the next 19
+/// acknowledgments lets out.
+fn recover(reduction: Reduction) -> Vec<usize> {
+    let config = Config { initial_window: InitialWindow::Segments(20), reduction, ..config() };
+    let mut t = sending(config);
+    t.time(200);
+    let sent = (2..=20).map(|n| {
+        t.send(ack(1).sack(2..=n));
+        let sent = t.unseen.len();
+        t.unseen.clear();
+        sent
+    });
+    sent.collect()
+}
+
+#[test]
+fn proportional_rate_reduction_sends_every_other_time() {
+    // RFC 6937 §4, figure 1: the retransmission, then a segment for every two that arrive, until
+    // half of the flight is left; from there on a segment for each.
+    let sent = recover(Reduction::Prr);
+    assert_eq!(sent, [0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn an_immediate_reduction_pauses_for_half_of_a_round_trip() {
+    // RFC 6937 §4, figure 1, RFC 6675.
+    let sent = recover(Reduction::Immediate);
+    assert_eq!(sent[..3], [0, 0, 1]);
+    let pause = sent[3..].iter().take_while(|&&segments| segments == 0).count();
+    assert!((6..=9).contains(&pause), "{sent:?}");
+    assert!(sent[3 + pause..].iter().all(|&segments| segments == 1), "{sent:?}");
+}
+
+#[test]
+fn a_gradual_reduction_ends_at_the_threshold() {
+    let reduction = Reduction::Prr;
+    let mut t = sending(Config { reduction, ..config() });
+    t.time(200);
+    for n in 2..=10 {
+        t.send(ack(1).sack(2..=n));
+    }
+    t.unseen.clear();
+    t.time(300);
+    t.send(ack(11));
+    assert_eq!(t.windows(), (segments(5), segments(5)));
+    t.unseen.clear();
+}

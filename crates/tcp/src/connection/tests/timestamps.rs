@@ -1,0 +1,224 @@
+//! Timestamps (RFC 7323): what is echoed, what is measured, what is refused.
+
+use super::*;
+use crate::{Event, Refusal};
+
+const DAY: u64 = 24 * 3600 * 1000;
+
+fn stamp(t: &Diagram) -> Option<(u32, u32)> {
+    t.last().options.timestamps.map(|stamp| (stamp.value, stamp.echo))
+}
+
+fn refusals(t: &mut Diagram) -> Vec<Refusal> {
+    let events = core::iter::from_fn(|| t.connection.poll_event());
+    events.filter_map(|e| if let Event::Refused { why } = e { Some(why) } else { None }).collect()
+}
+
+#[test]
+fn timestamps_are_offered_and_echoed() {
+    let mut t = Diagram::new(&Config { timestamps: true, ..config() }, Side::Active);
+    t.recv([syn()]);
+    assert_eq!(stamp(&t), Some((5000, 0)), "RFC 7323 §3.2: nothing to echo yet");
+    t.time(100);
+    t.stamp = Some(77);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    assert_eq!(stamp(&t), Some((5100, 77)));
+    t.time(150);
+    t.write(2000); // RFC 6691 §2: the option takes 12 bytes of each segment.
+    t.recv([bytes(0, 988), bytes(988, 1976), bytes(1976, 2000)]);
+    assert_eq!(stamp(&t), Some((5150, 77)));
+    t.abort();
+    t.recv([ack(1).seq(2001).rst()]); // RFC 7323 §3.2: in resets, too.
+    assert_eq!(stamp(&t), Some((5150, 77)));
+}
+
+#[test]
+fn timestamps_need_the_offer_of_both() {
+    let mut t = Diagram::new(&Config { timestamps: true, ..config() }, Side::Active);
+    t.recv([syn()]);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    assert_eq!(stamp(&t), None);
+    t.write(1000);
+    t.recv([data(1)]);
+    for offers in [true, false] {
+        let mut t = Diagram::new(&Config { timestamps: true, ..config() }, Side::Passive);
+        t.stamp = offers.then_some(3);
+        t.send(syn());
+        t.recv([syn_ack()]);
+        assert_eq!(stamp(&t), offers.then_some((5000, 3)));
+    }
+    // Nobody has asked for these: they are ignored.
+    let mut t = established(config());
+    t.stamp = Some(50);
+    t.send(data(1));
+    t.stamp = Some(40);
+    t.send(data(2));
+    t.recv([ack(2), ack(3)]);
+    assert_eq!(stamp(&t), None);
+}
+
+#[test]
+fn the_echo_is_of_the_segment_that_the_acknowledgment_waited_for() {
+    // RFC 7323 §4.3 (A): a delayed acknowledgment shows the delay; R3's Last.ACK.sent rule.
+    let delayed_ack = Some(Duration::from_millis(40));
+    let mut t = stamped(Config { delayed_ack, ..config() });
+    t.stamp = Some(200);
+    t.send(data(1));
+    t.silent();
+    t.stamp = Some(300);
+    t.send(data(2));
+    t.recv([ack(3)]);
+    assert_eq!(stamp(&t), Some((5100, 200)));
+}
+
+#[test]
+fn the_echo_is_of_the_last_segment_that_advanced_the_window() {
+    // RFC 7323 §4.3 (B), (C): a segment after a hole has no say, the one that fills it has.
+    let mut t = stamped(config());
+    t.stamp = Some(300);
+    t.send(data(2));
+    t.recv([ack(1).sack(2..=2)]);
+    assert_eq!(stamp(&t), Some((5100, 100)));
+    t.stamp = Some(310);
+    t.send(data(1));
+    t.recv([ack(3)]);
+    assert_eq!(stamp(&t), Some((5100, 310)));
+}
+
+#[test]
+fn an_old_duplicate_is_refused_and_acknowledged() {
+    // PAWS, RFC 7323 §5.3, R1: the sequence number alone would pass.
+    let mut t = stamped(config());
+    t.connection.watch(true);
+    t.stamp = Some(200);
+    t.send(data(1));
+    t.recv([ack(2)]);
+    t.stamp = Some(199);
+    t.send(data(2).fin());
+    t.recv([ack(2)]);
+    assert_eq!(refusals(&mut t), [Refusal::OldTimestamp]);
+    assert_eq!((t.state(), t.read(0)), (State::Established, 1000));
+    t.stamp = Some(200); // An equal one is good.
+    t.send(data(2));
+    t.recv([ack(3)]);
+}
+
+#[test]
+fn timestamps_wrap() {
+    let mut t = Diagram::new(&Config { timestamps: true, ..config() }, Side::Active);
+    t.recv([syn()]);
+    t.stamp = Some(u32::MAX - 5);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.stamp = Some(4);
+    t.send(data(1));
+    t.recv([ack(2)]);
+    assert_eq!(stamp(&t), Some((5000, 4)));
+    t.stamp = Some(u32::MAX); // Before the wrap: old.
+    t.send(data(2));
+    t.recv([ack(2)]);
+}
+
+#[test]
+fn a_timestamp_of_an_idle_connection_expires_after_24_days() {
+    // RFC 7323 §5.5: the peer's clock may have wrapped its sign by then.
+    for (days, old) in [(24, false), (23, true)] {
+        let mut t = stamped(config());
+        t.time(100 + days * DAY);
+        t.stamp = Some(99);
+        t.send(data(1));
+        t.recv([ack(if old { 1 } else { 2 })]);
+        assert_eq!(t.read(0), if old { 0 } else { 1000 });
+    }
+}
+
+#[test]
+fn a_segment_without_a_timestamp_is_dropped() {
+    // RFC 7323 §3.2: silently.
+    let mut t = stamped(config());
+    t.connection.watch(true);
+    t.stamp = None;
+    t.send(data(1));
+    t.silent();
+    assert_eq!(refusals(&mut t), [Refusal::NoTimestamp]);
+}
+
+#[test]
+fn a_reset_needs_no_timestamp() {
+    // RFC 7323 §5.2: nor is it refused for an old one.
+    for old in [None, Some(1)] {
+        let mut t = stamped(config());
+        t.stamp = old;
+        t.send(ack(1).rst());
+        assert_eq!(t.connection.take_events(), Events::RESET | Events::CLOSED);
+    }
+}
+
+#[test]
+fn the_echo_times_what_was_sent_twice() {
+    // RFC 7323 §4.1: the timestamp knows which copy was meant, Karn's rule need not forbid it.
+    let rto = Rto { minimum: Duration::ZERO, ..Rto::default() };
+    let mut t = stamped(Config { rto, ..config() });
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    t.time(400);
+    t.recv([bytes(0, 500)]);
+    t.time(450);
+    t.send(ack(1).acking(501));
+    // 50 ms: SRTT = 7/8 * 100 + 50/8, RTTVAR = 3/4 * 50 + 1/4 * |100 - 50|; the back-off is over.
+    assert_eq!(t.connection.vitals().srtt, Some(Duration::from_micros(93_750)));
+    assert_eq!(t.connection.vitals().rto, Duration::from_micros(293_750));
+}
+
+#[test]
+fn an_echo_of_the_future_is_not_believed() {
+    let mut t = stamped(config());
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    t.time(1100);
+    t.recv([bytes(0, 500)]);
+    let wire::Body::Tcp(last) = &mut t.sent.last_mut().unwrap().body else { panic!("not TCP") };
+    last.options.timestamps = Some(wire::Timestamps { value: 9000, echo: 0 });
+    t.time(1200);
+    t.send(ack(1).acking(501));
+    assert_eq!(t.connection.vitals().srtt, Some(Duration::from_millis(100)));
+}
+
+#[test]
+fn three_blocks_fit_beside_a_timestamp() {
+    // RFC 2018 §3
+    let mut t = stamped(config());
+    for n in [2, 4, 6] {
+        t.send(data(n));
+    }
+    t.unseen.clear();
+    t.send(data(8));
+    t.recv([ack(1).sack(8..=8).sack(6..=6).sack(4..=4)]);
+    assert!(t.last().options.len() <= 40);
+}
+
+#[test]
+fn blocks_fit_beside_data_or_go_alone() {
+    // RFC 6691 §3: data and options together are no longer than the segment size.
+    let mut t = stamped(config());
+    t.write(970);
+    t.recv([bytes(0, 970)]);
+    t.send(data(3)); // 988 - 960 leaves room for three blocks, 988 - 975 for one, 988 for none.
+    t.recv([ack(1).seq(971).sack(3..=3)]);
+    t.send(data(5).acking(971));
+    t.recv([ack(1).seq(971).sack(5..=5).sack(3..=3)]);
+    let (mut packet, now) = (Packet::BLANK, t.now);
+    for (len, blocks) in [(960, 2), (975, 1), (988, 0)] {
+        let end = t.connection.sender.stream.end() - 1;
+        t.connection.write(3, end, len);
+        t.connection.poll_transmit(now, 1, &mut packet).unwrap();
+        let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        assert_eq!(
+            (u64::from(packet.payload.len), segment.options.sack.as_slice().len()),
+            (len, blocks)
+        );
+        assert!(packet.payload.len + segment.options.len() as u32 <= MSS);
+    }
+}

@@ -1,0 +1,382 @@
+//! The peer's window: closed, small, shrinking, reordered (RFC 9293 §3.8.6); ours: full, cut.
+
+use super::*;
+
+/// The peer has closed its window; 1 MB wait since 100 ms.
+fn closed(config: Config) -> Diagram {
+    let mut t = established(config);
+    t.send(ack(1).window(0));
+    t.write(1 << 20);
+    t.silent();
+    t
+}
+
+/// One octet of the stream.
+fn octet(from: u32) -> Seg {
+    bytes(from, from + 1)
+}
+
+#[test]
+fn a_closed_window_is_probed_with_an_octet_less_and_less_often() {
+    // RFC 9293 §3.8.6.1: after a retransmission timeout, then exponentially.
+    let mut t = closed(config());
+    for millis in [1100, 3100, 7100, 15_100, 31_100, 63_100, 123_100, 183_100] {
+        t.time(millis - 1);
+        t.silent();
+        t.time(millis);
+        t.recv([octet(0)]);
+        t.send(ack(1).window(0));
+        t.silent();
+    }
+    assert_eq!(t.windows(), (segments(10), u64::MAX), "that is no congestion");
+    assert_eq!(t.statistics().timeouts, 0);
+}
+
+#[test]
+fn a_refused_octet_goes_again_when_the_window_opens() {
+    let mut t = closed(config());
+    t.time(1100);
+    t.recv([octet(0)]);
+    t.send(ack(1).window(0));
+    t.time(2000);
+    t.send(ack(1).window(3008));
+    t.recv([octet(0), bytes(1, 1001), bytes(1001, 2001), bytes(2001, 3001)]);
+}
+
+#[test]
+fn an_accepted_octet_does_not_go_again() {
+    let mut t = closed(config());
+    t.time(1100);
+    t.recv([octet(0)]);
+    t.send(ack(1).acking(2).window(2000));
+    t.recv([bytes(1, 1001), bytes(1001, 2001)]);
+}
+
+#[test]
+fn a_lost_window_update_is_found_out_by_a_probe() {
+    let mut t = closed(config());
+    // The peer has opened its window, and nobody has heard of it.
+    t.time(1100);
+    t.recv([octet(0)]);
+    t.time(1200);
+    t.send(ack(1).acking(2));
+    t.recv((0..10).map(|n| bytes(1 + n * MSS, 1 + (n + 1) * MSS)));
+}
+
+#[test]
+fn a_lost_probe_is_sent_again() {
+    let mut t = closed(config());
+    for millis in [1100, 3100, 7100] {
+        t.time(millis);
+        t.recv([octet(0)]);
+    }
+    t.send(ack(1).acking(2).window(1008));
+    t.recv([bytes(1, 1001)]);
+    t.time(7200);
+    t.send(ack(1).acking(1001).window(1008)); // It is as if nothing had happened.
+    t.recv([bytes(1001, 2001)]);
+    assert_eq!(t.connection.vitals().rto, Duration::from_secs(1));
+}
+
+#[test]
+fn a_peer_that_answers_probes_is_never_given_up() {
+    // RFC 9293 §3.8.6.1, MUST-37.
+    let user_timeout = Some(Duration::from_secs(100));
+    let mut t = closed(Config { retries: 2, user_timeout, ..config() });
+    for minute in 0..60 {
+        for _ in 0..1000 {
+            t.now = t.connection.poll_timeout();
+            if t.now > Time::ZERO + Duration::from_secs(60 * (minute + 1)) {
+                break;
+            }
+            t.connection.handle_timeout(t.now);
+            t.transmit();
+            t.recv([octet(0)]);
+            t.send(ack(1).window(0));
+            t.silent();
+        }
+    }
+    assert_eq!(t.state(), State::Established);
+    t.send(ack(1).window(1008));
+    t.recv([octet(0), bytes(1, 1001)]);
+}
+
+#[test]
+fn a_peer_that_answers_no_probe_is_given_up() {
+    let mut t = closed(Config { retries: 2, ..config() });
+    for millis in [1100, 3100, 7100] {
+        t.time(millis);
+        t.recv([octet(0)]);
+    }
+    t.time(15_100);
+    t.silent();
+    assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
+}
+
+#[test]
+fn a_fin_waits_for_a_window_and_probes_it() {
+    let mut t = established(config());
+    t.send(ack(1).window(0));
+    t.close();
+    t.silent();
+    t.time(1100);
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).window(0));
+    t.time(3100);
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).acking(2).window(0));
+    assert_eq!((t.state(), t.connection.poll_timeout()), (State::FinWait2, Time::NEVER));
+}
+
+#[test]
+fn a_window_that_shrinks_below_what_is_outstanding_sends_nothing_new() {
+    // RFC 9293 §3.8.6, SHLD-15, 16, MAY-7: retransmissions go on, new data stops.
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });
+    t.time(200);
+    t.send(ack(2).window(1008)); // It had allowed all four, and allows one.
+    t.silent();
+    t.time(1200);
+    t.recv([data(2)]);
+    t.time(1300);
+    t.send(ack(3).window(1008));
+    t.recv(each(3..=4));
+    t.time(1400);
+    t.send(ack(5).window(0));
+    t.silent();
+    t.send(ack(5).window(1008));
+    t.recv([data(5)]);
+}
+
+#[test]
+fn a_window_that_closes_on_what_is_outstanding_is_probed_and_is_no_congestion() {
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });
+    t.time(200);
+    t.send(ack(2).window(0));
+    t.silent();
+    let before = t.windows();
+    t.time(1200);
+    t.recv([data(2)]);
+    t.send(ack(2).window(0));
+    assert_eq!((t.windows(), t.statistics().timeouts), (before, 0));
+    assert_eq!(t.statistics().reductions, 0, "the answer is no duplicate");
+    t.time(1300);
+    t.send(ack(2).window(8000));
+    t.recv([data(2), data(5), data(6)]);
+}
+
+#[test]
+fn silly_window_avoidance_of_the_sender() {
+    // RFC 9293 §3.8.6.2.1: less than a segment goes if it is half of the largest window.
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    t.window = 1200;
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.write(1 << 20);
+    t.recv([data(1)]); // 200 bytes remain unused.
+    t.send(ack(2).window(592));
+    t.silent();
+    t.send(ack(2).window(608));
+    t.recv([bytes(1000, 1608)]);
+}
+
+#[test]
+fn silly_window_avoidance_of_the_sender_waits_for_acknowledgments_under_nagle() {
+    // §3.8.6.2.1, the bracketed condition: SND.NXT = SND.UNA.
+    let mut t = Diagram::new(&Config { nagle: true, ..config() }, Side::Active);
+    t.recv([syn()]);
+    t.window = 1600;
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.write(1 << 20);
+    t.recv([data(1)]);
+    t.send(ack(1).window(1808)); // 808 more is half a window, but something is outstanding.
+    t.silent();
+    t.send(ack(2).window(912));
+    t.recv([bytes(1000, 1912)]);
+}
+
+#[test]
+fn silly_window_avoidance_of_the_receiver() {
+    // RFC 9293 §3.8.6.2.2: the edge moves by a segment, or by half of the buffer.
+    let mut t = established(Config { receive_window: 3000, ..config() });
+    for (from, to) in [(0, 900), (900, 1200), (1200, 3000)] {
+        t.send(bytes(from, to));
+        t.recv([ack(1).acking(1 + to)]);
+        assert_eq!(u32::from(t.last().window), 3000 - to);
+    }
+    t.send(bytes(3000, 3001)); // A probe: still no room.
+    t.recv([ack(1).acking(3001)]);
+    assert_eq!(t.last().window, 0);
+    assert_eq!(t.read(0), 3000);
+    t.recv([ack(1).acking(3001)]);
+    assert_eq!(t.last().window, 3000);
+}
+
+#[test]
+fn a_reader_of_small_pieces_does_not_open_the_window_by_small_pieces() {
+    let mut t = established(Config { receive_window: 4000, ..config() });
+    // Pieces of 400 bytes that are read one by one: their identities do not go on.
+    for n in 0..10 {
+        let segment = Segment {
+            seq: PEER_ISS + 1 + 400 * n,
+            ack: ISS + 1,
+            flags: Flags::ACK,
+            window: 100,
+            ..Segment::default()
+        };
+        let payload = Payload { stream: n, offset: 0, len: 400 };
+        t.connection.handle_segment(t.now, &segment, payload, Ecn::NotCapable);
+        t.transmit();
+    }
+    t.unseen.clear();
+    assert_eq!(t.last().window, 0);
+    let mut updates = vec![];
+    for n in 1..=10 {
+        t.connection.read().unwrap();
+        t.transmit();
+        if t.unseen.pop_front().is_some() {
+            updates.push((n, t.last().window));
+        }
+    }
+    assert_eq!(updates, [(5, 2000), (10, 4000)], "by half of the buffer");
+}
+
+#[test]
+fn an_old_segment_does_not_change_the_window() {
+    // RFC 9293 §3.10.7.4: SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK).
+    let mut t = established(Config { receive_window: 5000, ..config() });
+    t.send(data(2).window(2000)); // Later than ...
+    t.recv([ack(1).sack(2..=2)]);
+    t.send(data(1).window(0)); // ... this one.
+    t.recv([ack(3)]);
+    t.write(1 << 20);
+    t.recv(each(1..=2).into_iter().map(|seg| seg.acking(at(3))));
+    t.send(ack(1).seq(at(3)).acking(at(3)).window(1008));
+    t.recv([data(3).acking(at(3))]);
+    t.send(ack(1).seq(at(3)).acking(at(2)).window(20_000)); // Of an older acknowledgment.
+    t.silent();
+    t.send(ack(1).seq(at(3)).acking(at(3)).window(2000)); // Of the same: news.
+    t.recv([data(4).acking(at(3))]);
+}
+
+#[test]
+fn what_is_partly_outside_the_window_is_trimmed() {
+    // RFC 9293 §3.10.7.4, first: on both sides.
+    let mut t = established(Config { receive_window: 2000, ..config() });
+    t.send(data(1));
+    t.recv([ack(2)]);
+    t.send(bytes(500, 2500).fin()); // What lies before, what lies beyond, and so the FIN.
+    t.recv([ack(3)]);
+    assert_eq!((t.state(), t.last().window, t.read(0)), (State::Established, 0, 2000));
+    t.recv([ack(3)]);
+    t.send(bytes(2000, 2500).fin());
+    t.recv([ack(1).acking(2502)]);
+    assert_eq!((t.state(), t.read(2000)), (State::CloseWait, 500));
+}
+
+#[test]
+fn a_fin_finds_room_in_a_closed_window() {
+    let mut t = established(Config { receive_window: 2000, ..config() });
+    t.send(bytes(0, 2000));
+    t.recv([ack(3)]);
+    t.send(ack(1).seq(at(3)).fin());
+    t.recv([ack(1).acking(at(3) + 1)]);
+    assert_eq!((t.state(), t.read(0)), (State::CloseWait, 2000));
+}
+
+#[test]
+fn an_acknowledgment_with_data_for_a_closed_window_is_heard() {
+    // RFC 9293 §3.10.7.4, first: "special allowance should be made to accept valid ACKs".
+    let mut t = established(Config { receive_window: 1000, ..config() });
+    t.write(3000);
+    t.recv(each(1..=3));
+    t.send(data(1));
+    t.recv([ack(2).seq(at(4))]);
+    t.send(data(2).acking(at(4)));
+    t.recv([ack(2).seq(at(4))]);
+    assert_eq!((t.connection.vitals().flight, t.read(0)), (0, 1000));
+}
+
+#[test]
+fn the_first_fin_counts() {
+    // A second one elsewhere, and data after the first, contradict it.
+    let mut t = established(config());
+    t.send(data(2).fin());
+    t.recv([ack(1).sack_bytes(1001, 2002)]);
+    t.send(data(4).fin());
+    t.recv([ack(1).sack_bytes(1001, 2002)]);
+    t.send(data(1).fin());
+    t.recv([ack(1).acking(at(3) + 1)]);
+    assert_eq!((t.state(), t.read(0)), (State::CloseWait, 2000));
+    t.send(data(3));
+    t.recv([ack(1).acking(at(3) + 1)]);
+    assert_eq!(t.read(2000), 0);
+}
+
+#[test]
+fn a_fin_before_what_has_arrived_is_no_end() {
+    let mut t = established(config());
+    t.send(data(3));
+    t.recv([ack(1).sack(3..=3)]);
+    t.send(data(1).fin());
+    t.recv([ack(2).sack(3..=3)]);
+    t.send(data(2));
+    t.recv([ack(4)]);
+    assert_eq!((t.state(), t.read(0)), (State::Established, 3000));
+}
+
+#[test]
+fn whoever_wants_to_write_more_is_told_when() {
+    let mut t = sending_only(4, config());
+    t.connection.notify_below(2000);
+    assert_eq!(t.connection.take_events(), Events::empty());
+    t.send(ack(2));
+    assert_eq!(t.connection.take_events(), Events::empty());
+    t.send(ack(3));
+    assert_eq!(
+        (t.connection.take_events(), t.connection.unacknowledged()),
+        (Events::WRITABLE, 2000)
+    );
+    t.send(ack(4)); // Once.
+    assert_eq!(t.connection.take_events(), Events::empty());
+    t.connection.notify_below(1000); // It is so already.
+    assert_eq!(t.connection.take_events(), Events::WRITABLE);
+}
+
+#[test]
+fn what_ends_the_written_data_is_pushed() {
+    // RFC 9293 §3.9.1.2, SHLD-28: the last segment of what there is to send.
+    let mut t = established(config());
+    t.write(2500);
+    t.recv([data(1), data(2), bytes(2000, 2500)]);
+    let pushed = |t: &Diagram| {
+        let sent = t.sent.iter().filter_map(|packet| match packet.body {
+            wire::Body::Tcp(s) if packet.payload.len > 0 => Some(s.flags.contains(Flags::PSH)),
+            _ => None,
+        });
+        sent.collect::<Vec<_>>()
+    };
+    assert_eq!(pushed(&t), [false, false, true]);
+    t.time(1100);
+    t.recv([data(1)]); // A retransmission of the middle pushes nothing.
+    assert_eq!(pushed(&t).last(), Some(&false));
+}
+
+#[test]
+fn a_probe_that_took_all_there_was_ends_the_probing() {
+    let mut t = established(config());
+    t.send(ack(1).window(0));
+    t.write(1);
+    t.time(1100);
+    t.recv([octet(0)]);
+    t.send(ack(1).acking(2));
+    t.write(2000);
+    t.recv([bytes(1, 1001), bytes(1001, 2001)]);
+    t.time(1200);
+    t.send(ack(1).acking(1002)); // Nothing is sent again for that.
+    t.silent();
+    assert_eq!(t.statistics().retransmissions, 0);
+}

@@ -1,0 +1,225 @@
+//! What may be met: settings, networks and applications, at random.
+
+use base::Duration;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{DelayedDupacks, Eten, Mechanism};
+use tcp::{Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff};
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) ends: [End; 2],
+    pub(crate) luck: Luck,
+    /// Both open at once; else the second listens.
+    pub(crate) both_open: bool,
+    pub(crate) seed: u64,
+}
+
+/// One end: how it is set up, and what its application does.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) config: Config,
+    /// Segments per unit.
+    pub(crate) unit: u16,
+    pub(crate) script: Vec<Step>,
+    /// It reads whenever it can; else only where its script says so, until that is over.
+    pub(crate) eager: bool,
+    /// It reads so many bytes at a time, unless it reads whenever it can.
+    pub(crate) piece: u32,
+    /// It aborts instead of closing.
+    pub(crate) aborts: bool,
+}
+
+impl End {
+    pub(crate) fn ask_silent_peers(&mut self) {
+        self.config.keep_alive = self.config.keep_alive.or(Some(KeepAlive::default()));
+    }
+}
+
+/// What an application does after so many milliseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) after: u64,
+    pub(crate) act: Act,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Writes so many thousandths of what it may write at most in one go.
+    Write {
+        share: u64,
+        another_stream: bool,
+    },
+    Read,
+    Close,
+}
+
+/// How often things go wrong, each packet on its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Luck {
+    pub(crate) lost: f64,
+    pub(crate) corrupted: f64,
+    /// Of the corrupted, those that somebody tells the sender about.
+    pub(crate) reported: f64,
+    pub(crate) doubled: f64,
+    pub(crate) late: f64,
+    pub(crate) marked: f64,
+    /// Milliseconds there; jitter comes on top.
+    pub(crate) delay: u64,
+    pub(crate) jitter: u64,
+}
+
+pub(crate) fn luck() -> impl Strategy<Value = Luck> {
+    let p = |most: f64| prop_oneof![Just(0.0), 0.0..most];
+    (p(0.25), p(0.2), p(1.0), p(0.1), p(0.3), p(0.2), 0_u64..400, 0_u64..600).prop_map(
+        |(lost, corrupted, reported, doubled, late, marked, delay, jitter)| Luck {
+            lost,
+            corrupted,
+            reported,
+            doubled,
+            late,
+            marked,
+            delay,
+            jitter,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let after = prop_oneof![4 => 0_u64..100, 2 => 0_u64..3000, 1 => 0_u64..60_000];
+    let share = prop_oneof![Just(0_u64), 0_u64..20, 0_u64..1000];
+    let act = prop_oneof![
+        6 => (share, any::<bool>())
+            .prop_map(|(share, another_stream)| Act::Write { share, another_stream }),
+        3 => Just(Act::Read),
+        1 => Just(Act::Close),
+    ];
+    (after, act).prop_map(|(after, act)| Step { after, act })
+}
+
+pub(crate) fn end() -> impl Strategy<Value = End> {
+    let unit = prop_oneof![Just(1_u16), 2_u16..50];
+    let piece = prop_oneof![1_u32..2000, Just(u32::MAX)];
+    let aborts = prop::bool::weighted(0.1);
+    (config(), unit, vec(step(), 0..20), any::<bool>(), piece, aborts).prop_map(
+        |(config, unit, script, eager, piece, aborts)| End {
+            config,
+            unit,
+            script,
+            eager,
+            piece,
+            aborts,
+        },
+    )
+}
+
+/// What takes two to agree on should meet its like.
+fn likely() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.7)
+}
+
+/// Milliseconds.
+fn millis(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
+    range.prop_map(Duration::from_millis)
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    (sizes(), congestion(), repair(), manners()).prop_map(|(sizes, congestion, repair, manners)| {
+        let (mss, receive_window) = sizes;
+        let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
+        let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
+        let (flags, delayed_ack, minimum, keep_alive, challenges, mechanisms) = manners;
+        let [restart_after_idle, timestamps, ecn, nagle] = flags;
+        Config {
+            mss,
+            receive_window,
+            recovery,
+            congestion: controller,
+            increase,
+            byte_counting,
+            initial_window,
+            initial_ssthresh,
+            restart_after_idle,
+            limited_transmit,
+            delayed_ack,
+            rto: Rto { minimum, ..Rto::default() },
+            retries: u32::MAX, // However bad the luck.
+            ssthresh_on_backoff,
+            reduction,
+            undo,
+            dsack,
+            timestamps,
+            ecn,
+            nagle,
+            keep_alive,
+            user_timeout: None,
+            challenges,
+            // Longer than the longest run of lost acknowledgments of a FIN.
+            time_wait: Duration::from_secs(3600),
+            mechanisms,
+        }
+    })
+}
+
+fn sizes() -> impl Strategy<Value = (u16, u32)> {
+    let mss = prop_oneof![1 => 60_u16..200, 4 => 200_u16..1500, 1 => 1500_u16..9000];
+    // From a part of a segment to more than 64 KB, which takes a shift.
+    let window = prop_oneof![
+        1 => 1_u32..400,
+        2 => 400_u32..5000,
+        2 => 5000_u32..65_536,
+        1 => 65_536_u32..1 << 21,
+    ];
+    (mss, window)
+}
+
+fn congestion()
+-> impl Strategy<Value = (Congestion, Increase, Option<u32>, InitialWindow, Option<u64>)> {
+    let initial = prop_oneof![
+        (1_u32..12).prop_map(InitialWindow::Segments),
+        Just(InitialWindow::Rfc3390),
+        Just(InitialWindow::Rfc6928),
+    ];
+    (
+        prop::sample::select(Congestion::ALL).prop_map(|(_, congestion)| congestion),
+        prop::sample::select(Increase::ALL).prop_map(|(_, increase)| increase),
+        prop::option::of(1_u32..=2),
+        initial,
+        prop::option::of(2000_u64..50_000),
+    )
+}
+
+fn repair() -> impl Strategy<Value = (Recovery, Reduction, bool, bool, bool, SsthreshOnBackoff)> {
+    let any_recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
+    (
+        prop_oneof![Just(Recovery::Sack), any_recovery],
+        prop::sample::select(vec![Reduction::Immediate, Reduction::Prr, Reduction::PrrCrb]),
+        likely(),
+        likely(),
+        likely(),
+        prop::sample::select(vec![SsthreshOnBackoff::Hold, SsthreshOnBackoff::Halve]),
+    )
+}
+
+type Manners = ([bool; 4], Option<Duration>, Duration, Option<KeepAlive>, u32, Vec<Mechanism>);
+
+fn manners() -> impl Strategy<Value = Manners> {
+    let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
+        KeepAlive { idle, interval, probes: u32::MAX } // However bad the luck.
+    });
+    let eten =
+        any::<bool>().prop_map(|suppress_dupacks| Mechanism::Eten(Eten { suppress_dupacks }));
+    let held =
+        (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
+    (
+        [likely(), likely(), likely(), likely()],
+        prop::option::of(millis(1..500)),
+        millis(0..1000),
+        prop::option::weighted(0.2, keep_alive),
+        1_u32..11,
+        (prop::option::weighted(0.5, eten), prop::option::weighted(0.2, held))
+            .prop_map(|(eten, held)| eten.into_iter().chain(held).collect()),
+    )
+}

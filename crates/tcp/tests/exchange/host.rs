@@ -1,0 +1,130 @@
+//! A host with an application.
+
+use crate::cases::{Case, End, Step};
+use base::{Duration, Time};
+use tcp::{Connection, Events, Identity, Side, State};
+use wire::{Payload, SeqNumber};
+
+/// Both sequence spaces wrap early.
+pub(crate) const ISS: [SeqNumber; 2] = [SeqNumber(u32::MAX - 2500), SeqNumber(u32::MAX - 700)];
+
+/// A host with one application, and at most one connection.
+pub(crate) struct Host {
+    pub(crate) end: End,
+    pub(crate) connection: Option<Connection>,
+    pub(crate) listens: bool,
+    /// What its clock is ahead of the world's.
+    pub(crate) ahead: Duration,
+    /// Bytes that cross the connection in one go.
+    pub(crate) room: u64,
+    /// When the next step of the script is due.
+    pub(crate) step_at: Time,
+    /// Runs of bytes that it has written.
+    pub(crate) written: Vec<Payload>,
+    /// Bytes written.
+    pub(crate) total: u64,
+    /// What it has read, and how far into the peer's runs that is.
+    pub(crate) read: u64,
+    pub(crate) place: (usize, u32),
+    /// Everything that it was ever told.
+    pub(crate) heard: Events,
+    /// The octet after the last that the peer's windows have ever allowed.
+    pub(crate) allowed: u32,
+    /// The peer's window shift.
+    pub(crate) shift: u8,
+    /// The octet after the last that it has sent.
+    pub(crate) nxt: u32,
+}
+
+impl Host {
+    pub(crate) fn new(case: &Case, index: usize) -> Host {
+        let opens = index == 0 || case.both_open;
+        let sizes = [0, 1].map(|i| &case.ends[i].config);
+        let sizes = sizes.map(|config| u64::from(config.mss).min(u64::from(config.receive_window)));
+        let mut host = Host {
+            end: case.ends[index].clone(),
+            room: sizes[0].min(sizes[1]),
+            connection: None,
+            listens: !opens,
+            ahead: Duration::ZERO,
+            step_at: Time::NEVER,
+            written: Vec::new(),
+            total: 0,
+            read: 0,
+            place: (0, 0),
+            heard: Events::empty(),
+            allowed: 1,
+            shift: 0,
+            nxt: 0,
+        };
+        if opens {
+            host.open(index, Side::Active, Time::ZERO);
+        }
+        host
+    }
+
+    pub(crate) fn open(&mut self, index: usize, side: Side, now: Time) {
+        let identity = Identity {
+            local_port: 1 + index as u16,
+            remote_port: 2 - index as u16,
+            iss: ISS[index],
+            timestamp_offset: u32::MAX - 10_000,
+        };
+        self.connection = Some(Connection::new(&self.end.config, side, identity));
+        self.step_at = now + self.end.script.first().map_or(Duration::ZERO, millis);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.state() == State::Closed)
+    }
+
+    /// Its connection's deadline, in the world's time.
+    pub(crate) fn deadline(&self) -> Time {
+        match self.connection.as_ref().map(Connection::poll_timeout) {
+            None | Some(Time::NEVER) => Time::NEVER,
+            Some(deadline) => {
+                Time::from_nanos(deadline.as_nanos().wrapping_sub(self.ahead.as_nanos()))
+            }
+        }
+    }
+
+    pub(crate) fn local(&self, now: Time) -> Time {
+        now + self.ahead
+    }
+
+    /// Reads one run, or a piece of it; whether there was one.
+    pub(crate) fn read(&mut self, peers: &[Payload]) -> bool {
+        let most = if self.end.eager { u32::MAX } else { self.end.piece };
+        let read = self.connection.as_mut().and_then(|connection| connection.read_up_to(most));
+        let Some(mut payload) = read else { return false };
+        self.read += u64::from(payload.len);
+        while payload.len > 0 {
+            let (run, into) = self.place;
+            let due = peers[run].skip(into);
+            let common = due.take(payload.len);
+            assert_eq!(payload.take(common.len), common, "not what was written there");
+            payload = payload.skip(common.len);
+            self.place =
+                if common.len == due.len { (run + 1, 0) } else { (run, into + common.len) };
+        }
+        true
+    }
+
+    pub(crate) fn write(&mut self, index: usize, share: u64, another_stream: bool) {
+        let len = (100 * self.room * share / 1000 + 1) as u32;
+        let (stream, offset) = match self.written.last() {
+            Some(last) if !another_stream => (last.stream, last.end()),
+            last => (last.map_or(index as u32, |last| last.stream + 2), 0),
+        };
+        self.written.push(Payload { stream, offset, len });
+        self.total += u64::from(len);
+        if let Some(connection) = &mut self.connection {
+            connection.write(stream, offset, u64::from(len));
+        }
+    }
+}
+
+/// How long a step waits.
+pub(crate) fn millis(step: &Step) -> Duration {
+    Duration::from_millis(step.after)
+}

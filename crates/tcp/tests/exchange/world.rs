@@ -1,0 +1,315 @@
+//! Two hosts with an application each, and the network between them.
+
+use crate::cases::{Act, Case, Luck};
+use crate::host::{Host, ISS, millis};
+use base::{Duration, Random, Seed, Time};
+use std::collections::BTreeMap;
+use tcp::{Connection, Events, Indication, Side, Source, State, Subject};
+use wire::{Body, CopyId, Ecn, Flags, Packet, Segment};
+
+/// A packet on its way, or word of its corruption on its way back.
+struct Flying {
+    to: usize,
+    packet: Packet,
+    corrupted: bool,
+}
+
+/// The world of one case.
+pub(crate) struct World {
+    hosts: [Host; 2],
+    luck: Luck,
+    now: Time,
+    flying: BTreeMap<(Time, u64), Flying>,
+    order: u64,
+    chance: Random,
+    /// Moments at which connections are stored and restored; that world is watched, too.
+    restores: Option<Random>,
+    /// Everything that was ever sent.
+    pub(crate) trace: Vec<(Time, usize, Packet)>,
+}
+
+impl World {
+    pub(crate) fn new(case: &Case, restores: bool) -> World {
+        World {
+            hosts: [Host::new(case, 0), Host::new(case, 1)],
+            luck: case.luck,
+            now: Time::ZERO,
+            flying: BTreeMap::new(),
+            order: 0,
+            chance: Seed(case.seed).stream("channel"),
+            restores: restores.then(|| Seed(case.seed).stream("restores")),
+            trace: Vec::new(),
+        }
+    }
+
+    /// Runs until nothing is on its way and nothing is due.
+    pub(crate) fn run(&mut self) {
+        self.after(0);
+        self.after(1);
+        for _ in 0..400_000 {
+            let next = self.flying.keys().next().map_or(Time::NEVER, |key| key.0);
+            let due = [0, 1].map(|i| (self.hosts[i].deadline(), self.hosts[i].step_at));
+            let first = due.iter().fold(next, |first, due| first.min(due.0).min(due.1));
+            if first == Time::NEVER {
+                return;
+            }
+            assert!(self.now <= first, "time goes back");
+            self.now = first;
+            if next == first {
+                let Some((_, flying)) = self.flying.pop_first() else { return };
+                self.arrive(flying);
+            } else if let Some(i) = due.iter().position(|due| due.0 == first) {
+                let host = &mut self.hosts[i];
+                let local = host.local(first);
+                if let Some(connection) = &mut host.connection {
+                    connection.handle_timeout(local);
+                }
+                self.after(i);
+            } else {
+                let i = usize::from(due[0].1 != first);
+                self.step(i);
+                self.after(i);
+            }
+        }
+        let states = [0, 1].map(|i| self.hosts[i].connection.as_ref().map(Connection::state));
+        panic!("it never ends: {states:?} at {}, {} on their way", self.now, self.flying.len());
+    }
+
+    /// The next step of an application's script.
+    fn step(&mut self, i: usize) {
+        let [one, two] = &mut self.hosts;
+        let (host, peer) = if i == 0 { (one, two) } else { (two, one) };
+        host.step_at = Time::NEVER;
+        if host.end.script.is_empty() {
+            // It is over. What is closed before it is open never opens.
+            host.end.eager = true;
+            match &mut host.connection {
+                Some(connection) if host.end.aborts => connection.abort(),
+                Some(connection) if connection.state() != State::SynSent => connection.close(),
+                _ => {}
+            }
+            return;
+        }
+        match host.end.script.remove(0).act {
+            Act::Write { share, another_stream } => host.write(i, share, another_stream),
+            Act::Read => {
+                host.read(&peer.written);
+            }
+            Act::Close => host.end.script.clear(),
+        }
+        host.step_at = self.now + host.end.script.first().map_or(Duration::ZERO, millis);
+    }
+
+    fn arrive(&mut self, Flying { to, packet, corrupted }: Flying) {
+        let Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        if corrupted {
+            return self.report(1 - to, &segment, packet.payload.len);
+        }
+        let host = &mut self.hosts[to];
+        let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+        if host.connection.is_none() && host.listens && opens {
+            host.open(to, Side::Passive, self.now);
+        }
+        if host.is_over() {
+            return self.refuse(to, &segment, packet.payload.len);
+        }
+        self.note_window(to, &segment);
+        let host = &mut self.hosts[to];
+        let local = host.local(self.now);
+        if let Some(connection) = &mut host.connection {
+            connection.handle_segment(local, &segment, packet.payload, packet.ip.ecn);
+        }
+        self.after(to);
+    }
+
+    /// Somebody on the way tells a sender that its packet was corrupted.
+    fn report(&mut self, source: usize, segment: &Segment, len: u32) {
+        let subject = Subject::Corrupted { seq: segment.seq, len, copy: segment.copy };
+        let host = &mut self.hosts[source];
+        let local = host.local(self.now);
+        if let Some(connection) = &mut host.connection {
+            connection.indicate(local, &Indication { source: Source::Local, subject });
+        }
+        self.after(source);
+    }
+
+    /// A segment for a connection that is not there (RFC 9293 §3.10.7.1).
+    fn refuse(&mut self, at: usize, segment: &Segment, len: u32) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let mut packet = Packet::BLANK;
+        let reset = packet.make_tcp();
+        if segment.flags.contains(Flags::ACK) {
+            *reset = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
+        } else {
+            let ack = segment.seq + (len + segment.control_len());
+            *reset = Segment { ack, flags: Flags::RST | Flags::ACK, ..Segment::default() };
+        }
+        self.fly(1 - at, packet);
+    }
+
+    /// What a host may send from now on, as far as windows go.
+    fn note_window(&mut self, at: usize, segment: &Segment) {
+        let host = &mut self.hosts[at];
+        let mut shift = host.shift;
+        if segment.flags.contains(Flags::SYN) {
+            shift = 0;
+            host.shift = segment.options.window_scale.unwrap_or(0);
+        }
+        if segment.flags.contains(Flags::ACK) && !segment.flags.contains(Flags::RST) {
+            let edge = (segment.ack - ISS[at]).wrapping_add(u32::from(segment.window) << shift);
+            host.allowed = host.allowed.max(edge);
+        } else if segment.flags.contains(Flags::SYN) {
+            host.allowed = host.allowed.max(1 + u32::from(segment.window));
+        }
+    }
+
+    /// Something has happened to a host: its application looks, and what is to be sent is sent.
+    fn after(&mut self, i: usize) {
+        self.perhaps_restore(i);
+        let [one, two] = &mut self.hosts;
+        let (host, peer) = if i == 0 { (one, two) } else { (two, one) };
+        while host.end.eager && host.read(&peer.written) {}
+        if let Some(connection) = &mut host.connection {
+            let events = connection.take_events();
+            assert!(!(events & host.heard).intersects(Events::CLOSED | Events::CONNECTED), "twice");
+            host.heard |= events;
+            while connection.poll_event().is_some() {}
+            let waits = host.step_at == Time::NEVER && host.end.script.is_empty();
+            if waits && connection.state() != State::SynSent {
+                connection.close();
+            }
+        }
+        self.transmit(i);
+        self.perhaps_restore(i);
+    }
+
+    /// Stores the connection and restores it under another clock.
+    fn perhaps_restore(&mut self, i: usize) {
+        let Some(random) = &mut self.restores else { return };
+        if !random.chance(0.1) {
+            return;
+        }
+        let host = &mut self.hosts[i];
+        let local = host.local(self.now);
+        let Some(connection) = &host.connection else { return };
+        let stored = serde_json::to_string(&connection.snapshot(local)).expect("it is plain data");
+        host.ahead = Duration::from_nanos(random.bits() >> 3);
+        let snapshot = serde_json::from_str(&stored).expect("it was just stored");
+        let mut restored = Connection::adopt(snapshot, host.local(self.now)).expect("one version");
+        restored.watch(true);
+        host.connection = Some(restored);
+    }
+
+    fn transmit(&mut self, i: usize) {
+        let (mut packet, mut over) = (Packet::BLANK, false);
+        for _ in 0..5000 {
+            let host = &mut self.hosts[i];
+            let (local, unit) = (host.local(self.now), host.end.unit);
+            let Some(connection) = &mut host.connection else { return };
+            let Some(written) = connection.poll_transmit(local, unit, &mut packet) else { return };
+            assert!(!over, "there was another after the last");
+            over = !written.more;
+            assert!((1..=unit).contains(&written.count));
+            packet.ip.ecn = written.ecn;
+            for piece in cut(&packet, written.segment_size, written.count) {
+                self.check(i, &piece);
+                self.fly(1 - i, piece);
+            }
+        }
+        panic!("it sends for ever at {}", self.now);
+    }
+
+    /// What every packet must keep to.
+    fn check(&mut self, i: usize, packet: &Packet) {
+        let Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        let (host, peer) = (&self.hosts[i], &self.hosts[1 - i]);
+        let len = packet.payload.len + segment.control_len();
+        if !segment.flags.contains(Flags::SYN) {
+            let mss = u32::from(host.end.config.mss.min(peer.end.config.mss));
+            // RFC 6691 §3; an acknowledgment without data has no such limit.
+            let options = segment.options.len() as u32;
+            assert!(packet.payload.len == 0 || packet.payload.len + options <= mss, "too large");
+            assert!(options <= 40);
+        }
+        let new = (segment.seq - ISS[i]) + len;
+        let host = &mut self.hosts[i];
+        if new > host.nxt && !segment.flags.contains(Flags::RST) {
+            // An octet may probe a closed window (RFC 9293 §3.8.6.1).
+            let octet = packet.payload.len <= 1;
+            assert!(octet || new <= host.allowed, "{new} > {}", host.allowed);
+            host.nxt = new;
+        } else {
+            assert_ne!(packet.ip.ecn, Ecn::Capable, "RFC 3168 §6.1.5: only new data");
+        }
+    }
+
+    fn fly(&mut self, to: usize, packet: Packet) {
+        self.trace.push((self.now, to, packet));
+        let luck = self.luck;
+        if self.chance.chance(luck.lost) {
+            return;
+        }
+        let mut packet = packet;
+        if packet.ip.ecn == Ecn::Capable && self.chance.chance(luck.marked) {
+            packet.ip.ecn = Ecn::Congested;
+        }
+        let copies = if self.chance.chance(luck.doubled) { 2 } else { 1 };
+        let corrupted = self.chance.chance(luck.corrupted);
+        if corrupted && !self.chance.chance(luck.reported) {
+            return;
+        }
+        for _ in 0..copies {
+            let late = self.chance.chance(luck.late);
+            let jitter = if late { self.chance.bits() % luck.jitter.max(1) } else { 0 };
+            let at = self.now + Duration::from_millis(luck.delay + jitter);
+            self.order += 1;
+            self.flying.insert((at, self.order), Flying { to, packet, corrupted });
+        }
+    }
+
+    /// What must be true in the end.
+    pub(crate) fn verify(&self) {
+        let [one, two] = &self.hosts;
+        let aborted = one.end.aborts || two.end.aborts;
+        for (host, peer) in [(one, two), (two, one)] {
+            assert!(host.is_over(), "{:?}", host.connection.as_ref().map(Connection::state));
+            assert!(host.read <= peer.total);
+            assert!(host.connection.is_none() || host.heard.contains(Events::CLOSED));
+            let end = Events::CONNECTED | Events::PEER_CLOSED;
+            let trouble = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
+            if !aborted {
+                assert_eq!(host.read, peer.total, "bytes are missing");
+                assert!(host.heard.contains(end), "{:?}", host.heard);
+                assert!(!host.heard.intersects(trouble), "{:?}", host.heard);
+            }
+        }
+    }
+}
+
+/// Cuts a unit up as a network card does.
+fn cut(packet: &Packet, size: u32, count: u16) -> Vec<Packet> {
+    let Body::Tcp(unit) = packet.body else { panic!("not TCP") };
+    let len = packet.payload.len;
+    assert!(len <= size * u32::from(count) && len > size * (u32::from(count) - 1) || count == 1);
+    let pieces = (0..u32::from(count)).map(|n| {
+        let mut segment = unit;
+        segment.seq = unit.seq + n * size;
+        if unit.copy != CopyId(0) {
+            segment.copy = CopyId(unit.copy.0 + n);
+        }
+        if n > 0 {
+            segment.flags -= Flags::CWR;
+        }
+        if n + 1 < u32::from(count) {
+            segment.flags -= Flags::PSH | Flags::FIN;
+        }
+        Packet {
+            body: Body::Tcp(segment),
+            payload: packet.payload.skip(n * size).take(size),
+            ..*packet
+        }
+    });
+    pieces.collect()
+}

@@ -41,17 +41,19 @@ impl Ready {
         if self.front.len == 0 || most == 0 {
             return None;
         }
-        let payload = self.front.take(most);
-        self.bytes -= u64::from(payload.len);
-        if payload.len < self.front.len {
-            self.front = self.front.skip(payload.len);
+        if most < self.front.len {
+            self.bytes -= u64::from(most);
+            let payload = self.front.take(most);
+            self.front = self.front.skip(most);
             return Some(payload);
         }
-        self.front = if self.bytes == 0 {
-            Payload::default()
+        let payload = self.front;
+        self.bytes -= u64::from(payload.len);
+        if self.bytes == 0 {
+            self.front.len = 0;
         } else {
-            self.later.pop_front().unwrap_or_default()
-        };
+            self.front = self.later.pop_front().unwrap_or_default();
+        }
         Some(payload)
     }
 }

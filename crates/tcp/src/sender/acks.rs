@@ -69,17 +69,19 @@ impl Sender {
             _ => self.restart_timer(now),
         }
         let rate = self.on_delivery(now, acked, &sent);
-        self.controller.on_ack(&AckSample {
-            now,
-            acked,
-            delivered: acked,
-            rate,
-            rtt: Some(now.since(sent.at)),
-            srtt: self.rtt.smoothed(),
-            window_limited: self.window_limited,
-            after_timeout: false,
-            mss: self.mss,
-        });
+        if self.controller.looks(self.window_limited) {
+            self.controller.on_ack(&AckSample {
+                now,
+                acked,
+                delivered: acked,
+                rate,
+                rtt: Some(now.since(sent.at)),
+                srtt: self.rtt.smoothed(),
+                window_limited: self.window_limited,
+                after_timeout: false,
+                mss: self.mss,
+            });
+        }
         true
     }
 

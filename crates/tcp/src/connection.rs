@@ -151,6 +151,9 @@ pub struct Connection {
     receive_shift: u8,
     mss: u16,
     agreed: Agreed,
+    /// Whether the plain road is open: established, with nothing agreed on that a segment shows,
+    /// and no peer to be kept alive.
+    plain: bool,
     timestamps: Clocks,
     /// The peer is told that congestion was experienced until it says that it has heard
     /// (RFC 3168 §6.1.3).
@@ -203,6 +206,7 @@ impl Connection {
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
             agreed,
+            plain: false,
             timestamps: Clocks::new(identity.timestamp_offset),
             is_echoing: false,
             aside: None,
@@ -443,6 +447,9 @@ impl Connection {
 
     fn enter(&mut self, state: State) {
         let from = core::mem::replace(&mut self.state, state);
+        self.plain = state == State::Established
+            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+            && self.keep_alive.is_none();
         self.sender.log.push(|| Event::State { from, to: state });
     }
 

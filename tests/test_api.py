@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,21 @@ def test_packets_as_bytes_change_nothing_and_can_be_kept(scenario: Path, tmp_pat
     assert watched.digest == plain.digest
     # A section header in little-endian order.
     assert file.read_bytes()[:12].endswith(b"\x4d\x3c\x2b\x1a")
+
+
+def test_what_connections_tell_is_logged_and_changes_nothing(
+    scenario: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "events.jsonl"
+    plain = lasthop.run(scenario)
+    assert lasthop.run(scenario, events=file).digest == plain.digest
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    opening = {"event": "state", "from": "syn-sent", "to": "established"}
+    of_sender = [event for event in events if event["node"] == "a"]
+    assert any(opening.items() <= event.items() for event in of_sender)
+    again = [event for event in of_sender if event["event"] == "sent" and event["again"]]
+    assert len(again) == plain.rows["retransmissions"].sum()
+    assert [event["t_s"] for event in events] == sorted(event["t_s"] for event in events)
 
 
 def test_a_traced_run_has_series(scenario: Path) -> None:

@@ -59,6 +59,7 @@ def run(
     byte_mode: bool = False,
     pcap: str | PathLike[str] | None = None,
     pcap_at: Sequence[str] = (),
+    events: str | PathLike[str] | None = None,
 ) -> dict[str, object]:
     """Runs the scenario once, as it stands without its sweep.
 
@@ -80,7 +81,11 @@ def run(
     `pcap_at`: directions of links ("a->b"), whose packets are seen as they are sent, and nodes
     ("a"), of which everything is seen; all links if there are none.
 
-    `seed` is 0 to 2**63 - 1. Raises ScenarioError, OSError if packets cannot be written,
+    `events` is a file to be written with what every connection tells, an event a line, in JSON:
+    `t_s`, `node`, `flow`, `event` (its kind) and what belongs to it. Octets are counted from the
+    SYN, which is 0; durations are nanoseconds.
+
+    `seed` is 0 to 2**63 - 1. Raises ScenarioError, OSError if a file cannot be written,
     KeyboardInterrupt, or RuntimeError if a check inside the simulation failed.
     """
 

@@ -130,6 +130,12 @@ def run(
             " Repeatable.",
         ),
     ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write what every connection tells there, as JSON lines."
+        ),
+    ] = None,
     byte_mode: Annotated[
         bool,
         typer.Option(
@@ -151,6 +157,7 @@ def run(
             byte_mode=byte_mode,
             pcap=pcap,
             pcap_at=pcap_at or (),
+            events=events,
         )
     if as_json:
         rows = result.rows.to_dicts()
@@ -159,6 +166,8 @@ def run(
         _show_run(result, outline.title, seed)
     if pcap is not None:
         terminal.written(pcap, "packets")
+    if events is not None:
+        terminal.written(events, "events")
     if trace is not None:
         with _files():
             _write_trace(result, outline.title, trace, table)

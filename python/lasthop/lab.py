@@ -22,6 +22,7 @@ def run(
     byte_mode: bool = False,
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
+    events: str | Path | None = None,
 ) -> Result:
     """Runs a scenario once.
 
@@ -32,6 +33,8 @@ def run(
     ("a->b"), whose packets are seen as they are sent, and nodes ("a"), of which everything is
     seen; all links if there are none. In byte mode every packet is written as bytes and read
     again before every link, which changes nothing but the speed.
+
+    `events` is a file to be written with what every connection tells, an event a line, in JSON.
     """
     scenario = _scenario(scenario, settings)
     done = engine.run(
@@ -43,6 +46,7 @@ def run(
         byte_mode=byte_mode,
         pcap=pcap,
         pcap_at=pcap_at,
+        events=events,
     )
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(

@@ -1,14 +1,17 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
+mod lifecycle;
 mod listeners;
 mod numbering;
 mod opening;
+mod settings;
 mod slots;
 mod snapshot;
 mod strangers;
 
 pub use listeners::Listener;
 pub use opening::Opening;
+pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
@@ -17,46 +20,11 @@ use base::{Random, Schedule, Time};
 use core::net::IpAddr;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
-use tcp::{Config, Connection, Event, Events, Identity, Indication, Side, Source, State, Subject};
-use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Segment, SeqNumber};
-
-/// What a host does beside its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Resets that strangers are sent within a second (RFC 9293 §3.10.7.1): segments for no
-    /// connection get no answer beyond them, and none at all for 0.
-    pub resets: u32,
-    /// Keep connections and their applications once they are over, so that both can be looked
-    /// at. They are never many enough to matter in a run, but would be on a server.
-    pub keep_closed: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { resets: 200, keep_closed: false }
-    }
-}
-
-/// Counts of what a host did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Statistics {
-    /// Packets for no connection and no listener.
-    pub strays: u64,
-    /// Resets that were sent for such packets.
-    pub resets: u64,
-    /// Resets that were not sent, because there were too many.
-    pub withheld: u64,
-    /// SYNs that were dropped, because a listener's backlog was full.
-    pub overflows: u64,
-    /// ICMP errors about no connection.
-    pub unmatched: u64,
-    /// Connections that were not opened, because no port was left.
-    pub unopened: u64,
-}
+use tcp::{Connection, Event, Events, Indication, Source, State, Subject};
+use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Segment};
 
 /// Where a host's packets go.
 pub trait Outlet {
@@ -436,84 +404,6 @@ impl<A: Application> Host<A> {
     }
 
     // --- inside ---
-
-    fn add(
-        &mut self,
-        now: Time,
-        key: Key,
-        config: &Config,
-        side: Side,
-        iss: SeqNumber,
-        application: A,
-    ) -> u32 {
-        let identity = Identity {
-            local_port: key.local_port,
-            remote_port: key.remote_port,
-            iss,
-            timestamp_offset: self.numbering.timestamp_offset(self.address, &key),
-        };
-        let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
-        connection.watch(self.watches);
-        let id = self.slots.next_id();
-        self.seat(Slot {
-            id,
-            key,
-            ip: Ip::new(self.address, key.remote),
-            route: None,
-            connection,
-            application,
-            wake: Time::NEVER,
-            busy: false,
-            half_open: side == Side::Passive,
-            stillborn: false,
-        });
-        self.make_busy(id.index);
-        id.index
-    }
-
-    /// Puts in a new connection.
-    fn seat(&mut self, slot: Slot<A>) {
-        let index = slot.id.index;
-        if index as usize == self.slots.count() {
-            self.schedule.add();
-        }
-        self.by_key.insert(slot.key, index);
-        self.slots.add(slot);
-    }
-
-    /// A connection has been established or is over.
-    #[cold]
-    fn turn(&mut self, id: u32) {
-        let slot = &mut self.slots[id as usize];
-        let (key, closed) = (slot.key, slot.connection.state() == State::Closed);
-        if core::mem::take(&mut slot.half_open) {
-            self.leave_backlog(key.local_port);
-        }
-        if closed {
-            self.by_key.remove(&key);
-            self.over.push(id);
-            self.make_busy(id);
-        }
-    }
-
-    /// Puts away what is over.
-    fn put_away(&mut self) {
-        while let Some(id) = self.over.pop() {
-            self.reschedule(id, Time::NEVER);
-            if !self.settings.keep_closed || self.slots[id as usize].stillborn {
-                self.slots.remove(id);
-            }
-        }
-    }
-
-    /// Takes over the events of a connection.
-    #[cold]
-    fn collect(&mut self, id: u32) {
-        let Slot { id, connection, .. } = &mut self.slots[id as usize];
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back((*id, event));
-        }
-    }
 
     fn reschedule(&mut self, id: u32, wake: Time) {
         self.slots[id as usize].wake = wake;

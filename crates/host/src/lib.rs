@@ -15,4 +15,6 @@ pub use host::{
     Settings, Statistics,
 };
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
-pub use traffic::{Sink, Source, Traffic};
+pub use traffic::{
+    BufferedSource, Dialogue, PacedSource, Requester, Responder, Sink, SlowSink, Source, Traffic,
+};

@@ -1,10 +1,21 @@
-//! The applications of a bulk transfer.
+//! Applications: those of a bulk transfer, and those that are limited by themselves.
+
+mod buffered;
+mod dialogue;
+mod paced;
+mod slow;
+
+pub use buffered::BufferedSource;
+pub use dialogue::{Dialogue, Requester, Responder};
+pub use paced::PacedSource;
+pub use slow::SlowSink;
 
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events};
+use wire::Payload;
 
-/// Either end of a transfer.
+/// Either end of a bulk transfer.
 #[derive(Clone, Debug)]
 pub enum Traffic {
     /// The end that sends.
@@ -51,6 +62,14 @@ impl Sink {
     pub fn new(stream: u32) -> Sink {
         Sink { stream, received: 0, misplaced: 0, first_at: None, finished_at: None }
     }
+
+    #[inline]
+    fn take(&mut self, payload: Payload) {
+        if payload.stream != self.stream || payload.offset != self.received {
+            self.misplaced += 1;
+        }
+        self.received += u64::from(payload.len);
+    }
 }
 
 /// A stream that no simulation exhausts.
@@ -87,10 +106,7 @@ impl Application for Sink {
         if events.contains(Events::READABLE) {
             self.first_at.get_or_insert(now);
             while let Some(payload) = connection.read() {
-                if payload.stream != self.stream || payload.offset != self.received {
-                    self.misplaced += 1;
-                }
-                self.received += u64::from(payload.len);
+                self.take(payload);
             }
         }
         if events.contains(Events::PEER_CLOSED) {

@@ -1,6 +1,6 @@
 //! Packets of a run in a pcapng file.
 
-use crate::run::RunError;
+use crate::failure::RunError;
 use crate::scenario::Scenario;
 use crate::world::Built;
 use base::Time;
@@ -53,7 +53,7 @@ pub(crate) fn finish(capture: &Capture, built: &mut Built) -> Result<(), RunErro
 }
 
 fn failed(file: &Path, error: &io::Error) -> RunError {
-    RunError::Capture { file: file.to_owned(), problem: error.to_string() }
+    RunError::Write { file: file.to_owned(), problem: error.to_string() }
 }
 
 /// Points with the names of their interfaces.

@@ -1,8 +1,10 @@
 //! What came of a run.
 
-use crate::run::{RunError, Watch};
+use crate::failure::RunError;
+use crate::log;
 use crate::scenario::{Flow, Scenario};
 use crate::table::{Column, Table};
+use crate::watch::Watch;
 use crate::world::{Built, End};
 use base::Time;
 use host::Traffic;
@@ -114,7 +116,7 @@ pub(crate) fn of(
         totals.lost += link.lost;
     }
     let (rows, events) = (rows.collect(), world.events());
-    let (series, digest) = observations(scenario, built);
+    let (series, digest) = observations(scenario, built, watch)?;
     Ok(Outcome { rows, totals, events, digest, series: watch.series.then_some(series) })
 }
 
@@ -156,10 +158,17 @@ fn row(scenario: &Scenario, flow: &Flow, ends: &Ends) -> Row {
     }
 }
 
-fn observations(scenario: &Scenario, built: Built) -> (Series, Option<Digest>) {
+fn observations(
+    scenario: &Scenario,
+    built: Built,
+    watch: &Watch,
+) -> Result<(Series, Option<Digest>), RunError> {
     let Built { world, nodes, links } = built;
-    let owners = owners(&world, &nodes);
+    let (owners, all) = (owners(&world, &nodes), log::owners(&world, &nodes));
     let (recorded, digest) = world.observations();
+    if let Some(file) = &watch.log {
+        log::write(file, scenario, &all, &recorded.events)?;
+    }
     let mut series = Series::default();
     for (index, flow) in scenario.flows.iter().enumerate() {
         let samples = owners.iter().find(|(flow, ..)| *flow == index).and_then(|owner| {
@@ -175,7 +184,7 @@ fn observations(scenario: &Scenario, built: Built) -> (Series, Option<Digest>) {
             series.queues.push((name, queue_table(samples.unwrap_or_default())));
         }
     }
-    (series, digest)
+    Ok((series, digest))
 }
 
 /// Whose the sending connections are.

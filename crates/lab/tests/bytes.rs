@@ -131,7 +131,7 @@ fn a_capture_of_nothing_or_to_nowhere_is_refused() {
     let place = "b->c".to_owned();
     assert_eq!(error("unused", &["a", "b->c"]), RunError::NoSuchPlace { place });
     let nowhere = error("/no/such/folder/x.pcapng", &[]);
-    assert!(matches!(nowhere, RunError::Capture { .. }), "{nowhere}");
+    assert!(matches!(nowhere, RunError::Write { .. }), "{nowhere}");
     assert!(nowhere.to_string().starts_with("/no/such/folder/x.pcapng: "), "{nowhere}");
 }
 

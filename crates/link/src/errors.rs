@@ -46,6 +46,12 @@ impl Errors {
         }
     }
 
+    /// Whether nothing ever goes wrong.
+    #[inline]
+    pub(crate) fn never(&self) -> bool {
+        self.never
+    }
+
     /// The fate of the next packet, of `len` bytes.
     #[inline]
     pub fn next(&mut self, len: u32) -> Fate {

@@ -134,12 +134,7 @@ impl<P: Copy + Default> Link<P> {
             return Err(packet);
         }
         self.free_at = self.free_at.max(now) + self.time_for(len);
-        let fate = self.errors.next(len);
-        match fate {
-            Fate::Intact => {}
-            Fate::Corrupted => self.statistics.corrupted += 1,
-            Fate::Lost => self.statistics.lost += 1,
-        }
+        let fate = if self.errors.never() { Fate::Intact } else { self.fate(len) };
         let first = self.flying.len() == 0;
         let before = self.statistics.bytes;
         self.flying.push(Flying { departs: self.free_at, before, packet, fate });
@@ -147,7 +142,20 @@ impl<P: Copy + Default> Link<P> {
         Ok(first.then(|| self.free_at + self.config.delay))
     }
 
+    /// What becomes of the next packet.
+    #[inline(never)]
+    fn fate(&mut self, len: u32) -> Fate {
+        let fate = self.errors.next(len);
+        match fate {
+            Fate::Intact => {}
+            Fate::Corrupted => self.statistics.corrupted += 1,
+            Fate::Lost => self.statistics.lost += 1,
+        }
+        fate
+    }
+
     /// Whether the queue has room for `len` bytes at `now`.
+    #[inline(never)]
     fn has_room(&mut self, now: Time, len: u32) -> bool {
         match self.config.queue {
             Queue::Unlimited => true,
@@ -208,11 +216,15 @@ impl<P: Copy + Default> Link<P> {
     #[inline]
     fn time_for(&mut self, len: u32) -> Duration {
         if self.last_time.0 != len {
-            let time =
-                self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
-            self.last_time = (len, time);
+            self.measure(len);
         }
         self.last_time.1
+    }
+
+    #[inline(never)]
+    fn measure(&mut self, len: u32) {
+        let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+        self.last_time = (len, time);
     }
 }
 

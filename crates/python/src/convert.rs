@@ -131,7 +131,7 @@ pub(crate) fn run_error(error: lab::RunError) -> PyErr {
     match error {
         lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
         error @ lab::RunError::NoSuchPlace { .. } => ScenarioError::new_err(error.to_string()),
-        error @ lab::RunError::Capture { .. } => PyOSError::new_err(error.to_string()),
+        error @ lab::RunError::Write { .. } => PyOSError::new_err(error.to_string()),
         other => PyRuntimeError::new_err(other.to_string()),
     }
 }

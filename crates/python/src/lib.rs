@@ -59,11 +59,11 @@ mod _lasthop {
     #[pyfunction]
     #[pyo3(signature = (
         source, name, *, overrides = Vec::new(), seed = 1, trace = false, byte_mode = false,
-        pcap = None, pcap_at = Vec::new()
+        pcap = None, pcap_at = Vec::new(), events = None
     ))]
     #[pyo3(
         text_signature = "(source, name, *, overrides=(), seed=1, trace=False, byte_mode=False, \
-                             pcap=None, pcap_at=())"
+                             pcap=None, pcap_at=(), events=None)"
     )]
     #[allow(clippy::too_many_arguments)] // They have names in Python.
     fn run<'py>(
@@ -76,13 +76,14 @@ mod _lasthop {
         byte_mode: bool,
         pcap: Option<PathBuf>,
         pcap_at: Vec<String>,
+        events: Option<PathBuf>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let seed = convert::seeds(seed, 1)?.first;
         let source = convert::source(source, name, overrides)?;
         let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
         let scenario = experiment.scenario().map_err(convert::scenario_error)?;
         let capture = pcap.map(|file| Capture { file, at: pcap_at });
-        let what = Watch { series: trace, digest: true, bytes: byte_mode, capture };
+        let what = Watch { series: trace, digest: true, bytes: byte_mode, capture, log: events };
         let outcome = py.detach(|| watch::running(&scenario, seed, &what, Patience::new(None)))?;
         convert::outcome(py, seed, outcome)
     }

@@ -57,16 +57,24 @@ impl Fabric {
     /// What reaches the end of a link now, and at which node.
     #[inline]
     pub(crate) fn arrive(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
-        let hop = &mut self.links[index];
-        if let Some(observer) = &mut self.observer {
-            observer.queue(self.now, LinkId(index), &mut hop.link);
+        if self.observer.is_some() {
+            self.watch_queue(index);
         }
+        let hop = &mut self.links[index];
         let arrival = hop.link.arrive()?;
         self.schedule.set(self.nodes + index as u32, hop.link.next_arrival());
         if let Some(observer) = &mut self.observer {
             observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
         }
         Some((hop.to, arrival))
+    }
+
+    /// A link's queue is about to change, or has changed.
+    #[cold]
+    fn watch_queue(&mut self, index: usize) {
+        if let Some(observer) = &mut self.observer {
+            observer.queue(self.now, LinkId(index), &mut self.links[index].link);
+        }
     }
 
     /// The link towards a packet's destination.
@@ -85,13 +93,17 @@ impl Fabric {
         let Some(index) = route else {
             return self.discard(handle);
         };
-        let len = self.slab.get(handle).len();
-        let link = &mut self.links[index as usize].link;
-        if let Some(observer) = &mut self.observer {
-            observer.queue(self.now, LinkId(index as usize), link);
-            observer.sending(self.slab.get_mut(handle));
+        if self.observer.is_some() {
+            return self.put_watched(index, handle);
         }
-        let accepted = match link.enqueue(self.now, handle, len) {
+        self.put(index, handle);
+    }
+
+    /// Puts a packet on a link; says whether there was room for it.
+    #[inline]
+    fn put(&mut self, index: u32, handle: Handle) -> bool {
+        let len = self.slab.get(handle).len();
+        match self.links[index as usize].link.enqueue(self.now, handle, len) {
             Ok(None) => true,
             Ok(Some(arrival)) => {
                 self.schedule.bring_forward(self.nodes + index, arrival);
@@ -101,12 +113,21 @@ impl Fabric {
                 self.slab.release(handle);
                 false
             }
-        };
+        }
+    }
+
+    #[cold]
+    fn put_watched(&mut self, index: u32, handle: Handle) {
+        self.watch_queue(index as usize);
         if let Some(observer) = &mut self.observer {
-            observer.queue(self.now, LinkId(index as usize), link);
-            if accepted {
-                observer.sent(self.now, LinkId(index as usize), self.slab.get(handle));
-            }
+            observer.sending(self.slab.get_mut(handle));
+        }
+        let accepted = self.put(index, handle);
+        self.watch_queue(index as usize);
+        if let Some(observer) = &mut self.observer
+            && accepted
+        {
+            observer.sent(self.now, LinkId(index as usize), self.slab.get(handle));
         }
     }
 

@@ -182,6 +182,7 @@ fn traces_and_taps_change_nothing() {
     lab.trace();
     lab.world.trace(&[
         TraceTarget::Flows(lab.receiver()),
+        TraceTarget::Events(lab.sender()),
         TraceTarget::Queue(lab.links[0].0),
         TraceTarget::Queue(lab.links[0].1),
     ]);

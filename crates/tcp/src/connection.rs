@@ -105,7 +105,8 @@ pub struct Vitals {
     /// Octets that duplicate acknowledgments stand for. `window + dupacked` is the window as
     /// RFC 5681 inflates it.
     pub dupacked: u64,
-    /// Slow-start threshold, bytes; `u64::MAX` while arbitrarily high.
+    /// Slow-start threshold, bytes; `u64::MAX` (in JSON, null) while arbitrarily high.
+    #[serde(serialize_with = "finite")]
     pub ssthresh: u64,
     /// Octets sent and not acknowledged.
     pub flight: u64,
@@ -113,6 +114,10 @@ pub struct Vitals {
     pub srtt: Option<Duration>,
     /// The retransmission timeout, back-off included.
     pub rto: Duration,
+}
+
+fn finite<S: serde::Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(*bytes).filter(|&bytes| bytes != u64::MAX).serialize(serializer)
 }
 
 /// A segment that is no part of the stream.
@@ -146,6 +151,9 @@ pub struct Connection {
     receive_shift: u8,
     mss: u16,
     agreed: Agreed,
+    /// Whether the plain road is open: established, with nothing agreed on that a segment shows,
+    /// and no peer to be kept alive.
+    plain: bool,
     timestamps: Clocks,
     /// The peer is told that congestion was experienced until it says that it has heard
     /// (RFC 3168 §6.1.3).
@@ -198,6 +206,7 @@ impl Connection {
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
             agreed,
+            plain: false,
             timestamps: Clocks::new(identity.timestamp_offset),
             is_echoing: false,
             aside: None,
@@ -438,6 +447,9 @@ impl Connection {
 
     fn enter(&mut self, state: State) {
         let from = core::mem::replace(&mut self.state, state);
+        self.plain = state == State::Established
+            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+            && self.keep_alive.is_none();
         self.sender.log.push(|| Event::State { from, to: state });
     }
 

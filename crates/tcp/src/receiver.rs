@@ -26,6 +26,8 @@ pub(crate) struct Receiver {
     edge: u64,
     /// By how much the edge moves at least (RFC 9293 §3.8.6.2.2).
     step: u64,
+    /// How much room the peer hears of at once.
+    worth: u64,
     /// Octets that arrived twice, to be reported once (RFC 2883), where both ends know how.
     twice: Option<(u64, u64)>,
     reports_twice: bool,
@@ -34,7 +36,7 @@ pub(crate) struct Receiver {
     unacknowledged: u32,
     /// Acknowledgments in a row that repeat the last.
     duplicates: u32,
-    ack: AckState,
+    owed: Owed,
 }
 
 /// Octets received beyond a gap.
@@ -52,19 +54,27 @@ impl Island {
     }
 }
 
-/// What is owed to the peer.
+/// The acknowledgments that are owed to the peer: now, or later, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum AckState {
-    Nothing,
-    /// So many acknowledgments, at the latest then.
-    By(Time, u32),
-    /// So many acknowledgments, now.
-    Now(u32),
+struct Owed {
+    now: u32,
+    later: u32,
+    /// When those become due at the latest; [`Time::NEVER`] if there are none.
+    at: Time,
+}
+
+impl Owed {
+    const NOTHING: Owed = Owed::now(0);
+
+    const fn now(count: u32) -> Owed {
+        Owed { now: count, later: 0, at: Time::NEVER }
+    }
 }
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Receiver {
         let buffer = u64::from(config.receive_window);
+        let step = (buffer / 2).min(u64::from(config.mss)).max(1);
         Receiver {
             nxt: 0,
             fin: None,
@@ -73,13 +83,14 @@ impl Receiver {
             ready: Ready::default(),
             buffer,
             edge: 0,
-            step: (buffer / 2).min(u64::from(config.mss)).max(1),
+            step,
+            worth: (buffer / 2).min(2 * step).max(1),
             twice: None,
             reports_twice: config.dsack,
             delayed_ack: config.delayed_ack,
             unacknowledged: 0,
             duplicates: 0,
-            ack: AckState::Nothing,
+            owed: Owed::NOTHING,
         }
     }
 
@@ -198,7 +209,7 @@ impl Receiver {
             // RFC 5681 §4.2: out of order, again, or filling a gap: at once.
             self.duplicates = if duplicate_ack { self.duplicates + 1 } else { 0 };
             self.unacknowledged = 0;
-            self.ack = self.timing(now, duplicate_ack, mechanisms);
+            self.owed = self.timing(now, duplicate_ack, mechanisms);
         } else {
             self.duplicates = 0;
             self.delay(now);
@@ -219,81 +230,71 @@ impl Receiver {
         true
     }
 
-    fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> AckState {
+    fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> Owed {
         if mechanisms.answer(Hooks::ARRIVAL) {
             let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
-            if let Some(AckTiming::After(delay)) = mechanisms.arrival(&arrival) {
-                return match self.ack {
-                    AckState::By(time, n) => AckState::By(time.min(now + delay), n + 1),
-                    AckState::Now(n) => AckState::Now(n + 1),
-                    AckState::Nothing => AckState::By(now + delay, 1),
-                };
+            if let Some(AckTiming::After(delay)) = mechanisms.arrival(&arrival)
+                && self.owed.now == 0
+            {
+                let Owed { later, at, .. } = self.owed;
+                return Owed { now: 0, later: later + 1, at: at.min(now + delay) };
             }
         }
-        match self.ack {
-            AckState::Now(n) => AckState::Now(n + 1),
-            AckState::By(..) | AckState::Nothing => AckState::Now(1),
-        }
+        Owed::now(self.owed.now + 1)
     }
 
     /// In-order data: at once for every second segment, else within the delay (RFC 5681 §4.2).
+    #[inline]
     fn delay(&mut self, now: Time) {
         self.unacknowledged += 1;
-        match (self.delayed_ack, self.ack) {
-            (Some(delay), AckState::Nothing) if self.unacknowledged < 2 => {
-                self.ack = AckState::By(now + delay, 1);
-            }
-            (_, AckState::Now(_)) => {}
-            _ => self.ack = AckState::Now(1),
+        if self.owed.now > 0 {
+            return;
+        }
+        if let Some(delay) = self.delayed_ack
+            && self.unacknowledged < 2
+            && self.owed.later == 0
+        {
+            self.owed = Owed { now: 0, later: 1, at: now + delay };
+        } else {
+            self.owed = Owed::now(1);
         }
     }
 
     /// The peer must hear from us at once.
     pub(crate) fn acknowledge_now(&mut self) {
-        self.ack = match self.ack {
-            AckState::Now(n) => AckState::Now(n + 1),
-            AckState::By(..) | AckState::Nothing => AckState::Now(1),
-        };
+        self.owed = Owed::now(self.owed.now + 1);
     }
 
     /// Whether an acknowledgment is due now.
     #[inline]
     pub(crate) fn ack_due(&self) -> bool {
-        matches!(self.ack, AckState::Now(_))
+        self.owed.now > 0
     }
 
     /// When an acknowledgment will be due at the latest.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
-        match self.ack {
-            AckState::By(time, _) => time,
-            AckState::Nothing | AckState::Now(_) => Time::NEVER,
-        }
+        self.owed.at
     }
 
     /// The delay is over.
     pub(crate) fn on_deadline(&mut self, now: Time) {
-        if let AckState::By(time, n) = self.ack
-            && time <= now
-        {
-            self.ack = AckState::Now(n);
+        if self.owed.at <= now {
+            self.owed = Owed::now(self.owed.later);
         }
     }
 
     /// The connection is over: nothing is owed any more.
     pub(crate) fn stop(&mut self) {
-        self.ack = AckState::Nothing;
+        self.owed = Owed::NOTHING;
     }
 
     /// An acknowledgment goes out: a pure one, or with data that covers all that is owed.
     #[inline]
     pub(crate) fn on_ack_sent(&mut self, pure: bool) {
         self.unacknowledged = 0;
-        self.ack = match self.ack {
-            // Duplicates are counted by the peer: each must be a segment of its own.
-            AckState::Now(n) if pure && n > 1 => AckState::Now(n - 1),
-            _ => AckState::Nothing,
-        };
+        // Duplicates are counted by the peer: each must be a segment of its own.
+        self.owed = Owed::now(if pure { self.owed.now.saturating_sub(1) } else { 0 });
     }
 
     /// The next run of bytes in order.
@@ -301,10 +302,12 @@ impl Receiver {
     pub(crate) fn read(&mut self, most: u32) -> Option<Payload> {
         let payload = self.ready.pop(most);
         // The peer may be waiting for room; it hears of as much as makes a difference to it.
-        let worth = (self.buffer / 2).min(2 * self.step).max(1);
-        let short = self.window() <= self.buffer / 2 && !self.finished();
-        if short && self.free_edge() >= self.edge + worth && !self.ack_due() {
-            self.ack = AckState::Now(1);
+        if !self.ack_due()
+            && self.window() <= self.buffer / 2
+            && self.free_edge() >= self.edge + self.worth
+            && !self.finished()
+        {
+            self.owed = Owed::now(1);
         }
         payload
     }

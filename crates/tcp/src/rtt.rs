@@ -8,77 +8,61 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rtt {
     config: Rto,
-    average: Option<Average>,
+    /// Whether there has been a sample.
+    sampled: bool,
+    /// Mean and mean deviation of the round trips: nanoseconds, or eighths and quarters of a tick.
+    srtt: u64,
+    rttvar: u64,
     /// The timeout before back-off.
     base: Duration,
     /// Doublings since the last valid sample (Karn).
     backoff: u32,
 }
 
-/// Mean and mean deviation of the round trips.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Average {
-    Exact {
-        srtt: Duration,
-        rttvar: Duration,
-    },
-    /// In eighths and in quarters of a tick.
-    Ticks {
-        srtt: i64,
-        rttvar: i64,
-    },
-}
-
 impl Rtt {
     pub(crate) fn new(config: Rto) -> Rtt {
-        Rtt { config, average: None, base: config.initial, backoff: 0 }
+        let base = config.initial;
+        Rtt { config, sampled: false, srtt: 0, rttvar: 0, base, backoff: 0 }
     }
 
     /// Takes in the round trip of a segment that was sent once only, from `sent_at` to `now`.
     #[inline]
     pub(crate) fn sample(&mut self, now: Time, sent_at: Time) {
-        let average = match self.config.estimator {
+        let timeout = match self.config.estimator {
             Estimator::Exact => self.exact(now.since(sent_at)),
             Estimator::Ticks => self.ticks(now, sent_at),
         };
-        self.average = Some(average);
-        self.base = match average {
-            Average::Exact { srtt, rttvar } => srtt + (rttvar * 4).max(self.config.granularity),
-            Average::Ticks { srtt, rttvar } => {
-                self.config.granularity * ((rttvar * 8 + srtt) / 8).unsigned_abs()
-            }
-        }
-        .max(self.config.minimum);
+        self.base = timeout.max(self.config.minimum);
         self.backoff = 0;
     }
 
     /// RFC 6298 §2.2, 2.3: RTTVAR first, from the old SRTT.
     #[inline]
-    fn exact(&self, rtt: Duration) -> Average {
-        match self.average {
-            Some(Average::Exact { srtt, rttvar }) => Average::Exact {
-                rttvar: rttvar - rttvar / 4 + srtt.abs_diff(rtt) / 4,
-                srtt: srtt - srtt / 8 + rtt / 8,
-            },
-            _ => Average::Exact { srtt: rtt, rttvar: rtt / 2 },
+    fn exact(&mut self, rtt: Duration) -> Duration {
+        let rtt = rtt.as_nanos();
+        if self.sampled {
+            self.rttvar = self.rttvar - self.rttvar / 4 + self.srtt.abs_diff(rtt) / 4;
+            self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
+        } else {
+            (self.sampled, self.srtt, self.rttvar) = (true, rtt, rtt / 2);
         }
+        let deviation = Duration::from_nanos(self.rttvar) * 4;
+        Duration::from_nanos(self.srtt) + deviation.max(self.config.granularity)
     }
 
     /// 4.3BSD's arithmetic (Jacobson 1988, appendix A): a round trip is the number of ticks of the
     /// clock while it lasted, at least one.
-    fn ticks(&self, now: Time, sent_at: Time) -> Average {
+    fn ticks(&mut self, now: Time, sent_at: Time) -> Duration {
         let tick = self.config.granularity.as_nanos().max(1);
-        let rtt = (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1) as i64;
-        match self.average {
-            Some(Average::Ticks { srtt, rttvar }) => {
-                let delta = rtt - srtt / 8;
-                Average::Ticks {
-                    srtt: (srtt + delta).max(1),
-                    rttvar: (rttvar + delta.abs() - rttvar / 4).max(1),
-                }
-            }
-            _ => Average::Ticks { srtt: rtt * 8, rttvar: rtt * 2 },
+        let rtt = (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1);
+        if self.sampled {
+            let mean = self.srtt / 8;
+            self.rttvar = (self.rttvar + rtt.abs_diff(mean) - self.rttvar / 4).max(1);
+            self.srtt = (self.srtt + rtt - mean).max(1);
+        } else {
+            (self.sampled, self.srtt, self.rttvar) = (true, rtt * 8, rtt * 2);
         }
+        self.config.granularity * ((self.rttvar * 8 + self.srtt) / 8)
     }
 
     /// The present timeout, back-off included.
@@ -89,7 +73,7 @@ impl Rtt {
 
     /// The SYN was lost: without a sample, data starts with three seconds (RFC 6298 §5.7).
     pub(crate) fn after_lost_syn(&mut self) {
-        if self.average.is_none() {
+        if !self.sampled {
             self.base = self.base.max(Duration::from_secs(3));
             self.backoff = 0;
         }
@@ -108,9 +92,9 @@ impl Rtt {
     /// The smoothed round trip, once there is a sample.
     #[inline]
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.average.map(|average| match average {
-            Average::Exact { srtt, .. } => srtt,
-            Average::Ticks { srtt, .. } => self.config.granularity * srtt.unsigned_abs() / 8,
+        self.sampled.then(|| match self.config.estimator {
+            Estimator::Exact => Duration::from_nanos(self.srtt),
+            Estimator::Ticks => self.config.granularity * self.srtt / 8,
         })
     }
 }

@@ -39,24 +39,46 @@ pub(crate) struct Record {
     pub(crate) state: State,
 }
 
-/// The circumstances in which a copy was sent.
+/// The circumstances in which a copy was sent: what had been delivered by then, and since when
+/// (draft-cheng-iccrg-delivery-rate-estimation §3.1).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// When.
+    /// Bytes delivered.
+    pub(crate) delivered: u64,
+    /// When the copy was sent.
     pub(crate) at: Time,
-    /// What had been delivered by then, and since when.
-    pub(crate) with: Delivered,
+    /// When the last of them was delivered.
+    pub(crate) delivered_at: Time,
+    /// When the copy that delivered it had been sent: the start of the sampling window.
+    pub(crate) first_sent_at: Time,
 }
 
-/// Delivery so far, as recorded with each copy (draft-cheng-iccrg-delivery-rate-estimation §3.1).
+/// Delivery so far.
+//
+// An acknowledgment writes these fields one by one, and the segment that it lets out records them
+// at once. No two of them lie side by side as in [`Sent`], or they would be copied as a pair, which
+// has to wait until both have left the store buffer.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Delivered {
+    /// When the last was delivered.
+    pub(crate) at: Time,
     /// Bytes delivered.
     pub(crate) bytes: u64,
-    /// When the last of them was.
-    pub(crate) at: Time,
-    /// When the copy that delivered it had been sent: the start of the present sampling window.
+    /// When the copy that delivered the last had been sent.
     pub(crate) first_sent_at: Time,
+}
+
+impl Delivered {
+    /// A copy is sent now.
+    #[inline]
+    pub(crate) fn sent(&self, now: Time) -> Sent {
+        Sent {
+            delivered: self.bytes,
+            at: now,
+            delivered_at: self.at,
+            first_sent_at: self.first_sent_at,
+        }
+    }
 }
 
 impl Record {

@@ -70,7 +70,19 @@ impl Packet {
     #[must_use]
     #[inline]
     pub fn len(&self) -> u32 {
-        (self.ip_len() + self.transport_len()) as u32 + self.payload.len
+        let headers = match &self.body {
+            Body::Tcp(segment) if segment.options.is_empty() & self.rare.is_empty() => {
+                self.ip.len() + Segment::HEADER
+            }
+            _ => self.headers_len(),
+        };
+        headers as u32 + self.payload.len
+    }
+
+    /// Bytes of all headers, whatever is in them.
+    #[inline(never)]
+    fn headers_len(&self) -> usize {
+        self.ip_len() + self.transport_len()
     }
 
     /// Never: a packet has a header.

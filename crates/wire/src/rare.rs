@@ -36,6 +36,12 @@ impl Rare {
         self.tcp_len = 0;
     }
 
+    /// Whether there is nothing.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ip_len | self.tcp_len == 0
+    }
+
     /// IPv4 options with their padding, or the chain of IPv6 extension headers.
     #[must_use]
     pub fn ip(&self) -> &[u8] {

@@ -63,7 +63,7 @@ pub enum AdoptError {
         remote_port: u16,
     },
     /// It contradicts itself.
-    #[error("the snapshot of the host names slot {0}, which is not there")]
+    #[error("the snapshot of the host contradicts itself about slot {0}")]
     Slot(u32),
 }
 
@@ -148,6 +148,12 @@ impl<A: Application> Host<A> {
             }
             host.slots.put(slot);
             host.reschedule(id.index, due);
+        }
+        let taken = |id: &&ConnectionId| {
+            id.index >= snapshot.slots || host.slots.get(id.index as usize).is_some()
+        };
+        if let Some(id) = host.slots.vacant().iter().find(taken) {
+            return Err(AdoptError::Slot(id.index));
         }
         for id in snapshot.busy {
             if host.slots.get(id as usize).is_none() {

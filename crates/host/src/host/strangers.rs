@@ -7,7 +7,7 @@ use base::{Duration, Time};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use tcp::{Indication, Source, Subject};
-use wire::{Flags, Icmp, Ip, Packet, Quote, Segment, SeqNumber};
+use wire::{Flags, Icmp, Ip, Packet, ParseError, Quote, Segment, SeqNumber};
 
 /// Resets for strangers: those to be sent, and how many there were lately.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -93,6 +93,14 @@ impl<A: Application> Host<A> {
         let bogus = !is_unicast(source);
         self.statistics.strays += u64::from(bogus);
         bogus
+    }
+
+    /// What came as bytes was no packet: it is dropped and counted.
+    pub fn refuse(&mut self, error: &ParseError) {
+        match error {
+            ParseError::Fragment { .. } => self.statistics.fragments += 1,
+            _ => self.statistics.malformed += 1,
+        }
     }
 
     /// An ICMP message; of interest are errors about packets of this host.

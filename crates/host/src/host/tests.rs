@@ -1,5 +1,6 @@
 //! Hosts on a wire that takes no time: who gets what, and when they wake.
 
+mod events;
 mod listening;
 mod numbering;
 mod ports;
@@ -8,8 +9,9 @@ mod strangers;
 use super::*;
 use crate::{Sink, Source, Traffic};
 use base::{Duration, Seed};
+use tcp::Config;
 use tcp::mechanism::{Eten, Mechanism};
-use wire::{CopyId, Flags};
+use wire::{CopyId, Flags, SeqNumber};
 
 const CLIENT: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));

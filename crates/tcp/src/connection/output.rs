@@ -38,9 +38,6 @@ impl Connection {
         packet: &mut Packet,
     ) -> Option<Transmit> {
         let now = self.clock.local(now);
-        if self.state == State::Closed || self.aside.is_some() {
-            return self.poll_aside(now, packet);
-        }
         if segments == 1
             && self.is_unadorned()
             && let Some(transmit) = self.poll_plain(now, packet)
@@ -56,6 +53,9 @@ impl Connection {
         segments: u16,
         packet: &mut Packet,
     ) -> Option<Transmit> {
+        if self.state == State::Closed || self.aside.is_some() {
+            return self.poll_aside(now, packet);
+        }
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }

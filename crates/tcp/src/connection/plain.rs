@@ -6,7 +6,7 @@
 //! acknowledgments is not.
 
 use super::output::Transmit;
-use super::{Agreed, Connection, Events, State};
+use super::{Connection, Events};
 use crate::sender::Transmission;
 use base::Time;
 use wire::{CopyId, Ecn, Flags, Packet, Payload, Segment, SeqNumber};
@@ -16,12 +16,10 @@ impl Connection {
     /// is agreed, asked or told beyond an acknowledgment.
     #[inline]
     pub(super) fn is_next(&self, segment: &Segment) -> bool {
-        self.state == State::Established
+        self.plain
             && segment.flags - Flags::PSH == Flags::ACK
             && segment.seq == self.irs + self.receiver.nxt() as u32
             && segment.options.sack.is_empty()
-            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
-            && self.keep_alive.is_none()
     }
 
     /// What the general case does with such a segment, if it is a bare acknowledgment of one record
@@ -54,9 +52,7 @@ impl Connection {
     /// Whether a segment says nothing beyond what its header always does.
     #[inline]
     pub(super) fn is_unadorned(&self) -> bool {
-        self.state == State::Established
-            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
-            && !self.receiver.has_blocks()
+        self.plain && self.aside.is_none() && !self.receiver.has_blocks()
     }
 
     /// What the general case does with one full-sized segment of new data while nothing is missing,

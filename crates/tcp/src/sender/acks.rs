@@ -86,7 +86,8 @@ impl Sender {
     /// What a segment says of the peer's window; an old one says nothing.
     #[inline]
     pub(crate) fn on_window(&mut self, now: Time, window: &Window) {
-        if (window.seq, window.ack) < (self.wl1, self.wl2) {
+        // A comparison of pairs would not be made of branches.
+        if window.seq < self.wl1 || window.seq == self.wl1 && window.ack < self.wl2 {
             return;
         }
         self.wl1 = window.seq;
@@ -220,9 +221,9 @@ impl Sender {
     fn on_delivery(&mut self, now: Time, octets: u64, sent: &Sent) -> RateSample {
         let bytes = self.delivered.bytes + octets;
         self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
-        let sending = sent.at.since(sent.with.first_sent_at);
-        let acknowledging = now.since(sent.with.at);
-        RateSample { delivered: bytes - sent.with.bytes, interval: sending.max(acknowledging) }
+        let sending = sent.at.since(sent.first_sent_at);
+        let acknowledging = now.since(sent.delivered_at);
+        RateSample { delivered: bytes - sent.delivered, interval: sending.max(acknowledging) }
     }
 
     /// Takes the report of what arrived twice (RFC 2883 §4) off the blocks.

@@ -4,7 +4,7 @@ use super::Sender;
 use crate::congestion::CongestionControl as _;
 use crate::event::Event;
 use crate::recovery::Phase;
-use crate::scoreboard::{Record, Sent, State};
+use crate::scoreboard::{Record, State};
 use base::Time;
 use wire::{CopyId, Payload};
 
@@ -122,6 +122,9 @@ impl Sender {
         let full = u64::from(self.mss);
         let available = self.stream.available(nxt);
         let room = self.right_edge.saturating_sub(nxt);
+        if room == 0 {
+            return None;
+        }
         if available >= full && room >= full {
             return Some(full);
         }
@@ -229,7 +232,7 @@ impl Sender {
             start,
             len,
             copy,
-            sent: Sent { at: now, with: self.delivered },
+            sent: self.delivered.sent(now),
             state: State::empty(),
         });
         self.log.push(|| Event::Sent { start, len, copy, again: false });
@@ -256,7 +259,7 @@ impl Sender {
     fn send_again(&mut self, now: Time, index: usize) -> Transmission {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
-        self.board.resend(index, copy, Sent { at: now, with: self.delivered });
+        self.board.resend(index, copy, self.delivered.sent(now));
         let record = *self.board.get(index);
         self.doubt(u64::from(record.len));
         self.log.push(|| Event::Sent { start: record.start, len: record.len, copy, again: true });

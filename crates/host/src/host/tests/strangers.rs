@@ -160,3 +160,22 @@ fn an_icmp_error_about_what_was_never_sent_is_ignored() {
         assert_eq!(client.statistics().unmatched, unmatched);
     }
 }
+
+#[test]
+fn fragments_and_what_is_no_packet_are_dropped_and_counted() {
+    let mut bytes = Vec::new();
+    segment(Flags::ACK).emit(&[7; 10], &mut bytes).unwrap();
+    let mut host = host(SERVER);
+    // More fragments follow, at an offset, and the checksum moves along (RFC 1624); then what is cut
+    // off, and nothing at all.
+    let checksum = u16::from_be_bytes([bytes[10], bytes[11]]);
+    bytes[6..8].copy_from_slice(&0x2001_u16.to_be_bytes());
+    let less = 0x2001 - 0x4000_i32; // DF was set.
+    let moved = (i32::from(!checksum) + less).rem_euclid(0xffff) as u16;
+    bytes[10..12].copy_from_slice(&(!moved).to_be_bytes());
+    for bytes in [bytes.as_slice(), &bytes[..19], &[]] {
+        host.refuse(&Packet::parse(bytes).unwrap_err());
+    }
+    let statistics = host.statistics();
+    assert_eq!((statistics.fragments, statistics.malformed, statistics.strays), (1, 2, 0));
+}

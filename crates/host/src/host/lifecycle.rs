@@ -1,0 +1,87 @@
+//! How connections come into a host's table, and go.
+
+use super::{Host, Key, Slot};
+use crate::Application;
+use base::Time;
+use tcp::{Config, Connection, Identity, Side, State};
+use wire::{Ip, SeqNumber};
+
+impl<A: Application> Host<A> {
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        key: Key,
+        config: &Config,
+        side: Side,
+        iss: SeqNumber,
+        application: A,
+    ) -> u32 {
+        let identity = Identity {
+            local_port: key.local_port,
+            remote_port: key.remote_port,
+            iss,
+            timestamp_offset: self.numbering.timestamp_offset(self.address, &key),
+        };
+        let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
+        connection.watch(self.watches);
+        let id = self.slots.next_id();
+        self.seat(Slot {
+            id,
+            key,
+            ip: Ip::new(self.address, key.remote),
+            route: None,
+            connection,
+            application,
+            wake: Time::NEVER,
+            busy: false,
+            half_open: side == Side::Passive,
+            stillborn: false,
+        });
+        self.make_busy(id.index);
+        id.index
+    }
+
+    /// Puts in a new connection.
+    pub(super) fn seat(&mut self, slot: Slot<A>) {
+        let index = slot.id.index;
+        if index as usize == self.slots.count() {
+            self.schedule.add();
+        }
+        self.by_key.insert(slot.key, index);
+        self.slots.add(slot);
+    }
+
+    /// A connection has been established or is over.
+    #[cold]
+    pub(super) fn turn(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        let (key, closed) = (slot.key, slot.connection.state() == State::Closed);
+        if core::mem::take(&mut slot.half_open) {
+            self.leave_backlog(key.local_port);
+        }
+        if closed {
+            self.by_key.remove(&key);
+            self.over.push(id);
+            self.make_busy(id);
+        }
+    }
+
+    /// Puts away what is over.
+    pub(super) fn put_away(&mut self) {
+        while let Some(id) = self.over.pop() {
+            self.reschedule(id, Time::NEVER);
+            if !self.settings.keep_closed || self.slots[id as usize].stillborn {
+                self.slots.remove(id);
+            }
+        }
+    }
+
+    /// Takes over the events of a connection.
+    #[cold]
+    pub(super) fn collect(&mut self, id: u32) {
+        let Slot { id, connection, .. } = &mut self.slots[id as usize];
+        while let Some(event) = connection.poll_event() {
+            self.events.push_back((*id, event));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What can be chosen of a host, and what it counts.
+
+use serde::{Deserialize, Serialize};
+
+/// What a host does beside its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Resets that strangers are sent within a second (RFC 9293 §3.10.7.1): segments for no
+    /// connection get no answer beyond them, and none at all for 0.
+    pub resets: u32,
+    /// Keep connections and their applications once they are over, so that both can be looked
+    /// at. They are never many enough to matter in a run, but would be on a server.
+    pub keep_closed: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { resets: 200, keep_closed: false }
+    }
+}
+
+/// Counts of what a host did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Packets for no connection and no listener.
+    pub strays: u64,
+    /// Resets that were sent for such packets.
+    pub resets: u64,
+    /// Resets that were not sent, because there were too many.
+    pub withheld: u64,
+    /// SYNs that were dropped, because a listener's backlog was full.
+    pub overflows: u64,
+    /// ICMP errors about no connection.
+    pub unmatched: u64,
+    /// Fragments of packets, which are not put together here.
+    pub fragments: u64,
+    /// Packets that could not be read.
+    pub malformed: u64,
+    /// Connections that were not opened, because no port was left.
+    pub unopened: u64,
+}

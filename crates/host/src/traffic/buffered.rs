@@ -1,0 +1,43 @@
+//! A sender with a small buffer.
+
+use crate::Application;
+use base::Time;
+use tcp::{Connection, Events};
+
+/// Writes its stream as a buffer of a given size lets it, then closes: never more is unacknowledged
+/// than fits, so that a buffer smaller than the path limits the sender to a buffer per round trip.
+#[derive(Clone, Debug)]
+pub struct BufferedSource {
+    stream: u32,
+    size: u64,
+    buffer: u64,
+    written: u64,
+}
+
+impl BufferedSource {
+    /// A source of `size` bytes of `stream` with a buffer of `buffer` bytes, at least 1.
+    #[must_use]
+    pub fn new(stream: u32, size: u64, buffer: u64) -> BufferedSource {
+        BufferedSource { stream, size, buffer: buffer.max(1), written: 0 }
+    }
+
+    fn fill(&mut self, connection: &mut Connection) {
+        let room = self.buffer.saturating_sub(connection.unacknowledged());
+        let len = room.min(self.size - self.written);
+        connection.write(self.stream, self.written, len);
+        self.written += len;
+        if self.written < self.size {
+            connection.notify_below(self.buffer - 1);
+        } else {
+            connection.close();
+        }
+    }
+}
+
+impl Application for BufferedSource {
+    fn handle(&mut self, _: Time, connection: &mut Connection, events: Events) {
+        if events.intersects(Events::CONNECTED | Events::WRITABLE) {
+            self.fill(connection);
+        }
+    }
+}

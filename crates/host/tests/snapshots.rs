@@ -1,0 +1,373 @@
+//! Hosts that are stored and restored in the middle of everything, under another clock, go on as
+//! if nothing had happened.
+
+use base::{Duration, Random, Seed, Time};
+use core::net::{IpAddr, Ipv4Addr};
+use host::{AdoptError, Application, Host, HostSnapshot, Opening, Outlet, Settings};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tcp::{Config, Connection, Events, KeepAlive};
+use wire::Packet;
+
+const ADDRESSES: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
+
+/// Late enough for clocks that are behind.
+const START: Time = Time::from_nanos(1 << 41);
+
+/// Nanoseconds that one clock is ahead of another, modulo 2^64.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shift(u64);
+
+impl Shift {
+    fn of(self, time: Time) -> Time {
+        if time >= Time::NEVER {
+            return Time::NEVER;
+        }
+        Time::from_nanos(time.as_nanos().wrapping_add(self.0))
+    }
+
+    fn back(self, time: Time) -> Time {
+        Shift(self.0.wrapping_neg()).of(time)
+    }
+}
+
+/// Writes, reads, closes and sometimes aborts at times of its own.
+#[derive(Clone, Debug)]
+struct Chatter {
+    random: Random,
+    next: Time,
+    to_write: u64,
+    written: u64,
+    read: u64,
+    aborts: bool,
+    peer_closed: bool,
+}
+
+impl Chatter {
+    fn new(seed: u64) -> Chatter {
+        let mut random = Seed(seed).stream("chatter");
+        let to_write = random.bits() % 60_000;
+        let aborts = random.chance(0.1);
+        Chatter {
+            random,
+            next: Time::NEVER,
+            to_write,
+            written: 0,
+            read: 0,
+            aborts,
+            peer_closed: false,
+        }
+    }
+
+    fn later(&mut self, now: Time) {
+        self.next = now + Duration::from_nanos(1 + self.random.bits() % 100_000_000);
+    }
+}
+
+impl Application for Chatter {
+    fn handle(&mut self, now: Time, _: &mut Connection, events: Events) {
+        self.peer_closed |= events.contains(Events::PEER_CLOSED);
+        if events.contains(Events::CONNECTED) {
+            self.later(now);
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        self.next
+    }
+
+    fn wake(&mut self, now: Time, connection: &mut Connection) {
+        let mut room = (self.random.bits() % 8_000) as u32;
+        while let Some(payload) = connection.read_up_to(room) {
+            assert_eq!(payload.offset, self.read, "bytes came twice or in disorder");
+            self.read = payload.end();
+            room -= payload.len;
+        }
+        let len = (self.random.bits() % 8_000).min(self.to_write - self.written);
+        connection.write(0, self.written, len);
+        self.written += len;
+        if self.written == self.to_write {
+            if self.aborts {
+                connection.abort();
+            }
+            connection.close();
+        }
+        if self.peer_closed && room > 0 && self.written == self.to_write {
+            self.next = Time::NEVER;
+        } else {
+            self.later(now);
+        }
+    }
+}
+
+/// Two hosts and a line between them that delays, reorders, doubles and loses.
+struct Line {
+    hosts: [Host<Chatter>; 2],
+    /// The hosts' clocks.
+    clocks: [Shift; 2],
+    flying: BTreeMap<(Time, u64), (usize, Packet)>,
+    random: Random,
+    loss: f64,
+    /// Everything that was sent, when and by whom.
+    log: Vec<(Time, usize, Packet)>,
+}
+
+/// Where a host's packets go, and the time.
+struct Port<'a> {
+    next: Packet,
+    sent: &'a mut Vec<Packet>,
+}
+
+impl Outlet for Port<'_> {
+    fn packet(&mut self) -> &mut Packet {
+        &mut self.next
+    }
+
+    fn send(&mut self, _route: &mut Option<u32>) {
+        self.sent.push(self.next);
+    }
+}
+
+fn config() -> Config {
+    Config {
+        mss: 1000,
+        receive_window: 20_000,
+        timestamps: true,
+        ecn: true,
+        retries: 8,
+        keep_alive: Some(KeepAlive {
+            idle: Duration::from_secs(20),
+            interval: Duration::from_secs(5),
+            probes: 3,
+        }),
+        ..Config::default()
+    }
+}
+
+fn listen(host: &mut Host<Chatter>) {
+    host.listen(80, || (config(), Chatter::new(1000)));
+}
+
+impl Line {
+    fn new(seed: u64, loss: f64) -> Line {
+        let host = |end: usize| {
+            let mut host = Host::new(ADDRESSES[end], Seed(seed).stream(["a", "b"][end]));
+            host.set(Settings { resets: 2, keep_closed: false });
+            host
+        };
+        let mut hosts = [host(0), host(1)];
+        listen(&mut hosts[1]);
+        Line {
+            hosts,
+            clocks: [Shift::default(); 2],
+            flying: BTreeMap::new(),
+            random: Seed(seed).stream("line"),
+            loss,
+            log: Vec::new(),
+        }
+    }
+
+    fn open(&mut self, now: Time, seed: u64, port: u16) {
+        let at = self.clocks[0].of(now);
+        self.hosts[0].open(Opening {
+            at,
+            remote: ADDRESSES[1],
+            remote_port: port,
+            config: config(),
+            application: Chatter::new(seed),
+        });
+        self.serve(now, 0);
+    }
+
+    fn serve(&mut self, now: Time, end: usize) {
+        self.hosts[end].handle_timeout(self.clocks[end].of(now));
+        self.transmit(now, end);
+    }
+
+    fn transmit(&mut self, now: Time, end: usize) {
+        let mut sent = Vec::new();
+        let mut port = Port { next: Packet::BLANK, sent: &mut sent };
+        let _ = self.hosts[end].transmit(self.clocks[end].of(now), &mut port);
+        for packet in sent {
+            self.log.push((now, end, packet));
+            let copies =
+                if self.random.chance(self.loss) { (self.random.bits() % 3) as usize } else { 1 };
+            for _ in 0..copies {
+                let delay = Duration::from_nanos(10_000_000 + self.random.bits() % 20_000_000);
+                let number = self.random.bits();
+                self.flying.insert((now + delay, number), (1 - end, packet));
+            }
+        }
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Time {
+        let flying = self.flying.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);
+        (0..2)
+            .map(|end| self.clocks[end].back(self.hosts[end].poll_timeout()))
+            .fold(flying, Ord::min)
+    }
+
+    /// Runs until before `end`.
+    fn run_until(&mut self, end: Time) {
+        while self.next() < end {
+            let now = self.next();
+            while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
+                let (to, packet) = entry.remove();
+                self.hosts[to].handle_packet(self.clocks[to].of(now), &packet);
+                self.transmit(now, to);
+            }
+            for end in 0..2 {
+                self.serve(now, end);
+            }
+        }
+    }
+
+    /// A host is stored, its clock is set, and the host is restored.
+    fn move_host(&mut self, now: Time, end: usize, shift: Shift) {
+        let stored = serde_json::to_string(&self.hosts[end].snapshot(self.clocks[end].of(now)));
+        let stored: HostSnapshot = serde_json::from_str(&stored.expect("JSON")).expect("the same");
+        let (old, clock) = (self.clocks[end], Shift(self.clocks[end].0.wrapping_add(shift.0)));
+        let applications: BTreeMap<_, _> = self.hosts[end]
+            .connections()
+            .map(|(id, _, application)| {
+                let next = clock.of(old.back(application.next));
+                (id, Chatter { next, ..application.clone() })
+            })
+            .collect();
+        let restored = Host::adopt(stored, clock.of(now), |id, _| applications[&id].clone());
+        self.hosts[end] = restored.expect("it is whole");
+        self.clocks[end] = clock;
+        if end == 1 {
+            listen(&mut self.hosts[1]);
+        }
+    }
+}
+
+/// Something that is done to the line, so many milliseconds after the start.
+#[derive(Clone, Debug)]
+enum Deed {
+    Open { seed: u64, port: u16 },
+    Move { end: usize, shift: Shift },
+}
+
+fn run(seed: u64, loss: f64, deeds: &BTreeMap<u64, Deed>) -> Line {
+    let mut line = Line::new(seed, loss);
+    for (&at, deed) in deeds {
+        let now = START + Duration::from_nanos(at);
+        line.run_until(now);
+        match *deed {
+            Deed::Open { seed, port } => line.open(now, seed, port),
+            Deed::Move { end, shift } => line.move_host(now, end, shift),
+        }
+    }
+    line.run_until(START + Duration::from_secs(3600));
+    line
+}
+
+fn moments(most: usize) -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(
+        prop_oneof![0..100_000_000_u64, 0..5_000_000_000_u64, 0..90_000_000_000_u64],
+        1..most,
+    )
+}
+
+fn moves() -> impl Strategy<Value = Vec<(u64, usize, i64)>> {
+    let shift = prop_oneof![Just(0), -(1_i64 << 34)..1 << 34, -(1_i64 << 37)..1 << 37];
+    (moments(8), prop::collection::vec((0..2_usize, shift), 8))
+        .prop_map(|(at, moves)| at.into_iter().zip(moves).map(|(at, (e, s))| (at, e, s)).collect())
+}
+
+proptest! {
+    #[test]
+    fn hosts_that_are_moved_go_on_as_if_nothing_had_happened(
+        seed in any::<u64>(),
+        loss in prop_oneof![Just(0.0), 0.0..0.3],
+        opened in moments(5),
+        moved in moves(),
+    ) {
+        let mut deeds = BTreeMap::new();
+        for (index, at) in (0..).zip(opened) {
+            let port = if index == 3 { 81 } else { 80 }; // Nobody listens there.
+            deeds.insert(2 * at, Deed::Open { seed: seed ^ index, port });
+        }
+        let undisturbed = run(seed, loss, &deeds);
+        for (at, end, shift) in moved {
+            deeds.insert(2 * at + 1, Deed::Move { end, shift: Shift(shift as u64) });
+        }
+        let moved = run(seed, loss, &deeds);
+        prop_assert_eq!(&moved.log, &undisturbed.log);
+        for line in [&moved, &undisturbed] {
+            prop_assert!(line.hosts.iter().all(Host::is_quiet), "something is left");
+        }
+        for end in 0..2 {
+            let counts = [&moved, &undisturbed].map(|line| line.hosts[end].statistics());
+            prop_assert_eq!(counts[0], counts[1]);
+        }
+    }
+}
+
+/// A line with a connection that is in the middle of a transfer at the returned time.
+fn busy_line() -> (Line, Time) {
+    let mut line = Line::new(1, 0.0);
+    line.open(START, 3, 80);
+    let now = START + Duration::from_millis(300);
+    line.run_until(now);
+    assert_eq!(line.hosts.each_ref().map(Host::open_connections), [1, 1]);
+    (line, now)
+}
+
+#[test]
+fn a_connection_can_move_to_a_host_that_takes_over_the_address() {
+    let (mut line, now) = busy_line();
+    let undisturbed = {
+        let mut line = busy_line().0;
+        line.run_until(START + Duration::from_secs(600));
+        line.log
+    };
+    let id = line.hosts[0].connections().next().unwrap().0;
+    let (_, _, application) = line.hosts[0].connections().next().unwrap();
+    let application = application.clone();
+    let snapshot = line.hosts[0].snapshot_connection(now, id).unwrap();
+    let taken = line.hosts[0].adopt_connection(now, snapshot.clone(), application.clone());
+    assert!(matches!(taken, Err(AdoptError::Taken { remote_port: 80, .. })), "it is still there");
+
+    let mut other = Host::new(ADDRESSES[0], Seed(77).stream("other"));
+    other.adopt_connection(now, snapshot, application).unwrap();
+    line.hosts[0] = other;
+    line.serve(now, 0);
+    line.run_until(START + Duration::from_secs(600));
+    assert_eq!(line.log, undisturbed);
+}
+
+#[test]
+fn a_snapshot_of_another_version_is_refused() {
+    let (line, now) = busy_line();
+    let snapshot = line.hosts[0].snapshot(now);
+    let mut value = serde_json::to_value(snapshot).unwrap();
+    value["version"] = 77.into();
+    let snapshot: HostSnapshot = serde_json::from_value(value).unwrap();
+    let refused = Host::adopt(snapshot, now, |_, _| Chatter::new(0)).err();
+    let expected = HostSnapshot::VERSION;
+    assert_eq!(refused, Some(AdoptError::Version { found: 77, expected }));
+}
+
+#[test]
+fn a_snapshot_that_contradicts_itself_is_refused() {
+    let (line, now) = busy_line();
+    let value = serde_json::to_value(line.hosts[0].snapshot(now)).unwrap();
+    let id = &value["connections"][0][0];
+    for (field, lie, slot) in [
+        ("slots", 0.into(), 0),
+        ("vacant", vec![id.clone()].into(), 0),
+        ("vacant", serde_json::json!([{ "index": 9, "generation": 0 }]), 9),
+        ("busy", vec![5].into(), 5),
+    ] {
+        let mut value = value.clone();
+        value[field] = lie;
+        let snapshot: HostSnapshot = serde_json::from_value(value).unwrap();
+        let refused = Host::adopt(snapshot, now, |_, _| Chatter::new(0)).err();
+        assert_eq!(refused, Some(AdoptError::Slot(slot)));
+    }
+}

@@ -1,0 +1,61 @@
+//! What the connections of a run told, as lines of JSON.
+
+use crate::failure::RunError;
+use crate::scenario::Scenario;
+use crate::world::End;
+use base::Time;
+use host::ConnectionId;
+use serde::Serialize;
+use sim::{NodeId, World};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use tcp::Event;
+
+/// An event, when and where it happened.
+#[derive(Serialize)]
+struct Line<'a> {
+    t_s: f64,
+    node: &'a str,
+    flow: &'a str,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+/// Whose a connection is: the numbers of its node and of its flow.
+pub(crate) type Owner = (NodeId, ConnectionId, usize, usize);
+
+/// Every connection of a run and whose it is.
+pub(crate) fn owners(world: &World<End>, nodes: &[NodeId]) -> Vec<Owner> {
+    let of = |(index, &node)| {
+        let connections = world.host(node).connections();
+        connections.map(move |(id, _, end): (_, _, &End)| (node, id, index, end.flow))
+    };
+    nodes.iter().enumerate().flat_map(of).collect()
+}
+
+/// Writes the log of a run.
+pub(crate) fn write(
+    file: &Path,
+    scenario: &Scenario,
+    owners: &[Owner],
+    events: &[(Time, NodeId, ConnectionId, Event)],
+) -> Result<(), RunError> {
+    let lines = || -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(file)?);
+        for (at, node, id, event) in events {
+            let owner = owners.iter().find(|owner| (owner.0, owner.1) == (*node, *id));
+            let Some(&(_, _, node, flow)) = owner else { continue };
+            let line = Line {
+                t_s: at.as_secs_f64(),
+                node: &scenario.nodes[node],
+                flow: &scenario.flows[flow].name,
+                event,
+            };
+            serde_json::to_writer(&mut out, &line)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    lines().map_err(|error| RunError::Write { file: file.to_owned(), problem: error.to_string() })
+}

@@ -67,8 +67,10 @@ impl<A: Application> Slot<A> {
     /// Whether a segment is for this connection.
     #[inline]
     fn is_for(&self, packet: &Packet, segment: &Segment) -> bool {
-        segment.source_port == self.key.remote_port
-            && segment.destination_port == self.key.local_port
+        // Both ports at once.
+        let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
+        pair(segment.source_port, segment.destination_port)
+            == pair(self.key.remote_port, self.key.local_port)
             && packet.ip.source == self.key.remote
             && !matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
@@ -107,7 +109,8 @@ impl<A: Application> Slot<A> {
     #[inline(always)]
     fn due(&self) -> Time {
         let (timer, wake) = (self.connection.poll_timeout(), self.application.next_wake());
-        if wake < timer && self.is_open() { wake } else { timer }
+        // Most applications have no wake at all.
+        if wake != Time::NEVER && wake < timer && self.is_open() { wake } else { timer }
     }
 
     /// Whether its application may be woken.

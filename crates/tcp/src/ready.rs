@@ -20,6 +20,13 @@ impl Ready {
         self.bytes
     }
 
+    /// The same as [`Ready::push`] while nothing waits.
+    #[inline]
+    pub(crate) fn fill(&mut self, payload: Payload) {
+        self.bytes = u64::from(payload.len);
+        self.front = payload;
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, payload: Payload) {
         self.bytes += u64::from(payload.len);
@@ -41,17 +48,22 @@ impl Ready {
         if self.front.len == 0 || most == 0 {
             return None;
         }
+        if most < self.front.len || self.bytes > u64::from(self.front.len) {
+            return Some(self.pop_part(most));
+        }
+        self.bytes = 0;
+        Some(core::mem::take(&mut self.front))
+    }
+
+    /// What leaves something behind.
+    #[inline(never)]
+    fn pop_part(&mut self, most: u32) -> Payload {
         let payload = self.front.take(most);
         self.bytes -= u64::from(payload.len);
-        if payload.len < self.front.len {
-            self.front = self.front.skip(payload.len);
-            return Some(payload);
+        self.front = self.front.skip(payload.len);
+        if self.front.len == 0 {
+            self.front = self.later.pop_front().unwrap_or_default();
         }
-        self.front = if self.bytes == 0 {
-            Payload::default()
-        } else {
-            self.later.pop_front().unwrap_or_default()
-        };
-        Some(payload)
+        payload
     }
 }

@@ -216,15 +216,17 @@ impl Receiver {
         }
     }
 
-    /// What [`Receiver::on_data`] does with data in order, if there is room, no gap and no FIN. Says
-    /// whether it was that.
+    /// What [`Receiver::on_data`] does with data in order, if there is room, no gap, no FIN and nothing
+    /// unread. Says whether it was that.
     #[inline]
     pub(crate) fn on_next_data(&mut self, now: Time, payload: Payload) -> bool {
-        let plain = self.beyond.is_empty() && self.fin.is_none();
-        if !plain || self.nxt + u64::from(payload.len) > self.edge {
+        let plain = self.beyond.is_empty() && self.fin.is_none() && self.ready.bytes() == 0;
+        let nxt = self.nxt + u64::from(payload.len);
+        if !plain || nxt > self.edge {
             return false;
         }
-        self.accept(payload);
+        self.nxt = nxt;
+        self.ready.fill(payload);
         self.duplicates = 0;
         self.delay(now);
         true

@@ -19,12 +19,14 @@ pub struct Payload {
 impl Payload {
     /// The byte after the last.
     #[must_use]
+    #[inline]
     pub const fn end(&self) -> u64 {
         self.offset + self.len as u64
     }
 
     /// This payload without its first `bytes` bytes.
     #[must_use]
+    #[inline]
     pub fn skip(self, bytes: u32) -> Payload {
         let bytes = bytes.min(self.len);
         Payload { offset: self.offset + u64::from(bytes), len: self.len - bytes, ..self }
@@ -32,12 +34,14 @@ impl Payload {
 
     /// The first `bytes` bytes of this payload.
     #[must_use]
+    #[inline]
     pub fn take(self, bytes: u32) -> Payload {
         Payload { len: self.len.min(bytes), ..self }
     }
 
     /// Whether `next` continues this payload.
     #[must_use]
+    #[inline]
     pub fn continues(&self, next: &Payload) -> bool {
         self.stream == next.stream && self.end() == next.offset
     }

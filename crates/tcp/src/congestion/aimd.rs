@@ -69,6 +69,8 @@ impl Aimd {
 }
 
 impl CongestionControl for Aimd {
+    const LOOKS_ALWAYS: bool = false;
+
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         if !sample.window_limited {

@@ -91,6 +91,9 @@ impl Episode {
 
 /// A congestion controller. Windows are in bytes, and never less than a segment.
 pub trait CongestionControl {
+    /// Whether it looks at acknowledgments while its window is not what limits the sender.
+    const LOOKS_ALWAYS: bool = true;
+
     /// New data was acknowledged outside of recovery.
     fn on_ack(&mut self, sample: &AckSample);
 
@@ -173,6 +176,16 @@ macro_rules! controllers {
                     $(Congestion::$Controller => {
                         Controller::$Controller($Controller::new(growth, window))
                     })+
+                }
+            }
+        }
+
+        impl Controller {
+            /// Whether [`CongestionControl::on_ack`] is worth calling.
+            #[inline]
+            pub(crate) fn looks(&self, window_limited: bool) -> bool {
+                window_limited || match self {
+                    $(Controller::$Controller(_) => $Controller::LOOKS_ALWAYS,)+
                 }
             }
         }

@@ -28,6 +28,7 @@ impl Connection {
         self.handle_any_segment(now, segment, payload, ecn);
     }
 
+    #[inline(never)]
     pub(super) fn handle_any_segment(
         &mut self,
         now: Time,

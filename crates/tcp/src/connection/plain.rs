@@ -7,6 +7,7 @@
 
 use super::output::Transmit;
 use super::{Connection, Events};
+use crate::congestion::RateSample;
 use crate::sender::Transmission;
 use base::Time;
 use wire::{CopyId, Ecn, Flags, Packet, Payload, Segment, SeqNumber};
@@ -32,21 +33,35 @@ impl Connection {
             return false;
         }
         let window = self.window(segment, self.receiver.nxt(), una + acked);
-        if payload.len == 0 {
-            if acked == 0 || !self.sender.on_plain_ack(now, &window) {
+        if payload.len > 0 {
+            let alone = self.sender.outstanding() == 0 && !self.sender.is_probing();
+            if !alone || !self.receiver.on_next_data(now, payload) {
                 return false;
             }
-            if self.low_water.is_some() {
-                self.on_sent_arrived(now, false);
-            }
+            self.sender.update_window(&window);
+            self.events |= Events::READABLE;
             return true;
         }
-        if self.sender.outstanding() > 0 || !self.receiver.on_next_data(now, payload) {
+        if acked == 0 {
             return false;
         }
-        self.sender.on_window(now, &window);
-        self.events |= Events::READABLE;
+        let Some((sent_at, rate)) = self.sender.on_plain_ack(now, &window) else {
+            return false;
+        };
+        if self.sender.looks() || self.low_water.is_some() {
+            self.on_plain_advance(now, acked, sent_at, rate);
+        }
         true
+    }
+
+    /// What is behind a call, so that the rest of [`Connection::on_next`] makes none and keeps
+    /// everything in registers.
+    #[inline(never)]
+    fn on_plain_advance(&mut self, now: Time, acked: u64, sent_at: Time, rate: RateSample) {
+        self.sender.grow_plainly(now, acked, sent_at, rate);
+        if self.low_water.is_some() {
+            self.on_sent_arrived(now, false);
+        }
     }
 
     /// Whether a segment says nothing beyond what its header always does.

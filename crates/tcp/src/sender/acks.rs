@@ -50,16 +50,19 @@ impl Sender {
     }
 
     /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record while nothing is
-    /// missing or probed and nobody listens. Says whether it was that.
+    /// missing or probed and nobody listens, but for [`Sender::grow_plainly`], which may have to
+    /// follow. If it was that, says when the record was sent and what rate that makes.
     #[inline]
-    pub(crate) fn on_plain_ack(&mut self, now: Time, window: &Window) -> bool {
+    pub(crate) fn on_plain_ack(
+        &mut self,
+        now: Time,
+        window: &Window,
+    ) -> Option<(Time, RateSample)> {
         if !self.is_plain() || self.probing || self.log.is_kept() {
-            return false;
+            return None;
         }
-        let Some((acked, sent)) = self.board.advance_one(window.ack) else {
-            return false;
-        };
-        self.on_window(now, window);
+        let (acked, sent) = self.board.advance_one(window.ack)?;
+        self.update_window(window);
         self.stream.acknowledged(window.ack);
         self.limited = 0;
         self.progress_at = now;
@@ -68,35 +71,57 @@ impl Sender {
             0 => self.deadline = Time::NEVER,
             _ => self.restart_timer(now),
         }
-        let rate = self.on_delivery(now, acked, &sent);
+        Some((sent.at, self.on_delivery(now, acked, &sent)))
+    }
+
+    /// Whether the congestion controller looks at acknowledgments just now.
+    #[inline]
+    pub(crate) fn looks(&self) -> bool {
+        self.controller.looks(self.window_limited)
+    }
+
+    /// The congestion controller's share of [`Sender::on_plain_ack`].
+    #[inline]
+    pub(crate) fn grow_plainly(&mut self, now: Time, acked: u64, sent_at: Time, rate: RateSample) {
         self.controller.on_ack(&AckSample {
             now,
             acked,
             delivered: acked,
             rate,
-            rtt: Some(now.since(sent.at)),
+            rtt: Some(now.since(sent_at)),
             srtt: self.rtt.smoothed(),
             window_limited: self.window_limited,
             after_timeout: false,
             mss: self.mss,
         });
-        true
     }
 
     /// What a segment says of the peer's window; an old one says nothing.
     #[inline]
     pub(crate) fn on_window(&mut self, now: Time, window: &Window) {
+        if self.update_window(window) && self.probing {
+            self.on_window_while_probing(now);
+        }
+    }
+
+    /// Whether the peer's closed window is being probed.
+    #[inline]
+    pub(crate) fn is_probing(&self) -> bool {
+        self.probing
+    }
+
+    /// The share of [`Sender::on_window`] while nothing is being probed; false for an old segment.
+    #[inline]
+    pub(crate) fn update_window(&mut self, window: &Window) -> bool {
         // A comparison of pairs would not be made of branches.
         if window.seq < self.wl1 || window.seq == self.wl1 && window.ack < self.wl2 {
-            return;
+            return false;
         }
         self.wl1 = window.seq;
         self.wl2 = window.ack;
         self.right_edge = window.right_edge;
         self.max_window = self.max_window.max(window.right_edge - window.ack);
-        if self.probing {
-            self.on_window_while_probing(now);
-        }
+        true
     }
 
     /// Whether there is no episode, no hole, no duplicate: the usual case.

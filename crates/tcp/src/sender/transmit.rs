@@ -108,6 +108,10 @@ impl Sender {
     /// The length of the next segment of new data, if both windows have room for it.
     #[inline]
     fn next_in_window(&mut self) -> Option<u64> {
+        if self.right_edge <= self.board.nxt() {
+            self.window_limited = false;
+            return None;
+        }
         let next = if self.is_full_next() { Some(u64::from(self.mss)) } else { self.next_len() };
         self.window_limited =
             next.is_some_and(|len| self.board.outstanding() + len > self.controller.window());
@@ -122,9 +126,6 @@ impl Sender {
         let full = u64::from(self.mss);
         let available = self.stream.available(nxt);
         let room = self.right_edge.saturating_sub(nxt);
-        if room == 0 {
-            return None;
-        }
         if available >= full && room >= full {
             return Some(full);
         }

@@ -35,8 +35,9 @@ test: ## Run all tests
 	$(BIN)/python -m pytest
 
 .PHONY: soak
-soak: ## Exchange streams over bad networks, 100,000 times (CASES=n)
-	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak -p lasthop-tcp --test exchange $(CARGO_FLAGS)
+soak: ## Bad networks and bad segments, 100,000 of each (CASES=n)
+	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak -p lasthop-tcp --test exchange --test garbage \
+		$(CARGO_FLAGS)
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

@@ -40,6 +40,8 @@ struct Chatter {
     to_write: u64,
     written: u64,
     read: u64,
+    /// All that the peer writes, as the name of its stream says.
+    to_read: u64,
     aborts: bool,
     peer_closed: bool,
 }
@@ -55,6 +57,7 @@ impl Chatter {
             to_write,
             written: 0,
             read: 0,
+            to_read: 0,
             aborts,
             peer_closed: false,
         }
@@ -82,10 +85,11 @@ impl Application for Chatter {
         while let Some(payload) = connection.read_up_to(room) {
             assert_eq!(payload.offset, self.read, "bytes came twice or in disorder");
             self.read = payload.end();
+            self.to_read = u64::from(payload.stream);
             room -= payload.len;
         }
         let len = (self.random.bits() % 8_000).min(self.to_write - self.written);
-        connection.write(0, self.written, len);
+        connection.write(self.to_write as u32, self.written, len);
         self.written += len;
         if self.written == self.to_write {
             if self.aborts {
@@ -93,7 +97,9 @@ impl Application for Chatter {
             }
             connection.close();
         }
-        if self.peer_closed && room > 0 && self.written == self.to_write {
+        let has_all = self.peer_closed && room > 0;
+        assert!(!has_all || self.read == self.to_read, "the stream is not whole");
+        if has_all && self.written == self.to_write {
             self.next = Time::NEVER;
         } else {
             self.later(now);

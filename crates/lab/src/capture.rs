@@ -1,6 +1,6 @@
 //! Packets of a run in a pcapng file.
 
-use crate::run::RunError;
+use crate::failure::RunError;
 use crate::scenario::Scenario;
 use crate::world::Built;
 use base::Time;

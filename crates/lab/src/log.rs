@@ -1,6 +1,6 @@
 //! What the connections of a run told, as lines of JSON.
 
-use crate::run::RunError;
+use crate::failure::RunError;
 use crate::scenario::Scenario;
 use crate::world::End;
 use base::Time;

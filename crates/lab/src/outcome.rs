@@ -1,9 +1,10 @@
 //! What came of a run.
 
+use crate::failure::RunError;
 use crate::log;
-use crate::run::{RunError, Watch};
 use crate::scenario::{Flow, Scenario};
 use crate::table::{Column, Table};
+use crate::watch::Watch;
 use crate::world::{Built, End};
 use base::Time;
 use host::Traffic;

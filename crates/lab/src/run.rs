@@ -1,86 +1,14 @@
 //! One run: a scenario and a seed.
 
-use crate::capture::{self, Capture};
+use crate::capture;
+use crate::failure::RunError;
 use crate::outcome::{self, Outcome};
 use crate::scenario::Scenario;
+use crate::watch::Watch;
 use crate::world;
 use base::{Duration, Time};
-use sim::{ByteFault, TraceTarget};
-use std::path::PathBuf;
+use sim::TraceTarget;
 use std::sync::atomic::{AtomicBool, Ordering};
-use thiserror::Error;
-
-/// What is recorded and checked besides the rows. None of it changes anything in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watch {
-    /// Time series of every flow and every queue.
-    pub series: bool,
-    /// A fingerprint of every packet.
-    pub digest: bool,
-    /// Byte mode: before every link, packets are written as bytes, with payload and checksums,
-    /// and read again.
-    pub bytes: bool,
-    /// Packets in a file.
-    pub capture: Option<Capture>,
-    /// A file for what every connection tells, an event a line, in JSON.
-    pub log: Option<PathBuf>,
-}
-
-/// Why a run has no outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RunError {
-    /// Somebody asked it to end.
-    #[error("the run was cancelled")]
-    Cancelled,
-    /// Bytes did not arrive in order, once: a bug in the TCP that was run.
-    #[error(
-        "internal error: {misplaced} runs of bytes of `{flow}` arrived out of order or twice \
-         (seed {seed}); please report it together with the scenario"
-    )]
-    Misplaced {
-        /// The flow's name.
-        flow: String,
-        /// The seed.
-        seed: u64,
-        /// How many runs of bytes.
-        misplaced: u64,
-    },
-    /// Packets had nowhere to go, although every flow has a route.
-    #[error(
-        "internal error: {packets} packets found no way (seed {seed}); please report it together \
-         with the scenario"
-    )]
-    Unroutable {
-        /// How many packets.
-        packets: u64,
-        /// The seed.
-        seed: u64,
-    },
-    /// A packet did not survive being bytes.
-    #[error("internal error: {fault} (seed {seed}); please report it together with the scenario")]
-    Bytes {
-        /// What happened.
-        fault: ByteFault,
-        /// The seed.
-        seed: u64,
-    },
-    /// Packets were to be captured where there is nothing.
-    #[error(
-        "packets cannot be captured at `{place}`: there is no such node and no such direction of a link (`a->b`)"
-    )]
-    NoSuchPlace {
-        /// Where.
-        place: String,
-    },
-    /// What was watched could not be written.
-    #[error("{}: {problem}", .file.display())]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// What the system says.
-        problem: String,
-    },
-}
 
 /// Runs a scenario under a seed to its end, unless `cancelled` becomes true.
 ///

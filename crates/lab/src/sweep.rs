@@ -2,10 +2,12 @@
 
 use crate::error::ScenarioError;
 use crate::experiment::Experiment;
+use crate::failure::RunError;
 use crate::outcome::{Outcome, Record, tabulate};
-use crate::run::{RunError, Watch, run};
+use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;
+use crate::watch::Watch;
 use core::ops::ControlFlow;
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;

@@ -3,8 +3,8 @@
 //! Time series, traces, metrics and tests subscribe to the same events. Nobody listening costs one
 //! branch per event. Sequence numbers are absolute: 0 is the SYN, 1 the first octet of data.
 
-use crate::connection::{State, Vitals};
 use crate::mechanism::{Signal, Verdict};
+use crate::state::{State, Vitals};
 use base::Duration;
 use serde::Serialize;
 use std::collections::VecDeque;

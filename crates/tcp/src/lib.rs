@@ -21,13 +21,13 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sender;
+mod state;
 mod stream;
 
 pub use config::{Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff};
-pub use connection::{
-    AdoptError, Connection, Events, Identity, Side, Snapshot, State, Transmit, Vitals,
-};
+pub use connection::{AdoptError, Connection, Events, Identity, Side, Snapshot, Transmit};
 pub use event::{Event, Refusal};
 pub use indication::{Indication, Source, Subject};
 pub use recovery::Recovery;
 pub use sender::Statistics;
+pub use state::{State, Vitals};

@@ -47,7 +47,8 @@ impl Connection {
     /// RFC 9293 §3.10.7.3
     fn in_syn_sent(&mut self, now: Time, segment: &Segment) {
         let acks = segment.flags.contains(Flags::ACK);
-        let acceptable = acks && segment.ack == self.iss + 1;
+        // Our SYN, if it was sent.
+        let acceptable = acks && segment.ack == self.iss + 1 && self.sender.nxt() > 0;
         if acks && !acceptable {
             self.refuse(Refusal::BadAck);
             if !segment.flags.contains(Flags::RST) {

@@ -307,3 +307,13 @@ fn an_acknowledgment_of_another_answer_than_ours_is_answered_with_a_reset() {
         assert_eq!(t.state(), State::SynReceived);
     }
 }
+
+#[test]
+fn an_answer_to_a_syn_that_was_not_sent_yet_is_not_believed() {
+    // RFC 9293 §3.10.7.3, first: SEG.ACK > SND.NXT. Somebody guesses.
+    let mut connection = Connection::new(&config(), Side::Active, IDENTITY);
+    let (seq, ack, flags) = (PEER_ISS, ISS + 1, Flags::SYN | Flags::ACK);
+    let guess = Segment { seq, ack, flags, window: 1000, ..Segment::default() };
+    connection.handle_segment(Time::ZERO, &guess, Payload::default(), Ecn::NotCapable);
+    assert_eq!((connection.state(), connection.take_events()), (State::SynSent, Events::empty()));
+}

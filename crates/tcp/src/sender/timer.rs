@@ -16,7 +16,7 @@ impl Sender {
     }
 
     /// Starts the timer anew: something is outstanding.
-    #[inline]
+    #[inline(always)]
     pub(super) fn restart_timer(&mut self, now: Time) {
         self.deadline = now + self.rtt.rto();
         if let Some(timeout) = self.config.user_timeout {

@@ -78,15 +78,17 @@ pub struct Statistics {
 pub struct Link<P> {
     config: Config,
     errors: Errors,
-    /// With fewer packets than this between the two ends, there is room for another.
-    surely_room: u64,
+    /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
+    /// error, and there was room for them when that was last looked into.
+    plain_until: u64,
     /// When the transmitter has sent all it has accepted.
     free_at: Time,
     /// Accepted and not arrived, in order of arrival.
     flying: Ring<Flying<P>>,
     /// All packets before this one of `flying` have left the queue.
     departed: u64,
-    /// The size that was transmitted last, and how long that took.
+    /// The size that was transmitted last, and how long that took: packets come in two or three
+    /// sizes, and a division costs as much as everything else.
     last_time: (u32, Duration),
     statistics: Statistics,
 }
@@ -104,15 +106,10 @@ impl<P: Copy + Default> Link<P> {
     /// An idle link.
     #[must_use]
     pub fn new(config: Config, random: base::Random) -> Link<P> {
-        let surely_room = match config.queue {
-            Queue::Unlimited => u64::MAX,
-            Queue::Packets(limit) => u64::from(limit),
-            Queue::Bytes(_) => 0,
-        };
         Link {
             config,
             errors: Errors::new(config.errors, random),
-            surely_room,
+            plain_until: 0,
             free_at: Time::ZERO,
             flying: Ring::new(),
             departed: 0,
@@ -129,33 +126,55 @@ impl<P: Copy + Default> Link<P> {
     /// Gives the packet back if the queue has no room for it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
-        if self.flying.len() >= self.surely_room && !self.has_room(now, len) {
+        let plain = len == self.last_time.0 && self.flying.end() < self.plain_until;
+        if !plain || self.flying.is_full() {
+            return self.enqueue_any(now, packet, len);
+        }
+        Ok(self.send(now, packet, len, Fate::Intact))
+    }
+
+    /// What [`Link::enqueue`] does, whatever becomes of the packet.
+    #[inline(never)]
+    fn enqueue_any(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+        if !self.has_room(now, len) {
             self.statistics.dropped += 1;
             return Err(packet);
         }
-        self.free_at = self.free_at.max(now) + self.time_for(len);
-        let fate = if self.errors.never() { Fate::Intact } else { self.fate(len) };
-        let first = self.flying.len() == 0;
-        let before = self.statistics.bytes;
-        self.flying.push(Flying { departs: self.free_at, before, packet, fate });
-        self.statistics.bytes = before + u64::from(len);
-        Ok(first.then(|| self.free_at + self.config.delay))
-    }
-
-    /// What becomes of the next packet.
-    #[inline(never)]
-    fn fate(&mut self, len: u32) -> Fate {
+        if len != self.last_time.0 {
+            let rate = self.config.rate;
+            let time = rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+            self.last_time = (len, time);
+        }
         let fate = self.errors.next(len);
         match fate {
             Fate::Intact => {}
             Fate::Corrupted => self.statistics.corrupted += 1,
             Fate::Lost => self.statistics.lost += 1,
         }
-        fate
+        self.flying.make_room();
+        let room_until = match self.config.queue {
+            Queue::Unlimited => u64::MAX,
+            Queue::Packets(limit) => self.departed + u64::from(limit),
+            Queue::Bytes(_) => 0,
+        };
+        if self.errors.never() {
+            self.plain_until = room_until;
+        }
+        Ok(self.send(now, packet, len, fate))
+    }
+
+    /// Transmits a packet of the same length as the last, behind those that wait.
+    #[inline(always)]
+    fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) -> Option<Time> {
+        let first = self.flying.len() == 0;
+        let before = self.statistics.bytes;
+        self.statistics.bytes = before + u64::from(len);
+        self.free_at = self.free_at.max(now) + self.last_time.1;
+        self.flying.push(Flying { departs: self.free_at, before, packet, fate });
+        first.then(|| self.free_at + self.config.delay)
     }
 
     /// Whether the queue has room for `len` bytes at `now`.
-    #[inline(never)]
     fn has_room(&mut self, now: Time, len: u32) -> bool {
         match self.config.queue {
             Queue::Unlimited => true,
@@ -209,22 +228,6 @@ impl<P: Copy + Default> Link<P> {
         while self.flying.get(self.departed).is_some_and(|next| next.departs <= now) {
             self.departed += 1;
         }
-    }
-
-    /// How long the transmission takes. Packets come in two or three sizes, and a division costs
-    /// as much as the rest of this function.
-    #[inline]
-    fn time_for(&mut self, len: u32) -> Duration {
-        if self.last_time.0 != len {
-            self.measure(len);
-        }
-        self.last_time.1
-    }
-
-    #[inline(never)]
-    fn measure(&mut self, len: u32) {
-        let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
-        self.last_time = (len, time);
     }
 }
 

@@ -47,11 +47,24 @@ impl<T: Copy + Default> Ring<T> {
         self.get(self.begin)
     }
 
+    /// Whether it has to grow before there is room for another.
     #[inline]
-    pub(crate) fn push(&mut self, entry: T) {
-        if self.len() == self.entries.len() as u64 {
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() == self.entries.len() as u64
+    }
+
+    /// Makes sure that there is room for another.
+    #[inline]
+    pub(crate) fn make_room(&mut self) {
+        if self.is_full() {
             self.grow();
         }
+    }
+
+    /// Adds an entry, for which there must be room.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: T) {
+        debug_assert!(!self.is_full());
         let place = self.place(self.end);
         self.entries[place] = entry;
         self.end += 1;
@@ -94,6 +107,7 @@ mod tests {
             let mut model = VecDeque::new();
             for (n, push) in pushes.into_iter().enumerate() {
                 if push {
+                    ring.make_room();
                     ring.push(n);
                     model.push_back(n);
                 } else {

@@ -36,8 +36,8 @@ test: ## Run all tests
 
 .PHONY: soak
 soak: ## Bad networks and bad segments, 100,000 of each (CASES=n)
-	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak -p lasthop-tcp --test exchange --test garbage \
-		$(CARGO_FLAGS)
+	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
+		-p lasthop-tcp --test exchange --test garbage -p lasthop-host --test snapshots
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

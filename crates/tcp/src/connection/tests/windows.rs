@@ -184,18 +184,24 @@ fn silly_window_avoidance_of_the_sender() {
 #[test]
 fn silly_window_avoidance_of_the_sender_waits_for_acknowledgments_under_nagle() {
     // §3.8.6.2.1, the bracketed condition: SND.NXT = SND.UNA.
-    let mut t = Diagram::new(&Config { nagle: true, ..config() }, Side::Active);
-    t.recv([syn()]);
-    t.window = 1600;
-    t.time(100);
-    t.send(syn_ack());
-    t.recv([ack(1)]);
-    t.write(1 << 20);
-    t.recv([data(1)]);
-    t.send(ack(1).window(1808)); // 808 more is half a window, but something is outstanding.
-    t.silent();
-    t.send(ack(2).window(912));
-    t.recv([bytes(1000, 1912)]);
+    for nagle in [true, false] {
+        let mut t = Diagram::new(&Config { nagle, ..config() }, Side::Active);
+        t.recv([syn()]);
+        t.window = 1200;
+        t.time(100);
+        t.send(syn_ack());
+        t.recv([ack(1)]);
+        t.write(300);
+        t.recv([bytes(0, 300)]);
+        t.write(1 << 20);
+        if nagle {
+            t.silent(); // 900 bytes would be more than half of the window.
+            t.send(ack(1).acking(301));
+            t.recv([bytes(300, 1300)]);
+        } else {
+            t.recv([bytes(300, 1200)]);
+        }
+    }
 }
 
 #[test]

@@ -152,18 +152,10 @@ impl Connection {
         blocks: usize,
         packet: &mut Packet,
     ) {
-        let segment = packet.make_tcp();
-        segment.source_port = self.local_port;
-        segment.destination_port = self.remote_port;
-        segment.seq = seq;
-        segment.ack = self.irs + self.receiver.nxt() as u32;
-        segment.flags = flags;
-        segment.copy = copy;
-        let window = self.receiver.announce();
+        let (segment, window) = self.write_header(seq, flags, copy, packet);
         if flags.contains(Flags::SYN) {
             return self.write_syn(now, window, segment);
         }
-        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
         if self.is_echoing {
             segment.flags |= Flags::ECE;
         }
@@ -177,6 +169,27 @@ impl Connection {
             segment.options.sack =
                 self.receiver.sack_blocks(blocks.min(most), |seq| irs + seq as u32);
         }
+    }
+
+    /// What every segment says; returns it and the window to announce, bytes.
+    #[inline]
+    pub(super) fn write_header<'a>(
+        &mut self,
+        seq: SeqNumber,
+        flags: Flags,
+        copy: CopyId,
+        packet: &'a mut Packet,
+    ) -> (&'a mut Segment, u64) {
+        let segment = packet.make_tcp();
+        segment.source_port = self.local_port;
+        segment.destination_port = self.remote_port;
+        segment.seq = seq;
+        segment.ack = self.irs + self.receiver.nxt() as u32;
+        segment.flags = flags;
+        segment.copy = copy;
+        let window = self.receiver.announce();
+        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
+        (segment, window)
     }
 
     /// A SYN says what we would like to agree on, or what we agree to.

@@ -10,7 +10,7 @@ use super::{Connection, Events};
 use crate::congestion::RateSample;
 use crate::sender::Transmission;
 use base::Time;
-use wire::{CopyId, Ecn, Flags, Packet, Payload, Segment, SeqNumber};
+use wire::{CopyId, Ecn, Flags, Packet, Payload, Segment};
 
 impl Connection {
     /// Header prediction, as in 4BSD: the segment begins at the next octet expected, and nothing
@@ -80,7 +80,7 @@ impl Connection {
             }
             self.receiver.on_ack_sent(true);
             let seq = self.iss + self.sender.nxt() as u32;
-            self.write_plain(seq, Flags::ACK, CopyId(0), packet);
+            self.write_header(seq, Flags::ACK, CopyId(0), packet);
             return Some(self.alone(self.receiver.ack_due(), packet));
         }
         let (payload, transmission) = self.sender.poll_plain(now)?;
@@ -89,20 +89,7 @@ impl Connection {
         flags.set(Flags::PSH, self.sender.stream.is_all_before(start + u64::from(len)));
         self.receiver.on_ack_sent(false);
         packet.payload = payload;
-        self.write_plain(self.iss + start as u32, flags, copy, packet);
+        self.write_header(self.iss + start as u32, flags, copy, packet);
         Some(Transmit { segment_size: len, count, ecn: Ecn::NotCapable, more })
-    }
-
-    #[inline]
-    fn write_plain(&mut self, seq: SeqNumber, flags: Flags, copy: CopyId, packet: &mut Packet) {
-        let segment = packet.make_tcp();
-        segment.source_port = self.local_port;
-        segment.destination_port = self.remote_port;
-        segment.seq = seq;
-        segment.ack = self.irs + self.receiver.nxt() as u32;
-        segment.flags = flags;
-        segment.copy = copy;
-        let window = self.receiver.announce();
-        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
     }
 }

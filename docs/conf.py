@@ -26,5 +26,7 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "generated"]
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["book.css"]
 html_title = f"lasthop {release}"
 autodoc_typehints = "description"

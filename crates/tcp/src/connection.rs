@@ -45,6 +45,9 @@ pub struct Identity {
     pub iss: SeqNumber,
     /// Our timestamp at time zero (RFC 7323 §5.4).
     pub timestamp_offset: u32,
+    /// The packets are IPv6: who names no segment size takes 1220 bytes and not 536 (RFC 9293
+    /// §3.7.1).
+    pub is_ipv6: bool,
 }
 
 bitflags! {
@@ -111,6 +114,8 @@ pub struct Connection {
     send_shift: u8,
     receive_shift: u8,
     mss: u16,
+    /// The peer's, unless it names another.
+    default_mss: u16,
     agreed: Agreed,
     /// Whether the plain road is open: established, with nothing agreed on that a segment shows,
     /// and no peer to be kept alive.
@@ -166,6 +171,7 @@ impl Connection {
             send_shift: 0,
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
+            default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             agreed,
             plain: false,
             timestamps: Clocks::new(identity.timestamp_offset),

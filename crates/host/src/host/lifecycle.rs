@@ -21,6 +21,7 @@ impl<A: Application> Host<A> {
             remote_port: key.remote_port,
             iss,
             timestamp_offset: self.numbering.timestamp_offset(self.address, &key),
+            is_ipv6: key.remote.is_ipv6(),
         };
         let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
         connection.watch(self.watches);

@@ -90,8 +90,8 @@ impl Connection {
             Some(shift) if self.agreed.contains(Agreed::SCALE) => self.send_shift = shift.min(14),
             _ => self.receive_shift = 0,
         }
-        // RFC 9293 §3.7.1: 536 unless the peer says more. Options take from it (RFC 6691).
-        let peer_mss = options.mss.unwrap_or(536).max(1);
+        // Options take from it (RFC 6691).
+        let peer_mss = options.mss.unwrap_or(self.default_mss).max(1);
         let mut mss = u32::from(self.mss.min(peer_mss));
         if let Some(stamp) = options.timestamps
             && self.agreed.contains(Agreed::TIMESTAMPS)
@@ -202,7 +202,7 @@ impl Connection {
         if !segment.flags.contains(Flags::SYN) {
             return self.on_unacceptable(now, segment, payload, start);
         }
-        if self.state == State::SynReceived && start == 0 {
+        if self.sender.una() == 0 && start == 0 {
             return self.on_syn_again(now, segment, payload);
         }
         // RFC 5961 §4.2: wherever it lies.

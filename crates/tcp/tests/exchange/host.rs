@@ -69,6 +69,7 @@ impl Host {
             remote_port: 2 - index as u16,
             iss: ISS[index],
             timestamp_offset: u32::MAX - 10_000,
+            is_ipv6: false,
         };
         self.connection = Some(Connection::new(&self.end.config, side, identity));
         self.step_at = now + self.end.script.first().map_or(Duration::ZERO, millis);

@@ -48,7 +48,13 @@ impl Exchange {
                 Connection::new(
                     config,
                     Side::Passive,
-                    Identity { local_port: 2, remote_port: 1, iss: PEER_ISS, timestamp_offset: 9 },
+                    Identity {
+                        local_port: 2,
+                        remote_port: 1,
+                        iss: PEER_ISS,
+                        timestamp_offset: 9,
+                        is_ipv6: false,
+                    },
                 ),
             ],
             now: Time::ZERO,

@@ -84,6 +84,20 @@ fn a_peer_that_does_not_name_its_segment_size_gets_536_bytes() {
 }
 
 #[test]
+fn over_ipv6_that_is_1220_bytes() {
+    let mut t = Diagram::new(&Config { mss: 1440, ..config() }, Side::Active);
+    let identity = Identity { is_ipv6: true, ..IDENTITY };
+    t.connection = Connection::new(&Config { mss: 1440, ..config() }, Side::Active, identity);
+    t.unseen.clear();
+    t.transmit();
+    t.recv([syn()]);
+    t.offer.mss = None;
+    t.write(2000);
+    t.send(syn_ack());
+    t.recv([bytes(0, 1220), bytes(1220, 2000)]);
+}
+
+#[test]
 fn windows_are_scaled_if_both_offer_it() {
     let mut t = Diagram::new(&config(), Side::Active);
     t.recv([syn()]);

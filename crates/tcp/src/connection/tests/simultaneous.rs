@@ -27,6 +27,17 @@ fn simultaneous_open() {
 }
 
 #[test]
+fn simultaneous_open_is_over_even_if_the_application_has_closed_meanwhile() {
+    let mut t = opening(config());
+    t.close();
+    t.silent(); // The FIN waits for the SYN to be acknowledged.
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([bytes(0, 0).fin()]);
+    assert_eq!((t.state(), t.connection.take_events()), (State::FinWait1, Events::CONNECTED));
+}
+
+#[test]
 fn simultaneous_open_ends_with_any_acknowledgment_of_the_syn() {
     let mut t = opening(config());
     t.send(data(1)); // The peer's SYN-ACK was lost, but not the data after it.

@@ -74,7 +74,6 @@ impl Owed {
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Receiver {
         let buffer = u64::from(config.receive_window);
-        let step = (buffer / 2).min(u64::from(config.mss)).max(1);
         Receiver {
             nxt: 0,
             fin: None,
@@ -83,8 +82,8 @@ impl Receiver {
             ready: Ready::default(),
             buffer,
             edge: 0,
-            step,
-            worth: (buffer / 2).min(2 * step).max(1),
+            step: 1,
+            worth: 1,
             twice: None,
             reports_twice: config.dsack,
             delayed_ack: config.delayed_ack,
@@ -140,9 +139,12 @@ impl Receiver {
         self.ready.bytes() > 0
     }
 
-    /// The peer's SYN has arrived; `sack` is whether it permits selective acknowledgments.
-    pub(crate) fn on_syn(&mut self, sack: bool) {
+    /// The peer's SYN has arrived: full-sized segments have `mss` bytes, and `sack` is whether it
+    /// permits selective acknowledgments.
+    pub(crate) fn on_syn(&mut self, mss: u32, sack: bool) {
         self.nxt = 1;
+        self.step = (self.buffer / 2).min(u64::from(mss)).max(1);
+        self.worth = (self.buffer / 2).min(2 * self.step).max(1);
         self.edge = self.free_edge();
         self.reports_twice &= sack;
         self.acknowledge_now();
@@ -455,7 +457,7 @@ mod tests {
             ..Config::default()
         };
         let mut receiver = Receiver::new(&config);
-        receiver.on_syn(true);
+        receiver.on_syn(1000, true);
         receiver.on_ack_sent(true);
         receiver
     }

@@ -100,7 +100,7 @@ impl Connection {
             mss = mss.saturating_sub(TIMESTAMPS).max(1);
         }
         let sack = self.agreed.contains(Agreed::SACK);
-        self.receiver.on_syn(sack);
+        self.receiver.on_syn(mss, sack);
         self.sender.negotiated(mss, sack);
         self.heard(now);
     }

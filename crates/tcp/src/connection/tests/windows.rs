@@ -386,3 +386,20 @@ fn a_probe_that_took_all_there_was_ends_the_probing() {
     t.silent();
     assert_eq!(t.statistics().retransmissions, 0);
 }
+
+#[test]
+fn a_full_sized_segment_moves_the_window_even_where_timestamps_make_it_shorter() {
+    let mut t = Diagram::new(&Config { timestamps: true, ..config() }, Side::Active);
+    t.recv([syn()]);
+    t.stamp = Some(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    let window = t.last().window;
+    t.send(bytes(0, MSS - 12));
+    t.recv([ack(1).acking(1 + MSS - 12)]);
+    t.read(0);
+    t.send(bytes(MSS - 12, 2 * (MSS - 12)));
+    t.recv([ack(1).acking(1 + 2 * (MSS - 12))]);
+    t.read(u64::from(MSS - 12));
+    assert!(window - t.last().window <= 1000 / 32 + 1, "{window} {}", t.last().window);
+}

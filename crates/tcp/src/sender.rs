@@ -15,7 +15,7 @@ pub(crate) use acks::{Ack, Window};
 pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff};
-use crate::congestion::{CongestionControl as _, Controller, Growth, Prr};
+use crate::congestion::{Controller, Growth, Prr};
 use crate::event::Log;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};

@@ -14,11 +14,9 @@ pub(crate) struct Aimd {
     increase: Increase,
     byte_counting: Option<u32>,
     state: State,
-    /// The state before the last reduction.
-    before: Option<State>,
 }
 
-/// What a reduction changes.
+/// What changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct State {
     /// Bytes; fractional, because the increase per acknowledgment is a fraction of a segment.
@@ -63,7 +61,6 @@ impl Aimd {
             increase: growth.increase,
             byte_counting: growth.byte_counting,
             state: State::new(window, None),
-            before: None,
         }
     }
 }
@@ -90,7 +87,6 @@ impl CongestionControl for Aimd {
     }
 
     fn on_congestion(&mut self, episode: &Episode) {
-        self.before = Some(self.state);
         let (window, ssthresh) = episode.reduced(DECREASE);
         self.state.shrink(window);
         if !episode.keep_ssthresh {
@@ -100,34 +96,20 @@ impl CongestionControl for Aimd {
 
     fn on_rto(&mut self, episode: &Episode) {
         let mss = u64::from(episode.mss);
-        if self.before.is_none() || self.state.window > mss {
-            self.before = Some(self.state);
-        }
         self.state.shrink(mss);
         if !episode.keep_ssthresh {
             self.state.ssthresh = episode.reduced(DECREASE).1;
         }
     }
 
-    fn on_undo(&mut self) {
-        if let Some(before) = self.before.take()
-            && self.state.window <= before.window
-        {
-            self.state = before;
-        }
-    }
-
     fn on_idle(&mut self, window: u64) {
         self.state.shrink(window);
-        self.before = None;
     }
 
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.state = State::new(window, ssthresh);
-        self.before = None;
     }
 
-    /// It looks at no clock.
     fn pacing(&self) -> Option<Rate> {
         None
     }
@@ -146,7 +128,7 @@ impl CongestionControl for Aimd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::RateSample;
+    use crate::congestion::{Controller, RateSample};
     use base::Time;
 
     fn aimd(window: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Aimd {
@@ -167,6 +149,13 @@ mod tests {
             after_timeout: false,
             mss: 1000,
         }
+    }
+
+    /// With what takes a reduction back.
+    fn controller(window: u64, ssthresh: Option<u64>) -> Controller {
+        let mut controller = Controller::new(Growth::default(), window);
+        controller.reset(window, ssthresh);
+        controller
     }
 
     fn episode(flight: u64) -> Episode {
@@ -261,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_undo_takes_back_a_series_of_timeouts_as_a_whole() {
-        let mut aimd = aimd(20_000, Some(30_000), None);
+        let mut aimd = controller(20_000, Some(30_000));
         aimd.on_rto(&episode(20_000));
         aimd.on_rto(&Episode { keep_ssthresh: true, ..episode(1000) });
         aimd.on_undo();
@@ -270,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_undo_that_comes_too_late_changes_nothing() {
-        let mut aimd = aimd(3000, None, None);
+        let mut aimd = controller(3000, None);
         aimd.on_congestion(&episode(3000));
         (0..20).for_each(|_| aimd.on_ack(&ack(1000)));
         let window = aimd.window();

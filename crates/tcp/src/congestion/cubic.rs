@@ -21,11 +21,9 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub(crate) struct Cubic {
     byte_counting: Option<u32>,
     state: State,
-    /// RFC 9438 §4.9, the state before the last reduction.
-    before: Option<State>,
 }
 
-/// What a reduction changes. Windows are bytes.
+/// Windows are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct State {
     /// cwnd, and the same in whole bytes.
@@ -117,7 +115,7 @@ impl State {
 impl Cubic {
     pub(super) fn new(growth: Growth, window: u64) -> Cubic {
         let state = State::new(window, None);
-        Cubic { byte_counting: growth.byte_counting, state, before: None }
+        Cubic { byte_counting: growth.byte_counting, state }
     }
 }
 
@@ -142,7 +140,6 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, episode: &Episode) {
-        self.before = Some(self.state);
         let state = &mut self.state;
         // Fast convergence (§4.7): who met congestion earlier than before makes room.
         let share = if state.exact < state.w_max { (1.0 + BETA) / 2.0 } else { 1.0 };
@@ -157,9 +154,6 @@ impl CongestionControl for Cubic {
 
     fn on_rto(&mut self, episode: &Episode) {
         let mss = u64::from(episode.mss);
-        if self.before.is_none() || self.state.window > mss {
-            self.before = Some(self.state);
-        }
         let state = &mut self.state;
         state.w_max = 0.0;
         if !episode.keep_ssthresh {
@@ -169,22 +163,12 @@ impl CongestionControl for Cubic {
         state.shrink(mss);
     }
 
-    fn on_undo(&mut self) {
-        if let Some(before) = self.before.take()
-            && self.state.window <= before.window
-        {
-            self.state = before;
-        }
-    }
-
     fn on_idle(&mut self, window: u64) {
         self.state.shrink(window);
-        self.before = None;
     }
 
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.state = State::new(window, ssthresh);
-        self.before = None;
     }
 
     fn pacing(&self) -> Option<Rate> {

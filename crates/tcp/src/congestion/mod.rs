@@ -103,10 +103,6 @@ pub trait CongestionControl {
     /// Start again from one segment: a timeout, or an algorithm without fast recovery.
     fn on_rto(&mut self, episode: &Episode);
 
-    /// The last reduction was for nothing: all is as before it, unless the window has grown beyond
-    /// since. Of timeouts in a row the first counts. Without a reduction, nothing happens.
-    fn on_undo(&mut self);
-
     /// The connection was idle for so long that its window has expired: it is at most `window`, the
     /// restart window, which is at least a segment (RFC 5681 §4.1).
     fn on_idle(&mut self, window: u64);
@@ -162,73 +158,68 @@ macro_rules! controllers {
             pub const ALL: &[(&str, Congestion)] = &[$(($name, Congestion::$Controller)),+];
         }
 
-        /// A congestion controller with its state.
+        /// One of the congestion controllers, with its state.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        pub(crate) enum Controller {
+        enum Law {
             $(#[serde(rename = $name)] $Controller($Controller),)+
         }
 
-        impl Controller {
+        impl Law {
             /// A controller that starts from `window` bytes; its slow-start threshold is
             /// arbitrarily high.
-            pub(crate) fn new(growth: Growth, window: u64) -> Controller {
+            fn new(growth: Growth, window: u64) -> Law {
                 match growth.congestion {
                     $(Congestion::$Controller => {
-                        Controller::$Controller($Controller::new(growth, window))
+                        Law::$Controller($Controller::new(growth, window))
                     })+
                 }
             }
         }
 
-        impl Controller {
-            /// Whether [`CongestionControl::on_ack`] is worth calling.
+        impl Law {
             #[inline]
-            pub(crate) fn looks(&self, window_limited: bool) -> bool {
+            fn looks(&self, window_limited: bool) -> bool {
                 window_limited || match self {
-                    $(Controller::$Controller(_) => $Controller::LOOKS_ALWAYS,)+
+                    $(Law::$Controller(_) => $Controller::LOOKS_ALWAYS,)+
                 }
             }
         }
 
-        impl CongestionControl for Controller {
+        impl CongestionControl for Law {
             #[inline]
             fn on_ack(&mut self, sample: &AckSample) {
                 // A copy for each, so that no sample is put together for one that does not look.
-                match self { $(Controller::$Controller(c) => c.on_ack(&{ *sample }),)+ }
+                match self { $(Law::$Controller(c) => c.on_ack(&{ *sample }),)+ }
             }
 
             fn on_congestion(&mut self, episode: &Episode) {
-                match self { $(Controller::$Controller(c) => c.on_congestion(episode),)+ }
+                match self { $(Law::$Controller(c) => c.on_congestion(episode),)+ }
             }
 
             fn on_rto(&mut self, episode: &Episode) {
-                match self { $(Controller::$Controller(c) => c.on_rto(episode),)+ }
-            }
-
-            fn on_undo(&mut self) {
-                match self { $(Controller::$Controller(c) => c.on_undo(),)+ }
+                match self { $(Law::$Controller(c) => c.on_rto(episode),)+ }
             }
 
             fn on_idle(&mut self, window: u64) {
-                match self { $(Controller::$Controller(c) => c.on_idle(window),)+ }
+                match self { $(Law::$Controller(c) => c.on_idle(window),)+ }
             }
 
             fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
-                match self { $(Controller::$Controller(c) => c.reset(window, ssthresh),)+ }
+                match self { $(Law::$Controller(c) => c.reset(window, ssthresh),)+ }
             }
 
             fn pacing(&self) -> Option<Rate> {
-                match self { $(Controller::$Controller(c) => c.pacing(),)+ }
+                match self { $(Law::$Controller(c) => c.pacing(),)+ }
             }
 
             #[inline]
             fn window(&self) -> u64 {
-                match self { $(Controller::$Controller(c) => c.window(),)+ }
+                match self { $(Law::$Controller(c) => c.window(),)+ }
             }
 
             #[inline]
             fn ssthresh(&self) -> u64 {
-                match self { $(Controller::$Controller(c) => c.ssthresh(),)+ }
+                match self { $(Law::$Controller(c) => c.ssthresh(),)+ }
             }
         }
     };
@@ -239,6 +230,75 @@ controllers! {
     aimd::Aimd = "aimd";
     /// A cubic function of the time since the last reduction (RFC 9438).
     cubic::Cubic = "cubic";
+}
+
+/// The congestion controller of a connection, and what a reduction that turns out to be needless
+/// goes back to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Controller {
+    law: Law,
+    /// As it was before the last reduction; of timeouts in a row, before the first.
+    before: Option<Law>,
+}
+
+impl Controller {
+    /// A controller that starts from `window` bytes; its slow-start threshold is arbitrarily high.
+    pub(crate) fn new(growth: Growth, window: u64) -> Controller {
+        Controller { law: Law::new(growth, window), before: None }
+    }
+
+    /// Whether [`Controller::on_ack`] is worth calling.
+    #[inline]
+    pub(crate) fn looks(&self, window_limited: bool) -> bool {
+        self.law.looks(window_limited)
+    }
+
+    #[inline]
+    pub(crate) fn on_ack(&mut self, sample: &AckSample) {
+        self.law.on_ack(sample);
+    }
+
+    pub(crate) fn on_congestion(&mut self, episode: &Episode) {
+        self.before = Some(self.law.clone());
+        self.law.on_congestion(episode);
+    }
+
+    pub(crate) fn on_rto(&mut self, episode: &Episode) {
+        if self.before.is_none() || self.window() > u64::from(episode.mss) {
+            self.before = Some(self.law.clone());
+        }
+        self.law.on_rto(episode);
+    }
+
+    /// The last reduction was for nothing: all is as before it, unless the window has grown beyond
+    /// since. Without a reduction, nothing happens.
+    pub(crate) fn on_undo(&mut self) {
+        if let Some(before) = self.before.take()
+            && self.window() <= before.window()
+        {
+            self.law = before;
+        }
+    }
+
+    pub(crate) fn on_idle(&mut self, window: u64) {
+        self.before = None;
+        self.law.on_idle(window);
+    }
+
+    pub(crate) fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
+        self.before = None;
+        self.law.reset(window, ssthresh);
+    }
+
+    #[inline]
+    pub(crate) fn window(&self) -> u64 {
+        self.law.window()
+    }
+
+    #[inline]
+    pub(crate) fn ssthresh(&self) -> u64 {
+        self.law.ssthresh()
+    }
 }
 
 /// Which controller there is, and how its window grows.

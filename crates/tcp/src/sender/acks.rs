@@ -1,7 +1,7 @@
 //! Acknowledgments: what they say of the scoreboard, the round trip and the peer's window.
 
 use super::Sender;
-use crate::congestion::{AckSample, CongestionControl as _, RateSample};
+use crate::congestion::{AckSample, RateSample};
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal};
 use crate::recovery::Phase;

@@ -2,7 +2,7 @@
 
 use super::{Gradual, Sender};
 use crate::config::Reduction;
-use crate::congestion::{Bound, CongestionControl as _, Episode, Prr};
+use crate::congestion::{Bound, Episode, Prr};
 use crate::event::Event;
 use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict};
 use crate::recovery::Phase;

@@ -3,7 +3,6 @@
 
 use super::Sender;
 use crate::config::SsthreshOnBackoff;
-use crate::congestion::CongestionControl as _;
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal, Verdict};
 use base::Time;

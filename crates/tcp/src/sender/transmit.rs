@@ -1,7 +1,6 @@
 //! Transmission: what goes out next, if anything may.
 
 use super::Sender;
-use crate::congestion::CongestionControl as _;
 use crate::event::Event;
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
@@ -27,7 +26,7 @@ impl Sender {
     /// What to send next, if anything may be sent now: a unit of up to `segments`.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, segments: u16) -> Option<Transmission> {
-        if self.board.una() == self.stream.end() {
+        if self.has_nothing() {
             return None;
         }
         if !self.is_plain() || !self.forced.is_empty() {

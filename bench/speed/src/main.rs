@@ -79,6 +79,7 @@ fn world(case: &Case) -> (World<Traffic>, NodeId) {
             at: Time::ZERO + Duration::from_millis(10) * u64::from(flow),
             remote: receiver.address(),
             remote_port: port,
+            local_port: None,
             config: config.clone(),
             application: Traffic::Source(Source::new(flow, None)),
         });

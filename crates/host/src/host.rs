@@ -17,7 +17,7 @@ pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
 use crate::Application;
 use base::{Random, Schedule, Time};
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
 use slots::Slots;
@@ -30,9 +30,16 @@ use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Segment};
 pub trait Outlet {
     /// The place to write the next packet into.
     fn packet(&mut self) -> &mut Packet;
-    /// The packet is written: it goes out. `route` is kept with the connection, for the outlet to
-    /// remember which way its packets go.
-    fn send(&mut self, route: &mut Option<u32>);
+    /// The packet is written: it goes out. Its payload is one segment, or (if the outlet takes more
+    /// than one) several of `segment_size` bytes, of which only the last may be shorter: see
+    /// [`tcp::Transmit`]. `route` is kept with the connection, for the outlet to remember which way
+    /// its packets go.
+    fn send(&mut self, segment_size: u32, route: &mut Option<u32>);
+    /// How many segments a packet may hold.
+    #[inline]
+    fn segments(&self) -> u16 {
+        1
+    }
 }
 
 /// What identifies a connection at a host with one address.
@@ -122,13 +129,14 @@ impl<A: Application> Slot<A> {
     #[inline(always)]
     fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
         loop {
+            let segments = outlet.segments();
             let packet = outlet.packet();
-            let Some(transmit) = self.connection.poll_transmit(now, 1, packet) else {
+            let Some(transmit) = self.connection.poll_transmit(now, segments, packet) else {
                 break;
             };
             packet.ip = self.ip;
             packet.ip.ecn = transmit.ecn;
-            outlet.send(&mut self.route);
+            outlet.send(transmit.segment_size, &mut self.route);
             if !transmit.more {
                 break;
             }
@@ -231,6 +239,33 @@ impl<A: Application> Host<A> {
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.find(id).map(|slot| &slot.connection)
+    }
+
+    /// What uses a connection, if that is still there.
+    #[must_use]
+    pub fn application(&self, id: ConnectionId) -> Option<&A> {
+        self.slots.find(id).map(|slot| &slot.application)
+    }
+
+    /// The other end of a connection, if that is still there.
+    #[must_use]
+    pub fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
+        let slot = self.slots.find(id)?;
+        Some(SocketAddr::new(slot.key.remote, slot.key.remote_port))
+    }
+
+    /// Lets whoever owns the host use a connection as its application would; [`Host::transmit`] is
+    /// to be called after it. `None` if the connection is no longer there.
+    pub fn access<R>(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        using: impl FnOnce(&mut Connection, &mut A) -> R,
+    ) -> Option<R> {
+        let slot = self.slots.find_mut(id)?;
+        let result = using(&mut slot.connection, &mut slot.application);
+        self.after(now, id.index);
+        Some(result)
     }
 
     /// How many connections are not over.

@@ -130,7 +130,7 @@ impl Outlet for Port<'_> {
         &mut self.next
     }
 
-    fn send(&mut self, _route: &mut Option<u32>) {
+    fn send(&mut self, _: u32, _: &mut Option<u32>) {
         self.sent.push(self.next);
     }
 }
@@ -180,6 +180,7 @@ impl Line {
             at,
             remote: ADDRESSES[1],
             remote_port: port,
+            local_port: None,
             config: config(),
             application: Chatter::new(seed),
         });

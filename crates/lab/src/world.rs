@@ -75,6 +75,7 @@ fn add_flows(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
             at: flow.start,
             remote: nodes[flow.to].address(),
             remote_port: port(index),
+            local_port: None,
             config: flow.sender.clone(),
             application: end(Traffic::Source(Source::new(stream, flow.size))),
         });

@@ -371,7 +371,7 @@ impl Outlet for Plug<'_> {
     }
 
     #[inline]
-    fn send(&mut self, route: &mut Option<u32>) {
+    fn send(&mut self, _: u32, route: &mut Option<u32>) {
         if let Some(handle) = self.place.take() {
             if route.is_none() {
                 *route = self.fabric.route(self.index, handle);
@@ -393,7 +393,7 @@ impl Outlet for Tray<'_> {
         self.slab.get_mut(handle)
     }
 
-    fn send(&mut self, _route: &mut Option<u32>) {
+    fn send(&mut self, _: u32, _: &mut Option<u32>) {
         self.written.push(self.slab.take());
     }
 }

@@ -113,6 +113,7 @@ fn run(opening: Any, accepting: Any, tcp: &Config) -> Outcome {
         at: Time::ZERO,
         remote: ends[1].address(),
         remote_port: PORT,
+        local_port: None,
         config: tcp.clone(),
         application: opening,
     });

@@ -228,6 +228,7 @@ fn a_flow_elsewhere_does_not_change_this_one() {
                 at: Time::ZERO,
                 remote: b.address(),
                 remote_port: 1,
+                local_port: None,
                 config: plain(),
                 application: Traffic::Source(Source::new(1, Some(300_000))),
             });

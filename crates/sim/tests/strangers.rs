@@ -66,6 +66,7 @@ fn a_connection_to_nobody_is_refused_or_given_up() {
         at: Time::ZERO,
         remote: receiver.address(),
         remote_port: PORT + 1,
+        local_port: None,
         config: plain(),
         application: Traffic::Source(Source::new(1, Some(1000))),
     });

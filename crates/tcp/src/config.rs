@@ -27,6 +27,8 @@ pub struct Config {
     pub initial_window: InitialWindow,
     /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
     pub initial_ssthresh: Option<u64>,
+    /// When the window counts as used, so that it may grow.
+    pub validation: Validation,
     /// After an idle time longer than the retransmission timeout, start again from the initial
     /// window (RFC 5681 §4.1).
     pub restart_after_idle: bool,
@@ -91,6 +93,18 @@ impl InitialWindow {
             InitialWindow::Rfc6928 => (10 * mss).min((2 * mss).max(14_600)),
         }
     }
+}
+
+/// When the congestion window counts as used (RFC 7661).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Validation {
+    /// When it was what kept the sender from sending more.
+    #[default]
+    Full,
+    /// In slow start also when more than half of it was outstanding at once in the last round trip
+    /// (RFC 7661 §4.2, Linux).
+    Half,
 }
 
 /// How the window comes down in fast recovery.
@@ -191,6 +205,7 @@ impl Default for Config {
             byte_counting: None,
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
+            validation: Validation::default(),
             restart_after_idle: true,
             limited_transmit: true,
             delayed_ack: Some(Duration::from_millis(40)),

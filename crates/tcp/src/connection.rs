@@ -17,7 +17,7 @@ use crate::mechanism::{Action, Hooks, Mechanisms};
 use crate::receiver::Receiver;
 use crate::recovery::Recovery;
 use crate::sender::{Sender, Statistics};
-use crate::state::{State, Vitals};
+use crate::state::{Info, State, Vitals};
 use base::{Duration, Time};
 use bitflags::bitflags;
 use clock::Clock;
@@ -196,8 +196,32 @@ impl Connection {
 
     /// Appends `len` bytes of `stream`, from `offset` on, to what is to be sent. Ignored after
     /// [`Connection::close`].
+    ///
+    /// A segment never carries bytes of two streams: where another begins, so does a segment.
     pub fn write(&mut self, stream: u32, offset: u64, len: u64) {
-        self.sender.stream.write(stream, offset, len);
+        self.sender.stream.write(stream, offset, len, true);
+    }
+
+    /// The same, but more is to follow: what does not fill a segment waits for it, at most as long
+    /// as for a retransmission. It is not pushed (RFC 9293 §3.9.1.2).
+    pub fn write_more(&mut self, stream: u32, offset: u64, len: u64) {
+        self.sender.stream.write(stream, offset, len, false);
+    }
+
+    /// From now on, whatever is written waits until it fills a segment, at most as long as for a
+    /// retransmission (`TCP_CORK` of Linux, `TCP_NOPUSH` of BSD); or no longer.
+    pub fn cork(&mut self, corked: bool) {
+        self.sender.stream.cork(corked);
+    }
+
+    /// What was written goes, although more will follow.
+    pub fn flush(&mut self) {
+        self.sender.stream.flush();
+    }
+
+    /// Changes [`Config::nagle`].
+    pub fn set_nagle(&mut self, nagle: bool) {
+        self.sender.set_nagle(nagle);
     }
 
     /// Bytes written and not yet acknowledged.
@@ -222,6 +246,17 @@ impl Connection {
     #[inline]
     pub fn read_up_to(&mut self, bytes: u32) -> Option<Payload> {
         self.receiver.read(bytes)
+    }
+
+    /// Bytes that can be read.
+    #[must_use]
+    pub fn readable(&self) -> u64 {
+        self.receiver.readable()
+    }
+
+    /// What [`Connection::read`] would return, run by run, without taking it.
+    pub fn peek(&self) -> impl Iterator<Item = Payload> {
+        self.receiver.peek()
     }
 
     /// Nothing more will be written: a FIN follows the data. What the peer sends can be read on
@@ -280,6 +315,26 @@ impl Connection {
             flight: self.sender.outstanding(),
             srtt: self.sender.srtt(),
             rto: self.sender.rto(),
+        }
+    }
+
+    /// What else there is to know.
+    #[must_use]
+    pub fn info(&self) -> Info {
+        let scaled = self.agreed.contains(Agreed::SCALE) && self.receiver.nxt() > 0;
+        Info {
+            mss: self.sender.mss(),
+            offered_mss: self.mss,
+            standing: self.sender.standing(),
+            sack: self.agreed.contains(Agreed::SACK),
+            timestamps: self.agreed.contains(Agreed::TIMESTAMPS),
+            ecn: self.agreed.contains(Agreed::ECN),
+            window_shifts: scaled.then_some((self.send_shift, self.receive_shift)),
+            peer_window: self.sender.peer_window(),
+            own_window: self.receiver.window(),
+            written: self.sender.stream.written(),
+            sent: self.sender.nxt().saturating_sub(1).min(self.sender.stream.written()),
+            received: self.receiver.received(),
         }
     }
 

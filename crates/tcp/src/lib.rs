@@ -24,10 +24,12 @@ mod sender;
 mod state;
 mod stream;
 
-pub use config::{Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff};
+pub use config::{
+    Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff, Validation,
+};
 pub use connection::{AdoptError, Connection, Events, Identity, Side, Snapshot, Transmit};
 pub use event::{Event, Refusal};
 pub use indication::{Indication, Source, Subject};
 pub use recovery::Recovery;
 pub use sender::Statistics;
-pub use state::{State, Vitals};
+pub use state::{Info, Standing, State, Vitals};

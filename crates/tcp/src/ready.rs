@@ -20,6 +20,12 @@ impl Ready {
         self.bytes
     }
 
+    /// All runs, the first first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Payload> {
+        let front = Some(self.front).filter(|front| front.len > 0);
+        front.into_iter().chain(self.later.iter().copied())
+    }
+
     /// The same as [`Ready::push`] while nothing waits.
     #[inline]
     pub(crate) fn fill(&mut self, payload: Payload) {

@@ -105,6 +105,11 @@ impl Receiver {
         self.edge - self.nxt
     }
 
+    /// The window that a SYN announces, which is never scaled (RFC 7323 §2.2), bytes.
+    pub(crate) fn offer(&self) -> u64 {
+        self.buffer.min(u64::from(u16::MAX))
+    }
+
     /// The window to announce now, bytes. Its right edge moves by large steps only, so that a
     /// reader of small pieces does not make the peer send small segments (RFC 9293 §3.8.6.2.2).
     #[inline]
@@ -133,10 +138,20 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
-    /// Whether there is something to read.
+    /// Bytes that can be read.
     #[inline]
-    pub(crate) fn readable(&self) -> bool {
-        self.ready.bytes() > 0
+    pub(crate) fn readable(&self) -> u64 {
+        self.ready.bytes()
+    }
+
+    /// Bytes received in order, read or not.
+    pub(crate) fn received(&self) -> u64 {
+        self.nxt.saturating_sub(1 + u64::from(self.finished()))
+    }
+
+    /// What can be read, run by run.
+    pub(crate) fn peek(&self) -> impl Iterator<Item = Payload> {
+        self.ready.iter()
     }
 
     /// The peer's SYN has arrived: full-sized segments have `mss` bytes, and `sack` is whether it
@@ -152,13 +167,15 @@ impl Receiver {
 
     /// Octets arrive that have all been received before.
     pub(crate) fn on_old(&mut self, start: u64, end: u64) {
+        self.twice = None;
         self.report_twice(start, end);
         self.acknowledge_now();
     }
 
+    /// Of a segment with several such runs, the first is reported (RFC 2883 §4.2.1).
     fn report_twice(&mut self, start: u64, end: u64) {
         if self.reports_twice && start < end {
-            self.twice = Some((start, end));
+            self.twice.get_or_insert((start, end));
         }
     }
 
@@ -187,14 +204,13 @@ impl Receiver {
         }
         let before = self.nxt;
         let had_gap = !self.beyond.is_empty();
+        self.twice = None;
         if start <= self.nxt {
-            if start == self.nxt {
-                self.accept(payload);
-            } else {
-                let old = (self.nxt - start) as u32;
+            if start < self.nxt {
                 self.report_twice(start, self.nxt.min(start + u64::from(payload.len)));
-                self.accept(payload.skip(old));
+                payload = payload.skip((self.nxt - start) as u32);
             }
+            self.accept(payload);
             if had_gap {
                 self.take_islands();
             }
@@ -207,7 +223,7 @@ impl Receiver {
             self.keep(start, payload);
         }
         let duplicate_ack = self.nxt == before;
-        if duplicate_ack || had_gap || fin {
+        if duplicate_ack || had_gap || fin || self.twice.is_some() {
             // RFC 5681 §4.2: out of order, again, or filling a gap: at once.
             self.duplicates = if duplicate_ack { self.duplicates + 1 } else { 0 };
             self.unacknowledged = 0;
@@ -329,16 +345,39 @@ impl Receiver {
         {
             blocks.push(SackBlock { start: wire(start), end: wire(end) });
         }
+        let reported = blocks.as_slice().len();
         let mut newer_than = u64::MAX;
         while blocks.as_slice().len() < count {
-            let next = self.beyond.iter().filter(|i| i.stamp < newer_than).max_by_key(|i| i.stamp);
-            let Some(island) = next else { break };
+            let islands = self.beyond.iter().enumerate();
+            let next = islands.filter(|(_, i)| i.stamp < newer_than).max_by_key(|(_, i)| i.stamp);
+            let Some((index, island)) = next else { break };
             newer_than = island.stamp;
+            let (start, end) = self.run_around(index);
             // A FIN takes one number, too.
-            let end = island.end() + u64::from(self.fin == Some(island.end()));
-            blocks.push(SackBlock { start: wire(island.start), end: wire(end) });
+            let end = end + u64::from(self.fin == Some(end));
+            let block = SackBlock { start: wire(start), end: wire(end) };
+            if !blocks.as_slice()[reported..].contains(&block) {
+                blocks.push(block);
+            }
         }
         blocks
+    }
+
+    /// The octets received without a gap around an island: those where the identity breaks off
+    /// between two are one block all the same (RFC 2018 §3).
+    fn run_around(&self, index: usize) -> (u64, u64) {
+        let (left, right) = self.beyond.split_at(index);
+        let start = left.iter().rev().fold(self.beyond[index].start, |start, island| {
+            if island.end() == start { island.start } else { start }
+        });
+        let end =
+            right.iter().fold(
+                right[0].start,
+                |end, island| {
+                    if island.start == end { island.end() } else { end }
+                },
+            );
+        (start, end)
     }
 
     /// Whether there is something to tell beyond the acknowledgment number.
@@ -364,6 +403,7 @@ impl Receiver {
                 break;
             }
             taken += 1;
+            self.report_twice(island.start, island.end().min(self.nxt));
             if island.end() > self.nxt {
                 self.accept(island.payload.skip((self.nxt - island.start) as u32));
             }
@@ -489,6 +529,21 @@ mod tests {
         data(&mut receiver, 1, 101);
         assert_eq!((receiver.nxt(), !receiver.beyond.is_empty()), (401, false));
         assert_eq!(receiver.read(u32::MAX), Some(piece(1, 401)));
+    }
+
+    #[test]
+    fn adjacent_octets_of_two_streams_are_one_block() {
+        let mut receiver = receiver();
+        let mut arrive = |start, stream, offset, len| {
+            let payload = Payload { stream, offset, len };
+            receiver.on_data(Time::ZERO, start, payload, false, &mut Mechanisms::default());
+            blocks(&receiver)
+        };
+        arrive(301, 7, 0, 100);
+        arrive(201, 8, 0, 100);
+        arrive(501, 9, 0, 100);
+        assert_eq!(arrive(101, 9, 0, 100), [(101, 401), (501, 601)]);
+        assert_eq!(arrive(401, 1, 0, 100), [(101, 601)]);
     }
 
     #[test]

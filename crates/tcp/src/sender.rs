@@ -14,13 +14,14 @@ mod transmit;
 pub(crate) use acks::{Ack, Window};
 pub(crate) use transmit::Transmission;
 
-use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff};
+use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff, Validation};
 use crate::congestion::{Controller, Growth, Prr};
 use crate::event::Log;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
 use crate::rtt::Rtt;
 use crate::scoreboard::{Delivered, Scoreboard};
+use crate::state::Standing;
 use crate::stream::Stream;
 use base::{Duration, Time};
 use losses::Doubt;
@@ -91,6 +92,8 @@ pub(crate) struct Sender {
     limited: u64,
     /// Whether the congestion window was what stopped the last transmission.
     window_limited: bool,
+    /// How much of it is used, if that matters.
+    used: Option<Used>,
     delivered: Delivered,
     copies: u32,
     /// When the timer expires.
@@ -108,6 +111,13 @@ struct Gradual {
     prr: Prr,
     /// What the last acknowledgment allows, bytes.
     window: u64,
+}
+
+/// How much was outstanding at once, at most, since `until` was SND.NXT ([`Validation::Half`]).
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Used {
+    most: u64,
+    until: u64,
 }
 
 /// The settings that the sender keeps after start-up.
@@ -173,6 +183,7 @@ impl Sender {
             forced: VecDeque::new(),
             limited: 0,
             window_limited: false,
+            used: (config.validation == Validation::Half).then(Used::default),
             delivered: Delivered::default(),
             copies: 0,
             deadline: Time::NEVER,
@@ -206,6 +217,10 @@ impl Sender {
         self.tell_reduction = false;
         self.controller = Controller::new(self.config.growth, window);
         self.controller.reset(window, self.config.initial_ssthresh);
+    }
+
+    pub(crate) fn set_nagle(&mut self, nagle: bool) {
+        self.config.nagle = nagle;
     }
 
     /// Our SYN goes again, whatever the timer says.
@@ -272,6 +287,21 @@ impl Sender {
     /// The largest window that the peer has ever offered (RFC 5961 §5, MAX.SND.WND).
     pub(crate) fn max_window(&self) -> u64 {
         self.max_window
+    }
+
+    /// The window that the peer offers, bytes from SND.UNA on.
+    pub(crate) fn peer_window(&self) -> u64 {
+        self.right_edge.saturating_sub(self.board.una())
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        match self.phase {
+            Phase::Loss => Standing::Loss,
+            Phase::Recovery => Standing::Recovery,
+            Phase::Open if !self.is_plain() => Standing::Disorder,
+            Phase::Open if self.board.una() < self.reduced_until => Standing::Reduced,
+            Phase::Open => Standing::Open,
+        }
     }
 
     pub(crate) fn view(&self, now: Time) -> View {

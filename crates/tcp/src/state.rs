@@ -39,6 +39,50 @@ pub struct Vitals {
     pub rto: Duration,
 }
 
+/// What the likes of Linux's `TCP_INFO` tell beside the [`Vitals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Bytes of data in a full-sized segment of ours.
+    pub mss: u32,
+    /// The segment size that we offer to receive, bytes.
+    pub offered_mss: u16,
+    /// Where the sender stands.
+    pub standing: Standing,
+    /// Selective acknowledgments are agreed on.
+    pub sack: bool,
+    /// Timestamps are agreed on.
+    pub timestamps: bool,
+    /// Explicit congestion notification is agreed on.
+    pub ecn: bool,
+    /// Window scaling is agreed on: the shifts of the peer's window and of ours.
+    pub window_shifts: Option<(u8, u8)>,
+    /// The window that the peer offers, from the first unacknowledged octet on, bytes.
+    pub peer_window: u64,
+    /// The window that we offered last, bytes.
+    pub own_window: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Bytes written and sent.
+    pub sent: u64,
+    /// Bytes received in order.
+    pub received: u64,
+}
+
+/// Where a sender stands with respect to congestion: RFC 5681's episodes, in Linux's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is amiss.
+    Open,
+    /// Something may be missing: there were duplicate or selective acknowledgments.
+    Disorder,
+    /// The window was reduced, and nothing is missing.
+    Reduced,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
 fn finite<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     Some(*bytes).filter(|&bytes| bytes != u64::MAX).serialize(serializer)
 }

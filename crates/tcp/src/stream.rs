@@ -11,6 +11,12 @@ pub(crate) struct Stream {
     front: Run,
     later: VecDeque<Run>,
     end: u64,
+    /// More is to follow what was written last: a small segment at the end waits for it.
+    unpushed: bool,
+    /// More is to follow whatever is written.
+    corked: bool,
+    /// What lies before this is not held back.
+    flushed: u64,
     closed: bool,
 }
 
@@ -32,14 +38,24 @@ impl Run {
 impl Stream {
     /// An empty stream; its first byte will be sequence number 1, after the SYN.
     pub(crate) fn new() -> Stream {
-        Stream { front: Run::default(), later: VecDeque::new(), end: 1, closed: false }
+        Stream {
+            front: Run::default(),
+            later: VecDeque::new(),
+            end: 1,
+            unpushed: false,
+            corked: false,
+            flushed: 0,
+            closed: false,
+        }
     }
 
-    /// Appends `len` bytes of `stream` from `offset` on. Ignored once closed.
-    pub(crate) fn write(&mut self, stream: u32, offset: u64, len: u64) {
+    /// Appends `len` bytes of `stream` from `offset` on; `pushed` unless more is to follow. Ignored
+    /// once closed.
+    pub(crate) fn write(&mut self, stream: u32, offset: u64, len: u64, pushed: bool) {
         if self.closed || len == 0 {
             return;
         }
+        self.unpushed = !pushed;
         let run = Run { start: self.end, len, stream, offset };
         self.end += len;
         let last = self.later.back_mut().unwrap_or(&mut self.front);
@@ -52,9 +68,40 @@ impl Stream {
         }
     }
 
+    /// Whatever is written waits until it fills a segment, or no longer.
+    pub(crate) fn cork(&mut self, corked: bool) {
+        self.corked = corked;
+        if !corked {
+            self.flush();
+        }
+    }
+
+    /// Nothing that was written waits for more.
+    pub(crate) fn flush(&mut self) {
+        self.flushed = self.end;
+    }
+
     /// No more will be written: a FIN follows the last byte.
     pub(crate) fn close(&mut self) {
         self.closed = true;
+        self.unpushed = false;
+        self.corked = false;
+    }
+
+    /// Whether a small segment at the end waits for more to be written.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        (self.unpushed || self.corked) && self.flushed < self.end
+    }
+
+    /// Whether a segment up to `end` is to carry the PSH flag (RFC 9293 §3.9.1.2, MUST-60, MUST-61):
+    /// nothing is to follow, or not in the same segment.
+    #[inline]
+    pub(crate) fn is_pushed_before(&self, end: u64) -> bool {
+        if end >= self.end {
+            return !self.unpushed;
+        }
+        end == self.front.end() || self.later.iter().any(|run| run.end() == end)
     }
 
     /// The sequence number after the last octet that may be sent, the FIN included.
@@ -150,9 +197,9 @@ mod tests {
     #[test]
     fn adjacent_writes_are_one_run_and_foreign_ones_are_not() {
         let mut stream = Stream::new();
-        stream.write(1, 0, 100);
-        stream.write(1, 100, 50);
-        stream.write(2, 0, 10);
+        stream.write(1, 0, 100, true);
+        stream.write(1, 100, 50, true);
+        stream.write(2, 0, 10, true);
         assert_eq!(stream.payload(91, 100), Payload { stream: 1, offset: 90, len: 60 });
         assert_eq!(stream.payload(151, 100), Payload { stream: 2, offset: 0, len: 10 });
     }
@@ -160,10 +207,10 @@ mod tests {
     #[test]
     fn the_fin_takes_one_sequence_number_after_the_data() {
         let mut stream = Stream::new();
-        stream.write(1, 0, 100);
+        stream.write(1, 0, 100, true);
         assert_eq!(stream.end(), 101);
         stream.close();
-        stream.write(1, 100, 100);
+        stream.write(1, 100, 100, true);
         assert_eq!(stream.end(), 102);
         assert!(stream.has_fin_before(102) && !stream.has_fin_before(101));
     }

@@ -69,6 +69,12 @@ impl<A: Application> Host<A> {
         self.listeners.insert(listener.port, listener);
     }
 
+    /// Accepts nobody to `port` any more. Connections that are on their way to be established are
+    /// none of the listener's business any more, and go on.
+    pub fn unlisten(&mut self, port: u16) {
+        self.listeners.remove(&port);
+    }
+
     /// A segment for no connection comes to a listener (RFC 9293 §3.10.7.2), or to nobody.
     pub(super) fn accept(&mut self, now: Time, key: Key, segment: &Segment) -> Result<u32, Stray> {
         let listener = self.listeners.get_mut(&key.local_port).ok_or(Stray::Unwanted)?;

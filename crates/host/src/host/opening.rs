@@ -1,6 +1,6 @@
 //! Connections that the host opens, and their ports.
 
-use super::{Host, Key};
+use super::{ConnectionId, Host, Key};
 use crate::Application;
 use base::Time;
 use core::net::IpAddr;
@@ -15,6 +15,8 @@ pub struct Opening<A> {
     pub remote: IpAddr,
     /// To which port.
     pub remote_port: u16,
+    /// From which port; `None` takes one that is free.
+    pub local_port: Option<u16>,
     /// With which settings.
     pub config: Config,
     /// What uses it.
@@ -42,14 +44,26 @@ impl<A: Application> Host<A> {
     }
 
     fn open_now(&mut self, now: Time, opening: Opening<A>) {
-        let Some(local_port) = self.free_port(opening.remote, opening.remote_port) else {
+        if self.connect(now, opening).is_none() {
             self.statistics.unopened += 1;
-            return;
-        };
+        }
+    }
+
+    /// Opens a connection now, whatever its time says. `None` if its port is taken by another
+    /// connection to the same place, or if none is free.
+    pub fn connect(&mut self, now: Time, opening: Opening<A>) -> Option<ConnectionId> {
         let Opening { remote, remote_port, .. } = opening;
+        let local_port = match opening.local_port {
+            Some(port) => port,
+            None => self.free_port(remote, remote_port)?,
+        };
         let key = Key { remote, remote_port, local_port };
+        if self.by_key.contains_key(&key) {
+            return None;
+        }
         let iss = self.numbering.sequence(now, self.address, &key);
-        self.add(now, key, &opening.config, Side::Active, iss, opening.application);
+        let id = self.add(now, key, &opening.config, Side::Active, iss, opening.application);
+        Some(self.slots[id as usize].id)
     }
 
     /// The next dynamic port that nobody listens on and that makes an unused key (a connection in

@@ -70,6 +70,10 @@ impl<A> Slots<A> {
         self.get(id.index as usize).filter(|slot| slot.id == id)
     }
 
+    pub(super) fn find_mut(&mut self, id: ConnectionId) -> Option<&mut Slot<A>> {
+        self.slots.get_mut(id.index as usize)?.as_mut().filter(|slot| slot.id == id)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<A>> {
         self.slots.iter().flatten()
     }

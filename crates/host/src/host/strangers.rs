@@ -84,7 +84,7 @@ impl<A: Application> Host<A> {
     pub(super) fn send_resets(&mut self, outlet: &mut impl Outlet) {
         for reset in self.resets.waiting.drain(..) {
             *outlet.packet() = reset;
-            outlet.send(&mut None);
+            outlet.send(0, &mut None);
         }
     }
 

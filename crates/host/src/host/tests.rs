@@ -38,6 +38,7 @@ fn transfer(at: Time, port: u16, stream: u32, size: u64) -> Opening<Traffic> {
         at,
         remote: SERVER,
         remote_port: port,
+        local_port: None,
         config: Config::default(),
         application: Traffic::Source(Source::new(stream, Some(size))),
     }
@@ -58,7 +59,7 @@ impl Outlet for Tray {
         &mut self.next
     }
 
-    fn send(&mut self, _route: &mut Option<u32>) {
+    fn send(&mut self, _: u32, _: &mut Option<u32>) {
         self.sent.push(self.next);
     }
 }

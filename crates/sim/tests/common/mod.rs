@@ -171,6 +171,7 @@ impl Path {
             at: Time::ZERO,
             remote: receiver.address(),
             remote_port: PORT,
+            local_port: None,
             config: self.tcp.clone(),
             application: Traffic::Source(Source::new(0, self.size)),
         });

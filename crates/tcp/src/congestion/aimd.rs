@@ -82,7 +82,7 @@ impl CongestionControl for Aimd {
         let per_ack = self.increase.per_ack(state.exact / mss, sample.srtt);
         match self.byte_counting {
             None => state.grow(per_ack * mss),
-            Some(_) => state.count(sample.acked, per_ack, mss),
+            Some(_) => state.count(sample.counted(), per_ack, mss),
         }
     }
 
@@ -141,6 +141,7 @@ mod tests {
         AckSample {
             now: Time::ZERO,
             acked,
+            answered: 0,
             delivered: acked,
             rate: RateSample::default(),
             rtt: None,

@@ -134,7 +134,7 @@ impl CongestionControl for Cubic {
         // The RFC lets the cubic grow per acknowledgment, however many segments it is for.
         let segments = match self.byte_counting {
             None => 1.0,
-            Some(_) => sample.acked as f64 / f64::from(sample.mss),
+            Some(_) => sample.counted() as f64 / f64::from(sample.mss),
         };
         state.avoid(sample, since, segments);
     }

@@ -23,6 +23,9 @@ pub struct AckSample {
     pub now: Time,
     /// Octets newly acknowledged cumulatively.
     pub acked: u64,
+    /// Those of them for which limited transmit has let out as many already: they are counted, if
+    /// octets are, but once.
+    pub answered: u64,
     /// Octets newly known to be delivered.
     pub delivered: u64,
     /// Octets delivered over a recent interval.
@@ -39,6 +42,14 @@ pub struct AckSample {
     pub after_timeout: bool,
     /// Segment size, bytes.
     pub mss: u32,
+}
+
+impl AckSample {
+    /// Octets that the window grows by, where they are counted.
+    #[inline]
+    fn counted(&self) -> u64 {
+        self.acked.saturating_sub(self.answered)
+    }
 }
 
 /// Octets delivered over an interval (draft-cheng-iccrg-delivery-rate-estimation §3.3).
@@ -128,11 +139,12 @@ const LARGEST_WINDOW: f64 = (1_u64 << 40) as f64;
 /// `byte_counting` of them at most, but not while a timeout is being repaired (RFC 3465 §2.2, 2.3).
 #[inline]
 fn slow_start(sample: &AckSample, byte_counting: Option<u32>) -> f64 {
-    let limit = match byte_counting {
-        Some(segments) if !sample.after_timeout => segments,
-        _ => 1,
+    let (acked, limit) = match byte_counting {
+        Some(segments) if !sample.after_timeout => (sample.counted(), segments),
+        Some(_) => (sample.counted(), 1),
+        None => (sample.acked, 1),
     };
-    sample.acked.min(u64::from(limit) * u64::from(sample.mss)) as f64
+    acked.min(u64::from(limit) * u64::from(sample.mss)) as f64
 }
 
 macro_rules! controllers {

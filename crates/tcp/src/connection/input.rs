@@ -156,7 +156,7 @@ impl Connection {
         }
         if occupied && !self.receiver.finished() && self.state != State::Closed {
             self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
-            if self.receiver.readable() {
+            if self.receiver.readable() > 0 {
                 self.events |= Events::READABLE;
             }
             if self.receiver.finished() {
@@ -164,6 +164,9 @@ impl Connection {
             }
         } else if occupied {
             self.receiver.acknowledge_now();
+        } else if self.state == State::TimeWait && start > self.receiver.nxt() {
+            // Nothing can follow the peer's FIN: it has not understood us.
+            self.challenge(now);
         }
     }
 
@@ -229,17 +232,23 @@ impl Connection {
 
     /// RFC 5961 §3.2
     fn on_reset(&mut self, now: Time, start: u64, acceptable: bool) {
+        let nxt = self.receiver.nxt();
         if self.state == State::TimeWait {
             // RFC 1337 §3: an old reset must not end TIME-WAIT.
             self.refuse(Refusal::TimeWaitReset);
-        } else if start == self.receiver.nxt() {
+        } else if start == nxt {
             let silent = self.state == State::SynReceived && self.side == Side::Passive;
             // A passive open that fails goes back to listening: nobody has heard of it yet.
             let events = if silent { Events::empty() } else { Events::RESET };
             self.enter_closed(events | Events::CLOSED);
         } else {
             self.refuse(Refusal::BlindReset);
-            if acceptable {
+            // Of a window that is scaled the peer does not know before it is established.
+            let window = match self.state {
+                State::SynReceived => self.receiver.offer(),
+                _ => self.receiver.window(),
+            };
+            if acceptable && start < nxt + window {
                 self.challenge(now);
             }
         }

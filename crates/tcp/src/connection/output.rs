@@ -116,7 +116,9 @@ impl Connection {
         let mut flags = Flags::empty();
         flags.set(Flags::SYN, syn);
         flags.set(Flags::FIN, fin);
-        flags.set(Flags::PSH, packet.payload.len > 0 && self.sender.stream.is_all_before(end));
+        // Whoever merges what arrives together passes a unit on when its last segment is there.
+        let pushed = self.sender.stream.is_pushed_before(end) || count > 1;
+        flags.set(Flags::PSH, packet.payload.len > 0 && pushed);
         let mut ecn = Ecn::NotCapable;
         if self.agreed.contains(Agreed::ECN) && fresh && packet.payload.len > 0 {
             ecn = Ecn::Capable;
@@ -152,15 +154,16 @@ impl Connection {
         blocks: usize,
         packet: &mut Packet,
     ) {
-        let (segment, window) = self.write_header(seq, flags, copy, packet);
         if flags.contains(Flags::SYN) {
-            return self.write_syn(now, window, segment);
+            return self.write_syn(now, seq, flags, copy, packet);
         }
+        let segment = self.write_header(seq, flags, copy, packet);
         if self.is_echoing {
             segment.flags |= Flags::ECE;
         }
         let mut most = SackBlocks::MAX;
-        if self.agreed.contains(Agreed::TIMESTAMPS) {
+        // Nothing is agreed on before the peer has spoken (RFC 7323 §3.2).
+        if self.agreed.contains(Agreed::TIMESTAMPS) && self.receiver.nxt() > 0 {
             segment.options.timestamps = Some(self.stamp(now));
             most -= 1;
         }
@@ -171,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// What every segment says; returns it and the window to announce, bytes.
+    /// What every segment says, and our window.
     #[inline]
     pub(super) fn write_header<'a>(
         &mut self,
@@ -179,7 +182,21 @@ impl Connection {
         flags: Flags,
         copy: CopyId,
         packet: &'a mut Packet,
-    ) -> (&'a mut Segment, u64) {
+    ) -> &'a mut Segment {
+        let window = self.receiver.announce();
+        let segment = self.write_ends(seq, flags, copy, packet);
+        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
+        segment
+    }
+
+    #[inline]
+    fn write_ends<'a>(
+        &self,
+        seq: SeqNumber,
+        flags: Flags,
+        copy: CopyId,
+        packet: &'a mut Packet,
+    ) -> &'a mut Segment {
         let segment = packet.make_tcp();
         segment.source_port = self.local_port;
         segment.destination_port = self.remote_port;
@@ -187,16 +204,21 @@ impl Connection {
         segment.ack = self.irs + self.receiver.nxt() as u32;
         segment.flags = flags;
         segment.copy = copy;
-        let window = self.receiver.announce();
-        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
-        (segment, window)
+        segment
     }
 
     /// A SYN says what we would like to agree on, or what we agree to.
-    fn write_syn(&mut self, now: Time, window: u64, segment: &mut Segment) {
-        let answers = segment.flags.contains(Flags::ACK);
-        // RFC 7323 §2.2: the window of a SYN is never scaled.
-        segment.window = window.min(u64::from(u16::MAX)) as u16;
+    fn write_syn(
+        &mut self,
+        now: Time,
+        seq: SeqNumber,
+        flags: Flags,
+        copy: CopyId,
+        packet: &mut Packet,
+    ) {
+        let segment = self.write_ends(seq, flags, copy, packet);
+        let answers = flags.contains(Flags::ACK);
+        segment.window = self.receiver.offer() as u16;
         segment.options.mss = Some(self.mss);
         let scale = shift_for(self.receiver.capacity());
         segment.options.window_scale = self.agreed.contains(Agreed::SCALE).then_some(scale);

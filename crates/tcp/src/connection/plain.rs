@@ -86,7 +86,7 @@ impl Connection {
         let (payload, transmission) = self.sender.poll_plain(now)?;
         let Transmission { start, len, copy, count, more, .. } = transmission;
         let mut flags = Flags::ACK;
-        flags.set(Flags::PSH, self.sender.stream.is_all_before(start + u64::from(len)));
+        flags.set(Flags::PSH, self.sender.stream.is_pushed_before(start + u64::from(len)));
         self.receiver.on_ack_sent(false);
         packet.payload = payload;
         self.write_header(self.iss + start as u32, flags, copy, packet);

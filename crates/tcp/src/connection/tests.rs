@@ -37,7 +37,7 @@ mod windows;
 use super::*;
 use crate::congestion::Increase;
 use crate::indication::{Source, Subject};
-use crate::{InitialWindow, Rto};
+use crate::{InitialWindow, Rto, Standing, Validation};
 use seg::*;
 use std::collections::VecDeque;
 use wire::{CopyId, Ecn, Flags, Packet, SackBlock};

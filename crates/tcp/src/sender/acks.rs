@@ -1,6 +1,6 @@
 //! Acknowledgments: what they say of the scoreboard, the round trip and the peer's window.
 
-use super::Sender;
+use super::{Sender, Used};
 use crate::congestion::{AckSample, RateSample};
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal};
@@ -61,6 +61,7 @@ impl Sender {
         if !self.is_plain() || self.probing || self.log.is_kept() {
             return None;
         }
+        self.note_use();
         let (acked, sent) = self.board.advance_one(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
@@ -74,10 +75,30 @@ impl Sender {
         Some((sent.at, self.on_delivery(now, acked, &sent)))
     }
 
+    /// Before an acknowledgment is taken in: how much is outstanding, at most, in a round trip.
+    #[inline]
+    fn note_use(&mut self) {
+        let Some(used) = &mut self.used else { return };
+        if self.board.una() >= used.until {
+            *used = Used { most: 0, until: self.board.nxt() };
+        }
+        used.most = used.most.max(self.board.outstanding());
+    }
+
+    /// Whether the window is used, so that it may grow.
+    #[inline]
+    fn is_window_used(&self) -> bool {
+        let half = |used: &Used| {
+            let window = self.controller.window();
+            window < self.controller.ssthresh() && window < 2 * used.most
+        };
+        self.window_limited || self.used.as_ref().is_some_and(half)
+    }
+
     /// Whether the congestion controller looks at acknowledgments just now.
     #[inline]
     pub(crate) fn looks(&self) -> bool {
-        self.controller.looks(self.window_limited)
+        self.controller.looks(self.is_window_used())
     }
 
     /// The congestion controller's share of [`Sender::on_plain_ack`].
@@ -86,11 +107,12 @@ impl Sender {
         self.controller.on_ack(&AckSample {
             now,
             acked,
+            answered: 0,
             delivered: acked,
             rate,
             rtt: Some(now.since(sent_at)),
             srtt: self.rtt.smoothed(),
-            window_limited: self.window_limited,
+            window_limited: self.is_window_used(),
             after_timeout: false,
             mss: self.mss,
         });
@@ -180,9 +202,10 @@ impl Sender {
         told: u64,
         sacked: Option<Sent>,
     ) {
+        self.note_use();
         let advanced = self.board.advance(ack);
         self.stream.acknowledged(ack);
-        self.limited = 0;
+        let answered = core::mem::take(&mut self.limited);
         self.progress_at = now;
         // Where Karn's rule forbids a sample, the timestamp knows which copy was meant.
         let sample = if advanced.timed { Some(now.since(advanced.sent_at)) } else { echoed };
@@ -213,11 +236,12 @@ impl Sender {
             self.controller.on_ack(&AckSample {
                 now,
                 acked: advanced.acked,
+                answered,
                 delivered,
                 rate,
                 rtt: sample,
                 srtt: self.rtt.smoothed(),
-                window_limited: self.window_limited,
+                window_limited: self.is_window_used(),
                 after_timeout: self.phase == Phase::Loss,
                 mss: self.mss,
             });

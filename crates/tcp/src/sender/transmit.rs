@@ -145,7 +145,7 @@ impl Sender {
         // Where the payload's identity breaks off, or at the end of the stream, nothing would be
         // added by waiting.
         let complete = self.stream.is_closed() || self.board.nxt() + len < self.stream.end();
-        (complete || !waits).then_some(len)
+        (complete || !waits && !self.stream.is_held()).then_some(len)
     }
 
     /// New data may not go: a probe may be due, or the timer must be set for one.

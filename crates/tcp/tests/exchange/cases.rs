@@ -5,7 +5,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{DelayedDupacks, Eten, Mechanism};
-use tcp::{Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff};
+use tcp::{
+    Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff, Validation,
+};
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -51,7 +53,13 @@ pub(crate) enum Act {
     Write {
         share: u64,
         another_stream: bool,
+        /// It says that more will follow.
+        more: bool,
     },
+    Cork(bool),
+    /// What was written is to go although more will follow.
+    Flush,
+    Nagle(bool),
     Read,
     Close,
 }
@@ -91,8 +99,12 @@ fn step() -> impl Strategy<Value = Step> {
     let after = prop_oneof![4 => 0_u64..100, 2 => 0_u64..3000, 1 => 0_u64..60_000];
     let share = prop_oneof![Just(0_u64), 0_u64..20, 0_u64..1000];
     let act = prop_oneof![
-        6 => (share, any::<bool>())
-            .prop_map(|(share, another_stream)| Act::Write { share, another_stream }),
+        6 => (share, any::<bool>(), any::<bool>()).prop_map(|(share, another_stream, more)| {
+            Act::Write { share, another_stream, more }
+        }),
+        1 => any::<bool>().prop_map(Act::Cork),
+        1 => Just(Act::Flush),
+        1 => any::<bool>().prop_map(Act::Nagle),
         3 => Just(Act::Read),
         1 => Just(Act::Close),
     ];
@@ -131,7 +143,7 @@ fn config() -> impl Strategy<Value = Config> {
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
         let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (flags, delayed_ack, minimum, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, ecn, nagle] = flags;
+        let [restart_after_idle, timestamps, ecn, nagle, half] = flags;
         Config {
             mss,
             receive_window,
@@ -141,6 +153,7 @@ fn config() -> impl Strategy<Value = Config> {
             byte_counting,
             initial_window,
             initial_ssthresh,
+            validation: if half { Validation::Half } else { Validation::Full },
             restart_after_idle,
             limited_transmit,
             delayed_ack,
@@ -203,7 +216,7 @@ fn repair() -> impl Strategy<Value = (Recovery, Reduction, bool, bool, bool, Sst
     )
 }
 
-type Manners = ([bool; 4], Option<Duration>, Duration, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 5], Option<Duration>, Duration, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 fn manners() -> impl Strategy<Value = Manners> {
     let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
@@ -214,7 +227,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [likely(), likely(), likely(), likely()],
+        [likely(), likely(), likely(), likely(), likely()],
         prop::option::of(millis(1..500)),
         millis(0..1000),
         prop::option::weighted(0.2, keep_alive),

@@ -111,7 +111,7 @@ impl Host {
         true
     }
 
-    pub(crate) fn write(&mut self, index: usize, share: u64, another_stream: bool) {
+    pub(crate) fn write(&mut self, index: usize, share: u64, another_stream: bool, more: bool) {
         let len = (100 * self.room * share / 1000 + 1) as u32;
         let (stream, offset) = match self.written.last() {
             Some(last) if !another_stream => (last.stream, last.end()),
@@ -119,8 +119,16 @@ impl Host {
         };
         self.written.push(Payload { stream, offset, len });
         self.total += u64::from(len);
+        self.using(|connection| match more {
+            true => connection.write_more(stream, offset, u64::from(len)),
+            false => connection.write(stream, offset, u64::from(len)),
+        });
+    }
+
+    /// Uses the connection, once it is there.
+    pub(crate) fn using(&mut self, call: impl FnOnce(&mut Connection)) {
         if let Some(connection) = &mut self.connection {
-            connection.write(stream, offset, u64::from(len));
+            call(connection);
         }
     }
 }

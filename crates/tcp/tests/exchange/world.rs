@@ -91,7 +91,12 @@ impl World {
             return;
         }
         match host.end.script.remove(0).act {
-            Act::Write { share, another_stream } => host.write(i, share, another_stream),
+            Act::Write { share, another_stream, more } => {
+                host.write(i, share, another_stream, more);
+            }
+            Act::Cork(corked) => host.using(|connection| connection.cork(corked)),
+            Act::Flush => host.using(Connection::flush),
+            Act::Nagle(nagle) => host.using(|connection| connection.set_nagle(nagle)),
             Act::Read => {
                 host.read(&peer.written);
             }

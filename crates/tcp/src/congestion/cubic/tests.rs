@@ -39,6 +39,7 @@ impl Path {
         AckSample {
             now: self.now,
             acked: u64::from(MSS),
+            answered: 0,
             delivered: u64::from(MSS),
             rate: RateSample::default(),
             rtt: Some(self.rtt),

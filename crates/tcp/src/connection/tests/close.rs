@@ -239,3 +239,18 @@ fn a_peer_that_stays_silent_is_given_up() {
     assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
     assert_eq!(t.connection.poll_timeout(), Time::NEVER);
 }
+
+#[test]
+fn whoever_goes_on_after_its_fin_is_told_where_it_ended() {
+    // Nothing can follow a FIN; a peer that believes so has not understood (RFC 9293 §3.10.7.4).
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(2)]);
+    t.send(ack(1).seq(2).acking(2));
+    t.silent();
+    t.send(ack(1).seq(3).acking(2));
+    t.recv([ack(1).seq(2).acking(2)]);
+    assert_eq!(t.state(), State::TimeWait);
+}

@@ -300,3 +300,23 @@ fn newreno_ignores_duplicates_of_an_acknowledgment_that_covers_no_more_than_reco
         t.silent();
     }
 }
+
+#[test]
+fn octets_that_limited_transmit_has_answered_are_not_counted_again() {
+    // Two segments were reordered: three are acknowledged at once, for two of which a segment was
+    // let out already.
+    let config =
+        Config { limited_transmit: true, byte_counting: Some(10), ..with(Recovery::NewReno) };
+    let mut t = sending(config);
+    t.time(200);
+    for n in [11, 12] {
+        t.send(ack(1));
+        t.recv([data(n)]);
+    }
+    t.send(ack(4));
+    t.recv(each(13..=14));
+    assert_eq!(t.windows().0, segments(11));
+    t.send(ack(6));
+    t.recv(each(15..=18));
+    assert_eq!(t.windows().0, segments(13));
+}

@@ -58,3 +58,94 @@ fn nagle_meets_a_delayed_acknowledgment() {
         t.recv([bytes(300, 600)]);
     }
 }
+
+/// Whether the last segment was pushed.
+fn pushed(t: &Diagram) -> bool {
+    t.last().flags.contains(Flags::PSH)
+}
+
+fn write_more(t: &mut Diagram, len: u64) {
+    let end = t.connection.sender.stream.end() - 1;
+    t.connection.write_more(3, end, len);
+    t.transmit();
+}
+
+#[test]
+fn what_is_to_be_followed_waits_to_fill_a_segment() {
+    let mut t = established(config());
+    write_more(&mut t, 300);
+    t.silent();
+    write_more(&mut t, 900);
+    t.recv([bytes(0, 1000)]);
+    assert!(!pushed(&t));
+    t.write(100); // Nothing follows.
+    t.recv([bytes(1000, 1300)]);
+    assert!(pushed(&t));
+    write_more(&mut t, 100);
+    t.close();
+    t.recv([bytes(1300, 1400).fin()]);
+}
+
+#[test]
+fn what_is_to_be_followed_goes_at_last_and_is_not_pushed() {
+    let mut t = established(config());
+    write_more(&mut t, 300);
+    t.time(1099);
+    t.silent();
+    t.time(1100); // A timeout after it was written.
+    t.recv([bytes(0, 300)]);
+    write_more(&mut t, 300);
+    t.silent();
+    t.connection.flush();
+    t.transmit();
+    t.recv([bytes(300, 600)]);
+    assert!(!pushed(&t));
+}
+
+#[test]
+fn a_corked_connection_sends_full_sized_segments_until_it_is_uncorked() {
+    let mut t = established(config());
+    t.connection.cork(true);
+    t.write(40);
+    t.write(1000);
+    t.recv([bytes(0, 1000)]);
+    t.connection.flush(); // This once.
+    t.transmit();
+    t.recv([bytes(1000, 1040)]);
+    t.write(40);
+    t.silent();
+    t.connection.cork(false);
+    t.transmit();
+    t.recv([bytes(1040, 1080)]);
+    assert!(pushed(&t));
+    t.write(40);
+    t.recv([bytes(1080, 1120)]);
+}
+
+#[test]
+fn nagle_can_be_changed_at_any_time() {
+    let mut t = established(Config { nagle: true, ..config() });
+    t.write(300);
+    t.recv([bytes(0, 300)]);
+    t.write(300);
+    t.silent();
+    t.connection.set_nagle(false);
+    t.transmit();
+    t.recv([bytes(300, 600)]);
+}
+
+#[test]
+fn a_record_ends_a_segment_and_is_pushed() {
+    // A segment carries one stream only: that is how a record is kept from the next.
+    let mut t = established(config());
+    for (stream, len) in [(3, 400), (4, 400), (5, 1400)] {
+        t.connection.write(stream, 0, len);
+    }
+    let mut packet = Packet::BLANK;
+    let mut sent = Vec::new();
+    while t.connection.poll_transmit(t.now, 1, &mut packet).is_some() {
+        let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        sent.push((packet.payload.len, segment.flags.contains(Flags::PSH)));
+    }
+    assert_eq!(sent, [(400, true), (400, true), (1000, false), (400, true)]);
+}

@@ -237,3 +237,46 @@ fn what_is_not_read_stays_for_the_next_time() {
     assert_eq!(read(700), Some((1400, 600)));
     assert_eq!(read(700), None);
 }
+
+#[test]
+fn what_can_be_read_can_be_looked_at_first() {
+    let mut t = established(config());
+    t.send(data(2));
+    t.send(data(1));
+    let runs: Vec<_> = t.connection.peek().collect();
+    assert_eq!(runs, [Payload { stream: 7, offset: 0, len: 2 * MSS }]);
+    assert_eq!(t.connection.readable(), 2000);
+    t.connection.read_up_to(500);
+    assert_eq!(t.connection.peek().next(), Some(Payload { stream: 7, offset: 500, len: 1500 }));
+    assert_eq!((t.connection.readable(), t.connection.info().received), (1500, 2000));
+}
+
+#[test]
+fn a_connection_tells_how_it_stands() {
+    let mut t = sending(Config { timestamps: true, ..config() });
+    let info = t.connection.info();
+    let expected = Info {
+        mss: MSS,
+        offered_mss: MSS as u16,
+        standing: Standing::Open,
+        sack: true,
+        timestamps: false, // The peer has not agreed.
+        ecn: false,
+        window_shifts: Some((PEER_SHIFT, SHIFT)),
+        peer_window: u64::from(t.window),
+        own_window: u64::from(config().receive_window),
+        written: 1 << 40,
+        sent: 10_000,
+        received: 0,
+    };
+    assert_eq!(info, expected);
+    t.time(200);
+    t.send(ack(1).sack(2..=2));
+    assert_eq!(t.connection.info().standing, Standing::Disorder);
+    t.send(ack(1).sack(2..=4));
+    assert_eq!(t.connection.info().standing, Standing::Recovery);
+    t.unseen.clear();
+    t.until(t.connection.poll_timeout());
+    assert_eq!(t.connection.info().standing, Standing::Loss);
+    t.unseen.clear();
+}

@@ -192,3 +192,18 @@ fn a_connection_that_was_given_up_says_so_once() {
     t.connection.handle_timeout(t.now);
     assert_eq!(t.connection.take_events(), Events::empty());
 }
+
+#[test]
+fn a_reset_just_beyond_the_window_does_nothing() {
+    // RFC 5961 §3.2, case 3: the window ends before RCV.NXT + RCV.WND. What a SYN cannot say of the
+    // window, the peer does not know of.
+    for (state, window) in
+        [(State::SynReceived, u32::from(u16::MAX)), (State::Established, config().receive_window)]
+    {
+        let (mut t, peer, ours) = reached(state);
+        t.send(ack(1).seq(peer + window).rst());
+        t.silent();
+        t.send(ack(1).seq(peer + window - 1).rst());
+        t.recv([ack(1).seq(ours).acking(peer)]);
+    }
+}

@@ -142,3 +142,35 @@ fn an_acknowledgment_of_half_a_segment_counts_for_half() {
     t.time(1200); // The timer was started again; the rest is what goes out.
     t.recv([bytes(500, 1000)]);
 }
+
+#[test]
+fn a_window_of_which_half_is_used_grows_in_slow_start_if_that_counts() {
+    // RFC 7661 §4.2: ten segments out of ten, and no more to send.
+    let run = |validation| {
+        let config = Config { validation, byte_counting: Some(2), ..config() };
+        let mut t = sending_only(10, config);
+        t.time(200);
+        for n in [3, 5, 7, 9, 11] {
+            t.send(ack(n));
+        }
+        t.windows().0
+    };
+    assert_eq!(run(Validation::Full), segments(10));
+    assert_eq!(run(Validation::Half), segments(20));
+}
+
+#[test]
+fn a_window_of_which_less_than_half_is_used_does_not_grow() {
+    let config = Config { validation: Validation::Half, ..config() };
+    let mut t = established(config);
+    for n in 1..=20_u32 {
+        t.time(u64::from(100 * n));
+        t.write(5 * u64::from(MSS));
+        t.recv(each(5 * n - 4..=5 * n));
+        t.time(u64::from(100 * n) + 50);
+        for acked in 5 * n - 3..=5 * n + 1 {
+            t.send(ack(acked));
+        }
+        assert_eq!(t.windows().0, segments(10), "round {n}");
+    }
+}

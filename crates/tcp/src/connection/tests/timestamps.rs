@@ -222,3 +222,14 @@ fn blocks_fit_beside_data_or_go_alone() {
         assert!(packet.payload.len + segment.options.len() as u32 <= MSS);
     }
 }
+
+#[test]
+fn nothing_but_a_syn_has_a_timestamp_before_the_peer_has_spoken() {
+    // RFC 7323 §3.2
+    let mut t = Diagram::new(&Config { timestamps: true, ..config() }, Side::Active);
+    t.recv([syn()]);
+    t.stamp = Some(100);
+    t.send(syn_ack().acking(7));
+    t.recv([reset(7)]);
+    assert_eq!(stamp(&t), None);
+}

@@ -57,6 +57,31 @@ fn a_part_that_arrives_twice_is_reported_alone() {
 }
 
 #[test]
+fn of_several_runs_that_arrive_twice_the_first_is_reported() {
+    // RFC 2883 §4.2.1
+    let mut t = established(reporting());
+    for n in [2, 4] {
+        t.send(data(n));
+    }
+    t.recv([ack(1).sack(2..=2), ack(1).sack(4..=4).sack(2..=2)]);
+    t.send(Seg { len: 4 * MSS, ..data(2) }); // 2 to 5
+    t.recv([ack(1).sack(2..=2).sack(2..=5)]);
+    t.send(Seg { len: 2 * MSS, ..data(1) }); // 1 and 2
+    t.recv([ack(6).sack(2..=2)]);
+}
+
+#[test]
+fn what_arrives_twice_in_part_is_acknowledged_at_once() {
+    // Else the report would come late, and the peer would take its segment for lost.
+    let mut t =
+        established(Config { delayed_ack: Some(Duration::from_millis(200)), ..reporting() });
+    t.send(data(1));
+    t.silent();
+    t.send(bytes(500, 1500));
+    t.recv([ack(1).acking(1501).sack_bytes(501, 1001)]);
+}
+
+#[test]
 fn duplicates_are_not_reported_unless_both_know_how() {
     let mut t = Diagram::new(&reporting(), Side::Active);
     t.recv([syn()]);

@@ -106,3 +106,12 @@ fn a_reduction_is_told_once_per_unit() {
     let flags = t.unseen.drain(..).map(|(_, seg)| seg.flags).collect::<Vec<_>>();
     assert!(flags.iter().all(|flags| !flags.contains(Flags::CWR)));
 }
+
+#[test]
+fn a_unit_is_pushed_so_that_whoever_merges_it_passes_it_on() {
+    for (unit, pushed) in [(1, false), (2, true)] {
+        let mut t = uniting(unit, config());
+        t.write(1 << 30);
+        assert_eq!(t.last().flags.contains(Flags::PSH), pushed);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a socket knows of its connection.
+
+use base::Time;
+use host::Application;
+use rustix::io::Errno;
+use std::os::fd::RawFd;
+use tcp::{Connection, Events};
+
+/// The socket at one end of a connection, as far as it is the connection's business.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Endpoint {
+    /// The listening socket that it came from.
+    pub(crate) listener: Option<RawFd>,
+    /// A system call has returned it.
+    pub(crate) accepted: bool,
+    pub(crate) established: bool,
+    /// The peer has sent a FIN, and everything before it has arrived.
+    pub(crate) peer_closed: bool,
+    /// Why it ended, until that is asked for (`SO_ERROR`).
+    pub(crate) error: Option<Errno>,
+    /// Nobody will read any more.
+    pub(crate) orphaned: bool,
+    /// What has happened so far, counted: an edge for epoll.
+    pub(crate) changes: u64,
+    pub(crate) data_at: Option<Time>,
+    /// Where bytes that are written go ([`crate::Stack`]).
+    pub(crate) stream: Option<u32>,
+}
+
+impl Application for Endpoint {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        self.changes += 1;
+        self.established |= events.contains(Events::CONNECTED);
+        self.peer_closed |= events.contains(Events::PEER_CLOSED);
+        if events.contains(Events::RESET) {
+            let refused = if self.established { Errno::CONNRESET } else { Errno::CONNREFUSED };
+            self.error = Some(refused);
+        } else if events.contains(Events::TIMED_OUT) {
+            self.error = Some(Errno::TIMEDOUT);
+        } else if events.contains(Events::UNREACHABLE) {
+            self.error = Some(Errno::CONNREFUSED);
+        }
+        if events.contains(Events::READABLE) {
+            self.data_at = Some(now);
+            if self.orphaned {
+                // RFC 9293 §3.6.1, SHLD-3: the peer is to know that nobody reads this.
+                connection.abort();
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `TCP_INFO`, as in Linux's `linux/tcp.h`.
+
+use crate::sockets::Kind;
+use crate::stack::Stack;
+use base::Duration;
+use rustix::io::Errno;
+use std::os::fd::RawFd;
+use tcp::{Standing, State};
+
+/// Bytes of the structure in Linux 6.18. What the stack does not know is 0.
+const LENGTH: usize = 280;
+
+/// Where the fields are that are known.
+mod at {
+    pub(super) const STATE: usize = 0;
+    pub(super) const CA_STATE: usize = 1;
+    pub(super) const OPTIONS: usize = 5;
+    pub(super) const WSCALE: usize = 6;
+    pub(super) const RTO: usize = 8;
+    pub(super) const SND_MSS: usize = 16;
+    pub(super) const UNACKED: usize = 24;
+    pub(super) const LAST_DATA_RECV: usize = 52;
+    pub(super) const PMTU: usize = 60;
+    pub(super) const RTT: usize = 68;
+    pub(super) const SND_SSTHRESH: usize = 76;
+    pub(super) const SND_CWND: usize = 80;
+    pub(super) const ADVMSS: usize = 84;
+    pub(super) const REORDERING: usize = 88;
+    pub(super) const TOTAL_RETRANS: usize = 100;
+    pub(super) const BYTES_ACKED: usize = 120;
+    pub(super) const BYTES_RECEIVED: usize = 128;
+    pub(super) const SEGS_OUT: usize = 136;
+    pub(super) const NOTSENT_BYTES: usize = 144;
+    pub(super) const DSACK_DUPS: usize = 216;
+    pub(super) const SND_WND: usize = 228;
+    pub(super) const RCV_WND: usize = 232;
+}
+
+/// Writes fields at their places.
+struct Fields([u8; LENGTH]);
+
+impl Fields {
+    fn byte(&mut self, at: usize, value: u8) {
+        self.0[at] = value;
+    }
+
+    /// Saturating: no count of a script comes near.
+    fn word(&mut self, at: usize, value: u64) {
+        let value = u32::try_from(value).unwrap_or(u32::MAX);
+        self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn long(&mut self, at: usize, value: u64) {
+        self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    time.as_nanos() / 1000
+}
+
+fn state(state: State) -> u8 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => CLOSED,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Closing => 11,
+    }
+}
+
+const CLOSED: u8 = 7;
+const LISTEN: u8 = 10;
+
+fn standing(standing: Standing) -> u8 {
+    match standing {
+        Standing::Open => 0,
+        Standing::Disorder => 1,
+        Standing::Reduced => 2,
+        Standing::Recovery => 3,
+        Standing::Loss => 4,
+    }
+}
+
+impl Stack {
+    /// The bytes of `struct tcp_info`.
+    pub(crate) fn tcp_info(&self, fd: RawFd) -> Result<Vec<u8>, Errno> {
+        let mut fields = Fields([0; LENGTH]);
+        match self.find(fd)?.kind {
+            Kind::Idle => fields.byte(at::STATE, CLOSED),
+            Kind::Listening { .. } => fields.byte(at::STATE, LISTEN),
+            Kind::Connected(_) => self.connection_info(fd, &mut fields)?,
+        }
+        Ok(fields.0.to_vec())
+    }
+
+    fn connection_info(&self, fd: RawFd, fields: &mut Fields) -> Result<(), Errno> {
+        let place = self.place(fd)?;
+        let connection = self.connection(place)?;
+        let (info, vitals) = (connection.info(), connection.vitals());
+        let statistics = connection.statistics();
+        let segments = |bytes: u64| bytes.div_ceil(u64::from(info.mss.max(1)));
+        fields.byte(at::STATE, state(connection.state()));
+        fields.byte(at::CA_STATE, standing(info.standing));
+        let scaled = info.window_shifts.is_some();
+        let options = [info.timestamps, info.sack, scaled, info.ecn].map(u8::from);
+        fields.byte(at::OPTIONS, options.iter().enumerate().map(|(bit, on)| on << bit).sum());
+        let (send, receive) = info.window_shifts.unwrap_or((0, 0));
+        fields.byte(at::WSCALE, send | receive << 4);
+        fields.word(at::RTO, micros(vitals.rto));
+        fields.word(at::SND_MSS, u64::from(info.mss));
+        fields.word(at::UNACKED, segments(vitals.flight));
+        let host = self.host_ref(place.is_ipv6);
+        let data_at = host.application(place.id).and_then(|endpoint| endpoint.data_at);
+        fields.word(at::LAST_DATA_RECV, data_at.map_or(0, |at| micros(self.now.since(at)) / 1000));
+        fields.word(at::PMTU, u64::from(self.setup.mtu));
+        fields.word(at::RTT, vitals.srtt.map_or(0, micros));
+        fields.word(
+            at::SND_SSTHRESH,
+            if vitals.ssthresh == u64::MAX { 0x7fff_ffff } else { segments(vitals.ssthresh) },
+        );
+        fields.word(at::SND_CWND, vitals.window / u64::from(info.mss.max(1)));
+        fields.word(at::ADVMSS, u64::from(info.offered_mss));
+        fields.word(at::REORDERING, 3);
+        fields.word(at::TOTAL_RETRANS, statistics.retransmissions);
+        fields.long(at::BYTES_ACKED, info.written - connection.unacknowledged());
+        fields.long(at::BYTES_RECEIVED, info.received);
+        fields.word(at::SEGS_OUT, statistics.segments);
+        fields.word(at::NOTSENT_BYTES, info.written - info.sent);
+        fields.word(at::DSACK_DUPS, statistics.twice);
+        fields.word(at::SND_WND, info.peer_window);
+        fields.word(at::RCV_WND, info.own_window);
+        Ok(())
+    }
+}

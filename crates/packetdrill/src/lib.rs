@@ -1,0 +1,31 @@
+//! lasthop's TCP as a shared object for [packetdrill](https://github.com/google/packetdrill).
+//!
+//! packetdrill plays scripts against a TCP stack: system calls from above, packets from below. A
+//! stack in a shared object takes the place of the kernel's; then time is virtual, too. This one is
+//! a [`host::Host`] for IPv4 and one for IPv6, with BSD sockets on top.
+//!
+//! - [`Stack`]: the hosts, their clock, and what system calls make of connections.
+//! - [`Shared`]: calls that block, and the one thread more that packetdrill makes them on.
+//! - [`interface`]: the table of C functions.
+//!
+//! Nothing here knows of any script. How the stack behaves is settled by its [`Profile`], which is
+//! made of ordinary settings.
+
+mod endpoint;
+mod epoll;
+mod info;
+pub mod interface;
+mod memory;
+mod options;
+mod profile;
+mod shared;
+mod sockets;
+mod stack;
+mod transfer;
+
+pub use options::Name;
+pub use profile::{FlagsError, Profile, Setup};
+pub use shared::Shared;
+pub use sockets::{Family, Shutdown};
+pub use stack::{Sent, Stack};
+pub use transfer::{Reading, Writing};

@@ -1,0 +1,214 @@
+//! Whose behaviour scripts expect: settings of the stack, chosen by `--so_flags`.
+
+use base::Duration;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+use std::fs;
+use tcp::congestion::Congestion;
+use tcp::{Config, InitialWindow, Reduction, Rto, Validation};
+use thiserror::Error;
+
+/// A stack whose settings are taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Linux at the start of a connection, when it acknowledges every segment; what `sysctl` says
+    /// of the network namespace is heeded.
+    Linux,
+    /// FreeBSD with its defaults.
+    FreeBsd,
+}
+
+impl FromStr for Profile {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Profile, ()> {
+        match name {
+            "linux" => Ok(Profile::Linux),
+            "freebsd" => Ok(Profile::FreeBsd),
+            _ => Err(()),
+        }
+    }
+}
+
+/// What `--so_flags` says: `key=value`, separated by commas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// `profile`: `linux` (the default) or `freebsd`.
+    pub profile: Profile,
+    /// `mtu`: of the only interface, bytes (1500).
+    pub mtu: u16,
+    /// `local4`: our address for IPv4 (192.168.0.1).
+    pub local4: Ipv4Addr,
+    /// `local6`: our address for IPv6 (fd3d:a0b:17d6::1).
+    pub local6: Ipv6Addr,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            profile: Profile::Linux,
+            mtu: 1500,
+            local4: Ipv4Addr::new(192, 168, 0, 1),
+            local6: Ipv6Addr::new(0xfd3d, 0xa0b, 0x17d6, 0, 0, 0, 0, 1),
+        }
+    }
+}
+
+/// What is wrong with `--so_flags`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FlagsError {
+    /// There is no such key.
+    #[error("--so_flags: unknown key `{0}`: expected profile, mtu, local4 or local6")]
+    Key(String),
+    /// The value is not one of the key's.
+    #[error("--so_flags: `{value}` for `{key}`: expected {expected}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What was found.
+        value: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+}
+
+/// An IPv6 link's least MTU is 1280 (RFC 8200 §5); an IPv4 one's could be 68, but headers with all
+/// options would not fit.
+fn mtu(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|mtu| *mtu >= 576)
+}
+
+impl FromStr for Setup {
+    type Err = FlagsError;
+
+    fn from_str(flags: &str) -> Result<Setup, FlagsError> {
+        let mut setup = Setup::default();
+        for pair in flags.split(',').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let wrong =
+                |key, expected| FlagsError::Value { key, value: value.to_owned(), expected };
+            match key {
+                "profile" => {
+                    let profile = value.parse();
+                    setup.profile = profile.map_err(|()| wrong("profile", "linux or freebsd"))?;
+                }
+                "mtu" => setup.mtu = mtu(value).ok_or_else(|| wrong("mtu", "576 to 65535"))?,
+                "local4" => {
+                    let address = value.parse();
+                    setup.local4 = address.map_err(|_| wrong("local4", "an IPv4 address"))?;
+                }
+                "local6" => {
+                    let address = value.parse();
+                    setup.local6 = address.map_err(|_| wrong("local6", "an IPv6 address"))?;
+                }
+                _ => return Err(FlagsError::Key(key.to_owned())),
+            }
+        }
+        Ok(setup)
+    }
+}
+
+impl Setup {
+    /// Our address in the version of IP of `peer`.
+    #[must_use]
+    pub fn local(&self, is_ipv6: bool) -> IpAddr {
+        if is_ipv6 { self.local6.into() } else { self.local4.into() }
+    }
+
+    /// The settings of a connection made now.
+    pub(crate) fn config(&self, is_ipv6: bool) -> Config {
+        let headers = if is_ipv6 { 60 } else { 40 };
+        let config = Config { mss: self.mtu - headers, ..Config::default() };
+        match self.profile {
+            Profile::Linux => linux(config),
+            Profile::FreeBsd => free_bsd(config),
+        }
+    }
+
+    /// Segments that are handed to the interface at once. Linux takes two as long as it sends less
+    /// than some megabytes a second (`tcp_min_tso_segs`).
+    pub(crate) fn unit(&self) -> u16 {
+        match self.profile {
+            Profile::Linux => 2,
+            Profile::FreeBsd => 1,
+        }
+    }
+
+    /// What may be sent and not acknowledged before a writer has to wait, bytes.
+    pub(crate) fn send_buffer(&self) -> u64 {
+        match self.profile {
+            Profile::Linux => 256 << 10,
+            Profile::FreeBsd => 32 << 10,
+        }
+    }
+}
+
+fn linux(config: Config) -> Config {
+    let ecn = sysctl("tcp_ecn", 2);
+    Config {
+        receive_window: sysctl("tcp_rmem", 6 << 20).min(1 << 30) as u32,
+        congestion: Congestion::Cubic,
+        byte_counting: Some(u32::MAX),
+        initial_window: InitialWindow::Segments(10),
+        validation: Validation::Half,
+        restart_after_idle: sysctl("tcp_slow_start_after_idle", 1) != 0,
+        delayed_ack: None,
+        rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },
+        reduction: Reduction::Prr,
+        recovery: if sysctl("tcp_sack", 1) != 0 {
+            tcp::Recovery::Sack
+        } else {
+            tcp::Recovery::NewReno
+        },
+        timestamps: sysctl("tcp_timestamps", 1) != 0,
+        ecn: ecn == 1,
+        ..config
+    }
+}
+
+/// The last number that `/proc/sys/net/ipv4` has under a name, in this network namespace.
+fn sysctl(name: &str, default: u64) -> u64 {
+    let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    text.split_whitespace().last().and_then(|number| number.parse().ok()).unwrap_or(default)
+}
+
+fn free_bsd(config: Config) -> Config {
+    // The buffer is 64 KiB, rounded up to whole segments.
+    let segments = (64_u32 << 10).div_ceil(u32::from(config.mss));
+    Config {
+        receive_window: segments * u32::from(config.mss),
+        congestion: Congestion::Cubic,
+        initial_window: InitialWindow::Segments(10),
+        delayed_ack: Some(Duration::from_millis(40)),
+        rto: Rto { minimum: Duration::from_millis(230), ..Rto::default() },
+        timestamps: true,
+        ..config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_read() {
+        let setup: Setup = "profile=freebsd,mtu=9000,local6=::1".parse().unwrap();
+        let expected = Setup {
+            profile: Profile::FreeBsd,
+            mtu: 9000,
+            local6: Ipv6Addr::LOCALHOST,
+            ..Setup::default()
+        };
+        assert_eq!(setup, expected);
+        assert_eq!("".parse(), Ok(Setup::default()));
+    }
+
+    #[test]
+    fn wrong_flags_are_named() {
+        let complaint = |flags: &str| flags.parse::<Setup>().unwrap_err().to_string();
+        assert_eq!(complaint("mtu=12"), "--so_flags: `12` for `mtu`: expected 576 to 65535");
+        assert!(complaint("profile=openbsd").contains("linux or freebsd"));
+        assert!(complaint("mut=1500").contains("unknown key `mut`"));
+        assert!(complaint("local4=::1").contains("an IPv4 address"));
+    }
+}

@@ -1,0 +1,359 @@
+//! Sockets: from nothing to a connection, and back.
+
+use crate::endpoint::Endpoint;
+use crate::options::Options;
+use crate::stack::Stack;
+use core::net::{IpAddr, SocketAddr};
+use host::{ConnectionId, Listener, Opening};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use tcp::{Connection, State};
+
+/// The address family of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// `AF_INET`
+    Inet,
+    /// `AF_INET6`, which carries IPv4 as well, by mapped addresses (RFC 4291 §2.5.5.2).
+    Inet6,
+}
+
+/// Which half of a connection is shut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// `SHUT_RD`
+    Read,
+    /// `SHUT_WR`
+    Write,
+    /// `SHUT_RDWR`
+    Both,
+}
+
+/// A socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    /// Keeps the number taken: packetdrill closes what scripts leave open by the real call.
+    _fd: OwnedFd,
+    pub(crate) family: Family,
+    pub(crate) kind: Kind,
+    pub(crate) options: Options,
+    pub(crate) nonblocking: bool,
+    local_port: Option<u16>,
+    pub(crate) read_shut: bool,
+    pub(crate) write_shut: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Idle,
+    Listening { backlog: u32 },
+    Connected(Place),
+}
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) is_ipv6: bool,
+    pub(crate) id: ConnectionId,
+}
+
+/// A number that the kernel gives nobody else.
+pub(crate) fn descriptor() -> Result<OwnedFd, Errno> {
+    match File::open("/dev/null") {
+        Ok(file) => Ok(file.into()),
+        Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::NFILE)),
+    }
+}
+
+impl Stack {
+    /// `socket(2)` for a stream.
+    ///
+    /// # Errors
+    /// If no file descriptor is left.
+    pub fn socket(&mut self, family: Family) -> Result<RawFd, Errno> {
+        let options = Options::new(&self.setup);
+        self.add_socket(family, Kind::Idle, options)
+    }
+
+    fn add_socket(&mut self, family: Family, kind: Kind, options: Options) -> Result<RawFd, Errno> {
+        let own = descriptor()?;
+        let fd = own.as_raw_fd();
+        self.sockets.insert(
+            fd,
+            Socket {
+                _fd: own,
+                family,
+                kind,
+                options,
+                nonblocking: false,
+                local_port: None,
+                read_shut: false,
+                write_shut: false,
+            },
+        );
+        Ok(fd)
+    }
+
+    pub(crate) fn find(&self, fd: RawFd) -> Result<&Socket, Errno> {
+        self.sockets.get(&fd).ok_or(Errno::BADF)
+    }
+
+    pub(crate) fn find_mut(&mut self, fd: RawFd) -> Result<&mut Socket, Errno> {
+        self.sockets.get_mut(&fd).ok_or(Errno::BADF)
+    }
+
+    /// Whether calls on a descriptor return at once (`O_NONBLOCK`).
+    ///
+    /// # Errors
+    /// `BADF`
+    pub fn is_nonblocking(&self, fd: RawFd) -> Result<bool, Errno> {
+        Ok(self.find(fd)?.nonblocking)
+    }
+
+    /// `fcntl(2)`, `F_SETFL`
+    ///
+    /// # Errors
+    /// `BADF`
+    pub fn set_nonblocking(&mut self, fd: RawFd, nonblocking: bool) -> Result<(), Errno> {
+        self.find_mut(fd)?.nonblocking = nonblocking;
+        Ok(())
+    }
+
+    /// Whether a number is one of ours.
+    #[must_use]
+    pub fn has(&self, fd: RawFd) -> bool {
+        self.sockets.contains_key(&fd) || self.epolls.contains_key(&fd)
+    }
+
+    /// `bind(2)`. Of the address only the port matters: there is one interface.
+    ///
+    /// # Errors
+    /// As the system call.
+    pub fn bind(&mut self, fd: RawFd, address: SocketAddr) -> Result<(), Errno> {
+        let socket = self.find_mut(fd)?;
+        if socket.local_port.is_some() || socket.kind != Kind::Idle {
+            return Err(Errno::INVAL);
+        }
+        socket.local_port = Some(address.port()).filter(|&port| port != 0);
+        Ok(())
+    }
+
+    /// `listen(2)`
+    ///
+    /// # Errors
+    /// As the system call; a socket must be bound.
+    pub fn listen(&mut self, fd: RawFd, backlog: u32) -> Result<(), Errno> {
+        let socket = self.find_mut(fd)?;
+        if matches!(socket.kind, Kind::Connected(_)) {
+            return Err(Errno::INVAL);
+        }
+        let port = socket.local_port.ok_or(Errno::INVAL)?;
+        socket.kind = Kind::Listening { backlog };
+        for is_ipv6 in socket.versions() {
+            let config = self.find(fd)?.options.config(&self.setup, is_ipv6);
+            let accept =
+                move || (config.clone(), Endpoint { listener: Some(fd), ..Endpoint::default() });
+            // Linux lets in one more than it is asked to.
+            let listener = Listener::new(port, accept).backlog(backlog.saturating_add(1));
+            self.host(is_ipv6).add_listener(listener);
+        }
+        Ok(())
+    }
+
+    /// `accept(2)`
+    ///
+    /// # Errors
+    /// As the system call; `AGAIN` if nobody has connected.
+    pub fn accept(&mut self, fd: RawFd) -> Result<(RawFd, SocketAddr), Errno> {
+        let socket = self.find(fd)?;
+        if !matches!(socket.kind, Kind::Listening { .. }) {
+            return Err(Errno::INVAL);
+        }
+        let (family, options) = (socket.family, socket.options.clone());
+        let place = self.first_of(fd).ok_or(Errno::AGAIN)?;
+        self.using(place, |_, endpoint| endpoint.accepted = true);
+        let peer = self.host_ref(place.is_ipv6).peer(place.id).ok_or(Errno::CONNABORTED)?;
+        let accepted = self.add_socket(family, Kind::Connected(place), options)?;
+        Ok((accepted, family.address(peer)))
+    }
+
+    /// The first connection that a listening socket has not yet given away.
+    fn first_of(&self, fd: RawFd) -> Option<Place> {
+        [false, true].into_iter().find_map(|is_ipv6| {
+            let mut connections = self.host_ref(is_ipv6).connections();
+            let is_next = |endpoint: &Endpoint| {
+                endpoint.listener == Some(fd) && endpoint.established && !endpoint.accepted
+            };
+            let (id, ..) = connections.find(|(_, _, endpoint)| is_next(endpoint))?;
+            Some(Place { is_ipv6, id })
+        })
+    }
+
+    /// Whether `accept` would return something.
+    pub(crate) fn is_acceptable(&self, fd: RawFd) -> bool {
+        self.first_of(fd).is_some()
+    }
+
+    /// The beginning of `connect(2)`, which [`Stack::connected`] ends.
+    ///
+    /// # Errors
+    /// As the system call.
+    pub fn connect(&mut self, fd: RawFd, address: SocketAddr) -> Result<(), Errno> {
+        let socket = self.find(fd)?;
+        match socket.kind {
+            Kind::Idle => {}
+            Kind::Listening { .. } => return Err(Errno::OPNOTSUPP),
+            Kind::Connected(place) => {
+                return Err(match self.connection(place)?.state() {
+                    State::SynSent | State::SynReceived => Errno::ALREADY,
+                    _ => Errno::ISCONN,
+                });
+            }
+        }
+        let remote = address.ip().to_canonical();
+        if socket.family == Family::Inet && remote.is_ipv6() {
+            return Err(Errno::AFNOSUPPORT);
+        }
+        let is_ipv6 = remote.is_ipv6();
+        let opening = Opening {
+            at: self.now,
+            remote,
+            remote_port: address.port(),
+            local_port: socket.local_port,
+            config: socket.options.config(&self.setup, is_ipv6),
+            application: Endpoint { accepted: true, ..Endpoint::default() },
+        };
+        let nagle = !socket.options.nodelay;
+        let now = self.now;
+        let id = self.host(is_ipv6).connect(now, opening).ok_or(Errno::ADDRNOTAVAIL)?;
+        let place = Place { is_ipv6, id };
+        self.find_mut(fd)?.kind = Kind::Connected(place);
+        self.using(place, |connection, _| connection.set_nagle(nagle));
+        Ok(())
+    }
+
+    /// Whether the connection is established.
+    ///
+    /// # Errors
+    /// `AGAIN` as long as it may be, else why it never will.
+    pub fn connected(&mut self, fd: RawFd) -> Result<(), Errno> {
+        let place = self.place(fd)?;
+        let status = self.using(place, |connection, endpoint| match endpoint.error.take() {
+            Some(error) => Err(error),
+            None if endpoint.established => Ok(()),
+            None if connection.state() == State::Closed => Err(Errno::CONNABORTED),
+            None => Err(Errno::AGAIN),
+        });
+        status.unwrap_or(Err(Errno::CONNABORTED))
+    }
+
+    /// `shutdown(2)`
+    ///
+    /// # Errors
+    /// As the system call.
+    pub fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<(), Errno> {
+        let place = self.place(fd)?;
+        if self.connection(place)?.state() == State::Closed {
+            return Err(Errno::NOTCONN);
+        }
+        let socket = self.find_mut(fd)?;
+        socket.read_shut |= how != Shutdown::Write;
+        socket.write_shut |= how != Shutdown::Read;
+        if how != Shutdown::Read {
+            self.using(place, |connection, _| connection.close());
+        }
+        Ok(())
+    }
+
+    /// `close(2)`: the connection lives on until it is over.
+    ///
+    /// # Errors
+    /// `BADF`
+    pub fn close(&mut self, fd: RawFd) -> Result<(), Errno> {
+        self.epolls.values_mut().for_each(|epoll| epoll.forget(fd));
+        if self.epolls.remove(&fd).is_some() {
+            return Ok(());
+        }
+        let socket = self.sockets.remove(&fd).ok_or(Errno::BADF)?;
+        match socket.kind {
+            Kind::Idle => {}
+            Kind::Listening { .. } => self.close_listener(fd, &socket),
+            Kind::Connected(place) => {
+                let aborts = socket.options.aborts();
+                self.using(place, |connection, endpoint| {
+                    endpoint.orphaned = true;
+                    // RFC 9293 §3.6.1, SHLD-3: what was received and not read is lost, and the peer
+                    // is to know.
+                    if aborts || connection.readable() > 0 {
+                        connection.abort();
+                    } else {
+                        connection.close();
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever has connected and was not accepted is told that nobody will.
+    fn close_listener(&mut self, fd: RawFd, socket: &Socket) {
+        for is_ipv6 in socket.versions() {
+            let Some(port) = socket.local_port else { continue };
+            let host = self.host(is_ipv6);
+            host.unlisten(port);
+            let waiting: Vec<_> = host
+                .connections()
+                .filter(|(_, _, endpoint)| endpoint.listener == Some(fd) && !endpoint.accepted)
+                .map(|(id, ..)| Place { is_ipv6, id })
+                .collect();
+            for place in waiting {
+                self.using(place, |connection, _| connection.abort());
+            }
+        }
+    }
+
+    /// The connection of a socket.
+    pub(crate) fn place(&self, fd: RawFd) -> Result<Place, Errno> {
+        match self.find(fd)?.kind {
+            Kind::Connected(place) => Ok(place),
+            Kind::Idle | Kind::Listening { .. } => Err(Errno::NOTCONN),
+        }
+    }
+
+    pub(crate) fn connection(&self, place: Place) -> Result<&Connection, Errno> {
+        self.host_ref(place.is_ipv6).connection(place.id).ok_or(Errno::NOTCONN)
+    }
+
+    /// Uses a connection, and sends what it then has to send.
+    pub(crate) fn using<R>(
+        &mut self,
+        place: Place,
+        using: impl FnOnce(&mut Connection, &mut Endpoint) -> R,
+    ) -> Option<R> {
+        let now = self.now;
+        let result = self.host(place.is_ipv6).access(now, place.id, using);
+        self.transmit();
+        result
+    }
+}
+
+impl Socket {
+    /// Which versions of IP it is for: of each whether it is IPv6.
+    fn versions(&self) -> impl Iterator<Item = bool> + use<> {
+        let most = self.family == Family::Inet6;
+        [false, true].into_iter().filter(move |is_ipv6| most || !is_ipv6)
+    }
+}
+
+impl Family {
+    /// An address as a socket of this family shows it.
+    fn address(self, address: SocketAddr) -> SocketAddr {
+        match (self, address.ip()) {
+            (Family::Inet6, IpAddr::V4(ip)) => {
+                SocketAddr::new(ip.to_ipv6_mapped().into(), address.port())
+            }
+            _ => address,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading and writing.
+
+use crate::sockets::Kind;
+use crate::stack::Stack;
+use rustix::io::Errno;
+use std::os::fd::RawFd;
+use tcp::State;
+
+/// How a system call reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What is read stays (`MSG_PEEK`).
+    pub peek: bool,
+}
+
+/// How a system call writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writing {
+    /// More will follow (`MSG_MORE`).
+    pub more: bool,
+    /// A record ends here: nothing is to follow in the same segment (`MSG_EOR`).
+    pub end_of_record: bool,
+}
+
+impl Stack {
+    /// `recv(2)`: 0 bytes at the end of the stream.
+    ///
+    /// # Errors
+    /// As the system call; `AGAIN` if there is nothing to read yet.
+    pub fn read(&mut self, fd: RawFd, into: &mut [u8], how: Reading) -> Result<usize, Errno> {
+        let place = self.place(fd)?;
+        let read_shut = self.find(fd)?.read_shut;
+        let mut runs = Vec::new();
+        let most = u32::try_from(into.len()).unwrap_or(u32::MAX);
+        let end = self.using(place, |connection, endpoint| {
+            let mut left = most;
+            let mut take = |left: u32| match how.peek {
+                false => connection.read_up_to(left),
+                true => None,
+            };
+            while left > 0
+                && let Some(run) = take(left)
+            {
+                left -= run.len;
+                runs.push(run);
+            }
+            if how.peek {
+                for run in connection.peek() {
+                    let run = run.take(left);
+                    left -= run.len;
+                    runs.push(run);
+                }
+            }
+            match endpoint.error {
+                _ if left < most || most == 0 => Ok(()),
+                Some(error) => {
+                    endpoint.error = None;
+                    Err(error)
+                }
+                None if endpoint.peer_closed || read_shut => Ok(()),
+                None if connection.state() == State::Closed => Ok(()),
+                None => Err(Errno::AGAIN),
+            }
+        });
+        end.unwrap_or(Err(Errno::NOTCONN))?;
+        let mut length = 0;
+        for run in runs {
+            let bytes = self.bytes(run);
+            into[length..length + bytes.len()].copy_from_slice(bytes);
+            length += bytes.len();
+        }
+        Ok(length)
+    }
+
+    /// `send(2)`: how many bytes were taken, perhaps not all.
+    ///
+    /// # Errors
+    /// As the system call; `AGAIN` if there is no room yet.
+    pub fn write(&mut self, fd: RawFd, bytes: &[u8], how: Writing) -> Result<usize, Errno> {
+        let socket = self.find(fd)?;
+        let Kind::Connected(place) = socket.kind else { return Err(Errno::PIPE) };
+        let (buffer, write_shut) = (socket.options.send_buffer, socket.write_shut);
+        let fresh = self.written.len() as u32;
+        let taken = self.using(place, |connection, endpoint| {
+            if let Some(error) = endpoint.error.take() {
+                return Err(error);
+            }
+            if write_shut || connection.state() == State::Closed {
+                return Err(Errno::PIPE);
+            }
+            let room = buffer.saturating_sub(connection.unacknowledged());
+            if room < bytes.len() as u64 {
+                connection.notify_below(buffer / 2);
+            }
+            if !endpoint.established || room == 0 && !bytes.is_empty() {
+                return Err(Errno::AGAIN);
+            }
+            Ok((room.min(bytes.len() as u64) as usize, *endpoint.stream.get_or_insert(fresh)))
+        });
+        let (length, stream) = taken.unwrap_or(Err(Errno::PIPE))?;
+        if stream == fresh {
+            self.new_stream();
+        }
+        let kept = &mut self.written[stream as usize];
+        let offset = kept.len() as u64;
+        kept.extend_from_slice(&bytes[..length]);
+        self.using(place, |connection, endpoint| {
+            if how.more {
+                connection.write_more(stream, offset, length as u64);
+            } else {
+                connection.write(stream, offset, length as u64);
+            }
+            if how.end_of_record && length == bytes.len() {
+                endpoint.stream = None;
+            }
+        });
+        Ok(length)
+    }
+
+    /// What is left to be read, if the socket is to tell (`TCP_INQ`). Where only the end is left, 1:
+    /// Linux's hint that reading on is worth it.
+    ///
+    /// # Errors
+    /// `BADF`, `NOTCONN`
+    pub fn told_inq(&self, fd: RawFd) -> Result<Option<u32>, Errno> {
+        let place = self.place(fd)?;
+        let readable = self.readable(fd)?;
+        let ended = self.host_ref(place.is_ipv6).application(place.id);
+        let hint = readable == 0 && ended.is_some_and(|endpoint| endpoint.peer_closed);
+        let left = if hint { 1 } else { readable };
+        Ok(self.find(fd)?.options.tells_inq.then_some(left))
+    }
+
+    /// Bytes that can be read (`SIOCINQ`).
+    ///
+    /// # Errors
+    /// As `ioctl(2)`.
+    pub fn readable(&self, fd: RawFd) -> Result<u32, Errno> {
+        let connection = self.connection(self.place(fd)?)?;
+        Ok(u32::try_from(connection.readable()).unwrap_or(u32::MAX))
+    }
+
+    /// Bytes written and not yet acknowledged (`SIOCOUTQ`).
+    ///
+    /// # Errors
+    /// As `ioctl(2)`.
+    pub fn unacknowledged(&self, fd: RawFd) -> Result<u32, Errno> {
+        let connection = self.connection(self.place(fd)?)?;
+        Ok(u32::try_from(connection.unacknowledged()).unwrap_or(u32::MAX))
+    }
+}

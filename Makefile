@@ -18,7 +18,7 @@ LOCK = build/lock/bin/uv pip compile --quiet --upgrade --universal --python-vers
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
 setup: ## Leave the command at .venv/bin/lasthop (NO_INSTALL=1: install no tools, name those missing)
@@ -74,6 +74,13 @@ fuzz: ## Read damaged packets for SECONDS=60, from SEED=1
 .PHONY: bench
 bench: setup ## Compare speed and results with peers
 	$(BIN)/python bench/compare.py
+
+.PHONY: packetdrill
+packetdrill: setup ## Play public scripts against our TCP (PACKETDRILL=program SCRIPTS=folder)
+	@test -n "$(PACKETDRILL)" -a -n "$(SCRIPTS)" || \
+		{ echo "make packetdrill PACKETDRILL=program SCRIPTS=folder: see docs/conformance.md"; exit 2; }
+	cargo build --release --quiet $(CARGO_FLAGS) -p lasthop-packetdrill
+	$(BIN)/python bench/packetdrill/run.py "$(PACKETDRILL)" "$(SCRIPTS)" $(ONLY)
 
 .PHONY: lock
 lock: ## Pin the newest Python packages that pyproject.toml allows

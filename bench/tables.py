@@ -93,6 +93,55 @@ def circumstances(result: Result) -> str:
     )
 
 
+# --- packetdrill ---
+
+IP_VERSIONS = ("ipv4", "ipv6", "ipv4-mapped-ipv6")
+
+
+def packetdrill(result: Result) -> str:
+    """How many scripts of each folder have passed, and what those say that have not."""
+    lines = [
+        "| scripts of | there are | passed over IPv4 | over IPv6 | over IPv4, by IPv6 sockets |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    rows = result["rows"]
+    for folder in dict.fromkeys(row["script"].rsplit("/", 1)[0] for row in rows):
+        own = [row for row in rows if row["script"].rsplit("/", 1)[0] == folder]
+        scripts = len({row["script"] for row in own})
+        counts = [score([row for row in own if row["ip"] == ip]) for ip in IP_VERSIONS]
+        lines.append(f"| {folder} | {scripts} | {' | '.join(counts)} |")
+    scripts = len({row["script"] for row in rows})
+    whole = len({row["script"] for row in rows} - {row["script"] for row in rows if row["why"]})
+    counts = [score([row for row in rows if row["ip"] == ip]) for ip in IP_VERSIONS]
+    lines.append(f"| **all** | **{scripts}** | {' | '.join(counts)} |")
+    passed = f"**{whole} of {scripts} scripts pass**"
+    lines += ["", f"{passed}, over every version of IP that they are for."]
+    return "\n".join(lines)
+
+
+def score(rows: Result) -> str:
+    """How many of some rows have passed."""
+    return f"{sum(not row['why'] for row in rows)} of {len(rows)}" if rows else ""
+
+
+def packetdrill_scripts(result: Result) -> str:
+    """Every script: those that have passed by name, the others with packetdrill's words."""
+    lines = []
+    rows = result["rows"]
+    for folder in dict.fromkeys(row["script"].rsplit("/", 1)[0] for row in rows):
+        own = [row for row in rows if row["script"].rsplit("/", 1)[0] == folder]
+        failed = [row for row in own if row["why"]]
+        names = dict.fromkeys(row["script"] for row in own)
+        passed = [name for name in names if name not in {row["script"] for row in failed}]
+        words = ", ".join(Path(name).stem for name in passed)
+        lines += [f"{folder}", f": Passed: {words or 'none'}."]
+        for row in failed:
+            name = Path(row["script"]).stem
+            lines.append(f"  **Failed: {name} ({row['ip']})**: `{row['why']}`")
+        lines.append("")
+    return "\n".join(lines)
+
+
 # --- bbn8333, simulation 1 ---
 
 LFN = {"rate_bps": 100e6, "one_way_delay_s": 0.32}
@@ -249,6 +298,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "speed": ("speed.json", speed),
     "agreement": ("agreement.json", agreement),
     "agreement-summary": ("agreement.json", agreement_summary),
+    "packetdrill": ("packetdrill.json", packetdrill),
+    "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
     "sim1-about": ("bbn8333-sim1-about.json", sim1_about),
     "sim1-ratios": ("bbn8333-sim1.json", sim1_ratios),
     "sim1-findings": ("bbn8333-sim1.json", sim1_findings),

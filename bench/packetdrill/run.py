@@ -198,6 +198,12 @@ def complaint(output: str, script: Path) -> str:
     return text.replace(f"{script}:", "line ").replace(f"{script.name}:", "line ")
 
 
+def render(outcomes: Sequence[Outcome]) -> str:
+    """The result file. Nothing in it depends on when and where it was made."""
+    rows = ",\n".join(f"  {json.dumps(asdict(outcome))}" for outcome in outcomes)
+    return f'{{\n "experiment": "packetdrill",\n "rows": [\n{rows}\n ]\n}}\n'
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -217,7 +223,8 @@ def check(given: argparse.Namespace, chosen: Sequence[Case]) -> None:
         sys.exit("run.py: a network namespace for each script takes root")
     missing = [case.script for case in chosen if not (given.scripts / case.script).is_file()]
     if missing:
-        sys.exit(f"run.py: {given.scripts / missing[0]}: no such file (nor {len(missing) - 1} more)")
+        others = f" (nor {len(missing) - 1} more)" if len(missing) > 1 else ""
+        sys.exit(f"run.py: {given.scripts / missing[0]}: no such file{others}")
     if not chosen:
         sys.exit(f"run.py: no script of {LIST.name} has {' or '.join(given.patterns)} in its path")
 
@@ -228,15 +235,15 @@ def main() -> int:
     chosen = list(cases(given.patterns))
     check(given, chosen)
     with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(os.cpu_count()) as pool:
-        paths = (given.packetdrill, given.scripts, given.library)
-        runner = Runner(*(path.resolve() for path in paths), Path(work))
+        program, library = given.packetdrill.resolve(), given.library.resolve()
+        runner = Runner(program, given.scripts.resolve(), library, Path(work))
         outcomes = list(pool.map(runner.play, chosen))
     failed = [outcome for outcome in outcomes if outcome.why]
     for outcome in failed:
         print(f"{outcome.script} ({outcome.ip})\n    {outcome.why}")
     print(f"{len(outcomes) - len(failed)} of {len(outcomes)} passed")
     if not given.patterns:
-        RESULT.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+        RESULT.write_text(render(outcomes))
     return int(bool(failed))
 
 

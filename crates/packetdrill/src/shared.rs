@@ -97,6 +97,11 @@ impl Shared {
         }
     }
 
+    /// Whether a call is parked.
+    pub fn is_waiting(&self) -> bool {
+        self.lock().parked.is_some()
+    }
+
     /// The call that is parked has a look.
     fn give_way<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         if thread::current().id() == self.main

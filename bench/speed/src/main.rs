@@ -61,7 +61,7 @@ fn world(case: &Case) -> (World<Traffic>, NodeId) {
         queue: link::Queue::Packets(case.queue),
         errors: link::ErrorModel::default(),
     };
-    network.add_link(sender, receiver, direction, direction);
+    network.add_link(sender, receiver, direction.clone(), direction);
     let mut world = network.build(Seed(1));
     let config = tcp::Config {
         mss: MSS,

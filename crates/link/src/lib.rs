@@ -5,15 +5,20 @@
 //! packet's fate at once, and the only event is the next arrival at the far end.
 
 mod errors;
+mod intervals;
 mod ring;
 
-pub use errors::{ErrorModel, Errors};
+pub use errors::{
+    Bursts, Damage, DamagedPacket, ErrorModel, Errors, Fades, Gap, GilbertElliott, PacketTrace,
+    PacketTraceError, Uniform,
+};
+pub use intervals::{Interval, IntervalError, Intervals};
 
-use base::{Duration, Rate, Time};
+use base::{Duration, Rate, Seed, Time};
 use ring::Ring;
 
-/// The settings of one direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The settings of one direction. The default is infinitely fast, without delay or limit.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// Transmission rate; `None` is infinitely fast.
     pub rate: Option<Rate>,
@@ -76,7 +81,9 @@ pub struct Statistics {
 /// One direction of a FIFO link. `P` stands for a packet: a handle, or the packet itself.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    config: Config,
+    rate: Option<Rate>,
+    delay: Duration,
+    queue: Queue,
     errors: Errors,
     /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
     /// error, and there was room for them when that was last looked into.
@@ -103,12 +110,15 @@ struct Flying<P> {
 }
 
 impl<P: Copy + Default> Link<P> {
-    /// An idle link.
+    /// An idle link. What is random about it comes from sub-streams of `seed` whose names begin
+    /// with `name`.
     #[must_use]
-    pub fn new(config: Config, random: base::Random) -> Link<P> {
+    pub fn new(config: &Config, seed: Seed, name: &str) -> Link<P> {
         Link {
-            config,
-            errors: Errors::new(config.errors, random),
+            rate: config.rate,
+            delay: config.delay,
+            queue: config.queue,
+            errors: Errors::new(&config.errors, seed.stream(&format!("{name}.errors"))),
             plain_until: 0,
             free_at: Time::ZERO,
             flying: Ring::new(),
@@ -141,18 +151,17 @@ impl<P: Copy + Default> Link<P> {
             return Err(packet);
         }
         if len != self.last_time.0 {
-            let rate = self.config.rate;
-            let time = rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+            let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
         }
-        let fate = self.errors.next(len);
+        let fate = self.errors.next(self.free_at.max(now) + self.last_time.1, len);
         match fate {
             Fate::Intact => {}
             Fate::Corrupted => self.statistics.corrupted += 1,
             Fate::Lost => self.statistics.lost += 1,
         }
         self.flying.make_room();
-        let room_until = match self.config.queue {
+        let room_until = match self.queue {
             Queue::Unlimited => u64::MAX,
             Queue::Packets(limit) => self.departed + u64::from(limit),
             Queue::Bytes(_) => 0,
@@ -171,12 +180,12 @@ impl<P: Copy + Default> Link<P> {
         self.statistics.bytes = before + u64::from(len);
         self.free_at = self.free_at.max(now) + self.last_time.1;
         self.flying.push(Flying { departs: self.free_at, before, packet, fate });
-        first.then(|| self.free_at + self.config.delay)
+        first.then(|| self.free_at + self.delay)
     }
 
     /// Whether the queue has room for `len` bytes at `now`.
     fn has_room(&mut self, now: Time, len: u32) -> bool {
-        match self.config.queue {
+        match self.queue {
             Queue::Unlimited => true,
             Queue::Packets(limit) => self.queued_packets(now) < limit as usize,
             Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
@@ -187,7 +196,7 @@ impl<P: Copy + Default> Link<P> {
     #[must_use]
     #[inline]
     pub fn next_arrival(&self) -> Time {
-        self.flying.first().map_or(Time::NEVER, |head| head.departs + self.config.delay)
+        self.flying.first().map_or(Time::NEVER, |head| head.departs + self.delay)
     }
 
     /// The packet that reaches the far end next: to be taken at [`Link::next_arrival`].

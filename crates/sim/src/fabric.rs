@@ -38,8 +38,8 @@ impl Fabric {
         }
         let links = network.links.iter().enumerate().map(|(index, direction)| {
             let name = if index % 2 == 0 { "forward" } else { "backward" };
-            let random = seed.stream(&format!("link.{}.{name}.errors", index / 2));
-            Hop { link: Link::new(direction.config, random), to: direction.to }
+            let name = format!("link.{}.{name}", index / 2);
+            Hop { link: Link::new(&direction.config, seed, &name), to: direction.to }
         });
         let ends: Vec<_> = network.links.iter().map(|link| (link.from, link.to)).collect();
         Fabric {

@@ -5,7 +5,7 @@ pub mod boxes;
 
 use base::{Duration, Rate, Seed, Time};
 use host::{Opening, Sink, Source, Traffic};
-use link::{ErrorModel, Queue};
+use link::{Queue, Uniform};
 use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
 use tcp::mechanism::{Eten, Mechanism};
 use tcp::{Connection, Recovery};
@@ -32,8 +32,8 @@ pub struct Hop {
     pub rate: Option<Rate>,
     pub delay: Duration,
     pub queue: Queue,
-    pub forward: ErrorModel,
-    pub backward: ErrorModel,
+    pub forward: Uniform,
+    pub backward: Uniform,
 }
 
 /// A path with one flow over it.
@@ -54,8 +54,8 @@ impl Default for Hop {
             rate: None,
             delay: Duration::from_millis(50),
             queue: Queue::Unlimited,
-            forward: ErrorModel::default(),
-            backward: ErrorModel::default(),
+            forward: Uniform::default(),
+            backward: Uniform::default(),
         }
     }
 }
@@ -97,14 +97,14 @@ pub fn millis(millis: u64) -> Time {
 }
 
 /// Losses of whole packets, unseen by anybody.
-pub fn lossy(packet: f64) -> ErrorModel {
-    ErrorModel { bit: 0.0, packet }
+pub fn lossy(packet: f64) -> Uniform {
+    Uniform { bit: 0.0, packet }
 }
 
 /// The bit error rate that corrupts a packet of `bytes` with probability `p`.
-pub fn noisy(p: f64, bytes: u32) -> ErrorModel {
+pub fn noisy(p: f64, bytes: u32) -> Uniform {
     let bit = -libm::expm1(libm::log1p(-p) / f64::from(8 * bytes));
-    ErrorModel { bit, packet: 0.0 }
+    Uniform { bit, packet: 0.0 }
 }
 
 /// A world with the flow of a path, and where things are in it.
@@ -133,7 +133,8 @@ impl Path {
         let ends = nodes.windows(2).zip(&self.hops);
         let links = ends.map(|(ends, hop)| {
             let Hop { rate, delay, queue, .. } = *hop;
-            let direction = |errors| link::Config { rate, delay, queue, errors };
+            let direction =
+                |errors: Uniform| link::Config { rate, delay, queue, errors: errors.into() };
             let (forward, backward) = (direction(hop.forward), direction(hop.backward));
             network.add_link(ends[0], ends[1], forward, backward)
         });

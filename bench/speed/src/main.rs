@@ -59,7 +59,7 @@ fn world(case: &Case) -> (World<Traffic>, NodeId) {
         rate: Rate::from_bps(100_000_000),
         delay: case.delay,
         queue: link::Queue::Packets(case.queue),
-        errors: link::ErrorModel::default(),
+        ..link::Config::default()
     };
     network.add_link(sender, receiver, direction.clone(), direction);
     let mut world = network.build(Seed(1));

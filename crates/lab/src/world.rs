@@ -48,6 +48,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
             delay: link.delay,
             queue: link.queue,
             errors: errors.clone(),
+            ..link::Config::default()
         };
         let (forward, backward) = (direction(&link.forward), direction(&link.backward));
         network.add_link(nodes[link.from], nodes[link.to], forward, backward)

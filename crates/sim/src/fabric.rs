@@ -7,7 +7,7 @@ use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
 use base::{Schedule, Seed, Time};
 use core::net::IpAddr;
-use link::{Arrival, Link};
+use link::{Arrival, Link, Output};
 
 /// A flow: source, destination, and the port that data goes to.
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
@@ -61,12 +61,33 @@ impl Fabric {
             self.watch_queue(index);
         }
         let hop = &mut self.links[index];
-        let arrival = hop.link.arrive()?;
-        self.schedule.set(self.nodes + index as u32, hop.link.next_arrival());
+        let Some((arrival, next)) = hop.link.arrive() else {
+            return self.wake(index);
+        };
+        self.schedule.set(self.nodes + index as u32, next);
         if let Some(observer) = &mut self.observer {
             observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
         }
         Some((hop.to, arrival))
+    }
+
+    /// What reaches the end of a link of which more is to be expected than arrivals.
+    #[cold]
+    fn wake(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+        let hop = &mut self.links[index];
+        let output = hop.link.wake(self.now);
+        self.schedule.set(self.nodes + index as u32, hop.link.next_event());
+        let arrival = match output? {
+            Output::Arrived(arrival) => arrival,
+            Output::Copied(Arrival { packet, fate }) => {
+                let packet = self.slab.insert(*self.slab.get(packet));
+                Arrival { packet, fate }
+            }
+        };
+        if let Some(observer) = &mut self.observer {
+            observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
+        }
+        Some((self.links[index].to, arrival))
     }
 
     /// A link's queue is about to change, or has changed.

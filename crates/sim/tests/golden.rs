@@ -201,6 +201,7 @@ fn nodes_and_links_elsewhere_change_nothing() {
             delay: Duration::from_millis(1),
             queue: Queue::Unlimited,
             errors: lossy(0.5).into(),
+            ..link::Config::default()
         };
         network.add_link(a, b, lossy.clone(), lossy);
     });
@@ -218,6 +219,7 @@ fn a_flow_elsewhere_does_not_change_this_one() {
                 delay: Duration::from_millis(7),
                 queue: Queue::Packets(5),
                 errors: lossy(0.02).into(),
+                ..link::Config::default()
             };
             network.add_link(a, b, link.clone(), link);
             other = Some((a, b));

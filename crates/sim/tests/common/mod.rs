@@ -128,18 +128,32 @@ impl Path {
 
     /// The path in a network in which `others` has declared more, behind it.
     pub fn build_beside(&self, others: impl FnOnce(&mut Network)) -> Lab {
-        let mut network = Network::new();
-        let nodes: Vec<_> = (0..=self.hops.len()).map(|_| network.add_node()).collect();
-        let ends = nodes.windows(2).zip(&self.hops);
-        let links = ends.map(|(ends, hop)| {
+        let links = self.hops.iter().map(|hop| {
             let Hop { rate, delay, queue, .. } = *hop;
-            let direction =
-                |errors: Uniform| link::Config { rate, delay, queue, errors: errors.into() };
-            let (forward, backward) = (direction(hop.forward), direction(hop.backward));
-            network.add_link(ends[0], ends[1], forward, backward)
+            let direction = |errors: Uniform| {
+                let errors = errors.into();
+                link::Config { rate, delay, queue, errors, ..link::Config::default() }
+            };
+            (direction(hop.forward), direction(hop.backward))
         });
-        let links = links.collect();
-        others(&mut network);
+        self.build_over(links.collect(), |network, _, _| others(network))
+    }
+
+    /// The flow over other links than those of `hops`: forward and backward.
+    pub fn build_over(
+        &self,
+        links: Vec<(link::Config, link::Config)>,
+        others: impl FnOnce(&mut Network, &[NodeId], &[(LinkId, LinkId)]),
+    ) -> Lab {
+        let mut network = Network::new();
+        let nodes: Vec<_> = (0..=links.len()).map(|_| network.add_node()).collect();
+        let ends = nodes.windows(2).zip(links);
+        let links: Vec<_> = ends
+            .map(|(ends, (forward, backward))| {
+                network.add_link(ends[0], ends[1], forward, backward)
+            })
+            .collect();
+        others(&mut network, &nodes, &links);
         let mut lab = Lab { world: network.build(Seed(self.seed)), nodes, links };
         self.report_corruption(&mut lab);
         self.open_flow(&mut lab);

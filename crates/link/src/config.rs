@@ -1,6 +1,6 @@
 //! What can be chosen of a link.
 
-use crate::{ErrorModel, Impairments};
+use crate::{ErrorModel, Impairments, Intervals};
 use base::{Duration, Rate};
 
 /// The settings of one direction. The default is infinitely fast, without delay or limit.
@@ -16,6 +16,40 @@ pub struct Config {
     pub errors: ErrorModel,
     /// What else happens to them there.
     pub impairments: Impairments,
+    /// When rate and delay are others. What is in transmission goes on at the new rate; what is
+    /// flying keeps the delay that it was sent with, and is not overtaken.
+    pub variations: Intervals<Variation>,
+    /// What becomes of packets when the link goes down; `None` if it never does.
+    pub when_down: Option<WhenDown>,
+}
+
+/// Another rate or delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variation {
+    /// The rate; `None` for the link's own.
+    pub rate: Option<Rate>,
+    /// The delay; `None` for the link's own.
+    pub delay: Option<Duration>,
+}
+
+/// What becomes of packets when a link goes down, and while it is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WhenDown {
+    /// Packets in the queue wait until the link is up; the one in transmission is then sent from
+    /// its beginning. Otherwise they are dropped.
+    pub keep_queued: bool,
+    /// Packets that have been transmitted arrive. Otherwise they are dropped.
+    pub keep_flying: bool,
+    /// The queue takes packets while the link is down, as long as there is room. Otherwise they are
+    /// dropped.
+    pub accept: bool,
+}
+
+impl WhenDown {
+    /// Nothing is lost but what the queue has no room for: a pause.
+    pub const KEEP: WhenDown = WhenDown { keep_queued: true, keep_flying: true, accept: true };
+    /// Everything is lost: a cut.
+    pub const DROP: WhenDown = WhenDown { keep_queued: false, keep_flying: false, accept: false };
 }
 
 impl Config {
@@ -23,6 +57,8 @@ impl Config {
     /// the order of departures.
     pub(crate) fn is_settled_at_the_tail(&self) -> bool {
         self.impairments == Impairments::default()
+            && self.variations.values().next().is_none()
+            && self.when_down.is_none()
     }
 }
 

@@ -52,6 +52,12 @@ impl<P: Copy> Flight<P> {
         self.packets.front().map_or(Time::NEVER, |next| next.arrives)
     }
 
+    /// Takes out all packets.
+    pub(crate) fn clear(&mut self) -> impl Iterator<Item = P> {
+        // A copy is none yet.
+        self.packets.drain(..).filter(|flying| !flying.copied).map(|flying| flying.packet)
+    }
+
     /// What has arrived by `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Output<P>> {
         let next = self.packets.front().filter(|next| next.arrives <= now)?;

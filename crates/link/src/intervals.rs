@@ -93,8 +93,44 @@ impl<T> Intervals<T> {
         }
     }
 
-    /// What holds at `at`, and until when.
-    pub(crate) fn at(&self, at: Time) -> (Option<&T>, Time) {
+    /// Values that hold from their times on, each until the next: the last until the end of the
+    /// period, or for ever.
+    ///
+    /// # Errors
+    /// Times must increase, and the period must be longer than the last.
+    pub fn steps(
+        list: impl IntoIterator<Item = (Duration, T)>,
+        period: Option<Duration>,
+    ) -> Result<Intervals<T>, IntervalError> {
+        let mut list: Vec<_> = list
+            .into_iter()
+            .map(|(start, value)| Interval { start, end: period.unwrap_or(Duration::MAX), value })
+            .collect();
+        for index in 1..list.len() {
+            list[index - 1].end = list[index].start;
+        }
+        Intervals::new(list, period)
+    }
+
+    /// The same intervals with other values.
+    #[must_use]
+    pub fn map<U>(&self, value: impl Fn(&T) -> U) -> Intervals<U> {
+        let map = |interval: &Interval<T>| Interval {
+            start: interval.start,
+            end: interval.end,
+            value: value(&interval.value),
+        };
+        Intervals { list: self.list.iter().map(map).collect(), period: self.period }
+    }
+
+    /// All values, in order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.list.iter().map(|interval| &interval.value)
+    }
+
+    /// What holds at `at`, and until when; nothing may have changed then.
+    #[must_use]
+    pub fn at(&self, at: Time) -> (Option<&T>, Time) {
         let nanos = at.as_nanos();
         let place = self.period.map_or(nanos, |period| nanos % period.as_nanos());
         let start = at - Duration::from_nanos(place);
@@ -147,6 +183,16 @@ mod tests {
         assert_eq!(at(&again, 790), (Some(1), Time::ZERO + ms(800)));
         let late = Intervals::new(list(&[(30, 40)]), Some(ms(100))).unwrap();
         assert_eq!(at(&late, 150), (None, Time::ZERO + ms(230)));
+    }
+
+    #[test]
+    fn steps_hold_until_the_next() {
+        let steps = |period| Intervals::steps([(ms(10), 0), (ms(30), 1)], period).unwrap();
+        assert_eq!(at(&steps(None), 9), (None, Time::ZERO + ms(10)));
+        assert_eq!(at(&steps(None), 29), (Some(0), Time::ZERO + ms(30)));
+        assert_eq!(at(&steps(None), 1_000_000), (Some(1), Time::NEVER));
+        assert_eq!(at(&steps(Some(ms(50))), 51), (None, Time::ZERO + ms(60)));
+        assert!(Intervals::steps([(ms(10), 0), (ms(10), 1)], None).is_err());
     }
 
     #[test]

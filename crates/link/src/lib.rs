@@ -12,16 +12,18 @@ mod fifo;
 mod flight;
 mod impairments;
 mod intervals;
+mod outages;
 mod ring;
 mod scheduled;
 
-pub use config::{Config, Queue};
+pub use config::{Config, Queue, Variation, WhenDown};
 pub use errors::{
     Bursts, Damage, DamagedPacket, ErrorModel, Errors, Fades, Gap, GilbertElliott, PacketTrace,
     PacketTraceError, Uniform,
 };
 pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
+pub use outages::{OutageProcess, Outages};
 
 use base::{Seed, Time};
 use fifo::Fifo;
@@ -55,6 +57,8 @@ pub enum Output<P> {
     Arrived(Arrival<P>),
     /// A copy of it is at the far end; it itself comes later.
     Copied(Arrival<P>),
+    /// The link has dropped it.
+    Dropped(P),
 }
 
 /// Counts of what a link did.
@@ -66,6 +70,8 @@ pub struct Statistics {
     pub bytes: u64,
     /// Packets that were not accepted.
     pub dropped: u64,
+    /// Packets that were accepted, and dropped then.
+    pub discarded: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
     /// Packets that vanished.
@@ -141,6 +147,16 @@ impl<P: Copy + Default> Link<P> {
     pub fn arrive(&mut self) -> Option<(Arrival<P>, Time)> {
         let arrival = self.fifo.arrive()?;
         Some((arrival, self.fifo.next_arrival()))
+    }
+
+    /// The link goes down, or comes up again; at the beginning it is up. Afterwards, the next event
+    /// may be another.
+    ///
+    /// # Panics
+    /// If the link has no [`Config::when_down`].
+    pub fn set_up(&mut self, now: Time, up: bool) {
+        let link = self.scheduled.as_mut().expect("a link that goes down says what happens then");
+        link.set_up(now, up);
     }
 
     /// When the next packet leaves the queue, if that is not an event; it need not be in the

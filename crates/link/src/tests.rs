@@ -19,6 +19,7 @@ fn arrive(link: &mut Link<u32>) -> Option<Arrival<u32>> {
     let next = link.next_event();
     link.wake(next).map(|output| match output {
         Output::Arrived(arrival) | Output::Copied(arrival) => arrival,
+        Output::Dropped(packet) => panic!("{packet} was dropped"),
     })
 }
 
@@ -85,4 +86,5 @@ fn corrupted_packets_arrive_and_say_so() {
     assert_eq!(arrive(&mut link).map(|a| a.fate), Some(Fate::Corrupted));
 }
 
+mod down;
 mod kinds;

@@ -7,7 +7,7 @@ use base::Duration;
 use common::*;
 use link::{
     Bursts, Config, Damage, ErrorModel, Fades, Gap, GilbertElliott, Impairments, Interval,
-    Intervals, Jitter, JitterShape, Queue, Reordering, Uniform,
+    Intervals, Jitter, JitterShape, Queue, Reordering, Uniform, Variation,
 };
 
 /// 4 Mbit/s, 20 ms, and a queue of 20 packets.
@@ -41,6 +41,14 @@ fn fading() -> Config {
     with_errors(Fades { fades, otherwise: Uniform::default() })
 }
 
+fn varying() -> Config {
+    let variation = |rate, delay| Variation { rate, delay: Some(Duration::from_millis(delay)) };
+    let steps = [(100, variation(mbps(1), 20)), (400, variation(None, 100))]
+        .map(|(at, variation)| (Duration::from_millis(at), variation));
+    let variations = Intervals::steps(steps, None).expect("they make sense");
+    Config { variations, ..hop() }
+}
+
 fn links() -> Vec<(&'static str, Config)> {
     let chain = GilbertElliott { p: 0.005, r: 0.3, ..GilbertElliott::default() };
     let gap = Gap::Time(Duration::from_millis(400));
@@ -50,14 +58,16 @@ fn links() -> Vec<(&'static str, Config)> {
         ("bursts", with_errors(bursts)),
         ("fades", fading()),
         ("impairments", impaired()),
+        ("variations", varying()),
     ]
 }
 
-const GOLDEN: [(&str, u64); 4] = [
+const GOLDEN: [(&str, u64); 5] = [
     ("gilbert-elliott", 0xda084e9980ed3650),
     ("bursts", 0x50ba579c44078211),
     ("fades", 0xd8dbb768045075aa),
     ("impairments", 0xb8af7170e392868b),
+    ("variations", 0xa563d8301f8117d8),
 ];
 
 fn path() -> Path {

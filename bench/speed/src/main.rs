@@ -59,9 +59,9 @@ fn world(case: &Case) -> (World<Traffic>, NodeId) {
         rate: Rate::from_bps(100_000_000),
         delay: case.delay,
         queue: link::Queue::Packets(case.queue),
-        errors: link::ErrorModel::default(),
+        ..link::Config::default()
     };
-    network.add_link(sender, receiver, direction, direction);
+    network.add_link(sender, receiver, direction.clone(), direction);
     let mut world = network.build(Seed(1));
     let config = tcp::Config {
         mss: MSS,

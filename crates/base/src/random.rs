@@ -5,6 +5,7 @@
 //! the same errors. The generator (PCG XSL RR 128/64) and `libm` are pinned exactly, so that a
 //! seed gives the same bits on any machine; golden vectors in the tests hold that promise.
 
+use crate::Duration;
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
@@ -73,6 +74,30 @@ impl Random {
         // `as` saturates, which is what a gap beyond 2^64 means.
         (libm::log(self.uniform()) / libm::log1p(-p)) as u64
     }
+
+    /// An exponential number with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * libm::log(self.uniform())
+    }
+
+    /// An exponential span with this mean, at most [`Duration::MAX`].
+    pub fn exponential_span(&mut self, mean: Duration) -> Duration {
+        // `as` saturates.
+        let nanos = self.exponential(mean.as_nanos() as f64) as u64;
+        Duration::from_nanos(nanos.min(Duration::MAX.as_nanos()))
+    }
+
+    /// A normal number with mean 0 and standard deviation 1 (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * libm::log(self.uniform())).sqrt();
+        radius * libm::cos(2.0 * core::f64::consts::PI * self.uniform())
+    }
+
+    /// A log-normal number: its logarithm is normal with mean `mu` and standard deviation `sigma`.
+    /// Its own mean is exp(`mu` + `sigma`^2 / 2), its median exp(`mu`).
+    pub fn log_normal(&mut self, mu: f64, sigma: f64) -> f64 {
+        libm::exp(mu + sigma * self.normal())
+    }
 }
 
 #[cfg(test)]
@@ -93,6 +118,10 @@ mod tests {
         assert_eq!(bits, GOLDEN_BITS);
         let gaps: Vec<u64> = (0..5).map(|_| random.geometric(1e-4)).collect();
         assert_eq!(gaps, GOLDEN_GAPS);
+        let exponential: Vec<u64> = (0..3).map(|_| random.exponential(2.0).to_bits()).collect();
+        assert_eq!(exponential, GOLDEN_EXPONENTIAL);
+        let log_normal: Vec<u64> = (0..3).map(|_| random.log_normal(8.0, 1.5).to_bits()).collect();
+        assert_eq!(log_normal, GOLDEN_LOG_NORMAL);
     }
     const GOLDEN_BITS: [u64; 3] = [11975731759636923172, 6554890956590589667, 7550645397989375415];
     const GOLDEN_GAPS: [u64; 5] = [678, 405, 6305, 6795, 2539];
@@ -107,6 +136,46 @@ mod tests {
         let expected = (1.0 - p) / p;
         // Standard error of the mean is about 100 / sqrt(n) = 0.22.
         assert!((mean - expected).abs() < 1.2, "{mean} instead of {expected}");
+    }
+
+    const GOLDEN_EXPONENTIAL: [u64; 3] =
+        [4611290310940282316, 4621710170193881888, 4573549472667159608];
+    const GOLDEN_LOG_NORMAL: [u64; 3] =
+        [4655976737863974282, 4655008991953084438, 4630447658251823016];
+
+    /// Mean and standard deviation of 200,000 numbers.
+    fn moments(mut draw: impl FnMut() -> f64) -> (f64, f64) {
+        let n = 200_000;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 0..n {
+            let x = draw();
+            sum += x;
+            squares += x * x;
+        }
+        let mean = sum / f64::from(n);
+        (mean, (squares / f64::from(n) - mean * mean).sqrt())
+    }
+
+    #[test]
+    fn exponential_numbers_have_a_deviation_as_large_as_their_mean() {
+        let mut random = Seed(7).stream("exponential");
+        let (mean, deviation) = moments(|| random.exponential(3.0));
+        assert!((mean - 3.0).abs() < 0.03 && (deviation - 3.0).abs() < 0.06, "{mean} {deviation}");
+        let mean = Duration::from_millis(500);
+        let (mean, _) = moments(|| random.exponential_span(mean).as_secs_f64());
+        assert!((mean - 0.5).abs() < 0.005, "{mean}");
+        assert!(random.exponential_span(Duration::MAX) <= Duration::MAX);
+    }
+
+    #[test]
+    fn normal_and_log_normal_numbers_have_the_moments_of_their_laws() {
+        let mut random = Seed(7).stream("normal");
+        let (mean, deviation) = moments(|| random.normal());
+        assert!(mean.abs() < 0.01 && (deviation - 1.0).abs() < 0.01, "{mean} {deviation}");
+        // exp(1 + 0.125) = 3.0802; deviation 3.0802 * sqrt(exp(0.25) - 1) = 1.6416.
+        let (mean, deviation) = moments(|| random.log_normal(1.0, 0.5));
+        assert!((mean - 3.0802).abs() < 0.02, "{mean}");
+        assert!((deviation - 1.6416).abs() < 0.04, "{deviation}");
     }
 
     #[test]

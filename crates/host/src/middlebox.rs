@@ -1,6 +1,7 @@
 //! Boxes on the path.
 
 use base::Time;
+use core::net::IpAddr;
 use wire::Packet;
 
 /// What becomes of a packet that a box has seen.
@@ -17,6 +18,16 @@ pub enum Passage {
 pub enum LinkEvent<'a> {
     /// A packet arrived damaged. It has used the link and goes no further.
     Corrupted(&'a Packet),
+    /// The link to this node is up again.
+    Up {
+        /// The address of the node at its other end.
+        peer: IpAddr,
+    },
+    /// The link to this node is down.
+    Down {
+        /// The address of the node at its other end.
+        peer: IpAddr,
+    },
 }
 
 /// What a box may do besides changing the packet before it.

@@ -1,41 +1,33 @@
-//! One direction of a link, on logical timestamps: rate, delay, queue, errors.
+//! One direction of a link, on logical timestamps: rate, delay, queue, errors, and what else goes
+//! wrong on the way.
 //!
-//! A FIFO link whose decisions fall at the tail needs no event for the end of a transmission: when
-//! a packet is accepted, its departure and arrival are known. So [`Link::enqueue`] settles a
-//! packet's fate at once, and the only event is the next arrival at the far end.
+//! There are two kinds. Of a FIFO link whose decisions fall at the tail, departure and arrival of a
+//! packet are known when it is accepted, and the only event is the next arrival (FIFO). All
+//! others have an event at the end of each transmission, too (scheduled). [`Link::new`] takes
+//! the simpler one that does what is asked for.
 
+mod config;
 mod errors;
+mod fifo;
+mod flight;
+mod impairments;
+mod intervals;
+mod outages;
 mod ring;
+mod scheduled;
 
-pub use errors::{ErrorModel, Errors};
+pub use config::{Config, Queue, Variation, WhenDown};
+pub use errors::{
+    Bursts, Damage, DamagedPacket, ErrorModel, Errors, Fades, Gap, GilbertElliott, PacketTrace,
+    PacketTraceError, Uniform,
+};
+pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
+pub use intervals::{Interval, IntervalError, Intervals};
+pub use outages::{OutageProcess, Outages};
 
-use base::{Duration, Rate, Time};
-use ring::Ring;
-
-/// The settings of one direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Config {
-    /// Transmission rate; `None` is infinitely fast.
-    pub rate: Option<Rate>,
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// What may wait or be in transmission.
-    pub queue: Queue,
-    /// What happens to packets on their way.
-    pub errors: ErrorModel,
-}
-
-/// The drop-tail limit. The packet being transmitted counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Queue {
-    /// Everything fits.
-    #[default]
-    Unlimited,
-    /// So many packets.
-    Packets(u32),
-    /// So many bytes.
-    Bytes(u64),
-}
+use base::{Seed, Time};
+use fifo::Fifo;
+use scheduled::Scheduled;
 
 /// What became of a packet on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +50,17 @@ pub struct Arrival<P> {
     pub fate: Fate,
 }
 
+/// What happens to a packet that the link had accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// It is at the far end, and no longer the link's.
+    Arrived(Arrival<P>),
+    /// A copy of it is at the far end; it itself comes later.
+    Copied(Arrival<P>),
+    /// The link has dropped it.
+    Dropped(P),
+}
+
 /// Counts of what a link did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Statistics {
@@ -65,169 +68,117 @@ pub struct Statistics {
     pub packets: u64,
     /// Bytes accepted for transmission.
     pub bytes: u64,
-    /// Packets that found the queue full.
+    /// Packets that were not accepted.
     pub dropped: u64,
+    /// Packets that were accepted, and dropped then.
+    pub discarded: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
     /// Packets that vanished.
     pub lost: u64,
+    /// Packets that arrived twice.
+    pub duplicated: u64,
 }
 
-/// One direction of a FIFO link. `P` stands for a packet: a handle, or the packet itself.
+/// One direction of a link. `P` stands for a packet: a handle, or the packet itself.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    config: Config,
-    errors: Errors,
-    /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
-    /// error, and there was room for them when that was last looked into.
-    plain_until: u64,
-    /// When the transmitter has sent all it has accepted.
-    free_at: Time,
-    /// Accepted and not arrived, in order of arrival.
-    flying: Ring<Flying<P>>,
-    /// All packets before this one of `flying` have left the queue.
-    departed: u64,
-    /// The size that was transmitted last, and how long that took: packets come in two or three
-    /// sizes, and a division costs as much as everything else.
-    last_time: (u32, Duration),
-    statistics: Statistics,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Flying<P> {
-    departs: Time,
-    /// Bytes accepted before it.
-    before: u64,
-    packet: P,
-    fate: Fate,
+    /// Empty for ever if the link is of the other kind: that is looked for only where this one has
+    /// nothing to offer, so that it costs nothing to have two.
+    fifo: Fifo<P>,
+    scheduled: Option<Box<Scheduled<P>>>,
 }
 
 impl<P: Copy + Default> Link<P> {
-    /// An idle link.
+    /// An idle link. What is random about it comes from sub-streams of `seed` whose names begin
+    /// with `name`.
     #[must_use]
-    pub fn new(config: Config, random: base::Random) -> Link<P> {
+    pub fn new(config: &Config, seed: Seed, name: &str) -> Link<P> {
+        let scheduled = !config.is_settled_at_the_tail();
         Link {
-            config,
-            errors: Errors::new(config.errors, random),
-            plain_until: 0,
-            free_at: Time::ZERO,
-            flying: Ring::new(),
-            departed: 0,
-            last_time: (0, Duration::ZERO),
-            statistics: Statistics::default(),
+            fifo: Fifo::new(config, seed, name),
+            scheduled: scheduled.then(|| Box::new(Scheduled::new(config, seed, name))),
         }
     }
 
-    /// Takes a packet of `len` bytes at `now`.
-    ///
-    /// The next arrival changes only if the link was empty; it is returned then.
+    /// Takes a packet of `len` bytes at `now`. If the next event may have come forward, it is
+    /// returned.
     ///
     /// # Errors
-    /// Gives the packet back if the queue has no room for it.
+    /// Gives the packet back if the queue does not take it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
-        let plain = len == self.last_time.0 && self.flying.end() < self.plain_until;
-        if !plain || self.flying.is_full() {
-            return self.enqueue_any(now, packet, len);
+        if self.fifo.is_plain(len) {
+            return Ok(self.fifo.send(now, packet, len, Fate::Intact));
         }
-        Ok(self.send(now, packet, len, Fate::Intact))
+        self.enqueue_any(now, packet, len)
     }
 
     /// What [`Link::enqueue`] does, whatever becomes of the packet.
     #[inline(never)]
     fn enqueue_any(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
-        if !self.has_room(now, len) {
-            self.statistics.dropped += 1;
-            return Err(packet);
-        }
-        if len != self.last_time.0 {
-            let rate = self.config.rate;
-            let time = rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
-            self.last_time = (len, time);
-        }
-        let fate = self.errors.next(len);
-        match fate {
-            Fate::Intact => {}
-            Fate::Corrupted => self.statistics.corrupted += 1,
-            Fate::Lost => self.statistics.lost += 1,
-        }
-        self.flying.make_room();
-        let room_until = match self.config.queue {
-            Queue::Unlimited => u64::MAX,
-            Queue::Packets(limit) => self.departed + u64::from(limit),
-            Queue::Bytes(_) => 0,
-        };
-        if self.errors.never() {
-            self.plain_until = room_until;
-        }
-        Ok(self.send(now, packet, len, fate))
-    }
-
-    /// Transmits a packet of the same length as the last, behind those that wait.
-    #[inline(always)]
-    fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) -> Option<Time> {
-        let first = self.flying.len() == 0;
-        let before = self.statistics.bytes;
-        self.statistics.bytes = before + u64::from(len);
-        self.free_at = self.free_at.max(now) + self.last_time.1;
-        self.flying.push(Flying { departs: self.free_at, before, packet, fate });
-        first.then(|| self.free_at + self.config.delay)
-    }
-
-    /// Whether the queue has room for `len` bytes at `now`.
-    fn has_room(&mut self, now: Time, len: u32) -> bool {
-        match self.config.queue {
-            Queue::Unlimited => true,
-            Queue::Packets(limit) => self.queued_packets(now) < limit as usize,
-            Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
+        match &mut self.scheduled {
+            None => self.fifo.enqueue(now, packet, len),
+            Some(link) => link.enqueue(now, packet, len),
         }
     }
 
-    /// When the next packet reaches the far end.
+    /// When [`Link::wake`] is to be called next.
     #[must_use]
-    #[inline]
-    pub fn next_arrival(&self) -> Time {
-        self.flying.first().map_or(Time::NEVER, |head| head.departs + self.config.delay)
+    pub fn next_event(&self) -> Time {
+        match &self.scheduled {
+            None => self.fifo.next_arrival(),
+            Some(link) => link.next_event(),
+        }
     }
 
-    /// The packet that reaches the far end next: to be taken at [`Link::next_arrival`].
-    #[inline]
-    pub fn arrive(&mut self) -> Option<Arrival<P>> {
-        self.flying.pop().map(|head| Arrival { packet: head.packet, fate: head.fate })
+    /// Does what is due at `now`, the time that [`Link::next_event`] gave, and says what came of
+    /// it. There may be more: the next event is then due as well.
+    pub fn wake(&mut self, now: Time) -> Option<Output<P>> {
+        match &mut self.scheduled {
+            None => self.fifo.arrive().map(Output::Arrived),
+            Some(link) => link.wake(now),
+        }
     }
 
-    /// When the next packet leaves the queue; it need not be in the future. For a time series: what
-    /// departs between two calls of [`Link::queued_packets`] is seen by nobody else.
+    /// The same for most links, and for less: what arrives, and the next event. `None` if
+    /// [`Link::wake`] is to be called.
+    #[inline]
+    pub fn arrive(&mut self) -> Option<(Arrival<P>, Time)> {
+        let arrival = self.fifo.arrive()?;
+        Some((arrival, self.fifo.next_arrival()))
+    }
+
+    /// The link goes down, or comes up again; at the beginning it is up. Afterwards, the next event
+    /// may be another.
+    ///
+    /// # Panics
+    /// If the link has no [`Config::when_down`].
+    pub fn set_up(&mut self, now: Time, up: bool) {
+        let link = self.scheduled.as_mut().expect("a link that goes down says what happens then");
+        link.set_up(now, up);
+    }
+
+    /// When the next packet leaves the queue, if that is not an event; it need not be in the
+    /// future. For a time series: what departs between two calls of [`Link::queued_packets`] is
+    /// seen by nobody else.
     #[must_use]
     pub fn next_departure(&self) -> Option<Time> {
-        self.flying.get(self.departed.max(self.flying.begin())).map(|next| next.departs)
+        self.fifo.next_departure()
     }
 
     /// Packets waiting or in transmission at `now`.
-    #[inline]
     pub fn queued_packets(&mut self, now: Time) -> usize {
-        self.depart(now);
-        (self.flying.end() - self.departed) as usize
-    }
-
-    fn queued_bytes(&mut self, now: Time) -> u64 {
-        self.depart(now);
-        self.flying.get(self.departed).map_or(0, |next| self.statistics.bytes - next.before)
+        match &mut self.scheduled {
+            None => self.fifo.queued_packets(now),
+            Some(link) => link.queued_packets(now),
+        }
     }
 
     /// Counts of what the link did.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        Statistics { packets: self.flying.end(), ..self.statistics }
-    }
-
-    /// Moves what has been transmitted by `now` out of the queue.
-    #[inline]
-    fn depart(&mut self, now: Time) {
-        self.departed = self.departed.max(self.flying.begin());
-        while self.flying.get(self.departed).is_some_and(|next| next.departs <= now) {
-            self.departed += 1;
-        }
+        self.scheduled.as_ref().map_or_else(|| self.fifo.statistics(), |link| link.statistics())
     }
 }
 

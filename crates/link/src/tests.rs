@@ -1,16 +1,26 @@
 use super::*;
-use base::Seed;
+use base::{Duration, Rate};
 
 const MS: u64 = 1_000_000;
 
-fn link(queue: Queue, errors: ErrorModel) -> Link<u32> {
+fn link(queue: Queue, errors: Uniform) -> Link<u32> {
     let config = Config {
         rate: Rate::from_bps(8_000_000), // A byte a microsecond.
         delay: Duration::from_millis(10),
         queue,
-        errors,
+        errors: errors.into(),
+        ..Config::default()
     };
-    Link::new(config, Seed(1).stream("test"))
+    Link::new(&config, Seed(1), "test")
+}
+
+/// The next packet to arrive, when it does.
+fn arrive(link: &mut Link<u32>) -> Option<Arrival<u32>> {
+    let next = link.next_event();
+    link.wake(next).map(|output| match output {
+        Output::Arrived(arrival) | Output::Copied(arrival) => arrival,
+        Output::Dropped(packet) => panic!("{packet} was dropped"),
+    })
 }
 
 fn at(nanos: u64) -> Time {
@@ -19,19 +29,19 @@ fn at(nanos: u64) -> Time {
 
 #[test]
 fn a_packet_arrives_after_transmission_and_propagation() {
-    let mut link = link(Queue::Unlimited, ErrorModel::default());
+    let mut link = link(Queue::Unlimited, Uniform::default());
     link.enqueue(at(0), 1, 1000).unwrap();
     link.enqueue(at(0), 2, 1000).unwrap();
-    assert_eq!(link.next_arrival(), at(11 * MS));
-    assert_eq!(link.arrive().map(|a| a.packet), Some(1));
-    assert_eq!(link.next_arrival(), at(12 * MS));
-    assert_eq!(link.arrive().map(|a| a.packet), Some(2));
-    assert_eq!(link.next_arrival(), Time::NEVER);
+    assert_eq!(link.next_event(), at(11 * MS));
+    assert_eq!(arrive(&mut link).map(|a| a.packet), Some(1));
+    assert_eq!(link.next_event(), at(12 * MS));
+    assert_eq!(arrive(&mut link).map(|a| a.packet), Some(2));
+    assert_eq!(link.next_event(), Time::NEVER);
 }
 
 #[test]
 fn drop_tail_counts_the_packet_in_transmission() {
-    let mut link = link(Queue::Packets(2), ErrorModel::default());
+    let mut link = link(Queue::Packets(2), Uniform::default());
     assert_eq!(link.enqueue(at(0), 1, 1000), Ok(Some(at(11 * MS))));
     assert_eq!(link.enqueue(at(0), 2, 1000), Ok(None));
     assert_eq!(link.enqueue(at(0), 3, 1000), Err(3));
@@ -42,7 +52,7 @@ fn drop_tail_counts_the_packet_in_transmission() {
 
 #[test]
 fn a_byte_limit_admits_what_fits_exactly() {
-    let mut link = link(Queue::Bytes(1500), ErrorModel::default());
+    let mut link = link(Queue::Bytes(1500), Uniform::default());
     assert_eq!(link.enqueue(at(0), 1, 1000), Ok(Some(at(11 * MS))));
     assert_eq!(link.enqueue(at(0), 2, 501), Err(2));
     assert_eq!(link.enqueue(at(0), 3, 500), Ok(None));
@@ -51,7 +61,7 @@ fn a_byte_limit_admits_what_fits_exactly() {
 
 #[test]
 fn packets_are_corrupted_as_often_as_their_bits_demand() {
-    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.56e-5, packet: 0.0 });
+    let mut link = link(Queue::Unlimited, Uniform { bit: 1.56e-5, packet: 0.0 });
     let n = 200_000;
     for i in 0..n {
         link.enqueue(at(0), i, 576).unwrap();
@@ -64,14 +74,17 @@ fn packets_are_corrupted_as_often_as_their_bits_demand() {
 
 #[test]
 fn lost_packets_take_their_time_on_the_link_all_the_same() {
-    let mut link = link(Queue::Unlimited, ErrorModel { bit: 0.0, packet: 1.0 });
+    let mut link = link(Queue::Unlimited, Uniform { bit: 0.0, packet: 1.0 });
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(link.arrive().map(|a| a.fate), Some(Fate::Lost));
+    assert_eq!(arrive(&mut link).map(|a| a.fate), Some(Fate::Lost));
 }
 
 #[test]
 fn corrupted_packets_arrive_and_say_so() {
-    let mut link = link(Queue::Unlimited, ErrorModel { bit: 1.0, packet: 0.0 });
+    let mut link = link(Queue::Unlimited, Uniform { bit: 1.0, packet: 0.0 });
     link.enqueue(at(0), 1, 1000).unwrap();
-    assert_eq!(link.arrive().map(|a| a.fate), Some(Fate::Corrupted));
+    assert_eq!(arrive(&mut link).map(|a| a.fate), Some(Fate::Corrupted));
 }
+
+mod down;
+mod kinds;

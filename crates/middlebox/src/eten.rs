@@ -44,7 +44,9 @@ impl Middlebox for Reporter {
     }
 
     fn link(&mut self, _now: Time, event: LinkEvent<'_>, cx: &mut Context<'_>) {
-        let LinkEvent::Corrupted(packet) = event;
+        let LinkEvent::Corrupted(packet) = event else {
+            return;
+        };
         let Body::Tcp(segment) = &packet.body else {
             return;
         };

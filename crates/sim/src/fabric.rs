@@ -5,14 +5,16 @@ use crate::network::{LinkId, Network};
 use crate::observer::Observer;
 use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
+use crate::switches::{Switches, Turn};
 use base::{Schedule, Seed, Time};
 use core::net::IpAddr;
-use link::{Arrival, Link};
+use link::{Arrival, Link, Output};
 
 /// A flow: source, destination, and the port that data goes to.
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
 
-/// Links and the packets on them. In the schedule, nodes are components 0, 1, 2, ..., links follow.
+/// Links and the packets on them. In the schedule, nodes are components 0, 1, 2, ..., links follow,
+/// then what switches them.
 pub(crate) struct Fabric {
     pub(crate) now: Time,
     pub(crate) schedule: Schedule,
@@ -20,60 +22,137 @@ pub(crate) struct Fabric {
     pub(crate) observer: Option<Box<Observer>>,
     /// Packets that no route or no node wanted.
     pub(crate) unroutable: u64,
+    /// Links that went down or came up just now, of which nobody was told.
+    pub(crate) turned: Vec<Turn>,
     links: Vec<Hop>,
     routes: Routes,
+    /// Routes stay as they are, and may be remembered.
+    pub(crate) fixed_routes: bool,
+    switches: Switches,
     nodes: u32,
 }
 
 struct Hop {
     link: Link<Handle>,
+    from: usize,
     to: usize,
+}
+
+/// The routes over the links that the switches leave.
+fn routes(nodes: usize, links: &[Hop], switches: &Switches) -> Routes {
+    let ends = links.iter().map(|hop| (hop.from, hop.to));
+    Routes::shortest(nodes, ends, |direction| switches.carries_routes(direction / 2))
 }
 
 impl Fabric {
     pub(crate) fn new(network: &Network, seed: Seed) -> Fabric {
         let mut schedule = Schedule::new();
-        for _ in 0..network.nodes + network.links.len() {
+        let switches = Switches::new(network, seed);
+        for _ in 0..network.nodes + network.links.len() + switches.len() {
             schedule.add();
+        }
+        let first_switch = (network.nodes + network.links.len()) as u32;
+        for index in 0..switches.len() {
+            schedule.set(first_switch + index as u32, switches.next(index));
         }
         let links = network.links.iter().enumerate().map(|(index, direction)| {
             let name = if index % 2 == 0 { "forward" } else { "backward" };
-            let random = seed.stream(&format!("link.{}.{name}.errors", index / 2));
-            Hop { link: Link::new(direction.config, random), to: direction.to }
+            let name = format!("link.{}.{name}", index / 2);
+            let mut link = Link::new(&direction.config, seed, &name);
+            if !switches.is_up(index / 2) {
+                link.set_up(Time::ZERO, false);
+            }
+            Hop { link, from: direction.from, to: direction.to }
         });
-        let ends: Vec<_> = network.links.iter().map(|link| (link.from, link.to)).collect();
+        let links: Vec<Hop> = links.collect();
         Fabric {
             now: Time::ZERO,
             schedule,
             slab: Slab::default(),
             observer: None,
             unroutable: 0,
-            links: links.collect(),
-            routes: Routes::shortest(network.nodes, &ends),
+            turned: Vec::new(),
+            routes: routes(network.nodes, &links, &switches),
+            links,
+            fixed_routes: !switches.change_routes(),
+            switches,
             nodes: network.nodes as u32,
         }
     }
 
-    /// What reaches the end of a link now, and at which node.
+    /// What reaches the end of a link now, and at which node. If it is nothing, links may have
+    /// turned.
     #[inline]
     pub(crate) fn arrive(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
         if self.observer.is_some() {
             self.watch_queue(index);
         }
-        let hop = &mut self.links[index];
-        let arrival = hop.link.arrive()?;
-        self.schedule.set(self.nodes + index as u32, hop.link.next_arrival());
+        let hop = self.links.get_mut(index)?;
+        let (arrival, next) = hop.link.arrive()?;
+        self.schedule.set(self.nodes + index as u32, next);
         if let Some(observer) = &mut self.observer {
             observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
         }
         Some((hop.to, arrival))
     }
 
+    /// What reaches the end of a link of which more is to be expected than arrivals.
+    pub(crate) fn wake(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+        if index >= self.links.len() {
+            self.switch(index);
+            return None;
+        }
+        let hop = &mut self.links[index];
+        let output = hop.link.wake(self.now);
+        self.schedule.set(self.nodes + index as u32, hop.link.next_event());
+        let arrival = match output? {
+            Output::Arrived(arrival) => arrival,
+            Output::Copied(Arrival { packet, fate }) => {
+                let packet = self.slab.insert(*self.slab.get(packet));
+                Arrival { packet, fate }
+            }
+            Output::Dropped(packet) => {
+                self.slab.release(packet);
+                return None;
+            }
+        };
+        if let Some(observer) = &mut self.observer {
+            observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
+        }
+        Some((self.links[index].to, arrival))
+    }
+
+    /// A switch, the component behind the links with this index, acts.
+    #[cold]
+    fn switch(&mut self, component: usize) {
+        let index = component - self.links.len();
+        let (turns, other_routes) = self.switches.act(index);
+        for &Turn { link, up } in &turns {
+            for direction in [2 * link, 2 * link + 1] {
+                let hop = &mut self.links[direction];
+                hop.link.set_up(self.now, up);
+                self.schedule.set(self.nodes + direction as u32, hop.link.next_event());
+                self.watch_queue(direction);
+            }
+        }
+        if other_routes {
+            self.routes = routes(self.nodes as usize, &self.links, &self.switches);
+        }
+        self.schedule.set(self.nodes + component as u32, self.switches.next(index));
+        self.turned.extend(turns);
+    }
+
+    /// The nodes at the ends of a link with two directions.
+    pub(crate) fn ends(&self, link: usize) -> (usize, usize) {
+        let forward = &self.links[2 * link];
+        (forward.from, forward.to)
+    }
+
     /// A link's queue is about to change, or has changed.
     #[cold]
     fn watch_queue(&mut self, index: usize) {
-        if let Some(observer) = &mut self.observer {
-            observer.queue(self.now, LinkId(index), &mut self.links[index].link);
+        if let (Some(observer), Some(hop)) = (&mut self.observer, self.links.get_mut(index)) {
+            observer.queue(self.now, LinkId(index), &mut hop.link);
         }
     }
 

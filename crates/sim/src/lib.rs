@@ -11,6 +11,7 @@ mod network;
 mod observer;
 mod routing;
 mod slab;
+mod switches;
 mod world;
 
 pub use bytes::{ByteFault, Capture, CapturePoint};

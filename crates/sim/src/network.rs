@@ -4,6 +4,7 @@ use crate::{World, address};
 use base::Seed;
 use core::net::IpAddr;
 use host::Application;
+use link::{Intervals, Outages, WhenDown};
 
 /// A node, by the order of declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +27,10 @@ impl NodeId {
 pub struct Network {
     pub(crate) nodes: usize,
     pub(crate) links: Vec<Direction>,
+    /// Links, by their index, and when they are down.
+    pub(crate) outages: Vec<(usize, Outages)>,
+    /// Nodes that move, each by the links that it is attached by.
+    pub(crate) roaming: Vec<Intervals<usize>>,
 }
 
 /// One direction of a link.
@@ -61,6 +66,34 @@ impl Network {
         self.links.push(Direction { from: a.0, to: b.0, config: forward });
         self.links.push(Direction { from: b.0, to: a.0, config: backward });
         (LinkId(first), LinkId(first + 1))
+    }
+
+    /// Lets a link, named by either of its directions, be down now and then, both directions at
+    /// once. What becomes of packets then, its settings say; where they say nothing, it is
+    /// [`WhenDown::KEEP`]. Routes do not change. If there are several outages of one link, it is up
+    /// when none holds it down.
+    pub fn add_outages(&mut self, link: LinkId, outages: Outages) {
+        self.make_switched(link, WhenDown::KEEP);
+        self.outages.push((link.0 / 2, outages));
+    }
+
+    /// Lets a node move: `when` says by which link it is attached, each named by either of its
+    /// directions, and at other times it is attached to nobody. All links that `when` names are
+    /// points of attachment of this node, and down but for the present one; where the settings do
+    /// not say what becomes of packets then, they are dropped ([`WhenDown::DROP`]). Routes follow
+    /// as soon as the node is attached anew; until then, they lead to where it was last.
+    pub fn add_roaming(&mut self, when: &Intervals<LinkId>) {
+        for &link in when.values() {
+            self.make_switched(link, WhenDown::DROP);
+        }
+        self.roaming.push(when.map(|link| link.0 / 2));
+    }
+
+    fn make_switched(&mut self, link: LinkId, unless: WhenDown) {
+        let first = link.0 / 2 * 2;
+        for direction in &mut self.links[first..first + 2] {
+            direction.config.when_down.get_or_insert(unless);
+        }
     }
 
     /// Puts the network into a world at time zero.

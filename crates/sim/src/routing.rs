@@ -13,8 +13,12 @@ pub(crate) struct Routes {
 const NOWHERE: u32 = u32::MAX;
 
 impl Routes {
-    /// Routes over `links`, each from one node to another.
-    pub(crate) fn shortest(nodes: usize, links: &[(usize, usize)]) -> Routes {
+    /// Routes over those of `links`, each from one node to another, that are `usable`.
+    pub(crate) fn shortest(
+        nodes: usize,
+        links: impl Iterator<Item = (usize, usize)> + Clone,
+        usable: impl Fn(usize) -> bool,
+    ) -> Routes {
         let mut next = vec![NOWHERE; nodes * nodes];
         for destination in 0..nodes {
             // Breadth first, backwards from the destination.
@@ -22,8 +26,8 @@ impl Routes {
             reached[destination] = true;
             let mut queue = VecDeque::from([destination]);
             while let Some(node) = queue.pop_front() {
-                for (link, &(from, to)) in links.iter().enumerate() {
-                    if to == node && !reached[from] {
+                for (link, (from, to)) in links.clone().enumerate() {
+                    if to == node && !reached[from] && usable(link) {
                         reached[from] = true;
                         next[from * nodes + destination] = link as u32;
                         queue.push_back(from);
@@ -52,7 +56,7 @@ mod tests {
     fn packets_take_the_fewest_hops() {
         // 0 - 1 - 2 - 3, and a short cut from 0 to 2.
         let links = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (0, 2), (2, 0)];
-        let routes = Routes::shortest(4, &links);
+        let routes = Routes::shortest(4, links.into_iter(), |_| true);
         assert_eq!(routes.next(0, 3), Some(6));
         assert_eq!(routes.next(3, 0), Some(5));
         assert_eq!(routes.next(1, 3), Some(2));
@@ -60,8 +64,15 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_is_not_usable_is_gone_round() {
+        let links = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)];
+        let routes = Routes::shortest(3, links.into_iter(), |link| link < 4);
+        assert_eq!(routes.next(0, 2), Some(0));
+    }
+
+    #[test]
     fn an_island_has_no_route() {
-        let routes = Routes::shortest(3, &[(0, 1), (1, 0)]);
+        let routes = Routes::shortest(3, [(0, 1), (1, 0)].into_iter(), |_| true);
         assert_eq!(routes.next(0, 2), None);
         assert_eq!(routes.next(0, 99), None);
     }

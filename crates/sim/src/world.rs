@@ -6,6 +6,7 @@ use crate::fabric::{Fabric, Flow};
 use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
+use crate::switches::Turn;
 use base::{Seed, Time};
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
 use link::Fate;
@@ -130,26 +131,53 @@ impl<A: Application> World<A> {
                     self.fabric.schedule.set(component as u32, node.host.poll_timeout());
                     node.flush(component, &mut self.fabric);
                 }
-                Some(link) => {
-                    if let Some((node, arrival)) = self.fabric.arrive(link) {
-                        match arrival.fate {
-                            Fate::Intact => {
-                                self.nodes[node].receive(node, arrival.packet, &mut self.fabric)
-                            }
-                            Fate::Corrupted => self.detect(node, arrival.packet),
-                            Fate::Lost => self.fabric.slab.release(arrival.packet),
+                Some(link) => match self.fabric.arrive(link) {
+                    Some((node, arrival)) => match arrival.fate {
+                        Fate::Intact => {
+                            self.nodes[node].receive(node, arrival.packet, &mut self.fabric);
                         }
-                    }
+                        Fate::Corrupted => self.detect(node, arrival.packet),
+                        Fate::Lost => self.fabric.slab.release(arrival.packet),
+                    },
+                    None => self.wake_link(link),
+                },
+            }
+        }
+    }
+
+    /// More is due at a link than an arrival, or at what switches links.
+    #[inline(never)]
+    fn wake_link(&mut self, link: usize) {
+        if let Some((node, arrival)) = self.fabric.wake(link) {
+            match arrival.fate {
+                Fate::Intact => {
+                    self.nodes[node].receive_any(node, arrival.packet, &mut self.fabric);
                 }
+                Fate::Corrupted => self.detect(node, arrival.packet),
+                Fate::Lost => self.fabric.slab.release(arrival.packet),
+            }
+        }
+        self.tell_of_links();
+    }
+
+    /// Tells the boxes at both ends of links that have turned.
+    fn tell_of_links(&mut self) {
+        for Turn { link, up } in core::mem::take(&mut self.fabric.turned) {
+            let (a, b) = self.fabric.ends(link);
+            for (node, other) in [(a, b), (b, a)] {
+                let peer = address::of(other);
+                let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
+                self.nodes[node].tell(node, event, &mut self.fabric);
             }
         }
     }
 
     /// A damaged packet is at a node: it goes no further, but may be told of.
+    #[inline(never)]
     fn detect(&mut self, node: usize, handle: Handle) {
         let packet = *self.fabric.slab.get(handle);
         self.fabric.slab.release(handle);
-        self.nodes[node].detect(node, &packet, &mut self.fabric);
+        self.nodes[node].tell(node, LinkEvent::Corrupted(&packet), &mut self.fabric);
         if let Body::Tcp(segment) = &packet.body {
             let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
             if self.oracle.contains(&flow)
@@ -235,7 +263,7 @@ impl<A: Application> Node<A> {
     #[inline]
     fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
         if self.inspected {
-            return self.receive_through_boxes(index, handle, fabric);
+            return self.receive_any(index, handle, fabric);
         }
         let packet = fabric.slab.get_mut(handle);
         if address::node(packet.ip.destination) != Some(index) {
@@ -249,8 +277,9 @@ impl<A: Application> Node<A> {
         }
     }
 
+    /// The same whatever boxes there are.
     #[inline(never)]
-    fn receive_through_boxes(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
+    fn receive_any(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
         if !self.pass_boxes(index, handle, fabric) {
             return;
         }
@@ -263,11 +292,11 @@ impl<A: Application> Node<A> {
         self.flush(index, fabric);
     }
 
-    /// A damaged packet arrives.
-    fn detect(&mut self, index: usize, packet: &Packet, fabric: &mut Fabric) {
+    /// Something happens on a link that ends here.
+    fn tell(&mut self, index: usize, event: LinkEvent<'_>, fabric: &mut Fabric) {
         for middlebox in &mut self.boxes {
             let mut cx = Context { send: &mut self.outbox };
-            middlebox.link(fabric.now, LinkEvent::Corrupted(packet), &mut cx);
+            middlebox.link(fabric.now, event, &mut cx);
         }
         self.send_outbox(index, fabric);
     }
@@ -373,10 +402,14 @@ impl Outlet for Plug<'_> {
     #[inline]
     fn send(&mut self, _: u32, route: &mut Option<u32>) {
         if let Some(handle) = self.place.take() {
-            if route.is_none() {
-                *route = self.fabric.route(self.index, handle);
-            }
-            self.fabric.send(*route, handle);
+            let way = route.or_else(|| {
+                let way = self.fabric.route(self.index, handle);
+                if self.fabric.fixed_routes {
+                    *route = way;
+                }
+                way
+            });
+            self.fabric.send(way, handle);
         }
     }
 }

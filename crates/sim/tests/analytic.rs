@@ -241,7 +241,7 @@ fn delayed_acknowledgments_slow_the_growth_by_the_square_root_of_two() {
 fn corruption_is_as_frequent_as_the_bits_are_bad() {
     // 1040 bytes are 8320 bits: at 1e-5 each, 7.98 % of the segments, and 0.32 % of the 40-byte
     // acknowledgments, are damaged.
-    let errors = link::ErrorModel { bit: 1e-5, packet: 0.0 };
+    let errors = link::Uniform { bit: 1e-5, packet: 0.0 };
     let mut path = Path::over(Hop { forward: errors, backward: errors, ..Hop::default() });
     path.tcp.mechanisms = eten(true);
     path.report = Report::Oracle;

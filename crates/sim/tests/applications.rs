@@ -102,8 +102,14 @@ fn run(opening: Any, accepting: Any, tcp: &Config) -> Outcome {
     let mut network = Network::new();
     let ends = [network.add_node(), network.add_node()];
     let Hop { delay, queue, forward, .. } = Hop::default();
-    let direction = link::Config { rate: mbps(10), delay, queue, errors: forward };
-    network.add_link(ends[0], ends[1], direction, direction);
+    let direction = link::Config {
+        rate: mbps(10),
+        delay,
+        queue,
+        errors: forward.into(),
+        ..link::Config::default()
+    };
+    network.add_link(ends[0], ends[1], direction.clone(), direction);
     let mut world = network.build(Seed(1));
     let tap = Tap::default();
     world.add_box(ends[0], tap.clone());

@@ -51,7 +51,7 @@ fn path() -> Path {
         rate: mbps(1),
         delay: Duration::from_millis(10),
         queue: link::Queue::Packets(20),
-        forward: link::ErrorModel { packet: 0.02, ..noisy(0.02, 1040) },
+        forward: link::Uniform { packet: 0.02, ..noisy(0.02, 1040) },
         ..Hop::default()
     };
     Path { hops: vec![Hop::default(), lossy], size: Some(100_000), ..Path::default() }

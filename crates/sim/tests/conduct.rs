@@ -151,7 +151,7 @@ fn judge(path: &Path, muddle: bool) -> u64 {
 
 /// Loses in either direction, whole or by corruption.
 fn bad(p: f64) -> Hop {
-    let errors = link::ErrorModel { packet: p / 2.0, ..noisy(p / 2.0, 1040) };
+    let errors = link::Uniform { packet: p / 2.0, ..noisy(p / 2.0, 1040) };
     Hop {
         rate: mbps(2),
         delay: Duration::from_millis(40),

@@ -14,7 +14,7 @@ use tcp::Recovery;
 
 /// A rate, a queue, and errors in both directions.
 fn bad_hop() -> Hop {
-    let errors = link::ErrorModel { packet: 0.005, ..noisy(0.01, 1040) };
+    let errors = link::Uniform { packet: 0.005, ..noisy(0.01, 1040) };
     Hop {
         rate: mbps(2),
         delay: Duration::from_millis(40),
@@ -144,8 +144,8 @@ fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
     // No errors to report: neither the sender's side nor the reporters do anything.
     for recovery in RECOVERIES {
         let hop = Hop {
-            forward: link::ErrorModel::default(),
-            backward: link::ErrorModel::default(),
+            forward: link::Uniform::default(),
+            backward: link::Uniform::default(),
             ..bad_hop()
         };
         let tcp = tcp::Config { recovery, ..plain() };
@@ -200,9 +200,10 @@ fn nodes_and_links_elsewhere_change_nothing() {
             rate: None,
             delay: Duration::from_millis(1),
             queue: Queue::Unlimited,
-            errors: lossy(0.5),
+            errors: lossy(0.5).into(),
+            ..link::Config::default()
         };
-        network.add_link(a, b, lossy, lossy);
+        network.add_link(a, b, lossy.clone(), lossy);
     });
     assert_eq!(digest_of(lab), digest(&sack()));
 }
@@ -217,9 +218,10 @@ fn a_flow_elsewhere_does_not_change_this_one() {
                 rate: mbps(1),
                 delay: Duration::from_millis(7),
                 queue: Queue::Packets(5),
-                errors: lossy(0.02),
+                errors: lossy(0.02).into(),
+                ..link::Config::default()
             };
-            network.add_link(a, b, link, link);
+            network.add_link(a, b, link.clone(), link);
             other = Some((a, b));
         });
         if let (true, Some((a, b))) = (beside, other) {

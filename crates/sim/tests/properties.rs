@@ -6,16 +6,16 @@ mod common;
 use base::{Duration, Rate, Seed};
 use common::boxes::Muddle;
 use common::*;
-use link::{ErrorModel, Queue};
+use link::{Queue, Uniform};
 use proptest::prelude::*;
 
 /// More than any of these transfers needs.
 const EVENTS: u64 = 1_000_000;
 
-fn errors() -> impl Strategy<Value = ErrorModel> {
+fn errors() -> impl Strategy<Value = Uniform> {
     let bit = prop_oneof![2 => Just(0.0), 1 => 0.0..1e-5];
     let packet = prop_oneof![2 => Just(0.0), 1 => 0.0..0.05];
-    (bit, packet).prop_map(|(bit, packet)| ErrorModel { bit, packet })
+    (bit, packet).prop_map(|(bit, packet)| Uniform { bit, packet })
 }
 
 fn hop() -> impl Strategy<Value = Hop> {

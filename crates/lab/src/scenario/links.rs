@@ -3,7 +3,7 @@
 use super::{Link, file, node};
 use crate::error::Problem;
 use base::units::Size;
-use link::{ErrorModel, Queue};
+use link::{ErrorModel, Queue, Uniform};
 use toml::Spanned;
 
 /// The links, checked.
@@ -83,7 +83,7 @@ fn errors(errors: Option<Spanned<file::Errors>>) -> Result<(ErrorModel, ErrorMod
     }
     if both {
         let model = model(&bit, &packet)?;
-        return Ok((model, model));
+        return Ok((model.clone(), model));
     }
     let direction = |errors: Option<file::DirectionErrors>| {
         let errors = errors.unwrap_or_default();
@@ -93,7 +93,7 @@ fn errors(errors: Option<Spanned<file::Errors>>) -> Result<(ErrorModel, ErrorMod
 }
 
 fn model(bit: &Option<Spanned<f64>>, packet: &Option<Spanned<f64>>) -> Result<ErrorModel, Problem> {
-    Ok(ErrorModel { bit: probability(bit)?, packet: probability(packet)? })
+    Ok(Uniform { bit: probability(bit)?, packet: probability(packet)? }.into())
 }
 
 fn probability(written: &Option<Spanned<f64>>) -> Result<f64, Problem> {

@@ -31,7 +31,7 @@ pub struct Scenario {
 }
 
 /// A link between two nodes. Nodes are named by their index.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// The node where its forward direction starts.
     pub from: usize,

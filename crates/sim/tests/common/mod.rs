@@ -5,7 +5,7 @@ pub mod boxes;
 
 use base::{Duration, Rate, Seed, Time};
 use host::{Opening, Sink, Source, Traffic};
-use link::{ErrorModel, Queue};
+use link::{Queue, Uniform};
 use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
 use tcp::mechanism::{Eten, Mechanism};
 use tcp::{Connection, Recovery};
@@ -32,8 +32,8 @@ pub struct Hop {
     pub rate: Option<Rate>,
     pub delay: Duration,
     pub queue: Queue,
-    pub forward: ErrorModel,
-    pub backward: ErrorModel,
+    pub forward: Uniform,
+    pub backward: Uniform,
 }
 
 /// A path with one flow over it.
@@ -54,8 +54,8 @@ impl Default for Hop {
             rate: None,
             delay: Duration::from_millis(50),
             queue: Queue::Unlimited,
-            forward: ErrorModel::default(),
-            backward: ErrorModel::default(),
+            forward: Uniform::default(),
+            backward: Uniform::default(),
         }
     }
 }
@@ -97,14 +97,14 @@ pub fn millis(millis: u64) -> Time {
 }
 
 /// Losses of whole packets, unseen by anybody.
-pub fn lossy(packet: f64) -> ErrorModel {
-    ErrorModel { bit: 0.0, packet }
+pub fn lossy(packet: f64) -> Uniform {
+    Uniform { bit: 0.0, packet }
 }
 
 /// The bit error rate that corrupts a packet of `bytes` with probability `p`.
-pub fn noisy(p: f64, bytes: u32) -> ErrorModel {
+pub fn noisy(p: f64, bytes: u32) -> Uniform {
     let bit = -libm::expm1(libm::log1p(-p) / f64::from(8 * bytes));
-    ErrorModel { bit, packet: 0.0 }
+    Uniform { bit, packet: 0.0 }
 }
 
 /// A world with the flow of a path, and where things are in it.
@@ -128,17 +128,32 @@ impl Path {
 
     /// The path in a network in which `others` has declared more, behind it.
     pub fn build_beside(&self, others: impl FnOnce(&mut Network)) -> Lab {
-        let mut network = Network::new();
-        let nodes: Vec<_> = (0..=self.hops.len()).map(|_| network.add_node()).collect();
-        let ends = nodes.windows(2).zip(&self.hops);
-        let links = ends.map(|(ends, hop)| {
+        let links = self.hops.iter().map(|hop| {
             let Hop { rate, delay, queue, .. } = *hop;
-            let direction = |errors| link::Config { rate, delay, queue, errors };
-            let (forward, backward) = (direction(hop.forward), direction(hop.backward));
-            network.add_link(ends[0], ends[1], forward, backward)
+            let direction = |errors: Uniform| {
+                let errors = errors.into();
+                link::Config { rate, delay, queue, errors, ..link::Config::default() }
+            };
+            (direction(hop.forward), direction(hop.backward))
         });
-        let links = links.collect();
-        others(&mut network);
+        self.build_over(links.collect(), |network, _, _| others(network))
+    }
+
+    /// The flow over other links than those of `hops`: forward and backward.
+    pub fn build_over(
+        &self,
+        links: Vec<(link::Config, link::Config)>,
+        others: impl FnOnce(&mut Network, &[NodeId], &[(LinkId, LinkId)]),
+    ) -> Lab {
+        let mut network = Network::new();
+        let nodes: Vec<_> = (0..=links.len()).map(|_| network.add_node()).collect();
+        let ends = nodes.windows(2).zip(links);
+        let links: Vec<_> = ends
+            .map(|(ends, (forward, backward))| {
+                network.add_link(ends[0], ends[1], forward, backward)
+            })
+            .collect();
+        others(&mut network, &nodes, &links);
         let mut lab = Lab { world: network.build(Seed(self.seed)), nodes, links };
         self.report_corruption(&mut lab);
         self.open_flow(&mut lab);

@@ -1,0 +1,148 @@
+//! THE table of error models: what goes wrong on the way.
+//!
+//! A new one is a file beside this page and a line in the table below.
+
+use crate::Fate;
+use base::{Random, Time};
+
+/// What an error model does to a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Damage {
+    /// It vanishes, and nobody is told.
+    #[default]
+    Loss,
+    /// It arrives, and the node at the end can tell that it is damaged.
+    Corruption,
+}
+
+impl From<Damage> for Fate {
+    fn from(damage: Damage) -> Fate {
+        match damage {
+            Damage::Loss => Fate::Lost,
+            Damage::Corruption => Fate::Corrupted,
+        }
+    }
+}
+
+/// The settings of an error process.
+trait Model {
+    type Process: Process;
+
+    /// The process from time zero on.
+    fn start(&self, random: &mut Random) -> Self::Process;
+}
+
+/// What happens to packet after packet.
+///
+/// Instead of a random number per packet, processes draw the distance to the next error wherever
+/// there is one.
+trait Process {
+    /// The fate of the next packet, of `len` bytes, which has been transmitted at `at`.
+    fn next(&mut self, at: Time, len: u32, random: &mut Random) -> Fate;
+}
+
+macro_rules! error_models {
+    ($($(#[$doc:meta])* $module:ident :: $Model:ident = $name:literal;)+) => {
+        $(mod $module;)+
+        $(pub use $module::$Model;)+
+
+        /// The errors of one direction of a link.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ErrorModel {
+            $($(#[$doc])* $Model($Model),)+
+        }
+
+        impl ErrorModel {
+            /// Every model's name.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            /// This model's name.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self { $(ErrorModel::$Model(_) => $name,)+ }
+            }
+
+            fn start(&self, random: &mut Random) -> Running {
+                match self { $(ErrorModel::$Model(model) => Running::$Model(model.start(random)),)+ }
+            }
+        }
+
+        $(impl From<$Model> for ErrorModel {
+            fn from(model: $Model) -> ErrorModel {
+                ErrorModel::$Model(model)
+            }
+        })+
+
+        #[derive(Clone, Debug)]
+        enum Running {
+            $($Model(<$Model as Model>::Process),)+
+        }
+
+        impl Running {
+            #[inline]
+            fn next(&mut self, at: Time, len: u32, random: &mut Random) -> Fate {
+                match self { $(Running::$Model(process) => process.next(at, len, random),)+ }
+            }
+        }
+    };
+}
+
+error_models! {
+    /// Every bit and every packet on its own.
+    uniform::Uniform = "uniform";
+    /// A channel with a good and a bad state.
+    gilbert_elliott::GilbertElliott = "gilbert-elliott";
+    /// Runs of damaged packets, with gaps between them.
+    bursts::Bursts = "bursts";
+    /// Times of another error rate.
+    fades::Fades = "fades";
+    /// Which packets are damaged, one by one.
+    trace::PacketTrace = "trace";
+}
+
+pub use bursts::Gap;
+pub use trace::{DamagedPacket, PacketTraceError};
+
+impl Default for ErrorModel {
+    /// Nothing ever goes wrong.
+    fn default() -> ErrorModel {
+        ErrorModel::Uniform(Uniform::default())
+    }
+}
+
+/// The error process of one direction.
+#[derive(Clone, Debug)]
+pub struct Errors {
+    running: Running,
+    /// Nothing ever goes wrong.
+    never: bool,
+    random: Random,
+}
+
+impl Errors {
+    /// The process with its own stream of randomness.
+    #[must_use]
+    pub fn new(model: &ErrorModel, mut random: Random) -> Errors {
+        let running = model.start(&mut random);
+        Errors { running, never: *model == ErrorModel::default(), random }
+    }
+
+    /// Whether nothing ever goes wrong.
+    #[inline]
+    pub(crate) fn never(&self) -> bool {
+        self.never
+    }
+
+    /// The fate of the next packet, of `len` bytes, which has been transmitted at `at`: no earlier
+    /// than the last. [`Fate::Intact`], [`Fate::Corrupted`] or [`Fate::Lost`].
+    #[inline]
+    pub fn next(&mut self, at: Time, len: u32) -> Fate {
+        if self.never {
+            return Fate::Intact;
+        }
+        self.running.next(at, len, &mut self.random)
+    }
+}
+
+#[cfg(test)]
+mod tests;

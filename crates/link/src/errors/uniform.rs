@@ -1,0 +1,60 @@
+//! Independent errors.
+
+use super::{Model, Process};
+use crate::Fate;
+use base::{Random, Time};
+
+/// Bit errors and packet losses, each on its own and at any time alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Uniform {
+    /// The probability that a bit is wrong, each bit on its own. A packet with a wrong bit arrives
+    /// corrupted.
+    pub bit: f64,
+    /// The probability that a packet vanishes, each packet on its own.
+    pub packet: f64,
+}
+
+/// Distances to the next error: in bytes for bit errors, in packets for losses.
+#[derive(Clone, Debug)]
+pub(super) struct Distances {
+    byte_error: f64,
+    packet_loss: f64,
+    /// Good bytes before the next bad one.
+    good_bytes: u64,
+    /// Packets before the next that vanishes.
+    good_packets: u64,
+}
+
+impl Model for Uniform {
+    type Process = Distances;
+
+    fn start(&self, random: &mut Random) -> Distances {
+        // 1 - (1 - bit)^8, without losing small probabilities to rounding.
+        let byte_error = -libm::expm1(8.0 * libm::log1p(-self.bit));
+        Distances {
+            byte_error,
+            packet_loss: self.packet,
+            good_bytes: random.geometric(byte_error),
+            good_packets: random.geometric(self.packet),
+        }
+    }
+}
+
+impl Process for Distances {
+    #[inline]
+    fn next(&mut self, _at: Time, len: u32, random: &mut Random) -> Fate {
+        if self.good_packets == 0 {
+            self.good_packets = random.geometric(self.packet_loss);
+            return Fate::Lost;
+        }
+        self.good_packets -= 1;
+        let len = u64::from(len);
+        if self.good_bytes >= len {
+            self.good_bytes -= len;
+            return Fate::Intact;
+        }
+        // Errors are independent: behind the packet's last byte the process starts afresh.
+        self.good_bytes = random.geometric(self.byte_error);
+        Fate::Corrupted
+    }
+}

@@ -1,0 +1,159 @@
+//! The kind of link that needs no event for the end of a transmission.
+
+use crate::ring::Ring;
+use crate::{Arrival, Config, Errors, Fate, Queue, Statistics};
+use base::{Duration, Rate, Seed, Time};
+
+/// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
+/// its fate are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo<P> {
+    rate: Option<Rate>,
+    delay: Duration,
+    queue: Queue,
+    errors: Errors,
+    /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
+    /// error, and there was room for them when that was last looked into.
+    plain_until: u64,
+    /// When the transmitter has sent all it has accepted.
+    free_at: Time,
+    /// Accepted and not arrived, in order of arrival.
+    flying: Ring<Flying<P>>,
+    /// All packets before this one of `flying` have left the queue.
+    departed: u64,
+    /// The size that was transmitted last, and how long that took: packets come in two or three
+    /// sizes, and a division costs as much as everything else.
+    last_time: (u32, Duration),
+    statistics: Statistics,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flying<P> {
+    departs: Time,
+    /// Bytes accepted before it.
+    before: u64,
+    packet: P,
+    fate: Fate,
+}
+
+impl<P: Copy + Default> Fifo<P> {
+    pub(crate) fn new(config: &Config, seed: Seed, name: &str) -> Fifo<P> {
+        Fifo {
+            rate: config.rate,
+            delay: config.delay,
+            queue: config.queue,
+            errors: Errors::new(&config.errors, seed.stream(&format!("{name}.errors"))),
+            plain_until: 0,
+            free_at: Time::ZERO,
+            flying: Ring::new(),
+            departed: 0,
+            last_time: (0, Duration::ZERO),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Whether nothing else can happen to the next packet of `len` bytes than that it is sent.
+    #[inline]
+    pub(crate) fn is_plain(&self, len: u32) -> bool {
+        let plain = len == self.last_time.0 && self.flying.end() < self.plain_until;
+        plain && !self.flying.is_full()
+    }
+
+    /// Takes a packet of `len` bytes at `now`.
+    ///
+    /// The next arrival changes only if the link was empty; it is returned then.
+    ///
+    /// # Errors
+    /// Gives the packet back if the queue has no room for it.
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+        if !self.has_room(now, len) {
+            self.statistics.dropped += 1;
+            return Err(packet);
+        }
+        if len != self.last_time.0 {
+            let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
+            self.last_time = (len, time);
+        }
+        let fate = self.errors.next(self.free_at.max(now) + self.last_time.1, len);
+        match fate {
+            Fate::Intact => {}
+            Fate::Corrupted => self.statistics.corrupted += 1,
+            Fate::Lost => self.statistics.lost += 1,
+        }
+        self.flying.make_room();
+        let room_until = match self.queue {
+            Queue::Unlimited => u64::MAX,
+            Queue::Packets(limit) => self.departed + u64::from(limit),
+            Queue::Bytes(_) => 0,
+        };
+        if self.errors.never() {
+            self.plain_until = room_until;
+        }
+        Ok(self.send(now, packet, len, fate))
+    }
+
+    /// Transmits a packet of the same length as the last, behind those that wait: there must be
+    /// room for it.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) -> Option<Time> {
+        let first = self.flying.len() == 0;
+        let before = self.statistics.bytes;
+        self.statistics.bytes = before + u64::from(len);
+        self.free_at = self.free_at.max(now) + self.last_time.1;
+        self.flying.push(Flying { departs: self.free_at, before, packet, fate });
+        first.then(|| self.free_at + self.delay)
+    }
+
+    /// Whether the queue has room for `len` bytes at `now`.
+    fn has_room(&mut self, now: Time, len: u32) -> bool {
+        if self.queue == Queue::Unlimited {
+            return true;
+        }
+        let packets = self.queued_packets(now);
+        self.queue.has_room(packets, self.queued_bytes(), len)
+    }
+
+    /// When the next packet reaches the far end.
+    #[inline]
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.flying.first().map_or(Time::NEVER, |head| head.departs + self.delay)
+    }
+
+    /// The packet that reaches the far end next: to be taken at [`Fifo::next_arrival`].
+    #[inline]
+    pub(crate) fn arrive(&mut self) -> Option<Arrival<P>> {
+        self.flying.pop().map(|head| Arrival { packet: head.packet, fate: head.fate })
+    }
+
+    /// When the next packet leaves the queue; it need not be in the future.
+    pub(crate) fn next_departure(&self) -> Option<Time> {
+        self.flying.get(self.departed.max(self.flying.begin())).map(|next| next.departs)
+    }
+
+    /// Packets waiting or in transmission at `now`.
+    #[inline]
+    pub(crate) fn queued_packets(&mut self, now: Time) -> usize {
+        self.depart(now);
+        (self.flying.end() - self.departed) as usize
+    }
+
+    /// Bytes behind what [`Fifo::depart`] has taken out.
+    fn queued_bytes(&self) -> u64 {
+        self.flying.get(self.departed).map_or(0, |next| self.statistics.bytes - next.before)
+    }
+
+    /// Counts of what the link did.
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics { packets: self.flying.end(), ..self.statistics }
+    }
+
+    /// Moves what has been transmitted by `now` out of the queue.
+    #[inline]
+    fn depart(&mut self, now: Time) {
+        self.departed = self.departed.max(self.flying.begin());
+        while self.flying.get(self.departed).is_some_and(|next| next.departs <= now) {
+            self.departed += 1;
+        }
+    }
+}

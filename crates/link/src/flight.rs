@@ -1,0 +1,69 @@
+//! Packets on their way, in the order in which they will arrive.
+
+use crate::impairments::Treatment;
+use crate::{Arrival, Fate, Output};
+use base::Time;
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug)]
+struct Flying<P> {
+    arrives: Time,
+    packet: P,
+    fate: Fate,
+    /// It comes again.
+    copied: bool,
+}
+
+/// Packets on their way. Most are in the order in which they were sent; the others find their place
+/// from the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight<P> {
+    packets: VecDeque<Flying<P>>,
+    /// When the last arrives of those that keep their order.
+    last: Time,
+}
+
+impl<P: Copy> Flight<P> {
+    pub(crate) const fn new() -> Flight<P> {
+        Flight { packets: VecDeque::new(), last: Time::ZERO }
+    }
+
+    /// Sends a packet, to be there at `arrives` if its treatment does not make it later.
+    pub(crate) fn push(&mut self, arrives: Time, packet: P, fate: Fate, treatment: Treatment) {
+        let mut arrives = arrives + treatment.later;
+        if !treatment.loose {
+            arrives = arrives.max(self.last);
+            self.last = arrives;
+        }
+        let twice = treatment.twice && fate != Fate::Lost;
+        // Behind those of the same instant.
+        let mut place = self.packets.len();
+        while place > 0 && self.packets[place - 1].arrives > arrives {
+            place -= 1;
+        }
+        self.packets.insert(place, Flying { arrives, packet, fate, copied: false });
+        if twice {
+            self.packets.insert(place, Flying { arrives, packet, fate, copied: true });
+        }
+    }
+
+    /// When the next arrives.
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.packets.front().map_or(Time::NEVER, |next| next.arrives)
+    }
+
+    /// Takes out all packets.
+    pub(crate) fn clear(&mut self) -> impl Iterator<Item = P> {
+        // A copy is none yet.
+        self.packets.drain(..).filter(|flying| !flying.copied).map(|flying| flying.packet)
+    }
+
+    /// What has arrived by `now`.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Output<P>> {
+        let next = self.packets.front().filter(|next| next.arrives <= now)?;
+        let arrival = Arrival { packet: next.packet, fate: next.fate };
+        let output = if next.copied { Output::Copied(arrival) } else { Output::Arrived(arrival) };
+        self.packets.pop_front();
+        Some(output)
+    }
+}

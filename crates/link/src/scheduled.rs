@@ -1,0 +1,219 @@
+//! The kind of link that has an event at the end of every transmission.
+
+use crate::flight::Flight;
+use crate::impairments::Impairer;
+use crate::{Config, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown};
+use base::{Duration, Rate, Seed, Time};
+use std::collections::VecDeque;
+
+/// A link that decides what becomes of a packet when its turn comes.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduled<P> {
+    /// Rate and delay unless there is a variation.
+    usual: (Option<Rate>, Duration),
+    variations: Intervals<Variation>,
+    next_variation: Time,
+    /// As they are at present.
+    rate: Option<Rate>,
+    delay: Duration,
+    when_down: WhenDown,
+    up: bool,
+    limit: Queue,
+    waiting: VecDeque<Waiting<P>>,
+    /// Bytes waiting or in transmission.
+    queued_bytes: u64,
+    sending: Option<Sending<P>>,
+    errors: Errors,
+    impairer: Impairer,
+    flight: Flight<P>,
+    /// Dropped, and not yet given back.
+    dropped: VecDeque<P>,
+    /// When the last was dropped.
+    dropped_at: Time,
+    statistics: Statistics,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting<P> {
+    packet: P,
+    len: u32,
+}
+
+/// The packet in transmission.
+#[derive(Clone, Copy, Debug)]
+struct Sending<P> {
+    packet: Waiting<P>,
+    done: Time,
+}
+
+impl<P: Copy> Scheduled<P> {
+    pub(crate) fn new(config: &Config, seed: Seed, name: &str) -> Scheduled<P> {
+        let stream = |part| seed.stream(&format!("{name}.{part}"));
+        let mut link = Scheduled {
+            usual: (config.rate, config.delay),
+            variations: config.variations.clone(),
+            next_variation: Time::ZERO,
+            rate: config.rate,
+            delay: config.delay,
+            when_down: config.when_down.unwrap_or(WhenDown::KEEP),
+            up: true,
+            limit: config.queue,
+            waiting: VecDeque::new(),
+            queued_bytes: 0,
+            sending: None,
+            errors: Errors::new(&config.errors, stream("errors")),
+            impairer: Impairer::new(config.impairments, stream("impairments")),
+            flight: Flight::new(),
+            dropped: VecDeque::new(),
+            dropped_at: Time::ZERO,
+            statistics: Statistics::default(),
+        };
+        link.vary(Time::ZERO);
+        link
+    }
+
+    /// Takes a packet of `len` bytes at `now`; returns the next event, which may have come forward.
+    ///
+    /// # Errors
+    /// Gives the packet back if the queue does not take it.
+    pub(crate) fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+        self.settle(now);
+        let accepts = self.up || self.when_down.accept;
+        if !accepts || !self.limit.has_room(self.queued(), self.queued_bytes, len) {
+            self.statistics.dropped += 1;
+            return Err(packet);
+        }
+        self.statistics.packets += 1;
+        self.statistics.bytes += u64::from(len);
+        self.queued_bytes += u64::from(len);
+        self.waiting.push_back(Waiting { packet, len });
+        self.start(now);
+        Ok(Some(self.next_event()))
+    }
+
+    /// When [`Scheduled::wake`] is to be called next.
+    pub(crate) fn next_event(&self) -> Time {
+        if !self.dropped.is_empty() {
+            return self.dropped_at;
+        }
+        self.next_departure().min(self.next_variation).min(self.flight.next_arrival())
+    }
+
+    /// When the transmission under way ends.
+    fn next_departure(&self) -> Time {
+        self.sending.map_or(Time::NEVER, |sending| sending.done)
+    }
+
+    /// Does what is due at `now`, and says what came of it.
+    pub(crate) fn wake(&mut self, now: Time) -> Option<Output<P>> {
+        self.settle(now);
+        if let Some(packet) = self.dropped.pop_front() {
+            return Some(Output::Dropped(packet));
+        }
+        let output = self.flight.pop(now);
+        match output {
+            Some(Output::Arrived(arrival)) => match arrival.fate {
+                Fate::Intact => {}
+                Fate::Corrupted => self.statistics.corrupted += 1,
+                Fate::Lost => self.statistics.lost += 1,
+            },
+            Some(Output::Copied(_)) => self.statistics.duplicated += 1,
+            Some(Output::Dropped(_)) | None => {}
+        }
+        output
+    }
+
+    /// The link goes down, or comes up again.
+    pub(crate) fn set_up(&mut self, now: Time, up: bool) {
+        self.settle(now);
+        self.up = up;
+        if up {
+            self.start(now);
+            return;
+        }
+        if let Some(Sending { packet, .. }) = self.sending.take() {
+            self.waiting.push_front(packet);
+        }
+        let before = self.dropped.len();
+        if !self.when_down.keep_queued {
+            self.dropped.extend(self.waiting.drain(..).map(|waiting| waiting.packet));
+            self.queued_bytes = 0;
+        }
+        if !self.when_down.keep_flying {
+            self.dropped.extend(self.flight.clear());
+        }
+        self.statistics.discarded += (self.dropped.len() - before) as u64;
+        self.dropped_at = now;
+    }
+
+    /// Packets waiting or in transmission at `now`.
+    pub(crate) fn queued_packets(&mut self, now: Time) -> usize {
+        self.settle(now);
+        self.queued()
+    }
+
+    fn queued(&self) -> usize {
+        self.waiting.len() + usize::from(self.sending.is_some())
+    }
+
+    /// Counts of what the link did.
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Does what is due up to `now`, each thing at its own time.
+    fn settle(&mut self, now: Time) {
+        loop {
+            let (done, varies) = (self.next_departure(), self.next_variation);
+            if varies <= now && varies <= done {
+                self.vary(varies);
+            } else if let Some(Sending { packet, .. }) = self.sending.filter(|_| done <= now) {
+                self.sending = None;
+                self.launch(done, packet);
+                self.start(done);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Begins to transmit what waits longest, if that is possible.
+    fn start(&mut self, now: Time) {
+        if self.sending.is_some() || !self.up {
+            return;
+        }
+        if let Some(packet) = self.waiting.pop_front() {
+            let time = self.rate.map(|rate| rate.time_for(u64::from(packet.len)));
+            let done = now + time.unwrap_or(Duration::ZERO);
+            self.sending = Some(Sending { packet, done });
+        }
+    }
+
+    /// Changes rate and delay to what they are from `now` on.
+    fn vary(&mut self, now: Time) {
+        let (variation, until) = self.variations.at(now);
+        let variation = variation.copied().unwrap_or_default();
+        let old = self.rate;
+        self.rate = variation.rate.or(self.usual.0);
+        self.delay = variation.delay.unwrap_or(self.usual.1);
+        self.next_variation = until;
+        if let Some(sending) = &mut self.sending {
+            sending.done = now + rescaled(sending.done.since(now), old, self.rate);
+        }
+    }
+
+    /// A packet has been transmitted, and is on its way.
+    fn launch(&mut self, now: Time, Waiting { packet, len }: Waiting<P>) {
+        self.queued_bytes -= u64::from(len);
+        let fate = self.errors.next(now, len);
+        let treatment = self.impairer.next();
+        self.flight.push(now + self.delay, packet, fate, treatment);
+    }
+}
+
+/// What is left of a transmission after a change of rate, of which `left` was left at the old one.
+fn rescaled(left: Duration, old: Option<Rate>, new: Option<Rate>) -> Duration {
+    let (Some(old), Some(new)) = (old, new) else { return Duration::ZERO };
+    let nanos = u128::from(left.as_nanos()) * u128::from(old.as_bps()) / u128::from(new.as_bps());
+    Duration::from_nanos(nanos.min(u128::from(Duration::MAX.as_nanos())) as u64)
+}

@@ -1,0 +1,144 @@
+//! Links that go down and come up, and nodes that move from link to link.
+
+use crate::network::Network;
+use base::{Seed, Time};
+use link::{Intervals, OutageProcess};
+
+/// A link (both directions, by its index) that has just gone down or come up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) link: usize,
+    pub(crate) up: bool,
+}
+
+/// What switches links. Each has a wake of its own in the schedule.
+enum Switch {
+    Outages { link: usize, process: OutageProcess },
+    Roaming { roaming: Roaming, next: Time },
+}
+
+/// A node that is attached by one link at a time.
+struct Roaming {
+    /// Its points of attachment.
+    links: Vec<usize>,
+    when: Intervals<usize>,
+    /// By which link it is attached.
+    attached: Option<usize>,
+    /// By which it is or was attached last; before the first time, by which it will be.
+    route: usize,
+}
+
+/// All switches of a network, and the state of its links.
+pub(crate) struct Switches {
+    switches: Vec<Switch>,
+    /// For every link, how many switches hold it down.
+    down: Vec<u32>,
+}
+
+impl Switches {
+    pub(crate) fn new(network: &Network, seed: Seed) -> Switches {
+        let outages = network.outages.iter().map(|(link, outages)| {
+            let random = seed.stream(&format!("link.{link}.outages"));
+            Switch::Outages { link: *link, process: OutageProcess::new(outages, random) }
+        });
+        let roaming = network.roaming.iter().filter_map(|when| {
+            let links: Vec<usize> = when.values().copied().collect();
+            let (attached, next) = when.at(Time::ZERO);
+            let attached = attached.copied();
+            let route = attached.or(links.first().copied())?;
+            let roaming = Roaming { links, when: when.clone(), attached, route };
+            Some(Switch::Roaming { roaming, next })
+        });
+        let switches: Vec<_> = outages.chain(roaming).collect();
+        let mut down = vec![0; network.links.len() / 2];
+        for switch in &switches {
+            match switch {
+                Switch::Outages { link, process } => down[*link] += u32::from(!process.is_up()),
+                Switch::Roaming { roaming, .. } => {
+                    for link in roaming.distinct() {
+                        down[link] += u32::from(roaming.attached != Some(link));
+                    }
+                }
+            }
+        }
+        Switches { switches, down }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.switches.len()
+    }
+
+    pub(crate) fn is_up(&self, link: usize) -> bool {
+        self.down[link] == 0
+    }
+
+    /// Whether routes may change.
+    pub(crate) fn change_routes(&self) -> bool {
+        self.switches.iter().any(|switch| matches!(switch, Switch::Roaming { .. }))
+    }
+
+    /// Whether routes may take a link: not if it is a point of attachment that is not the present
+    /// or the last one. An outage changes no routes.
+    pub(crate) fn carries_routes(&self, link: usize) -> bool {
+        self.switches.iter().all(|switch| match switch {
+            Switch::Outages { .. } => true,
+            Switch::Roaming { roaming, .. } => {
+                roaming.route == link || !roaming.links.contains(&link)
+            }
+        })
+    }
+
+    /// When a switch acts next.
+    pub(crate) fn next(&self, index: usize) -> Time {
+        match &self.switches[index] {
+            Switch::Outages { process, .. } => process.next_change(),
+            Switch::Roaming { next, .. } => *next,
+        }
+    }
+
+    /// A switch acts: which links go down or come up, and whether routes change.
+    pub(crate) fn act(&mut self, index: usize) -> (Vec<Turn>, bool) {
+        let mut turns = Vec::new();
+        let mut routes = false;
+        let mut hold = |link: usize, up: bool| {
+            let before = self.down[link];
+            self.down[link] = if up { before - 1 } else { before + 1 };
+            if (before == 0) != (self.down[link] == 0) {
+                turns.push(Turn { link, up });
+            }
+        };
+        match &mut self.switches[index] {
+            Switch::Outages { link, process } => {
+                let before = process.is_up();
+                process.advance();
+                if process.is_up() != before {
+                    hold(*link, !before);
+                }
+            }
+            Switch::Roaming { roaming, next } => {
+                let before = roaming.attached;
+                let (attached, until) = roaming.when.at(*next);
+                (roaming.attached, *next) = (attached.copied(), until);
+                if roaming.attached != before {
+                    if let Some(link) = before {
+                        hold(link, false);
+                    }
+                    if let Some(link) = roaming.attached {
+                        hold(link, true);
+                        routes = link != roaming.route;
+                        roaming.route = link;
+                    }
+                }
+            }
+        }
+        (turns, routes)
+    }
+}
+
+impl Roaming {
+    /// Its points of attachment, each once.
+    fn distinct(&self) -> impl Iterator<Item = usize> {
+        let first = |place: usize| !self.links[..place].contains(&self.links[place]);
+        (0..self.links.len()).filter(move |&place| first(place)).map(|place| self.links[place])
+    }
+}

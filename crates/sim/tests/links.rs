@@ -1,0 +1,114 @@
+//! Links that do more than carry packets in order: TCP gets through all the same, and what happens
+//! is recorded.
+
+mod common;
+
+use base::Duration;
+use common::*;
+use link::{
+    Bursts, Config, Damage, ErrorModel, Fades, Gap, GilbertElliott, Impairments, Interval,
+    Intervals, Jitter, JitterShape, Queue, Reordering, Uniform, Variation,
+};
+
+/// 4 Mbit/s, 20 ms, and a queue of 20 packets.
+fn hop() -> Config {
+    Config {
+        rate: mbps(4),
+        delay: Duration::from_millis(20),
+        queue: Queue::Packets(20),
+        ..Config::default()
+    }
+}
+
+fn with_errors(errors: impl Into<ErrorModel>) -> Config {
+    Config { errors: errors.into(), ..hop() }
+}
+
+fn impaired() -> Config {
+    let reordering = Reordering { probability: 0.02, delay: Duration::from_millis(7) };
+    let bound = Duration::from_millis(3);
+    let jitter = Jitter { bound, shape: JitterShape::Bell, reorders: true };
+    Config { impairments: Impairments { reordering, duplication: 0.02, jitter }, ..hop() }
+}
+
+fn fading() -> Config {
+    let fade = Interval {
+        start: Duration::from_millis(300),
+        end: Duration::from_millis(500),
+        value: Uniform { bit: 1e-5, packet: 0.1 },
+    };
+    let fades = Intervals::new([fade], Some(Duration::from_secs(1))).expect("they make sense");
+    with_errors(Fades { fades, otherwise: Uniform::default() })
+}
+
+fn varying() -> Config {
+    let variation = |rate, delay| Variation { rate, delay: Some(Duration::from_millis(delay)) };
+    let steps = [(100, variation(mbps(1), 20)), (400, variation(None, 100))]
+        .map(|(at, variation)| (Duration::from_millis(at), variation));
+    let variations = Intervals::steps(steps, None).expect("they make sense");
+    Config { variations, ..hop() }
+}
+
+fn links() -> Vec<(&'static str, Config)> {
+    let chain = GilbertElliott { p: 0.005, r: 0.3, ..GilbertElliott::default() };
+    let gap = Gap::Time(Duration::from_millis(400));
+    let bursts = Bursts { gap, length: 2.0, damage: Damage::Corruption };
+    vec![
+        ("gilbert-elliott", with_errors(chain)),
+        ("bursts", with_errors(bursts)),
+        ("fades", fading()),
+        ("impairments", impaired()),
+        ("variations", varying()),
+    ]
+}
+
+const GOLDEN: [(&str, u64); 5] = [
+    ("gilbert-elliott", 0xda084e9980ed3650),
+    ("bursts", 0x50ba579c44078211),
+    ("fades", 0xd8dbb768045075aa),
+    ("impairments", 0xb8af7170e392868b),
+    ("variations", 0xa563d8301f8117d8),
+];
+
+fn path() -> Path {
+    Path { size: Some(1_000_000), ..Path::default() }
+}
+
+#[test]
+fn the_stream_arrives_whole_over_all_of_them() {
+    for (name, link) in links() {
+        let mut lab = path().build_over(vec![(link.clone(), link)], |_, _, _| {});
+        lab.run_to_peace(100_000);
+        assert_eq!(lab.received(), 1_000_000, "{name}");
+        assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0), "{name}");
+    }
+}
+
+#[test]
+fn recorded_digests_hold() {
+    let digest = |link: &Config| {
+        let mut lab = path().build_over(vec![(link.clone(), link.clone())], |_, _, _| {});
+        lab.world.digest();
+        lab.world.run_until(secs(1000));
+        lab.world.observations().1.expect("it was asked for").0
+    };
+    let now: Vec<_> = links().iter().map(|(name, link)| (*name, digest(link))).collect();
+    assert_eq!(now, GOLDEN);
+}
+
+#[test]
+fn a_copy_is_a_packet_of_its_own() {
+    let config =
+        Config { impairments: Impairments { duplication: 1.0, ..Impairments::default() }, ..hop() };
+    let mut lab = path().build_over(vec![(config, hop())], |_, _, _| {});
+    let tap = common::boxes::Tap::default();
+    lab.world.add_box(lab.receiver(), tap.clone());
+    lab.run_to_peace(100_000);
+    assert_eq!(lab.received(), 1_000_000);
+    let sent = lab.world.link(lab.links[0].0);
+    let seen = tap.seen();
+    let incoming =
+        seen.iter().filter(|(_, packet)| packet.ip.destination == lab.receiver().address());
+    assert_eq!(incoming.count() as u64, 2 * sent.packets);
+    assert_eq!(sent.duplicated, sent.packets);
+}

@@ -128,6 +128,12 @@ def check(
 
 
 @app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors and other programs."""
+    print(json.dumps(json.loads(engine.schema()), indent=2, ensure_ascii=False))
+
+
+@app.command()
 def run(
     file: _File,
     seed: Annotated[

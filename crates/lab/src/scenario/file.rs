@@ -145,10 +145,10 @@ table! {
         recovery: Recovery = Config::default().recovery;
         /// What sizes the congestion window.
         congestion: Congestion = Config::default().congestion;
-        /// Growth of `aimd` in congestion avoidance.
+        /// Growth of `aimd` in congestion avoidance; `standard` if absent.
         increase: Spanned<Increase>;
         /// The window grows by the octets acknowledged, in slow start by so many segments at most
-        /// per ACK; `"off"` counts ACKs.
+        /// per ACK; counts ACKs if absent or `"off"`.
         byte_counting: ByteCounting;
         /// Initial congestion window: segments, or by the rule of an RFC.
         initial_window: Initial;

@@ -17,6 +17,8 @@ pub(super) struct Written<T>(pub(super) T);
 pub(super) trait Quantity: FromStr<Err = UnitError> {
     /// What was expected when something else was found.
     const EXPECTED: &'static str;
+    /// What it is.
+    const NAME: &'static str;
     /// An example of it.
     const EXAMPLE: &'static str;
 
@@ -26,6 +28,7 @@ pub(super) trait Quantity: FromStr<Err = UnitError> {
 
 impl Quantity for Duration {
     const EXPECTED: &'static str = "a duration in quotes, such as \"320 ms\"";
+    const NAME: &'static str = "duration";
     const EXAMPLE: &'static str = "320 ms";
 
     fn units() -> Vec<&'static str> {
@@ -35,6 +38,7 @@ impl Quantity for Duration {
 
 impl Quantity for Rate {
     const EXPECTED: &'static str = "a rate in quotes, such as \"1.5 Mbit/s\"";
+    const NAME: &'static str = "rate";
     const EXAMPLE: &'static str = "1.5 Mbit/s";
 
     fn units() -> Vec<&'static str> {
@@ -44,6 +48,7 @@ impl Quantity for Rate {
 
 impl Quantity for Size {
     const EXPECTED: &'static str = "a size in quotes, such as \"64 KiB\" or \"50 packets\"";
+    const NAME: &'static str = "size";
     const EXAMPLE: &'static str = "64 KiB";
 
     fn units() -> Vec<&'static str> {
@@ -59,6 +64,7 @@ impl Quantity for Size {
 fn with_unit<T: Quantity>() -> Value {
     let units = T::units().join("|");
     json!({
+        "title": T::NAME,
         "type": "string",
         "pattern": format!(r"^\s*([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)\s*({units})\s*$"),
         "examples": [T::EXAMPLE],
@@ -110,7 +116,7 @@ impl Shape for Amount {
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, with_unit::<Size>()] })
+        json!({ "anyOf": [{ "title": "bytes", "type": "integer", "minimum": 0 }, with_unit::<Size>()] })
     }
 }
 
@@ -151,7 +157,7 @@ impl Shape for ByteCounting {
     fn schema() -> Value {
         json!({ "anyOf": [
             { "const": "off" },
-            { "type": "integer", "minimum": 1, "maximum": u32::MAX },
+            { "title": "segments", "type": "integer", "minimum": 1, "maximum": u32::MAX },
         ] })
     }
 }
@@ -183,7 +189,12 @@ impl Shape for Initial {
     fn schema() -> Value {
         json!({ "anyOf": [
             { "enum": ["rfc3390", "rfc6928"] },
-            { "type": "integer", "minimum": 1, "maximum": LARGEST_INITIAL_WINDOW },
+            {
+                "title": "segments",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": LARGEST_INITIAL_WINDOW,
+            },
         ] })
     }
 }

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import reference
 import tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -11,6 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_the_readme_says_what_the_results_say() -> None:
     """`python bench/tables.py` writes the measured part anew."""
     assert (ROOT / "README.md").read_text() == tables.readme()
+
+
+def test_the_reference_of_scenarios_is_made_of_the_schema() -> None:
+    """`python docs/reference.py` writes it anew."""
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.page()
 
 
 def test_every_table_of_the_book_has_been_measured() -> None:

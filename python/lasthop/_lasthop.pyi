@@ -23,6 +23,7 @@ __all__ = [
     "profiles",
     "recoveries",
     "run",
+    "schema",
     "sweep",
 ]
 
@@ -32,8 +33,13 @@ class ScenarioError(ValueError):
     """A scenario that cannot be run.
 
     Its text is a report of several lines: the key, the value, what was expected, and the place in
-    the file.
+    the file, of everything that is wrong.
     """
+
+    findings: list[dict[str, Any]]
+    """The same for programs, in the order of the file: `file`, `line` and `column` (int, or None
+    if it is about the whole file), `key` (the dotted path, or None), `value` (as it is written, or
+    None if that is long), `message` (what is wrong, and what was expected), `help` (or None)."""
 
 def check(
     source: str, name: str, *, overrides: Sequence[tuple[str, object]] = ()
@@ -125,6 +131,9 @@ def sweep(
     Raises ScenarioError before the first run, KeyboardInterrupt, or RuntimeError if a check inside
     the simulation failed.
     """
+
+def schema() -> str:
+    """What a scenario file may say: a JSON Schema (2020-12), as JSON."""
 
 def mechanisms() -> list[str]:
     """The names of the mechanisms, for `mechanisms = [{ mechanism = NAME, ... }]` of a flow."""

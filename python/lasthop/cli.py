@@ -18,7 +18,7 @@ import typer
 from rich.markup import escape
 
 from lasthop import _lasthop as engine
-from lasthop import lab, library, publications, terminal, units
+from lasthop import checks, lab, library, publications, terminal, units
 from lasthop.errors import UserError
 from lasthop.scenario import Scenario, setting
 
@@ -49,6 +49,7 @@ _Set = Annotated[
         help="Override a key of the file, such as links.0.rate='10 Mbit/s'. Repeatable.",
     ),
 ]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 _Threads = Annotated[
     int, typer.Option(min=0, max=1024, help="Parallel threads; 0 uses every core.")
 ]
@@ -105,6 +106,34 @@ def demo(
 
 
 @app.command()
+def check(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Scenario files, or names from `lasthop list`."),
+    ],
+    settings: _Set = None,
+    as_json: _Json = False,
+) -> None:
+    """Say everything that is wrong with scenario files, without running them."""
+    checked = [checks.check(file, settings or ()) for file in files]
+    for one in checked:
+        if one.outline is None:
+            terminal.say_error(one.report)
+        else:
+            terminal.say(f"{escape(one.file)}[dim]: {checks.words(one.outline)}[/]")
+    if as_json:
+        print(json.dumps({"files": [one.as_dict() for one in checked]}, indent=2))
+    if any(one.outline is None for one in checked):
+        raise typer.Exit(USER_ERROR)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors and other programs."""
+    print(json.dumps(json.loads(engine.schema()), indent=2, ensure_ascii=False))
+
+
+@app.command()
 def run(
     file: _File,
     seed: Annotated[
@@ -142,7 +171,7 @@ def run(
             "--bytes", help="Write every packet as bytes and read it again, before every link."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: _Json = False,
 ) -> None:
     """Run a scenario once."""
     if pcap_at and pcap is None:

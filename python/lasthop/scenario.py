@@ -12,6 +12,9 @@ from lasthop import _lasthop as engine
 from lasthop import library
 from lasthop.errors import UserError, nearest
 
+#: A scenario file is no larger, bytes.
+LARGEST = 16 << 20
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -51,7 +54,14 @@ class Scenario:
         if not path.is_file() and shipped.is_file():
             path = shipped
         try:
-            return cls(path.read_text(encoding="utf-8"), str(path))
+            with path.open("rb") as opened:
+                # A device has no end.
+                source = opened.read(LARGEST + 1)
+            if len(source) > LARGEST:
+                raise UserError(f"{str(file)!r} is larger than a scenario, {LARGEST >> 20} MiB")
+            if b"\0" in source:
+                raise UserError(f"{str(file)!r} is not a text file")
+            return cls(source.decode("utf-8"), str(path))
         except FileNotFoundError:
             meant = nearest(str(file), [*library.names(), *_toml_files(path.parent)])
             hint = f"; did you mean {meant!r}?" if meant else ""

@@ -24,11 +24,14 @@ pub enum Size {
     Segments(u64),
 }
 
-const DURATIONS: &[(&str, f64)] =
+/// The units of durations, in nanoseconds.
+pub const DURATIONS: &[(&str, f64)] =
     &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
-const RATES: &[(&str, f64)] =
+/// The units of rates, in bits per second.
+pub const RATES: &[(&str, f64)] =
     &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("bps", 1.0)];
-const BYTES: &[(&str, f64)] = &[
+/// The units of sizes, in bytes.
+pub const BYTES: &[(&str, f64)] = &[
     ("B", 1.0),
     ("bytes", 1.0),
     ("kB", 1e3),
@@ -38,6 +41,10 @@ const BYTES: &[(&str, f64)] = &[
     ("MiB", 1024.0 * 1024.0),
     ("GiB", 1024.0 * 1024.0 * 1024.0),
 ];
+/// The unit of sizes in packets.
+pub const PACKETS: &[(&str, f64)] = &[("packets", 1.0), ("packet", 1.0)];
+/// The unit of sizes in full-sized segments.
+pub const SEGMENTS: &[(&str, f64)] = &[("segments", 1.0), ("segment", 1.0)];
 
 /// The number and the unit of `text`, as a whole multiple of the table's base unit.
 fn quantity(text: &str, table: &[(&str, f64)]) -> Option<u64> {
@@ -79,8 +86,6 @@ impl FromStr for Size {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Size, UnitError> {
-        const PACKETS: &[(&str, f64)] = &[("packets", 1.0), ("packet", 1.0)];
-        const SEGMENTS: &[(&str, f64)] = &[("segments", 1.0), ("segment", 1.0)];
         quantity(text, BYTES)
             .map(Size::Bytes)
             .or_else(|| quantity(text, PACKETS).map(Size::Packets))

@@ -1,6 +1,6 @@
 //! A scenario as a tree of values that know where they were written.
 
-use crate::error::{Problem, ScenarioError};
+use crate::error::{Finding, Problem, ScenarioError};
 use crate::path::{Path, Step, written};
 use crate::source::{Place, Source};
 use std::borrow::Cow;
@@ -22,11 +22,16 @@ pub(crate) struct Document<'s> {
 impl<'s> Document<'s> {
     /// Reads TOML; what is to be put in from outside is left out.
     pub(crate) fn parse(source: &'s Source) -> Result<Document<'s>, ScenarioError> {
-        let table = DeTable::parse(source.file()).map_err(|error| {
-            let problem = Problem::from(error);
-            let message = format!("not valid TOML: {}", problem.message);
-            source.error(Problem { message, ..problem }, None)
-        })?;
+        let (table, errors) = DeTable::parse_recoverable(source.file());
+        if !errors.is_empty() {
+            let problem = |error: toml::de::Error| Problem {
+                span: error.span(),
+                message: format!("not valid TOML: {}", error.message()),
+                ..Problem::default()
+            };
+            let findings = errors.into_iter().map(|error| source.finding(problem(error), None));
+            return Err(ScenarioError::new(findings.collect()));
+        }
         let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         Ok(Document { root, source })
     }
@@ -63,10 +68,13 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// The problem as its reader sees it.
-    pub(crate) fn error(&self, problem: Problem) -> ScenarioError {
-        let place = problem.span.as_ref().and_then(|span| self.locate(span));
-        self.source.error(problem, place)
+    /// Problems as their reader sees them.
+    pub(crate) fn findings(&self, problems: Vec<Problem>) -> Vec<Finding> {
+        let finding = |problem: Problem| {
+            let place = problem.span.as_ref().and_then(|span| self.locate(span));
+            self.source.finding(problem, place)
+        };
+        problems.into_iter().map(finding).collect()
     }
 
     /// The innermost value or key that was written around `span`.
@@ -138,7 +146,7 @@ impl<'s> Put<'_, 's> {
     }
 
     fn problem(&self, message: String) -> Problem {
-        Problem::at(self.key.clone(), message)
+        Problem { key: Some(self.path.to_string()), ..Problem::at(self.key.clone(), message) }
     }
 }
 

@@ -1,26 +1,42 @@
 //! What is wrong with a scenario, and where.
 
+use core::fmt;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NamedSource, SourceSpan};
 use std::ops::Range;
+use std::sync::Arc;
 use thiserror::Error;
 
-/// Something in a scenario that cannot be run: what, where, and what was expected instead.
+/// Why a scenario cannot be run: everything that is wrong with it, in the order of the file.
 ///
-/// As text it is one line; [`ScenarioError::render`] also shows the place.
+/// As text it is a line for each; [`ScenarioError::render`] also shows the places.
 #[derive(Debug, Error)]
-#[error("{}", .0.message)]
-pub struct ScenarioError(Box<Report>);
+pub struct ScenarioError {
+    /// At least one.
+    findings: Vec<Finding>,
+    /// How many there are besides.
+    more: usize,
+}
 
-#[derive(Debug, Error, Diagnostic)]
-#[error("{message}")]
-struct Report {
-    message: String,
-    #[source_code]
-    text: NamedSource<String>,
-    #[label("here")]
-    span: Option<SourceSpan>,
-    #[help]
-    help: Option<String>,
+/// One thing that is wrong: where, and what was expected instead.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The name of the file, or of what was put in from outside.
+    pub file: String,
+    /// Line and column, counted from 1; `None` if it is about the whole file.
+    pub at: Option<(usize, usize)>,
+    /// The dotted path of the key.
+    pub key: Option<String>,
+    /// What stands there, as it is written; `None` if that is long.
+    pub value: Option<String>,
+    /// What is wrong, and what was expected.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Where it is in all texts of the scenario, for order.
+    pub(crate) position: usize,
+    /// Where it is in its own text.
+    pub(crate) span: Option<Range<usize>>,
+    pub(crate) text: Arc<String>,
 }
 
 /// How a report looks.
@@ -34,23 +50,31 @@ pub enum Style {
 }
 
 impl ScenarioError {
-    /// A problem with its full message, in the text of this name, at this place of it.
-    pub(crate) fn new(
-        message: String,
-        help: Option<String>,
-        (name, text): (&str, &str),
-        span: Option<Range<usize>>,
-    ) -> ScenarioError {
-        ScenarioError(Box::new(Report {
-            message: one_line(&message),
-            text: NamedSource::new(name, text.to_owned()),
-            span: span.map(|span| SourceSpan::from((span.start, span.len()))),
-            help,
-        }))
+    /// So many are told of; who has more to mend comes back anyway.
+    pub(crate) const MOST: usize = 50;
+
+    /// The error of these findings, at least one.
+    pub(crate) fn new(mut findings: Vec<Finding>) -> ScenarioError {
+        findings.sort_by_key(|finding| finding.position);
+        findings.dedup_by(|a, b| a.same_as(b));
+        let more = findings.len().saturating_sub(ScenarioError::MOST);
+        findings.truncate(ScenarioError::MOST);
+        ScenarioError { findings, more }
     }
 
-    /// The report, several lines: the message, the lines in question with the place marked, and
-    /// help where there is any.
+    /// What is wrong, in the order of the file; of very many, the first.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The same, to keep.
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        self.findings
+    }
+
+    /// The report: for each finding several lines, the message, the lines in question with the
+    /// place marked, and help where there is any.
     #[must_use]
     pub fn render(&self, style: Style) -> String {
         let theme = match style {
@@ -59,26 +83,96 @@ impl ScenarioError {
         };
         let handler =
             GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(false);
-        let mut report = String::new();
-        match handler.render_report(&mut report, self.0.as_ref()) {
-            Ok(()) => report,
-            Err(_) => self.to_string(),
+        let mut all = String::new();
+        for finding in &self.findings {
+            let mut report = String::new();
+            match handler.render_report(&mut report, &finding.report()) {
+                Ok(()) => all.push_str(&report),
+                Err(_) => all.push_str(&format!("{finding}\n")),
+            }
         }
+        match (self.findings.len(), self.more) {
+            (1, 0) => {}
+            (count, 0) => all.push_str(&format!("{count} problems\n")),
+            (count, more) => {
+                all.push_str(&format!("the first {count} of {} problems\n", count + more))
+            }
+        }
+        all
     }
+}
 
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, finding) in self.findings.iter().enumerate() {
+            let gap = if index > 0 { "\n" } else { "" };
+            write!(f, "{gap}{finding}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = match (&self.key, &self.value) {
+            (Some(key), Some(value)) => format!("`{key} = {value}`: {}", self.message),
+            (Some(key), None) => format!("`{key}`: {}", self.message),
+            (None, _) => self.message.clone(),
+        };
+        f.write_str(&one_line(&line))
+    }
+}
+
+impl Finding {
     /// The same with more help.
-    pub(crate) fn with_help(mut self, more: String) -> ScenarioError {
-        self.0.help = Some(match self.0.help.take() {
+    pub(crate) fn with_help(mut self, more: &str) -> Finding {
+        self.help = Some(match self.help.take() {
             Some(help) => format!("{help}\n{more}"),
-            None => more,
+            None => more.to_owned(),
         });
         self
     }
 
     /// Whether both say the same of the same place.
-    pub(crate) fn says_the_same_as(&self, other: &ScenarioError) -> bool {
-        self.0.message == other.0.message && self.0.span == other.0.span
+    pub(crate) fn same_as(&self, other: &Finding) -> bool {
+        self.position == other.position && self.message == other.message
     }
+
+    fn report(&self) -> Report {
+        let text = NamedSource::new(&self.file, Arc::clone(&self.text));
+        let (message, help) = (self.to_string(), self.help.clone());
+        let Some((line, column)) = self.at else {
+            let message = format!("{}: {message}", one_line(&self.file));
+            return Report { message, text, span: None, help };
+        };
+        // The line in question, and those that are shown around it.
+        let around = self.text.lines().skip(line.saturating_sub(2)).take(3);
+        if around.into_iter().all(presentable) {
+            let span = self.span.as_ref().map(|span| SourceSpan::from((span.start, span.len())));
+            return Report { message, text, span, help };
+        }
+        let message = format!("{}:{line}:{column}: {message}", one_line(&self.file));
+        Report { message, text, span: None, help }
+    }
+}
+
+/// A finding as miette draws it.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{message}")]
+struct Report {
+    message: String,
+    #[source_code]
+    text: NamedSource<Arc<String>>,
+    #[label("here")]
+    span: Option<SourceSpan>,
+    #[help]
+    help: Option<String>,
+}
+
+/// Whether a line can be shown to a person.
+fn presentable(line: &str) -> bool {
+    const LONGEST: usize = 500;
+    line.len() <= LONGEST && !line.contains(|c: char| c.is_control() && c != '\t')
 }
 
 /// The text with its control characters written out: it may quote anything.
@@ -94,8 +188,8 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// A [`ScenarioError`] before it is known how the place is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A [`Finding`] before it is known how the place is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// Where in the sources; `None` if in no one place.
     pub(crate) span: Option<Range<usize>>,
@@ -103,22 +197,18 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     /// What to do about it.
     pub(crate) help: Option<String>,
+    /// The key that is meant, where none stands at the place.
+    pub(crate) key: Option<String>,
 }
 
 impl Problem {
     /// A problem at `span`.
     pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Problem {
-        Problem { span: Some(span), message: message.into(), help: None }
+        Problem { span: Some(span), message: message.into(), ..Problem::default() }
     }
 
     /// With advice.
     pub(crate) fn help(self, help: impl Into<String>) -> Problem {
         Problem { help: Some(help.into()), ..self }
-    }
-}
-
-impl From<toml::de::Error> for Problem {
-    fn from(error: toml::de::Error) -> Problem {
-        Problem { span: error.span(), message: error.message().to_owned(), help: None }
     }
 }

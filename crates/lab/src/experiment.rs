@@ -1,10 +1,11 @@
 //! What a scenario file says: one scenario, or one for every point of its sweep.
 
 use crate::document::{Document, Node, shifted};
-use crate::error::{Problem, ScenarioError};
+use crate::error::{Finding, Problem, ScenarioError};
 use crate::grid::{Grid, Key, text};
 use crate::path::Path;
 use crate::scenario::Scenario;
+use crate::shape::Told as _;
 use crate::source::{Override, Source};
 use crate::table::Column;
 use toml::de::DeValue;
@@ -32,17 +33,29 @@ impl<'s> Experiment<'s> {
     /// sense.
     pub fn read(source: &'s Source) -> Result<Experiment<'s>, ScenarioError> {
         let mut document = Document::parse(source)?;
+        let mut problems = Vec::new();
         let mut values = Vec::with_capacity(source.overrides().len());
         for addition in source.overrides() {
-            let value = value(&document, addition)?;
-            document
-                .put(&addition.path, &addition.key, &value)
-                .map_err(|problem| document.error(problem))?;
-            values.push((addition, value));
+            let put = value(source, addition).and_then(|value| {
+                document.put(&addition.path, &addition.key, &value).map(|()| value)
+            });
+            values.extend(put.told(&mut problems).map(|value| (addition, value)));
         }
-        let (grid, points) = grid(&document, &values).map_err(|p| document.error(p))?;
-        document.remove("sweep");
-        Ok(Experiment { base: document, grid, points })
+        let (grid, points) = grid(&document, &values, &mut problems);
+        let mut base = document.clone();
+        base.remove("sweep");
+        if problems.is_empty() {
+            return Ok(Experiment { base, grid, points });
+        }
+        // What else is wrong is told at once; what is swept is there, with its first value.
+        let mut findings = document.findings(problems);
+        let mut problems = Vec::new();
+        for (key, value) in grid.values(0) {
+            base.put(&key.path, &key.span, value).told(&mut problems);
+        }
+        problems.extend(Scenario::read(&base).err().unwrap_or_default());
+        findings.extend(base.findings(problems));
+        Err(ScenarioError::new(findings))
     }
 
     /// The scenario as it stands in the file, its sweep apart.
@@ -51,6 +64,7 @@ impl<'s> Experiment<'s> {
     /// If it cannot be run.
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         Scenario::read(&self.base)
+            .map_err(|problems| ScenarioError::new(self.base.findings(problems)))
     }
 
     /// How many points the sweep has; 1 without one.
@@ -72,19 +86,25 @@ impl<'s> Experiment<'s> {
     pub fn scenario_at(&self, point: u64) -> Result<Scenario, ScenarioError> {
         let values = self.grid.values(point);
         let mut document = self.base.clone();
+        let mut problems = Vec::new();
         for (key, value) in &values {
-            document.put(&key.path, &key.span, value).map_err(|problem| document.error(problem))?;
+            document.put(&key.path, &key.span, value).told(&mut problems);
         }
-        Scenario::read(&document).map_err(|error| {
-            // Not the sweep's fault if the scenario has it by itself.
-            let own = self.scenario().is_err_and(|own| own.says_the_same_as(&error));
-            match self.describe(&values) {
-                Some(place) if !own => {
-                    error.with_help(format!("at the point of the sweep where {place}"))
-                }
-                _ => error,
+        match Scenario::read(&document) {
+            Ok(scenario) if problems.is_empty() => return Ok(scenario),
+            read => problems.extend(read.err().unwrap_or_default()),
+        }
+        // Not the sweep's fault if the scenario has it by itself.
+        let own = self.scenario().map_or_else(ScenarioError::into_findings, |_| Vec::new());
+        let place = self.describe(&values);
+        let blame = |finding: Finding| match &place {
+            Some(place) if !own.iter().any(|own| own.same_as(&finding)) => {
+                finding.with_help(&format!("at the point of the sweep where {place}"))
             }
-        })
+            _ => finding,
+        };
+        let findings = document.findings(problems).into_iter().map(blame).collect();
+        Err(ScenarioError::new(findings))
     }
 
     /// Makes sure that `seeds` runs of every point are not too many.
@@ -92,7 +112,8 @@ impl<'s> Experiment<'s> {
     /// # Errors
     /// If they are, or if there are none.
     pub fn check_runs(&self, seeds: u64) -> Result<u64, ScenarioError> {
-        runs(&self.grid, self.points, seeds).map_err(|problem| self.base.error(problem))
+        runs(&self.grid, self.points, seeds)
+            .map_err(|problem| ScenarioError::new(self.base.findings(vec![problem])))
     }
 
     /// The swept keys as columns, one value for each of `points`.
@@ -117,14 +138,13 @@ impl<'s> Experiment<'s> {
 }
 
 /// A value that is put in from outside, as a tree.
-fn value<'s>(document: &Document<'s>, addition: &Override) -> Result<Node<'s>, ScenarioError> {
-    let source = document.source();
+fn value<'s>(source: &'s Source, addition: &Override) -> Result<Node<'s>, Problem> {
     let text = source.text(&addition.value).unwrap_or_default();
     match DeValue::parse(text) {
         Ok(node) => Ok(shifted(node, addition.value.start)),
         Err(error) => {
             let message = format!("not a value of TOML: {}", error.message());
-            Err(document.error(Problem::at(addition.value.clone(), message)))
+            Err(Problem::at(addition.value.clone(), message))
         }
     }
 }
@@ -133,26 +153,30 @@ fn value<'s>(document: &Document<'s>, addition: &Override) -> Result<Node<'s>, S
 fn grid<'s>(
     document: &Document<'s>,
     values: &[(&Override, Node<'s>)],
-) -> Result<(Grid<'s>, u64), Problem> {
-    let mut grid = Grid::read(document)?;
+    problems: &mut Vec<Problem>,
+) -> (Grid<'s>, u64) {
+    let mut grid = Grid::read(document, problems);
     for (addition, value) in values {
         let hides = |path: &Path| path.covers(&addition.path) && !addition.path.covers(path);
         if let Some(key) = grid.keys().find(|key| hides(&key.path)) {
             let message =
                 format!("`{}` has no effect: the sweep sets `{}`", addition.path, key.name);
-            return Err(Problem::at(addition.key.clone(), message)
-                .help("put in the very key that is swept: it then has that one value"));
+            problems.push(
+                Problem::at(addition.key.clone(), message)
+                    .help("put in the very key that is swept: it then has that one value"),
+            );
         }
         grid.pin(&addition.path, value, document.source());
     }
     let points = grid.points().unwrap_or(u64::MAX);
-    runs(&grid, points, grid.seeds.unwrap_or(1))?;
-    Ok((grid, points))
+    runs(&grid, points, grid.seeds.unwrap_or(1)).told(problems);
+    (grid, points)
 }
 
 fn runs(grid: &Grid<'_>, points: u64, seeds: u64) -> Result<u64, Problem> {
     let most = Experiment::MOST_RUNS;
-    let problem = |message: String| Problem { span: grid.span.clone(), message, help: None };
+    let problem =
+        |message: String| Problem { span: grid.span.clone(), message, ..Problem::default() };
     match points.checked_mul(seeds) {
         Some(0) => Err(problem("expected at least 1 seed".to_owned())),
         Some(runs) if runs <= most => Ok(runs),

@@ -3,8 +3,10 @@
 use crate::document::{Document, Node};
 use crate::error::Problem;
 use crate::path::{Path, Step};
+use crate::shape::{Told as _, integer, number};
 use crate::source::Source;
 use crate::table::Column;
+use serde_json::{Value, json};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -39,31 +41,35 @@ pub(crate) struct Key<'s> {
 }
 
 impl<'s> Grid<'s> {
-    /// The grid of a document; one point for one without `[sweep]`.
-    pub(crate) fn read(document: &Document<'s>) -> Result<Grid<'s>, Problem> {
-        let Some((key, node)) = document.entry("sweep") else { return Ok(Grid::default()) };
+    /// The grid of a document; one point for one without `[sweep]`. What makes no sense is left
+    /// out.
+    pub(crate) fn read(document: &Document<'s>, problems: &mut Vec<Problem>) -> Grid<'s> {
+        let Some((key, node)) = document.entry("sweep") else { return Grid::default() };
         let mut grid = Grid { span: Some(key.span()), ..Grid::default() };
-        for (key, value) in table(node)? {
+        let Some(table) = table(node).told(problems) else { return grid };
+        for (key, value) in table {
             match key.get_ref().as_ref() {
-                "seeds" => grid.seeds = Some(seeds(value)?),
+                "seeds" => grid.seeds = seeds(value).told(problems),
                 "zip" => {
-                    for columns in array(value, "tables, such as [{ \"a.b\" = [1, 2] }]")? {
-                        grid.axes.push(zipped(columns)?);
+                    let tables = array(value, "tables, such as [{ \"a.b\" = [1, 2] }]");
+                    for columns in tables.told(problems).unwrap_or_default() {
+                        grid.axes.extend(zipped(columns, problems));
                     }
                 }
                 _ => {
-                    let key = Key::read(key, value)?;
-                    grid.axes.push(Axis { len: key.values.len(), keys: vec![key] });
+                    let key = Key::read(key, value).told(problems);
+                    grid.axes
+                        .extend(key.map(|key| Axis { len: key.values.len(), keys: vec![key] }));
                 }
             }
         }
         let keys: Vec<_> = grid.keys().collect();
         for (index, key) in keys.iter().enumerate() {
             if keys[..index].iter().any(|other| other.path == key.path) {
-                return Err(Problem::at(key.span.clone(), "this key is swept twice"));
+                problems.push(Problem::at(key.span.clone(), "this key is swept twice"));
             }
         }
-        Ok(grid)
+        grid
     }
 
     /// How many points it has; `None` beyond 2^64.
@@ -154,7 +160,8 @@ impl<'s> Key<'s> {
         if let Some(integers) = integers {
             return Column::Integer(integers);
         }
-        let floats: Option<Vec<Option<f64>>> = values.clone().map(|v| float(v).map(Some)).collect();
+        let floats: Option<Vec<Option<f64>>> =
+            values.clone().map(|v| number(v).map(Some)).collect();
         if let Some(floats) = floats {
             return Column::Float(floats);
         }
@@ -170,32 +177,20 @@ pub(crate) fn text(source: &Source, value: &Node<'_>) -> String {
     }
 }
 
-fn integer(value: &Node<'_>) -> Option<i64> {
-    let integer = value.get_ref().as_integer()?;
-    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
-}
-
-fn float(value: &Node<'_>) -> Option<f64> {
-    match value.get_ref() {
-        DeValue::Float(float) => float.as_str().parse().ok(),
-        _ => integer(value).map(|integer| integer as f64),
+fn zipped<'s>(node: &Node<'s>, problems: &mut Vec<Problem>) -> Option<Axis<'s>> {
+    let table = table(node).told(problems)?;
+    if table.is_empty() {
+        problems.push(Problem::at(node.span(), "expected at least one key"));
     }
-}
-
-fn zipped<'s>(node: &Node<'s>) -> Result<Axis<'s>, Problem> {
-    let keys: Vec<Key<'s>> =
-        table(node)?.iter().map(|(key, value)| Key::read(key, value)).collect::<Result<_, _>>()?;
-    let Some(len) = keys.first().map(|key| key.values.len()) else {
-        return Err(Problem::at(node.span(), "expected at least one key"));
-    };
-    match keys.iter().find(|key| key.values.len() != len) {
-        None => Ok(Axis { keys, len }),
-        Some(key) => {
-            let (other, first) = (key.values.len(), &keys[0].name);
-            let message = format!("{other} values here, {len} of `{first}`: they go together");
-            Err(Problem::at(key.span.clone(), message))
-        }
+    let keys = table.iter().filter_map(|(key, value)| Key::read(key, value).told(problems));
+    let keys: Vec<Key<'s>> = keys.collect();
+    let len = keys.first()?.values.len();
+    for key in keys.iter().filter(|key| key.values.len() != len) {
+        let (other, first) = (key.values.len(), &keys[0].name);
+        let message = format!("{other} values here, {len} of `{first}`: they go together");
+        problems.push(Problem::at(key.span.clone(), message));
     }
+    keys.iter().all(|key| key.values.len() == len).then_some(Axis { keys, len })
 }
 
 fn table<'a, 's>(node: &'a Node<'s>) -> Result<&'a DeTable<'s>, Problem> {
@@ -217,4 +212,27 @@ fn seeds(node: &Node<'_>) -> Result<u64, Problem> {
         Some(Ok(seeds)) if seeds > 0 => Ok(seeds),
         _ => Err(Problem::at(node.span(), "expected the number of seeds per point, at least 1")),
     }
+}
+
+/// `[sweep]` as a JSON Schema.
+pub(crate) fn schema() -> Value {
+    let columns = json!({ "type": "array", "minItems": 1 });
+    json!({
+        "type": "object",
+        "properties": {
+            "seeds": {
+                "description": "Runs of each point, with the seeds 1, 2, 3, ...",
+                "type": "integer",
+                "minimum": 1,
+                "default": 1,
+            },
+            "zip": {
+                "description": "Tables of columns that go together: dotted paths with as many \
+                                values each.",
+                "type": "array",
+                "items": { "type": "object", "minProperties": 1, "additionalProperties": columns },
+            },
+        },
+        "additionalProperties": columns,
+    })
 }

@@ -1,8 +1,9 @@
 //! The texts that a scenario is made of.
 
-use crate::error::{Problem, ScenarioError};
+use crate::error::{Finding, Problem, ScenarioError};
 use crate::path::Path;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use toml::Value;
 
@@ -13,9 +14,9 @@ pub use toml::Value;
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
-    file: String,
+    file: Arc<String>,
     /// What was put in, one `path = value` a line.
-    additions: String,
+    additions: Arc<String>,
     overrides: Vec<Override>,
 }
 
@@ -48,8 +49,8 @@ impl Source {
     pub fn new(file: impl Into<String>, name: impl Into<String>) -> Source {
         Source {
             name: name.into(),
-            file: file.into(),
-            additions: String::new(),
+            file: Arc::new(file.into()),
+            additions: Arc::default(),
             overrides: Vec::new(),
         }
     }
@@ -60,18 +61,22 @@ impl Source {
     /// If the path is none.
     pub fn put(&mut self, path: &str, value: &Value) -> Result<(), ScenarioError> {
         let key = self.end()..self.end() + path.len();
-        self.additions.push_str(path);
-        self.additions.push_str(" = ");
-        let start = self.end();
-        self.additions.push_str(&value.to_string());
-        let value = start..self.end();
-        self.additions.push('\n');
+        let additions = Arc::make_mut(&mut self.additions);
+        additions.push_str(path);
+        additions.push_str(" = ");
+        let start = self.file.len() + additions.len();
+        additions.push_str(&value.to_string());
+        let value = start..self.file.len() + additions.len();
+        additions.push('\n');
         match path.parse() {
             Ok(path) => {
                 self.overrides.push(Override { path, key, value });
                 Ok(())
             }
-            Err(error) => Err(self.error(Problem::at(key, format!("{error}")), None)),
+            Err(error) => {
+                let problem = Problem::at(key, format!("{error}"));
+                Err(ScenarioError::new(vec![self.finding(problem, None)]))
+            }
         }
     }
 
@@ -92,7 +97,7 @@ impl Source {
     }
 
     /// Which text a span lies in: its name, the text, and the span within it.
-    fn part(&self, span: &Range<usize>) -> (&str, &str, Range<usize>) {
+    fn part(&self, span: &Range<usize>) -> (&str, &Arc<String>, Range<usize>) {
         let base = self.file.len();
         if span.start >= base && !self.additions.is_empty() {
             ("overrides", &self.additions, span.start - base..span.end.saturating_sub(base))
@@ -102,26 +107,41 @@ impl Source {
     }
 
     /// The problem as its reader sees it; `place` is what stands where it is.
-    pub(crate) fn error(&self, problem: Problem, place: Option<Place>) -> ScenarioError {
-        let Problem { span, message, help } = problem;
-        let value = span.as_ref().and_then(|span| self.text(span));
-        let message = match (place, value) {
-            (Some(Place { path, plain: true }), Some(value)) if value.len() <= LONGEST_VALUE => {
-                format!("`{path} = {value}`: {message}")
-            }
-            (Some(Place { path, .. }), _) if !path.is_empty() => format!("`{path}`: {message}"),
-            _ => message,
-        };
-        match span {
-            None => ScenarioError::new(message, help, (&self.name, &self.file), None),
+    pub(crate) fn finding(&self, problem: Problem, place: Option<Place>) -> Finding {
+        let Problem { span, message, help, key } = problem;
+        // What is about everything points at nothing.
+        let whole = place.as_ref().is_some_and(|place| place.path.is_empty());
+        let span = span.filter(|_| !whole);
+        let value = span.as_ref().and_then(|span| self.text(span)).map(str::to_owned);
+        let plain = place.as_ref().is_some_and(|place| place.plain);
+        let (file, text, inside) = match &span {
             Some(span) => {
-                let (name, text, span) = self.part(&span);
-                ScenarioError::new(message, help, (name, text), Some(span))
+                let (file, text, span) = self.part(span);
+                (file, text, Some(span))
             }
+            None => (self.name.as_str(), &self.file, None),
+        };
+        Finding {
+            file: file.to_owned(),
+            at: inside.as_ref().map(|span| line_and_column(text, span.start)),
+            key: place.map(|place| place.path).filter(|path| !path.is_empty()).or(key),
+            value: value.filter(|value| plain && value.len() <= LONGEST_VALUE),
+            message,
+            help,
+            position: span.map_or(0, |span| span.start),
+            span: inside,
+            text: Arc::clone(text),
         }
     }
 
     fn end(&self) -> usize {
         self.file.len() + self.additions.len()
     }
+}
+
+/// Of a byte of a text, both counted from 1.
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.rsplit_once('\n').map_or(before, |(_, line)| line);
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
 }

@@ -1,6 +1,6 @@
 //! All runs of an experiment.
 
-use crate::error::ScenarioError;
+use crate::error::{Finding, ScenarioError};
 use crate::experiment::Experiment;
 use crate::failure::RunError;
 use crate::outcome::{Outcome, Record, tabulate};
@@ -86,16 +86,31 @@ pub fn check(
     supervise(&monitor, || pool.install(|| validate(experiment, &monitor)), |_| look())
 }
 
-/// Looks at every point; of several that cannot be run, the first is told.
+/// So many points are looked at together; what is wrong with any of them is told at once.
+const TOGETHER: u64 = 4096;
+
+/// Looks at every point.
 fn validate(experiment: &Experiment<'_>, monitor: &Monitor) -> Result<(), SweepError> {
-    let points = (0..experiment.points() as usize).into_par_iter();
-    let wrong = points.find_map_first(|point| {
+    let all = experiment.points();
+    for first in (0..all).step_by(TOGETHER as usize) {
         if monitor.cancelled().load(Ordering::Relaxed) {
-            return Some(SweepError::Run(RunError::Cancelled));
+            return Err(RunError::Cancelled.into());
         }
-        experiment.scenario_at(point as u64).err().map(|error| error.into())
-    });
-    wrong.map_or(Ok(()), Err)
+        let points = (first..all.min(first + TOGETHER)).into_par_iter();
+        let errors = points.filter_map(|point| experiment.scenario_at(point).err());
+        // Every point repeats what is wrong with all: once is enough, at the first that has it.
+        let errors: Vec<ScenarioError> = errors.collect();
+        let mut findings: Vec<Finding> = Vec::new();
+        for finding in errors.into_iter().flat_map(ScenarioError::into_findings) {
+            if !findings.iter().any(|known| known.same_as(&finding)) {
+                findings.push(finding);
+            }
+        }
+        if !findings.is_empty() {
+            return Err(ScenarioError::new(findings).into());
+        }
+    }
+    Ok(())
 }
 
 fn one(

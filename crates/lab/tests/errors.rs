@@ -3,8 +3,9 @@
 mod common;
 
 use common::{LONG_LINK, error, with};
-use lab::{Experiment, Source, Style, Value};
+use lab::{Experiment, Source, Style, SweepError, Value};
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 
 /// Checks what is told after one change of the scenario, and that it points at `marked`.
 fn told(change: (&str, &str), marked: &str, message: &str) {
@@ -35,6 +36,90 @@ fn a_report_shows_the_line_and_marks_the_place() {
     assert!(!report.contains('\u{1b}'), "no colours unless asked for");
     let coloured = error(&with(&[("1.5 Mbit/s", "0 Mbit/s")])).render(Style::Coloured);
     assert!(coloured.contains('\u{1b}'));
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
+    let text = with(&[
+        ("\"60 s\"", "60"),
+        ("b = {}", "b = { x = 1 }"),
+        ("[\"a\", \"b\"]", "[\"a\", \"bb\"]"),
+        ("100 ms", "100 parsec"),
+        ("50 packets", "0 packets"),
+        ("1e-5", "2"),
+        ("to      = \"b\"", "to = \"c\"\nstart = \"-1 s\"\ncolour = 1"),
+        ("\"sack\"", "\"sakc\", mss = 0, rto = { initial = \"0 s\" }"),
+        ("eten = \"none\"", "mechanisms = [{ mechanism = \"eten\", suppress_dupacks = 1 }, {}]"),
+    ]);
+    let error = error(&(text + "[sweep]\nseeds = 0\n\"links.7.rate\" = []\n"));
+    let keys: Vec<&str> = error.findings().iter().filter_map(|f| f.key.as_deref()).collect();
+    assert_eq!(
+        keys,
+        [
+            "duration",
+            "nodes.b.x",
+            "links.0.between.1",
+            "links.0.delay",
+            "links.0.queue",
+            "links.0.errors.bit",
+            "flows.0.to",
+            "flows.0.start",
+            "flows.0.colour",
+            "flows.0.tcp.recovery",
+            "flows.0.tcp.mss",
+            "flows.0.tcp.rto",
+            "flows.0.tcp.mechanisms.0.suppress_dupacks",
+            "flows.0.tcp.mechanisms.1",
+            "sweep.seeds",
+            "sweep.\"links.7.rate\"",
+        ]
+    );
+    let report = error.render(Style::Plain);
+    assert!(report.ends_with("16 problems\n"), "{report}");
+    let delay = &error.findings()[3];
+    assert_eq!((delay.file.as_str(), delay.at), ("case.toml", Some((10, 11))));
+    assert_eq!(delay.value.as_deref(), Some("\"100 parsec\""));
+}
+
+#[test]
+fn what_cannot_be_known_yet_is_not_told() {
+    // A link that could not be read might be the way; a size that is none has no multiples.
+    let no_link = with(&[("\"1.5 Mbit/s\"", "\"fast\"")]);
+    assert_eq!(error(&no_link).findings().len(), 1);
+    let no_size = with(&[("\"sack\"", "\"sack\", mss = 0, initial_ssthresh = \"5 B\"")]);
+    assert_eq!(error(&no_size).findings().len(), 1);
+}
+
+#[test]
+fn what_is_wrong_at_several_points_is_told_once_and_every_wrong_value() {
+    let text = format!(
+        "{LONG_LINK}[sweep]\n\"links.0.errors.bit\" = [0, 2, 3]\n\"flows.0.tcp.mss\" = [0, 500]\n"
+    );
+    let source = Source::new(text, "case.toml");
+    let experiment = Experiment::read(&source).unwrap();
+    let Err(SweepError::Scenario(error)) = lab::check(&experiment, || ControlFlow::Continue(()))
+    else {
+        panic!("three values are wrong");
+    };
+    let values: Vec<_> = error.findings().iter().map(|f| f.value.as_deref().unwrap()).collect();
+    assert_eq!(values, ["2", "3", "0"]);
+}
+
+#[test]
+fn of_very_many_mistakes_the_first_are_told() {
+    let text = LONG_LINK.to_owned() + &"[[flows]]\n".repeat(60);
+    let error = error(&text);
+    assert_eq!(error.findings().len(), 50);
+    assert!(error.render(Style::Plain).ends_with("the first 50 of 120 problems\n"));
+}
+
+#[test]
+fn lines_that_no_terminal_should_show_are_told_of_without_them() {
+    for line in [format!("x = \"{}\"", "x".repeat(70_000)), "x = 1 # \u{1b}[2J".to_owned()] {
+        let report = error(&format!("{line}\n{LONG_LINK}")).render(Style::Plain);
+        assert!(report.contains("case.toml:1:"), "{report}");
+        assert!(report.len() < 500 && !report.contains('\u{1b}'), "{report}");
+    }
 }
 
 #[test]
@@ -75,7 +160,8 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
 fn missing_keys_are_named_with_the_table_that_misses_them() {
     told(("rate    = \"1.5 Mbit/s\"\n", ""), "[[links]]", "`links.0`: missing key `rate`");
     told(("to      = \"b\"\n", ""), "[[flows]]", "`flows.0`: missing key `to`");
-    assert_eq!(error("").to_string(), "missing key `title`");
+    let missing = ["title", "duration", "nodes", "flows"].map(|key| format!("missing key `{key}`"));
+    assert_eq!(error("").to_string(), missing.join("\n"));
 }
 
 #[test]
@@ -113,8 +199,9 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
 fn a_mechanism_with_a_setting_that_it_does_not_have_is_pointed_at() {
     told(
         ("eten = \"none\"", "mechanisms = [{ mechanism = \"eten\", suppress = true }]"),
-        "{ mechanism",
-        "`flows.0.tcp.mechanisms.0`: unknown key `suppress`, expected `suppress_dupacks`",
+        "suppress =",
+        "`flows.0.tcp.mechanisms.0.suppress`: unknown key `suppress`, expected `mechanism` or \
+         `suppress_dupacks`",
     );
 }
 
@@ -290,7 +377,7 @@ fn flows_have_names_of_their_own_and_start_in_time() {
     told(
         ("[[flows]]", &format!("{}{}[[flows]]", named("x"), named("x"))),
         "\"x\"\nfrom = \"a\"\nto = \"b\"\n[[flows]]\nfrom ",
-        "`flows.1.name = \"x\"`: flows.0 has this name already",
+        "`flows.1.name = \"x\"`: another flow is called `x` already",
     );
     told(
         ("[[flows]]", "[[flows]]\nname = \" \""),
@@ -304,7 +391,7 @@ fn flows_have_names_of_their_own_and_start_in_time() {
     );
     let none = LONG_LINK.split("[[flows]]").next().unwrap();
     let none = none.replacen("[nodes]", "flows = []\n[nodes]", 1);
-    assert_eq!(error(&none).to_string(), "`flows`: expected at least one flow");
+    assert_eq!(error(&none).to_string(), "`flows`: expected at least one entry");
 }
 
 #[test]
@@ -394,18 +481,22 @@ fn told_of_sweep(lines: &str, message: &str) {
 fn a_sweep_goes_where_there_is_something() {
     told_of_sweep(
         "\"links.3.rate\" = [\"1 Mbit/s\"]",
-        "`links` has 1 entry, counted from 0, and no `3`",
+        "`links.3.rate`: `links` has 1 entry, counted from 0, and no `3`",
     );
     told_of_sweep(
         "\"links.first.rate\" = [\"1 Mbit/s\"]",
-        "`links` has 1 entry, counted from 0, and no `first`",
+        "`links.first.rate`: `links` has 1 entry, counted from 0, and no `first`",
     );
-    told_of_sweep("\"title.x\" = [1]", "`title` is no table or array here, but of type string");
-    told_of_sweep("\"boxes.0.x\" = [1]", "there is no `boxes`");
+    told_of_sweep(
+        "\"title.x\" = [1]",
+        "`title.x`: `title` is no table or array here, but of type string",
+    );
+    told_of_sweep("\"boxes.0.x\" = [1]", "`boxes.0.x`: there is no `boxes`");
     told_of_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
-        "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `recovery`, \
-         `congestion`, `increase`, `byte_counting`, `mss`, `receive_window`, `initial_window`, `initial_ssthresh`, `restart_after_idle`, `limited_transmit`, \
+        "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
+         `receive_window`, `recovery`, `congestion`, `increase`, `byte_counting`, \
+         `initial_window`, `initial_ssthresh`, `restart_after_idle`, `limited_transmit`, \
          `delayed_ack`, `rto`, `ssthresh_on_backoff`, `reduction`, `undo`, `dsack`, `timestamps`, \
          `ecn`, `nagle`, `user_timeout`, `eten`, `mechanisms`",
     );
@@ -545,7 +636,11 @@ proptest! {
             });
             for result in [&put, &checked] {
                 if let Err(error) = result {
-                    prop_assert!(error.render(Style::Plain).contains(&error.to_string()));
+                    let report = error.render(Style::Plain);
+                    prop_assert!(!error.findings().is_empty());
+                    for finding in error.findings() {
+                        prop_assert!(report.contains(&finding.to_string()), "{report}");
+                    }
                 }
             }
         }

@@ -123,14 +123,36 @@ pub(crate) fn table<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, P
     Ok(dict)
 }
 
+/// The exception: its text is the report, its `findings` are the same for programs.
 pub(crate) fn scenario_error(error: lab::ScenarioError) -> PyErr {
-    ScenarioError::new_err(error.render(Style::Plain))
+    bad_scenario(error.render(Style::Plain), error.findings())
+}
+
+fn bad_scenario(report: String, findings: &[lab::Finding]) -> PyErr {
+    let raised = ScenarioError::new_err(report);
+    let told = Python::attach(|py| {
+        let findings: PyResult<Vec<_>> = findings.iter().map(|f| finding(py, f)).collect();
+        raised.value(py).setattr("findings", findings?)
+    });
+    told.err().unwrap_or(raised)
+}
+
+fn finding<'py>(py: Python<'py>, finding: &lab::Finding) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("file", &finding.file)?;
+    dict.set_item("line", finding.at.map(|(line, _)| line))?;
+    dict.set_item("column", finding.at.map(|(_, column)| column))?;
+    dict.set_item("key", &finding.key)?;
+    dict.set_item("value", &finding.value)?;
+    dict.set_item("message", &finding.message)?;
+    dict.set_item("help", &finding.help)?;
+    Ok(dict)
 }
 
 pub(crate) fn run_error(error: lab::RunError) -> PyErr {
     match error {
         lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
-        error @ lab::RunError::NoSuchPlace { .. } => ScenarioError::new_err(error.to_string()),
+        error @ lab::RunError::NoSuchPlace { .. } => bad_scenario(error.to_string(), &[]),
         error @ lab::RunError::Write { .. } => PyOSError::new_err(error.to_string()),
         other => PyRuntimeError::new_err(other.to_string()),
     }

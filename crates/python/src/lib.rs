@@ -55,6 +55,12 @@ mod _lasthop {
         convert::contents(py, &experiment, &first)
     }
 
+    /// What a scenario file may say: a JSON Schema.
+    #[pyfunction]
+    fn schema() -> String {
+        lab::schema().to_string()
+    }
+
     /// Runs a scenario once.
     #[pyfunction]
     #[pyo3(signature = (

@@ -1,86 +1,119 @@
 //! The shape of a scenario file: what may be written where. What it means is decided elsewhere.
 
-use super::quantity::{Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Written};
+use super::mechanism::Entry;
+use super::quantity::{
+    Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Written,
+};
+use crate::document::Node;
+use crate::error::Problem;
+use crate::grid;
 use crate::profile::Profile;
+use crate::shape::{AtLeastOne, Shape, table, unexpected};
 use base::units::Size;
 use base::{Duration, Rate};
-use core::fmt;
-use core::marker::PhantomData;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::Mechanism;
-use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff};
+use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff};
 use toml::Spanned;
 
-/// The whole file.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    pub(super) title: String,
-    pub(super) duration: Spanned<Written<Duration>>,
-    #[serde(default)]
-    pub(super) profile: Profile,
-    pub(super) nodes: Spanned<Names>,
-    #[serde(default)]
-    pub(super) links: Vec<Spanned<Link>>,
-    pub(super) flows: Spanned<Vec<Spanned<Flow>>>,
-    /// Read elsewhere; here so that it is among the keys that are known.
-    #[serde(default, rename = "sweep")]
-    pub(super) _sweep: IgnoredAny,
+table! {
+    /// A scenario of lasthop.
+    pub(super) struct File {
+        /// What it shows, in one line.
+        title: String, needed;
+        /// How long a run lasts in simulated time, up to 1e6 seconds.
+        duration: Spanned<Written<Duration>>, needed;
+        /// The defaults of TCP that the file leaves open. `modern`: today's RFCs; `ns2-2001`,
+        /// `ns2-2007`: what ns-2 did then.
+        profile: Profile = Profile::default();
+        /// A table of names. Every node routes, and may be an end of flows.
+        nodes: Names, needed;
+        /// Each joins two nodes in both directions.
+        links: Vec<Link>;
+        /// Each is one TCP connection.
+        flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// What is varied, and how often each combination is run.
+        sweep: Swept;
+    }
 }
 
 /// A table whose keys are names, in the order in which they are written.
 #[derive(Debug)]
 pub(super) struct Names(pub(super) Vec<Spanned<String>>);
 
-/// A node has no settings yet.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Node {}
-
-/// One of `[[links]]`.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Link {
-    pub(super) between: Spanned<Vec<Spanned<String>>>,
-    pub(super) rate: Written<Rate>,
-    pub(super) delay: Written<Duration>,
-    pub(super) queue: Option<Spanned<Written<Size>>>,
-    pub(super) errors: Option<Spanned<Errors>>,
+table! {
+    /// A node; it has no settings yet.
+    pub(super) struct Settings {}
 }
 
-/// Errors of both directions, or of each.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Errors {
-    pub(super) bit: Option<Spanned<f64>>,
-    pub(super) packet: Option<Spanned<f64>>,
-    pub(super) forward: Option<DirectionErrors>,
-    pub(super) backward: Option<DirectionErrors>,
+/// The sweep, which the grid reads.
+#[derive(Debug)]
+pub(super) struct Swept;
+
+table! {
+    /// A link between two nodes.
+    pub(super) struct Link {
+        /// The two nodes. *Forward* is from the first to the second.
+        between: Spanned<Pair>, needed;
+        /// Transmission rate of each direction.
+        rate: Written<Rate>, needed;
+        /// Propagation delay, one way.
+        delay: Written<Duration>, needed;
+        /// The drop-tail limit of each direction in packets or bytes; the packet being transmitted
+        /// counts. Unlimited if absent.
+        queue: Spanned<Written<Size>>;
+        /// Errors of both directions (`bit`, `packet`), or of each (`forward`, `backward`).
+        errors: Spanned<Errors>;
+    }
 }
 
-/// Errors of one direction.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DirectionErrors {
-    pub(super) bit: Option<Spanned<f64>>,
-    pub(super) packet: Option<Spanned<f64>>,
+/// Two names of nodes.
+#[derive(Debug)]
+pub(super) struct Pair(pub(super) [Spanned<String>; 2]);
+
+table! {
+    /// Errors of both directions, or of each.
+    pub(super) struct Errors {
+        /// The probability that a bit is wrong, each on its own: a packet with a wrong bit arrives
+        /// and is detected.
+        bit: Probability;
+        /// The probability that a packet vanishes.
+        packet: Probability;
+        /// Errors from the first node to the second.
+        forward: DirectionErrors;
+        /// Errors from the second node to the first.
+        backward: DirectionErrors;
+    }
 }
 
-/// One of `[[flows]]`.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Flow {
-    pub(super) name: Option<Spanned<String>>,
-    pub(super) from: Spanned<String>,
-    pub(super) to: Spanned<String>,
-    pub(super) start: Option<Spanned<Written<Duration>>>,
-    #[serde(default)]
-    pub(super) traffic: Traffic,
-    pub(super) profile: Option<Profile>,
-    #[serde(default)]
-    pub(super) tcp: Tcp,
+table! {
+    /// Errors of one direction.
+    pub(super) struct DirectionErrors {
+        /// The probability that a bit is wrong.
+        bit: Probability;
+        /// The probability that a packet vanishes.
+        packet: Probability;
+    }
+}
+
+table! {
+    /// A TCP connection and what it carries.
+    pub(super) struct Flow {
+        /// Names it in rows and pictures; `flow 0`, `flow 1`, ... if absent.
+        name: Spanned<String>;
+        /// The node that sends data.
+        from: Spanned<String>, needed;
+        /// The node that receives it.
+        to: Spanned<String>, needed;
+        /// When it starts; at once if absent.
+        start: Spanned<Written<Duration>>;
+        /// What it carries: `"bulk"`, without end, or so much, as in `{ size = "3 MB" }`.
+        traffic: Traffic;
+        /// Another profile for this flow.
+        profile: Profile;
+        /// What differs from the profile, at both ends.
+        tcp: Tcp;
+    }
 }
 
 /// What a flow carries.
@@ -93,64 +126,93 @@ pub(super) enum Traffic {
     Transfer(Transfer),
 }
 
-/// A transfer that ends.
-#[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Transfer {
-    pub(super) size: Spanned<Amount>,
+table! {
+    /// A transfer that ends.
+    pub(super) struct Transfer {
+        /// How much.
+        size: Spanned<Amount>, needed;
+    }
 }
 
-/// The settings of TCP at both ends of a flow; what is left out is as the profile says.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Tcp {
-    pub(super) recovery: Option<Recovery>,
-    pub(super) congestion: Option<Congestion>,
-    pub(super) increase: Option<Spanned<Increase>>,
-    pub(super) byte_counting: Option<ByteCounting>,
-    pub(super) mss: Option<Spanned<Amount>>,
-    pub(super) receive_window: Option<Spanned<Amount>>,
-    pub(super) initial_window: Option<Initial>,
-    pub(super) initial_ssthresh: Option<Spanned<Ssthresh>>,
-    pub(super) restart_after_idle: Option<bool>,
-    pub(super) limited_transmit: Option<bool>,
-    pub(super) delayed_ack: Option<Spanned<DelayedAck>>,
-    pub(super) rto: Option<Spanned<Rto>>,
-    pub(super) ssthresh_on_backoff: Option<SsthreshOnBackoff>,
-    pub(super) reduction: Option<Reduction>,
-    pub(super) undo: Option<bool>,
-    pub(super) dsack: Option<bool>,
-    pub(super) timestamps: Option<bool>,
-    pub(super) ecn: Option<bool>,
-    pub(super) nagle: Option<bool>,
-    pub(super) user_timeout: Option<Spanned<UserTimeout>>,
-    pub(super) eten: Option<Spanned<Eten>>,
-    pub(super) mechanisms: Vec<Entry>,
+table! {
+    /// The settings of TCP at both ends of a flow; what is left out is as the profile says.
+    pub(super) struct Tcp {
+        /// Largest payload of a segment, bytes.
+        mss: Spanned<Amount>;
+        /// The receiver's buffer, in bytes or segments.
+        receive_window: Spanned<Amount>;
+        /// How losses are detected and repaired.
+        recovery: Recovery = Config::default().recovery;
+        /// What sizes the congestion window.
+        congestion: Congestion = Config::default().congestion;
+        /// Growth of `aimd` in congestion avoidance; `standard` if absent.
+        increase: Spanned<Increase>;
+        /// The window grows by the octets acknowledged, in slow start by so many segments at most
+        /// per ACK; counts ACKs if absent or `"off"`.
+        byte_counting: ByteCounting;
+        /// Initial congestion window: segments, or by the rule of an RFC.
+        initial_window: Initial;
+        /// Initial slow-start threshold: bytes, segments, or a word.
+        initial_ssthresh: Spanned<Ssthresh>;
+        /// Start again from the initial window after an idle RTO.
+        restart_after_idle: bool = Config::default().restart_after_idle;
+        /// New data on the first two duplicate ACKs.
+        limited_transmit: bool;
+        /// Longest delay of an acknowledgment, or `"off"`.
+        delayed_ack: Spanned<DelayedAck>;
+        /// The retransmission timer.
+        rto: Spanned<Rto>;
+        /// What a timeout that follows another does to ssthresh.
+        ssthresh_on_backoff: SsthreshOnBackoff;
+        /// How the window comes down in fast recovery: at once, or in proportion to what is
+        /// delivered (RFC 6937).
+        reduction: Reduction = Config::default().reduction;
+        /// Take back a reduction that DSACK shows to be needless.
+        undo: bool;
+        /// Report what arrives twice.
+        dsack: bool;
+        /// Offer timestamps, which take 12 bytes of each segment.
+        timestamps: bool = Config::default().timestamps;
+        /// Offer ECN.
+        ecn: bool = Config::default().ecn;
+        /// Hold small segments back.
+        nagle: bool = Config::default().nagle;
+        /// Give up without progress for this long; never, if absent or `"off"`.
+        user_timeout: Spanned<UserTimeout>;
+        /// Explicit transport error notification: who tells the sender of a corruption.
+        eten: Spanned<Eten>;
+        /// What tells corruption from congestion: a list of tables, each with `mechanism = NAME`
+        /// and its settings.
+        mechanisms: Vec<Entry>;
+    }
 }
 
-/// One of a list. That it is a type of its own makes errors inside of it point at it, and not at
-/// the list.
-#[derive(Debug, serde::Deserialize)]
-pub(super) struct Entry(pub(super) Mechanism);
-
-/// The settings of the retransmission timer.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Rto {
-    pub(super) initial: Option<Written<Duration>>,
-    pub(super) minimum: Option<Written<Duration>>,
-    pub(super) maximum: Option<Written<Duration>>,
-    pub(super) granularity: Option<Written<Duration>>,
-    pub(super) estimator: Option<Estimator>,
+table! {
+    /// The settings of the retransmission timer.
+    pub(super) struct Rto {
+        /// Before the first measurement.
+        initial: Written<Duration>;
+        /// Never less.
+        minimum: Written<Duration>;
+        /// Never more.
+        maximum: Written<Duration>;
+        /// The clock's.
+        granularity: Written<Duration>;
+        /// Arithmetic of the round trips: RFC 6298, or whole ticks of the granularity.
+        estimator: Estimator;
+    }
 }
 
-/// Explicit transport error notification: who reports, and what the sender makes of it.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EtenTable {
-    pub(super) report: Report,
-    pub(super) suppress_dupacks: Option<bool>,
-    pub(super) notice_size: Option<Spanned<Amount>>,
+table! {
+    /// Explicit transport error notification: who reports, and what the sender makes of it.
+    pub(super) struct EtenTable {
+        /// Who tells the sender: nobody, the world itself, or by a packet the node that detects it.
+        report: Report, needed;
+        /// The duplicate ACKs of a reported corruption reduce nothing.
+        suppress_dupacks: bool;
+        /// Size of a notice, bytes of the whole packet.
+        notice_size: Spanned<Amount>;
+    }
 }
 
 /// Who tells the sender of a corruption.
@@ -167,87 +229,96 @@ pub enum Report {
 }
 
 /// A word that stands for a table, or the table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Eten(pub(super) EtenTable);
 
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Names, D::Error> {
-        struct Table;
-        impl<'de> Visitor<'de> for Table {
-            type Value = Names;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a table of nodes, such as { sender = {}, receiver = {} }")
+impl Shape for Names {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Names> {
+        let Some(table) = node.get_ref().as_table() else {
+            let expected = "a table of nodes, such as { sender = {}, receiver = {} }";
+            return unexpected(node, expected, problems);
+        };
+        let mut names = Vec::with_capacity(table.len());
+        for (name, settings) in table {
+            Settings::read(settings, problems);
+            if name.get_ref().is_empty() {
+                problems.push(Problem::at(name.span(), "a node needs a name"));
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
-                let mut names = Names(Vec::new());
-                while let Some((name, Node {})) = map.next_entry()? {
-                    names.0.push(name);
-                }
-                Ok(names)
+            names.push(Spanned::new(name.span(), name.get_ref().clone().into_owned()));
+        }
+        Some(Names(names))
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "propertyNames": { "minLength": 1 },
+            "additionalProperties": Settings::schema(),
+        })
+    }
+}
+
+impl Shape for Swept {
+    fn read(_: &Node<'_>, _: &mut Vec<Problem>) -> Option<Swept> {
+        Some(Swept)
+    }
+
+    fn schema() -> Value {
+        grid::schema()
+    }
+}
+
+impl Shape for Pair {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Pair> {
+        let names = Vec::<Spanned<String>>::read(node, problems)?;
+        match (names.try_into(), node.get_ref().as_array()) {
+            (Ok(pair), _) => Some(Pair(pair)),
+            (_, Some(list)) if list.len() == 2 => None,
+            _ => {
+                problems.push(Problem::at(node.span(), "expected the names of two nodes"));
+                None
             }
         }
-        deserializer.deserialize_map(Table)
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "array", "items": String::schema(), "minItems": 2, "maxItems": 2 })
     }
 }
 
-impl<'de> Deserialize<'de> for Traffic {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Traffic, D::Error> {
-        deserializer.deserialize_any(WordOrTable::new(
-            "\"bulk\" or { size = \"3 MB\" }",
-            |word| (word == "bulk").then_some(Traffic::Bulk),
-            Traffic::Transfer,
-        ))
+impl Shape for Traffic {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Traffic> {
+        match node.get_ref().as_str() {
+            Some("bulk") => Some(Traffic::Bulk),
+            _ if node.get_ref().is_table() => Transfer::read(node, problems).map(Traffic::Transfer),
+            _ => unexpected(node, "\"bulk\" or { size = \"3 MB\" }", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "const": "bulk" }, Transfer::schema()], "default": "bulk" })
     }
 }
 
-impl<'de> Deserialize<'de> for Eten {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Eten, D::Error> {
-        deserializer.deserialize_any(WordOrTable::new(
-            "\"none\", \"oracle\", \"backward\", or { report = one of them, ... }",
-            |word| {
-                let report = match word {
-                    "none" => Report::None,
-                    "oracle" => Report::Oracle,
-                    "backward" => Report::Backward,
-                    _ => return None,
-                };
-                Some(Eten(EtenTable { report, ..EtenTable::default() }))
-            },
-            Eten,
-        ))
-    }
-}
-
-/// Reads a word or a table.
-struct WordOrTable<T, U> {
-    expected: &'static str,
-    word: fn(&str) -> Option<T>,
-    table: fn(U) -> T,
-    marker: PhantomData<U>,
-}
-
-impl<T, U> WordOrTable<T, U> {
-    fn new(
-        expected: &'static str,
-        word: fn(&str) -> Option<T>,
-        table: fn(U) -> T,
-    ) -> WordOrTable<T, U> {
-        WordOrTable { expected, word, table, marker: PhantomData }
-    }
-}
-
-impl<'de, T, U: Deserialize<'de>> Visitor<'de> for WordOrTable<T, U> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expected)
+impl Shape for Eten {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Eten> {
+        if node.get_ref().is_table() {
+            return EtenTable::read(node, problems).map(Eten);
+        }
+        let report = match node.get_ref().as_str() {
+            Some("none") => Report::None,
+            Some("oracle") => Report::Oracle,
+            Some("backward") => Report::Backward,
+            _ => {
+                let expected =
+                    "\"none\", \"oracle\", \"backward\", or { report = one of them, ... }";
+                return unexpected(node, expected, problems);
+            }
+        };
+        Some(Eten(EtenTable { report: Some(report), ..EtenTable::default() }))
     }
 
-    fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
-        (self.word)(word).ok_or_else(|| E::custom(format_args!("expected {}", self.expected)))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        U::deserialize(MapAccessDeserializer::new(map)).map(self.table)
+    fn schema() -> Value {
+        json!({ "anyOf": [Report::schema(), EtenTable::schema()], "default": "none" })
     }
 }

@@ -3,74 +3,72 @@
 use super::{Flow, Link, Scenario, file, node, settings};
 use crate::error::Problem;
 use crate::profile::Profile;
+use crate::shape::{AtLeastOne, Told as _};
 use base::units::Size;
 use base::{Duration, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use toml::Spanned;
 use wire::Ip;
 
 /// What a flow is read against.
 pub(super) struct Context<'a> {
-    pub(super) duration: Duration,
+    /// `None` if that of the file is none.
+    pub(super) duration: Option<Duration>,
     pub(super) profile: Profile,
     pub(super) nodes: &'a [String],
     pub(super) links: &'a [Link],
+    /// These are all the links.
+    pub(super) routed: bool,
 }
 
 impl Context<'_> {
     /// The flows, checked.
     pub(super) fn resolve(
         &self,
-        flows: Spanned<Vec<Spanned<file::Flow>>>,
-    ) -> Result<Vec<Flow>, Problem> {
+        flows: Spanned<AtLeastOne<Spanned<file::Flow>>>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Vec<Flow>> {
         let span = flows.span();
-        let flows = flows.into_inner();
-        if flows.is_empty() {
-            return Err(Problem::at(span, "expected at least one flow"));
-        }
+        let flows = flows.into_inner().0;
         if flows.len() > Scenario::MOST_FLOWS {
             let most = Scenario::MOST_FLOWS;
-            return Err(Problem::at(span, format!("expected at most {most} flows")));
+            problems.push(Problem::at(span, format!("expected at most {most} flows")));
+            return None;
         }
-        let mut resolved: Vec<Flow> = Vec::with_capacity(flows.len());
+        let mut names = BTreeSet::new();
+        let mut resolved = Vec::with_capacity(flows.len());
         for (index, flow) in flows.into_iter().enumerate() {
             let place = flow.get_ref().name.as_ref().map_or(flow.span(), Spanned::span);
-            let flow = self.flow(index, flow.into_inner())?;
-            if let Some(other) = resolved.iter().position(|other| other.name == flow.name) {
-                let message = format!("flows.{other} has this name already");
-                return Err(Problem::at(place, message));
+            let flow = flow.into_inner();
+            let name = name(index, &flow).told(problems);
+            if let Some(name) = name.clone().filter(|name| !names.insert(name.clone())) {
+                let message = format!("another flow is called `{name}` already");
+                problems.push(Problem::at(place, message));
             }
-            resolved.push(flow);
+            resolved.push(self.flow(name, flow, problems));
         }
-        Ok(resolved)
+        resolved.into_iter().collect()
     }
 
-    fn flow(&self, index: usize, flow: file::Flow) -> Result<Flow, Problem> {
-        let (from, to) = self.ends(&flow)?;
-        let start = match &flow.start {
-            None => Duration::ZERO,
-            Some(start) if start.get_ref().0 >= self.duration => {
-                let end = self.duration;
-                let message = format!("expected a start before the end of the run, {end}");
-                return Err(Problem::at(start.span(), message));
-            }
-            Some(start) => start.get_ref().0,
-        };
-        let name = match flow.name {
-            None => format!("flow {index}"),
-            Some(name) if name.get_ref().trim().is_empty() => {
-                return Err(Problem::at(name.span(), "expected a name that is not empty"));
-            }
-            Some(name) => name.into_inner(),
-        };
+    fn flow(
+        &self,
+        name: Option<String>,
+        flow: file::Flow,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Flow> {
+        let ends = self.ends(&flow, problems);
+        let start = self.start(&flow).told(problems);
+        let size = size(flow.traffic.unwrap_or_default()).told(problems);
         let profile = flow.profile.unwrap_or(self.profile);
-        let settings = settings::resolve(flow.tcp, &profile.defaults())?;
-        Ok(Flow {
-            name,
+        let tcp = flow.tcp.unwrap_or_default();
+        let settings = settings::resolve(tcp, &profile.defaults(), problems);
+        let ((from, to), settings) = (ends?, settings?);
+        Some(Flow {
+            name: name?,
             from,
             to,
-            start: Time::ZERO + start,
-            size: size(flow.traffic)?,
+            start: Time::ZERO + start?,
+            size: size?,
             sender: settings.sender,
             receiver: settings.receiver,
             report: settings.report,
@@ -78,23 +76,51 @@ impl Context<'_> {
         })
     }
 
-    fn ends(&self, flow: &file::Flow) -> Result<(usize, usize), Problem> {
-        let (from, to) = (node(&flow.from, self.nodes)?, node(&flow.to, self.nodes)?);
+    fn start(&self, flow: &file::Flow) -> Result<Duration, Problem> {
+        let Some(start) = &flow.start else { return Ok(Duration::ZERO) };
+        match self.duration {
+            Some(end) if start.get_ref().0 >= end => {
+                let message = format!("expected a start before the end of the run, {end}");
+                Err(Problem::at(start.span(), message))
+            }
+            _ => Ok(start.get_ref().0),
+        }
+    }
+
+    fn ends(&self, flow: &file::Flow, problems: &mut Vec<Problem>) -> Option<(usize, usize)> {
+        let index = |name: &Spanned<String>, problems: &mut Vec<Problem>| {
+            node(name, self.nodes).told(problems)
+        };
+        let from = flow.from.as_ref().and_then(|name| index(name, problems));
+        let to = flow.to.as_ref().and_then(|name| index(name, problems));
+        let ends = (from?, to?);
+        self.way(ends, flow.from.as_ref()?, flow.to.as_ref()?).told(problems)?;
+        Some(ends)
+    }
+
+    /// Makes sure that packets get there.
+    fn way(
+        &self,
+        (from, to): (usize, usize),
+        sender: &Spanned<String>,
+        receiver: &Spanned<String>,
+    ) -> Result<(), Problem> {
         if from == to {
             let message = "expected another node than the one that sends";
-            return Err(Problem::at(flow.to.span(), message));
+            return Err(Problem::at(receiver.span(), message));
         }
         let limit = u32::from(Ip::HOP_LIMIT);
         match self.hops(from, to) {
+            _ if !self.routed => Ok(()),
             None => {
-                let message = format!("there is no way from `{}` to here", flow.from.get_ref());
-                Err(Problem::at(flow.to.span(), message).help("is a link missing in [[links]]?"))
+                let message = format!("there is no way from `{}` to here", sender.get_ref());
+                Err(Problem::at(receiver.span(), message).help("is a link missing in [[links]]?"))
             }
             Some(hops) if hops > limit => {
                 let message = format!("{hops} links away; packets live for {limit}");
-                Err(Problem::at(flow.to.span(), message))
+                Err(Problem::at(receiver.span(), message))
             }
-            Some(_) => Ok((from, to)),
+            Some(_) => Ok(()),
         }
     }
 
@@ -120,18 +146,30 @@ impl Context<'_> {
     }
 }
 
+fn name(index: usize, flow: &file::Flow) -> Result<String, Problem> {
+    match &flow.name {
+        None => Ok(format!("flow {index}")),
+        Some(name) if name.get_ref().trim().is_empty() => {
+            Err(Problem::at(name.span(), "expected a name that is not empty"))
+        }
+        Some(name) => Ok(name.get_ref().clone()),
+    }
+}
+
 /// What is sent, bytes; `None` never ends.
 fn size(traffic: file::Traffic) -> Result<Option<u64>, Problem> {
     /// Far beyond what any run delivers.
     const MOST: u64 = 1 << 60;
     let file::Traffic::Transfer(transfer) = traffic else { return Ok(None) };
-    match transfer.size.get_ref().0 {
+    // One without a size was told of where it was read.
+    let Some(size) = transfer.size else { return Ok(None) };
+    match size.get_ref().0 {
         Size::Bytes(bytes) if (1..=MOST).contains(&bytes) => Ok(Some(bytes)),
         Size::Bytes(_) => {
-            Err(Problem::at(transfer.size.span(), "expected at least 1 byte and at most 1 EiB"))
+            Err(Problem::at(size.span(), "expected at least 1 byte and at most 1 EiB"))
         }
         Size::Packets(_) | Size::Segments(_) => Err(Problem::at(
-            transfer.size.span(),
+            size.span(),
             "a transfer is a number of bytes: expected a size such as \"3 MB\"",
         )),
     }

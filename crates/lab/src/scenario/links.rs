@@ -1,54 +1,61 @@
 //! From `[[links]]` to links.
 
+use super::quantity::{Probability, Written};
 use super::{Link, file, node};
 use crate::error::Problem;
+use crate::shape::Told as _;
 use base::units::Size;
 use link::{ErrorModel, Queue, Uniform};
 use toml::Spanned;
 
-/// The links, checked.
+/// The links, checked; those with which nothing is wrong.
 pub(super) fn resolve(
-    links: Vec<Spanned<file::Link>>,
+    links: Vec<file::Link>,
     nodes: &[String],
-) -> Result<Vec<Link>, Problem> {
+    problems: &mut Vec<Problem>,
+) -> Vec<Link> {
     let mut resolved: Vec<Link> = Vec::with_capacity(links.len());
     for link in links {
-        let link = link.into_inner();
-        let ends = link.between.span();
-        let (from, to) = between(&link.between, nodes)?;
-        if resolved.iter().any(|l| (l.from, l.to) == (from, to) || (l.to, l.from) == (from, to)) {
-            return Err(Problem::at(ends, "there is a link between these nodes already")
-                .help("a route takes one link; a second one beside it would never be used"));
+        let span = link.between.as_ref().map(Spanned::span);
+        let Some(link) = self::link(link, nodes, problems) else { continue };
+        let ends = |l: &Link| (l.from.min(l.to), l.from.max(l.to));
+        if resolved.iter().any(|other| ends(other) == ends(&link)) {
+            let message = "there is a link between these nodes already".to_owned();
+            problems.push(
+                Problem { span, message, ..Problem::default() }
+                    .help("a route takes one link; a second one beside it would never be used"),
+            );
         }
-        let (forward, backward) = errors(link.errors)?;
-        resolved.push(Link {
-            from,
-            to,
-            rate: link.rate.0,
-            delay: link.delay.0,
-            queue: queue(link.queue)?,
-            forward,
-            backward,
-        });
+        resolved.push(link);
     }
-    Ok(resolved)
+    resolved
+}
+
+fn link(link: file::Link, nodes: &[String], problems: &mut Vec<Problem>) -> Option<Link> {
+    let ends = link.between.and_then(|ends| between(&ends, nodes, problems));
+    let queue = queue(link.queue).told(problems);
+    let errors = errors(link.errors).told(problems);
+    let ((from, to), (forward, backward)) = (ends?, errors?);
+    let (rate, delay) = (link.rate?.0, link.delay?.0);
+    Some(Link { from, to, rate, delay, queue: queue?, forward, backward })
 }
 
 fn between(
-    ends: &Spanned<Vec<Spanned<String>>>,
+    ends: &Spanned<file::Pair>,
     nodes: &[String],
-) -> Result<(usize, usize), Problem> {
-    let [a, b] = ends.get_ref().as_slice() else {
-        return Err(Problem::at(ends.span(), "expected the names of two nodes"));
-    };
-    let (from, to) = (node(a, nodes)?, node(b, nodes)?);
+    problems: &mut Vec<Problem>,
+) -> Option<(usize, usize)> {
+    let [a, b] = &ends.get_ref().0;
+    let (from, to) = (node(a, nodes).told(problems), node(b, nodes).told(problems));
+    let (from, to) = (from?, to?);
     if from == to {
-        return Err(Problem::at(ends.span(), "expected two different nodes"));
+        problems.push(Problem::at(ends.span(), "expected two different nodes"));
+        return None;
     }
-    Ok((from, to))
+    Some((from, to))
 }
 
-fn queue(queue: Option<Spanned<super::quantity::Written<Size>>>) -> Result<Queue, Problem> {
+fn queue(queue: Option<Spanned<Written<Size>>>) -> Result<Queue, Problem> {
     let Some(queue) = queue else { return Ok(Queue::Unlimited) };
     match queue.get_ref().0 {
         Size::Packets(0) | Size::Bytes(0) => {
@@ -82,24 +89,16 @@ fn errors(errors: Option<Spanned<file::Errors>>) -> Result<(ErrorModel, ErrorMod
         ));
     }
     if both {
-        let model = model(&bit, &packet)?;
+        let model = model(bit, packet);
         return Ok((model.clone(), model));
     }
     let direction = |errors: Option<file::DirectionErrors>| {
-        let errors = errors.unwrap_or_default();
-        model(&errors.bit, &errors.packet)
+        errors.map_or_else(ErrorModel::default, |errors| model(errors.bit, errors.packet))
     };
-    Ok((direction(forward)?, direction(backward)?))
+    Ok((direction(forward), direction(backward)))
 }
 
-fn model(bit: &Option<Spanned<f64>>, packet: &Option<Spanned<f64>>) -> Result<ErrorModel, Problem> {
-    Ok(Uniform { bit: probability(bit)?, packet: probability(packet)? }.into())
-}
-
-fn probability(written: &Option<Spanned<f64>>) -> Result<f64, Problem> {
-    match written {
-        None => Ok(0.0),
-        Some(p) if (0.0..=1.0).contains(p.get_ref()) => Ok(*p.get_ref()),
-        Some(p) => Err(Problem::at(p.span(), "expected a probability, 0 to 1")),
-    }
+fn model(bit: Option<Probability>, packet: Option<Probability>) -> ErrorModel {
+    let written = |p: Option<Probability>| p.map_or(0.0, |p| p.0);
+    Uniform { bit: written(bit), packet: written(packet) }.into()
 }

@@ -3,17 +3,18 @@
 mod file;
 mod flows;
 mod links;
+mod mechanism;
 mod quantity;
 mod settings;
+mod words;
 
 pub use file::Report;
 
 use crate::document::Document;
-use crate::error::{Problem, ScenarioError};
-use crate::reword::reword;
+use crate::error::Problem;
+use crate::nearest::did_you_mean;
+use crate::shape::{Shape, Told as _};
 use base::{Duration, Rate, Time};
-use serde::Deserialize as _;
-use toml::de::ValueDeserializer;
 
 /// A scenario that can be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,49 +86,54 @@ impl Scenario {
         [format!("{a}->{b}"), format!("{b}->{a}")]
     }
 
-    /// What a document says.
-    pub(crate) fn read(document: &Document<'_>) -> Result<Scenario, ScenarioError> {
-        let deserializer = ValueDeserializer::from(document.root().clone());
-        file::File::deserialize(deserializer)
-            .map_err(|error| reword(error.into()))
-            .and_then(Scenario::resolve)
-            .map_err(|problem| document.error(problem))
+    /// What a file may say, as a JSON Schema.
+    pub(crate) fn schema() -> serde_json::Value {
+        file::File::schema()
     }
 
-    /// Fills in what was left out, and checks what types cannot say.
-    fn resolve(file: file::File) -> Result<Scenario, Problem> {
-        let span = file.duration.span();
-        let duration = file.duration.into_inner().0;
-        if duration == Duration::ZERO || duration > Scenario::LONGEST {
-            let longest = Scenario::LONGEST.as_secs_f64();
-            return Err(Problem::at(
-                span,
-                format!("expected more than 0 s and at most {longest} s"),
-            ));
-        }
-        let nodes = nodes(&file.nodes)?;
-        let links = links::resolve(file.links, &nodes)?;
-        let context =
-            flows::Context { duration, profile: file.profile, nodes: &nodes, links: &links };
-        let flows = context.resolve(file.flows)?;
-        Ok(Scenario { title: file.title, duration, nodes, links, flows })
+    /// What a document says, or everything that is wrong with it.
+    pub(crate) fn read(document: &Document<'_>) -> Result<Scenario, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let file = file::File::read(document.root(), &mut problems);
+        let scenario = file.and_then(|file| Scenario::resolve(file, &mut problems));
+        scenario.filter(|_| problems.is_empty()).ok_or(problems)
+    }
+
+    /// Fills in what was left out, and checks what shapes cannot say.
+    fn resolve(file: file::File, problems: &mut Vec<Problem>) -> Option<Scenario> {
+        let duration = file.duration.and_then(|written| duration(&written).told(problems));
+        let names = file.nodes?.0.into_iter().map(|name| name.into_inner());
+        let nodes: Vec<String> = names.collect();
+        let links = links::resolve(file.links.unwrap_or_default(), &nodes, problems);
+        // With a link that could not be read, there may be a way all the same.
+        let routed = problems.is_empty();
+        let (profile, flows) = (file.profile, file.flows);
+        let context = flows::Context { duration, profile, nodes: &nodes, links: &links, routed };
+        let flows = flows.and_then(|flows| context.resolve(flows, problems));
+        let (title, duration, flows) = (file.title?, duration?, flows?);
+        Some(Scenario { title, duration, nodes, links, flows })
     }
 }
 
-fn nodes(names: &toml::Spanned<file::Names>) -> Result<Vec<String>, Problem> {
-    let list = &names.get_ref().0;
-    if let Some(name) = list.iter().find(|name| name.get_ref().is_empty()) {
-        return Err(Problem::at(name.span(), "a node needs a name"));
+fn duration(written: &toml::Spanned<quantity::Written<Duration>>) -> Result<Duration, Problem> {
+    let duration = written.get_ref().0;
+    if duration == Duration::ZERO || duration > Scenario::LONGEST {
+        let longest = Scenario::LONGEST.as_secs_f64();
+        let message = format!("expected more than 0 s and at most {longest} s");
+        return Err(Problem::at(written.span(), message));
     }
-    Ok(list.iter().map(|name| name.get_ref().clone()).collect())
+    Ok(duration)
 }
 
 /// The index of a node.
 fn node(name: &toml::Spanned<String>, nodes: &[String]) -> Result<usize, Problem> {
     nodes.iter().position(|node| node == name.get_ref()).ok_or_else(|| {
-        let known: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Problem::at(name.span(), "there is no such node")
-            .help(format!("the nodes of [nodes] are: {known}"))
+        let known: Vec<&str> = nodes.iter().map(String::as_str).collect();
+        let help = did_you_mean(name.get_ref(), &known).unwrap_or_else(|| {
+            let known: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            format!("the nodes of [nodes] are: {known}")
+        });
+        Problem::at(name.span(), "there is no such node").help(help)
     })
 }

@@ -1,11 +1,12 @@
 //! Values as people write them in scenario files.
 
+use crate::document::Node;
+use crate::error::Problem;
+use crate::shape::{Shape, integer, number, unexpected};
 use base::units::{Size, UnitError};
-use base::{Duration, Rate};
-use core::fmt;
-use core::marker::PhantomData;
+use base::{Duration, Rate, units};
 use core::str::FromStr;
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde_json::{Value, json};
 use tcp::InitialWindow;
 
 /// A value written with its unit, in quotes.
@@ -16,33 +17,82 @@ pub(super) struct Written<T>(pub(super) T);
 pub(super) trait Quantity: FromStr<Err = UnitError> {
     /// What was expected when something else was found.
     const EXPECTED: &'static str;
+    /// What it is.
+    const NAME: &'static str;
+    /// An example of it.
+    const EXAMPLE: &'static str;
+
+    /// The names of the units.
+    fn units() -> Vec<&'static str>;
 }
 
 impl Quantity for Duration {
     const EXPECTED: &'static str = "a duration in quotes, such as \"320 ms\"";
+    const NAME: &'static str = "duration";
+    const EXAMPLE: &'static str = "320 ms";
+
+    fn units() -> Vec<&'static str> {
+        units::DURATIONS.iter().map(|(name, _)| *name).collect()
+    }
 }
 
 impl Quantity for Rate {
     const EXPECTED: &'static str = "a rate in quotes, such as \"1.5 Mbit/s\"";
+    const NAME: &'static str = "rate";
+    const EXAMPLE: &'static str = "1.5 Mbit/s";
+
+    fn units() -> Vec<&'static str> {
+        units::RATES.iter().map(|(name, _)| *name).collect()
+    }
 }
 
 impl Quantity for Size {
     const EXPECTED: &'static str = "a size in quotes, such as \"64 KiB\" or \"50 packets\"";
+    const NAME: &'static str = "size";
+    const EXAMPLE: &'static str = "64 KiB";
+
+    fn units() -> Vec<&'static str> {
+        [units::BYTES, units::PACKETS, units::SEGMENTS]
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| *name)
+            .collect()
+    }
 }
 
-impl<'de, T: Quantity> Deserialize<'de> for Written<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Written<T>, D::Error> {
-        struct Text<T>(PhantomData<T>);
-        impl<T: Quantity> Visitor<'_> for Text<T> {
-            type Value = Written<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(T::EXPECTED)
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Written<T>, E> {
-                text.parse().map(Written).map_err(E::custom)
-            }
+/// A text with one of the units.
+fn with_unit<T: Quantity>() -> Value {
+    let units = T::units().join("|");
+    json!({
+        "title": T::NAME,
+        "type": "string",
+        "pattern": format!(r"^\s*([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)\s*({units})\s*$"),
+        "examples": [T::EXAMPLE],
+    })
+}
+
+/// A text that says a quantity, if it is a text.
+fn parsed<T: Quantity>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Option<T>> {
+    let text = node.get_ref().as_str()?;
+    Some(
+        text.parse()
+            .map_err(|error: UnitError| {
+                problems.push(Problem::at(node.span(), error.to_string()));
+            })
+            .ok(),
+    )
+}
+
+impl<T: Quantity> Shape for Written<T> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Written<T>> {
+        match parsed(node, problems) {
+            Some(value) => value.map(Written),
+            None => unexpected(node, T::EXPECTED, problems),
         }
-        deserializer.deserialize_any(Text(PhantomData))
+    }
+
+    fn schema() -> Value {
+        with_unit::<T>()
     }
 }
 
@@ -50,25 +100,44 @@ impl<'de, T: Quantity> Deserialize<'de> for Written<T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amount(pub(super) Size);
 
-impl<'de> Deserialize<'de> for Amount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
-        struct Any;
-        impl Visitor<'_> for Any {
-            type Value = Amount;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("bytes, or a size in quotes, such as \"64 KiB\" or \"20 segments\"")
-            }
-            fn visit_i64<E: Error>(self, bytes: i64) -> Result<Amount, E> {
-                match u64::try_from(bytes) {
-                    Ok(bytes) => Ok(Amount(Size::Bytes(bytes))),
-                    Err(_) => Err(E::custom("expected a number of bytes, not a negative number")),
-                }
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Amount, E> {
-                text.parse().map(Amount).map_err(E::custom)
-            }
+impl Shape for Amount {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Amount> {
+        if let Some(size) = parsed(node, problems) {
+            return size.map(Amount);
         }
-        deserializer.deserialize_any(Any)
+        match integer(node).map(u64::try_from) {
+            Some(Ok(bytes)) => Some(Amount(Size::Bytes(bytes))),
+            _ => unexpected(
+                node,
+                "bytes, 0 or more, or a size in quotes, such as \"64 KiB\" or \"20 segments\"",
+                problems,
+            ),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "title": "bytes", "type": "integer", "minimum": 0 }, with_unit::<Size>()] })
+    }
+}
+
+/// A probability, 0 to 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probability(pub(super) f64);
+
+impl Shape for Probability {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Probability> {
+        match number(node) {
+            Some(p) if (0.0..=1.0).contains(&p) => Some(Probability(p)),
+            Some(_) => {
+                problems.push(Problem::at(node.span(), "expected a probability, 0 to 1"));
+                None
+            }
+            None => unexpected(node, "a probability, 0 to 1", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": 1 })
     }
 }
 
@@ -76,28 +145,20 @@ impl<'de> Deserialize<'de> for Amount {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteCounting(pub(super) Option<u32>);
 
-impl<'de> Deserialize<'de> for ByteCounting {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByteCounting, D::Error> {
-        struct Limit;
-        impl Visitor<'_> for Limit {
-            type Value = ByteCounting;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"off\" or a number of segments, at least 1")
-            }
-            fn visit_i64<E: Error>(self, segments: i64) -> Result<ByteCounting, E> {
-                match u32::try_from(segments) {
-                    Ok(limit @ 1..) => Ok(ByteCounting(Some(limit))),
-                    _ => Err(E::invalid_value(Unexpected::Signed(segments), &self)),
-                }
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<ByteCounting, E> {
-                match text {
-                    "off" => Ok(ByteCounting(None)),
-                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-                }
-            }
+impl Shape for ByteCounting {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ByteCounting> {
+        match (node.get_ref().as_str(), integer(node).map(u32::try_from)) {
+            (Some("off"), _) => Some(ByteCounting(None)),
+            (_, Some(Ok(limit @ 1..))) => Some(ByteCounting(Some(limit))),
+            _ => unexpected(node, "\"off\" or a number of segments, at least 1", problems),
         }
-        deserializer.deserialize_any(Limit)
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "const": "off" },
+            { "title": "segments", "type": "integer", "minimum": 1, "maximum": u32::MAX },
+        ] })
     }
 }
 
@@ -108,35 +169,37 @@ pub(super) struct Initial(pub(super) InitialWindow);
 /// Segments; a larger initial window is a mistake.
 const LARGEST_INITIAL_WINDOW: i64 = 1_000_000;
 
-impl<'de> Deserialize<'de> for Initial {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Initial, D::Error> {
-        struct Window;
-        impl Visitor<'_> for Window {
-            type Value = Initial;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "\"rfc3390\", \"rfc6928\" or 1 to {LARGEST_INITIAL_WINDOW} segments")
+impl Shape for Initial {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Initial> {
+        let window = match (node.get_ref().as_str(), integer(node)) {
+            (Some("rfc3390"), _) => InitialWindow::Rfc3390,
+            (Some("rfc6928"), _) => InitialWindow::Rfc6928,
+            (_, Some(segments @ 1..=LARGEST_INITIAL_WINDOW)) => {
+                InitialWindow::Segments(segments as u32)
             }
-            fn visit_i64<E: Error>(self, segments: i64) -> Result<Initial, E> {
-                match segments {
-                    1..=LARGEST_INITIAL_WINDOW => {
-                        Ok(Initial(InitialWindow::Segments(segments as u32)))
-                    }
-                    _ => Err(E::invalid_value(Unexpected::Signed(segments), &self)),
-                }
+            _ => {
+                let expected =
+                    format!("\"rfc3390\", \"rfc6928\" or 1 to {LARGEST_INITIAL_WINDOW} segments");
+                return unexpected(node, &expected, problems);
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Initial, E> {
-                match text {
-                    "rfc3390" => Ok(Initial(InitialWindow::Rfc3390)),
-                    "rfc6928" => Ok(Initial(InitialWindow::Rfc6928)),
-                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Window)
+        };
+        Some(Initial(window))
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "enum": ["rfc3390", "rfc6928"] },
+            {
+                "title": "segments",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": LARGEST_INITIAL_WINDOW,
+            },
+        ] })
     }
 }
 
-/// A value, or one of a few words.
+/// A quantity, or one of a few words.
 macro_rules! words {
     (
         $(#[$doc:meta])*
@@ -152,24 +215,19 @@ macro_rules! words {
             $Other($Value),
         }
 
-        impl<'de> Deserialize<'de> for $Type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$Type, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
-                    type Value = $Type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expected)
-                    }
-                    fn visit_str<E: Error>(self, text: &str) -> Result<$Type, E> {
-                        match text {
-                            $($word => Ok($Type::$Word),)+
-                            other => other.parse().map($Type::$Other).map_err(|_: UnitError| {
-                                E::custom(format_args!("expected {}", $expected))
-                            }),
-                        }
-                    }
+        impl Shape for $Type {
+            fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<$Type> {
+                match node.get_ref().as_str() {
+                    $(Some($word) => Some($Type::$Word),)+
+                    text => match text.and_then(|text| text.parse().ok()) {
+                        Some(value) => Some($Type::$Other(value)),
+                        None => unexpected(node, $expected, problems),
+                    },
                 }
-                deserializer.deserialize_any(Text)
+            }
+
+            fn schema() -> Value {
+                json!({ "anyOf": [{ "enum": [$($word),+] }, with_unit::<$Value>()] })
             }
         }
     };

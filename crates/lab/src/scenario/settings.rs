@@ -4,6 +4,7 @@ use super::file::{self, Report};
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
+use crate::shape::Told as _;
 use base::Duration;
 use base::units::Size;
 use tcp::Config;
@@ -25,56 +26,76 @@ const LARGEST_WINDOW: u64 = 65_535 << 14;
 const LARGEST_MSS: u64 = 65_535 - 40;
 
 /// The settings, checked.
-pub(super) fn resolve(tcp: file::Tcp, defaults: &Defaults) -> Result<Settings, Problem> {
-    let mss = mss(tcp.mss, defaults)?;
-    let receive_window = receive_window(tcp.receive_window, mss, defaults)?;
+pub(super) fn resolve(
+    tcp: file::Tcp,
+    defaults: &Defaults,
+    problems: &mut Vec<Problem>,
+) -> Option<Settings> {
+    let mss = mss(tcp.mss, defaults).told(problems);
+    // What depends on a size that is none is looked at once there is one.
+    let receive_window =
+        mss.and_then(|mss| receive_window(tcp.receive_window, mss, defaults).told(problems));
+    let initial_ssthresh = mss.zip(receive_window).and_then(|(mss, window)| {
+        ssthresh(tcp.initial_ssthresh, mss, window, defaults).told(problems)
+    });
+    let increase = increase(tcp.increase, tcp.congestion).told(problems);
+    let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).told(problems);
+    let rto = rto(tcp.rto, defaults).told(problems);
+    let user_timeout = user_timeout(tcp.user_timeout).told(problems);
+    let mechanisms: Vec<_> =
+        tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
+    let eten = eten(tcp.eten, &mechanisms, defaults).told(problems);
     let standard = Config::default();
-    let congestion = tcp.congestion.unwrap_or(standard.congestion);
     let receiver = Config {
-        mss,
-        receive_window,
-        recovery: tcp.recovery.unwrap_or(standard.recovery),
-        congestion,
-        increase: increase(tcp.increase, congestion)?,
+        mss: mss?,
+        receive_window: receive_window?,
+        recovery: tcp.recovery,
+        congestion: tcp.congestion,
+        increase: increase?,
         byte_counting: tcp.byte_counting.map_or(standard.byte_counting, |written| written.0),
         initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
-        initial_ssthresh: ssthresh(tcp.initial_ssthresh, mss, receive_window, defaults)?,
+        initial_ssthresh: initial_ssthresh?,
         limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
-        delayed_ack: delayed_ack(tcp.delayed_ack, defaults)?,
-        rto: rto(tcp.rto, defaults)?,
+        delayed_ack: delayed_ack?,
+        rto: rto?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
-        restart_after_idle: tcp.restart_after_idle.unwrap_or(standard.restart_after_idle),
-        reduction: tcp.reduction.unwrap_or(standard.reduction),
+        restart_after_idle: tcp.restart_after_idle,
+        reduction: tcp.reduction,
         undo: tcp.undo.unwrap_or(defaults.undo),
         dsack: tcp.dsack.unwrap_or(defaults.dsack),
-        timestamps: tcp.timestamps.unwrap_or(standard.timestamps),
-        ecn: tcp.ecn.unwrap_or(standard.ecn),
-        nagle: tcp.nagle.unwrap_or(standard.nagle),
-        user_timeout: user_timeout(tcp.user_timeout)?,
-        mechanisms: tcp.mechanisms.into_iter().map(|entry| entry.0).collect(),
+        timestamps: tcp.timestamps,
+        ecn: tcp.ecn,
+        nagle: tcp.nagle,
+        user_timeout: user_timeout?,
+        mechanisms,
         ..standard
     };
+    let (report, notice_size, notified) = eten?;
     let mut sender = receiver.clone();
-    let (report, notice_size) = match tcp.eten {
-        None => (Report::None, defaults.notice_size),
-        Some(eten) => {
-            let size = notice_size(&eten.get_ref().0.notice_size, defaults)?;
-            let table = &eten.get_ref().0;
-            if table.report != Report::None {
-                if sender.mechanisms.iter().any(|m| matches!(m, Mechanism::Eten(_))) {
-                    return Err(Problem::at(eten.span(), "`mechanisms` names eten already")
-                        .help("expected it in one place only"));
-                }
-                let mut eten = Eten::default();
-                if let Some(suppress) = table.suppress_dupacks {
-                    eten.suppress_dupacks = suppress;
-                }
-                sender.mechanisms.push(Mechanism::Eten(eten));
-            }
-            (table.report, size)
-        }
-    };
-    Ok(Settings { sender, receiver, report, notice_size })
+    sender.mechanisms.extend(notified.map(Mechanism::Eten));
+    Some(Settings { sender, receiver, report, notice_size })
+}
+
+/// Who reports a corruption, in packets of which size, and what the sender makes of it.
+fn eten(
+    written: Option<Spanned<file::Eten>>,
+    mechanisms: &[Mechanism],
+    defaults: &Defaults,
+) -> Result<(Report, u16, Option<Eten>), Problem> {
+    let Some(written) = written else { return Ok((Report::None, defaults.notice_size, None)) };
+    let table = &written.get_ref().0;
+    let size = notice_size(&table.notice_size, defaults)?;
+    let report = table.report.unwrap_or_default();
+    if report == Report::None {
+        return Ok((report, size, None));
+    }
+    if mechanisms.iter().any(|mechanism| matches!(mechanism, Mechanism::Eten(_))) {
+        return Err(Problem::at(written.span(), "`mechanisms` names eten already")
+            .help("expected it in one place only"));
+    }
+    let standard = Eten::default();
+    let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
+    Ok((report, size, Some(Eten { suppress_dupacks })))
 }
 
 fn increase(
@@ -127,7 +148,7 @@ fn receive_window(
             "expected at least one segment ({mss} bytes) and at most {LARGEST_WINDOW} bytes, \
              such as \"20 segments\" or \"64 KiB\""
         );
-        Problem { span, message, help: None }
+        Problem { span, message, ..Problem::default() }
     })
 }
 
@@ -155,7 +176,7 @@ fn ssthresh(
             "expected \"infinite\", \"receive-window\", or at least one segment ({mss} bytes), \
              such as \"20 segments\""
         );
-        return Err(Problem { span, message, help: None });
+        return Err(Problem { span, message, ..Problem::default() });
     }
     Ok(bytes)
 }

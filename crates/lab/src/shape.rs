@@ -1,0 +1,305 @@
+//! What may be written where: one definition, by which a value is read and of which the schema is
+//! made.
+
+use crate::document::Node;
+use crate::error::Problem;
+use crate::nearest::{did_you_mean, nearest, one_of};
+use serde_json::{Map, Value, json};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A kind of value.
+pub(crate) trait Shape: Sized {
+    /// What is written at `node`. Everything wrong with it is added to `problems`; `None` if
+    /// nothing can be made of it.
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Self>;
+
+    /// The same as a JSON Schema (2020-12).
+    fn schema() -> Value;
+}
+
+/// Declares a table: the keys that it may have, what each means, and what it holds.
+///
+/// A key is `name: Shape;`, or `name: Shape, needed;`, or `name: Shape = default;`. The struct has
+/// a field for each: an `Option`, or, with a default, the value itself. Every key is read, however
+/// wrong another is; a needed one that is missing is a problem.
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])*
+        $vis:vis struct $Table:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $key:ident: $Shape:ty $(= $default:expr)? $(, $needed:ident)?;
+            )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Debug)]
+        #[allow(dead_code)] // A key may be read elsewhere, as `sweep` is.
+        $vis struct $Table {
+            $($(#[doc = $doc])* $vis $key: $crate::shape::table!(@field $Shape $(, $default)?),)*
+        }
+
+        /// A table without keys.
+        impl Default for $Table {
+            fn default() -> $Table {
+                $Table { $($key: $crate::shape::table!(@absent $(, $default)?),)* }
+            }
+        }
+
+        impl $crate::shape::Shape for $Table {
+            fn read(
+                node: &$crate::document::Node<'_>,
+                problems: &mut Vec<$crate::error::Problem>,
+            ) -> Option<$Table> {
+                const KEYS: &[&str] = &[$(stringify!($key)),*];
+                let table = $crate::shape::keys(node, KEYS, problems)?;
+                $($(
+                    $crate::shape::$needed(node, table, KEYS, stringify!($key), problems);
+                )?)*
+                let _ = table;
+                Some($Table {
+                    $($key: {
+                        let value = $crate::shape::at::<$Shape>(table, stringify!($key), problems);
+                        $(let value = value.unwrap_or_else(|| $default);)?
+                        value
+                    },)*
+                })
+            }
+
+            fn schema() -> serde_json::Value {
+                #[allow(unused_mut)]
+                let mut keys = $crate::shape::Keys::default();
+                $(
+                    keys.add::<$Shape>(stringify!($key), &[$($doc),*]);
+                    $(keys.left_out(stringify!($key), &$default);)?
+                    $(keys.$needed(stringify!($key));)?
+                )*
+                keys.schema(&[$($about),*])
+            }
+        }
+    };
+    (@field $Shape:ty) => { Option<$Shape> };
+    (@field $Shape:ty, $default:expr) => { $Shape };
+    (@absent) => { None };
+    (@absent, $default:expr) => { $default };
+}
+pub(crate) use table;
+
+/// The table at `node`, its keys looked at.
+pub(crate) fn keys<'a, 's>(
+    node: &'a Node<'s>,
+    known: &[&str],
+    problems: &mut Vec<Problem>,
+) -> Option<&'a DeTable<'s>> {
+    let Some(table) = node.get_ref().as_table() else {
+        return unexpected(node, "a table", problems);
+    };
+    for (key, _) in table {
+        let name = key.get_ref().as_ref();
+        if !known.contains(&name) {
+            let expected = match known {
+                [] => "there are no keys here".to_owned(),
+                known => format!("expected {}", one_of(known)),
+            };
+            let message = format!("unknown key `{name}`, {expected}");
+            let help = did_you_mean(name, known);
+            problems.push(Problem { help, ..Problem::at(key.span(), message) });
+        }
+    }
+    Some(table)
+}
+
+/// What stands at a key, if anything.
+pub(crate) fn at<T: Shape>(
+    table: &DeTable<'_>,
+    key: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    table.get(key).and_then(|node| T::read(node, problems))
+}
+
+/// A key that must be there, unless it is only misspelt.
+pub(crate) fn needed(
+    node: &Node<'_>,
+    table: &DeTable<'_>,
+    known: &[&str],
+    key: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let mut unknown = table.keys().map(|key| key.get_ref().as_ref()).filter(|k| !known.contains(k));
+    if !table.contains_key(key) && !unknown.any(|unknown| nearest(unknown, known) == Some(key)) {
+        problems.push(Problem::at(node.span(), format!("missing key `{key}`")));
+    }
+}
+
+/// The keys of a table, on their way into its schema.
+#[derive(Default)]
+pub(crate) struct Keys {
+    properties: Map<String, Value>,
+    needed: Vec<&'static str>,
+}
+
+impl Keys {
+    pub(crate) fn add<T: Shape>(&mut self, key: &str, doc: &[&str]) {
+        let mut schema = T::schema();
+        schema["description"] = prose(doc).into();
+        self.properties.insert(key.to_owned(), schema);
+    }
+
+    pub(crate) fn left_out(&mut self, key: &str, value: &impl serde::Serialize) {
+        if let Ok(value) = serde_json::to_value(value) {
+            self.properties[key]["default"] = value;
+        }
+    }
+
+    pub(crate) fn needed(&mut self, key: &'static str) {
+        self.needed.push(key);
+    }
+
+    pub(crate) fn schema(self, about: &[&str]) -> Value {
+        let mut schema = json!({
+            "description": prose(about),
+            "type": "object",
+            "properties": self.properties,
+            "additionalProperties": false,
+        });
+        if !self.needed.is_empty() {
+            schema["required"] = json!(self.needed);
+        }
+        schema
+    }
+}
+
+/// The lines of a comment as one.
+fn prose(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// Nothing can be made of what is written here.
+pub(crate) fn unexpected<T>(
+    node: &Node<'_>,
+    expected: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    let found = match node.get_ref() {
+        // What the message shows anyway.
+        DeValue::String(_) => String::new(),
+        DeValue::Integer(integer) => format!("found integer `{}`, ", integer.as_str()),
+        DeValue::Float(float) => format!("found number `{}`, ", float.as_str()),
+        DeValue::Boolean(boolean) => format!("found boolean `{boolean}`, "),
+        DeValue::Datetime(date) => format!("found date `{date}`, "),
+        DeValue::Array(_) => "found a list, ".to_owned(),
+        DeValue::Table(_) => "found a table, ".to_owned(),
+    };
+    problems.push(Problem::at(node.span(), format!("{found}expected {expected}")));
+    None
+}
+
+/// A whole number.
+pub(crate) fn integer(node: &Node<'_>) -> Option<i64> {
+    let integer = node.get_ref().as_integer()?;
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// A number.
+pub(crate) fn number(node: &Node<'_>) -> Option<f64> {
+    match node.get_ref() {
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => integer(node).map(|integer| integer as f64),
+    }
+}
+
+/// One of some words.
+pub(crate) fn word<T>(
+    node: &Node<'_>,
+    words: &[&str],
+    meaning: impl FnOnce(&str) -> Option<T>,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    let Some(text) = node.get_ref().as_str() else {
+        return unexpected(node, &one_of(words), problems);
+    };
+    meaning(text).or_else(|| {
+        let message = format!("unknown name `{text}`, expected {}", one_of(words));
+        let help = did_you_mean(text, words);
+        problems.push(Problem { help, ..Problem::at(node.span(), message) });
+        None
+    })
+}
+
+/// A result whose error is told to somebody else.
+pub(crate) trait Told<T> {
+    /// The value; an error goes to the problems.
+    fn told(self, problems: &mut Vec<Problem>) -> Option<T>;
+}
+
+impl<T> Told<T> for Result<T, Problem> {
+    fn told(self, problems: &mut Vec<Problem>) -> Option<T> {
+        self.map_err(|problem| problems.push(problem)).ok()
+    }
+}
+
+impl<T: Shape> Shape for Spanned<T> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Spanned<T>> {
+        T::read(node, problems).map(|value| Spanned::new(node.span(), value))
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
+/// A list is what can be made of its entries.
+impl<T: Shape> Shape for Vec<T> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Vec<T>> {
+        let Some(list) = node.get_ref().as_array() else {
+            return unexpected(node, "a list", problems);
+        };
+        Some(list.iter().filter_map(|entry| T::read(entry, problems)).collect())
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+}
+
+/// A list that is not empty.
+#[derive(Debug)]
+pub(crate) struct AtLeastOne<T>(pub(crate) Vec<T>);
+
+impl<T: Shape> Shape for AtLeastOne<T> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<AtLeastOne<T>> {
+        if node.get_ref().as_array().is_some_and(|list| list.is_empty()) {
+            problems.push(Problem::at(node.span(), "expected at least one entry"));
+        }
+        Vec::read(node, problems).map(AtLeastOne)
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema(), "minItems": 1 })
+    }
+}
+
+impl Shape for String {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<String> {
+        match node.get_ref().as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => unexpected(node, "a text in quotes", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Shape for bool {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<bool> {
+        node.get_ref().as_bool().or_else(|| unexpected(node, "true or false", problems))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "boolean" })
+    }
+}

@@ -1,0 +1,117 @@
+"""The keys of scenario files as Markdown, from the schema that `lasthop schema` prints.
+
+python docs/reference.py                writes them into docs/scenarios.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lasthop import _lasthop as engine
+
+PAGE = Path(__file__).resolve().parent / "scenarios.md"
+BEGIN, END = "<!-- keys:begin -->\n", "<!-- keys:end -->\n"
+
+#: What the page itself explains.
+ELSEWHERE = ("sweep",)
+
+Schema = dict[str, Any]
+
+
+def page() -> str:
+    """docs/scenarios.md with its keys as they are now."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{keys()}\n{END}{after}"
+
+
+def keys() -> str:
+    """A table for every table of a scenario file."""
+    parts = []
+    for name, schema in tables("", json.loads(engine.schema())):
+        heading = "Top level" if not name else f"`{name}`"
+        rows = [row(key, of, schema) for key, of in schema["properties"].items()]
+        parts.append(f"### {heading}")
+        if name and schema["description"]:
+            parts.append(schema["description"])
+        parts.append("\n".join(["| key | value | meaning |", "| --- | --- | --- |", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def tables(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Every table with keys that is in a schema, from the outermost, and where it stands."""
+    if schema.get("properties"):
+        yield name, schema
+    for key, of in schema.get("properties", {}).items():
+        if name or key not in ELSEWHERE:
+            path = f"{name}.{key}" if name else key
+            for inner in forms(of):
+                if inner.get("type") == "array":
+                    for entry in forms(inner["items"]):
+                        constant = entry.get("properties", {}).get("mechanism")
+                        place = f"[{constant['const']}]" if constant else ".*"
+                        yield from tables(path + place, entry)
+                else:
+                    yield from tables(path, inner)
+
+
+def forms(schema: Schema) -> list[Schema]:
+    """The kinds of value that a schema allows."""
+    alternatives: list[Schema] = schema.get("anyOf") or schema.get("oneOf") or [schema]
+    return [{"description": schema.get("description", ""), **form} for form in alternatives]
+
+
+def row(key: str, schema: Schema, table: Schema) -> str:
+    """A key's line."""
+    default = schema.get("default")
+    if key in table.get("required", ()):
+        meaning = f"*Needed.* {schema.get('description', '')}"
+    elif default is not None:
+        meaning = f"{schema.get('description', '')} Default: `{written(default)}`."
+    else:
+        meaning = schema.get("description", "")
+    return f"| `{key}` | {value(schema)} | {meaning.strip()} |"
+
+
+def value(schema: Schema) -> str:
+    """What may be written, in a few words."""
+    return " or ".join(dict.fromkeys(kind(form) for form in forms(schema)))
+
+
+def kind(form: Schema) -> str:
+    """One kind of value."""
+    if "const" in form:
+        return f"`{written(form['const'])}`"
+    if "enum" in form:
+        return ", ".join(f"`{written(word)}`" for word in form["enum"])
+    if "examples" in form:
+        return f"{form['title']}, such as `{written(form['examples'][0])}`"
+    if "title" in form:
+        return str(form["title"])
+    match form.get("type"):
+        case "boolean":
+            return "`true`, `false`"
+        case "integer" | "number" as number:
+            name = "whole number" if number == "integer" else "number"
+            low, high = form.get("minimum"), form.get("maximum")
+            return f"{name}, {low} to {high}" if high is not None else name
+        case "array" if form["items"] == {"type": "string"}:
+            return "list of texts"
+        case "array":
+            return "list of tables"
+        case "object":
+            return "table"
+        case _:
+            return "text"
+
+
+def written(value: object) -> str:
+    """A value as TOML has it."""
+    return json.dumps(value)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -22,6 +22,7 @@ __all__ = [
     "mechanisms",
     "profiles",
     "recoveries",
+    "remedies",
     "run",
     "schema",
     "sweep",
@@ -134,6 +135,15 @@ def sweep(
 
 def schema() -> str:
     """What a scenario file may say: a JSON Schema (2020-12), as JSON."""
+
+def remedies() -> list[dict[str, Any]]:
+    """What may help a flow to have more of its path, of everything that there is.
+
+    `toml` (str, lines for the flow's `tcp` table), `needs` (list[str]: "sender", "receiver",
+    "middlebox": who must change; "clear headers": that middlebox reads TCP headers; "split
+    connection": an acknowledgment no longer comes from the receiver), `buildable` (bool; what
+    cannot be built says how much there is to be won).
+    """
 
 def mechanisms() -> list[str]:
     """The names of the mechanisms, for `mechanisms = [{ mechanism = NAME, ... }]` of a flow."""

@@ -260,6 +260,53 @@ def reproduce(
         chosen.load()(folder, seeds=seeds, quick=quick, threads=threads)
 
 
+@app.command()
+def advise(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="A scenario file, or a name from `lasthop list`."),
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Of the path, such as '2 Mbit/s'.")] = None,
+    delay: Annotated[str | None, typer.Option(help="One way, such as '300 ms'.")] = None,
+    loss: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the packets that vanish.")
+    ] = 0.0,
+    bit_errors: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability that a bit is damaged on the link.")
+    ] = 0.0,
+    queue: Annotated[
+        str | None, typer.Option(help="What the queue holds, such as '50 packets'.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(help="Of the transfer, such as '1 MB'; else it never ends.")
+    ] = None,
+    flow: Annotated[str | None, typer.Option(help="Which of the scenario's flows.")] = None,
+    seeds: Annotated[int, typer.Option(min=2, help="Runs of each remedy.")] = 20,
+    threads: _Threads = 0,
+    settings: _Set = None,
+    as_json: _Json = False,
+) -> None:
+    """Say which remedies would help on a path, by how much, and what each takes."""
+    from lasthop import advice
+
+    given = advice.Path(rate or "", delay or "", loss, bit_errors, queue, size)
+    on_path = given != advice.Path("", "")
+    if file is not None and on_path:
+        raise UserError("a scenario file has its path in it: give the file, or --rate and --delay")
+    if file is None and (rate is None or delay is None):
+        raise UserError("advice takes a path: a scenario file, or --rate and --delay")
+    scenario = given.scenario() if file is None else Scenario.load(file)
+    put = dict(setting(text) for text in settings or ())
+    with terminal.progress("simulating remedies") as progress:
+        said = advice.advise(
+            scenario.set(put), flow=flow, seeds=seeds, threads=threads, progress=progress
+        )
+    if as_json:
+        print(json.dumps(said.as_dict(), indent=2))
+    else:
+        advice.show(said)
+
+
 @app.command("list")
 def list_() -> None:
     """List what there is: scenarios, experiments, and the words that scenario files know."""

@@ -109,6 +109,16 @@ fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<
     Ok(dict)
 }
 
+/// What may help, as a dict.
+pub(crate) fn remedy<'py>(py: Python<'py>, remedy: &lab::Remedy) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("toml", remedy.toml())?;
+    let needs = remedy.needs.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
+    dict.set_item("needs", needs.collect::<Vec<_>>())?;
+    dict.set_item("buildable", remedy.buildable)?;
+    Ok(dict)
+}
+
 /// Columns as lists, by name.
 pub(crate) fn table<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);

@@ -123,6 +123,12 @@ mod _lasthop {
         convert::table(py, table)
     }
 
+    /// What may help a flow to have more of its path.
+    #[pyfunction]
+    fn remedies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+        lab::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
+    }
+
     /// The names of the mechanisms that a scenario may give to a flow.
     #[pyfunction]
     fn mechanisms() -> Vec<&'static str> {

@@ -205,15 +205,27 @@ def test_the_summary_of_a_journal_is_that_of_its_rows(
         )
 
 
-def test_a_run_that_fails_ends_with_status_1(
-    scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (engine.RunError("bytes arrived twice"), 1, "error: bytes arrived twice"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_a_run_that_does_not_end_well_says_so_by_its_status(
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+    said: str,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise engine.RunError("bytes arrived twice")
+        raise raised
 
     monkeypatch.setattr("lasthop.lab.run", fail)
     monkeypatch.setattr(sys, "argv", ["lasthop", "run", str(scenario)])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == 1
-    assert "bytes arrived twice" in capsys.readouterr().err
+    assert ended.value.code == status
+    assert capsys.readouterr().err.strip() == said

@@ -323,6 +323,9 @@ def _files(hint: str = "") -> Iterator[None]:
     """Around what writes files: a full disk or a forbidden folder is the user's to mend."""
     try:
         yield
+    except KeyboardInterrupt:
+        terminal.say("[bold]interrupted[/]")
+        raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         raise
     except OSError as error:

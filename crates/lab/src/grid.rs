@@ -7,6 +7,7 @@ use crate::shape::{Told as _, integer, number};
 use crate::source::Source;
 use crate::table::Column;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -115,9 +116,9 @@ impl Axis<'_> {
         let combination = |index: usize| -> Vec<String> {
             self.keys.iter().map(|key| text(source, &key.values[index])).collect()
         };
-        let combinations: Vec<_> = (0..self.len).map(combination).collect();
-        let first = |index: usize| !combinations[..index].contains(&combinations[index]);
-        let kept: Vec<usize> = (0..self.len).filter(|&index| first(index)).collect();
+        let mut seen = BTreeSet::new();
+        let kept: Vec<usize> =
+            (0..self.len).filter(|&index| seen.insert(combination(index))).collect();
         for key in &mut self.keys {
             key.values = kept.iter().map(|&index| key.values[index].clone()).collect();
         }

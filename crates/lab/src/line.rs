@@ -46,6 +46,7 @@ impl<'a, K: FnMut(u64, Outcome) -> Result<(), RunError>> Line<'a, K> {
 
     /// What every thread does: run after run, until there is no more, or an error.
     pub(crate) fn work(&self, run: impl Fn(u64) -> Result<Outcome, SweepError>) {
+        let _guard = Guard(self);
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.end || !self.wait(index) {
@@ -93,6 +94,18 @@ impl<'a, K: FnMut(u64, Outcome) -> Result<(), RunError>> Line<'a, K> {
     }
 }
 
+/// Where a run panics, nobody waits for it.
+struct Guard<'a, K: FnMut(u64, Outcome) -> Result<(), RunError>>(&'a Line<'a, K>);
+
+impl<K: FnMut(u64, Outcome) -> Result<(), RunError>> Drop for Guard<'_, K> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(&mut self.0.lock(), RunError::Cancelled.into());
+            self.0.moved.notify_all();
+        }
+    }
+}
+
 impl<K: FnMut(u64, Outcome) -> Result<(), RunError>> Waiting<K> {
     fn hand_over(&mut self) -> Result<(), SweepError> {
         while let Some(outcome) = self.outcomes.remove(&self.next) {
@@ -100,5 +113,85 @@ impl<K: FnMut(u64, Outcome) -> Result<(), RunError>> Waiting<K> {
             self.next += 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Totals;
+    use std::sync::atomic::AtomicBool;
+
+    fn outcome(events: u64) -> Result<Outcome, SweepError> {
+        let totals = Totals::default();
+        Ok(Outcome { rows: Vec::new(), totals, events, digest: None, series: None })
+    }
+
+    /// What is kept of so many runs by three threads, and how it ended.
+    fn done(
+        runs: u64,
+        run: impl Fn(u64) -> Result<Outcome, SweepError> + Sync,
+    ) -> (Vec<u64>, Result<(), SweepError>) {
+        let monitor = Monitor::default();
+        let mut kept = Vec::new();
+        let keep = |_, outcome: Outcome| {
+            kept.push(outcome.events);
+            Ok(())
+        };
+        let line = Line::new(0, runs, keep, &monitor);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| line.work(&run));
+            }
+        });
+        let ended = line.end();
+        (kept, ended)
+    }
+
+    #[test]
+    fn a_slow_run_lets_others_go_so_far_ahead_and_no_further() {
+        let (others, slow_is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (kept, ended) = done(3 * LONGEST, |index| {
+            if index == 0 {
+                while others.load(Ordering::SeqCst) < LONGEST - 1 {
+                    std::thread::yield_now();
+                }
+                slow_is_done.store(true, Ordering::SeqCst);
+            } else {
+                assert!(index < LONGEST || slow_is_done.load(Ordering::SeqCst), "{index}");
+                others.fetch_add(1, Ordering::SeqCst);
+            }
+            outcome(index)
+        });
+        assert!(ended.is_ok());
+        assert!(kept.into_iter().eq(0..3 * LONGEST));
+    }
+
+    #[test]
+    fn a_failure_is_told_and_what_is_before_it_is_kept() {
+        let failed = |seed| RunError::Unroutable { packets: 1, seed };
+        let fails = AtomicBool::new(false);
+        let (kept, ended) = done(1_000_000, |index| match index {
+            500 => {
+                fails.store(true, Ordering::SeqCst);
+                Err(failed(500).into())
+            }
+            501.. => {
+                while !fails.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                Err(RunError::Cancelled.into())
+            }
+            _ => outcome(index),
+        });
+        assert!(kept.len() <= 500 && kept.iter().copied().eq(0..kept.len() as u64));
+        assert!(matches!(ended, Err(SweepError::Run(error)) if error == failed(500)));
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn nobody_waits_for_a_run_that_panicked() {
+        let _ =
+            done(3 * LONGEST, |index| if index == 7 { panic!("a bug") } else { outcome(index) });
     }
 }

@@ -100,7 +100,7 @@ impl Source {
     fn part(&self, span: &Range<usize>) -> (&str, &Arc<String>, Range<usize>) {
         let base = self.file.len();
         if span.start >= base && !self.additions.is_empty() {
-            ("overrides", &self.additions, span.start - base..span.end.saturating_sub(base))
+            ("settings", &self.additions, span.start - base..span.end.saturating_sub(base))
         } else {
             (&self.name, &self.file, span.clone())
         }

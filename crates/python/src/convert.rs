@@ -1,8 +1,10 @@
 //! Between Python's values and the lab's.
 
-use crate::ScenarioError;
+use crate::{RunError, ScenarioError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -75,6 +77,11 @@ pub(crate) fn contents<'py>(
     dict.set_item("flows", flows)?;
     let links: Vec<String> = first.links.iter().flat_map(|link| first.directions(link)).collect();
     dict.set_item("links", links)?;
+    let columns = PyDict::new(py);
+    for (name, column) in lab::columns(experiment).columns() {
+        columns.set_item(name, column.kind())?;
+    }
+    dict.set_item("columns", columns)?;
     Ok(dict)
 }
 
@@ -164,7 +171,14 @@ pub(crate) fn run_error(error: lab::RunError) -> PyErr {
         lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
         error @ lab::RunError::NoSuchPlace { .. } => bad_scenario(error.to_string(), &[]),
         error @ lab::RunError::Write { .. } => PyOSError::new_err(error.to_string()),
-        other => PyRuntimeError::new_err(other.to_string()),
+        other => RunError::new_err(other.to_string()),
+    }
+}
+
+pub(crate) fn journal_error(error: lab::JournalError) -> PyErr {
+    match error {
+        lab::JournalError::Other { .. } => PyFileExistsError::new_err(error.to_string()),
+        lab::JournalError::File { .. } => PyOSError::new_err(error.to_string()),
     }
 }
 

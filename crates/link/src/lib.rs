@@ -16,6 +16,7 @@ mod outages;
 mod queue;
 mod ring;
 mod scheduled;
+mod trace;
 
 pub use config::{Config, Variation, WhenDown};
 pub use errors::{
@@ -26,6 +27,7 @@ pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
 pub use outages::{OutageProcess, Outages};
 pub use queue::{CoDel, Discipline, Queue, Red};
+pub use trace::{DeliveryTrace, DeliveryTraceError};
 
 use base::{Seed, Time};
 use fifo::Fifo;

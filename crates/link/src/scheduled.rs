@@ -3,6 +3,7 @@
 use crate::flight::Flight;
 use crate::impairments::Impairer;
 use crate::queue::{Average, Backlog, Choice, Control, Meeting, Waiting};
+use crate::trace::Opportunities;
 use crate::{
     Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown,
 };
@@ -19,6 +20,8 @@ pub(crate) struct Scheduled<P> {
     /// As they are at present.
     rate: Option<Rate>,
     delay: Duration,
+    /// What takes the place of the rate.
+    opportunities: Option<Opportunities>,
     when_down: WhenDown,
     up: bool,
     limit: Queue,
@@ -61,6 +64,7 @@ impl<P: Copy> Scheduled<P> {
             next_variation: Time::ZERO,
             rate: config.rate,
             delay: config.delay,
+            opportunities: config.trace.clone().map(Opportunities::new),
             when_down: config.when_down.unwrap_or(WhenDown::KEEP),
             up: true,
             limit: config.queue,
@@ -170,6 +174,9 @@ impl<P: Copy> Scheduled<P> {
         if let Some(Sending { packet, .. }) = self.sending.take() {
             self.backlog.put_back(packet);
         }
+        if let Some(opportunities) = &mut self.opportunities {
+            opportunities.pause();
+        }
         let before = self.dropped.len();
         if !self.when_down.keep_queued {
             while let Some(waiting) = self.backlog.pop() {
@@ -222,9 +229,14 @@ impl<P: Copy> Scheduled<P> {
             return;
         }
         if let Some(packet) = self.dequeue(now) {
-            let time = self.rate.map(|rate| rate.time_for(u64::from(packet.len)));
-            let done = now + time.unwrap_or(Duration::ZERO);
+            let done = match (&mut self.opportunities, self.rate) {
+                (Some(opportunities), _) => opportunities.transmit(now, packet.len),
+                (None, Some(rate)) => now + rate.time_for(u64::from(packet.len)),
+                (None, None) => now,
+            };
             self.sending = Some(Sending { packet, done });
+        } else if let Some(opportunities) = &mut self.opportunities {
+            opportunities.pause();
         }
     }
 
@@ -251,7 +263,9 @@ impl<P: Copy> Scheduled<P> {
         self.rate = variation.rate.or(self.usual.0);
         self.delay = variation.delay.unwrap_or(self.usual.1);
         self.next_variation = until;
-        if let Some(sending) = &mut self.sending {
+        if let Some(sending) = &mut self.sending
+            && self.opportunities.is_none()
+        {
             sending.done = now + rescaled(sending.done.since(now), old, self.rate);
         }
     }

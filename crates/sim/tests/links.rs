@@ -6,8 +6,9 @@ mod common;
 use base::Duration;
 use common::*;
 use link::{
-    Bursts, CoDel, Config, Damage, Discipline, ErrorModel, Fades, Gap, GilbertElliott, Impairments,
-    Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering, Uniform, Variation,
+    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, Gap,
+    GilbertElliott, Impairments, Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering,
+    Uniform, Variation,
 };
 
 /// 4 Mbit/s, 20 ms, and a queue of 20 packets.
@@ -62,6 +63,12 @@ fn codel(ecn: bool) -> Config {
     managed(Discipline::CoDel(CoDel { ecn, ..CoDel::default() }))
 }
 
+/// 3.2 Mbit/s on average, in fits and starts.
+fn traced() -> Config {
+    let trace = DeliveryTrace::parse("5\n5\n6\n20\n30\n30\n30\n30\n").expect("it makes sense");
+    Config { trace: Some(trace), ..hop() }
+}
+
 fn links() -> Vec<(&'static str, Config)> {
     let chain = GilbertElliott { p: 0.005, r: 0.3, ..GilbertElliott::default() };
     let gap = Gap::Time(Duration::from_millis(400));
@@ -74,10 +81,11 @@ fn links() -> Vec<(&'static str, Config)> {
         ("variations", varying()),
         ("red", red(false)),
         ("codel", codel(false)),
+        ("trace", traced()),
     ]
 }
 
-const GOLDEN: [(&str, u64); 7] = [
+const GOLDEN: [(&str, u64); 8] = [
     ("gilbert-elliott", 0xda084e9980ed3650),
     ("bursts", 0x50ba579c44078211),
     ("fades", 0xd8dbb768045075aa),
@@ -85,6 +93,7 @@ const GOLDEN: [(&str, u64); 7] = [
     ("variations", 0xa563d8301f8117d8),
     ("red", 0x252eb59d782e728f),
     ("codel", 0x0786cde8ed132f4a),
+    ("trace", 0xf454d53f2a1d8377),
 ];
 
 fn path() -> Path {

@@ -21,7 +21,7 @@ mod trace;
 pub use config::{Config, Variation, WhenDown};
 pub use errors::{
     Bursts, Damage, DamagedPacket, ErrorModel, Errors, Fades, Gap, GilbertElliott, PacketTrace,
-    PacketTraceError, Uniform,
+    PacketTraceError, Transmission, Uniform,
 };
 pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};

@@ -5,7 +5,8 @@ use crate::impairments::Impairer;
 use crate::queue::{Average, Backlog, Choice, Control, Meeting, Waiting};
 use crate::trace::Opportunities;
 use crate::{
-    Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown,
+    Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Transmission,
+    Variation, WhenDown,
 };
 use base::{Duration, Rate, Seed, Time};
 use std::collections::VecDeque;
@@ -52,6 +53,7 @@ enum Management {
 #[derive(Clone, Copy, Debug)]
 struct Sending<P> {
     packet: Waiting<P>,
+    began: Time,
     done: Time,
 }
 
@@ -91,6 +93,7 @@ impl<P: Copy> Scheduled<P> {
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
+    #[inline(never)]
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
@@ -212,9 +215,9 @@ impl<P: Copy> Scheduled<P> {
             let (done, varies) = (self.next_departure(), self.next_variation);
             if varies <= now && varies <= done {
                 self.vary(varies);
-            } else if let Some(Sending { packet, .. }) = self.sending.filter(|_| done <= now) {
+            } else if let Some(sent) = self.sending.filter(|_| done <= now) {
                 self.sending = None;
-                self.launch(done, packet);
+                self.launch(sent);
                 self.idle_since = done;
                 self.start(done);
             } else {
@@ -234,7 +237,7 @@ impl<P: Copy> Scheduled<P> {
                 (None, Some(rate)) => now + rate.time_for(u64::from(packet.len)),
                 (None, None) => now,
             };
-            self.sending = Some(Sending { packet, done });
+            self.sending = Some(Sending { packet, began: now, done });
         } else if let Some(opportunities) = &mut self.opportunities {
             opportunities.pause();
         }
@@ -271,13 +274,14 @@ impl<P: Copy> Scheduled<P> {
     }
 
     /// A packet has been transmitted, and is on its way.
-    fn launch(&mut self, now: Time, sent: Waiting<P>) {
-        let fate = match self.errors.next(now, sent.len) {
-            Fate::Intact if sent.marked => Fate::Marked,
+    fn launch(&mut self, Sending { packet, began, done }: Sending<P>) {
+        let transmission = Transmission { began, ended: done, len: packet.len };
+        let fate = match self.errors.next(transmission) {
+            Fate::Intact if packet.marked => Fate::Marked,
             fate => fate,
         };
         let treatment = self.impairer.next();
-        self.flight.push(now + self.delay, sent.packet, fate, treatment);
+        self.flight.push(done + self.delay, packet.packet, fate, treatment);
     }
 }
 

@@ -110,7 +110,6 @@ impl<P: Copy> Scheduled<P> {
         let marked = choice == Choice::Mark;
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        self.statistics.marked += u64::from(marked);
         self.backlog.push(Waiting { packet, len, since: now, capable, marked });
         self.start(now);
         Ok(Some(self.next_event()))
@@ -124,8 +123,10 @@ impl<P: Copy> Scheduled<P> {
             && (self.up || self.when_down.accept);
         match &mut self.management {
             Management::Red(red) => {
+                let trace = self.opportunities.as_ref().map(|o| o.trace.mean_rate());
+                let rate = trace.or(self.rate);
                 let mean_packet = u64::from(red.mean_packet());
-                let mean_time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
+                let mean_time = rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
                 let idle = now.since(self.idle_since);
                 red.choose(&Meeting { queue, idle, mean_time, room, capable })
             }
@@ -248,14 +249,11 @@ impl<P: Copy> Scheduled<P> {
         let Management::CoDel(control) = &mut self.management else {
             return self.backlog.pop();
         };
-        let statistics = &mut self.statistics;
-        let packet = control.dequeue(now, &mut self.backlog, |packet| {
+        control.dequeue(now, &mut self.backlog, |packet| {
             self.dropped.push_back(packet);
             self.dropped_at = now;
-            statistics.discarded += 1;
-        });
-        statistics.marked += u64::from(packet.is_some_and(|packet| packet.marked));
-        packet
+            self.statistics.discarded += 1;
+        })
     }
 
     /// Changes rate and delay to what they are from `now` on.
@@ -280,6 +278,7 @@ impl<P: Copy> Scheduled<P> {
             Fate::Intact if packet.marked => Fate::Marked,
             fate => fate,
         };
+        self.statistics.marked += u64::from(packet.marked);
         let treatment = self.impairer.next();
         self.flight.push(done + self.delay, packet.packet, fate, treatment);
     }

@@ -3,7 +3,8 @@
 use crate::error::{Finding, ScenarioError};
 use crate::experiment::Experiment;
 use crate::failure::RunError;
-use crate::outcome::{Outcome, Record, tabulate};
+use crate::outcome::Outcome;
+use crate::row::{Record, tabulate};
 use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;

@@ -4,6 +4,7 @@ use super::mechanism::Entry;
 use super::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Written,
 };
+use super::traffic;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -107,30 +108,13 @@ table! {
         to: Spanned<String>, needed;
         /// When it starts; at once if absent.
         start: Spanned<Written<Duration>>;
-        /// What it carries: `"bulk"`, without end, or so much, as in `{ size = "3 MB" }`.
-        traffic: Traffic;
+        /// What it carries: `"bulk"`, without end; so much, as in `{ size = "3 MB" }`; or what else
+        /// there is.
+        traffic: traffic::Form;
         /// Another profile for this flow.
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Tcp;
-    }
-}
-
-/// What a flow carries.
-#[derive(Debug, Default)]
-pub(super) enum Traffic {
-    /// It never ends.
-    #[default]
-    Bulk,
-    /// So much.
-    Transfer(Transfer),
-}
-
-table! {
-    /// A transfer that ends.
-    pub(super) struct Transfer {
-        /// How much.
-        size: Spanned<Amount>, needed;
     }
 }
 
@@ -283,20 +267,6 @@ impl Shape for Pair {
 
     fn schema() -> Value {
         json!({ "type": "array", "items": String::schema(), "minItems": 2, "maxItems": 2 })
-    }
-}
-
-impl Shape for Traffic {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Traffic> {
-        match node.get_ref().as_str() {
-            Some("bulk") => Some(Traffic::Bulk),
-            _ if node.get_ref().is_table() => Transfer::read(node, problems).map(Traffic::Transfer),
-            _ => unexpected(node, "\"bulk\" or { size = \"3 MB\" }", problems),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "anyOf": [{ "const": "bulk" }, Transfer::schema()], "default": "bulk" })
     }
 }
 

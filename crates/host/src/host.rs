@@ -447,7 +447,7 @@ impl<A: Application> Host<A> {
         }
         for datagram in self.datagrams.waiting.drain(..) {
             *outlet.packet() = datagram;
-            outlet.send(&mut None);
+            outlet.send(datagram.payload.len, &mut None);
         }
         if !self.over.is_empty() {
             self.put_away();

@@ -119,8 +119,8 @@ def sweep(
     - `payload_bytes`: bytes that the receiving application got, in order, once; of requests,
       the responses;
     - `payload_bps`: those in bits, per second of `duration_s`;
-    - `goodput_bps`: the same with 40 bytes of TCP and IPv4 headers for every full-sized segment,
-      as publications of old count;
+    - `goodput_bps`: the same with 40 bytes of TCP and IP headers (60 with IPv6) for every
+      full-sized segment, as publications of old count;
     - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
       never ends or did not end in time;
     - `started`, `finished`: transfers, or requests, and how many of them have all their data;

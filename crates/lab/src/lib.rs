@@ -39,7 +39,7 @@ pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use row::{Row, Spread};
 pub use run::run;
-pub use scenario::{Flow, Link, Pace, Report, Scenario, Sending, Traffic, Transfer};
+pub use scenario::{Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer};
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};

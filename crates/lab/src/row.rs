@@ -1,7 +1,7 @@
 //! What came of a flow, and rows as columns.
 
 use crate::outcome::Outcome;
-use crate::scenario::{Flow, Scenario, Traffic};
+use crate::scenario::{Flow, IpVersion, Scenario, Traffic};
 use crate::table::{Column, Table};
 use crate::world::{Built, End};
 use base::{Histogram, Time};
@@ -22,8 +22,8 @@ pub struct Row {
     pub payload_bytes: u64,
     /// Those per second of `duration_s`, bits.
     pub payload_bps: f64,
-    /// The same with 40 bytes of TCP and IPv4 headers for every full-sized segment: publications
-    /// of old count them.
+    /// The same with the headers of TCP and IP, 40 bytes or in IPv6 60, for every full-sized segment:
+    /// publications of old count them.
     pub goodput_bps: f64,
     /// From the flow's start until the receiver had everything, seconds; `None` for a flow that
     /// never ends or did not end in time.
@@ -60,8 +60,13 @@ impl Spread {
     }
 }
 
-/// TCP and IPv4 headers without options, bytes.
-const HEADERS: f64 = 40.0;
+/// TCP and IP headers without options, bytes.
+fn headers(ip: IpVersion) -> f64 {
+    match ip {
+        IpVersion::V4 => 40.0,
+        IpVersion::V6 => 60.0,
+    }
+}
 
 /// What the connections of a flow add up to.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +128,7 @@ fn row(scenario: &Scenario, flow: &Flow, tally: &Tally) -> Row {
         duration_s,
         payload_bytes: tally.received,
         payload_bps,
-        goodput_bps: payload_bps * (mss + HEADERS) / mss,
+        goodput_bps: payload_bps * (mss + headers(flow.ip)) / mss,
         completed_s: tally.finished_at.map(|at| at.since(flow.start).as_secs_f64()),
         started: tally.started,
         finished: tally.times.count(),

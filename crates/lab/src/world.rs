@@ -1,7 +1,8 @@
 //! From a scenario to a world.
 
-use crate::scenario::{Flow, Report, Scenario, Sending, Traffic, Transfer};
+use crate::scenario::{Flow, IpVersion, Report, Scenario, Sending, Traffic, Transfer};
 use base::{Seed, Time};
+use core::net::IpAddr;
 use host::{
     Application, BufferedSource, Opening, PacedSource, Requester, Responder, Sink, SlowSink, Source,
 };
@@ -91,7 +92,7 @@ fn add_flows(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
         world.host_mut(place).listen(port(index), move || (config.clone(), application.clone()));
         world.host_mut(opens.0).open(Opening {
             at: flow.start,
-            remote: place.address(),
+            remote: address(place, flow.ip),
             remote_port: port(index),
             local_port,
             config: opens.1,
@@ -125,27 +126,36 @@ fn applications(flow: &Flow, stream: u32) -> (host::Traffic, host::Traffic) {
 }
 
 /// Whoever tells senders of corruption: the world itself, or a box in every node for every size
-/// of notice.
+/// of notice and version of IP.
 fn add_reports(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
-    let mut sizes = Vec::new();
+    let mut kinds = Vec::new();
+    let ends = |flow: &Flow| (address(nodes[flow.from], flow.ip), address(nodes[flow.to], flow.ip));
     for (index, flow) in scenario.flows.iter().enumerate() {
+        let (from, to) = ends(flow);
         match flow.report {
             Report::None => {}
-            Report::Oracle => world.add_oracle(nodes[flow.from], nodes[flow.to], port(index)),
-            Report::Backward if sizes.contains(&flow.notice_size) => {}
-            Report::Backward => sizes.push(flow.notice_size),
+            Report::Oracle => world.add_oracle(from, to, port(index)),
+            Report::Backward if kinds.contains(&(flow.ip, flow.notice_size)) => {}
+            Report::Backward => kinds.push((flow.ip, flow.notice_size)),
         }
     }
     for &node in nodes {
-        for &size in &sizes {
-            let mut reporter = Reporter::new(node.address(), size);
+        for &(ip, size) in &kinds {
+            let mut reporter = Reporter::new(address(node, ip), size);
             for (index, flow) in scenario.flows.iter().enumerate() {
-                if flow.report == Report::Backward && flow.notice_size == size {
-                    let (from, to) = (nodes[flow.from].address(), nodes[flow.to].address());
+                if flow.report == Report::Backward && (flow.ip, flow.notice_size) == (ip, size) {
+                    let (from, to) = ends(flow);
                     reporter.register(from, to, port(index));
                 }
             }
             world.add_box(node, reporter);
         }
+    }
+}
+
+fn address(node: NodeId, ip: IpVersion) -> IpAddr {
+    match ip {
+        IpVersion::V4 => node.address(),
+        IpVersion::V6 => node.address_v6(),
     }
 }

@@ -9,7 +9,7 @@ use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
 use crate::profile::Profile;
-use crate::shape::{AtLeastOne, Shape, table, unexpected};
+use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
 use base::units::Size;
 use base::{Duration, Rate};
 use serde_json::{Value, json};
@@ -108,6 +108,8 @@ table! {
         to: Spanned<String>, needed;
         /// When it starts; at once if absent.
         start: Spanned<Written<Duration>>;
+        /// The version of IP that carries it.
+        ip: IpVersion = IpVersion::default();
         /// What it carries: `"bulk"`, without end; so much, as in `{ size = "3 MB" }`; or what else
         /// there is.
         traffic: traffic::Form;
@@ -199,6 +201,26 @@ table! {
     }
 }
 
+/// A version of IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(into = "u8")]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl From<IpVersion> for u8 {
+    fn from(version: IpVersion) -> u8 {
+        match version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
 /// Who tells the sender of a corruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -267,6 +289,20 @@ impl Shape for Pair {
 
     fn schema() -> Value {
         json!({ "type": "array", "items": String::schema(), "minItems": 2, "maxItems": 2 })
+    }
+}
+
+impl Shape for IpVersion {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<IpVersion> {
+        match integer(node) {
+            Some(4) => Some(IpVersion::V4),
+            Some(6) => Some(IpVersion::V6),
+            _ => unexpected(node, "4 or 6", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": [4, 6] })
     }
 }
 

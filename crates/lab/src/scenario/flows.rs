@@ -1,6 +1,6 @@
 //! From `[[flows]]` to flows.
 
-use super::{Flow, Link, Scenario, file, node, settings, traffic};
+use super::{Flow, IpVersion, Link, Scenario, file, node, settings, traffic};
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{AtLeastOne, Told as _};
@@ -60,13 +60,18 @@ impl Context<'_> {
         let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), problems);
         let profile = flow.profile.unwrap_or(self.profile);
         let tcp = flow.tcp.unwrap_or_default();
-        let settings = settings::resolve(tcp, &profile.defaults(), problems);
+        let defaults = match flow.ip {
+            IpVersion::V4 => profile.defaults(),
+            IpVersion::V6 => profile.defaults().over_ipv6(),
+        };
+        let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
         let ((from, to), settings) = (ends?, settings?);
         Some(Flow {
             name: name?,
             from,
             to,
             start: Time::ZERO + start?,
+            ip: flow.ip,
             traffic: traffic?,
             sender: settings.sender,
             receiver: settings.receiver,

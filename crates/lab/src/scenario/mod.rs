@@ -9,7 +9,7 @@ mod settings;
 mod traffic;
 mod words;
 
-pub use file::Report;
+pub use file::{IpVersion, Report};
 pub use traffic::{Pace, Sending, Traffic, Transfer};
 
 use crate::document::Document;
@@ -63,6 +63,8 @@ pub struct Flow {
     pub to: usize,
     /// When the first connection is opened; before the end of the scenario.
     pub start: Time,
+    /// The version of IP that carries it.
+    pub ip: IpVersion,
     /// What it carries.
     pub traffic: Traffic,
     /// The settings of the sending end.

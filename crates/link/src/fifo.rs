@@ -1,7 +1,8 @@
 //! The kind of link that needs no event for the end of a transmission.
 
+use crate::queue::{Average, Choice, Meeting};
 use crate::ring::Ring;
-use crate::{Arrival, Config, Errors, Fate, Queue, Statistics};
+use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics};
 use base::{Duration, Rate, Seed, Time};
 
 /// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
@@ -11,6 +12,7 @@ pub(crate) struct Fifo<P> {
     rate: Option<Rate>,
     delay: Duration,
     queue: Queue,
+    red: Option<Box<Average>>,
     errors: Errors,
     /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
     /// error, and there was room for them when that was last looked into.
@@ -38,7 +40,13 @@ struct Flying<P> {
 
 impl<P: Copy + Default> Fifo<P> {
     pub(crate) fn new(config: &Config, seed: Seed, name: &str) -> Fifo<P> {
+        let red = match config.discipline {
+            Discipline::Red(red) => Some(red),
+            Discipline::DropTail | Discipline::CoDel(_) => None,
+        };
+        let random = || seed.stream(&format!("{name}.queue"));
         Fifo {
+            red: red.map(|red| Box::new(Average::new(red, random()))),
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
@@ -66,8 +74,20 @@ impl<P: Copy + Default> Fifo<P> {
     /// # Errors
     /// Gives the packet back if the queue has no room for it.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
-        if !self.has_room(now, len) {
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: P,
+        len: u32,
+        capable: bool,
+    ) -> Result<Option<Time>, P> {
+        let room = self.has_room(now, len);
+        let choice = match self.red {
+            Some(_) => self.choose(now, room, capable),
+            None if room => Choice::Accept,
+            None => Choice::Drop,
+        };
+        if choice == Choice::Drop {
             self.statistics.dropped += 1;
             return Err(packet);
         }
@@ -75,11 +95,17 @@ impl<P: Copy + Default> Fifo<P> {
             let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
         }
-        let fate = self.errors.next(self.free_at.max(now) + self.last_time.1, len);
+        let mut fate = self.errors.next(self.free_at.max(now) + self.last_time.1, len);
         match fate {
-            Fate::Intact => {}
+            Fate::Intact | Fate::Marked => {}
             Fate::Corrupted => self.statistics.corrupted += 1,
             Fate::Lost => self.statistics.lost += 1,
+        }
+        if choice == Choice::Mark {
+            self.statistics.marked += 1;
+            if fate == Fate::Intact {
+                fate = Fate::Marked;
+            }
         }
         self.flying.make_room();
         let room_until = match self.queue {
@@ -87,7 +113,7 @@ impl<P: Copy + Default> Fifo<P> {
             Queue::Packets(limit) => self.departed + u64::from(limit),
             Queue::Bytes(_) => 0,
         };
-        if self.errors.never() {
+        if self.errors.never() && self.red.is_none() {
             self.plain_until = room_until;
         }
         Ok(self.send(now, packet, len, fate))
@@ -103,6 +129,17 @@ impl<P: Copy + Default> Fifo<P> {
         self.free_at = self.free_at.max(now) + self.last_time.1;
         self.flying.push(Flying { departs: self.free_at, before, packet, fate });
         first.then(|| self.free_at + self.delay)
+    }
+
+    /// What random early detection makes of a packet.
+    #[cold]
+    fn choose(&mut self, now: Time, room: bool, capable: bool) -> Choice {
+        let queue = self.queued_packets(now);
+        let Some(red) = &mut self.red else { return Choice::Accept };
+        let mean_packet = u64::from(red.mean_packet());
+        let mean_time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
+        let idle = now.since(self.free_at);
+        red.choose(&Meeting { queue, idle, mean_time, room, capable })
     }
 
     /// Whether the queue has room for `len` bytes at `now`.

@@ -2,7 +2,10 @@
 
 use crate::flight::Flight;
 use crate::impairments::Impairer;
-use crate::{Config, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown};
+use crate::queue::{Average, Backlog, Choice, Control, Meeting, Waiting};
+use crate::{
+    Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown,
+};
 use base::{Duration, Rate, Seed, Time};
 use std::collections::VecDeque;
 
@@ -19,10 +22,11 @@ pub(crate) struct Scheduled<P> {
     when_down: WhenDown,
     up: bool,
     limit: Queue,
-    waiting: VecDeque<Waiting<P>>,
-    /// Bytes waiting or in transmission.
-    queued_bytes: u64,
+    management: Management,
+    backlog: Backlog<P>,
     sending: Option<Sending<P>>,
+    /// Since when nothing has been waiting or in transmission, if nothing is.
+    idle_since: Time,
     errors: Errors,
     impairer: Impairer,
     flight: Flight<P>,
@@ -33,10 +37,12 @@ pub(crate) struct Scheduled<P> {
     statistics: Statistics,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Waiting<P> {
-    packet: P,
-    len: u32,
+/// What the queue does before it is full.
+#[derive(Clone, Debug)]
+enum Management {
+    DropTail,
+    Red(Average),
+    CoDel(Control),
 }
 
 /// The packet in transmission.
@@ -58,9 +64,14 @@ impl<P: Copy> Scheduled<P> {
             when_down: config.when_down.unwrap_or(WhenDown::KEEP),
             up: true,
             limit: config.queue,
-            waiting: VecDeque::new(),
-            queued_bytes: 0,
+            management: match config.discipline {
+                Discipline::DropTail => Management::DropTail,
+                Discipline::Red(red) => Management::Red(Average::new(red, stream("queue"))),
+                Discipline::CoDel(codel) => Management::CoDel(Control::new(codel)),
+            },
+            backlog: Backlog::new(),
             sending: None,
+            idle_since: Time::ZERO,
             errors: Errors::new(&config.errors, stream("errors")),
             impairer: Impairer::new(config.impairments, stream("impairments")),
             flight: Flight::new(),
@@ -76,19 +87,44 @@ impl<P: Copy> Scheduled<P> {
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: P,
+        len: u32,
+        capable: bool,
+    ) -> Result<Option<Time>, P> {
         self.settle(now);
-        let accepts = self.up || self.when_down.accept;
-        if !accepts || !self.limit.has_room(self.queued(), self.queued_bytes, len) {
+        let choice = self.choose(now, len, capable);
+        if choice == Choice::Drop {
             self.statistics.dropped += 1;
             return Err(packet);
         }
+        let marked = choice == Choice::Mark;
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        self.queued_bytes += u64::from(len);
-        self.waiting.push_back(Waiting { packet, len });
+        self.statistics.marked += u64::from(marked);
+        self.backlog.push(Waiting { packet, len, since: now, capable, marked });
         self.start(now);
         Ok(Some(self.next_event()))
+    }
+
+    /// What the queue makes of a packet.
+    fn choose(&mut self, now: Time, len: u32, capable: bool) -> Choice {
+        let queue = self.queued();
+        let sending = self.sending.map_or(0, |sending| u64::from(sending.packet.len));
+        let room = self.limit.has_room(queue, self.backlog.bytes() + sending, len)
+            && (self.up || self.when_down.accept);
+        match &mut self.management {
+            Management::Red(red) => {
+                let mean_packet = u64::from(red.mean_packet());
+                let mean_time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
+                let idle = now.since(self.idle_since);
+                red.choose(&Meeting { queue, idle, mean_time, room, capable })
+            }
+            _ if room => Choice::Accept,
+            _ => Choice::Drop,
+        }
     }
 
     /// When [`Scheduled::wake`] is to be called next.
@@ -113,7 +149,7 @@ impl<P: Copy> Scheduled<P> {
         let output = self.flight.pop(now);
         match output {
             Some(Output::Arrived(arrival)) => match arrival.fate {
-                Fate::Intact => {}
+                Fate::Intact | Fate::Marked => {}
                 Fate::Corrupted => self.statistics.corrupted += 1,
                 Fate::Lost => self.statistics.lost += 1,
             },
@@ -132,12 +168,14 @@ impl<P: Copy> Scheduled<P> {
             return;
         }
         if let Some(Sending { packet, .. }) = self.sending.take() {
-            self.waiting.push_front(packet);
+            self.backlog.put_back(packet);
         }
         let before = self.dropped.len();
         if !self.when_down.keep_queued {
-            self.dropped.extend(self.waiting.drain(..).map(|waiting| waiting.packet));
-            self.queued_bytes = 0;
+            while let Some(waiting) = self.backlog.pop() {
+                self.dropped.push_back(waiting.packet);
+            }
+            self.idle_since = now;
         }
         if !self.when_down.keep_flying {
             self.dropped.extend(self.flight.clear());
@@ -153,7 +191,7 @@ impl<P: Copy> Scheduled<P> {
     }
 
     fn queued(&self) -> usize {
-        self.waiting.len() + usize::from(self.sending.is_some())
+        self.backlog.packets() + usize::from(self.sending.is_some())
     }
 
     /// Counts of what the link did.
@@ -170,6 +208,7 @@ impl<P: Copy> Scheduled<P> {
             } else if let Some(Sending { packet, .. }) = self.sending.filter(|_| done <= now) {
                 self.sending = None;
                 self.launch(done, packet);
+                self.idle_since = done;
                 self.start(done);
             } else {
                 return;
@@ -182,11 +221,26 @@ impl<P: Copy> Scheduled<P> {
         if self.sending.is_some() || !self.up {
             return;
         }
-        if let Some(packet) = self.waiting.pop_front() {
+        if let Some(packet) = self.dequeue(now) {
             let time = self.rate.map(|rate| rate.time_for(u64::from(packet.len)));
             let done = now + time.unwrap_or(Duration::ZERO);
             self.sending = Some(Sending { packet, done });
         }
+    }
+
+    /// The packet whose turn it is.
+    fn dequeue(&mut self, now: Time) -> Option<Waiting<P>> {
+        let Management::CoDel(control) = &mut self.management else {
+            return self.backlog.pop();
+        };
+        let statistics = &mut self.statistics;
+        let packet = control.dequeue(now, &mut self.backlog, |packet| {
+            self.dropped.push_back(packet);
+            self.dropped_at = now;
+            statistics.discarded += 1;
+        });
+        statistics.marked += u64::from(packet.is_some_and(|packet| packet.marked));
+        packet
     }
 
     /// Changes rate and delay to what they are from `now` on.
@@ -203,11 +257,13 @@ impl<P: Copy> Scheduled<P> {
     }
 
     /// A packet has been transmitted, and is on its way.
-    fn launch(&mut self, now: Time, Waiting { packet, len }: Waiting<P>) {
-        self.queued_bytes -= u64::from(len);
-        let fate = self.errors.next(now, len);
+    fn launch(&mut self, now: Time, sent: Waiting<P>) {
+        let fate = match self.errors.next(now, sent.len) {
+            Fate::Intact if sent.marked => Fate::Marked,
+            fate => fate,
+        };
         let treatment = self.impairer.next();
-        self.flight.push(now + self.delay, packet, fate, treatment);
+        self.flight.push(now + self.delay, sent.packet, fate, treatment);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::slab::{Handle, Slab};
 use crate::switches::Turn;
 use base::{Seed, Time};
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
-use link::Fate;
+use link::{Arrival, Fate};
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
 
@@ -132,13 +132,10 @@ impl<A: Application> World<A> {
                     node.flush(component, &mut self.fabric);
                 }
                 Some(link) => match self.fabric.arrive(link) {
-                    Some((node, arrival)) => match arrival.fate {
-                        Fate::Intact => {
-                            self.nodes[node].receive(node, arrival.packet, &mut self.fabric);
-                        }
-                        Fate::Corrupted => self.detect(node, arrival.packet),
-                        Fate::Lost => self.fabric.slab.release(arrival.packet),
-                    },
+                    Some((node, Arrival { packet, fate: Fate::Intact })) => {
+                        self.nodes[node].receive(node, packet, &mut self.fabric);
+                    }
+                    Some((node, arrival)) => self.receive_any(node, arrival),
                     None => self.wake_link(link),
                 },
             }
@@ -149,15 +146,23 @@ impl<A: Application> World<A> {
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
         if let Some((node, arrival)) = self.fabric.wake(link) {
-            match arrival.fate {
-                Fate::Intact => {
-                    self.nodes[node].receive_any(node, arrival.packet, &mut self.fabric);
-                }
-                Fate::Corrupted => self.detect(node, arrival.packet),
-                Fate::Lost => self.fabric.slab.release(arrival.packet),
-            }
+            self.receive_any(node, arrival);
         }
         self.tell_of_links();
+    }
+
+    /// A packet is at a node, in whatever state.
+    #[inline(never)]
+    fn receive_any(&mut self, node: usize, Arrival { packet, fate }: Arrival<Handle>) {
+        match fate {
+            Fate::Intact => self.nodes[node].receive_any(node, packet, &mut self.fabric),
+            Fate::Marked => {
+                self.fabric.mark(packet);
+                self.nodes[node].receive_any(node, packet, &mut self.fabric);
+            }
+            Fate::Corrupted => self.detect(node, packet),
+            Fate::Lost => self.fabric.slab.release(packet),
+        }
     }
 
     /// Tells the boxes at both ends of links that have turned.
@@ -173,7 +178,6 @@ impl<A: Application> World<A> {
     }
 
     /// A damaged packet is at a node: it goes no further, but may be told of.
-    #[inline(never)]
     fn detect(&mut self, node: usize, handle: Handle) {
         let packet = *self.fabric.slab.get(handle);
         self.fabric.slab.release(handle);

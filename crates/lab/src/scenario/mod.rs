@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::error::Problem;
 use crate::nearest::did_you_mean;
 use crate::shape::{Shape, Told as _};
-use base::{Duration, Rate, Time};
+use base::{Duration, Time};
 
 /// A scenario that can be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,16 +38,10 @@ pub struct Link {
     pub from: usize,
     /// The node where it ends.
     pub to: usize,
-    /// Transmission rate of either direction.
-    pub rate: Rate,
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// The queue of either direction.
-    pub queue: link::Queue,
-    /// Errors of the forward direction.
-    pub forward: link::ErrorModel,
-    /// Errors of the backward direction.
-    pub backward: link::ErrorModel,
+    /// Its forward direction.
+    pub forward: link::Config,
+    /// Its backward direction.
+    pub backward: link::Config,
 }
 
 /// A TCP connection and what it carries.

@@ -257,3 +257,11 @@ words! {
         other text => At(Size),
     }
 }
+
+words! {
+    /// What a queue holds at most.
+    QueueLimit expects "\"unlimited\" or a size, such as \"50 packets\" or \"64 KiB\"" {
+        "unlimited" => Unlimited,
+        other text => Most(Size),
+    }
+}

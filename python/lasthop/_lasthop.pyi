@@ -49,7 +49,8 @@ def check(
     `title` (str), `duration_s` (float, simulated time of a run), `points` (int, combinations of
     swept values, 1 without a sweep), `seeds` (int, runs of each), `runs` (int, points times
     seeds), `flows` (list[str], names), `links` (list[str], both directions of every link, as in
-    the keys of queue series: "a->b", "b->a"). Title, duration, flows and links are those of the
+    the keys of queue series: "a->b", "b->a"), `files` (list[str], paths of the files that the
+    scenario names at any point, such as traces). Title, duration, flows and links are those of the
     first point.
 
     Raises ScenarioError, or KeyboardInterrupt.

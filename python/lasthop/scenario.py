@@ -30,6 +30,8 @@ class Outline:
     runs: int
     flows: list[str]
     links: list[str]
+    #: Files that the scenario names, such as traces.
+    files: list[str]
 
 
 @dataclass(frozen=True)

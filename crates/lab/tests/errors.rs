@@ -134,7 +134,8 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     told(
         ("bit = 1e-5", "bits = 1e-5"),
         "bits",
-        "`links.0.errors.bits`: unknown key `bits`, expected `bit` or `packet`",
+        "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, \
+         `gilbert-elliott`, `bursts`, `fades`, `trace`",
     );
     told(
         ("b = {}", "b = { x = 1 }"),

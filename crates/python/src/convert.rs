@@ -61,6 +61,7 @@ pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
 /// What is in a scenario; `first` is that at its first point.
 pub(crate) fn contents<'py>(
     py: Python<'py>,
+    source: &Source,
     experiment: &Experiment<'_>,
     first: &Scenario,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -75,6 +76,9 @@ pub(crate) fn contents<'py>(
     dict.set_item("flows", flows)?;
     let links: Vec<String> = first.links.iter().flat_map(|link| first.directions(link)).collect();
     dict.set_item("links", links)?;
+    let files = source.files_read();
+    let files: Vec<_> = files.iter().map(|path| path.to_string_lossy()).collect();
+    dict.set_item("files", files)?;
     Ok(dict)
 }
 

@@ -27,7 +27,7 @@ table! {
         /// The drop-tail limit in packets or bytes; the packet being transmitted counts. Unlimited
         /// if absent.
         queue: Spanned<QueueLimit>;
-        /// What damages packets: nothing, if absent.
+        /// What damages packets: `bit` and `packet`, or one of the others. Nothing, if absent.
         errors: Spanned<Errors>;
     }
 }

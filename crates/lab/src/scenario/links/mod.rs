@@ -8,6 +8,7 @@ pub(super) use file::Link as Written;
 use super::quantity::QueueLimit;
 use super::{Link, node};
 use crate::error::Problem;
+use crate::files::Files;
 use crate::shape::{Both, Told as _};
 use base::units::Size;
 use file::{Direction, Directions, Ends, Pair};
@@ -18,6 +19,7 @@ use toml::Spanned;
 pub(super) fn resolve(
     links: Vec<Written>,
     nodes: &[String],
+    files: &Files,
     problems: &mut Vec<Problem>,
 ) -> Vec<Link> {
     let mut resolved: Vec<Link> = Vec::with_capacity(links.len());
@@ -25,8 +27,8 @@ pub(super) fn resolve(
         let span = ends.as_ref().map(Spanned::span);
         let ends = ends.and_then(|ends| between(&ends, nodes, problems));
         let Directions { forward, backward } = directions;
-        let forward = direction(forward.as_ref(), &common, problems);
-        let backward = direction(backward.as_ref(), &common, problems);
+        let forward = direction(forward.as_ref(), &common, files, problems);
+        let backward = direction(backward.as_ref(), &common, files, problems);
         let (Some((from, to)), Some(forward), Some(backward)) = (ends, forward, backward) else {
             continue;
         };
@@ -48,6 +50,7 @@ pub(super) fn resolve(
 fn direction(
     own: Option<&Direction>,
     common: &Direction,
+    files: &Files,
     problems: &mut Vec<Problem>,
 ) -> Option<link::Config> {
     macro_rules! written {
@@ -56,7 +59,8 @@ fn direction(
         };
     }
     let queue = written!(queue).map_or(Ok(Queue::Unlimited), queue).told(problems);
-    let errors = written!(errors).map_or(Ok(ErrorModel::default()), errors::resolve).told(problems);
+    let errors = |errors| errors::resolve(errors, files);
+    let errors = written!(errors).map_or(Ok(ErrorModel::default()), errors).told(problems);
     Some(link::Config {
         rate: Some(written!(rate)?.0),
         delay: written!(delay)?.0,

@@ -44,6 +44,8 @@ pub struct Link {
     pub forward: link::Config,
     /// Its backward direction.
     pub backward: link::Config,
+    /// When it is down.
+    pub outages: Option<link::Outages>,
 }
 
 /// A TCP connection and what it carries.

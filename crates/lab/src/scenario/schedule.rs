@@ -23,6 +23,11 @@ table! {
     }
 }
 
+table! {
+    /// A time, and nothing more.
+    pub(super) struct Nothing {}
+}
+
 /// Spans of time with what holds in each, once or in every period.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {

@@ -1,10 +1,11 @@
 //! The words of tables that are kept elsewhere, as their crates tell them to serde.
 
+use super::links::Fortune;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{Shape, word};
-use link::Damage;
+use link::{Damage, JitterShape};
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ macro_rules! words {
 }
 
 words! {
-    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff super::Report
+    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff super::Report Fortune
 }
 
 macro_rules! foreign_words {
@@ -51,6 +52,10 @@ foreign_words! {
     Damage {
         "loss" => Damage::Loss,
         "corruption" => Damage::Corruption,
+    }
+    JitterShape {
+        "uniform" => JitterShape::Uniform,
+        "bell" => JitterShape::Bell,
     }
 }
 

@@ -1,7 +1,9 @@
 //! What may be written in `[[links]]`.
 
-use super::super::quantity::{QueueLimit, Written};
+use super::super::quantity::{Probability, QueueLimit, Written};
+use super::down::{Outages, WhenDown};
 use super::errors::Errors;
+use super::impairments::{Changes, Jitter, Reordering};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::shape::{Both, Shape, Table as _, needed, table};
@@ -29,6 +31,15 @@ table! {
         queue: Spanned<QueueLimit>;
         /// What damages packets: `bit` and `packet`, or one of the others. Nothing, if absent.
         errors: Spanned<Errors>;
+        /// Some packets are held up, and others overtake them.
+        reordering: Reordering;
+        /// The probability that a packet arrives twice, its copy right behind it.
+        duplication: Probability;
+        /// A random delay of every packet, besides that of the link: the longest, or a table.
+        jitter: Jitter;
+        /// Times of another rate or delay. What is in transmission goes on at the new rate; what is
+        /// flying is not overtaken.
+        changes: Changes;
     }
 }
 
@@ -40,6 +51,12 @@ table! {
         forward: Direction;
         /// From the second node to the first, likewise.
         backward: Direction;
+        /// When the link is down, both directions at once.
+        outages: Outages;
+        /// What becomes of packets when the link goes down, and while it is down: `keep`, a pause in
+        /// which nothing is lost but what the queue has no room for; `drop`, a cut that loses
+        /// everything; or a table. If absent, outages keep, and changes of attachment drop.
+        when_down: WhenDown;
     }
 }
 

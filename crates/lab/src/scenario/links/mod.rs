@@ -1,8 +1,11 @@
 //! From `[[links]]` to links.
 
+mod down;
 mod errors;
 mod file;
+mod impairments;
 
+pub(super) use down::Fortune;
 pub(super) use file::Link as Written;
 
 use super::quantity::QueueLimit;
@@ -12,7 +15,8 @@ use crate::files::Files;
 use crate::shape::{Both, Told as _};
 use base::units::Size;
 use file::{Direction, Directions, Ends, Pair};
-use link::{ErrorModel, Queue};
+use impairments::{Jitter, Reordering, variation};
+use link::{ErrorModel, Impairments, Intervals, Queue};
 use toml::Spanned;
 
 /// The links, checked; those with which nothing is wrong.
@@ -26,13 +30,16 @@ pub(super) fn resolve(
     for Written(Both(Ends { between: ends }, Both(common, directions))) in links {
         let span = ends.as_ref().map(Spanned::span);
         let ends = ends.and_then(|ends| between(&ends, nodes, problems));
-        let Directions { forward, backward } = directions;
+        let Directions { forward, backward, outages, when_down } = directions;
         let forward = direction(forward.as_ref(), &common, files, problems);
         let backward = direction(backward.as_ref(), &common, files, problems);
         let (Some((from, to)), Some(forward), Some(backward)) = (ends, forward, backward) else {
             continue;
         };
-        let link = Link { from, to, forward, backward };
+        let when_down = when_down.map(|written| written.0);
+        let [forward, backward] =
+            [forward, backward].map(|direction| link::Config { when_down, ..direction });
+        let link = Link { from, to, forward, backward, outages: outages.map(|o| o.0) };
         let ends = |l: &Link| (l.from.min(l.to), l.from.max(l.to));
         if resolved.iter().any(|other| ends(other) == ends(&link)) {
             let message = "there is a link between these nodes already".to_owned();
@@ -61,11 +68,20 @@ fn direction(
     let queue = written!(queue).map_or(Ok(Queue::Unlimited), queue).told(problems);
     let errors = |errors| errors::resolve(errors, files);
     let errors = written!(errors).map_or(Ok(ErrorModel::default()), errors).told(problems);
+    let changes = written!(changes).map(|changes| changes.resolve(|c| Ok(variation(c))));
+    let variations = changes.unwrap_or_else(|| Ok(Intervals::default())).told(problems);
+    let impairments = Impairments {
+        reordering: written!(reordering).map(Reordering::resolve).unwrap_or_default(),
+        duplication: written!(duplication).map_or(0.0, |p| p.0),
+        jitter: written!(jitter).map(Jitter::resolve).unwrap_or_default(),
+    };
     Some(link::Config {
         rate: Some(written!(rate)?.0),
         delay: written!(delay)?.0,
         queue: queue?,
         errors: errors?,
+        impairments,
+        variations: variations?,
         ..link::Config::default()
     })
 }

@@ -34,6 +34,8 @@ class Outline:
     links: list[str]
     #: The columns of a sweep's rows, and what is in each: text, integer, float or boolean.
     columns: dict[str, str]
+    #: Files that the scenario names, such as traces.
+    files: list[str]
 
 
 @dataclass(frozen=True)

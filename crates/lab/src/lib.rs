@@ -13,6 +13,7 @@ mod document;
 mod error;
 mod experiment;
 mod failure;
+mod files;
 mod grid;
 mod journal;
 mod line;

@@ -55,17 +55,15 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut network = Network::new();
     let nodes: Vec<NodeId> = scenario.nodes.iter().map(|_| network.add_node()).collect();
     let links = scenario.links.iter().map(|link| {
-        let direction = |errors: &link::ErrorModel| link::Config {
-            rate: Some(link.rate),
-            delay: link.delay,
-            queue: link.queue,
-            errors: errors.clone(),
-            ..link::Config::default()
-        };
-        let (forward, backward) = (direction(&link.forward), direction(&link.backward));
+        let (forward, backward) = (link.forward.clone(), link.backward.clone());
         network.add_link(nodes[link.from], nodes[link.to], forward, backward)
     });
-    let links = links.collect();
+    let links: Vec<(LinkId, LinkId)> = links.collect();
+    for (link, &(id, _)) in scenario.links.iter().zip(&links) {
+        if let Some(outages) = &link.outages {
+            network.add_outages(id, outages.clone());
+        }
+    }
     let mut world = network.build(Seed(seed));
     add_flows(scenario, &nodes, &mut world);
     add_reports(scenario, &nodes, &mut world);

@@ -4,7 +4,7 @@
 use wire::{Body, Flags, Ip, Packet, Payload, Segment};
 
 /// The bytes of what the peer sends in answer to a packet of the stack.
-pub fn answer(to: &Packet, flags: Flags, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn answer(to: &Packet, flags: Flags, bytes: &[u8]) -> Vec<u8> {
     let Body::Tcp(theirs) = to.body else { panic!("not TCP") };
     let mut answer = Packet::BLANK;
     answer.ip = Ip::new(to.ip.destination, to.ip.source);

@@ -1,5 +1,6 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
+mod datagrams;
 mod lifecycle;
 mod listeners;
 mod numbering;
@@ -16,6 +17,7 @@ pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
 use crate::Application;
+use crate::traffic::Datagrams;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
 use numbering::Numbering;
@@ -174,6 +176,7 @@ pub struct Host<A> {
     /// Connections that are over, to be put away once their last segment is sent.
     over: Vec<u32>,
     resets: Resets,
+    datagrams: Datagrams,
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
@@ -204,6 +207,7 @@ impl<A: Application> Host<A> {
             busy: Vec::new(),
             over: Vec::new(),
             resets: Resets::default(),
+            datagrams: Datagrams::default(),
             numbering,
             next_port: 0,
             watches: false,
@@ -281,6 +285,8 @@ impl<A: Application> Host<A> {
             && self.openings.is_empty()
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
+            && self.datagrams.waiting.is_empty()
+            && self.datagrams.next == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
 
@@ -307,8 +313,9 @@ impl<A: Application> Host<A> {
                 return self.notify(now, Source::Router, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(_) => {
-                self.statistics.strays += 1;
+            Body::Udp(udp) => {
+                let taken = self.datagrams.take(udp.destination_port, packet.payload);
+                self.statistics.strays += u64::from(!taken);
                 return;
             }
         };
@@ -386,6 +393,9 @@ impl<A: Application> Host<A> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
+        if self.datagrams.next <= now {
+            self.datagrams.send_due(now, self.address);
+        }
         loop {
             let (time, id) = self.schedule.first();
             if time > now {
@@ -410,7 +420,7 @@ impl<A: Application> Host<A> {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening)
+        self.schedule.first().0.min(opening).min(self.datagrams.next)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -434,6 +444,10 @@ impl<A: Application> Host<A> {
         }
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
+        }
+        for datagram in self.datagrams.waiting.drain(..) {
+            *outlet.packet() = datagram;
+            outlet.send(0, &mut None);
         }
         if !self.over.is_empty() {
             self.put_away();

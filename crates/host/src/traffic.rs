@@ -1,11 +1,15 @@
-//! Applications: those of a bulk transfer, and those that are limited by themselves.
+//! Applications: those of a bulk transfer, and those that are limited by themselves. Besides,
+//! datagrams, which need no connection.
 
 mod buffered;
+mod datagrams;
 mod dialogue;
 mod paced;
 mod slow;
 
 pub use buffered::BufferedSource;
+pub(crate) use datagrams::Datagrams;
+pub use datagrams::{DatagramFlow, DatagramSink, DatagramSource, OnOff};
 pub use dialogue::{Dialogue, Requester, Responder};
 pub use paced::PacedSource;
 pub use slow::SlowSink;

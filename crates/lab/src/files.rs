@@ -35,13 +35,6 @@ impl Files {
         self.cached(&self.packets, name, damaged_packets)
     }
 
-    /// What was asked for so far and is there, in the order of names.
-    pub(crate) fn read(&self) -> Vec<PathBuf> {
-        let packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = packets.iter().filter(|(_, content)| content.is_ok());
-        there.map(|(name, _)| self.folder.join(name)).collect()
-    }
-
     fn cached<T>(
         &self,
         cache: &Cache<T>,

@@ -4,7 +4,6 @@ use crate::error::{Finding, Problem, ScenarioError};
 use crate::files::Files;
 use crate::path::Path;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use toml::Value;
@@ -86,12 +85,6 @@ impl Source {
         }
     }
 
-    /// The files that the scenario names, as far as it was looked at.
-    #[must_use]
-    pub fn files_read(&self) -> Vec<PathBuf> {
-        self.files.read()
-    }
-
     /// The files that the scenario may name.
     pub(crate) fn files(&self) -> &Files {
         &self.files
@@ -117,7 +110,7 @@ impl Source {
     fn part(&self, span: &Range<usize>) -> (&str, &Arc<String>, Range<usize>) {
         let base = self.file.len();
         if span.start >= base && !self.additions.is_empty() {
-            ("overrides", &self.additions, span.start - base..span.end.saturating_sub(base))
+            ("settings", &self.additions, span.start - base..span.end.saturating_sub(base))
         } else {
             (&self.name, &self.file, span.clone())
         }

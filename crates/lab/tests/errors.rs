@@ -503,10 +503,10 @@ fn what_was_put_in_from_outside_is_pointed_at_there() {
     let error = Experiment::read(&source).unwrap().scenario().unwrap_err();
     assert_eq!(error.to_string(), "`flows.0.tcp.mss = 0`: expected 1 to 65495 bytes");
     let report = error.render(Style::Plain);
-    assert!(report.contains("[overrides:2:19]"), "{report}");
+    assert!(report.contains("[settings:2:19]"), "{report}");
 
     let error = source.put("links..delay", &Value::Boolean(true)).unwrap_err();
-    assert!(error.render(Style::Plain).contains("[overrides:3:1]"));
+    assert!(error.render(Style::Plain).contains("[settings:3:1]"));
 }
 
 /// Pieces of scenarios, and some that are not.

@@ -1,6 +1,6 @@
 //! What can be chosen of a link.
 
-use crate::{Discipline, ErrorModel, Impairments, Intervals, Queue};
+use crate::{DeliveryTrace, Discipline, ErrorModel, Impairments, Intervals, Queue};
 use base::{Duration, Rate};
 
 /// The settings of one direction. The default is infinitely fast, without delay or limit.
@@ -8,6 +8,8 @@ use base::{Duration, Rate};
 pub struct Config {
     /// Transmission rate; `None` is infinitely fast.
     pub rate: Option<Rate>,
+    /// When it may transmit; this takes the place of `rate` and all its variations.
+    pub trace: Option<DeliveryTrace>,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// What may wait or be in transmission.
@@ -58,7 +60,8 @@ impl Config {
     /// Whether a packet's departure and arrival are known when it is accepted, and arrivals are in
     /// the order of departures.
     pub(crate) fn is_settled_at_the_tail(&self) -> bool {
-        self.impairments == Impairments::default()
+        self.trace.is_none()
+            && self.impairments == Impairments::default()
             && self.variations.values().next().is_none()
             && self.when_down.is_none()
             && !matches!(self.discipline, Discipline::CoDel(_))

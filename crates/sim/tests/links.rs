@@ -6,9 +6,11 @@ mod common;
 use base::Duration;
 use common::*;
 use link::{
-    Bursts, CoDel, Config, Damage, Discipline, ErrorModel, Fades, Gap, GilbertElliott, Impairments,
-    Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering, Uniform, Variation,
+    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, Gap,
+    GilbertElliott, Impairments, Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering,
+    Uniform, Variation,
 };
+use proptest::prelude::*;
 
 /// 4 Mbit/s, 20 ms, and a queue of 20 packets.
 fn hop() -> Config {
@@ -62,6 +64,12 @@ fn codel(ecn: bool) -> Config {
     managed(Discipline::CoDel(CoDel { ecn, ..CoDel::default() }))
 }
 
+/// 3.2 Mbit/s on average, in fits and starts.
+fn traced() -> Config {
+    let trace = DeliveryTrace::parse("5\n5\n6\n20\n30\n30\n30\n30\n").expect("it makes sense");
+    Config { trace: Some(trace), ..hop() }
+}
+
 fn links() -> Vec<(&'static str, Config)> {
     let chain = GilbertElliott { p: 0.005, r: 0.3, ..GilbertElliott::default() };
     let gap = Gap::Time(Duration::from_millis(400));
@@ -74,17 +82,19 @@ fn links() -> Vec<(&'static str, Config)> {
         ("variations", varying()),
         ("red", red(false)),
         ("codel", codel(false)),
+        ("trace", traced()),
     ]
 }
 
-const GOLDEN: [(&str, u64); 7] = [
+const GOLDEN: [(&str, u64); 8] = [
     ("gilbert-elliott", 0xda084e9980ed3650),
-    ("bursts", 0x50ba579c44078211),
+    ("bursts", 0x94bbd84facc342bc),
     ("fades", 0xd8dbb768045075aa),
     ("impairments", 0xb8af7170e392868b),
     ("variations", 0xa563d8301f8117d8),
     ("red", 0x252eb59d782e728f),
     ("codel", 0x0786cde8ed132f4a),
+    ("trace", 0xf454d53f2a1d8377),
 ];
 
 fn path() -> Path {
@@ -98,6 +108,27 @@ fn the_stream_arrives_whole_over_all_of_them() {
         lab.run_to_peace(100_000);
         assert_eq!(lab.received(), 1_000_000, "{name}");
         assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0), "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_recovery_and_seed_the_stream_arrives_whole_over_any_two(
+        links in [prop::sample::select(links()), prop::sample::select(links())],
+        recovery in prop::sample::select(&RECOVERIES[..]),
+        ecn in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        // A bad state may outlast the usual number of retries.
+        let (retries, time_wait) = (100, Duration::from_secs(600));
+        let tcp = tcp::Config { recovery, ecn, retries, time_wait, ..plain() };
+        let path = Path { tcp, size: Some(200_000), seed, ..Path::default() };
+        let links = links.map(|(_, link)| (link.clone(), link)).to_vec();
+        let mut lab = path.build_over(links, |_, _, _| {});
+        lab.run_to_peace(100_000);
+        prop_assert_eq!(lab.received(), 200_000);
+        prop_assert_eq!(lab.sending().state(), tcp::State::Closed);
+        prop_assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0));
     }
 }
 

@@ -20,7 +20,7 @@ pub struct ConnectionSnapshot {
 }
 
 /// A host at one moment: its connections and its secrets. Listeners, connections that have not
-/// been opened yet, and applications are not in it.
+/// been opened yet, applications, and sources and sinks of datagrams are not in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostSnapshot {
     version: u32,

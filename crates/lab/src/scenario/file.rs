@@ -1,4 +1,8 @@
 //! The shape of a scenario file: what may be written where. What it means is decided elsewhere.
+//!
+//! A new key is a line in its table here, with what it means, and whatever `links`, `flows` or
+//! `settings` make of it. The schema has it by that; `python docs/reference.py` puts it into the
+//! book.
 
 use super::links;
 use super::mechanism::Entry;

@@ -3,6 +3,7 @@
 use crate::*;
 use base::{Duration, Rate, Seed, Time};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use wire::Ecn;
 
 /// What is offered to a link: how long after the last, and the size.
@@ -116,10 +117,13 @@ fn anything() -> impl Strategy<Value = Config> {
     let when_down = any::<[bool; 3]>().prop_map(|[keep_queued, keep_flying, accept]| {
         Some(WhenDown { keep_queued, keep_flying, accept })
     });
-    let whatever = (discipline(), errors(), impairments(), variations(), when_down);
+    let trace = prop::option::weighted(0.3, prop::collection::btree_set(1u64..100, 1..20));
+    let whatever = (discipline(), errors(), impairments(), variations(), when_down, trace);
     (plain(), whatever).prop_map(|(plain, whatever)| {
-        let (discipline, errors, impairments, variations, when_down) = whatever;
-        Config { discipline, errors, impairments, variations, when_down, ..plain }
+        let (discipline, errors, impairments, variations, when_down, trace) = whatever;
+        let lines = |set: BTreeSet<u64>| set.iter().map(|ms| format!("{ms}\n")).collect::<String>();
+        let trace = trace.map(|set| DeliveryTrace::parse(&lines(set)).unwrap());
+        Config { discipline, errors, impairments, variations, when_down, trace, ..plain }
     })
 }
 
@@ -255,6 +259,7 @@ proptest! {
         let rate = Rate::from_bps(1_000_000).unwrap();
         let steady = Config {
             rate: Some(rate),
+            trace: None,
             variations: Intervals::default(),
             impairments: Impairments::default(),
             ..config
@@ -287,6 +292,18 @@ proptest! {
         });
         prop_assert!(arrivals.is_sorted());
     }
+}
+
+#[test]
+fn a_saturated_trace_is_used_to_the_last_byte() {
+    let trace = DeliveryTrace::parse("2\n3\n3\n7\n20\n").unwrap();
+    let config = Config { trace: Some(trace), ..Config::default() };
+    let mut link = Link::new(&config, Seed(1), "test");
+    let events = run(&mut link, &vec![(0, 1250); 1200]);
+    // 1.5 MB are 1000 opportunities, five every 20 ms.
+    assert_eq!(events.last().unwrap().0, Time::ZERO + Duration::from_secs(4));
+    let half = events.iter().filter(|(time, _)| *time <= Time::ZERO + Duration::from_secs(2));
+    assert_eq!(half.count(), 600);
 }
 
 #[test]

@@ -10,6 +10,7 @@ from typing import Any
 from rich.markup import escape
 
 from lasthop import lab, library, terminal, units
+from lasthop.files import write_text
 from lasthop.publications import rows
 from lasthop.publications.bbn8333 import page
 from lasthop.publications.bbn8333.cases import (
@@ -64,7 +65,7 @@ def write(folder: Path, evidence: Evidence, modern: Runs) -> list[Finding]:
     found = findings(stated, evidence)
     rows.write(folder / "results.json", [*found, *measurements(stated, evidence.runs, modern)])
     explained = json.dumps(explanations(stated, evidence), indent=1)
-    (folder / "explanations.json").write_text(explained + "\n", encoding="utf-8")
+    write_text(folder / "explanations.json", explained + "\n")
     page.write(folder / "report.html", published, evidence, modern, found)
     return found
 

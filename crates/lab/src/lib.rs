@@ -43,7 +43,7 @@ pub use outcome::{Outcome, Row, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
 pub use run::run;
-pub use scenario::{Flow, Link, Report, Scenario};
+pub use scenario::{Attachments, Flow, Link, Report, Scenario};
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};

@@ -56,8 +56,7 @@ def check(
     swept values, 1 without a sweep), `seeds` (int, runs of each), `runs` (int, points times
     seeds), `flows` (list[str], names), `links` (list[str], both directions of every link, as in
     the keys of queue series: "a->b", "b->a"), `columns` (dict[str, str], those of `sweep`, each
-    with what its values are: "text", "integer", "float" or "boolean"), `files` (list[str], paths of
-    the files that the scenario names at any point, such as traces). Title, duration, flows and
+    with what its values are: "text", "integer", "float" or "boolean"). Title, duration, flows and
     links are those of the first point.
 
     Raises ScenarioError, or KeyboardInterrupt.

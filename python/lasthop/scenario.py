@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,8 @@ from lasthop.errors import UserError, nearest
 
 #: A scenario file is no larger, bytes.
 LARGEST = 16 << 20
+#: And no file that it names, bytes.
+LARGEST_TRACE = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,6 @@ class Outline:
     links: list[str]
     #: The columns of a sweep's rows, and what is in each: text, integer, float or boolean.
     columns: dict[str, str]
-    #: Files that the scenario names, such as traces.
-    files: list[str]
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,19 @@ class Scenario:
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of what the scenario says; comments and spaces do not count."""
-        said = [tomllib.loads(self.source), self.overrides]
+        """A fingerprint of what the scenario says, and of what the files that it names say;
+        comments and spaces in the scenario do not count."""
+        said = [tomllib.loads(self.source), self.overrides, [_sha256(file) for file in self.files]]
         text = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the scenario names: traces. Names are relative to its own file."""
+        names = set(_named("", tomllib.loads(self.source)))
+        for key, value in self.overrides:
+            names.update(_named(key, value))
+        return [Path(self.name).parent / name for name in sorted(names)]
 
     def outline(self) -> Outline:
         """Validates the scenario and says how many runs it asks for."""
@@ -104,6 +113,28 @@ def setting(text: str) -> tuple[str, object]:
         return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key, value
+
+
+def _named(key: str, value: object) -> Iterator[str]:
+    """The names of files in what stands at a dotted key."""
+    if isinstance(value, dict):
+        for inner, of in value.items():
+            yield from _named(f"{key}.{inner}", of)
+    elif isinstance(value, list | tuple):
+        for of in value:
+            yield from _named(key, of)
+    elif isinstance(value, str) and f".{key}".endswith((".trace", ".trace.file")):
+        yield value
+
+
+def _sha256(file: Path) -> str | None:
+    """A fingerprint of a file; None if it cannot be read, of which others tell."""
+    try:
+        with file.open("rb") as opened:
+            # A device has no end; larger files are no traces.
+            return hashlib.sha256(opened.read(LARGEST_TRACE + 1)).hexdigest()
+    except OSError:
+        return None
 
 
 def _toml_files(folder: Path) -> list[str]:

@@ -45,7 +45,9 @@ pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
 pub use row::{Row, Spread};
 pub use run::run;
-pub use scenario::{Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer};
+pub use scenario::{
+    Attachments, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer,
+};
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};

@@ -63,7 +63,6 @@ pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
 /// What is in a scenario; `first` is that at its first point.
 pub(crate) fn contents<'py>(
     py: Python<'py>,
-    source: &Source,
     experiment: &Experiment<'_>,
     first: &Scenario,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -83,9 +82,6 @@ pub(crate) fn contents<'py>(
         columns.set_item(name, column.kind())?;
     }
     dict.set_item("columns", columns)?;
-    let files = source.files_read();
-    let files: Vec<_> = files.iter().map(|path| path.to_string_lossy()).collect();
-    dict.set_item("files", files)?;
     Ok(dict)
 }
 

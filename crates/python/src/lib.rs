@@ -59,7 +59,7 @@ mod _lasthop {
         let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
         py.detach(|| watch::checking(&experiment, Patience::new(None)))?;
         let first = experiment.scenario_at(0).map_err(convert::scenario_error)?;
-        convert::contents(py, &source, &experiment, &first)
+        convert::contents(py, &experiment, &first)
     }
 
     /// What a scenario file may say: a JSON Schema.

@@ -14,6 +14,8 @@ mod error;
 mod experiment;
 mod failure;
 mod grid;
+mod ideal;
+mod ledger;
 mod log;
 mod nearest;
 mod outcome;
@@ -39,7 +41,9 @@ pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use row::{Row, Spread};
 pub use run::run;
-pub use scenario::{Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer};
+pub use scenario::{
+    Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer, Workload,
+};
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};

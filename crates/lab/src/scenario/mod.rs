@@ -8,9 +8,11 @@ mod quantity;
 mod settings;
 mod traffic;
 mod words;
+mod workload;
 
 pub use file::{IpVersion, Report};
 pub use traffic::{Pace, Sending, Traffic, Transfer};
+pub use workload::Workload;
 
 use crate::document::Document;
 use crate::error::Problem;

@@ -7,7 +7,7 @@
 """
 
 from lasthop import stats
-from lasthop._lasthop import ScenarioError, __version__
+from lasthop._lasthop import RunError, ScenarioError, __version__
 from lasthop.errors import UserError
 from lasthop.lab import run, sweep
 from lasthop.results import Result, Sweep
@@ -16,6 +16,7 @@ from lasthop.scenario import Outline, Scenario
 __all__ = [
     "Outline",
     "Result",
+    "RunError",
     "Scenario",
     "ScenarioError",
     "Sweep",

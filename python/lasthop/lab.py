@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
 from lasthop import _lasthop as engine
-from lasthop.results import Result, Sweep, frame
+from lasthop.files import whole
+from lasthop.results import Result, Sweep, about, frame
 from lasthop.scenario import Scenario
 
 Progress = Callable[[int, int], None]
@@ -37,23 +39,25 @@ def run(
     `events` is a file to be written with what every connection tells, an event a line, in JSON.
     """
     scenario = _scenario(scenario, settings)
-    done = engine.run(
-        scenario.source,
-        scenario.name,
-        overrides=scenario.overrides,
-        seed=seed,
-        trace=trace,
-        byte_mode=byte_mode,
-        pcap=pcap,
-        pcap_at=pcap_at,
-        events=events,
-    )
+    with ExitStack() as files:
+        done = engine.run(
+            scenario.source,
+            scenario.name,
+            overrides=scenario.overrides,
+            seed=seed,
+            trace=trace,
+            byte_mode=byte_mode,
+            pcap=files.enter_context(whole(Path(pcap))) if pcap is not None else None,
+            pcap_at=pcap_at,
+            events=files.enter_context(whole(Path(events))) if events is not None else None,
+        )
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
         digest=str(done["digest"]),
         flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
+        about=about(scenario),
     )
 
 
@@ -81,7 +85,7 @@ def sweep(
         threads=threads,
         progress=progress,
     )
-    return Sweep(frame(columns))
+    return Sweep(frame(columns), about(scenario))
 
 
 def sweeps(

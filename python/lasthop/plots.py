@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lasthop.files import whole
 from lasthop.results import Result
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def save(figure: Figure, path: Path) -> Path:
     import matplotlib as mpl
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(_STYLE):
-        figure.savefig(path, dpi=160)
+    with mpl.rc_context(_STYLE), whole(path) as new:
+        figure.savefig(new, dpi=160, format=path.suffix.lstrip(".") or None)
     return path
 
 

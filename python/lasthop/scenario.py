@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +32,10 @@ class Outline:
     runs: int
     flows: list[str]
     links: list[str]
+    #: The columns of a sweep's rows, and what is in each: text, integer, float or boolean.
+    columns: dict[str, str]
+    #: Files that the scenario names, such as traces.
+    files: list[str]
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,13 @@ class Scenario:
     def set(self, settings: Mapping[str, object]) -> Scenario:
         """The same scenario with some keys set to other values; a dotted key reaches inside."""
         return replace(self, overrides=(*self.overrides, *settings.items()))
+
+    @property
+    def sha256(self) -> str:
+        """A fingerprint of what the scenario says; comments and spaces do not count."""
+        said = [tomllib.loads(self.source), self.overrides]
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def outline(self) -> Outline:
         """Validates the scenario and says how many runs it asks for."""

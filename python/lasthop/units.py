@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 _RATES = ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"))
 _UNITS = {
     "bit/s": 1.0,
     "kbit/s": 1e3,
     "Mbit/s": 1e6,
     "Gbit/s": 1e9,
+    "ns": 1e-9,
     "us": 1e-6,
+    "µs": 1e-6,
     "ms": 1e-3,
     "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
 }
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -18,8 +24,10 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def parse(text: str) -> float:
     """A rate or a time as scenario files have it, in bits per second or seconds."""
-    value, _, unit = text.strip().partition(" ")
-    return float(value) * _UNITS[unit.strip()]
+    match = re.fullmatch(r"\s*([0-9._]+)\s*(\S+)\s*", text)
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"expected a rate or a time, not {text!r}")
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def significant(value: float, digits: int = 3) -> str:

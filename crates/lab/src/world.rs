@@ -10,6 +10,7 @@ use base::Seed;
 use flows::{address, port};
 use middlebox::Reporter;
 use sim::{LinkId, Network, NodeId, World};
+use std::collections::BTreeMap;
 
 /// A world and where the scenario's parts are in it.
 pub(crate) struct Built {
@@ -26,30 +27,25 @@ pub(crate) struct Built {
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut network = Network::new();
     let nodes: Vec<NodeId> = scenario.nodes.iter().map(|_| network.add_node()).collect();
-    let mut configs = Vec::new();
     let links = scenario.links.iter().map(|link| {
-        let direction = |errors: &link::ErrorModel| link::Config {
-            rate: Some(link.rate),
-            delay: link.delay,
-            queue: link.queue,
-            errors: errors.clone(),
-            ..link::Config::default()
-        };
-        let (forward, backward) = (direction(&link.forward), direction(&link.backward));
-        configs.extend([forward.clone(), backward.clone()]);
+        let (forward, backward) = (link.forward.clone(), link.backward.clone());
         network.add_link(nodes[link.from], nodes[link.to], forward, backward)
     });
     let links: Vec<(LinkId, LinkId)> = links.collect();
+    for (link, &(id, _)) in scenario.links.iter().zip(&links) {
+        if let Some(outages) = &link.outages {
+            network.add_outages(id, outages.clone());
+        }
+    }
     let mut world = network.build(Seed(seed));
-    let speed = |link: LinkId| {
-        let place =
-            links.iter().position(|&(forward, backward)| [forward, backward].contains(&link));
-        place.map(|place| &configs[2 * place + usize::from(links[place].1 == link)])
-    };
+    let configs = scenario.links.iter().zip(&links).flat_map(|(link, &(forward, backward))| {
+        [(forward, &link.forward), (backward, &link.backward)]
+    });
+    let configs: BTreeMap<LinkId, &link::Config> = configs.collect();
     let ideals = scenario.flows.iter().map(|flow| {
         let way = |from: usize, to: usize| -> Way {
             let links = world.path(nodes[from], nodes[to]);
-            Way::over(links.into_iter().filter_map(speed))
+            Way::over(links.iter().filter_map(|link| configs.get(link).copied()))
         };
         Ideal { forward: way(flow.from, flow.to), backward: way(flow.to, flow.from) }
     });

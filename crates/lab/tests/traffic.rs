@@ -98,7 +98,7 @@ fn requests_without_number_go_on_to_the_end() {
 fn data_of_a_dialogue_can_be_reported_as_corrupted() {
     let traffic = "{ requests = { request = 100, response = \"100 kB\" } }";
     let text = clean(traffic)
-        .replace("delay   = \"50 ms\"", "delay = \"50 ms\"\nerrors = { forward = { bit = 1e-5 } }")
+        .replace("delay   = \"50 ms\"", "delay = \"50 ms\"\nforward = { errors = { bit = 1e-5 } }")
         .replace("recovery =", "eten = \"backward\", recovery =");
     let row = &run(&text).rows[0];
     assert!(row.sender.notices > 100, "{row:?}");

@@ -145,7 +145,7 @@ fn watching_a_workload_changes_nothing() {
 fn transfers_that_are_given_up_have_failed() {
     let text = path("8 Mbit/s", "{ arrivals = { rate = 5 }, size = 1000, count = 100 }")
         .replace("recovery =", "user_timeout = \"3 s\", recovery =")
-        .replace("delay   =", "errors = { forward = { packet = 1 } }\ndelay =");
+        .replace("delay   =", "errors = { packet = 1 }\ndelay =");
     let row = &run(&text).rows[0];
     assert_eq!((row.started, row.finished, row.failed), (100, 0, 100));
     assert_eq!((row.time_s, row.slowdown, row.payload_bytes), (None, None, 0));

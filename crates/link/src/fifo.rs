@@ -2,7 +2,7 @@
 
 use crate::queue::{Average, Choice, Meeting};
 use crate::ring::Ring;
-use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics};
+use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics, Transmission};
 use base::{Duration, Rate, Seed, Time};
 
 /// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
@@ -95,7 +95,9 @@ impl<P: Copy + Default> Fifo<P> {
             let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
         }
-        let mut fate = self.errors.next(self.free_at.max(now) + self.last_time.1, len);
+        let began = self.free_at.max(now);
+        let ended = began + self.last_time.1;
+        let mut fate = self.errors.next(Transmission { began, ended, len });
         match fate {
             Fate::Intact | Fate::Marked => {}
             Fate::Corrupted => self.statistics.corrupted += 1,
@@ -144,11 +146,11 @@ impl<P: Copy + Default> Fifo<P> {
 
     /// Whether the queue has room for `len` bytes at `now`.
     fn has_room(&mut self, now: Time, len: u32) -> bool {
-        if self.queue == Queue::Unlimited {
-            return true;
+        match self.queue {
+            Queue::Unlimited => true,
+            Queue::Packets(limit) => self.queued_packets(now) < limit as usize,
+            Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
         }
-        let packets = self.queued_packets(now);
-        self.queue.has_room(packets, self.queued_bytes(), len)
     }
 
     /// When the next packet reaches the far end.
@@ -175,8 +177,8 @@ impl<P: Copy + Default> Fifo<P> {
         (self.flying.end() - self.departed) as usize
     }
 
-    /// Bytes behind what [`Fifo::depart`] has taken out.
-    fn queued_bytes(&self) -> u64 {
+    fn queued_bytes(&mut self, now: Time) -> u64 {
+        self.depart(now);
         self.flying.get(self.departed).map_or(0, |next| self.statistics.bytes - next.before)
     }
 

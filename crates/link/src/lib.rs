@@ -21,7 +21,7 @@ mod trace;
 pub use config::{Config, Variation, WhenDown};
 pub use errors::{
     Bursts, Damage, DamagedPacket, ErrorModel, Errors, Fades, Gap, GilbertElliott, PacketTrace,
-    PacketTraceError, Uniform,
+    PacketTraceError, Transmission, Uniform,
 };
 pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
@@ -79,7 +79,7 @@ pub struct Statistics {
     pub dropped: u64,
     /// Packets that were accepted, and dropped then.
     pub discarded: u64,
-    /// Packets that were marked as having experienced congestion.
+    /// Packets that were marked as having experienced congestion, and sent.
     pub marked: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,

@@ -5,7 +5,8 @@ use crate::impairments::Impairer;
 use crate::queue::{Average, Backlog, Choice, Control, Meeting, Waiting};
 use crate::trace::Opportunities;
 use crate::{
-    Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown,
+    Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Transmission,
+    Variation, WhenDown,
 };
 use base::{Duration, Rate, Seed, Time};
 use std::collections::VecDeque;
@@ -52,6 +53,7 @@ enum Management {
 #[derive(Clone, Copy, Debug)]
 struct Sending<P> {
     packet: Waiting<P>,
+    began: Time,
     done: Time,
 }
 
@@ -91,6 +93,7 @@ impl<P: Copy> Scheduled<P> {
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
+    #[inline(never)]
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
@@ -107,7 +110,6 @@ impl<P: Copy> Scheduled<P> {
         let marked = choice == Choice::Mark;
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        self.statistics.marked += u64::from(marked);
         self.backlog.push(Waiting { packet, len, since: now, capable, marked });
         self.start(now);
         Ok(Some(self.next_event()))
@@ -121,8 +123,10 @@ impl<P: Copy> Scheduled<P> {
             && (self.up || self.when_down.accept);
         match &mut self.management {
             Management::Red(red) => {
+                let trace = self.opportunities.as_ref().map(|o| o.trace.mean_rate());
+                let rate = trace.or(self.rate);
                 let mean_packet = u64::from(red.mean_packet());
-                let mean_time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
+                let mean_time = rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
                 let idle = now.since(self.idle_since);
                 red.choose(&Meeting { queue, idle, mean_time, room, capable })
             }
@@ -212,9 +216,9 @@ impl<P: Copy> Scheduled<P> {
             let (done, varies) = (self.next_departure(), self.next_variation);
             if varies <= now && varies <= done {
                 self.vary(varies);
-            } else if let Some(Sending { packet, .. }) = self.sending.filter(|_| done <= now) {
+            } else if let Some(sent) = self.sending.filter(|_| done <= now) {
                 self.sending = None;
-                self.launch(done, packet);
+                self.launch(sent);
                 self.idle_since = done;
                 self.start(done);
             } else {
@@ -234,7 +238,7 @@ impl<P: Copy> Scheduled<P> {
                 (None, Some(rate)) => now + rate.time_for(u64::from(packet.len)),
                 (None, None) => now,
             };
-            self.sending = Some(Sending { packet, done });
+            self.sending = Some(Sending { packet, began: now, done });
         } else if let Some(opportunities) = &mut self.opportunities {
             opportunities.pause();
         }
@@ -245,14 +249,11 @@ impl<P: Copy> Scheduled<P> {
         let Management::CoDel(control) = &mut self.management else {
             return self.backlog.pop();
         };
-        let statistics = &mut self.statistics;
-        let packet = control.dequeue(now, &mut self.backlog, |packet| {
+        control.dequeue(now, &mut self.backlog, |packet| {
             self.dropped.push_back(packet);
             self.dropped_at = now;
-            statistics.discarded += 1;
-        });
-        statistics.marked += u64::from(packet.is_some_and(|packet| packet.marked));
-        packet
+            self.statistics.discarded += 1;
+        })
     }
 
     /// Changes rate and delay to what they are from `now` on.
@@ -271,13 +272,15 @@ impl<P: Copy> Scheduled<P> {
     }
 
     /// A packet has been transmitted, and is on its way.
-    fn launch(&mut self, now: Time, sent: Waiting<P>) {
-        let fate = match self.errors.next(now, sent.len) {
-            Fate::Intact if sent.marked => Fate::Marked,
+    fn launch(&mut self, Sending { packet, began, done }: Sending<P>) {
+        let transmission = Transmission { began, ended: done, len: packet.len };
+        let fate = match self.errors.next(transmission) {
+            Fate::Intact if packet.marked => Fate::Marked,
             fate => fate,
         };
+        self.statistics.marked += u64::from(packet.marked);
         let treatment = self.impairer.next();
-        self.flight.push(now + self.delay, sent.packet, fate, treatment);
+        self.flight.push(done + self.delay, packet.packet, fate, treatment);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Between Python's values and the lab's.
 
-use crate::ScenarioError;
+use crate::{RunError, ScenarioError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -61,6 +63,7 @@ pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
 /// What is in a scenario; `first` is that at its first point.
 pub(crate) fn contents<'py>(
     py: Python<'py>,
+    source: &Source,
     experiment: &Experiment<'_>,
     first: &Scenario,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -75,6 +78,14 @@ pub(crate) fn contents<'py>(
     dict.set_item("flows", flows)?;
     let links: Vec<String> = first.links.iter().flat_map(|link| first.directions(link)).collect();
     dict.set_item("links", links)?;
+    let columns = PyDict::new(py);
+    for (name, column) in lab::columns(experiment).columns() {
+        columns.set_item(name, column.kind())?;
+    }
+    dict.set_item("columns", columns)?;
+    let files = source.files_read();
+    let files: Vec<_> = files.iter().map(|path| path.to_string_lossy()).collect();
+    dict.set_item("files", files)?;
     Ok(dict)
 }
 
@@ -106,6 +117,16 @@ fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<
     for (name, columns) in tables {
         dict.set_item(name, table(py, columns)?)?;
     }
+    Ok(dict)
+}
+
+/// What may help, as a dict.
+pub(crate) fn remedy<'py>(py: Python<'py>, remedy: &lab::Remedy) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("toml", remedy.toml())?;
+    let needs = remedy.needs.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
+    dict.set_item("needs", needs.collect::<Vec<_>>())?;
+    dict.set_item("buildable", remedy.buildable)?;
     Ok(dict)
 }
 
@@ -154,7 +175,14 @@ pub(crate) fn run_error(error: lab::RunError) -> PyErr {
         lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
         error @ lab::RunError::NoSuchPlace { .. } => bad_scenario(error.to_string(), &[]),
         error @ lab::RunError::Write { .. } => PyOSError::new_err(error.to_string()),
-        other => PyRuntimeError::new_err(other.to_string()),
+        other => RunError::new_err(other.to_string()),
+    }
+}
+
+pub(crate) fn journal_error(error: lab::JournalError) -> PyErr {
+    match error {
+        lab::JournalError::Other { .. } => PyFileExistsError::new_err(error.to_string()),
+        lab::JournalError::File { .. } => PyOSError::new_err(error.to_string()),
     }
 }
 

@@ -1,17 +1,19 @@
 //! The shape of a scenario file: what may be written where. What it means is decided elsewhere.
+//!
+//! A new key is a line in its table here, with what it means, and whatever `links`, `flows` or
+//! `settings` make of it. The schema has it by that; `python docs/reference.py` puts it into the
+//! book.
 
+use super::links;
 use super::mechanism::Entry;
-use super::quantity::{
-    Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Written,
-};
+use super::quantity::{Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Written};
 use super::traffic;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
 use crate::profile::Profile;
 use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
-use base::units::Size;
-use base::{Duration, Rate};
+use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
 use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff};
@@ -30,7 +32,7 @@ table! {
         /// A table of names. Every node routes, and may be an end of flows.
         nodes: Names, needed;
         /// Each joins two nodes in both directions.
-        links: Vec<Link>;
+        links: Vec<links::Written>;
         /// Each is one TCP connection.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
         /// What is varied, and how often each combination is run.
@@ -50,52 +52,6 @@ table! {
 /// The sweep, which the grid reads.
 #[derive(Debug)]
 pub(super) struct Swept;
-
-table! {
-    /// A link between two nodes.
-    pub(super) struct Link {
-        /// The two nodes. *Forward* is from the first to the second.
-        between: Spanned<Pair>, needed;
-        /// Transmission rate of each direction.
-        rate: Written<Rate>, needed;
-        /// Propagation delay, one way.
-        delay: Written<Duration>, needed;
-        /// The drop-tail limit of each direction in packets or bytes; the packet being transmitted
-        /// counts. Unlimited if absent.
-        queue: Spanned<Written<Size>>;
-        /// Errors of both directions (`bit`, `packet`), or of each (`forward`, `backward`).
-        errors: Spanned<Errors>;
-    }
-}
-
-/// Two names of nodes.
-#[derive(Debug)]
-pub(super) struct Pair(pub(super) [Spanned<String>; 2]);
-
-table! {
-    /// Errors of both directions, or of each.
-    pub(super) struct Errors {
-        /// The probability that a bit is wrong, each on its own: a packet with a wrong bit arrives
-        /// and is detected.
-        bit: Probability;
-        /// The probability that a packet vanishes.
-        packet: Probability;
-        /// Errors from the first node to the second.
-        forward: DirectionErrors;
-        /// Errors from the second node to the first.
-        backward: DirectionErrors;
-    }
-}
-
-table! {
-    /// Errors of one direction.
-    pub(super) struct DirectionErrors {
-        /// The probability that a bit is wrong.
-        bit: Probability;
-        /// The probability that a packet vanishes.
-        packet: Probability;
-    }
-}
 
 table! {
     /// A TCP connection and what it carries.
@@ -274,24 +230,6 @@ impl Shape for Swept {
 
     fn schema() -> Value {
         grid::schema()
-    }
-}
-
-impl Shape for Pair {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Pair> {
-        let names = Vec::<Spanned<String>>::read(node, problems)?;
-        match (names.try_into(), node.get_ref().as_array()) {
-            (Ok(pair), _) => Some(Pair(pair)),
-            (_, Some(list)) if list.len() == 2 => None,
-            _ => {
-                problems.push(Problem::at(node.span(), "expected the names of two nodes"));
-                None
-            }
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "array", "items": String::schema(), "minItems": 2, "maxItems": 2 })
     }
 }
 

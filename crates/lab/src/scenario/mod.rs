@@ -5,6 +5,7 @@ mod flows;
 mod links;
 mod mechanism;
 mod quantity;
+mod schedule;
 mod settings;
 mod traffic;
 mod words;
@@ -16,9 +17,10 @@ pub use workload::Workload;
 
 use crate::document::Document;
 use crate::error::Problem;
+use crate::files::Files;
 use crate::nearest::did_you_mean;
 use crate::shape::{Shape, Told as _};
-use base::{Duration, Rate, Time};
+use base::{Duration, Time};
 
 /// A scenario that can be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,16 +44,12 @@ pub struct Link {
     pub from: usize,
     /// The node where it ends.
     pub to: usize,
-    /// Transmission rate of either direction.
-    pub rate: Rate,
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// The queue of either direction.
-    pub queue: link::Queue,
-    /// Errors of the forward direction.
-    pub forward: link::ErrorModel,
-    /// Errors of the backward direction.
-    pub backward: link::ErrorModel,
+    /// Its forward direction.
+    pub forward: link::Config,
+    /// Its backward direction.
+    pub backward: link::Config,
+    /// When it is down.
+    pub outages: Option<link::Outages>,
 }
 
 /// A TCP connection and what it carries.
@@ -101,16 +99,17 @@ impl Scenario {
     pub(crate) fn read(document: &Document<'_>) -> Result<Scenario, Vec<Problem>> {
         let mut problems = Vec::new();
         let file = file::File::read(document.root(), &mut problems);
-        let scenario = file.and_then(|file| Scenario::resolve(file, &mut problems));
+        let scenario =
+            file.and_then(|file| Scenario::resolve(file, document.source().files(), &mut problems));
         scenario.filter(|_| problems.is_empty()).ok_or(problems)
     }
 
     /// Fills in what was left out, and checks what shapes cannot say.
-    fn resolve(file: file::File, problems: &mut Vec<Problem>) -> Option<Scenario> {
+    fn resolve(file: file::File, files: &Files, problems: &mut Vec<Problem>) -> Option<Scenario> {
         let duration = file.duration.and_then(|written| duration(&written).told(problems));
         let names = file.nodes?.0.into_iter().map(|name| name.into_inner());
         let nodes: Vec<String> = names.collect();
-        let links = links::resolve(file.links.unwrap_or_default(), &nodes, problems);
+        let links = links::resolve(file.links.unwrap_or_default(), &nodes, files, problems);
         // With a link that could not be read, there may be a way all the same.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);

@@ -175,6 +175,23 @@ impl Shape for Count {
     }
 }
 
+/// A mean number of packets in a row, at least 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mean(pub(super) f64);
+
+impl Shape for Mean {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Mean> {
+        match number(node) {
+            Some(mean) if (1.0..=1e9).contains(&mean) => Some(Mean(mean)),
+            _ => unexpected(node, "a mean number of packets, 1 to 1e9", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 1, "maximum": 1_000_000_000 })
+    }
+}
+
 /// By how many segments an acknowledgment may let the window grow, if octets are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteCounting(pub(super) Option<u32>);
@@ -289,5 +306,13 @@ words! {
         "infinite" => Infinite,
         "receive-window" => ReceiveWindow,
         other text => At(Size),
+    }
+}
+
+words! {
+    /// What a queue holds at most.
+    QueueLimit expects "\"unlimited\" or a size, such as \"50 packets\" or \"64 KiB\"" {
+        "unlimited" => Unlimited,
+        other text => Most(Size),
     }
 }

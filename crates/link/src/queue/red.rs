@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn the_average_follows_the_queue_as_in_the_paper() {
         let mut average = average(Red { min: 1e9, max: 2e9, ..Red::default() });
-        // Section 11: from 0, L arrivals that raise the queue by one each give
+        // Section 6.1: from 0, L arrivals that raise the queue by one each give
         // L + 1 + ((1 - w)^(L + 1) - 1) / w.
         for queue in 1..=50 {
             average.choose(&Meeting { queue, ..FULL });

@@ -3,9 +3,11 @@
 
 use crate::ideal::Ideal;
 use crate::log::{Owners, owners};
+use crate::row::Delivery;
 use crate::scenario::{Flow, Scenario, Traffic};
-use crate::world::{Built, End, Errand};
+use crate::world::{Built, End, Errand, port};
 use base::{Histogram, Time};
+use host::DatagramSource;
 use sim::NodeId;
 use std::collections::BTreeMap;
 use tcp::{Connection, State};
@@ -24,6 +26,7 @@ pub(crate) struct Tally {
     pub(crate) times: Histogram,
     /// The same as millionths of the least possible.
     pub(crate) slowdowns: Histogram,
+    pub(crate) datagrams: Delivery,
     /// When the last was finished.
     pub(crate) finished_at: Option<Time>,
     /// Transfers that were not seen to end at both ends, by stream.
@@ -131,6 +134,16 @@ impl Ledger {
             for (_, connection, end) in built.world.host(node).connections() {
                 let (flow, ideal) = (&scenario.flows[end.flow], &built.ideals[end.flow]);
                 self.tallies[end.flow].look(flow, ideal, connection, end);
+            }
+        }
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            let [from, to] = [flow.from, flow.to].map(|node| built.world.host(built.nodes[node]));
+            let of = |source: &&DatagramSource| source.flow().remote_port == port(index);
+            let source = from.datagram_sources().iter().find(of);
+            if let (Some(source), Some(sink)) = (source, to.datagram_sink(port(index))) {
+                let tally = &mut self.tallies[index];
+                tally.datagrams = Delivery { sent: source.sent, received: sink.received };
+                tally.received = sink.bytes;
             }
         }
         if let Some(all) = &mut self.owners {

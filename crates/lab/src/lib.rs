@@ -45,10 +45,10 @@ pub use journal::{Journal, JournalError};
 pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
-pub use row::{Row, Spread};
+pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer, Workload,
+    Datagrams, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

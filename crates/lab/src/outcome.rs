@@ -4,7 +4,7 @@ use crate::failure::RunError;
 use crate::ledger::Ledger;
 use crate::log;
 use crate::row::{Record, Row, count, rows, tabulate};
-use crate::scenario::{Scenario, Traffic};
+use crate::scenario::Scenario;
 use crate::table::{Column, Table};
 use crate::watch::Watch;
 use crate::world::{Built, End};
@@ -93,7 +93,7 @@ fn observations(
     }
     let mut series = Series::default();
     for (index, flow) in scenario.flows.iter().enumerate() {
-        if matches!(flow.traffic, Traffic::Workload(_)) {
+        if !flow.traffic.is_one_connection() {
             continue;
         }
         let samples = owners.iter().find(|(flow, ..)| *flow == index).and_then(|owner| {

@@ -3,7 +3,7 @@
 use crate::ideal::{Ideal, headers};
 use crate::ledger::{Ledger, Tally};
 use crate::outcome::Outcome;
-use crate::scenario::{Flow, Scenario, Traffic, Workload};
+use crate::scenario::{Datagrams, Flow, Scenario, Traffic, Workload};
 use crate::table::{Column, Table};
 use crate::world::Built;
 use base::{Histogram, Time};
@@ -40,10 +40,30 @@ pub struct Row {
     /// The same in units of the least possible time: that of the transfer alone on the path, with
     /// its handshake, or that of request and response.
     pub slowdown: Option<Spread>,
+    /// What became of datagrams, if it was some that the flow sent.
+    pub datagrams: Delivery,
     /// What the sender did; of many connections, all together.
     pub sender: tcp::Statistics,
     /// Runs of bytes that were not the next of the stream; 0, or the run is in error.
     pub misplaced: u64,
+}
+
+/// What became of datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Those that were sent.
+    pub sent: u64,
+    /// Those that arrived by the end of the run, each as often as it did.
+    pub received: u64,
+}
+
+impl Delivery {
+    /// The share of those sent that did not arrive; `None` if none was sent.
+    #[must_use]
+    pub fn loss(self) -> Option<f64> {
+        let lost = self.sent.saturating_sub(self.received);
+        (self.sent > 0).then(|| lost as f64 / self.sent as f64)
+    }
 }
 
 /// How some numbers are spread.
@@ -91,10 +111,16 @@ fn row(scenario: &Scenario, flow: &Flow, ideal: &Ideal, tally: &Tally) -> Row {
         }
         _ => Spread::of(&tally.slowdowns, 1e6),
     };
-    let end = completed_at.unwrap_or(Time::ZERO + scenario.duration);
+    let mut end = completed_at.unwrap_or(Time::ZERO + scenario.duration);
+    let mss = f64::from(flow.sender.mss);
+    let mut headers = (mss + headers(flow.ip) as f64) / mss;
+    if let Traffic::Datagrams(datagrams) = flow.traffic {
+        end = datagrams.lasts.map_or(end, |lasts| end.min(flow.start + lasts));
+        let packet = f64::from(datagrams.packet);
+        headers = packet / (packet - f64::from(Datagrams::headers(flow.ip)));
+    }
     let duration_s = end.since(flow.start).as_secs_f64();
     let payload_bps = tally.received as f64 * 8.0 / duration_s;
-    let mss = f64::from(flow.sender.mss);
     Row {
         flow: flow.name.clone(),
         from: scenario.nodes[flow.from].clone(),
@@ -102,13 +128,14 @@ fn row(scenario: &Scenario, flow: &Flow, ideal: &Ideal, tally: &Tally) -> Row {
         duration_s,
         payload_bytes: tally.received,
         payload_bps,
-        goodput_bps: payload_bps * (mss + headers(flow.ip) as f64) / mss,
+        goodput_bps: payload_bps * headers,
         completed_s: completed_at.map(|at| at.since(flow.start).as_secs_f64()),
         started: tally.started,
         finished,
         failed: tally.failed,
         time_s,
         slowdown,
+        datagrams: tally.datagrams,
         sender: tally.sender,
         misplaced: tally.misplaced,
     }
@@ -155,6 +182,9 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("slowdown_mean", floats(|row| row.slowdown.map(|slowdown| slowdown.mean)));
     table.push("slowdown_median", floats(|row| row.slowdown.map(|slowdown| slowdown.median)));
     table.push("slowdown_p95", floats(|row| row.slowdown.map(|slowdown| slowdown.p95)));
+    table.push("datagrams_sent", integers(|r| r.row.datagrams.sent));
+    table.push("datagrams_received", integers(|r| r.row.datagrams.received));
+    table.push("datagram_loss", floats(|row| row.datagrams.loss()));
     table.push("segments", integers(|r| r.row.sender.segments));
     table.push("retransmissions", integers(|r| r.row.sender.retransmissions));
     table.push("timeouts", integers(|r| r.row.sender.timeouts));

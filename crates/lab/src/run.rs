@@ -4,7 +4,7 @@ use crate::capture;
 use crate::failure::RunError;
 use crate::ledger::Ledger;
 use crate::outcome::{self, Outcome};
-use crate::scenario::{Flow, Scenario, Traffic};
+use crate::scenario::{Flow, Scenario};
 use crate::watch::Watch;
 use crate::world;
 use base::{Duration, Time};
@@ -23,8 +23,8 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let mut built = world::build(scenario, seed);
     if watch.series {
-        // Of many connections there is no series.
-        let one = |flow: &&Flow| !matches!(flow.traffic, Traffic::Workload(_));
+        // Of no connection, or of many, there is no series.
+        let one = |flow: &&Flow| flow.traffic.is_one_connection();
         for flow in scenario.flows.iter().filter(one) {
             built.world.trace(&[TraceTarget::Flows(built.nodes[flow.from])]);
         }

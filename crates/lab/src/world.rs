@@ -2,12 +2,12 @@
 
 mod flows;
 
-pub(crate) use flows::{End, Errand};
+pub(crate) use flows::{End, Errand, port};
 
 use crate::ideal::{Ideal, Way};
 use crate::scenario::{Flow, Report, Scenario};
 use base::Seed;
-use flows::{address, port};
+use flows::address;
 use middlebox::Reporter;
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;

@@ -72,7 +72,7 @@ table! {
         /// Another profile for this flow.
         profile: Profile;
         /// What differs from the profile, at both ends.
-        tcp: Tcp;
+        tcp: Spanned<Tcp>;
     }
 }
 

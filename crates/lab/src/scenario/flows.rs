@@ -58,9 +58,13 @@ impl Context<'_> {
     ) -> Option<Flow> {
         let ends = self.ends(&flow, problems);
         let start = self.start(&flow).told(problems);
-        let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), problems);
+        let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), flow.ip, problems);
         let profile = flow.profile.unwrap_or(self.profile);
-        let tcp = flow.tcp.unwrap_or_default();
+        if let (Some(Traffic::Datagrams(_)), Some(tcp)) = (&traffic, &flow.tcp) {
+            let message = "datagrams of UDP know no TCP: expected either `tcp` or `traffic.udp`";
+            problems.push(Problem::at(tcp.span(), message));
+        }
+        let tcp = flow.tcp.map(Spanned::into_inner).unwrap_or_default();
         let mut defaults = profile.defaults();
         if flow.ip == IpVersion::V6 {
             defaults = defaults.over_ipv6();

@@ -1,5 +1,6 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
+mod datagrams;
 mod file;
 mod flows;
 mod links;
@@ -11,6 +12,7 @@ mod traffic;
 mod words;
 mod workload;
 
+pub use datagrams::Datagrams;
 pub use file::{IpVersion, Report};
 pub use traffic::{Pace, Sending, Traffic, Transfer};
 pub use workload::Workload;

@@ -1,5 +1,7 @@
 //! What a flow carries, and how its ends go about it.
 
+use super::IpVersion;
+use super::datagrams::{self, Datagrams, DatagramsTable};
 use super::quantity::{Amount, Count, Written};
 use super::workload::{self, ArrivalsTable, SizesTable, Workload};
 use crate::document::Node;
@@ -20,6 +22,16 @@ pub enum Traffic {
     Requests(Dialogue),
     /// Many transfers, each over a connection of its own.
     Workload(Workload),
+    /// Datagrams, and no TCP at all.
+    Datagrams(Datagrams),
+}
+
+impl Traffic {
+    /// Whether one connection carries it all.
+    #[must_use]
+    pub fn is_one_connection(&self) -> bool {
+        matches!(self, Traffic::Transfer(_) | Traffic::Requests(_))
+    }
 }
 
 /// Data in one direction.
@@ -77,6 +89,8 @@ table! {
         reader: PaceTable;
         /// Requests and responses instead: `to` asks, `from` answers.
         requests: Spanned<Requests>;
+        /// Datagrams of UDP instead, whatever becomes of them.
+        udp: Spanned<DatagramsTable>;
         /// Many transfers instead, each over a connection of its own: when they are started. `size`
         /// or `sizes` says how large they are.
         arrivals: Spanned<ArrivalsTable>;
@@ -128,7 +142,7 @@ impl Shape for Form {
 }
 
 /// What is carried, checked.
-pub(super) fn resolve(form: Form, problems: &mut Vec<Problem>) -> Option<Traffic> {
+pub(super) fn resolve(form: Form, ip: IpVersion, problems: &mut Vec<Problem>) -> Option<Traffic> {
     let table = match form {
         Form::Bulk => Table::default(),
         Form::Table(table) => *table,
@@ -139,6 +153,15 @@ pub(super) fn resolve(form: Form, problems: &mut Vec<Problem>) -> Option<Traffic
         ("reader", table.reader.is_some()),
     ];
     let many = [("sizes", table.sizes.is_some()), ("count", table.count.is_some())];
+    if let Some(udp) = &table.udp {
+        let tcp = [
+            ("size", table.size.is_some()),
+            ("requests", table.requests.is_some()),
+            ("arrivals", table.arrivals.is_some()),
+        ];
+        exclude("udp", udp.span(), tcp.iter().chain(&many).chain(&others), problems);
+        return datagrams::resolve(udp, ip, problems).map(Traffic::Datagrams);
+    }
     if let Some(requests) = &table.requests {
         let transfers = [("size", table.size.is_some()), ("arrivals", table.arrivals.is_some())];
         exclude(

@@ -1,11 +1,11 @@
 //! The flows of a scenario in its world.
 
-use crate::scenario::{Flow, IpVersion, Scenario, Sending, Traffic, Transfer, Workload};
+use crate::scenario::{Datagrams, Flow, IpVersion, Scenario, Sending, Traffic, Transfer, Workload};
 use base::{Seed, Time};
 use core::net::IpAddr;
 use host::{
-    Application, BufferedSource, Listener, Opening, PacedSource, Requester, Responder, Sink,
-    SlowSink, Source,
+    Application, BufferedSource, DatagramFlow, DatagramSource, Listener, Opening, PacedSource,
+    Requester, Responder, Sink, SlowSink, Source,
 };
 use sim::{NodeId, World};
 use tcp::{Config, Connection, Events};
@@ -49,7 +49,7 @@ impl Application for End {
 }
 
 /// The port to which a flow connects; ports below are for those with names.
-pub(super) fn port(flow: usize) -> u16 {
+pub(crate) fn port(flow: usize) -> u16 {
     const FIRST: u16 = 5001;
     FIRST + flow as u16
 }
@@ -80,6 +80,22 @@ pub(super) fn add(scenario: &Scenario, nodes: &[NodeId], seed: Seed, world: &mut
             Traffic::Workload(workload) => {
                 let many = Many { flow, workload, index, of: scenario.flows.len() };
                 many.add(nodes, seed, world);
+            }
+            Traffic::Datagrams(datagrams) => {
+                let source = DatagramFlow {
+                    stream,
+                    remote: address(to, flow.ip),
+                    remote_port: port(index),
+                    local_port: port(index),
+                    payload: u32::from(datagrams.packet - Datagrams::headers(flow.ip)),
+                    rate: datagrams.rate,
+                    start: flow.start,
+                    stop: datagrams.lasts.map_or(Time::NEVER, |lasts| flow.start + lasts),
+                    bursts: datagrams.bursts,
+                };
+                let random = seed.stream(&format!("flow.{}.datagrams", flow.name));
+                world.host_mut(to).take_datagrams(port(index));
+                world.host_mut(from).send_datagrams(DatagramSource::new(source, random));
             }
         }
     }

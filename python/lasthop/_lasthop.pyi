@@ -131,7 +131,11 @@ def sweep(
     - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
       never ends or did not end in time;
     - `started`, `finished`: transfers, or requests, and how many of them have all their data;
+    - `failed`: those that were given up;
     - `time_mean_s`, `time_median_s`, `time_p95_s`: how long those took that have; None without any;
+    - `slowdown_mean`, `slowdown_median`, `slowdown_p95`: the same in units of the least possible time;
+    - `datagrams_sent`, `datagrams_received`, `datagram_loss` (the share that did not arrive): of
+      flows of UDP; 0, 0, None for others;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `misplaced`: 0, else the run is in error;

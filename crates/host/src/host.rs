@@ -10,6 +10,7 @@ mod settings;
 mod slots;
 mod snapshot;
 mod strangers;
+mod workloads;
 
 pub use listeners::Listener;
 pub use opening::Opening;
@@ -17,8 +18,8 @@ pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
-use crate::Application;
 use crate::traffic::Datagrams;
+use crate::{Application, Workload};
 pub(crate) use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
@@ -72,6 +73,8 @@ struct Slot<A> {
     half_open: bool,
     /// It ended before it was established, and its application has not heard of it.
     stillborn: bool,
+    /// The workload that is to hear of its end.
+    workload: Option<u32>,
 }
 
 impl<A: Application> Slot<A> {
@@ -87,7 +90,7 @@ impl<A: Application> Slot<A> {
     }
 
     /// Tells the application what has happened. Says whether the connection has been established
-    /// or is over: then [`Host::turn`] looks after it.
+    /// or perhaps is over: then [`Host::turn`] looks after it.
     #[inline(always)]
     fn hear(&mut self, now: Time) -> bool {
         let mut turned = false;
@@ -96,7 +99,7 @@ impl<A: Application> Slot<A> {
             if events.is_empty() {
                 return turned;
             }
-            if events.intersects(Events::CONNECTED | Events::CLOSED) {
+            if events.intersects(Events::CONNECTED | Events::PEER_CLOSED | Events::CLOSED) {
                 self.stillborn = self.half_open && !turned && !events.contains(Events::CONNECTED);
                 turned = true;
             }
@@ -179,6 +182,9 @@ pub struct Host<A> {
     over: Vec<u32>,
     resets: Resets,
     datagrams: Datagrams,
+    workloads: Vec<Workload<A>>,
+    /// When one of them is due.
+    spawn: Time,
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
@@ -210,6 +216,8 @@ impl<A: Application> Host<A> {
             over: Vec::new(),
             resets: Resets::default(),
             datagrams: Datagrams::default(),
+            workloads: Vec::new(),
+            spawn: Time::NEVER,
             numbering,
             next_port: 0,
             watches: false,
@@ -295,6 +303,7 @@ impl<A: Application> Host<A> {
             && self.resets.waiting.is_empty()
             && self.datagrams.waiting.is_empty()
             && self.datagrams.next == Time::NEVER
+            && self.spawn == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
 
@@ -368,7 +377,8 @@ impl<A: Application> Host<A> {
                 sooner = true;
             }
             if turned {
-                self.turn(id);
+                self.turn(now, id);
+                sooner |= self.spawn <= now;
             }
             if self.watches {
                 self.collect(id);
@@ -379,7 +389,7 @@ impl<A: Application> Host<A> {
         } else {
             self.handle_packet(now, packet);
         }
-        self.transmit(now, outlet) | sooner
+        self.transmit(now, outlet) | sooner | (self.spawn <= now)
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -401,6 +411,7 @@ impl<A: Application> Host<A> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
+        self.spawn_due(now);
         if self.datagrams.next <= now {
             self.datagrams.send_due(now, self.addresses);
         }
@@ -428,7 +439,7 @@ impl<A: Application> Host<A> {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening).min(self.datagrams.next)
+        self.schedule.first().0.min(opening).min(self.datagrams.next).min(self.spawn)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -486,7 +497,7 @@ impl<A: Application> Host<A> {
     fn after(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
         if slot.hear(now) {
-            self.turn(id);
+            self.turn(now, id);
         }
         self.make_busy(id);
     }

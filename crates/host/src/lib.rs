@@ -8,6 +8,7 @@ mod application;
 mod host;
 mod middlebox;
 mod traffic;
+mod workload;
 
 pub use application::Application;
 pub use host::{
@@ -19,3 +20,4 @@ pub use traffic::{
     BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Dialogue, OnOff, PacedSource,
     Requester, Responder, Sink, SlowSink, Source, Traffic,
 };
+pub use workload::{Arrivals, Sizes, Workload};

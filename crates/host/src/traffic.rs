@@ -65,7 +65,8 @@ pub struct Source {
 /// Reads a stream and checks that every byte comes, in order, once.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    stream: u32,
+    /// The stream that is expected; `None` until something has come, if it can be any.
+    pub stream: Option<u32>,
     /// Bytes received in order.
     pub received: u64,
     /// Runs of bytes that were not the next ones of the stream. Anything but 0 is a bug in TCP.
@@ -88,12 +89,20 @@ impl Sink {
     /// A sink for `stream`.
     #[must_use]
     pub fn new(stream: u32) -> Sink {
-        Sink { stream, received: 0, misplaced: 0, first_at: None, finished_at: None }
+        Sink { stream: Some(stream), received: 0, misplaced: 0, first_at: None, finished_at: None }
+    }
+
+    /// A sink for whatever stream comes first, and for no other.
+    #[must_use]
+    pub fn of_any() -> Sink {
+        Sink { stream: None, ..Sink::new(0) }
     }
 
     #[inline]
     fn take(&mut self, payload: Payload) {
-        if payload.stream != self.stream || payload.offset != self.received {
+        if payload.stream != *self.stream.get_or_insert(payload.stream)
+            || payload.offset != self.received
+        {
             self.misplaced += 1;
         }
         self.received += u64::from(payload.len);

@@ -15,7 +15,9 @@ mod experiment;
 mod failure;
 mod files;
 mod grid;
+mod ideal;
 mod journal;
+mod ledger;
 mod line;
 mod log;
 mod nearest;
@@ -43,10 +45,11 @@ pub use journal::{Journal, JournalError};
 pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
-pub use row::{Row, Spread};
+pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer,
+    Attachments, Datagrams, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic,
+    Transfer, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

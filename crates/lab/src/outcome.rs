@@ -1,6 +1,7 @@
 //! What came of a run.
 
 use crate::failure::RunError;
+use crate::ledger::Ledger;
 use crate::log;
 use crate::row::{Record, Row, count, rows, tabulate};
 use crate::scenario::Scenario;
@@ -51,10 +52,11 @@ pub(crate) fn of(
     scenario: &Scenario,
     seed: u64,
     built: Built,
+    ledger: Ledger,
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
-    let rows = rows(scenario, &built);
+    let rows = rows(scenario, &built, &ledger);
     if let Some(row) = rows.iter().find(|row| row.misplaced > 0) {
         let (flow, misplaced) = (row.flow.clone(), row.misplaced);
         return Err(RunError::Misplaced { flow, seed, misplaced });
@@ -73,23 +75,27 @@ pub(crate) fn of(
         totals.lost += link.lost;
     }
     let events = world.events();
-    let (series, digest) = observations(scenario, built, watch)?;
+    let (series, digest) = observations(scenario, built, ledger, watch)?;
     Ok(Outcome { rows, totals, events, digest, series: watch.series.then_some(series) })
 }
 
 fn observations(
     scenario: &Scenario,
     built: Built,
+    ledger: Ledger,
     watch: &Watch,
 ) -> Result<(Series, Option<Digest>), RunError> {
-    let Built { world, nodes, links } = built;
-    let (owners, all) = (owners(&world, &nodes), log::owners(&world, &nodes));
+    let Built { world, nodes, links, .. } = built;
+    let owners = owners(&world, &nodes);
     let (recorded, digest) = world.observations();
-    if let Some(file) = &watch.log {
-        log::write(file, scenario, &all, &recorded.events)?;
+    if let (Some(file), Some(all)) = (&watch.log, &ledger.owners) {
+        log::write(file, scenario, all, &recorded.events)?;
     }
     let mut series = Series::default();
     for (index, flow) in scenario.flows.iter().enumerate() {
+        if !flow.traffic.is_one_connection() {
+            continue;
+        }
         let samples = owners.iter().find(|(flow, ..)| *flow == index).and_then(|owner| {
             let of = recorded.flows.iter().find(|f| (f.0, f.1) == (owner.1, owner.2));
             of.map(|(_, _, samples)| samples.as_slice())
@@ -113,7 +119,7 @@ fn owners(
 ) -> Vec<(usize, sim::NodeId, host::ConnectionId)> {
     let mut owners = Vec::new();
     for &node in nodes {
-        for (id, _, End { flow, traffic }) in world.host(node).connections() {
+        for (id, _, End { flow, traffic, .. }) in world.host(node).connections() {
             if traffic.sink().is_none() {
                 owners.push((*flow, node, id));
             }

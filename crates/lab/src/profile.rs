@@ -76,6 +76,8 @@ pub struct Defaults {
     pub undo: bool,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// How long a closed connection keeps its ports.
+    pub time_wait: Duration,
 }
 
 impl Defaults {
@@ -85,6 +87,12 @@ impl Defaults {
     pub fn over_ipv6(self) -> Defaults {
         let notice_size = self.notice_size.max(middlebox::Reporter::SIZE_ICMPV6);
         Defaults { mss: self.mss - 20, notice_size, ..self }
+    }
+
+    /// The same for a connection of very many: its ports are soon wanted by another.
+    #[must_use]
+    pub fn of_many(self) -> Defaults {
+        Defaults { time_wait: Duration::from_secs(1), ..self }
     }
 }
 
@@ -113,6 +121,7 @@ impl Profile {
                 dsack: modern.dsack,
                 undo: modern.undo,
                 notice_size: middlebox::Reporter::SIZE_ICMP,
+                time_wait: modern.time_wait,
             },
             Profile::Ns2In2001 => Defaults {
                 initial_window: InitialWindow::Segments(1),
@@ -153,6 +162,7 @@ const NS2: Defaults = Defaults {
     dsack: false,
     undo: false,
     notice_size: middlebox::Reporter::SIZE_NS2,
+    time_wait: Duration::from_secs(60),
 };
 
 #[cfg(test)]

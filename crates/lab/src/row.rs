@@ -1,11 +1,12 @@
 //! What came of a flow, and rows as columns.
 
+use crate::ideal::{Ideal, headers};
+use crate::ledger::{Ledger, Tally};
 use crate::outcome::Outcome;
-use crate::scenario::{Flow, IpVersion, Scenario, Traffic};
+use crate::scenario::{Datagrams, Flow, Scenario, Traffic, Workload};
 use crate::table::{Column, Table};
-use crate::world::{Built, End};
+use crate::world::Built;
 use base::{Histogram, Time};
-use tcp::Connection;
 
 /// What came of a flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,12 +33,37 @@ pub struct Row {
     pub started: u64,
     /// Those of which everything has come.
     pub finished: u64,
+    /// Those that were given up.
+    pub failed: u64,
     /// How long each of those took, seconds; `None` without any.
     pub time_s: Option<Spread>,
-    /// What the sender did.
+    /// The same in units of the least possible time: that of the transfer alone on the path, with
+    /// its handshake, or that of request and response.
+    pub slowdown: Option<Spread>,
+    /// What became of datagrams, if it was some that the flow sent.
+    pub datagrams: Delivery,
+    /// What the sender did; of many connections, all together.
     pub sender: tcp::Statistics,
     /// Runs of bytes that were not the next of the stream; 0, or the run is in error.
     pub misplaced: u64,
+}
+
+/// What became of datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Those that were sent.
+    pub sent: u64,
+    /// Those that arrived by the end of the run, each as often as it did.
+    pub received: u64,
+}
+
+impl Delivery {
+    /// The share of those sent that did not arrive; `None` if none was sent.
+    #[must_use]
+    pub fn loss(self) -> Option<f64> {
+        let lost = self.sent.saturating_sub(self.received);
+        (self.sent > 0).then(|| lost as f64 / self.sent as f64)
+    }
 }
 
 /// How some numbers are spread.
@@ -58,69 +84,43 @@ impl Spread {
         let mean = histogram.mean()? / per;
         Some(Spread { mean, median: quantile(0.5)?, p95: quantile(0.95)? })
     }
-}
 
-/// TCP and IP headers without options, bytes.
-fn headers(ip: IpVersion) -> f64 {
-    match ip {
-        IpVersion::V4 => 40.0,
-        IpVersion::V6 => 60.0,
-    }
-}
-
-/// What the connections of a flow add up to.
-#[derive(Clone, Debug, Default)]
-struct Tally {
-    sender: tcp::Statistics,
-    received: u64,
-    misplaced: u64,
-    started: u64,
-    /// Nanoseconds.
-    times: Histogram,
-    finished_at: Option<Time>,
-}
-
-impl Tally {
-    fn add(&mut self, flow: &Flow, connection: &Connection, traffic: &host::Traffic) {
-        let Some(sink) = traffic.sink() else {
-            self.sender = connection.statistics();
-            if let host::Traffic::Responder(responder) = traffic {
-                self.misplaced += responder.sink.misplaced;
-            }
-            return;
-        };
-        self.received += sink.received;
-        self.misplaced += sink.misplaced;
-        self.finished_at = self.finished_at.or(sink.finished_at);
-        if let host::Traffic::Requester(requester) = traffic {
-            self.started = requester.asked;
-            self.times = requester.responses.clone();
-        } else if let Some(at) = sink.finished_at {
-            self.times.record(at.since(flow.start).as_nanos());
-        }
+    /// Of the same numbers, each divided by `unit`.
+    fn over(self, unit: f64) -> Spread {
+        Spread { mean: self.mean / unit, median: self.median / unit, p95: self.p95 / unit }
     }
 }
 
 /// A row for every flow of a world that has come to its end.
-pub(crate) fn rows(scenario: &Scenario, built: &Built) -> Vec<Row> {
-    let tally = |flow: &Flow| Tally {
-        started: u64::from(matches!(flow.traffic, Traffic::Transfer(_))),
-        ..Tally::default()
-    };
-    let mut tallies: Vec<Tally> = scenario.flows.iter().map(tally).collect();
-    for &node in &built.nodes {
-        for (_, connection, End { flow, traffic }) in built.world.host(node).connections() {
-            tallies[*flow].add(&scenario.flows[*flow], connection, traffic);
-        }
-    }
-    scenario.flows.iter().zip(&tallies).map(|(flow, tally)| row(scenario, flow, tally)).collect()
+pub(crate) fn rows(scenario: &Scenario, built: &Built, ledger: &Ledger) -> Vec<Row> {
+    let flows = scenario.flows.iter().zip(&built.ideals).zip(&ledger.tallies);
+    flows.map(|((flow, ideal), tally)| row(scenario, flow, ideal, tally)).collect()
 }
 
-fn row(scenario: &Scenario, flow: &Flow, tally: &Tally) -> Row {
-    let end = tally.finished_at.unwrap_or(Time::ZERO + scenario.duration);
+fn row(scenario: &Scenario, flow: &Flow, ideal: &Ideal, tally: &Tally) -> Row {
+    let time_s = Spread::of(&tally.times, 1e9);
+    let finished = tally.times.count();
+    let completed_at = tally.finished_at.filter(|_| match flow.traffic {
+        Traffic::Workload(Workload { count, .. }) => count == Some(finished),
+        _ => true,
+    });
+    let slowdown = match &flow.traffic {
+        Traffic::Requests(dialogue) => {
+            let least = ideal.response(dialogue, flow).as_secs_f64();
+            time_s.filter(|_| least > 0.0).map(|time| time.over(least))
+        }
+        _ => Spread::of(&tally.slowdowns, 1e6),
+    };
+    let mut end = completed_at.unwrap_or(Time::ZERO + scenario.duration);
+    let mss = f64::from(flow.sender.mss);
+    let mut headers = (mss + headers(flow.ip) as f64) / mss;
+    if let Traffic::Datagrams(datagrams) = flow.traffic {
+        end = datagrams.lasts.map_or(end, |lasts| end.min(flow.start + lasts));
+        let packet = f64::from(datagrams.packet);
+        headers = packet / (packet - f64::from(Datagrams::headers(flow.ip)));
+    }
     let duration_s = end.since(flow.start).as_secs_f64();
     let payload_bps = tally.received as f64 * 8.0 / duration_s;
-    let mss = f64::from(flow.sender.mss);
     Row {
         flow: flow.name.clone(),
         from: scenario.nodes[flow.from].clone(),
@@ -128,11 +128,14 @@ fn row(scenario: &Scenario, flow: &Flow, tally: &Tally) -> Row {
         duration_s,
         payload_bytes: tally.received,
         payload_bps,
-        goodput_bps: payload_bps * (mss + headers(flow.ip)) / mss,
-        completed_s: tally.finished_at.map(|at| at.since(flow.start).as_secs_f64()),
+        goodput_bps: payload_bps * headers,
+        completed_s: completed_at.map(|at| at.since(flow.start).as_secs_f64()),
         started: tally.started,
-        finished: tally.times.count(),
-        time_s: Spread::of(&tally.times, 1e9),
+        finished,
+        failed: tally.failed,
+        time_s,
+        slowdown,
+        datagrams: tally.datagrams,
         sender: tally.sender,
         misplaced: tally.misplaced,
     }
@@ -172,9 +175,16 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("completed_s", floats(|row| row.completed_s));
     table.push("started", integers(|r| r.row.started));
     table.push("finished", integers(|r| r.row.finished));
+    table.push("failed", integers(|r| r.row.failed));
     table.push("time_mean_s", floats(|row| row.time_s.map(|time| time.mean)));
     table.push("time_median_s", floats(|row| row.time_s.map(|time| time.median)));
     table.push("time_p95_s", floats(|row| row.time_s.map(|time| time.p95)));
+    table.push("slowdown_mean", floats(|row| row.slowdown.map(|slowdown| slowdown.mean)));
+    table.push("slowdown_median", floats(|row| row.slowdown.map(|slowdown| slowdown.median)));
+    table.push("slowdown_p95", floats(|row| row.slowdown.map(|slowdown| slowdown.p95)));
+    table.push("datagrams_sent", integers(|r| r.row.datagrams.sent));
+    table.push("datagrams_received", integers(|r| r.row.datagrams.received));
+    table.push("datagram_loss", floats(|row| row.datagrams.loss()));
     table.push("segments", integers(|r| r.row.sender.segments));
     table.push("retransmissions", integers(|r| r.row.sender.retransmissions));
     table.push("timeouts", integers(|r| r.row.sender.timeouts));

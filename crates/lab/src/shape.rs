@@ -343,6 +343,21 @@ impl<T: Shape> Shape for Spanned<T> {
     }
 }
 
+/// Something that is written, even if nothing can be made of it: that was told then, and it is not
+/// missing.
+#[derive(Debug)]
+pub(crate) struct Tried<T>(pub(crate) Option<T>);
+
+impl<T: Shape> Shape for Tried<T> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Tried<T>> {
+        Some(Tried(T::read(node, problems)))
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
 /// A list is what can be made of its entries.
 impl<T: Shape> Shape for Vec<T> {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Vec<T>> {

@@ -1,39 +1,16 @@
 //! From a scenario to a world.
 
-use crate::scenario::{Flow, IpVersion, Report, Scenario, Sending, Traffic, Transfer};
-use base::{Seed, Time};
-use core::net::IpAddr;
-use host::{
-    Application, BufferedSource, Opening, PacedSource, Requester, Responder, Sink, SlowSink, Source,
-};
+mod flows;
+
+pub(crate) use flows::{End, Errand, port};
+
+use crate::ideal::{Ideal, Way};
+use crate::scenario::{Flow, Report, Scenario};
+use base::Seed;
+use flows::address;
 use middlebox::Reporter;
 use sim::{LinkId, Network, NodeId, World};
-use tcp::{Connection, Events};
-
-/// An end of a flow, which knows whose it is.
-#[derive(Clone, Debug)]
-pub(crate) struct End {
-    /// The flow's index.
-    pub(crate) flow: usize,
-    /// What it does.
-    pub(crate) traffic: host::Traffic,
-}
-
-impl Application for End {
-    #[inline]
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
-        self.traffic.handle(now, connection, events);
-    }
-
-    #[inline]
-    fn next_wake(&self) -> Time {
-        self.traffic.next_wake()
-    }
-
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
-        self.traffic.wake(now, connection);
-    }
-}
+use std::collections::BTreeMap;
 
 /// A world and where the scenario's parts are in it.
 pub(crate) struct Built {
@@ -42,12 +19,8 @@ pub(crate) struct Built {
     pub(crate) nodes: Vec<NodeId>,
     /// Forward and backward, by the index of the link.
     pub(crate) links: Vec<(LinkId, LinkId)>,
-}
-
-/// The port to which a flow connects; ports below are for those with names.
-fn port(flow: usize) -> u16 {
-    const FIRST: u16 = 5001;
-    FIRST + flow as u16
+    /// By the index of the flow.
+    pub(crate) ideals: Vec<Ideal>,
 }
 
 /// Builds the world of a scenario at time zero, its flows waiting for their start.
@@ -68,62 +41,24 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         }
     }
     let mut world = network.build(Seed(seed));
-    add_flows(scenario, &nodes, &mut world);
+    let configs = scenario.links.iter().zip(&links).flat_map(|(link, &(forward, backward))| {
+        [(forward, &link.forward), (backward, &link.backward)]
+    });
+    let configs: BTreeMap<LinkId, &link::Config> = configs.collect();
+    let ideals = scenario.flows.iter().map(|flow| {
+        let way = |from: usize, to: usize| -> Way {
+            let links = world.path(nodes[from], nodes[to]);
+            Way::over(links.iter().filter_map(|link| configs.get(link).copied()))
+        };
+        Ideal { forward: way(flow.from, flow.to), backward: way(flow.to, flow.from) }
+    });
+    let ideals = ideals.collect();
+    flows::add(scenario, &nodes, Seed(seed), &mut world);
     add_reports(scenario, &nodes, &mut world);
     for &node in &nodes {
         world.wake(node);
     }
-    Built { world, nodes, links }
-}
-
-fn add_flows(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        // A stream has the number of its flow: every byte is accounted for.
-        let (sending, receiving) = applications(flow, index as u32);
-        let end = |traffic| End { flow: index, traffic };
-        let (sender, receiver) = (nodes[flow.from], nodes[flow.to]);
-        let data = (sender, flow.sender.clone(), end(sending));
-        let sink = (receiver, flow.receiver.clone(), end(receiving));
-        // Who asks, opens; data goes to the flow's port all the same.
-        let (opens, accepts, local_port) = match flow.traffic {
-            Traffic::Transfer(_) => (data, sink, None),
-            Traffic::Requests(_) => (sink, data, Some(port(index))),
-        };
-        let (place, config, application) = accepts;
-        world.host_mut(place).listen(port(index), move || (config.clone(), application.clone()));
-        world.host_mut(opens.0).open(Opening {
-            at: flow.start,
-            remote: address(place, flow.ip),
-            remote_port: port(index),
-            local_port,
-            config: opens.1,
-            application: opens.2,
-        });
-    }
-}
-
-/// The applications at the ends of a flow: that which sends data, and that which receives it.
-fn applications(flow: &Flow, stream: u32) -> (host::Traffic, host::Traffic) {
-    use host::Traffic::{Buffered, Paced, Sink as Reader, Slow, Source as Writer};
-    let Transfer { size, sending, reading } = match flow.traffic {
-        Traffic::Transfer(transfer) => transfer,
-        Traffic::Requests(dialogue) => {
-            return (
-                host::Traffic::Responder(Responder::new(stream, dialogue)),
-                host::Traffic::Requester(Requester::new(stream, dialogue).into()),
-            );
-        }
-    };
-    let source = match sending {
-        Sending::Eager => Writer(Source::new(stream, size)),
-        Sending::Buffered(buffer) => Buffered(BufferedSource::new(stream, size, buffer)),
-        Sending::Paced(pace) => Paced(PacedSource::new(stream, size, pace.chunk, pace.interval)),
-    };
-    let sink = match reading {
-        None => Reader(Sink::new(stream)),
-        Some(pace) => Slow(SlowSink::new(stream, pace.chunk as u32, pace.interval)),
-    };
-    (source, sink)
+    Built { world, nodes, links, ideals }
 }
 
 /// Whoever tells senders of corruption: the world itself, or a box in every node for every size
@@ -151,12 +86,5 @@ fn add_reports(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
             }
             world.add_box(node, reporter);
         }
-    }
-}
-
-fn address(node: NodeId, ip: IpVersion) -> IpAddr {
-    match ip {
-        IpVersion::V4 => node.address(),
-        IpVersion::V6 => node.address_v6(),
     }
 }

@@ -425,7 +425,7 @@ fn a_sweep_goes_where_there_is_something() {
          `receive_window`, `recovery`, `congestion`, `increase`, `byte_counting`, \
          `initial_window`, `initial_ssthresh`, `restart_after_idle`, `limited_transmit`, \
          `delayed_ack`, `rto`, `ssthresh_on_backoff`, `reduction`, `undo`, `dsack`, `timestamps`, \
-         `ecn`, `nagle`, `user_timeout`, `eten`, `mechanisms`",
+         `ecn`, `nagle`, `user_timeout`, `time_wait`, `eten`, `mechanisms`",
     );
 }
 

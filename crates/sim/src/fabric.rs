@@ -178,6 +178,16 @@ impl Fabric {
         self.routes.next(node, destination)
     }
 
+    /// The links on the way between two nodes.
+    pub(crate) fn path(&self, mut from: usize, to: usize) -> Vec<LinkId> {
+        let mut path = Vec::new();
+        while let Some(link) = self.routes.next(from, to) {
+            path.push(LinkId(link as usize));
+            from = self.links[link as usize].to;
+        }
+        path
+    }
+
     /// Puts a packet on the link towards its destination.
     pub(crate) fn forward(&mut self, node: usize, handle: Handle) {
         self.send(self.route(node, handle), handle);

@@ -21,6 +21,12 @@ impl NodeId {
         address::of(self.0)
     }
 
+    /// Its place in the order of declaration.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0
+    }
+
     /// The node's address in IPv6.
     #[must_use]
     pub fn address_v6(self) -> IpAddr {

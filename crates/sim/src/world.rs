@@ -217,6 +217,12 @@ impl<A: Application> World<A> {
         self.fabric.statistics(link)
     }
 
+    /// The links from one node to another that packets take now; none if there is no way.
+    #[must_use]
+    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
+        self.fabric.path(from.0, to.0)
+    }
+
     /// Packets that found no way.
     #[must_use]
     pub fn unroutable(&self) -> u64 {

@@ -47,6 +47,18 @@ pub struct Statistics {
     pub notices: u64,
 }
 
+impl core::ops::AddAssign for Statistics {
+    fn add_assign(&mut self, other: Statistics) {
+        self.segments += other.segments;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        self.reductions += other.reductions;
+        self.undone += other.undone;
+        self.twice += other.twice;
+        self.notices += other.notices;
+    }
+}
+
 /// The sending half of a connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sender {

@@ -1,6 +1,6 @@
 //! How connections come into a host's table, and go.
 
-use super::{Host, Key, Slot};
+use super::{ConnectionId, Host, Key, Slot};
 use crate::Application;
 use base::Time;
 use tcp::{Config, Connection, Identity, Side, State};
@@ -38,6 +38,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open: side == Side::Passive,
             stillborn: false,
+            workload: None,
         });
         self.make_busy(id.index);
         id.index
@@ -53,15 +54,21 @@ impl<A: Application> Host<A> {
         self.slots.add(slot);
     }
 
-    /// A connection has been established or is over.
+    /// A connection has been established or perhaps is over.
     #[cold]
-    pub(super) fn turn(&mut self, id: u32) {
+    pub(super) fn turn(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
-        let (key, closed) = (slot.key, slot.connection.state() == State::Closed);
+        let (key, state) = (slot.key, slot.connection.state());
+        if matches!(state, State::TimeWait | State::Closed)
+            && let Some(workload) = slot.workload.take()
+        {
+            self.ended(now, workload);
+        }
+        let slot = &mut self.slots[id as usize];
         if core::mem::take(&mut slot.half_open) {
             self.leave_backlog(key.local_port);
         }
-        if closed {
+        if state == State::Closed {
             self.by_key.remove(&key);
             self.over.push(id);
             self.make_busy(id);
@@ -74,6 +81,19 @@ impl<A: Application> Host<A> {
             self.reschedule(id, Time::NEVER);
             if !self.settings.keep_closed || self.slots[id as usize].stillborn {
                 self.slots.remove(id);
+            }
+        }
+    }
+
+    /// Drops those of the kept connections that are over and that `drop` agrees to.
+    pub fn drop_closed(&mut self, mut drop: impl FnMut(ConnectionId, &Connection, &A) -> bool) {
+        for index in 0..self.slots.count() {
+            if let Some(Slot { id, connection, application, busy: false, .. }) =
+                self.slots.get(index)
+                && connection.state() == State::Closed
+                && drop(*id, connection, application)
+            {
+                self.slots.remove(index as u32);
             }
         }
     }

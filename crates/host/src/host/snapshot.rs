@@ -22,7 +22,7 @@ pub struct ConnectionSnapshot {
 }
 
 /// A host at one moment: its connections and its secrets. Listeners, connections that have not
-/// been opened yet, applications, and sources and sinks of datagrams are not in it.
+/// been opened yet, applications, workloads, and sources and sinks of datagrams are not in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostSnapshot {
     version: u32,
@@ -222,6 +222,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open,
             stillborn: false,
+            workload: None,
         })
     }
 }

@@ -68,7 +68,7 @@ table! {
         /// Another profile for this flow.
         profile: Profile;
         /// What differs from the profile, at both ends.
-        tcp: Tcp;
+        tcp: Spanned<Tcp>;
     }
 }
 
@@ -117,6 +117,9 @@ table! {
         nagle: bool = Config::default().nagle;
         /// Give up without progress for this long; never, if absent or `"off"`.
         user_timeout: Spanned<UserTimeout>;
+        /// How long a closed connection keeps its ports (2 MSL); 60 seconds if absent, and one where
+        /// there are many.
+        time_wait: Written<Duration>;
         /// Explicit transport error notification: who tells the sender of a corruption.
         eten: Spanned<Eten>;
         /// What tells corruption from congestion: a list of tables, each with `mechanism = NAME`

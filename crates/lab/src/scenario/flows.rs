@@ -1,5 +1,6 @@
 //! From `[[flows]]` to flows.
 
+use super::Traffic;
 use super::{Flow, IpVersion, Link, Scenario, file, node, settings, traffic};
 use crate::error::Problem;
 use crate::profile::Profile;
@@ -57,13 +58,20 @@ impl Context<'_> {
     ) -> Option<Flow> {
         let ends = self.ends(&flow, problems);
         let start = self.start(&flow).told(problems);
-        let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), problems);
+        let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), flow.ip, problems);
         let profile = flow.profile.unwrap_or(self.profile);
-        let tcp = flow.tcp.unwrap_or_default();
-        let defaults = match flow.ip {
-            IpVersion::V4 => profile.defaults(),
-            IpVersion::V6 => profile.defaults().over_ipv6(),
-        };
+        if let (Some(Traffic::Datagrams(_)), Some(tcp)) = (&traffic, &flow.tcp) {
+            let message = "datagrams of UDP know no TCP: expected either `tcp` or `traffic.udp`";
+            problems.push(Problem::at(tcp.span(), message));
+        }
+        let tcp = flow.tcp.map(Spanned::into_inner).unwrap_or_default();
+        let mut defaults = profile.defaults();
+        if flow.ip == IpVersion::V6 {
+            defaults = defaults.over_ipv6();
+        }
+        if let Some(Traffic::Workload(_)) = traffic {
+            defaults = defaults.of_many();
+        }
         let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
         let ((from, to), settings) = (ends?, settings?);
         Some(Flow {

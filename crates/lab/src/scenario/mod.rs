@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod datagrams;
 mod file;
 mod flows;
 mod links;
@@ -10,9 +11,12 @@ mod schedule;
 mod settings;
 mod traffic;
 mod words;
+mod workload;
 
+pub use datagrams::Datagrams;
 pub use file::{IpVersion, Report};
 pub use traffic::{Pace, Sending, Traffic, Transfer};
+pub use workload::Workload;
 
 use crate::document::Document;
 use crate::error::Problem;

@@ -141,6 +141,23 @@ impl Shape for Probability {
     }
 }
 
+/// A number above 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Positive(pub(super) f64);
+
+impl Shape for Positive {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Positive> {
+        match number(node) {
+            Some(value) if value > 0.0 && value.is_finite() => Some(Positive(value)),
+            _ => unexpected(node, "a number above 0", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "exclusiveMinimum": 0 })
+    }
+}
+
 /// How many, at least 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count(pub(super) u64);

@@ -68,6 +68,7 @@ pub(super) fn resolve(
         ecn: tcp.ecn,
         nagle: tcp.nagle,
         user_timeout: user_timeout?,
+        time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
         mechanisms,
         ..standard
     };

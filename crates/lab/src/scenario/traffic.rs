@@ -1,12 +1,15 @@
 //! What a flow carries, and how its ends go about it.
 
+use super::IpVersion;
+use super::datagrams::{self, Datagrams, DatagramsTable};
 use super::quantity::{Amount, Count, Written};
+use super::workload::{self, ArrivalsTable, SizesTable, Workload};
 use crate::document::Node;
 use crate::error::Problem;
-use crate::shape::{Shape, Told as _, table, unexpected};
+use crate::shape::{Shape, Told as _, Tried, table, unexpected};
 use base::Duration;
 use base::units::Size;
-use host::Dialogue;
+use host::{Dialogue, Sizes};
 use serde_json::{Value, json};
 use toml::Spanned;
 
@@ -17,6 +20,18 @@ pub enum Traffic {
     Transfer(Transfer),
     /// Requests of the node that receives, and responses.
     Requests(Dialogue),
+    /// Many transfers, each over a connection of its own.
+    Workload(Workload),
+    /// Datagrams, and no TCP at all.
+    Datagrams(Datagrams),
+}
+
+impl Traffic {
+    /// Whether one connection carries it all.
+    #[must_use]
+    pub fn is_one_connection(&self) -> bool {
+        matches!(self, Traffic::Transfer(_) | Traffic::Requests(_))
+    }
 }
 
 /// Data in one direction.
@@ -62,7 +77,7 @@ table! {
     /// What it carries, and how its ends go about it.
     pub(super) struct Table {
         /// How much; without end if absent.
-        size: Spanned<Amount>;
+        size: Tried<Spanned<Amount>>;
         /// The sender writes at regular times, the first when the connection is established; all at
         /// once if absent.
         paced: Spanned<PaceTable>;
@@ -74,6 +89,15 @@ table! {
         reader: PaceTable;
         /// Requests and responses instead: `to` asks, `from` answers.
         requests: Spanned<Requests>;
+        /// Datagrams of UDP instead, whatever becomes of them.
+        udp: Spanned<DatagramsTable>;
+        /// Many transfers instead, each over a connection of its own: when they are started. `size`
+        /// or `sizes` says how large they are.
+        arrivals: Spanned<ArrivalsTable>;
+        /// Sizes of transfers that differ, by their distribution.
+        sizes: Tried<Spanned<SizesTable>>;
+        /// How many transfers there are at most, where there are many; no limit if absent.
+        count: Spanned<Count>;
     }
 }
 
@@ -118,25 +142,49 @@ impl Shape for Form {
 }
 
 /// What is carried, checked.
-pub(super) fn resolve(form: Form, problems: &mut Vec<Problem>) -> Option<Traffic> {
+pub(super) fn resolve(form: Form, ip: IpVersion, problems: &mut Vec<Problem>) -> Option<Traffic> {
     let table = match form {
         Form::Bulk => Table::default(),
         Form::Table(table) => *table,
     };
-    if let Some(requests) = &table.requests {
-        let others = [
+    let others = [
+        ("paced", table.paced.is_some()),
+        ("send_buffer", table.send_buffer.is_some()),
+        ("reader", table.reader.is_some()),
+    ];
+    let many = [("sizes", table.sizes.is_some()), ("count", table.count.is_some())];
+    if let Some(udp) = &table.udp {
+        let tcp = [
             ("size", table.size.is_some()),
-            ("paced", table.paced.is_some()),
-            ("send_buffer", table.send_buffer.is_some()),
-            ("reader", table.reader.is_some()),
+            ("requests", table.requests.is_some()),
+            ("arrivals", table.arrivals.is_some()),
         ];
-        for (key, _) in others.iter().filter(|(_, there)| *there) {
-            let message = format!("expected either `requests` or `{key}`");
-            problems.push(Problem::at(requests.span(), message));
-        }
+        exclude("udp", udp.span(), tcp.iter().chain(&many).chain(&others), problems);
+        return datagrams::resolve(udp, ip, problems).map(Traffic::Datagrams);
+    }
+    if let Some(requests) = &table.requests {
+        let transfers = [("size", table.size.is_some()), ("arrivals", table.arrivals.is_some())];
+        exclude(
+            "requests",
+            requests.span(),
+            transfers.iter().chain(&many).chain(&others),
+            problems,
+        );
         return dialogue(requests.get_ref(), problems).map(Traffic::Requests);
     }
-    let size = table.size.map(|size| bytes(&size, "a transfer", MOST).told(problems));
+    if let Some(arrivals) = &table.arrivals {
+        exclude("arrivals", arrivals.span(), others.iter(), problems);
+        return workload::resolve(&table, arrivals, problems).map(Traffic::Workload);
+    }
+    let sizes = table.sizes.and_then(|Tried(sizes)| sizes);
+    for (key, span) in [
+        ("sizes", sizes.map(|sizes| sizes.span())),
+        ("count", table.count.as_ref().map(Spanned::span)),
+    ] {
+        let problem = |span| Problem::at(span, format!("expected `arrivals` beside `{key}`"));
+        problems.extend(span.map(problem));
+    }
+    let size = table.size.map(|Tried(size)| bytes(&size?, "a transfer", MOST).told(problems));
     let reading = table.reader.map(|reader| pace(&reader, u64::from(u32::MAX), problems));
     let sending = match (table.paced, table.send_buffer) {
         (None, None) => Some(Sending::Eager),
@@ -153,6 +201,19 @@ pub(super) fn resolve(form: Form, problems: &mut Vec<Problem>) -> Option<Traffic
     let (size, reading) = (size.map_or(Some(None), |s| s.map(Some)), reading);
     let reading = reading.map_or(Some(None), |pace| pace.map(Some));
     Some(Traffic::Transfer(Transfer { size: size?, sending: sending?, reading: reading? }))
+}
+
+/// Says what cannot be beside a key.
+fn exclude<'a>(
+    key: &str,
+    span: core::ops::Range<usize>,
+    others: impl Iterator<Item = &'a (&'a str, bool)>,
+    problems: &mut Vec<Problem>,
+) {
+    for (other, _) in others.filter(|(_, there)| *there) {
+        let message = format!("expected either `{key}` or `{other}`");
+        problems.push(Problem::at(span.clone(), message));
+    }
 }
 
 fn dialogue(requests: &Requests, problems: &mut Vec<Problem>) -> Option<Dialogue> {
@@ -180,7 +241,7 @@ fn pace(table: &PaceTable, most: u64, problems: &mut Vec<Problem>) -> Option<Pac
 }
 
 /// Far beyond what any run delivers.
-const MOST: u64 = 1 << 60;
+const MOST: u64 = Sizes::LARGEST;
 
 /// A number of bytes, at least 1.
 pub(super) fn bytes(size: &Spanned<Amount>, what: &str, most: u64) -> Result<u64, Problem> {

@@ -8,6 +8,7 @@
 
 from lasthop import stats
 from lasthop._lasthop import ScenarioError, __version__
+from lasthop.build import flow, link
 from lasthop.errors import UserError
 from lasthop.lab import run, sweep
 from lasthop.results import Result, Sweep
@@ -21,6 +22,8 @@ __all__ = [
     "Sweep",
     "UserError",
     "__version__",
+    "flow",
+    "link",
     "run",
     "stats",
     "sweep",

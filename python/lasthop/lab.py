@@ -61,6 +61,7 @@ def sweep(
     scenario: str | Path | Scenario,
     *,
     settings: Mapping[str, object] | None = None,
+    over: Mapping[str, object] | None = None,
     seeds: int | None = None,
     first_seed: int = 1,
     threads: int = 0,
@@ -68,10 +69,14 @@ def sweep(
 ) -> Sweep:
     """Runs every point of a scenario's sweep with every seed, in parallel.
 
-    Without `seeds` the file says how many; `threads` 0 uses every core; `progress` is told the
-    runs that are done and all there are. The rows do not depend on the number of threads.
+    `over` says what is varied, instead of what the scenario says: keys with their values, such as
+    {"links.0.errors.bit": [0, 1e-6, 1e-5]}. Without `seeds` the scenario says how many; `threads`
+    0 uses every core; `progress` is told the runs that are done and all there are. The rows do not
+    depend on the number of threads.
     """
     scenario = _scenario(scenario, settings)
+    if over is not None:
+        scenario = scenario.over(over)
     columns = engine.sweep(
         scenario.source,
         scenario.name,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from lasthop import _lasthop as engine
+from lasthop.events import read_events
 from lasthop.results import Result, Sweep, frame
 from lasthop.scenario import Scenario
 
@@ -22,7 +25,7 @@ def run(
     byte_mode: bool = False,
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
-    events: str | Path | None = None,
+    events: str | Path | bool | None = None,
 ) -> Result:
     """Runs a scenario once.
 
@@ -34,9 +37,23 @@ def run(
     seen; all links if there are none. In byte mode every packet is written as bytes and read
     again before every link, which changes nothing but the speed.
 
-    `events` is a file to be written with what every connection tells, an event a line, in JSON.
+    `events` is a file to be written with what every connection tells, an event a line, in JSON; or
+    True, and the result has them as a frame.
     """
     scenario = _scenario(scenario, settings)
+    if events is True:
+        with TemporaryDirectory(prefix="lasthop-") as folder:
+            log = Path(folder) / "events.jsonl"
+            result = run(
+                scenario,
+                seed=seed,
+                trace=trace,
+                byte_mode=byte_mode,
+                pcap=pcap,
+                pcap_at=pcap_at,
+                events=log,
+            )
+            return replace(result, events=read_events(log))
     done = engine.run(
         scenario.source,
         scenario.name,
@@ -46,7 +63,7 @@ def run(
         byte_mode=byte_mode,
         pcap=pcap,
         pcap_at=pcap_at,
-        events=events,
+        events=events or None,
     )
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(

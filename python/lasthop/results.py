@@ -37,6 +37,8 @@ class Result:
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    #: What connections told, of a run with `events=True`: see `read_events`.
+    events: pl.DataFrame | None = field(default=None, repr=False)
 
     def series(self, flow: str | None = None) -> pl.DataFrame:
         """A flow's time series (the only flow's, where there is one).

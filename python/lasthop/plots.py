@@ -46,25 +46,36 @@ _SIZE = (7.2, 4.0)
 
 def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
     """pyplot's `subplots` in the style of these plots: a figure and its axes."""
-    import matplotlib as mpl
     import matplotlib.pyplot as plt
 
     width, height = _SIZE
     options.setdefault("figsize", (width, height if rows == 1 else 2.4 * rows))
-    with mpl.rc_context(STYLE):
+    with _style():
         return plt.subplots(rows, columns, **options)
 
 
 @contextmanager
 def _canvas(ax: Axes | None) -> Iterator[Axes]:
     """The axes, or new ones in the house style."""
-    import matplotlib as mpl
-
     if ax is not None:
         yield ax
-        return
-    with mpl.rc_context(STYLE):
-        yield subplots()[1]
+    else:
+        with _style():
+            yield subplots()[1]
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """The house style for a while."""
+    from matplotlib import rcParams
+
+    # Not rc_context: that would also take back what a notebook's backend sets when it is loaded.
+    before = {name: rcParams[name] for name in STYLE}
+    try:
+        rcParams.update(STYLE)
+        yield
+    finally:
+        rcParams.update(before)
 
 
 def curves(

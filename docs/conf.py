@@ -37,4 +37,8 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["book.css"]
 html_title = f"lasthop {release}"
+# What docstrings have in backticks.
+default_role = "code"
 autodoc_typehints = "description"
+autoclass_content = "both"
+autodoc_member_order = "bysource"

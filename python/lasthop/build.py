@@ -64,18 +64,26 @@ def _told(schema: Mapping[str, Any]) -> str:
 
 @follows("properties", "links", "items")
 def link(a: str, b: str, /, **keys: object) -> Table:
-    """A link between two nodes, both ways; *forward* is from `a` to `b`.
+    """A link between two nodes, both ways.
 
-    >>> link("router", "phone", rate="4 Mbit/s", delay="15 ms", errors={"forward": {"bit": 2e-6}})
+    >>> link("router", "phone", rate="4 Mbit/s", delay="15 ms", errors={"bit": 2e-6})
+
+    Args:
+        a: A node, from which *forward* is.
+        b: Another.
     """
     return {"between": [a, b], **keys}
 
 
 @follows("properties", "flows", "items")
 def flow(sender: str, receiver: str, /, **keys: object) -> Table:
-    """A connection, and what it carries from `sender` to `receiver`.
+    """A connection, and what it carries.
 
-    >>> flow("server", "phone", name="page", traffic={"size": "3 MB"}, tcp={"congestion": "cubic"})
+    >>> flow("server", "phone", name="page", traffic={"size": "3 MB"})
+
+    Args:
+        sender: The node that sends data.
+        receiver: The node that receives it.
     """
     named = {"name": keys.pop("name")} if "name" in keys else {}
     return {**named, "from": sender, "to": receiver, **keys}

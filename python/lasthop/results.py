@@ -37,7 +37,7 @@ class Result:
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
-    #: What connections told, of a run with `events=True`: see `read_events`.
+    #: What connections told, if the run was asked for it; `read_events` says what is in it.
     events: pl.DataFrame | None = field(default=None, repr=False)
 
     def series(self, flow: str | None = None) -> pl.DataFrame:

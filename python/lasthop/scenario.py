@@ -44,7 +44,7 @@ class Scenario:
     ...     "A radio hop",
     ...     duration="60 s",
     ...     nodes=["server", "phone"],
-    ...     links=[link("server", "phone", rate="4 Mbit/s", delay="35 ms", queue="64 KiB")],
+    ...     links=[link("server", "phone", rate="4 Mbit/s", delay="35 ms")],
     ...     flows=[flow("server", "phone", tcp={"congestion": "cubic"})],
     ... )
     """

@@ -53,10 +53,11 @@ def figure(width: float, height: float, settings: dict[Any, Any] | None = None) 
         yield Figure(figsize=(width, height))
 
 
-def save(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, file: str | Path) -> Path:
     """Writes a picture, of the kind that the file's name says."""
     import matplotlib as mpl
 
+    path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
         figure.savefig(path, dpi=160)

@@ -67,6 +67,11 @@ book: ## Build the book into build/book, running its notebooks, and the Rust ref
 	$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/book
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(CARGO_FLAGS)
 
+.PHONY: wheel
+wheel: setup ## Build a wheel for any Python from 3.11 on into build/wheel
+	rm -rf build/wheel
+	PIP_NO_INDEX=1 $(BIN)/maturin build --quiet --release --out build/wheel $(CARGO_FLAGS)
+
 # For `make fuzz`.
 SECONDS ?= 60
 SEED ?= 1

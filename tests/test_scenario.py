@@ -31,7 +31,7 @@ phone  = {}
 between = ["server", "phone"]
 rate    = "4 Mbit/s"
 delay   = "15 ms"
-errors  = { forward = { bit = 2e-6 } }
+forward = { errors = { bit = 2e-6 } }
 
 [[flows]]
 name = "download"
@@ -57,7 +57,7 @@ def hop(**changed: object) -> Scenario:
                 rate="4 Mbit/s",
                 delay="15 ms",
                 queue=None,
-                errors={"forward": {"bit": 2e-6}},
+                forward={"errors": {"bit": 2e-6}},
             )
         ],
         "flows": [flow("server", "phone", tcp={"recovery": "sack"}, name="download")],
@@ -112,11 +112,11 @@ def test_every_shipped_scenario_survives_being_rewritten(name: str) -> None:
 
 
 def test_a_sweep_goes_over_what_it_is_told() -> None:
-    scenario = hop().set({"links.0.errors.forward.bit": 0.0})
-    over = {"links.0.errors.forward.bit": np.array([1e-6, 1e-5]), "flows.0.tcp.mss": (536,)}
+    scenario = hop().set({"links.0.forward.errors.bit": 0.0})
+    over = {"links.0.forward.errors.bit": np.array([1e-6, 1e-5]), "flows.0.tcp.mss": (536,)}
     rows = lasthop.sweep(scenario, over=over).rows
     assert rows.columns[:3] == [*over, "seed"]
-    assert rows["links.0.errors.forward.bit"].to_list() == [1e-6, 1e-6, 1e-5, 1e-5]
+    assert rows["links.0.forward.errors.bit"].to_list() == [1e-6, 1e-6, 1e-5, 1e-5]
     assert rows["seed"].to_list() == [1, 2, 1, 2]
     assert lasthop.sweep(scenario, over={}, seeds=3).rows["seed"].to_list() == [1, 2, 3]
     # What is set later holds.

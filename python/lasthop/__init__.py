@@ -7,7 +7,7 @@
 """
 
 from lasthop import plots, stats
-from lasthop._lasthop import ScenarioError, __version__
+from lasthop._lasthop import RunError, ScenarioError, __version__
 from lasthop.build import flow, link
 from lasthop.errors import UserError
 from lasthop.events import read_events
@@ -18,6 +18,7 @@ from lasthop.scenario import Outline, Scenario
 __all__ = [
     "Outline",
     "Result",
+    "RunError",
     "Scenario",
     "ScenarioError",
     "Sweep",

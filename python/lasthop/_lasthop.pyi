@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any
 
 __all__ = [
+    "RunError",
     "ScenarioError",
     "__version__",
     "check",
@@ -23,13 +24,18 @@ __all__ = [
     "increase_functions",
     "mechanisms",
     "profiles",
+    "record",
     "recoveries",
+    "remedies",
     "run",
     "schema",
     "sweep",
 ]
 
 __version__: str
+
+class RunError(RuntimeError):
+    """A check inside a run failed: an error of the simulator."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run.
@@ -51,8 +57,9 @@ def check(
     `title` (str), `duration_s` (float, simulated time of a run), `points` (int, combinations of
     swept values, 1 without a sweep), `seeds` (int, runs of each), `runs` (int, points times
     seeds), `flows` (list[str], names), `links` (list[str], both directions of every link, as in
-    the keys of queue series: "a->b", "b->a"). Title, duration, flows and links are those of the
-    first point.
+    the keys of queue series: "a->b", "b->a"), `columns` (dict[str, str], those of `sweep`, each
+    with what its values are: "text", "integer", "float" or "boolean"). Title, duration, flows and
+    links are those of the first point.
 
     Raises ScenarioError, or KeyboardInterrupt.
     """
@@ -103,7 +110,7 @@ def run(
     SYN, which is 0; durations are nanoseconds.
 
     `seed` is 0 to 2**63 - 1. Raises ScenarioError, OSError if a file cannot be written,
-    KeyboardInterrupt, or RuntimeError if a check inside the simulation failed.
+    KeyboardInterrupt, or RunError if a check inside the simulation failed.
     """
 
 def sweep(
@@ -127,24 +134,59 @@ def sweep(
     - every swept key, as written: numbers or bools if all values are, else str;
     - `seed` (int), `flow`, `from`, `to` (str);
     - `duration_s`: from the flow's start to its completion or to the end of the run;
-    - `payload_bytes`: bytes that the receiving application got, in order, once;
+    - `payload_bytes`: bytes that the receiving application got, in order, once; of requests,
+      the responses;
     - `payload_bps`: those in bits, per second of `duration_s`;
-    - `goodput_bps`: the same with 40 bytes of TCP and IPv4 headers for every full-sized segment,
-      as publications of old count;
+    - `goodput_bps`: the same with 40 bytes of TCP and IP headers (60 with IPv6) for every
+      full-sized segment, as publications of old count;
     - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
       never ends or did not end in time;
+    - `started`, `finished`: transfers, or requests, and how many of them have all their data;
+    - `time_mean_s`, `time_median_s`, `time_p95_s`: how long those took that have; None without any;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `misplaced`: 0, else the run is in error;
     - `dropped` (full queues), `corrupted`, `lost` (vanished): packets on all links of the run;
     - `events`: events of the simulation.
 
-    Raises ScenarioError before the first run, KeyboardInterrupt, or RuntimeError if a check inside
+    Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside
     the simulation failed.
+    """
+
+def record(
+    source: str,
+    name: str,
+    journal: str | PathLike[str],
+    about: str,
+    *,
+    overrides: Sequence[tuple[str, object]] = (),
+    seeds: int | None = None,
+    first_seed: int = 1,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Does as `sweep`, but the rows go into a file as runs finish, in the order of `sweep`.
+
+    The first line of the file is `about`, one line that says what the runs depend on. The rest is
+    CSV: a line with the names of the columns, and the rows; the first column, `run`, counts the
+    runs from 0. A file that is there with the same `about` is gone on with; what a crash left of a
+    run at its end is made anew. Whenever the work ended, the bytes of a whole file are the same.
+
+    Returns how many runs were there. Raises as `sweep` does, FileExistsError if the file is about
+    something else, and OSError if it cannot be written; what it has by then are whole runs.
     """
 
 def schema() -> str:
     """What a scenario file may say: a JSON Schema (2020-12), as JSON."""
+
+def remedies() -> list[dict[str, Any]]:
+    """What may help a flow to have more of its path, of everything that there is.
+
+    `toml` (str, lines for the flow's `tcp` table), `needs` (list[str]: "sender", "receiver",
+    "middlebox": who must change; "clear headers": that middlebox reads TCP headers; "split
+    connection": an acknowledgment no longer comes from the receiver), `buildable` (bool; what
+    cannot be built says how much there is to be won).
+    """
 
 def mechanisms() -> list[str]:
     """The names of the mechanisms, for `mechanisms = [{ mechanism = NAME, ... }]` of a flow."""

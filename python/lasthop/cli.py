@@ -12,21 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from lasthop import _lasthop as engine
-from lasthop import checks, lab, library, publications, terminal, units
-from lasthop.errors import UserError
+from lasthop import checks, journal, lab, library, publications, results, show, terminal
+from lasthop.errors import UserError, unknown
 from lasthop.scenario import Scenario, setting
 
-if TYPE_CHECKING:
-    from lasthop.results import Result, Sweep
-
-#: What a user can mend ends the command with this status; typer's own errors do so too.
-USER_ERROR = 2
+#: How the command ends, besides 0: a check inside a run failed; what the user can mend (typer's
+#: own errors end so, too); Ctrl-C, as typer ends, too.
+RUN_FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="lasthop",
@@ -34,7 +32,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="TCP over the last hop: satellite, radio, mobile; simulated, run by run the same.",
+    help="TCP over the last hop: satellite, radio, mobile; simulated, run by run the same.\n\n"
+    "Exit status: 0 done, 1 a run failed, 2 a mistake that you can mend, 130 interrupted.",
     epilog="A newcomer starts with: lasthop demo",
 )
 
@@ -74,6 +73,9 @@ def main() -> None:
     except (UserError, engine.ScenarioError) as error:
         terminal.say_error(str(error))
         sys.exit(USER_ERROR)
+    except engine.RunError as error:
+        terminal.say_error(str(error))
+        sys.exit(RUN_FAILED)
 
 
 def _version(wanted: bool) -> None:
@@ -122,7 +124,8 @@ def check(
         else:
             terminal.say(f"{escape(one.file)}[dim]: {checks.words(one.outline)}[/]")
     if as_json:
-        print(json.dumps({"files": [one.as_dict() for one in checked]}, indent=2))
+        looked_at = [one.as_dict() for one in checked]
+        print(json.dumps({"lasthop": engine.__version__, "files": looked_at}, indent=2))
     if any(one.outline is None for one in checked):
         raise typer.Exit(USER_ERROR)
 
@@ -189,17 +192,17 @@ def run(
             events=events,
         )
     if as_json:
-        rows = result.rows.to_dicts()
-        print(json.dumps({"seed": seed, "digest": result.digest, "flows": rows}, indent=2))
+        found = {"seed": seed, "digest": result.digest, "flows": result.rows.to_dicts()}
+        print(json.dumps({**result.about, **found}, indent=2))
     else:
-        _show_run(result, outline.title, seed)
+        show.run(result, outline.title, seed)
     if pcap is not None:
         terminal.written(pcap, "packets")
     if events is not None:
         terminal.written(events, "events")
     if trace is not None:
         with _files():
-            _write_trace(result, outline.title, trace, table)
+            show.trace(result, outline.title, trace, table)
     if outline.points > 1 and not as_json:
         terminal.say(
             f"[dim]its sweep has {outline.points} points: [/]lasthop sweep {escape(file)}[dim]"
@@ -218,23 +221,48 @@ def sweep(
         typer.Option("-o", "--output", metavar="FILE", help="Write all rows: .parquet or .csv."),
     ] = None,
     metric: Annotated[str, typer.Option(help="The column to summarise.")] = "goodput_bps",
+    as_json: _Json = False,
 ) -> None:
-    """Run every point of a scenario's sweep with every seed, in parallel."""
+    """Run every point of a scenario's sweep with every seed, in parallel.
+
+    With -o, finished runs are kept as they come, and the same command goes on with them after
+    whatever ended it.
+    """
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise UserError(f"rows go to a .parquet or a .csv file, not to {str(output)!r}")
     scenario = _scenario(file, settings)
     outline = scenario.outline()
-    with terminal.progress(escape(outline.title)) as progress:
-        done = lab.sweep(scenario, seeds=seeds, threads=threads, progress=progress)
-    if output is not None:
-        with _files():
-            output.parent.mkdir(parents=True, exist_ok=True)
-            if output.suffix == ".csv":
-                done.rows.write_csv(output)
-            else:
-                done.rows.write_parquet(output)
-            terminal.written(output, f"{done.rows.height} rows")
-    _show_sweep(done, outline.title, metric)
+    if outline.columns.get(metric, "text") == "text":
+        numbers = [name for name, kind in outline.columns.items() if kind != "text"]
+        raise unknown("column of numbers", metric, numbers)
+    seeds = seeds or outline.seeds
+    runs = outline.points * seeds
+    kept = "; finished runs are kept: make room and run the same command again" if output else ""
+    with _files(), journal.place(output) as part, _files(kept):
+        interrupted = False
+        try:
+            with terminal.progress(escape(outline.title)) as progress:
+                before = journal.record(
+                    scenario, part, seeds=seeds, threads=threads, progress=progress
+                )
+                if before:
+                    terminal.say(f"{before} of {runs} runs were kept from before")
+        except KeyboardInterrupt:
+            interrupted = True
+        done = journal.summary(part, outline.columns, metric)
+        if output is not None and not interrupted:
+            journal.finish(part, output, outline.columns, scenario)
+            terminal.written(output, f"all rows of {done.runs} runs")
+    if as_json:
+        print(json.dumps({**results.about(scenario), "metric": metric, **done.as_dict()}, indent=2))
+    elif done.runs:
+        show.sweep(done, outline.title, metric)
+    if interrupted:
+        kept = "nothing else is kept without -o"
+        if output is not None:
+            kept = f"{escape(str(part))} keeps them, and the same command goes on from there"
+        terminal.say(f"[bold]interrupted[/] after {done.runs} of {runs} runs: {kept}")
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command()
@@ -258,6 +286,70 @@ def reproduce(
     with _files():
         folder.mkdir(parents=True, exist_ok=True)
         chosen.load()(folder, seeds=seeds, quick=quick, threads=threads)
+
+
+@app.command()
+def advise(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="A scenario file, or a name from `lasthop list`."),
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Of the path, such as '2 Mbit/s'.")] = None,
+    delay: Annotated[str | None, typer.Option(help="One way, such as '300 ms'.")] = None,
+    loss: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the packets that vanish.")
+    ] = 0.0,
+    burst: Annotated[
+        float | None, typer.Option(min=1, help="Packets lost in a row, on average.")
+    ] = None,
+    bit_errors: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability that a bit is damaged on the link.")
+    ] = 0.0,
+    outage: Annotated[
+        str | None, typer.Option(help="How long the path is away, on average, such as '3 s'.")
+    ] = None,
+    between_outages: Annotated[str, typer.Option(help="How long it is there.")] = "60 s",
+    queue: Annotated[
+        str | None, typer.Option(help="What the queue holds, such as '50 packets'.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(help="Of the transfer, such as '1 MB'; else it never ends.")
+    ] = None,
+    flow: Annotated[str | None, typer.Option(help="Which of the scenario's flows.")] = None,
+    seeds: Annotated[int, typer.Option(min=2, help="Runs of each remedy.")] = 20,
+    threads: _Threads = 0,
+    settings: _Set = None,
+    as_json: _Json = False,
+) -> None:
+    """Say which remedies would help on a path, by how much, and what each takes."""
+    from lasthop import advice
+
+    given = advice.Path(
+        rate or "",
+        delay or "",
+        loss=loss,
+        burst=burst,
+        bit_errors=bit_errors,
+        outage=outage,
+        between_outages=between_outages,
+        queue=queue,
+        size=size,
+    )
+    on_path = given != advice.Path("", "")
+    if file is not None and on_path:
+        raise UserError("a scenario file has its path in it: give the file, or --rate and --delay")
+    if file is None and (rate is None or delay is None):
+        raise UserError("advice takes a path: a scenario file, or --rate and --delay")
+    scenario = given.scenario() if file is None else Scenario.load(file)
+    put = dict(setting(text) for text in settings or ())
+    with terminal.progress("simulating remedies") as progress:
+        said = advice.advise(
+            scenario.set(put), flow=flow, seeds=seeds, threads=threads, progress=progress
+        )
+    if as_json:
+        print(json.dumps(said.as_dict(), indent=2))
+    else:
+        advice.show(said)
 
 
 @app.command("list")
@@ -291,72 +383,15 @@ def _scenario(file: str, settings: list[str] | None) -> Scenario:
 
 
 @contextmanager
-def _files() -> Iterator[None]:
+def _files(hint: str = "") -> Iterator[None]:
     """Around what writes files: a full disk or a forbidden folder is the user's to mend."""
     try:
         yield
+    except KeyboardInterrupt:
+        terminal.say("[bold]interrupted[/]")
+        raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         raise
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
-        raise UserError(f"cannot write{where}: {error.strerror or error}") from None
-
-
-def _show_run(result: Result, title: str, seed: int) -> None:
-    rows = result.rows.to_dicts()
-    # Those of the run, the same in every row.
-    on_links = ", ".join(f"{rows[0][count]} {count}" for count in ("dropped", "corrupted", "lost"))
-    shown = terminal.table(
-        escape(title), f"packets on all links: {on_links}; seed {seed}, digest {result.digest}"
-    )
-    shown.add_column("flow", overflow="fold")
-    counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
-    for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):
-        shown.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        ended = row["completed_s"]
-        shown.add_row(
-            escape(f"{row['flow']}: {row['from']} → {row['to']}"),
-            units.rate(row["goodput_bps"]),
-            units.duration(round(row["duration_s"] if ended is None else ended, 3)),
-            *(str(row[count]) for count in counts),
-        )
-    terminal.out().print(shown)
-
-
-def _write_trace(result: Result, title: str, folder: Path, table: Table) -> None:
-    from lasthop import plots
-
-    folder.mkdir(parents=True, exist_ok=True)
-    named = [(f"flow-{name}", rows) for name, rows in result.flows.items()]
-    named += [(f"queue-{name}", rows) for name, rows in result.queues.items()]
-    for name, rows in named:
-        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name.replace("->", "-to-"))
-        path = folder / f"{safe}.{table}"
-        if table is Table.CSV:
-            rows.write_csv(path)
-        else:
-            rows.write_parquet(path)
-        terminal.written(path, "time series")
-    terminal.written(plots.save(plots.trace(result, title), folder / "trace.png"), "picture")
-
-
-def _show_sweep(done: Sweep, title: str, metric: str) -> None:
-    by = done.varied()
-    estimates = done.estimates(metric, by)
-    is_rate = metric.endswith("_bps")
-    largest = max((estimate.value for estimate in estimates.values()), default=0)
-    shown = terminal.table(escape(title), "mean and 95 % confidence interval")
-    for column in by:
-        shown.add_column(escape(column), justify="right")
-    shown.add_column("runs", justify="right")
-    shown.add_column(escape(metric.removesuffix("_bps") if is_rate else metric), justify="right")
-    shown.add_column()
-    for point, estimate in estimates.items():
-        shown.add_row(
-            *(escape(str(value)) for value in point),
-            str(estimate.n),
-            terminal.rate(estimate) if is_rate else terminal.number(estimate),
-            terminal.bar(estimate.value / largest if largest else 0, 20, "cyan"),
-        )
-    terminal.out().print(shown)
+        raise UserError(f"cannot write{where}: {error.strerror or error}{hint}") from None

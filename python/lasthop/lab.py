@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,8 @@ from typing import Any, cast
 
 from lasthop import _lasthop as engine
 from lasthop.events import read_events
-from lasthop.results import Result, Sweep, frame
+from lasthop.files import whole
+from lasthop.results import Result, Sweep, about, frame
 from lasthop.scenario import Scenario
 
 Progress = Callable[[int, int], None]
@@ -54,23 +56,25 @@ def run(
                 events=log,
             )
             return replace(result, events=read_events(log))
-    done = engine.run(
-        scenario.source,
-        scenario.name,
-        overrides=scenario.overrides,
-        seed=seed,
-        trace=trace,
-        byte_mode=byte_mode,
-        pcap=pcap,
-        pcap_at=pcap_at,
-        events=events or None,
-    )
+    with ExitStack() as files:
+        done = engine.run(
+            scenario.source,
+            scenario.name,
+            overrides=scenario.overrides,
+            seed=seed,
+            trace=trace,
+            byte_mode=byte_mode,
+            pcap=files.enter_context(whole(Path(pcap))) if pcap is not None else None,
+            pcap_at=pcap_at,
+            events=files.enter_context(whole(Path(events))) if events else None,
+        )
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
         digest=str(done["digest"]),
         flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
+        about=about(scenario),
     )
 
 
@@ -103,7 +107,7 @@ def sweep(
         threads=threads,
         progress=progress,
     )
-    return Sweep(frame(columns))
+    return Sweep(frame(columns), about(scenario))
 
 
 def sweeps(

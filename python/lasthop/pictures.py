@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lasthop.files import whole
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -59,8 +61,8 @@ def save(figure: Figure, file: str | Path) -> Path:
 
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
-        figure.savefig(path, dpi=160)
+    with mpl.rc_context(STYLE), whole(path) as new:
+        figure.savefig(new, dpi=160, format=path.suffix.lstrip(".") or None)
     return path
 
 

@@ -6,11 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lasthop._lasthop import __version__
 from lasthop.errors import UserError, unknown
+from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, mean_interval
 
 if TYPE_CHECKING:
     import polars as pl
+
+#: Which columns and keys there are, and what they mean; counted up when that changes.
+FORMAT = 1
+
+
+def about(scenario: Scenario) -> dict[str, int | str]:
+    """What results depend on, to be kept with them.
+
+    `format` of the results, `lasthop`'s version, and the `scenario`'s fingerprint.
+    """
+    return {"format": FORMAT, "lasthop": __version__, "scenario": scenario.sha256}
+
 
 #: The column before which all columns are swept keys.
 SEED = "seed"
@@ -39,6 +53,8 @@ class Result:
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     #: What connections told, if the run was asked for it; `read_events` says what is in it.
     events: pl.DataFrame | None = field(default=None, repr=False)
+    #: What it depends on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
+    about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
 
     def series(self, flow: str | None = None) -> pl.DataFrame:
         """A flow's time series (the only flow's, where there is one).
@@ -59,6 +75,8 @@ class Sweep:
 
     #: One row a point, seed and flow; the swept keys are the first columns.
     rows: pl.DataFrame
+    #: What they depend on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
+    about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
 
     @property
     def keys(self) -> list[str]:

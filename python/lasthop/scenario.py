@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -12,9 +14,12 @@ from lasthop import _lasthop as engine
 from lasthop import library, toml
 from lasthop.build import follows, plain
 from lasthop.errors import UserError, nearest
+from lasthop.files import write_text
 
 #: A scenario file is no larger, bytes.
 LARGEST = 16 << 20
+#: And no file that it names, bytes.
+LARGEST_TRACE = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Outline:
     runs: int
     flows: list[str]
     links: list[str]
+    #: The columns of a sweep's rows, and what is in each: text, integer, float or boolean.
+    columns: dict[str, str]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -172,10 +179,29 @@ class Scenario:
         return toml.write(engine.document(self.source, self.name, overrides=self.overrides))
 
     def save(self, file: str | Path) -> Path:
-        """Writes it to a file, which `Scenario.load` and the command `lasthop` take."""
+        """Writes it to a file, which `Scenario.load` and the command `lasthop` take.
+
+        Files that it names, such as traces, are looked for from the folder of that file.
+        """
         path = Path(file)
-        path.write_text(self.to_toml(), encoding="utf-8")
+        write_text(path, self.to_toml())
         return path
+
+    @property
+    def sha256(self) -> str:
+        """A fingerprint of what the scenario says, and of what the files that it names say;
+        comments and spaces in the scenario do not count."""
+        said = [tomllib.loads(self.source), self.overrides, [_sha256(file) for file in self.files]]
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the scenario names: traces. Names are relative to its own file."""
+        names = set(_named("", tomllib.loads(self.source)))
+        for key, value in self.overrides:
+            names.update(_named(key, value))
+        return [Path(self.name).parent / name for name in sorted(names)]
 
     def outline(self) -> Outline:
         """Validates the scenario and says how many runs it asks for."""
@@ -193,6 +219,28 @@ def setting(text: str) -> tuple[str, object]:
         return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key, value
+
+
+def _named(key: str, value: object) -> Iterator[str]:
+    """The names of files in what stands at a dotted key."""
+    if isinstance(value, dict):
+        for inner, of in value.items():
+            yield from _named(f"{key}.{inner}", of)
+    elif isinstance(value, list | tuple):
+        for of in value:
+            yield from _named(key, of)
+    elif isinstance(value, str) and f".{key}".endswith((".trace", ".trace.file")):
+        yield value
+
+
+def _sha256(file: Path) -> str | None:
+    """A fingerprint of a file; None if it cannot be read, of which others tell."""
+    try:
+        with file.open("rb") as opened:
+            # A device has no end; larger files are no traces.
+            return hashlib.sha256(opened.read(LARGEST_TRACE + 1)).hexdigest()
+    except OSError:
+        return None
 
 
 def _toml_files(folder: Path) -> list[str]:

@@ -51,9 +51,12 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Es
     if n == 0:
         raise ValueError("no values to take the mean of")
     mean = statistics.fmean(values)
-    if n == 1:
-        return Estimate(mean, mean, mean, 1)
-    error = statistics.stdev(values, mean) / math.sqrt(n)
+    return interval(mean, statistics.stdev(values, mean) if n > 1 else 0.0, n, confidence)
+
+
+def interval(mean: float, deviation: float, n: int, confidence: float = CONFIDENCE) -> Estimate:
+    """The same for values of which only these are known: `n`, mean, and standard deviation."""
+    error = deviation / math.sqrt(n)
     half = student_t(n - 1, confidence) * error if error else 0.0
     return Estimate(mean, mean - half, mean + half, n)
 

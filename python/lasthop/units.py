@@ -33,7 +33,7 @@ def quantity(text: str) -> tuple[float, str]:
     """The same with what it counts, "bit/s" or "s". Raises ValueError for anything else."""
     read = re.fullmatch(r"\s*([0-9_.]+)\s*(\D+?)\s*", str(text))
     if read is None or read[2] not in _UNITS:
-        raise ValueError(f"{text!r} is no rate or duration")
+        raise ValueError(f"expected a rate or a time, not {text!r}")
     factor, kind = _UNITS[read[2]]
     return float(read[1]) * factor, kind
 

@@ -1,5 +1,7 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
+mod addresses;
+mod datagrams;
 mod lifecycle;
 mod listeners;
 mod numbering;
@@ -16,6 +18,8 @@ pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
 use crate::Application;
+use crate::traffic::Datagrams;
+pub(crate) use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
 use numbering::Numbering;
@@ -42,7 +46,7 @@ pub trait Outlet {
     }
 }
 
-/// What identifies a connection at a host with one address.
+/// What identifies a connection at a host with one address of each version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     remote: IpAddr,
@@ -154,9 +158,9 @@ fn hint(segment: &Segment) -> usize {
     usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
 }
 
-/// A host with one address, and its connections.
+/// A host with one address, or one of either version of IP, and its connections.
 pub struct Host<A> {
-    address: IpAddr,
+    addresses: Addresses,
     settings: Settings,
     slots: Slots<A>,
     by_key: FxHashMap<Key, u32>,
@@ -174,6 +178,7 @@ pub struct Host<A> {
     /// Connections that are over, to be put away once their last segment is sent.
     over: Vec<u32>,
     resets: Resets,
+    datagrams: Datagrams,
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
@@ -187,12 +192,12 @@ impl<A: Application> Host<A> {
     /// A host without connections. `random` is for its secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Host<A> {
-        Host::with(address, Numbering::new(random), Slots::new())
+        Host::with(Addresses::new(address), Numbering::new(random), Slots::new())
     }
 
-    fn with(address: IpAddr, numbering: Numbering, slots: Slots<A>) -> Host<A> {
+    fn with(addresses: Addresses, numbering: Numbering, slots: Slots<A>) -> Host<A> {
         Host {
-            address,
+            addresses,
             settings: Settings::default(),
             slots,
             by_key: FxHashMap::default(),
@@ -204,6 +209,7 @@ impl<A: Application> Host<A> {
             busy: Vec::new(),
             over: Vec::new(),
             resets: Resets::default(),
+            datagrams: Datagrams::default(),
             numbering,
             next_port: 0,
             watches: false,
@@ -217,10 +223,16 @@ impl<A: Application> Host<A> {
         self.settings = settings;
     }
 
-    /// The host's address.
+    /// The host's address; the first, if it has two.
     #[must_use]
     pub fn address(&self) -> IpAddr {
-        self.address
+        self.addresses.first()
+    }
+
+    /// Gives the host an address of the other version of IP, or another one of a version that it
+    /// has an address of. Connections that there are keep theirs.
+    pub fn add_address(&mut self, address: IpAddr) {
+        self.addresses.add(address);
     }
 
     /// Counts of what the host did.
@@ -281,6 +293,8 @@ impl<A: Application> Host<A> {
             && self.openings.is_empty()
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
+            && self.datagrams.waiting.is_empty()
+            && self.datagrams.next == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
 
@@ -307,8 +321,9 @@ impl<A: Application> Host<A> {
                 return self.notify(now, Source::Router, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(_) => {
-                self.statistics.strays += 1;
+            Body::Udp(udp) => {
+                let taken = self.datagrams.take(udp.destination_port, packet.payload);
+                self.statistics.strays += u64::from(!taken);
                 return;
             }
         };
@@ -386,6 +401,9 @@ impl<A: Application> Host<A> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
+        if self.datagrams.next <= now {
+            self.datagrams.send_due(now, self.addresses);
+        }
         loop {
             let (time, id) = self.schedule.first();
             if time > now {
@@ -410,7 +428,7 @@ impl<A: Application> Host<A> {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening)
+        self.schedule.first().0.min(opening).min(self.datagrams.next)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -434,6 +452,10 @@ impl<A: Application> Host<A> {
         }
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
+        }
+        for datagram in self.datagrams.waiting.drain(..) {
+            *outlet.packet() = datagram;
+            outlet.send(datagram.payload.len, &mut None);
         }
         if !self.over.is_empty() {
             self.put_away();

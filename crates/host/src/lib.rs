@@ -16,5 +16,6 @@ pub use host::{
 };
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
 pub use traffic::{
-    BufferedSource, Dialogue, PacedSource, Requester, Responder, Sink, SlowSink, Source, Traffic,
+    BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Dialogue, OnOff, PacedSource,
+    Requester, Responder, Sink, SlowSink, Source, Traffic,
 };

@@ -146,7 +146,7 @@ impl<'s> Experiment<'s> {
         let keys = self.grid.keys().enumerate();
         keys.map(|(index, key)| {
             let values = rows.iter().map(|row| row[index].1);
-            (key.name.clone(), Key::column(self.base.source(), values))
+            (key.name.clone(), key.column(self.base.source(), values))
         })
         .collect()
     }

@@ -7,6 +7,7 @@ use crate::shape::{Told as _, integer, number};
 use crate::source::Source;
 use crate::table::Column;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value as Plain};
@@ -143,9 +144,9 @@ impl Axis<'_> {
         let combination = |index: usize| -> Vec<String> {
             self.keys.iter().map(|key| text(source, &key.values[index])).collect()
         };
-        let combinations: Vec<_> = (0..self.len).map(combination).collect();
-        let first = |index: usize| !combinations[..index].contains(&combinations[index]);
-        let kept: Vec<usize> = (0..self.len).filter(|&index| first(index)).collect();
+        let mut seen = BTreeSet::new();
+        let kept: Vec<usize> =
+            (0..self.len).filter(|&index| seen.insert(combination(index))).collect();
         for key in &mut self.keys {
             key.values = kept.iter().map(|&index| key.values[index].clone()).collect();
         }
@@ -171,29 +172,25 @@ impl<'s> Key<'s> {
         Ok(Key { name: name.to_owned(), path, span: key.span(), values: values.to_vec() })
     }
 
-    /// Values of this key as a column; numbers stay numbers if all are.
+    /// Values of this key as a column; numbers stay numbers if all that are swept are.
     pub(crate) fn column<'a>(
+        &self,
         source: &Source,
-        values: impl Iterator<Item = &'a Node<'s>> + Clone,
+        values: impl Iterator<Item = &'a Node<'s>>,
     ) -> Column
     where
         's: 'a,
     {
-        let every = |test: fn(&DeValue<'s>) -> bool| values.clone().all(|v| test(v.get_ref()));
-        if every(DeValue::is_bool) {
-            let booleans = values.map(|value| value.get_ref().as_bool().unwrap_or_default());
-            return Column::Boolean(booleans.collect());
+        let every = |test: fn(&Node<'s>) -> bool| self.values.iter().all(test);
+        if every(|value| value.get_ref().is_bool()) {
+            Column::Boolean(values.filter_map(|value| value.get_ref().as_bool()).collect())
+        } else if every(|value| integer(value).is_some()) {
+            Column::Integer(values.filter_map(integer).collect())
+        } else if every(|value| number(value).is_some()) {
+            Column::Float(values.map(number).collect())
+        } else {
+            Column::Text(values.map(|value| text(source, value)).collect())
         }
-        let integers: Option<Vec<i64>> = values.clone().map(integer).collect();
-        if let Some(integers) = integers {
-            return Column::Integer(integers);
-        }
-        let floats: Option<Vec<Option<f64>>> =
-            values.clone().map(|v| number(v).map(Some)).collect();
-        if let Some(floats) = floats {
-            return Column::Float(floats);
-        }
-        Column::Text(values.map(|value| text(source, value)).collect())
     }
 }
 

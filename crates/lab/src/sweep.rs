@@ -3,7 +3,10 @@
 use crate::error::{Finding, ScenarioError};
 use crate::experiment::Experiment;
 use crate::failure::RunError;
-use crate::outcome::{Outcome, Record, tabulate};
+use crate::journal::Journal;
+use crate::line::Line;
+use crate::outcome::Outcome;
+use crate::row::{Record, tabulate};
 use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;
@@ -50,27 +53,69 @@ pub fn sweep(
     experiment: &Experiment<'_>,
     seeds: Seeds,
     threads: usize,
-    mut look: impl FnMut(u64, u64) -> ControlFlow<()>,
+    look: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Table, SweepError> {
+    let mut outcomes = Vec::new();
+    let keep = |_, outcome| {
+        outcomes.push(outcome);
+        Ok(())
+    };
+    each(experiment, seeds, threads, 0, keep, look)?;
+    Ok(rows(experiment, seeds, 0, &outcomes))
+}
+
+/// The same, and finished runs go into a journal, after those that are there. Rows are in the
+/// order of [`sweep`] however often it was interrupted; no more than some thousand runs are held
+/// in memory.
+///
+/// # Errors
+/// As [`sweep`]; and if the journal cannot be written. What was written before stays.
+pub fn record(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    threads: usize,
+    journal: &mut Journal,
+    look: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<(), SweepError> {
+    let done = journal.runs();
+    let keep = |index, outcome| {
+        let rows = rows(experiment, seeds, index, &[outcome]);
+        journal.append(index, &rows)
+    };
+    each(experiment, seeds, threads, done, keep, look)
+}
+
+/// The columns of [`sweep`], without a row.
+#[must_use]
+pub fn columns(experiment: &Experiment<'_>) -> Table {
+    rows(experiment, Seeds { first: 1, count: 1 }, 0, &[])
+}
+
+/// Does all runs from the one with the index `first` on, and gives their outcomes to `keep` one by
+/// one, in order.
+fn each(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    threads: usize,
+    first: u64,
+    keep: impl FnMut(u64, Outcome) -> Result<(), RunError> + Send,
+    mut look: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<(), SweepError> {
     let runs = experiment.check_runs(seeds.count)?;
     let monitor = Monitor::default();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let line = Line::new(first, runs, keep, &monitor);
     let work = || {
-        pool.install(|| {
-            validate(experiment, &monitor)?;
-            // Runs differ in length by orders of magnitude: hand them out one by one.
-            let indexes = (0..runs as usize).into_par_iter().with_max_len(1);
-            indexes
-                .map(|index| one(experiment, seeds, index as u64, &monitor))
-                .collect::<Result<Vec<Outcome>, SweepError>>()
-        })
+        pool.install(|| validate(experiment, &monitor))?;
+        pool.broadcast(|_| line.work(|index| one(experiment, seeds, index, &monitor)));
+        line.end()
     };
-    let outcomes = supervise(&monitor, work, |monitor| look(monitor.done(), runs))?;
+    supervise(&monitor, work, |monitor| look(first + monitor.done(), runs))?;
     // The last runs are told of too, and whoever wants to stop now still can.
-    if look(runs, runs).is_break() {
-        return Err(RunError::Cancelled.into());
+    match look(runs, runs) {
+        ControlFlow::Break(()) => Err(RunError::Cancelled.into()),
+        ControlFlow::Continue(()) => Ok(()),
     }
-    Ok(rows(experiment, seeds, &outcomes))
 }
 
 /// Makes sure that every point can be run; `look` is called as by [`sweep`], but knows nothing.
@@ -121,16 +166,14 @@ fn one(
 ) -> Result<Outcome, SweepError> {
     let scenario = experiment.scenario_at(index / seeds.count)?;
     let seed = seeds.first.wrapping_add(index % seeds.count);
-    let outcome = run(&scenario, seed, &Watch::default(), monitor.cancelled())?;
-    monitor.advance();
-    Ok(outcome)
+    Ok(run(&scenario, seed, &Watch::default(), monitor.cancelled())?)
 }
 
-fn rows(experiment: &Experiment<'_>, seeds: Seeds, outcomes: &[Outcome]) -> Table {
+/// The rows of runs with indexes from `first` on.
+fn rows(experiment: &Experiment<'_>, seeds: Seeds, first: u64, outcomes: &[Outcome]) -> Table {
     let mut points = Vec::new();
     let mut records = Vec::new();
-    for (index, outcome) in outcomes.iter().enumerate() {
-        let index = index as u64;
+    for (index, outcome) in (first..).zip(outcomes) {
         for row in &outcome.rows {
             points.push(index / seeds.count);
             let seed = seeds.first.wrapping_add(index % seeds.count);

@@ -1,5 +1,7 @@
 //! Columns: what leaves this crate.
 
+use crate::journal::quote;
+
 /// A column of a [`Table`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
@@ -31,6 +33,31 @@ impl Column {
         }
     }
 
+    /// What its values are, in a word: `text`, `integer`, `float` or `boolean`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Column::Text(_) => "text",
+            Column::Integer(_) => "integer",
+            Column::Float(_) => "float",
+            Column::Boolean(_) => "boolean",
+        }
+    }
+
+    /// Writes a value as CSV has it.
+    pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) {
+        match self {
+            Column::Text(values) => quote(&values[row], out),
+            Column::Integer(values) => out.extend_from_slice(values[row].to_string().as_bytes()),
+            Column::Boolean(values) => out.extend_from_slice(values[row].to_string().as_bytes()),
+            Column::Float(values) => {
+                // The shortest text that is read as the same number.
+                let text = values[row].map(|value| format!("{value:?}"));
+                out.extend_from_slice(text.unwrap_or_default().as_bytes());
+            }
+        }
+    }
+
     /// Whether it has no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -55,6 +82,11 @@ impl Table {
     #[must_use]
     pub fn into_columns(self) -> Vec<(String, Column)> {
         self.columns
+    }
+
+    /// How many rows it has.
+    pub(crate) fn height(&self) -> usize {
+        self.columns.first().map_or(0, |(_, column)| column.len())
     }
 
     /// Adds a column on the right.

@@ -2,22 +2,10 @@
 
 mod common;
 
-use common::{LONG_LINK, error, with};
+use common::{LONG_LINK, error, told, with};
 use lab::{Experiment, Source, Style, SweepError, Value};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-
-/// Checks what is told after one change of the scenario, and that it points at `marked`.
-fn told(change: (&str, &str), marked: &str, message: &str) {
-    let text = with(&[change]);
-    let error = error(&text);
-    let report = error.render(Style::Plain);
-    assert_eq!(error.to_string(), message, "\n{report}");
-    let before = &text[..text.find(marked).expect("what is marked is in the scenario")];
-    let line = before.matches('\n').count() + 1;
-    let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
-    assert!(report.contains(&format!("[case.toml:{line}:{column}]")), "not {marked:?}:\n{report}");
-}
 
 #[test]
 fn a_report_shows_the_line_and_marks_the_place() {
@@ -146,14 +134,10 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     told(
         ("bit = 1e-5", "bits = 1e-5"),
         "bits",
-        "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, `forward`, \
-         `backward`",
+        "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, \
+         `gilbert-elliott`, `bursts`, `fades`, `trace`",
     );
-    told(
-        ("b = {}", "b = { x = 1 }"),
-        "x = 1",
-        "`nodes.b.x`: unknown key `x`, there are no keys here",
-    );
+    told(("b = {}", "b = { x = 1 }"), "x = 1", "`nodes.b.x`: unknown key `x`, expected `attached`");
 }
 
 #[test]
@@ -274,63 +258,6 @@ fn a_run_takes_some_time_but_not_for_ever() {
             &format!("`duration = \"{duration}\"`: expected more than 0 s and at most 1000000 s"),
         );
     }
-}
-
-#[test]
-fn links_join_two_nodes_that_are_there_once() {
-    told(
-        ("[\"a\", \"b\"]", "[\"a\", \"c\"]"),
-        "\"c\"",
-        "`links.0.between.1 = \"c\"`: there is no such node",
-    );
-    told(
-        ("[\"a\", \"b\"]", "[\"a\", \"a\"]"),
-        "[\"a\"",
-        "`links.0.between`: expected two different nodes",
-    );
-    told(
-        ("[\"a\", \"b\"]", "[\"a\"]"),
-        "[\"a\"",
-        "`links.0.between`: expected the names of two nodes",
-    );
-    let second = "[[links]]\nbetween = [\"b\", \"a\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 s\"\n";
-    told(
-        ("[[flows]]", &format!("{second}[[flows]]")),
-        "[\"b\", \"a\"]",
-        "`links.1.between`: there is a link between these nodes already",
-    );
-}
-
-#[test]
-fn a_queue_holds_something() {
-    for queue in ["0 packets", "0 B"] {
-        told(
-            ("50 packets", queue),
-            &format!("\"{queue}\""),
-            &format!(
-                "`links.0.queue = \"{queue}\"`: nothing would ever pass: expected more than 0"
-            ),
-        );
-    }
-}
-
-#[test]
-fn probabilities_are_between_0_and_1() {
-    for p in ["-0.1", "1.1", "nan", "inf"] {
-        let message = format!("`links.0.errors.bit = {p}`: expected a probability, 0 to 1");
-        told(("1e-5", p), &format!("{p} }}"), &message);
-    }
-    told(
-        ("bit = 1e-5", "backward = { packet = 2 }"),
-        "2 }",
-        "`links.0.errors.backward.packet = 2`: expected a probability, 0 to 1",
-    );
-    told(
-        ("bit = 1e-5", "bit = 0, forward = {}"),
-        "{ bit = 0",
-        "`links.0.errors`: expected errors of both directions (`bit`, `packet`) or of each \
-         (`forward`, `backward`), not a mixture",
-    );
 }
 
 #[test]
@@ -572,10 +499,10 @@ fn what_was_put_in_from_outside_is_pointed_at_there() {
     let error = Experiment::read(&source).unwrap().scenario().unwrap_err();
     assert_eq!(error.to_string(), "`flows.0.tcp.mss = 0`: expected 1 to 65495 bytes");
     let report = error.render(Style::Plain);
-    assert!(report.contains("[overrides:2:19]"), "{report}");
+    assert!(report.contains("[settings:2:19]"), "{report}");
 
     let error = source.put("links..delay", &Value::Boolean(true)).unwrap_err();
-    assert!(error.render(Style::Plain).contains("[overrides:3:1]"));
+    assert!(error.render(Style::Plain).contains("[settings:3:1]"));
 }
 
 /// Pieces of scenarios, and some that are not.

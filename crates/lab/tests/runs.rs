@@ -125,10 +125,12 @@ fn every_error_is_counted_and_a_notice_repairs_it() {
 
 #[test]
 fn errors_may_differ_by_direction() {
-    let lost = |errors: &str| run(&with(&[("bit = 1e-5", errors)]));
-    let forward = lost("forward = { packet = 1 }");
+    let lost = |direction: &str| {
+        run(&with(&[("errors  = { bit = 1e-5 }\n", &format!("errors = {{}}\n{direction}\n"))]))
+    };
+    let forward = lost("forward = { errors = { packet = 1 } }");
     assert_eq!((forward.rows[0].payload_bytes, forward.totals.lost > 3), (0, true));
-    let backward = lost("backward = { packet = 0.5 }");
+    let backward = lost("backward = { errors = { packet = 0.5 } }");
     assert!(backward.rows[0].payload_bytes > 0 && backward.totals.lost > 3);
 }
 
@@ -249,7 +251,7 @@ fn on_a_long_fast_path_with_rare_losses_cubic_is_half_as_fast_again_as_aimd() {
             ("1.5 Mbit/s", "1 Gbit/s"),
             ("100 ms", "50 ms"),
             ("queue   = \"50 packets\"\n", ""),
-            ("{ bit = 1e-5 }", "{ forward = { packet = 1e-4 } }"),
+            ("errors  = { bit = 1e-5 }", "forward = { errors = { packet = 1e-4 } }"),
             ("\"20 segments\"", "\"5000 segments\""),
             ("eten = \"none\"", congestion),
         ]);

@@ -47,6 +47,11 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "payload_bps",
             "goodput_bps",
             "completed_s",
+            "started",
+            "finished",
+            "time_mean_s",
+            "time_median_s",
+            "time_p95_s",
             "segments",
             "retransmissions",
             "timeouts",
@@ -83,7 +88,8 @@ fn a_star_stands_for_all() {
         .replacen("[[flows]]", &format!("{two}[[flows]]"), 1);
     let source = Source::new(text, "case.toml");
     let scenario = Experiment::read(&source).unwrap().scenario_at(1).unwrap();
-    let rates: Vec<u64> = scenario.links.iter().map(|link| link.rate.as_bps()).collect();
+    let rates: Vec<u64> =
+        scenario.links.iter().map(|link| link.forward.rate.unwrap().as_bps()).collect();
     assert_eq!(rates, [2_000_000, 2_000_000]);
 }
 
@@ -142,7 +148,7 @@ fn a_key_that_is_put_in_takes_the_place_of_what_is_swept() {
     let experiment = Experiment::read(&source).unwrap();
     assert_eq!(experiment.points(), 2);
     for point in 0..2 {
-        let errors = &experiment.scenario_at(point).unwrap().links[0].forward;
+        let errors = &experiment.scenario_at(point).unwrap().links[0].forward.errors;
         assert_eq!(*errors, link::Uniform { bit: 1e-5, packet: 0.0 }.into());
     }
 }

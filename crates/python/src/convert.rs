@@ -1,9 +1,11 @@
 //! Between Python's values and the lab's.
 
-use crate::ScenarioError;
+use crate::{RunError, ScenarioError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
 use pyo3::IntoPyObjectExt as _;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -98,6 +100,11 @@ pub(crate) fn contents<'py>(
     dict.set_item("flows", flows)?;
     let links: Vec<String> = first.links.iter().flat_map(|link| first.directions(link)).collect();
     dict.set_item("links", links)?;
+    let columns = PyDict::new(py);
+    for (name, column) in lab::columns(experiment).columns() {
+        columns.set_item(name, column.kind())?;
+    }
+    dict.set_item("columns", columns)?;
     Ok(dict)
 }
 
@@ -129,6 +136,16 @@ fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<
     for (name, columns) in tables {
         dict.set_item(name, table(py, columns)?)?;
     }
+    Ok(dict)
+}
+
+/// What may help, as a dict.
+pub(crate) fn remedy<'py>(py: Python<'py>, remedy: &lab::Remedy) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("toml", remedy.toml())?;
+    let needs = remedy.needs.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
+    dict.set_item("needs", needs.collect::<Vec<_>>())?;
+    dict.set_item("buildable", remedy.buildable)?;
     Ok(dict)
 }
 
@@ -177,7 +194,14 @@ pub(crate) fn run_error(error: lab::RunError) -> PyErr {
         lab::RunError::Cancelled => PyKeyboardInterrupt::new_err(()),
         error @ lab::RunError::NoSuchPlace { .. } => bad_scenario(error.to_string(), &[]),
         error @ lab::RunError::Write { .. } => PyOSError::new_err(error.to_string()),
-        other => PyRuntimeError::new_err(other.to_string()),
+        other => RunError::new_err(other.to_string()),
+    }
+}
+
+pub(crate) fn journal_error(error: lab::JournalError) -> PyErr {
+    match error {
+        lab::JournalError::Other { .. } => PyFileExistsError::new_err(error.to_string()),
+        lab::JournalError::File { .. } => PyOSError::new_err(error.to_string()),
     }
 }
 

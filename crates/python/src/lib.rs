@@ -8,7 +8,7 @@ mod convert;
 mod watch;
 
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -18,12 +18,19 @@ create_exception!(
     "A scenario that cannot be run; its text is a report of several lines."
 );
 
+create_exception!(
+    lasthop._lasthop,
+    RunError,
+    PyRuntimeError,
+    "A check inside a run failed: an error of the simulator."
+);
+
 /// TCP over the last hop, simulated.
 #[pymodule]
 mod _lasthop {
     use crate::convert::{self, Override};
     use crate::watch::{self, Patience};
-    use lab::{Capture, Experiment, Watch};
+    use lab::{Capture, Experiment, Journal, Watch};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
     use std::path::PathBuf;
@@ -32,7 +39,7 @@ mod _lasthop {
     use tcp::mechanism::Mechanism;
 
     #[pymodule_export]
-    use super::ScenarioError;
+    use super::{RunError, ScenarioError};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -136,6 +143,45 @@ mod _lasthop {
         let patience = Patience::new(progress);
         let table = py.detach(|| watch::sweeping(&experiment, seeds, threads, patience))?;
         convert::table(py, table)
+    }
+
+    /// What may help a flow to have more of its path.
+    #[pyfunction]
+    fn remedies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+        lab::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
+    }
+
+    /// Runs a sweep, and keeps finished runs in a journal as it goes.
+    #[pyfunction]
+    #[pyo3(signature = (
+        source, name, journal, about, *, overrides = Vec::new(), seeds = None, first_seed = 1,
+        threads = 0, progress = None
+    ))]
+    #[pyo3(text_signature = "(source, name, journal, about, *, overrides=(), seeds=None, \
+                             first_seed=1, threads=0, progress=None)")]
+    #[allow(clippy::too_many_arguments)] // They have names in Python.
+    fn record<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        journal: PathBuf,
+        about: &str,
+        overrides: Vec<Override<'py>>,
+        seeds: Option<u64>,
+        first_seed: u64,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let seeds = convert::seeds(first_seed, seeds.unwrap_or(experiment.seeds()))?;
+        experiment.check_runs(seeds.count).map_err(convert::scenario_error)?;
+        let mut journal = Journal::open(&journal, about, &lab::columns(&experiment))
+            .map_err(convert::journal_error)?;
+        let before = journal.runs();
+        let patience = Patience::new(progress);
+        py.detach(|| watch::recording(&experiment, seeds, threads, &mut journal, patience))?;
+        Ok(before)
     }
 
     /// The names of the mechanisms that a scenario may give to a flow.

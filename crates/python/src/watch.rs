@@ -2,7 +2,7 @@
 
 use crate::convert;
 use core::ops::ControlFlow;
-use lab::{Experiment, Monitor, Outcome, Scenario, Seeds, Table, Watch, supervise};
+use lab::{Experiment, Journal, Monitor, Outcome, Scenario, Seeds, Table, Watch, supervise};
 use pyo3::prelude::*;
 
 /// What is done while work goes on: signals are looked for, progress is told. The first exception
@@ -75,6 +75,19 @@ pub(crate) fn sweeping(
 ) -> PyResult<Table> {
     let look = |done, runs| patience.look(done, runs);
     let result = lab::sweep(experiment, seeds, threads, look);
+    patience.end(result.map_err(convert::sweep_error))
+}
+
+/// Runs everything that is not in the journal.
+pub(crate) fn recording(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    threads: usize,
+    journal: &mut Journal,
+    mut patience: Patience,
+) -> PyResult<()> {
+    let look = |done, runs| patience.look(done, runs);
+    let result = lab::record(experiment, seeds, threads, journal, look);
     patience.end(result.map_err(convert::sweep_error))
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lasthop.files import write_text
 from lasthop.stats import Estimate
 
 
@@ -82,4 +83,4 @@ class Finding:
 def write(path: Path, rows: Sequence[Row | Finding]) -> None:
     """Writes results.json, a line a row."""
     lines = (json.dumps(row.as_dict(), ensure_ascii=False) for row in rows)
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")

@@ -1,7 +1,7 @@
 //! Delayed duplicate acknowledgments: the receiver holds back the third and later ones, to give
 //! the link below time to repair the loss itself. Nothing changes at the sender.
 
-use super::{AckTiming, Arrival, Hooks, Rules};
+use super::{AckTiming, Arrival, Hooks, Needs, Rules};
 use base::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,7 @@ impl Default for DelayedDupacks {
 
 impl Rules for DelayedDupacks {
     const HOOKS: Hooks = Hooks::ARRIVAL;
+    const NEEDS: Needs = Needs::RECEIVER;
 
     fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
         let hold = arrival.duplicate_ack && arrival.duplicates >= 3;

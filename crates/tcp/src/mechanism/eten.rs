@@ -3,7 +3,7 @@
 //! Who makes the notice (an oracle, a router, the receiver) and how it travels is not the
 //! sender's business.
 
-use super::{Action, Hooks, Loss, Rules, Signal, Verdict, View};
+use super::{Action, Hooks, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::indication::{Indication, Subject};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ impl Default for Eten {
 
 impl Rules for Eten {
     const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS);
+    // Whoever finds a packet corrupted tells which it was.
+    const NEEDS: Needs =
+        Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
         let Subject::Corrupted { seq, copy, .. } = indication.subject else {

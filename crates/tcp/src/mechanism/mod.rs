@@ -108,6 +108,23 @@ bitflags! {
     }
 }
 
+bitflags! {
+    /// What a mechanism takes: who must change, and what it cannot do without.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Needs: u8 {
+        /// The sender.
+        const SENDER = 1;
+        /// The receiver.
+        const RECEIVER = 1 << 1;
+        /// A node on the path.
+        const MIDDLEBOX = 1 << 2;
+        /// That node reads TCP headers: IPsec hides them.
+        const CLEAR_HEADERS = 1 << 3;
+        /// An acknowledgment no longer says that the receiver has the data.
+        const SPLIT_CONNECTION = 1 << 4;
+    }
+}
+
 /// A segment has arrived, and the receiver is about to acknowledge it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -131,6 +148,8 @@ pub enum AckTiming {
 pub trait Rules {
     /// The questions that it answers.
     const HOOKS: Hooks;
+    /// What it takes.
+    const NEEDS: Needs;
 
     /// A layer below, a peer or a router has said something.
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
@@ -166,6 +185,8 @@ macro_rules! mechanisms {
         impl Mechanism {
             /// Every mechanism's name, as in scenario files.
             pub const NAMES: &[&str] = &[$($name),+];
+            /// The same with what each takes.
+            pub const NEEDS: &[(&str, Needs)] = &[$(($name, $Mechanism::NEEDS)),+];
 
             fn hooks(&self) -> Hooks {
                 match self { $(Mechanism::$Mechanism(_) => $Mechanism::HOOKS,)+ }

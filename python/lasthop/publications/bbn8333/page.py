@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, report, units
+from lasthop.files import write_text
 from lasthop.publications.bbn8333 import figures
 from lasthop.publications.bbn8333.cases import (
     DIRECTIONS,
@@ -100,7 +101,7 @@ def write(
         "percent": percent,
         "power": units.power_of_ten,
     }
-    path.write_text(report.render("bbn8333-sim1.html.jinja", values), encoding="utf-8")
+    write_text(path, report.render("bbn8333-sim1.html.jinja", values))
 
 
 def _of(id: str, moves: Sequence[Moved]) -> Moved:

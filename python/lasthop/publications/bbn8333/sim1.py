@@ -10,6 +10,7 @@ from typing import Any
 from rich.markup import escape
 
 from lasthop import lab, library, terminal, units
+from lasthop.files import write_text
 from lasthop.publications import rows
 from lasthop.publications.bbn8333 import page
 from lasthop.publications.bbn8333.cases import (
@@ -38,7 +39,7 @@ PUBLICATION, EXPERIMENT = "bbn8333", "sim1"
 QUICK_SEEDS = 5
 
 _RATE, _DELAY = "links.0.rate", "links.0.delay"
-_FORWARD, _BACKWARD = "links.0.errors.forward.bit", "links.0.errors.backward.bit"
+_FORWARD, _BACKWARD = "links.0.forward.errors.bit", "links.0.backward.errors.bit"
 _RECOVERY, _ETEN = "flows.0.tcp.recovery", "flows.0.tcp.eten.report"
 _GOODPUT = "goodput_bps"
 
@@ -64,7 +65,7 @@ def write(folder: Path, evidence: Evidence, modern: Runs) -> list[Finding]:
     found = findings(stated, evidence)
     rows.write(folder / "results.json", [*found, *measurements(stated, evidence.runs, modern)])
     explained = json.dumps(explanations(stated, evidence), indent=1)
-    (folder / "explanations.json").write_text(explained + "\n", encoding="utf-8")
+    write_text(folder / "explanations.json", explained + "\n")
     page.write(folder / "report.html", published, evidence, modern, found)
     return found
 

@@ -1,0 +1,121 @@
+//! What can be changed about a flow to have more of its path: whatever is in one of the tables of
+//! `tcp`, so that what comes to them comes here by itself.
+
+use tcp::Recovery;
+use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Mechanism, Needs};
+
+/// Something that may help.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remedy {
+    /// Keys of the flow's `tcp` table, and their values.
+    pub settings: Vec<(&'static str, toml::Value)>,
+    /// Who must change for it.
+    pub needs: Needs,
+    /// It exists. What does not says how much could be won at most.
+    pub buildable: bool,
+}
+
+impl Remedy {
+    /// The settings as lines of TOML.
+    #[must_use]
+    pub fn toml(&self) -> String {
+        let lines: Vec<_> =
+            self.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        lines.join("\n")
+    }
+
+    fn new(settings: &[(&'static str, &str)], needs: Needs) -> Remedy {
+        let value = |&(key, value): &(&'static str, &str)| (key, toml::Value::from(value));
+        Remedy { settings: settings.iter().map(value).collect(), needs, buildable: true }
+    }
+
+    fn set(key: &'static str, value: impl Into<toml::Value>, needs: Needs) -> Remedy {
+        Remedy { settings: vec![(key, value.into())], needs, buildable: true }
+    }
+}
+
+/// Everything that may help, in the order of the tables.
+#[must_use]
+pub fn remedies() -> Vec<Remedy> {
+    let both = Needs::SENDER | Needs::RECEIVER;
+    let recovery = |(name, recovery): &(&str, Recovery)| {
+        let needs = if *recovery == Recovery::Sack { both } else { Needs::SENDER };
+        Remedy::new(&[("recovery", name)], needs)
+    };
+    let congestion =
+        |(name, _): &(&str, Congestion)| Remedy::new(&[("congestion", name)], Needs::SENDER);
+    let increase = |(name, _): &(&str, Increase)| {
+        Remedy::new(&[("congestion", "aimd"), ("increase", name)], Needs::SENDER)
+    };
+    Recovery::ALL
+        .iter()
+        .map(recovery)
+        .chain(Congestion::ALL.iter().map(congestion))
+        .chain(Increase::ALL.iter().skip(1).map(increase))
+        .chain(settings())
+        .chain(Mechanism::NEEDS.iter().flat_map(|&(name, needs)| mechanism(name, needs)))
+        .collect()
+}
+
+/// What is a word or a number in a configuration file of today's systems.
+fn settings() -> [Remedy; 7] {
+    let (sender, receiver) = (Needs::SENDER, Needs::RECEIVER);
+    [
+        // More than any path here holds.
+        Remedy::set("receive_window", "1 GB", receiver),
+        Remedy::set("initial_window", "rfc6928", sender),
+        Remedy::set("byte_counting", 2, sender),
+        Remedy::set("reduction", "prr", sender),
+        Remedy::set("limited_transmit", true, sender),
+        Remedy::set("delayed_ack", "off", receiver),
+        // The queue must mark.
+        Remedy::set("ecn", true, sender | receiver | Needs::MIDDLEBOX),
+    ]
+}
+
+/// A mechanism with its defaults. Of error notification there are two kinds, by who notifies.
+fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
+    if name == "eten" {
+        let oracle = Remedy { buildable: false, ..Remedy::new(&[(name, "oracle")], Needs::SENDER) };
+        return vec![Remedy::new(&[(name, "backward")], needs), oracle];
+    }
+    let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
+    let list = toml::Value::Array(vec![entry.into()]);
+    vec![Remedy { settings: vec![("mechanisms", list)], needs, buildable: true }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Source};
+
+    #[test]
+    fn every_mechanism_is_a_remedy() {
+        let settings: Vec<_> = remedies().into_iter().flat_map(|remedy| remedy.settings).collect();
+        for name in Mechanism::NAMES {
+            let named = |(key, value): &(&str, toml::Value)| {
+                key == name || value.to_string().contains(&format!("\"{name}\""))
+            };
+            assert!(settings.iter().any(named), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_remedy_is_understood() {
+        let file = r#"
+            duration = "1 s"
+            nodes = { a = {}, b = {} }
+            links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]
+            flows = [{ from = "a", to = "b" }]
+        "#;
+        for remedy in remedies() {
+            let mut source = Source::new(file, "path");
+            for (key, value) in &remedy.settings {
+                source.put(&format!("flows.0.tcp.{key}"), value).unwrap();
+            }
+            assert!(Experiment::read(&source).is_ok(), "{remedy:?}");
+            assert!(!remedy.needs.is_empty(), "{remedy:?}");
+        }
+    }
+}

@@ -1,0 +1,389 @@
+"""Which remedies would help on a path, and by how much.
+
+Everything that there is gets simulated, each remedy by itself beside the path as it is, with the
+same errors; nothing is looked up. What comes to the engine's tables comes here by itself.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from lasthop import _lasthop as engine
+from lasthop import lab, terminal, units
+from lasthop.errors import UserError
+from lasthop.scenario import Scenario
+from lasthop.stats import Estimate, mean_interval, ratio_interval
+
+SEEDS = 20
+#: A gain below this is not worth a change.
+WORTH = 1.05
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path as engineers know it: TOML's quantities for rate, delay and queue.
+
+    >>> Path(rate="2 Mbit/s", delay="300 ms", bit_errors=1e-6)
+    """
+
+    rate: str
+    #: One way.
+    delay: str
+    #: The share of packets that vanish: one by one, or `burst` in a row on average.
+    loss: float = 0.0
+    burst: float | None = None
+    #: The probability that a bit is damaged. The end of the link notices; who could be told, is.
+    bit_errors: float = 0.0
+    #: How long the path is away, on average, and how long it is there in between.
+    outage: str | None = None
+    between_outages: str = "60 s"
+    #: What the queue holds; else what the path holds in a round trip, and 20 packets at least.
+    queue: str | None = None
+    #: The transfer; without, one that never ends.
+    size: str | None = None
+
+    def scenario(self) -> Scenario:
+        """The path with one transfer, and TCP as today's RFCs have it."""
+        probe = Scenario.from_toml(self._text(duration_s=60, queue="1 packet"), str(self))
+        probe.outline()  # What is wrong with the quantities is told before they are used.
+        rate_bps, delay_s = units.parse(self.rate), units.parse(self.delay)
+        in_flight = rate_bps * 2 * delay_s / 8 / 1500
+        queue = self.queue or f"{max(20, round(in_flight))} packets"
+        # A hundred round trips, and thousands of packets if that does not take for ever.
+        packets_s = 2000 * 1500 * 8 / rate_bps
+        duration_s = max(30.0, 100 * 2 * delay_s, min(packets_s, 300.0))
+        if self.outage:
+            cycle_s = units.parse(self.outage) + units.parse(self.between_outages)
+            duration_s = max(duration_s, 10 * cycle_s)
+        if self.size is not None:
+            duration_s = 3600.0  # It ends before, unless nothing gets through.
+        return Scenario.from_toml(self._text(duration_s=round(duration_s), queue=queue), str(self))
+
+    def __str__(self) -> str:
+        words = [f"{self.rate}, {self.delay} one way"]
+        if self.loss:
+            rows = f" in rows of {self.burst:g}" if self.burst else ""
+            words.append(f"{self.loss:.3g} of the packets lost{rows}")
+        if self.bit_errors:
+            words.append(f"bit errors {units.power_of_ten(self.bit_errors)}")
+        if self.outage:
+            words.append(f"away for {self.outage} after {self.between_outages}")
+        if self.size:
+            words.append(f"a transfer of {self.size}")
+        return ", ".join(words)
+
+    def _text(self, *, duration_s: float, queue: str) -> str:
+        if self.burst is None:
+            errors = f"{{ bit = {self.bit_errors!r}, packet = {self.loss!r} }}"
+        elif self.bit_errors:
+            raise UserError("bursts are of lost packets: expected no bit errors beside them")
+        else:
+            errors = f"{{ gilbert-elliott = {{ loss = {self.loss!r}, burst = {self.burst!r} }} }}"
+        outages = (
+            f'outages = {{ mean_up = "{self.between_outages}", mean_down = "{self.outage}" }}'
+            if self.outage
+            else ""
+        )
+        traffic = f'{{ size = "{self.size}" }}' if self.size else '"bulk"'
+        return f"""\
+title    = "{self}"
+duration = "{duration_s} s"
+
+[nodes]
+sender   = {{}}
+receiver = {{}}
+
+[[links]]
+between = ["sender", "receiver"]
+rate    = "{self.rate}"
+delay   = "{self.delay}"
+queue   = "{queue}"
+errors  = {errors}
+{outages}
+
+[[flows]]
+name    = "transfer"
+from    = "sender"
+to      = "receiver"
+traffic = {traffic}
+tcp     = {{ byte_counting = 2, reduction = "prr", receive_window = "16 MB" }}
+"""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One remedy on a path."""
+
+    #: Lines for the flow's `tcp` table.
+    setting: str
+    #: How many times better than the path as it is, over pairs of runs.
+    gain: Estimate
+    #: With it, in bits per second or (of a transfer that ends) in seconds.
+    value: Estimate
+    #: Who must change.
+    needs: tuple[str, ...]
+    #: False for what shows how much there is to be won, and cannot be built.
+    buildable: bool
+
+    @property
+    def verdict(self) -> str:
+        """One of "helps", "harms", "changes nothing" and "makes no difference"."""
+        if self.gain.lo == self.gain.hi == 1.0:
+            return "changes nothing"
+        if self.gain.lo > 1.0 and self.gain.value >= WORTH:
+            return "helps"
+        if self.gain.hi < 1.0 and self.gain.value <= 1 / WORTH:
+            return "harms"
+        return "makes no difference"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What there is to say about a path."""
+
+    title: str
+    #: "goodput_bps", or "completed_s" where transfers end.
+    metric: str
+    #: The path as it is.
+    today: Estimate
+    #: The share of the slowest link's rate that is used; None where transfers end.
+    used: float | None
+    #: The best first.
+    remedies: Sequence[Remedy]
+
+    @property
+    def helping(self) -> list[Remedy]:
+        """Those that help and can be had."""
+        return [r for r in self.remedies if r.verdict == "helps" and r.buildable]
+
+    @property
+    def bound(self) -> Remedy | None:
+        """The best of what cannot be built, if it would help."""
+        return next((r for r in self.remedies if r.verdict == "helps" and not r.buildable), None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For other programs."""
+        return {
+            "title": self.title,
+            "metric": self.metric,
+            "today": _numbers(self.today),
+            "used": self.used,
+            "remedies": [
+                {
+                    "setting": tomllib.loads(remedy.setting),
+                    "verdict": remedy.verdict,
+                    "gain": _numbers(remedy.gain),
+                    "value": _numbers(remedy.value),
+                    "needs": list(remedy.needs),
+                    "buildable": remedy.buildable,
+                }
+                for remedy in self.remedies
+            ],
+        }
+
+
+def advise(
+    path: Path | Scenario | str,
+    *,
+    settings: Mapping[str, object] | None = None,
+    flow: str | None = None,
+    seeds: int = SEEDS,
+    threads: int = 0,
+    progress: lab.Progress | None = None,
+) -> Advice:
+    """Simulates every remedy on a path, or for a flow of a scenario (else its only one).
+
+    Gains are ratios over pairs of runs with the same errors, with intervals of 95 %.
+    """
+    if seeds < 2:
+        raise UserError("one run says nothing about the spread: expected 2 seeds or more")
+    if isinstance(path, Path):
+        scenario = path.scenario()
+    else:
+        scenario = path if isinstance(path, Scenario) else Scenario.load(path)
+    scenario = scenario.set(settings) if settings else scenario
+    outline = scenario.outline()
+    if outline.points > 1:
+        raise UserError(
+            f"advice is for one path, and this scenario has {outline.points}:"
+            " set the keys that it sweeps, such as --set links.0.errors.bit=1e-6"
+        )
+    index = _flow(outline.flows, flow)
+    name = outline.flows[index]
+    known, variants = _variants(scenario, index)
+    if _is_certain(scenario, name):
+        seeds = 2
+    sweeps = lab.sweeps([scenario, *variants], seeds=seeds, threads=threads, progress=progress)
+    columns = [_column(sweep.rows, name) for sweep in sweeps]
+    # A transfer that does not end in time has only its goodput.
+    ends = all(value is not None for column in columns for value in column["completed_s"])
+    metric = "completed_s" if ends else "goodput_bps"
+    today, *others = [[float(v) for v in column[metric] if v is not None] for column in columns]
+    found = [
+        Remedy(
+            setting=remedy["toml"],
+            gain=_gain(values, today, faster_is_less=ends),
+            value=mean_interval(values),
+            needs=tuple(remedy["needs"]),
+            buildable=remedy["buildable"],
+        )
+        for remedy, values in zip(known, others, strict=True)
+    ]
+    found.sort(key=lambda remedy: -remedy.gain.value)
+    rate = _slowest(scenario)
+    mean = mean_interval(today)
+    used = None if ends or rate is None else mean.value / rate
+    return Advice(outline.title, metric, mean, used, found)
+
+
+def _variants(scenario: Scenario, flow: int) -> tuple[list[dict[str, Any]], list[Scenario]]:
+    """The remedies, and the scenario with each; without those that contradict what it says."""
+    known, variants = [], []
+    for remedy in engine.remedies():
+        keys = tomllib.loads(remedy["toml"])
+        put = {f"flows.{flow}.tcp.{key}": value for key, value in keys.items()}
+        variant = scenario.set(put)
+        try:
+            variant.outline()
+        except engine.ScenarioError:
+            continue
+        known.append(remedy)
+        variants.append(variant)
+    return known, variants
+
+
+def _is_certain(scenario: Scenario, flow: str) -> bool:
+    """Whether chance has no part in it, so that more runs would all be the same."""
+    first = _column(lab.sweep(scenario, seeds=2).rows, flow)
+    return all(a == b for a, b in first.values())
+
+
+def _gain(values: list[float], today: list[float], *, faster_is_less: bool) -> Estimate:
+    if values == today:
+        return Estimate(1.0, 1.0, 1.0, len(values))
+    if min(sum(values), sum(today)) <= 0:
+        raise UserError("nothing gets through on this path: there is nothing to compare")
+    return ratio_interval(today, values) if faster_is_less else ratio_interval(values, today)
+
+
+def _flow(flows: list[str], wanted: str | None) -> int:
+    if wanted is None:
+        if len(flows) != 1:
+            raise UserError(f"which flow? There are {', '.join(flows)}: give one with --flow")
+        return 0
+    if wanted not in flows:
+        raise UserError(f"no flow {wanted!r}: there are {', '.join(flows)}")
+    return flows.index(wanted)
+
+
+def _column(rows: Any, flow: str) -> dict[str, list[float | None]]:
+    own = rows.filter(rows["flow"] == flow)
+    return {name: own[name].to_list() for name in ("goodput_bps", "completed_s")}
+
+
+def _slowest(scenario: Scenario) -> float | None:
+    """The rate of a scenario's slowest link, as far as it is plainly written."""
+    written = dict(scenario.overrides)
+    rates = []
+    for i, link in enumerate(tomllib.loads(scenario.source).get("links", [])):
+        rate = written.get(f"links.{i}.rate", link.get("rate"))
+        try:
+            rates.append(units.parse(str(rate)))
+        except ValueError:
+            return None
+    return min(rates, default=None)
+
+
+def _numbers(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "lo": estimate.lo, "hi": estimate.hi, "n": estimate.n}
+
+
+# --- for people ---
+
+_NEEDS = {
+    "sender": "the sender",
+    "receiver": "the receiver",
+    "middlebox": "a node on the path",
+}
+_COSTS = {
+    "clear headers": "the node reads TCP headers: not with IPsec",
+    "split connection": "acknowledgments no longer come from the receiver",
+}
+
+
+def show(advice: Advice) -> None:
+    """Prints advice as a table and a few sentences."""
+    show_value = _rate if advice.metric == "goodput_bps" else _time
+    used = "" if advice.used is None else f", {advice.used:.0%} of the path's rate"
+    terminal.out().print(
+        f"[bold]{escape(advice.title)}[/]\n\nas it is: {show_value(advice.today)}{used}"
+    )
+    if advice.helping:
+        terminal.out().print(_table(advice, show_value))
+    else:
+        terminal.out().print("[bold]Nothing here would help.[/]")
+    bound = advice.bound
+    if bound is not None:
+        terminal.out().print(
+            f"At most {_times(bound.gain)} could be won by knowing every error at once"
+            f" ({_one_line(bound.setting)}), which nobody can build."
+        )
+    for verdict, words in (
+        ("makes no difference", "Makes no difference worth a change"),
+        ("changes nothing", "Changes nothing (in use already, or there is nothing to do for it)"),
+        ("harms", "Makes it worse"),
+    ):
+        found = [r for r in advice.remedies if r.verdict == verdict and r.buildable]
+        if found:
+            settings = ", ".join(
+                _one_line(r.setting) + (f" ({_times(r.gain)})" if verdict == "harms" else "")
+                for r in found
+            )
+            terminal.out().print(f"[dim]{words}: {escape(settings)}.[/]")
+    terminal.say(
+        "[dim]Each remedy alone, for one flow; a setting goes into the flow's `tcp` table. Means of"
+        f" {advice.today.n} runs with the same errors, gains with 95 % confidence.[/]"
+    )
+
+
+def _table(advice: Advice, show_value: Callable[[Estimate], str]) -> Table:
+    shown = terminal.table("Would help")
+    shown.add_column("gain", no_wrap=True)
+    shown.add_column("goodput" if show_value is _rate else "time", no_wrap=True, justify="right")
+    shown.add_column("setting", no_wrap=True)
+    shown.add_column("takes a change of")
+    for remedy in advice.helping:
+        who = " and ".join(_NEEDS[need] for need in remedy.needs if need in _NEEDS)
+        costs = "; ".join(_COSTS[need] for need in remedy.needs if need in _COSTS)
+        shown.add_row(
+            _times(remedy.gain),
+            show_value(remedy.value),
+            escape(_one_line(remedy.setting)),
+            who + (f" [dim]({costs})[/]" if costs else ""),
+        )
+    return shown
+
+
+def _times(gain: Estimate) -> str:
+    value = f"{units.significant(gain.value, 3)} {units.TIMES}"
+    if not gain.half:
+        return value
+    return f"{value} ({units.significant(gain.lo, 3)} to {units.significant(gain.hi, 3)})"
+
+
+def _rate(value: Estimate) -> str:
+    return terminal.rate(value)
+
+
+def _time(value: Estimate) -> str:
+    return f"{terminal.number(value)} s"
+
+
+def _one_line(setting: str) -> str:
+    return setting.replace("\n", ", ")

@@ -163,9 +163,9 @@ def test_two_sweeps_do_not_write_one_file(lasthop: Command, scenario: Path, tmp_
 
 def test_comments_and_spaces_do_not_make_another_scenario(scenario: Path) -> None:
     text = scenario.read_text()
-    first = package.Scenario(text, "a")
-    assert first.sha256 == package.Scenario(f"# A comment\n{text}\n", "b").sha256
-    assert first.sha256 != package.Scenario(text.replace("10 ms", "11 ms"), "a").sha256
+    first = package.Scenario.from_toml(text, "a")
+    assert first.sha256 == package.Scenario.from_toml(f"# A comment\n{text}\n", "b").sha256
+    assert first.sha256 != package.Scenario.from_toml(text.replace("10 ms", "11 ms"), "a").sha256
     assert first.sha256 != first.set({"title": "Another"}).sha256
 
 

@@ -2,6 +2,7 @@
 
 use crate::{RunError, ScenarioError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{
     PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
@@ -49,6 +50,28 @@ fn value(path: &str, any: &Bound<'_, PyAny>) -> PyResult<Value> {
         Err(PyTypeError::new_err(format!(
             "{path}: expected bool, int, float, str, list or dict, not {kind}"
         )))
+    }
+}
+
+/// A value of TOML.
+pub(crate) fn object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::Boolean(value) => value.into_bound_py_any(py),
+        Value::Integer(value) => value.into_bound_py_any(py),
+        Value::Float(value) => value.into_bound_py_any(py),
+        Value::String(value) => value.into_bound_py_any(py),
+        Value::Datetime(value) => value.to_string().into_bound_py_any(py),
+        Value::Array(values) => {
+            let values: PyResult<Vec<_>> = values.into_iter().map(|v| object(py, v)).collect();
+            values?.into_bound_py_any(py)
+        }
+        Value::Table(table) => {
+            let dict = PyDict::new(py);
+            for (key, value) in table {
+                dict.set_item(key, object(py, value)?)?;
+            }
+            Ok(dict.into_any())
+        }
     }
 }
 

@@ -123,12 +123,15 @@ def sweep(
     - every swept key, as written: numbers or bools if all values are, else str;
     - `seed` (int), `flow`, `from`, `to` (str);
     - `duration_s`: from the flow's start to its completion or to the end of the run;
-    - `payload_bytes`: bytes that the receiving application got, in order, once;
+    - `payload_bytes`: bytes that the receiving application got, in order, once; of requests,
+      the responses;
     - `payload_bps`: those in bits, per second of `duration_s`;
-    - `goodput_bps`: the same with 40 bytes of TCP and IPv4 headers for every full-sized segment,
-      as publications of old count;
+    - `goodput_bps`: the same with 40 bytes of TCP and IP headers (60 with IPv6) for every
+      full-sized segment, as publications of old count;
     - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
       never ends or did not end in time;
+    - `started`, `finished`: transfers, or requests, and how many of them have all their data;
+    - `time_mean_s`, `time_median_s`, `time_p95_s`: how long those took that have; None without any;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `misplaced`: 0, else the run is in error;

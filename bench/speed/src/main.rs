@@ -92,10 +92,8 @@ fn delivered(world: &World<Traffic>, receiver: NodeId) -> u64 {
     let bytes: u64 = world
         .host(receiver)
         .connections()
-        .map(|(_, _, application)| match application {
-            Traffic::Sink(sink) => sink.received,
-            Traffic::Source(_) => 0,
-        })
+        .filter_map(|(_, _, application)| application.sink())
+        .map(|sink| sink.received)
         .sum();
     bytes / u64::from(MSS)
 }

@@ -1,5 +1,6 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
+mod addresses;
 mod datagrams;
 mod lifecycle;
 mod listeners;
@@ -18,6 +19,7 @@ pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
 use crate::Application;
 use crate::traffic::Datagrams;
+pub(crate) use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
 use numbering::Numbering;
@@ -44,7 +46,7 @@ pub trait Outlet {
     }
 }
 
-/// What identifies a connection at a host with one address.
+/// What identifies a connection at a host with one address of each version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     remote: IpAddr,
@@ -156,9 +158,9 @@ fn hint(segment: &Segment) -> usize {
     usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
 }
 
-/// A host with one address, and its connections.
+/// A host with one address, or one of either version of IP, and its connections.
 pub struct Host<A> {
-    address: IpAddr,
+    addresses: Addresses,
     settings: Settings,
     slots: Slots<A>,
     by_key: FxHashMap<Key, u32>,
@@ -190,12 +192,12 @@ impl<A: Application> Host<A> {
     /// A host without connections. `random` is for its secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Host<A> {
-        Host::with(address, Numbering::new(random), Slots::new())
+        Host::with(Addresses::new(address), Numbering::new(random), Slots::new())
     }
 
-    fn with(address: IpAddr, numbering: Numbering, slots: Slots<A>) -> Host<A> {
+    fn with(addresses: Addresses, numbering: Numbering, slots: Slots<A>) -> Host<A> {
         Host {
-            address,
+            addresses,
             settings: Settings::default(),
             slots,
             by_key: FxHashMap::default(),
@@ -221,10 +223,16 @@ impl<A: Application> Host<A> {
         self.settings = settings;
     }
 
-    /// The host's address.
+    /// The host's address; the first, if it has two.
     #[must_use]
     pub fn address(&self) -> IpAddr {
-        self.address
+        self.addresses.first()
+    }
+
+    /// Gives the host an address of the other version of IP, or another one of a version that it
+    /// has an address of. Connections that there are keep theirs.
+    pub fn add_address(&mut self, address: IpAddr) {
+        self.addresses.add(address);
     }
 
     /// Counts of what the host did.
@@ -394,7 +402,7 @@ impl<A: Application> Host<A> {
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
         if self.datagrams.next <= now {
-            self.datagrams.send_due(now, self.address);
+            self.datagrams.send_due(now, self.addresses);
         }
         loop {
             let (time, id) = self.schedule.first();
@@ -447,7 +455,7 @@ impl<A: Application> Host<A> {
         }
         for datagram in self.datagrams.waiting.drain(..) {
             *outlet.packet() = datagram;
-            outlet.send(0, &mut None);
+            outlet.send(datagram.payload.len, &mut None);
         }
         if !self.over.is_empty() {
             self.put_away();

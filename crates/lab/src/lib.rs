@@ -23,6 +23,7 @@ mod outcome;
 mod path;
 mod profile;
 mod remedies;
+mod row;
 mod run;
 mod scenario;
 mod schema;
@@ -39,11 +40,14 @@ pub use error::{Finding, ScenarioError, Style};
 pub use experiment::Experiment;
 pub use failure::RunError;
 pub use journal::{Journal, JournalError};
-pub use outcome::{Outcome, Row, Series, Totals};
+pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
+pub use row::{Row, Spread};
 pub use run::run;
-pub use scenario::{Attachments, Flow, Link, Report, Scenario};
+pub use scenario::{
+    Attachments, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer,
+};
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};

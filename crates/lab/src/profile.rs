@@ -78,6 +78,16 @@ pub struct Defaults {
     pub notice_size: u16,
 }
 
+impl Defaults {
+    /// The same for IPv6, whose header is 20 bytes longer: segments are as much shorter, so that
+    /// packets are as large, and a notice of corruption quotes as much.
+    #[must_use]
+    pub fn over_ipv6(self) -> Defaults {
+        let notice_size = self.notice_size.max(middlebox::Reporter::SIZE_ICMPV6);
+        Defaults { mss: self.mss - 20, notice_size, ..self }
+    }
+}
+
 impl Profile {
     /// Every profile with the name it has in scenario files.
     pub const ALL: &[(&str, Profile)] = &[
@@ -170,6 +180,14 @@ mod tests {
             assert_eq!(defaults.initial_ssthresh, InitialSsthresh::ReceiveWindow);
             assert_eq!(defaults.notice_size, 180);
         }
+    }
+
+    #[test]
+    fn packets_of_ipv6_are_as_large() {
+        let sizes = |defaults: Defaults| (defaults.mss, defaults.notice_size);
+        let over_ipv6 = |profile: Profile| sizes(profile.defaults().over_ipv6());
+        assert_eq!(over_ipv6(Profile::Modern), (1440, 96));
+        assert_eq!(over_ipv6(Profile::Ns2In2007), (516, 180));
     }
 
     #[test]

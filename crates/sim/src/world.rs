@@ -8,6 +8,7 @@ use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use crate::switches::Turn;
 use base::{Seed, Time};
+use core::net::IpAddr;
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
 use link::{Arrival, Fate};
 use std::io;
@@ -37,6 +38,7 @@ impl<A: Application> World<A> {
         let nodes = (0..network.nodes).map(|index| {
             let random = seed.stream(&format!("node.{index}"));
             let mut host = Host::new(address::of(index), random);
+            host.add_address(address::v6_of(index));
             // The results of a run are read from what is over, too.
             host.set(Settings { keep_closed: true, ..Settings::default() });
             Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new() }
@@ -69,10 +71,10 @@ impl<A: Application> World<A> {
         node.boxes.push(Box::new(middlebox));
     }
 
-    /// Lets the source of a flow hear of every corruption of its packets at the moment that a node
-    /// detects it.
-    pub fn add_oracle(&mut self, source: NodeId, destination: NodeId, destination_port: u16) {
-        self.oracle.push((source.address(), destination.address(), destination_port));
+    /// Lets the source of a flow, given by its addresses, hear of every corruption of its packets
+    /// at the moment that a node detects it.
+    pub fn add_oracle(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
+        self.oracle.push((source, destination, destination_port));
     }
 
     /// Records time series and logs of `targets`.

@@ -16,11 +16,12 @@ impl<A: Application> Host<A> {
         iss: SeqNumber,
         application: A,
     ) -> u32 {
+        let local = self.addresses.towards(key.remote);
         let identity = Identity {
             local_port: key.local_port,
             remote_port: key.remote_port,
             iss,
-            timestamp_offset: self.numbering.timestamp_offset(self.address, &key),
+            timestamp_offset: self.numbering.timestamp_offset(local, &key),
             is_ipv6: key.remote.is_ipv6(),
         };
         let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
@@ -29,7 +30,7 @@ impl<A: Application> Host<A> {
         self.seat(Slot {
             id,
             key,
-            ip: Ip::new(self.address, key.remote),
+            ip: Ip::new(local, key.remote),
             route: None,
             connection,
             application,

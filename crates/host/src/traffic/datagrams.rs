@@ -1,5 +1,6 @@
 //! Traffic that does not respond: datagrams, sent whatever becomes of them.
 
+use crate::host::Addresses;
 use base::{Duration, Random, Rate, Time};
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
@@ -91,11 +92,11 @@ impl DatagramSource {
     }
 
     /// The datagram that is due; the next one's time is then another.
-    fn send(&mut self, local: IpAddr) -> Packet {
+    fn send(&mut self, local: Addresses) -> Packet {
         let DatagramFlow { stream, payload: len, remote, .. } = self.flow;
         let (source_port, destination_port) = (self.flow.local_port, self.flow.remote_port);
         let packet = Packet {
-            ip: Ip::new(local, remote),
+            ip: Ip::new(local.towards(remote), remote),
             body: Body::Udp(Udp { source_port, destination_port }),
             payload: Payload { stream, offset: self.sent * u64::from(len), len },
             ..Packet::BLANK
@@ -148,7 +149,7 @@ impl Datagrams {
     }
 
     /// Makes what is due at `now`.
-    pub(crate) fn send_due(&mut self, now: Time, local: IpAddr) {
+    pub(crate) fn send_due(&mut self, now: Time, local: Addresses) {
         self.next = Time::NEVER;
         for source in &mut self.sources {
             while source.next <= now {
@@ -193,7 +194,7 @@ mod tests {
         let mut packets = Vec::new();
         while datagrams.next <= Time::ZERO + until {
             let now = datagrams.next;
-            datagrams.send_due(now, LOCAL);
+            datagrams.send_due(now, Addresses::new(LOCAL));
             packets.extend(datagrams.waiting.drain(..).map(|packet| (now, packet)));
         }
         packets

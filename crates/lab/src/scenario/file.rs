@@ -8,11 +8,12 @@ use super::attachments::Settings;
 use super::links;
 use super::mechanism::Entry;
 use super::quantity::{Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Written};
+use super::traffic;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
 use crate::profile::Profile;
-use crate::shape::{AtLeastOne, Shape, table, unexpected};
+use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
 use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
@@ -59,30 +60,15 @@ table! {
         to: Spanned<String>, needed;
         /// When it starts; at once if absent.
         start: Spanned<Written<Duration>>;
-        /// What it carries: `"bulk"`, without end, or so much, as in `{ size = "3 MB" }`.
-        traffic: Traffic;
+        /// The version of IP that carries it.
+        ip: IpVersion = IpVersion::default();
+        /// What it carries: `"bulk"`, without end; so much, as in `{ size = "3 MB" }`; or what else
+        /// there is.
+        traffic: traffic::Form;
         /// Another profile for this flow.
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Tcp;
-    }
-}
-
-/// What a flow carries.
-#[derive(Debug, Default)]
-pub(super) enum Traffic {
-    /// It never ends.
-    #[default]
-    Bulk,
-    /// So much.
-    Transfer(Transfer),
-}
-
-table! {
-    /// A transfer that ends.
-    pub(super) struct Transfer {
-        /// How much.
-        size: Spanned<Amount>, needed;
     }
 }
 
@@ -167,6 +153,26 @@ table! {
     }
 }
 
+/// A version of IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(into = "u8")]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl From<IpVersion> for u8 {
+    fn from(version: IpVersion) -> u8 {
+        match version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
 /// Who tells the sender of a corruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -220,17 +226,17 @@ impl Shape for Swept {
     }
 }
 
-impl Shape for Traffic {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Traffic> {
-        match node.get_ref().as_str() {
-            Some("bulk") => Some(Traffic::Bulk),
-            _ if node.get_ref().is_table() => Transfer::read(node, problems).map(Traffic::Transfer),
-            _ => unexpected(node, "\"bulk\" or { size = \"3 MB\" }", problems),
+impl Shape for IpVersion {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<IpVersion> {
+        match integer(node) {
+            Some(4) => Some(IpVersion::V4),
+            Some(6) => Some(IpVersion::V6),
+            _ => unexpected(node, "4 or 6", problems),
         }
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [{ "const": "bulk" }, Transfer::schema()], "default": "bulk" })
+        json!({ "enum": [4, 6] })
     }
 }
 

@@ -8,9 +8,11 @@ mod mechanism;
 mod quantity;
 mod schedule;
 mod settings;
+mod traffic;
 mod words;
 
-pub use file::Report;
+pub use file::{IpVersion, Report};
+pub use traffic::{Pace, Sending, Traffic, Transfer};
 
 use crate::document::Document;
 use crate::error::Problem;
@@ -69,10 +71,12 @@ pub struct Flow {
     pub from: usize,
     /// The node that receives it.
     pub to: usize,
-    /// When the connection is opened; before the end of the scenario.
+    /// When the first connection is opened; before the end of the scenario.
     pub start: Time,
-    /// How much it carries, bytes; `None` never ends.
-    pub size: Option<u64>,
+    /// The version of IP that carries it.
+    pub ip: IpVersion,
+    /// What it carries.
+    pub traffic: Traffic,
     /// The settings of the sending end.
     pub sender: tcp::Config,
     /// The settings of the receiving end: the sender's without its error notification.

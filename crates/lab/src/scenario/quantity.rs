@@ -141,6 +141,23 @@ impl Shape for Probability {
     }
 }
 
+/// How many, at least 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count(pub(super) u64);
+
+impl Shape for Count {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Count> {
+        match integer(node).map(u64::try_from) {
+            Some(Ok(count @ 1..)) => Some(Count(count)),
+            _ => unexpected(node, "a whole number, at least 1", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 1 })
+    }
+}
+
 /// A mean number of packets, at least 1.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(super) struct Packets(pub(super) f64);

@@ -693,3 +693,28 @@ fn a_recorded_rate_that_is_none_is_told_with_its_line() {
         "`links.0.forward.changes`: expected no other rate: the link transmits when its trace says so"
     );
 }
+
+#[test]
+fn a_run_counts_what_each_direction_did() {
+    let outcome = common::run(&with_link(
+        "reordering = { probability = 0.01, delay = \"50 ms\" }\n\
+         duplication = 0.01\nbackward = { errors = { packet = 0.01 } }\n\
+         [links.forward.errors]\nbit = 1e-6\n[links.forward.queue.red]\nmin = 1\nmax = 4\nweight = 0.5\necn = true\n",
+    ).replace("eten = \"none\"", "ecn = true").replace("20 segments", "200 segments"));
+    let [(there, forward), (back, backward)] = &outcome.links[..] else { panic!("two directions") };
+    assert_eq!((there.as_str(), back.as_str()), ("a->b", "b->a"));
+    assert!(forward.corrupted > 0 && backward.corrupted == 0);
+    assert!(backward.lost > 0 && forward.lost == 0);
+    assert!(forward.marked > 0 && backward.marked == 0);
+    assert!(forward.duplicated > 0 && backward.duplicated > 0);
+    assert!(forward.reordered > 0 && backward.reordered > 0);
+    let totals = outcome.totals;
+    assert_eq!((totals.corrupted, totals.lost), (forward.corrupted, backward.lost));
+    let table = outcome.links_table();
+    assert_eq!(common::texts(&table, "link"), ["a->b", "b->a"]);
+    assert_eq!(common::integers(&table, "packets")[0], forward.packets as i64);
+    let cut = common::run(&with_link(
+        "outages = { mean_up = \"5 s\", mean_down = \"1 s\" }\nwhen_down = \"drop\"\n",
+    ));
+    assert!(cut.totals.dropped > 0, "by links that went down");
+}

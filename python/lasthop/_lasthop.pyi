@@ -140,7 +140,8 @@ def sweep(
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `misplaced`: 0, else the run is in error;
-    - `dropped` (by queues, and by links that went down), `corrupted`, `lost` (vanished): packets on all links of the run;
+    - `dropped` (by queues, and by links that went down), `corrupted`, `lost` (vanished): packets
+      on all links of the run;
     - `events`: events of the simulation.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside

@@ -92,6 +92,11 @@ def run(
     `digest` (str, 16 hexadecimal digits): a fingerprint of every packet that arrived anywhere, and
     when.
 
+    `links`: a row for each direction of a link, with the columns `link` ("a->b"), `packets` and
+    `bytes` (accepted for transmission), and packets that were `dropped` (by the queue, or because
+    the link went down), `marked` (as having met congestion), `corrupted`, `lost`, `duplicated` and
+    `reordered` (they arrived after one that was sent later).
+
     `series`: None unless `trace`, else a dict of two:
     - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
       `cwnd_bytes`, `cwnd_plus_dupacked_bytes` (the window as RFC 5681 inflates it),
@@ -150,7 +155,8 @@ def sweep(
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `misplaced`: 0, else the run is in error;
-    - `dropped` (full queues), `corrupted`, `lost` (vanished): packets on all links of the run;
+    - `dropped` (by queues, and by links that went down), `corrupted`, `lost` (vanished): packets
+      on all links of the run;
     - `events`: events of the simulation.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside

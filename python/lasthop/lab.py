@@ -71,6 +71,7 @@ def run(
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
+        links=frame(cast("dict[str, list[Any]]", done["links"])),
         digest=str(done["digest"]),
         flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},

@@ -46,6 +46,9 @@ class Result:
 
     #: One row a flow, with rates in bits per second, times in seconds, counts of packets.
     rows: pl.DataFrame
+    #: One row a direction of a link: `link` ("a->b"), `packets` and `bytes` that it took, and how
+    #: many packets were `dropped`, `marked`, `corrupted`, `lost`, `duplicated` and `reordered`.
+    links: pl.DataFrame
     #: A hash of everything that happened, equal for runs that went the same way.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.

@@ -17,6 +17,9 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// What happened on all links together.
     pub totals: Totals,
+    /// What each direction of a link did, by the names of its ends (`a->b`), in the order of
+    /// declaration.
+    pub links: Vec<(String, link::Statistics)>,
     /// Events of the simulation.
     pub events: u64,
     /// The fingerprint of every packet, if it was asked for.
@@ -28,7 +31,7 @@ pub struct Outcome {
 /// Counts over all links and both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
-    /// Packets that found a queue full.
+    /// Packets that a queue dropped, or a link that went down.
     pub dropped: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
@@ -67,16 +70,19 @@ pub(crate) fn of(
     if let Some(fault) = world.byte_fault() {
         return Err(RunError::Bytes { fault, seed });
     }
+    let directions = scenario.links.iter().zip(&built.links).flat_map(|(link, &(there, back))| {
+        scenario.directions(link).into_iter().zip([there, back].map(|id| world.link(id)))
+    });
+    let links: Vec<_> = directions.collect();
     let mut totals = Totals::default();
-    for link in built.links.iter().flat_map(|&(forward, backward)| [forward, backward]) {
-        let link = world.link(link);
-        totals.dropped += link.dropped;
+    for (_, link) in &links {
+        totals.dropped += link.dropped + link.discarded;
         totals.corrupted += link.corrupted;
         totals.lost += link.lost;
     }
     let events = world.events();
     let (series, digest) = observations(scenario, built, ledger, watch)?;
-    Ok(Outcome { rows, totals, events, digest, series: watch.series.then_some(series) })
+    Ok(Outcome { rows, totals, links, events, digest, series: watch.series.then_some(series) })
 }
 
 fn observations(
@@ -110,6 +116,28 @@ fn observations(
         }
     }
     Ok((series, digest))
+}
+
+impl Outcome {
+    /// What each direction of a link did, as columns.
+    #[must_use]
+    pub fn links_table(&self) -> Table {
+        let counts = |value: fn(&link::Statistics) -> u64| {
+            Column::Integer(self.links.iter().map(|(_, link)| count(value(link))).collect())
+        };
+        let mut table = Table::default();
+        let names = self.links.iter().map(|(name, _)| name.clone());
+        table.push("link", Column::Text(names.collect()));
+        table.push("packets", counts(|link| link.packets));
+        table.push("bytes", counts(|link| link.bytes));
+        table.push("dropped", counts(|link| link.dropped + link.discarded));
+        table.push("marked", counts(|link| link.marked));
+        table.push("corrupted", counts(|link| link.corrupted));
+        table.push("lost", counts(|link| link.lost));
+        table.push("duplicated", counts(|link| link.duplicated));
+        table.push("reordered", counts(|link| link.reordered));
+        table
+    }
 }
 
 /// Whose the sending connections are.

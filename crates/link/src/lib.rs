@@ -87,6 +87,8 @@ pub struct Statistics {
     pub lost: u64,
     /// Packets that arrived twice.
     pub duplicated: u64,
+    /// Packets that arrived after one that was sent later (RFC 4737 §3).
+    pub reordered: u64,
 }
 
 /// One direction of a link. `P` stands for a packet: a handle, or the packet itself.

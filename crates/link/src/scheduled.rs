@@ -154,13 +154,18 @@ impl<P: Copy> Scheduled<P> {
         if let Some(packet) = self.dropped.pop_front() {
             return Some(Output::Dropped(packet));
         }
+        let overtaken = self.flight.next_is_overtaken();
         let output = self.flight.pop(now);
         match output {
-            Some(Output::Arrived(arrival)) => match arrival.fate {
-                Fate::Intact | Fate::Marked => {}
-                Fate::Corrupted => self.statistics.corrupted += 1,
-                Fate::Lost => self.statistics.lost += 1,
-            },
+            Some(Output::Arrived(arrival)) => {
+                match arrival.fate {
+                    Fate::Intact | Fate::Marked => {}
+                    Fate::Corrupted => self.statistics.corrupted += 1,
+                    Fate::Lost => self.statistics.lost += 1,
+                }
+                let arrived = arrival.fate != Fate::Lost;
+                self.statistics.reordered += u64::from(overtaken && arrived);
+            }
             Some(Output::Copied(_)) => self.statistics.duplicated += 1,
             Some(Output::Dropped(_)) | None => {}
         }

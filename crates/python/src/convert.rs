@@ -116,6 +116,7 @@ pub(crate) fn outcome<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("rows", table(py, outcome.table(seed))?)?;
+    dict.set_item("links", table(py, outcome.links_table())?)?;
     let series = match outcome.series {
         None => None,
         Some(series) => {

@@ -220,6 +220,8 @@ proptest! {
         let mut fates = vec![0; offers.len()];
         let mut counted = Statistics::default();
         let mut last = Time::ZERO;
+        // RFC 4737 §3: out of order are those that come after a later one.
+        let mut next = 0;
         for (time, event) in &events {
             prop_assert!(*time >= last, "time goes on");
             last = *time;
@@ -240,6 +242,10 @@ proptest! {
                 Event::Arrived(packet, fate) => {
                     counted.corrupted += u64::from(fate == Fate::Corrupted);
                     counted.lost += u64::from(fate == Fate::Lost);
+                    if fate != Fate::Lost {
+                        counted.reordered += u64::from(packet < next);
+                        next = next.max(packet + 1);
+                    }
                     prop_assert!(fate != Fate::Marked || packet % 2 == 0, "it was not capable");
                     packet
                 }
@@ -311,7 +317,8 @@ fn a_packet_that_is_held_up_is_overtaken() {
     let reordering = Reordering { probability: 0.3, delay: Duration::from_millis(25) };
     let impairments = Impairments { reordering, ..Impairments::default() };
     let config = Config { delay: Duration::from_millis(10), impairments, ..Config::default() };
-    let events = run(&mut Link::new(&config, Seed(1), "test"), &vec![(10_000_000, 1000); 1000]);
+    let mut link = Link::new(&config, Seed(1), "test");
+    let events = run(&mut link, &vec![(10_000_000, 1000); 1000]);
     let mut held = 0;
     for (time, event) in &events {
         let Event::Arrived(packet, _) = *event else { panic!("{event:?}") };
@@ -321,9 +328,5 @@ fn a_packet_that_is_held_up_is_overtaken() {
         assert!([10, 35].contains(&(took.as_nanos() / 1_000_000)), "{took}");
     }
     assert!(held.abs_diff(300) < 60, "{held}");
-    let order = events.iter().map(|(_, event)| match *event {
-        Event::Arrived(packet, _) => packet,
-        _ => panic!("{event:?}"),
-    });
-    assert!(!order.is_sorted());
+    assert!(link.statistics().reordered > 200, "{:?}", link.statistics());
 }

@@ -204,8 +204,9 @@ impl Fabric {
         self.put(index, handle);
     }
 
-    /// Puts a packet on a link; says whether there was room for it.
-    #[inline]
+    /// Puts a packet on a link; says whether there was room for it. One function with
+    /// [`Fabric::send`], which is called for every packet.
+    #[inline(always)]
     fn put(&mut self, index: u32, handle: Handle) -> bool {
         let packet = self.slab.get(handle);
         let (len, ecn) = (packet.len(), packet.ip.ecn);

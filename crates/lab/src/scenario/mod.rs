@@ -3,6 +3,7 @@
 mod datagrams;
 mod file;
 mod flows;
+mod keep_alive;
 mod links;
 mod mechanism;
 mod quantity;

@@ -351,6 +351,15 @@ fn the_settings_of_tcp_have_ranges() {
         ("initial_window = \"rfc1\"", "\"rfc3390\", \"rfc6928\" or"),
         ("reduction = \"slow\"", "`immediate`, `prr`, `prr-crb`"),
         ("user_timeout = \"0 s\"", "\"off\" or more than 0 s"),
+        ("window_validation = \"some\"", "`full` or `half`"),
+        ("retries = -1", "a whole number, 0 or more"),
+        ("challenges = 1.5", "a whole number, 0 or more"),
+        ("keep_alive = \"on\"", "\"off\" or { idle = \"2 h\", ... }"),
+        ("keep_alive = { idle = \"0 s\" }", "expected more than 0 s"),
+        ("keep_alive = { interval = \"0 s\" }", "expected more than 0 s"),
+        ("keep_alive = { probes = 0 }", "a whole number, at least 1"),
+        ("keep_alive = { probes = 4294967296 }", "expected at most 4294967295"),
+        ("time_wait = 60", "a duration in quotes"),
         ("timestamps = \"yes\"", "true or false"),
         ("initial_ssthresh = \"100 B\"", "at least one segment (536 bytes)"),
         ("initial_ssthresh = \"none\"", "\"infinite\", \"receive-window\" or a size"),
@@ -423,9 +432,10 @@ fn a_sweep_goes_where_there_is_something() {
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
          `receive_window`, `recovery`, `congestion`, `increase`, `byte_counting`, \
-         `initial_window`, `initial_ssthresh`, `restart_after_idle`, `limited_transmit`, \
-         `delayed_ack`, `rto`, `ssthresh_on_backoff`, `reduction`, `undo`, `dsack`, `timestamps`, \
-         `ecn`, `nagle`, `user_timeout`, `time_wait`, `eten`, `mechanisms`",
+         `initial_window`, `initial_ssthresh`, `window_validation`, `restart_after_idle`, \
+         `limited_transmit`, `delayed_ack`, `rto`, `retries`, `ssthresh_on_backoff`, `reduction`, \
+         `undo`, `dsack`, `timestamps`, `ecn`, `nagle`, `keep_alive`, `user_timeout`, \
+         `challenges`, `time_wait`, `eten`, `mechanisms`",
     );
 }
 

@@ -5,9 +5,12 @@
 //! book.
 
 use super::attachments::Settings;
+use super::keep_alive::KeepAlive;
 use super::links;
 use super::mechanism::Entry;
-use super::quantity::{Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Written};
+use super::quantity::{
+    Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
+};
 use super::traffic;
 use crate::document::Node;
 use crate::error::Problem;
@@ -17,7 +20,7 @@ use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
 use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
-use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff};
+use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
 table! {
@@ -92,6 +95,9 @@ table! {
         initial_window: Initial;
         /// Initial slow-start threshold: bytes, segments, or a word.
         initial_ssthresh: Spanned<Ssthresh>;
+        /// When the window counts as used, so that it may grow (RFC 7661): if all of it kept the
+        /// sender from sending more, or in slow start also if half of it was outstanding (Linux).
+        window_validation: Validation = Config::default().validation;
         /// Start again from the initial window after an idle RTO.
         restart_after_idle: bool = Config::default().restart_after_idle;
         /// New data on the first two duplicate ACKs.
@@ -100,6 +106,9 @@ table! {
         delayed_ack: Spanned<DelayedAck>;
         /// The retransmission timer.
         rto: Spanned<Rto>;
+        /// Timeouts in a row after which the connection is given up (R2 of RFC 9293 §3.8.3); 15 if
+        /// absent.
+        retries: Whole;
         /// What a timeout that follows another does to ssthresh.
         ssthresh_on_backoff: SsthreshOnBackoff;
         /// How the window comes down in fast recovery: at once, or in proportion to what is
@@ -115,8 +124,12 @@ table! {
         ecn: bool = Config::default().ecn;
         /// Hold small segments back.
         nagle: bool = Config::default().nagle;
+        /// Ask a peer that has long been silent whether it is still there; `"off"` if absent.
+        keep_alive: KeepAlive;
         /// Give up without progress for this long; never, if absent or `"off"`.
         user_timeout: Spanned<UserTimeout>;
+        /// Challenge ACKs within five seconds at most (RFC 5961 §7); 10 if absent.
+        challenges: Whole;
         /// How long a closed connection keeps its ports (2 MSL); 60 seconds if absent, and one where
         /// there are many.
         time_wait: Written<Duration>;

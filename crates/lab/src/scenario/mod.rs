@@ -4,6 +4,7 @@ mod attachments;
 mod datagrams;
 mod file;
 mod flows;
+mod keep_alive;
 mod links;
 mod mechanism;
 mod quantity;

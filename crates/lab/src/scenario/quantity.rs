@@ -192,6 +192,23 @@ impl Shape for Packets {
     }
 }
 
+/// How many, 0 or more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole(pub(super) u32);
+
+impl Shape for Whole {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Whole> {
+        match integer(node).map(u32::try_from) {
+            Some(Ok(count)) => Some(Whole(count)),
+            _ => unexpected(node, "a whole number, 0 or more", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+    }
+}
+
 /// By how many segments an acknowledgment may let the window grow, if octets are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteCounting(pub(super) Option<u32>);

@@ -1,6 +1,7 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
 use super::file::{self, IpVersion, Report};
+use super::keep_alive;
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
@@ -42,6 +43,7 @@ pub(super) fn resolve(
     let increase = increase(tcp.increase, tcp.congestion).told(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).told(problems);
     let rto = rto(tcp.rto, defaults).told(problems);
+    let keep_alive = keep_alive::resolve(tcp.keep_alive).told(problems);
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
@@ -60,6 +62,7 @@ pub(super) fn resolve(
         delayed_ack: delayed_ack?,
         rto: rto?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
+        validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,
         reduction: tcp.reduction,
         undo: tcp.undo.unwrap_or(defaults.undo),
@@ -67,10 +70,12 @@ pub(super) fn resolve(
         timestamps: tcp.timestamps,
         ecn: tcp.ecn,
         nagle: tcp.nagle,
+        retries: tcp.retries.map_or(standard.retries, |written| written.0),
+        challenges: tcp.challenges.map_or(standard.challenges, |written| written.0),
+        keep_alive: keep_alive?,
         user_timeout: user_timeout?,
         time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
         mechanisms,
-        ..standard
     };
     let (report, notice_size, notified) = eten?;
     let mut sender = receiver.clone();

@@ -10,7 +10,7 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
-use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff};
+use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 
 macro_rules! words {
     ($($Enum:ty)*) => {$(
@@ -27,7 +27,8 @@ macro_rules! words {
 }
 
 words! {
-    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff super::Report Fortune
+    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
+    super::Report Fortune
 }
 
 macro_rules! foreign_words {

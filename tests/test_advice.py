@@ -155,6 +155,6 @@ def test_the_command_speaks_to_people_and_to_programs(tmp_path: File) -> None:
 def test_every_need_has_words() -> None:
     """What the engine says of a remedy can be told."""
     known = {*advice._NEEDS, *advice._COSTS}
-    path = Scenario(Path("1 Mbit/s", "1 ms").scenario().source, "path")
+    path = Scenario.from_toml(Path("1 Mbit/s", "1 ms").scenario().source, "path")
     for remedy in advise(path, seeds=2).remedies:
         assert set(remedy.needs) <= known

@@ -1,9 +1,10 @@
 """The simulator: scenario files in, columns out.
 
 A scenario is TOML text; `name` is what error messages call it, usually its path. `overrides` are
-put into it before it is looked at: pairs of a dotted key, such as "links.0.errors.bit" or
-"links.*.rate", and a value of TOML (bool, int, float, str, list or dict). An override of a swept
-key takes the place of all its values; the key keeps its column.
+put into it before it is looked at, one after the other: pairs of a dotted key, such as
+"links.0.errors.bit" or "links.*.rate", and a value of TOML (bool, int, float, str, list or dict).
+An override of a swept key takes the place of all its values; the key keeps its column. One of
+"sweep" replaces the whole sweep.
 
 Columns are lists of one length, by name, in a fixed order. A number that is not there is None.
 The same scenario and seed give the same columns on every machine and any number of threads.
@@ -19,6 +20,7 @@ __all__ = [
     "__version__",
     "check",
     "congestion_controllers",
+    "document",
     "increase_functions",
     "mechanisms",
     "profiles",
@@ -56,11 +58,19 @@ def check(
     swept values, 1 without a sweep), `seeds` (int, runs of each), `runs` (int, points times
     seeds), `flows` (list[str], names), `links` (list[str], both directions of every link, as in
     the keys of queue series: "a->b", "b->a"), `columns` (dict[str, str], those of `sweep`, each
-    with what its values are: "text", "integer", "float" or "boolean"), `files` (list[str], paths of
-    the files that the scenario names at any point, such as traces). Title, duration, flows and
+    with what its values are: "text", "integer", "float" or "boolean"). Title, duration, flows and
     links are those of the first point.
 
     Raises ScenarioError, or KeyboardInterrupt.
+    """
+
+def document(
+    source: str, name: str, *, overrides: Sequence[tuple[str, object]] = ()
+) -> dict[str, Any]:
+    """The scenario as one dict of plain values, with the overrides in their places.
+
+    Only the sweep is looked at. Raises ScenarioError if that makes no sense, if the text is no
+    TOML, or if an override has no place.
     """
 
 def run(

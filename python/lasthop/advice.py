@@ -50,7 +50,7 @@ class Path:
 
     def scenario(self) -> Scenario:
         """The path with one transfer, and TCP as today's RFCs have it."""
-        probe = Scenario(self._text(duration_s=60, queue="1 packet"), str(self))
+        probe = Scenario.from_toml(self._text(duration_s=60, queue="1 packet"), str(self))
         probe.outline()  # What is wrong with the quantities is told before they are used.
         rate_bps, delay_s = units.parse(self.rate), units.parse(self.delay)
         in_flight = rate_bps * 2 * delay_s / 8 / 1500
@@ -63,7 +63,7 @@ class Path:
             duration_s = max(duration_s, 10 * cycle_s)
         if self.size is not None:
             duration_s = 3600.0  # It ends before, unless nothing gets through.
-        return Scenario(self._text(duration_s=round(duration_s), queue=queue), str(self))
+        return Scenario.from_toml(self._text(duration_s=round(duration_s), queue=queue), str(self))
 
     def __str__(self) -> str:
         words = [f"{self.rate}, {self.delay} one way"]

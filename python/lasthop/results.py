@@ -51,6 +51,8 @@ class Result:
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    #: What connections told, if the run was asked for it; `read_events` says what is in it.
+    events: pl.DataFrame | None = field(default=None, repr=False)
     #: What it depends on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
     about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
 

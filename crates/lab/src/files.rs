@@ -1,6 +1,6 @@
 //! Files that a scenario names.
 
-use link::{Damage, DamagedPacket};
+use link::{Damage, DamagedPacket, DeliveryTrace};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -16,6 +16,7 @@ pub(crate) struct Files {
     /// Names are relative to it.
     folder: PathBuf,
     packets: Cache<Vec<DamagedPacket>>,
+    deliveries: Cache<DeliveryTrace>,
 }
 
 /// What is in a file, or what is wrong with it.
@@ -26,7 +27,7 @@ impl Files {
     /// The files of a scenario that is itself in the file `scenario`.
     pub(crate) fn beside(scenario: &str) -> Files {
         let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
-        Files { folder: folder.to_owned(), packets: Cache::default() }
+        Files { folder: folder.to_owned(), packets: Cache::default(), deliveries: Cache::default() }
     }
 
     /// The damaged packets of a trace: one a line, its number, from 0, and perhaps what happens to
@@ -35,11 +36,10 @@ impl Files {
         self.cached(&self.packets, name, damaged_packets)
     }
 
-    /// What was asked for so far and is there, in the order of names.
-    pub(crate) fn read(&self) -> Vec<PathBuf> {
-        let packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = packets.iter().filter(|(_, content)| content.is_ok());
-        there.map(|(name, _)| self.folder.join(name)).collect()
+    /// The opportunities of a trace of mahimahi.
+    pub(crate) fn deliveries(&self, name: &str) -> Content<DeliveryTrace> {
+        let parse = |text: &str| DeliveryTrace::parse(text).map_err(|error| error.to_string());
+        self.cached(&self.deliveries, name, parse)
     }
 
     fn cached<T>(

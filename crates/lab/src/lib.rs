@@ -48,7 +48,8 @@ pub use remedies::{Remedy, remedies};
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Datagrams, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic, Transfer, Workload,
+    Attachments, Datagrams, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic,
+    Transfer, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

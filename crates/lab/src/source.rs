@@ -4,7 +4,6 @@ use crate::error::{Finding, Problem, ScenarioError};
 use crate::files::Files;
 use crate::path::Path;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use toml::Value;
@@ -84,12 +83,6 @@ impl Source {
                 Err(ScenarioError::new(vec![self.finding(problem, None)]))
             }
         }
-    }
-
-    /// The files that the scenario names, as far as it was looked at.
-    #[must_use]
-    pub fn files_read(&self) -> Vec<PathBuf> {
-        self.files.read()
     }
 
     /// The files that the scenario may name.

@@ -32,6 +32,9 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         network.add_link(nodes[link.from], nodes[link.to], forward, backward)
     });
     let links: Vec<(LinkId, LinkId)> = links.collect();
+    for attachments in &scenario.attachments {
+        network.add_roaming(&attachments.links.map(|&link| links[link].0));
+    }
     for (link, &(id, _)) in scenario.links.iter().zip(&links) {
         if let Some(outages) = &link.outages {
             network.add_outages(id, outages.clone());

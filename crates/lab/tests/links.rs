@@ -7,8 +7,9 @@ use base::{Duration, Rate};
 use common::{error, scenario, told, with};
 use lab::{Experiment, Link, Source};
 use link::{
-    Damage, ErrorModel, Fades, GilbertElliott, Impairments, Interval, Intervals, Jitter,
-    JitterShape, Outages, Queue, Reordering, Uniform, Variation, WhenDown,
+    CoDel, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, GilbertElliott, Impairments,
+    Interval, Intervals, Jitter, JitterShape, Outages, Queue, Red, Reordering, Uniform, Variation,
+    WhenDown,
 };
 use std::path::PathBuf;
 
@@ -271,7 +272,7 @@ fn refused_trace(test: &str, trace: &[u8], written: &str) -> String {
 fn a_trace_says_which_packets_are_damaged() {
     let trace = b"# lost while it rained\n3\n4 loss # and so on\n\n 70 corruption\r\n";
     let written = "errors = { trace = { file = \"link.trace\", every = \"100 packets\" } }\n";
-    let (source, file) = traced("a_trace", trace, written);
+    let (source, _) = traced("a_trace", trace, written);
     let experiment = Experiment::read(&source).unwrap();
     let scenario = experiment.scenario().unwrap();
     let packet = |index, damage| link::DamagedPacket { index, damage };
@@ -279,7 +280,6 @@ fn a_trace_says_which_packets_are_damaged() {
         [packet(3, Damage::Loss), packet(4, Damage::Loss), packet(70, Damage::Corruption)];
     let expected = link::PacketTrace::new(damaged, Some(100)).unwrap();
     assert_eq!(scenario.links[0].forward.errors, expected.into());
-    assert_eq!(source.files_read(), [file]);
 }
 
 #[test]
@@ -507,4 +507,189 @@ fn nothing_arrives_while_a_link_is_down() {
     let share = bytes(&cut) / bytes(&whole);
     // 30 of 60 s, and the timer takes its time afterwards.
     assert!((0.3..0.52).contains(&share), "{share}");
+}
+
+/// A phone between two cells, attached as is said.
+fn mobile(attached: &str) -> String {
+    format!(
+        "title = \"handoff\"\nduration = \"20 s\"\n[nodes]\nserver = {{}}\nwest = {{}}\neast = {{}}\n\
+         island = {{}}\nphone = {{ attached = {attached} }}\n\
+         [[links]]\nbetween = [\"server\", \"west\"]\nrate = \"9 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [[links]]\nbetween = [\"server\", \"east\"]\nrate = \"9 Mbit/s\"\ndelay = \"5 ms\"\n\
+         [[links]]\nbetween = [\"west\", \"phone\"]\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n\
+         [[links]]\nbetween = [\"phone\", \"east\"]\nrate = \"4 Mbit/s\"\ndelay = \"9 ms\"\n\
+         [[links]]\nbetween = [\"phone\", \"island\"]\nrate = \"4 Mbit/s\"\ndelay = \"9 ms\"\n\
+         [[flows]]\nfrom = \"server\"\nto = \"phone\"\n"
+    )
+}
+
+#[test]
+fn a_node_that_moves_is_attached_to_one_after_another() {
+    let text = mobile(
+        "{ at = [{ start = \"0 s\", end = \"5 s\", to = \"west\" }, { start = \"6 s\", to = \"east\" }] }",
+    );
+    let interval = |start, end, value| Interval { start: ms(start), end, value };
+    let list = [interval(0, ms(5000), 2), interval(6000, Duration::MAX, 3)];
+    let links = Intervals::new(list, None).unwrap();
+    assert_eq!(scenario(&text).attachments, [lab::Attachments { node: 4, links }]);
+    let outcome = common::run(&text);
+    let most = (5.0 * 2e6 + 14.0 * 4e6) / 8.0;
+    let share = outcome.rows[0].payload_bytes as f64 / most;
+    assert!((0.7..1.0).contains(&share), "{share}");
+}
+
+#[test]
+fn attachments_that_make_no_sense_are_told_of() {
+    for (attached, told) in [
+        ("{}", "`: missing key `at`"),
+        ("{ at = [{ start = \"0 s\" }] }", ".at.0`: missing key `to`"),
+        (
+            "{ at = [{ start = \"0 s\", to = \"north\" }] }",
+            ".at.0.to = \"north\"`: there is no such node",
+        ),
+        (
+            "{ at = [{ start = \"0 s\", to = \"server\" }] }",
+            ".at.0.to = \"server\"`: there is no link between `phone` and here",
+        ),
+        (
+            "{ at = [{ start = \"0 s\", to = \"west\" }, { start = \"1 s\", to = \"east\" }, { start = \
+             \"2 s\", to = \"island\" }] }",
+            ".at.2.to = \"island\"`: there is no way from `server` to `phone` while attached here",
+        ),
+        (
+            "{ at = [{ start = \"9 s\", end = \"1 s\", to = \"west\" }] }",
+            ".at.0`: ends at 1 s: expected an end after its start, 9 s",
+        ),
+    ] {
+        let text = mobile(attached);
+        assert_eq!(error(&text).to_string(), format!("`nodes.phone.attached{told}"));
+    }
+}
+
+#[test]
+fn queues_drop_early_by_red_or_codel() {
+    let queue = |written: &str| {
+        let config = link(&format!("queue = {written}\n")).forward;
+        (config.queue, config.discipline)
+    };
+    assert_eq!(queue("\"9 packets\""), (Queue::Packets(9), Discipline::DropTail));
+    assert_eq!(queue("{}"), (Queue::Unlimited, Discipline::DropTail));
+    let standard = (Queue::Bytes(90_000), Discipline::Red(Red::default()));
+    assert_eq!(queue("{ limit = \"90 kB\", red = {} }"), standard);
+    let red = Red {
+        min: 3.0,
+        max: 9.5,
+        max_probability: 0.2,
+        weight: 0.01,
+        mean_packet: 1000,
+        gentle: false,
+        wait: true,
+        ecn: true,
+    };
+    let told = queue(
+        "{ red = { min = 3, max = 9.5, max_probability = 0.2, weight = 0.01, mean_packet = 1000, \
+         gentle = false, wait = true, ecn = true } }",
+    );
+    assert_eq!(told, (Queue::Unlimited, Discipline::Red(red)));
+    assert_eq!(queue("{ codel = {} }").1, Discipline::CoDel(CoDel::default()));
+    let codel = CoDel { target: ms(20), interval: ms(600), max_packet: 576, ecn: true };
+    let told = queue(
+        "{ codel = { target = \"20 ms\", interval = \"600 ms\", max_packet = \"576 B\", ecn = true } }",
+    );
+    assert_eq!(told.1, Discipline::CoDel(codel));
+}
+
+#[test]
+fn queues_that_make_no_sense_are_told_of() {
+    for (queue, told) in [
+        (
+            "50",
+            " = 50`: found integer `50`, expected \"unlimited\", a size, such as \"50 packets\" or \
+             \"64 KiB\", or a table",
+        ),
+        (
+            "\"50\"",
+            " = \"50\"`: expected \"unlimited\" or a size, such as \"50 packets\" or \"64 KiB\"",
+        ),
+        ("\"5000000000 packets\"", " = \"5000000000 packets\"`: expected fewer than 2^32 packets"),
+        ("{ limit = \"0 B\" }", ".limit = \"0 B\"`: nothing would ever pass: expected more than 0"),
+        ("{ red = {}, codel = {} }", "`: expected `red` or `codel`, not both"),
+        ("{ red = { min = 20 } }", ".red`: `max` is 15: expected more than `min`, 20"),
+        (
+            "{ red = { min = 0 } }",
+            ".red.min = 0`: found integer `0`, expected a mean number of packets, 1 to 1e9",
+        ),
+        ("{ red = { weight = 2 } }", ".red.weight = 2`: expected a probability, 0 to 1"),
+        (
+            "{ red = { mean_packet = \"1 packet\" } }",
+            ".red.mean_packet = \"1 packet\"`: expected 1 to 65535 bytes",
+        ),
+        (
+            "{ codel = { interval = \"0 s\" } }",
+            ".codel.interval = \"0 s\"`: expected more than 0 s",
+        ),
+        ("{ codel = { max_packet = 0 } }", ".codel.max_packet = 0`: expected 1 to 65535 bytes"),
+        ("{ pie = {} }", ".pie`: unknown key `pie`, expected one of `limit`, `red`, `codel`"),
+    ] {
+        let text = with_link(&format!("queue = {queue}\n"));
+        assert_eq!(error(&text).to_string(), format!("`links.0.queue{told}"));
+    }
+}
+
+#[test]
+fn a_queue_marks_what_understands_it() {
+    let outcome = |ecn: bool| {
+        let queue =
+            format!("queue = {{ limit = \"50 packets\", red = {{ min = 2, ecn = {ecn} }} }}\n");
+        let text = with_link(&queue).replace("eten = \"none\"", "ecn = true");
+        let outcome = common::run(&text.replace("20 segments", "60 segments"));
+        (outcome.totals.dropped > 0, outcome.rows[0].sender.reductions > 0)
+    };
+    assert_eq!(outcome(true), (false, true));
+    assert_eq!(outcome(false), (true, true));
+}
+
+#[test]
+fn a_rate_may_be_recorded() {
+    let rate = "rate    = \"1.5 Mbit/s\"\n";
+    let (source, _) =
+        traced("rate", b"1\n2\n10\n", "forward = { rate = { trace = \"link.trace\" } }\n");
+    let link = Experiment::read(&source).unwrap().scenario().unwrap().links.remove(0);
+    let trace = DeliveryTrace::parse("1\n2\n10").unwrap();
+    assert_eq!((link.forward.trace, link.forward.rate), (Some(trace), None));
+    assert_eq!((link.backward.trace, link.backward.rate), (None, Rate::from_bps(1_500_000)));
+    for (written, told) in [
+        (
+            "7",
+            " = 7`: found integer `7`, expected a rate in quotes, such as \"1.5 Mbit/s\", or { trace = \"FILE\" }",
+        ),
+        ("{}", "`: missing key `trace`"),
+        ("{ trace = \"none.trace\" }", ".trace = \"none.trace\"`: there is no file `none.trace`"),
+    ] {
+        let text = with(&[(rate, &format!("rate = {written}\n"))]);
+        assert_eq!(error(&text).to_string(), format!("`links.0.rate{told}"));
+    }
+}
+
+#[test]
+fn a_recorded_rate_that_is_none_is_told_with_its_line() {
+    for (trace, told) in [
+        (&b"1\nx\n"[..], "line 2: \"x\": expected a whole number of milliseconds"),
+        (b"5\n4\n", "line 2: 4 after 5: expected milliseconds that do not decrease"),
+        (b"", "a trace that takes no time: expected a last line of at least 1 millisecond"),
+    ] {
+        assert_eq!(
+            refused_trace("bad_rate", trace, "backward = { rate = { trace = \"link.trace\" } }\n"),
+            format!("`links.0.backward.rate.trace = \"link.trace\"`: `link.trace`, {told}")
+        );
+    }
+    assert_eq!(
+        refused_trace(
+            "two_rates",
+            b"1\n",
+            "forward = { rate = { trace = \"link.trace\" }, changes = { at = [{ start = \"1 s\", rate = \
+             \"1 bit/s\" }] } }\n"
+        ),
+        "`links.0.forward.changes`: expected no other rate: the link transmits when its trace says so"
+    );
 }

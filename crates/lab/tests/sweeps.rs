@@ -201,6 +201,38 @@ fn a_sweep_can_be_put_in_whole_or_in_part() {
 }
 
 #[test]
+fn a_whole_sweep_that_is_put_in_undoes_what_was_put_in_before() {
+    let mut source = Source::new(swept("\"links.0.delay\" = [\"1 ms\"]\n"), "case.toml");
+    let delays = ["3 ms", "4 ms"].map(Value::from).to_vec();
+    let sweep = Value::Table([("links.0.delay".to_owned(), delays.into())].into_iter().collect());
+    let mut points = |path, value: &Value| {
+        source.put(path, value).unwrap();
+        Experiment::read(&source).unwrap().points()
+    };
+    assert_eq!(points("links.0.delay", &"9 ms".into()), 1);
+    assert_eq!(points("sweep", &sweep), 2);
+    assert_eq!(points("links.0.delay", &"9 ms".into()), 1);
+}
+
+#[test]
+fn a_document_says_all_that_was_put_in() {
+    let text = swept(
+        "seeds = 2\n\"flows.0.tcp.mss\" = [500, 600]\n\
+         zip = [{ \"links.0.rate\" = [\"1 Mbit/s\", \"2 Mbit/s\"] }]\n\
+         \"links.0.errors.bit\" = [0.0, 1e-5]\n",
+    );
+    let mut source = Source::new(text, "case.toml");
+    source.put("links.*.delay", &"9 ms".into()).unwrap();
+    source.put("flows.0.tcp.mss", &1000.into()).unwrap();
+    let document = Experiment::read(&source).unwrap().document().unwrap();
+    assert_eq!(document["links"][0]["delay"], "9 ms".into());
+    assert_eq!(document["sweep"]["flows.0.tcp.mss"], vec![Value::from(1000)].into());
+    let keys = document["sweep"].as_table().unwrap().keys();
+    assert_eq!(keys.collect::<Vec<_>>(), ["seeds", "flows.0.tcp.mss", "zip", "links.0.errors.bit"]);
+    assert_eq!(document["sweep"]["zip"][0]["links.0.rate"][1], "2 Mbit/s".into());
+}
+
+#[test]
 fn every_point_is_looked_at_before_the_first_run() {
     let text = swept("\"flows.0.tcp.mss\" = [500, 600, 70000]\n");
     let source = Source::new(text, "case.toml");

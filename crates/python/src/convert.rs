@@ -2,6 +2,7 @@
 
 use crate::{RunError, ScenarioError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{
     PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
@@ -52,6 +53,28 @@ fn value(path: &str, any: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
 }
 
+/// A value of TOML.
+pub(crate) fn object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::Boolean(value) => value.into_bound_py_any(py),
+        Value::Integer(value) => value.into_bound_py_any(py),
+        Value::Float(value) => value.into_bound_py_any(py),
+        Value::String(value) => value.into_bound_py_any(py),
+        Value::Datetime(value) => value.to_string().into_bound_py_any(py),
+        Value::Array(values) => {
+            let values: PyResult<Vec<_>> = values.into_iter().map(|v| object(py, v)).collect();
+            values?.into_bound_py_any(py)
+        }
+        Value::Table(table) => {
+            let dict = PyDict::new(py);
+            for (key, value) in table {
+                dict.set_item(key, object(py, value)?)?;
+            }
+            Ok(dict.into_any())
+        }
+    }
+}
+
 /// Seeds that a column can hold.
 pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
     match first.checked_add(count).map(i64::try_from) {
@@ -63,7 +86,6 @@ pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
 /// What is in a scenario; `first` is that at its first point.
 pub(crate) fn contents<'py>(
     py: Python<'py>,
-    source: &Source,
     experiment: &Experiment<'_>,
     first: &Scenario,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -83,9 +105,6 @@ pub(crate) fn contents<'py>(
         columns.set_item(name, column.kind())?;
     }
     dict.set_item("columns", columns)?;
-    let files = source.files_read();
-    let files: Vec<_> = files.iter().map(|path| path.to_string_lossy()).collect();
-    dict.set_item("files", files)?;
     Ok(dict)
 }
 

@@ -4,6 +4,7 @@
 //! `settings` make of it. The schema has it by that; `python docs/reference.py` puts it into the
 //! book.
 
+use super::attachments::Settings;
 use super::keep_alive::KeepAlive;
 use super::links;
 use super::mechanism::Entry;
@@ -45,12 +46,7 @@ table! {
 
 /// A table whose keys are names, in the order in which they are written.
 #[derive(Debug)]
-pub(super) struct Names(pub(super) Vec<Spanned<String>>);
-
-table! {
-    /// A node; it has no settings yet.
-    pub(super) struct Settings {}
-}
+pub(super) struct Names(pub(super) Vec<(String, Settings)>);
 
 /// The sweep, which the grid reads.
 #[derive(Debug)]
@@ -218,11 +214,11 @@ impl Shape for Names {
         };
         let mut names = Vec::with_capacity(table.len());
         for (name, settings) in table {
-            Settings::read(settings, problems);
+            let settings = Settings::read(settings, problems).unwrap_or_default();
             if name.get_ref().is_empty() {
                 problems.push(Problem::at(name.span(), "a node needs a name"));
             }
-            names.push(Spanned::new(name.span(), name.get_ref().clone().into_owned()));
+            names.push((name.get_ref().clone().into_owned(), settings));
         }
         Some(Names(names))
     }

@@ -1,5 +1,6 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
+mod attachments;
 mod datagrams;
 mod file;
 mod flows;
@@ -36,6 +37,8 @@ pub struct Scenario {
     pub nodes: Vec<String>,
     /// The links, in the order of declaration.
     pub links: Vec<Link>,
+    /// Nodes that move from link to link.
+    pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
 }
@@ -53,6 +56,15 @@ pub struct Link {
     pub backward: link::Config,
     /// When it is down.
     pub outages: Option<link::Outages>,
+}
+
+/// By which links a node that moves is attached, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachments {
+    /// The node.
+    pub node: usize,
+    /// The links, by their index; at other times it is attached to nobody.
+    pub links: link::Intervals<usize>,
 }
 
 /// A TCP connection and what it carries.
@@ -110,16 +122,22 @@ impl Scenario {
     /// Fills in what was left out, and checks what shapes cannot say.
     fn resolve(file: file::File, files: &Files, problems: &mut Vec<Problem>) -> Option<Scenario> {
         let duration = file.duration.and_then(|written| duration(&written).told(problems));
-        let names = file.nodes?.0.into_iter().map(|name| name.into_inner());
-        let nodes: Vec<String> = names.collect();
+        let (nodes, settings): (Vec<String>, Vec<_>) = file.nodes?.0.into_iter().unzip();
         let links = links::resolve(file.links.unwrap_or_default(), &nodes, files, problems);
         // With a link that could not be read, there may be a way all the same.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);
         let context = flows::Context { duration, profile, nodes: &nodes, links: &links, routed };
         let flows = flows.and_then(|flows| context.resolve(flows, problems));
+        let attachments = if routed {
+            let flows = flows.as_deref().unwrap_or_default();
+            attachments::Context { nodes: &nodes, links: &links, flows }
+                .resolve(&settings, problems)
+        } else {
+            Vec::new()
+        };
         let (title, duration, flows) = (file.title?, duration?, flows?);
-        Some(Scenario { title, duration, nodes, links, flows })
+        Some(Scenario { title, duration, nodes, links, attachments, flows })
     }
 }
 

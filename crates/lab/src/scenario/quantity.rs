@@ -121,7 +121,7 @@ impl Shape for Amount {
 }
 
 /// A probability, 0 to 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(super) struct Probability(pub(super) f64);
 
 impl Shape for Probability {
@@ -175,14 +175,14 @@ impl Shape for Count {
     }
 }
 
-/// A mean number of packets in a row, at least 1.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mean(pub(super) f64);
+/// A mean number of packets, at least 1.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(super) struct Packets(pub(super) f64);
 
-impl Shape for Mean {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Mean> {
+impl Shape for Packets {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Packets> {
         match number(node) {
-            Some(mean) if (1.0..=1e9).contains(&mean) => Some(Mean(mean)),
+            Some(mean) if (1.0..=1e9).contains(&mean) => Some(Packets(mean)),
             _ => unexpected(node, "a mean number of packets, 1 to 1e9", problems),
         }
     }

@@ -73,6 +73,11 @@ impl<T: Table> Shape for Schedule<T> {
 }
 
 impl<T> Schedule<T> {
+    /// What holds, in order.
+    pub(super) fn held(&self) -> impl Iterator<Item = &T> {
+        self.at.iter().flat_map(|at| at.0.iter().map(|entry| &entry.get_ref().1))
+    }
+
     /// The intervals, each with what `value` makes of what holds in it.
     pub(super) fn resolve<U>(
         &self,

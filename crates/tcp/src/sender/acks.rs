@@ -160,6 +160,11 @@ impl Sender {
         let closed = self.right_edge <= self.board.una();
         self.on_window(now, &ack.window);
         let blocks = self.on_twice(ack);
+        if self.log.is_kept() {
+            for &(start, end) in blocks.iter().filter(|&&block| self.board.is_news(block)) {
+                self.log.push(|| Event::Sacked { start, end });
+            }
+        }
         let (told, latest) = match blocks {
             [] => (0, None),
             blocks => self.board.sack(blocks),

@@ -1,6 +1,6 @@
 //! What damages packets: the error models.
 
-use super::super::quantity::{Mean, Probability, Written};
+use super::super::quantity::{Packets, Probability, Written};
 use super::super::schedule::Schedule;
 use crate::document::Node;
 use crate::error::Problem;
@@ -50,7 +50,7 @@ table! {
         /// The mean share of damaged packets.
         loss: Spanned<Probability>;
         /// Damaged packets in a row, on average.
-        burst: Mean;
+        burst: Packets;
         /// The probability to change from good to bad, after a packet.
         p: Probability;
         /// The probability to change from bad to good, after a packet.
@@ -91,7 +91,7 @@ table! {
         /// exponential, numbers geometric.
         gap: Spanned<Gap>, needed;
         /// Damaged packets in a burst, on average; geometric.
-        length: Mean, needed;
+        length: Packets, needed;
         /// What happens to damaged packets: they vanish (`loss`, if absent), or they arrive, and
         /// that they are damaged is detected.
         damage: Damage;
@@ -206,7 +206,7 @@ fn channel(written: &ChannelTable, node: &Node<'_>) -> Result<GilbertElliott, Pr
     let simple = loss.is_some() || burst.is_some();
     let standard = GilbertElliott { damage: damage.unwrap_or_default(), ..Default::default() };
     match (loss, burst, probability(p), probability(r)) {
-        (Some(loss), Some(Mean(burst)), ..) if !transitions => {
+        (Some(loss), Some(Packets(burst)), ..) if !transitions => {
             let share = loss.get_ref().0;
             let r = 1.0 / burst;
             // The stationary share of the bad state is p / (p + r).

@@ -1,13 +1,15 @@
 //! What may be written in `[[links]]`.
 
-use super::super::quantity::{Probability, QueueLimit, Written};
+use super::super::quantity::{Probability, Written};
 use super::down::{Outages, WhenDown};
 use super::errors::Errors;
 use super::impairments::{Changes, Jitter, Reordering};
+use super::queue::Queue;
+use super::rate::Rate;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::shape::{Both, Shape, Table as _, needed, table};
-use base::{Duration, Rate};
+use base::Duration;
 use serde_json::{Value, json};
 use toml::Spanned;
 
@@ -22,13 +24,13 @@ table! {
 table! {
     /// One direction of a link. What is left out is as for both directions.
     pub(super) struct Direction {
-        /// Transmission rate. Needed, for both directions at once or for each.
-        rate: Written<Rate>;
+        /// Transmission rate, or a recording of it. Needed, for both directions at once or for each.
+        rate: Rate;
         /// Propagation delay, one way. Needed, for both directions at once or for each.
         delay: Written<Duration>;
-        /// The drop-tail limit in packets or bytes; the packet being transmitted counts. Unlimited
-        /// if absent.
-        queue: Spanned<QueueLimit>;
+        /// The drop-tail limit in packets or bytes, the packet being transmitted included, or a table
+        /// with what the queue does before it is full. Unlimited if absent.
+        queue: Spanned<Queue>;
         /// What damages packets: `bit` and `packet`, or one of the others. Nothing, if absent.
         errors: Spanned<Errors>;
         /// Some packets are held up, and others overtake them.
@@ -39,7 +41,7 @@ table! {
         jitter: Jitter;
         /// Times of another rate or delay. What is in transmission goes on at the new rate; what is
         /// flying is not overtaken.
-        changes: Changes;
+        changes: Spanned<Changes>;
     }
 }
 

@@ -4,19 +4,19 @@ mod down;
 mod errors;
 mod file;
 mod impairments;
+mod queue;
+mod rate;
 
 pub(super) use down::Fortune;
 pub(super) use file::Link as Written;
 
-use super::quantity::QueueLimit;
 use super::{Link, node};
 use crate::error::Problem;
 use crate::files::Files;
 use crate::shape::{Both, Told as _};
-use base::units::Size;
 use file::{Direction, Directions, Ends, Pair};
 use impairments::{Jitter, Reordering, variation};
-use link::{ErrorModel, Impairments, Intervals, Queue};
+use link::{ErrorModel, Impairments, Intervals};
 use toml::Spanned;
 
 /// The links, checked; those with which nothing is wrong.
@@ -65,23 +65,35 @@ fn direction(
             own.and_then(|own| own.$key.as_ref()).or(common.$key.as_ref())
         };
     }
-    let queue = written!(queue).map_or(Ok(Queue::Unlimited), queue).told(problems);
+    let queue = written!(queue).map_or(Ok(Default::default()), queue::resolve).told(problems);
     let errors = |errors| errors::resolve(errors, files);
     let errors = written!(errors).map_or(Ok(ErrorModel::default()), errors).told(problems);
-    let changes = written!(changes).map(|changes| changes.resolve(|c| Ok(variation(c))));
+    let changes = written!(changes).map(|changes| changes.get_ref().resolve(|c| Ok(variation(c))));
     let variations = changes.unwrap_or_else(|| Ok(Intervals::default())).told(problems);
     let impairments = Impairments {
         reordering: written!(reordering).map(Reordering::resolve).unwrap_or_default(),
         duplication: written!(duplication).map_or(0.0, |p| p.0),
         jitter: written!(jitter).map(Jitter::resolve).unwrap_or_default(),
     };
+    let rate = written!(rate).and_then(|rate| rate.resolve(files).told(problems));
+    let (queue, discipline) = queue?;
+    let (rate, trace) = rate?;
+    let variations = variations?;
+    if let (Some(_), Some(changes)) = (&trace, written!(changes))
+        && variations.values().any(|variation| variation.rate.is_some())
+    {
+        let message = "expected no other rate: the link transmits when its trace says so";
+        problems.push(Problem::at(changes.span(), message));
+    }
     Some(link::Config {
-        rate: Some(written!(rate)?.0),
+        rate,
+        trace,
         delay: written!(delay)?.0,
-        queue: queue?,
+        queue,
+        discipline,
         errors: errors?,
         impairments,
-        variations: variations?,
+        variations,
         ..link::Config::default()
     })
 }
@@ -99,23 +111,4 @@ fn between(
         return None;
     }
     Some((from, to))
-}
-
-fn queue(queue: &Spanned<QueueLimit>) -> Result<Queue, Problem> {
-    let QueueLimit::Most(limit) = *queue.get_ref() else { return Ok(Queue::Unlimited) };
-    match limit {
-        Size::Packets(0) | Size::Bytes(0) => {
-            Err(Problem::at(queue.span(), "nothing would ever pass: expected more than 0")
-                .help("\"unlimited\" is one without a limit"))
-        }
-        Size::Packets(packets) => match u32::try_from(packets) {
-            Ok(packets) => Ok(Queue::Packets(packets)),
-            Err(_) => Err(Problem::at(queue.span(), "expected fewer than 2^32 packets")),
-        },
-        Size::Bytes(bytes) => Ok(Queue::Bytes(bytes)),
-        Size::Segments(_) => Err(Problem::at(
-            queue.span(),
-            "a queue holds packets: expected a size such as \"50 packets\" or \"64 KiB\"",
-        )),
-    }
 }

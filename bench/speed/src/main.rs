@@ -105,7 +105,11 @@ fn cpu_seconds() -> f64 {
 
 fn main() {
     let budget: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(3.0);
+    let only = std::env::args().nth(2);
     for case in &CASES {
+        if only.as_deref().is_some_and(|name| name != case.name) {
+            continue;
+        }
         let (mut world, receiver) = world(case);
         // Slow start, and every buffer at its size.
         world.run_until(Time::ZERO + Duration::from_secs(20));

@@ -171,11 +171,12 @@ def open_journal(
     about: str,
     *,
     overrides: Sequence[tuple[str, object]] = (),
+    seeds: int | None = None,
+    first_seed: int = 1,
 ) -> int:
     """Makes the file of `record` ready for more rows, which come from `part`.
 
-    Returns how many runs are there. Raises ScenarioError if the scenario cannot be read, and about
-    the file what `record` raises.
+    Returns how many runs are there. Raises as `record` does, but looks at no point of the sweep.
     """
 
 def part(

@@ -171,17 +171,24 @@ mod _lasthop {
 
     /// Opens the journal of a sweep, and counts its runs.
     #[pyfunction]
-    #[pyo3(signature = (source, name, journal, about, *, overrides = Vec::new()))]
-    #[pyo3(text_signature = "(source, name, journal, about, *, overrides=())")]
+    #[pyo3(signature = (
+        source, name, journal, about, *, overrides = Vec::new(), seeds = None, first_seed = 1
+    ))]
+    #[pyo3(text_signature = "(source, name, journal, about, *, overrides=(), seeds=None, \
+                             first_seed=1)")]
     fn open_journal(
         source: String,
         name: String,
         journal: PathBuf,
         about: &str,
         overrides: Vec<Override<'_>>,
+        seeds: Option<u64>,
+        first_seed: u64,
     ) -> PyResult<u64> {
         let source = convert::source(source, name, overrides)?;
         let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let seeds = convert::seeds(first_seed, seeds.unwrap_or(experiment.seeds()))?;
+        experiment.check_runs(seeds.count).map_err(convert::scenario_error)?;
         let journal = Journal::open(&journal, about, &lab::columns(&experiment))
             .map_err(convert::journal_error)?;
         Ok(journal.runs())

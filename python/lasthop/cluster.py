@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -42,6 +42,8 @@ _LARGEST = 1000
 #: Parts for every thread of the cluster that are handed out at a time. Those that are finished
 #: before an earlier one wait for it where they were made.
 _AHEAD = 4
+#: How often to look whether a part is done, seconds.
+_INTERVAL = 0.05
 
 #: What a worker evaluates. Dask reads functions where they go to, and a worker that cannot, for
 #: want of lasthop, ends itself; of an expression that fails, the client hears.
@@ -75,7 +77,7 @@ def connected(address: str) -> Iterator[Client]:
     except ImportError:
         raise UserError("a cluster takes dask: pip install 'lasthop[cluster]'") from None
     with ExitStack() as ends:
-        for name in ("distributed", "distributed.client"):
+        for name in ("distributed", "distributed.client", "asyncio"):
             # What goes wrong is raised, and not told as well.
             logger = logging.getLogger(name)
             ends.callback(logger.setLevel, logger.level)
@@ -88,7 +90,14 @@ def connected(address: str) -> Iterator[Client]:
             client = Client(address, timeout=PATIENCE, loop=runner.loop, set_as_default=False)
         except OSError:
             raise _silent(address) from None
-        yield ends.enter_context(client)
+        ends.callback(_leave, client)
+        yield client
+
+
+def _leave(client: Client) -> None:
+    # That a dying cluster does not answer then, either, is no news.
+    with suppress(Exception):
+        client.close(timeout=PATIENCE)
 
 
 def _look(address: str, loop: IOLoop) -> None:
@@ -159,9 +168,13 @@ def parts(
                 handed_out.append((job.first, job.end, part))
                 first = job.end
             begun, end, part = handed_out[0]
+            if not part.done():
+                time.sleep(_INTERVAL)
+                continue
             try:
-                rows, took = part.result(timeout=1)
+                rows, took = part.result(timeout=PATIENCE)
             except TimeoutError:
+                # Whoever had it is gone, and it is being done again.
                 continue
             handed_out.popleft()
             runs, seconds = runs + end - begun, seconds + took
@@ -213,7 +226,7 @@ def _threads(client: Client) -> int:
             return threads
         if time.monotonic() > until:
             raise UserError("the cluster has no workers: start some with `dask worker`")
-        time.sleep(0.1)
+        time.sleep(_INTERVAL)
 
 
 @cache

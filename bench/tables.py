@@ -93,6 +93,23 @@ def circumstances(result: Result) -> str:
     )
 
 
+def cluster(result: Result) -> str:
+    """What a cluster on one machine costs, beside as many threads."""
+    workers = result["workers"]
+    lines = [
+        f"| a run simulates | runs | {workers} threads | {workers} workers | runs a second "
+        "| by workers |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in result["rows"]:
+        seconds = [row["threads_s"], row["cluster_s"]]
+        spent = " | ".join(f"{value:.2g} s" for value in seconds)
+        speed = " | ".join(f"{row['runs'] / value:.0f}" for value in seconds)
+        lines.append(f"| {row['simulated_s']} s | {row['runs']} | {spent} | {speed} |")
+    lines += ["", f"*The best of {result['rounds']} rounds.* {circumstances(result)}"]
+    return "\n".join(lines)
+
+
 # --- packetdrill ---
 
 IP_VERSIONS = ("ipv4", "ipv6", "ipv4-mapped-ipv6")
@@ -298,6 +315,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "speed": ("speed.json", speed),
     "agreement": ("agreement.json", agreement),
     "agreement-summary": ("agreement.json", agreement_summary),
+    "cluster": ("cluster.json", cluster),
     "packetdrill": ("packetdrill.json", packetdrill),
     "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
     "sim1-about": ("bbn8333-sim1-about.json", sim1_about),

@@ -23,6 +23,8 @@ __all__ = [
     "document",
     "increase_functions",
     "mechanisms",
+    "open_journal",
+    "part",
     "profiles",
     "record",
     "recoveries",
@@ -185,6 +187,38 @@ def record(
 
     Returns how many runs were there. Raises as `sweep` does, FileExistsError if the file is about
     something else, and OSError if it cannot be written; what it has by then are whole runs.
+    """
+
+def open_journal(
+    source: str,
+    name: str,
+    journal: str | PathLike[str],
+    about: str,
+    *,
+    overrides: Sequence[tuple[str, object]] = (),
+    seeds: int | None = None,
+    first_seed: int = 1,
+) -> int:
+    """Makes the file of `record` ready for more rows, which come from `part`.
+
+    Returns how many runs are there. Raises as `record` does, but looks at no point of the sweep.
+    """
+
+def part(
+    source: str,
+    name: str,
+    first: int,
+    end: int,
+    *,
+    overrides: Sequence[tuple[str, object]] = (),
+    seeds: int | None = None,
+    first_seed: int = 1,
+    threads: int = 0,
+) -> bytes:
+    """Does the runs from `first` up to, but not including, `end`, of those that `record` counts.
+
+    Returns their rows as they are in the file of `record`. Raises as `sweep` does, but looks at no
+    other point than those of these runs.
     """
 
 def schema() -> str:

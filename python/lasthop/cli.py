@@ -215,6 +215,13 @@ def sweep(
     file: _File,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs a point; else the file's.")] = None,
     threads: _Threads = 0,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on the workers of this dask scheduler, such as tcp://host:8786.",
+        ),
+    ] = None,
     settings: _Set = None,
     output: Annotated[
         Path | None,
@@ -225,8 +232,8 @@ def sweep(
 ) -> None:
     """Run every point of a scenario's sweep with every seed, in parallel.
 
-    With -o, finished runs are kept as they come, and the same command goes on with them after
-    whatever ended it.
+    Here, or on a cluster: the rows are the same. With -o, finished runs are kept as they come, and
+    the same command goes on with them after whatever ended it.
     """
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise UserError(f"rows go to a .parquet or a .csv file, not to {str(output)!r}")
@@ -243,7 +250,12 @@ def sweep(
         try:
             with terminal.progress(escape(outline.title)) as progress:
                 before = journal.record(
-                    scenario, part, seeds=seeds, threads=threads, progress=progress
+                    scenario,
+                    part,
+                    seeds=seeds,
+                    threads=threads,
+                    cluster=cluster,
+                    progress=progress,
                 )
                 if before:
                     terminal.say(f"{before} of {runs} runs were kept from before")

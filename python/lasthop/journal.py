@@ -13,9 +13,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
@@ -24,6 +25,9 @@ from lasthop.lab import Progress
 from lasthop.results import FLOW, SEED, about
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, interval
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Rows of one group of a Parquet file; fixed, that equal rows make equal files.
 _GROUP = 1 << 16
@@ -63,18 +67,29 @@ def record(
     part: Path,
     *,
     seeds: int,
+    first_seed: int = 1,
     threads: int = 0,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Runs all of a sweep that is not there; says how many runs were."""
+    """Runs all of a sweep that is not there; says how many runs were.
+
+    It runs on threads of this machine, or on the cluster whose scheduler has this address.
+    """
+    if cluster is not None and threads:
+        raise UserError("a cluster's workers have their own threads: choose threads or a cluster")
+    said = json.dumps({**about(scenario), "seeds": seeds})
     try:
+        if cluster is not None:
+            return _collect(scenario, part, said, seeds, first_seed, cluster, progress)
         return engine.record(
             scenario.source,
             scenario.name,
             part,
-            json.dumps({**about(scenario), "seeds": seeds}),
+            said,
             overrides=scenario.overrides,
             seeds=seeds,
+            first_seed=first_seed,
             threads=threads,
             progress=progress,
         )
@@ -83,6 +98,49 @@ def record(
             f"{str(part)!r} is of another sweep, or another version of lasthop: remove it, or"
             " choose another file"
         ) from None
+
+
+def _collect(
+    scenario: Scenario,
+    part: Path,
+    said: str,
+    seeds: int,
+    first_seed: int,
+    address: str,
+    progress: Progress | None,
+) -> int:
+    """Does as engine.record, on a cluster."""
+    from lasthop import cluster
+
+    runs = scenario.outline().points * seeds
+    with cluster.connected(address) as client:
+        before = engine.open_journal(
+            scenario.source,
+            scenario.name,
+            part,
+            said,
+            overrides=scenario.overrides,
+            seeds=seeds,
+            first_seed=first_seed,
+        )
+        with part.open("ab", buffering=0) as kept:
+            for done, rows in cluster.parts(client, scenario, seeds, first_seed, before, runs):
+                _append(kept, rows)
+                if progress is not None:
+                    progress(done, runs)
+    return before
+
+
+def _append(kept: FileIO, rows: bytes) -> None:
+    """Adds rows to a file, all or none."""
+    size = kept.tell()
+    left = memoryview(rows)
+    try:
+        while left:
+            left = left[kept.write(left) :]
+    except BaseException:
+        kept.truncate(size)
+        raise
 
 
 @dataclass(frozen=True)
@@ -136,14 +194,7 @@ def finish(part: Path, output: Path, columns: Mapping[str, str], scenario: Scena
     """Makes the file of the rows, and takes the part away."""
     import polars as pl
 
-    types = {
-        "text": pl.String,
-        "integer": pl.Int64,
-        "float": pl.Float64,
-        "boolean": pl.Boolean,
-    }
-    schema = {"run": pl.Int64, **{name: types[kind] for name, kind in columns.items()}}
-    rows = pl.scan_csv(part, skip_lines=1, schema=schema).drop("run")
+    rows = scan(part, columns)
     said = about(scenario)
     with whole(output) as new:
         try:
@@ -157,6 +208,20 @@ def finish(part: Path, output: Path, columns: Mapping[str, str], scenario: Scena
         except pl.exceptions.PolarsError as error:
             raise OSError(str(error)) from None
     part.unlink()
+
+
+def scan(part: Path, columns: Mapping[str, str]) -> pl.LazyFrame:
+    """The rows, as they are in the file that they become."""
+    import polars as pl
+
+    types = {
+        "text": pl.String,
+        "integer": pl.Int64,
+        "float": pl.Float64,
+        "boolean": pl.Boolean,
+    }
+    schema = {"run": pl.Int64, **{name: types[kind] for name, kind in columns.items()}}
+    return pl.scan_csv(part, skip_lines=1, schema=schema).drop("run")
 
 
 def _rows(part: Path) -> Iterator[list[str]]:

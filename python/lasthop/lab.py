@@ -87,6 +87,7 @@ def sweep(
     seeds: int | None = None,
     first_seed: int = 1,
     threads: int = 0,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
     """Runs every point of a scenario's sweep with every seed, in parallel.
@@ -95,10 +96,28 @@ def sweep(
     {"links.0.errors.bit": [0, 1e-6, 1e-5]}. Without `seeds` the scenario says how many; `threads`
     0 uses every core; `progress` is told the runs that are done and all there are. The rows do not
     depend on the number of threads.
+
+    `cluster` is the address of a dask scheduler, such as "tcp://host:8786", whose workers do the
+    runs then, with the same rows.
     """
     scenario = _scenario(scenario, settings)
     if over is not None:
         scenario = scenario.over(over)
+    if cluster is not None:
+        from lasthop import journal
+
+        outline = scenario.outline()
+        with journal.place(None) as part:
+            journal.record(
+                scenario,
+                part,
+                seeds=outline.seeds if seeds is None else seeds,
+                first_seed=first_seed,
+                threads=threads,
+                cluster=cluster,
+                progress=progress,
+            )
+            return Sweep(journal.scan(part, outline.columns).collect(), about(scenario))
     columns = engine.sweep(
         scenario.source,
         scenario.name,

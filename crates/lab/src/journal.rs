@@ -95,15 +95,7 @@ impl Journal {
     /// Adds the rows of the next run.
     pub(crate) fn append(&mut self, run: u64, rows: &Table) -> Result<(), RunError> {
         debug_assert_eq!(run, self.runs);
-        let mut bytes = Vec::new();
-        for row in 0..rows.height() {
-            bytes.extend_from_slice(run.to_string().as_bytes());
-            for (_, column) in rows.columns() {
-                bytes.push(b',');
-                column.write(row, &mut bytes);
-            }
-            bytes.push(b'\n');
-        }
+        let bytes = lines(run, rows);
         if let Err(problem) = self.file.write_all(&bytes) {
             // What there is of it is of no use.
             let _ = self.file.set_len(self.len);
@@ -114,6 +106,20 @@ impl Journal {
         self.runs += 1;
         Ok(())
     }
+}
+
+/// The rows of a run, as a journal has them.
+pub(crate) fn lines(run: u64, rows: &Table) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for row in 0..rows.height() {
+        bytes.extend_from_slice(run.to_string().as_bytes());
+        for (_, column) in rows.columns() {
+            bytes.push(b',');
+            column.write(row, &mut bytes);
+        }
+        bytes.push(b'\n');
+    }
+    bytes
 }
 
 /// How many bytes of whole runs there are, and how many runs. Of the last nobody knows whether it

@@ -54,6 +54,6 @@ pub use scenario::{
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};
-pub use sweep::{Seeds, SweepError, check, columns, record, sweep};
+pub use sweep::{Seeds, SweepError, check, columns, part, record, sweep};
 pub use table::{Column, Table};
 pub use watch::Watch;

@@ -3,7 +3,7 @@
 use crate::error::{Finding, ScenarioError};
 use crate::experiment::Experiment;
 use crate::failure::RunError;
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use crate::line::Line;
 use crate::outcome::Outcome;
 use crate::row::{Record, tabulate};
@@ -11,7 +11,7 @@ use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;
 use crate::watch::Watch;
-use core::ops::ControlFlow;
+use core::ops::{ControlFlow, Range};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
@@ -53,14 +53,16 @@ pub fn sweep(
     experiment: &Experiment<'_>,
     seeds: Seeds,
     threads: usize,
-    look: impl FnMut(u64, u64) -> ControlFlow<()>,
+    mut look: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Table, SweepError> {
     let mut outcomes = Vec::new();
     let keep = |_, outcome| {
         outcomes.push(outcome);
         Ok(())
     };
-    each(experiment, seeds, threads, 0, keep, look)?;
+    let runs = experiment.check_runs(seeds.count)?;
+    check_on(experiment, threads, || look(0, runs))?;
+    each(experiment, seeds, threads, 0..runs, keep, look)?;
     Ok(rows(experiment, seeds, 0, &outcomes))
 }
 
@@ -75,14 +77,39 @@ pub fn record(
     seeds: Seeds,
     threads: usize,
     journal: &mut Journal,
-    look: impl FnMut(u64, u64) -> ControlFlow<()>,
+    mut look: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<(), SweepError> {
     let done = journal.runs();
     let keep = |index, outcome| {
         let rows = rows(experiment, seeds, index, &[outcome]);
         journal.append(index, &rows)
     };
-    each(experiment, seeds, threads, done, keep, look)
+    let runs = experiment.check_runs(seeds.count)?;
+    check_on(experiment, threads, || look(done, runs))?;
+    each(experiment, seeds, threads, done..runs, keep, look)
+}
+
+/// Some of the runs of [`sweep`], by their indexes: the bytes that [`record`] writes for them.
+/// No other point than theirs is looked at.
+///
+/// # Errors
+/// As [`sweep`].
+pub fn part(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    threads: usize,
+    runs: Range<u64>,
+    look: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Vec<u8>, SweepError> {
+    let mut bytes = Vec::new();
+    let keep = |index, outcome| {
+        bytes
+            .extend_from_slice(&journal::lines(index, &rows(experiment, seeds, index, &[outcome])));
+        Ok(())
+    };
+    let end = runs.end.min(experiment.check_runs(seeds.count)?);
+    each(experiment, seeds, threads, runs.start..end, keep, look)?;
+    Ok(bytes)
 }
 
 /// The columns of [`sweep`], without a row.
@@ -91,28 +118,26 @@ pub fn columns(experiment: &Experiment<'_>) -> Table {
     rows(experiment, Seeds { first: 1, count: 1 }, 0, &[])
 }
 
-/// Does all runs from the one with the index `first` on, and gives their outcomes to `keep` one by
-/// one, in order.
+/// Does all runs of these indexes, and gives their outcomes to `keep` one by one, in order.
 fn each(
     experiment: &Experiment<'_>,
     seeds: Seeds,
     threads: usize,
-    first: u64,
+    runs: Range<u64>,
     keep: impl FnMut(u64, Outcome) -> Result<(), RunError> + Send,
     mut look: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<(), SweepError> {
-    let runs = experiment.check_runs(seeds.count)?;
+    let Range { start, end } = runs;
     let monitor = Monitor::default();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let line = Line::new(first, runs, keep, &monitor);
+    let line = Line::new(start, end, keep, &monitor);
     let work = || {
-        pool.install(|| validate(experiment, &monitor))?;
         pool.broadcast(|_| line.work(|index| one(experiment, seeds, index, &monitor)));
         line.end()
     };
-    supervise(&monitor, work, |monitor| look(first + monitor.done(), runs))?;
+    supervise(&monitor, work, |monitor| look(start + monitor.done(), end))?;
     // The last runs are told of too, and whoever wants to stop now still can.
-    match look(runs, runs) {
+    match look(end, end) {
         ControlFlow::Break(()) => Err(RunError::Cancelled.into()),
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -124,10 +149,18 @@ fn each(
 /// If a point cannot be run, or if `look` broke.
 pub fn check(
     experiment: &Experiment<'_>,
+    look: impl FnMut() -> ControlFlow<()>,
+) -> Result<(), SweepError> {
+    check_on(experiment, 0, look)
+}
+
+fn check_on(
+    experiment: &Experiment<'_>,
+    threads: usize,
     mut look: impl FnMut() -> ControlFlow<()>,
 ) -> Result<(), SweepError> {
     let monitor = Monitor::default();
-    let pool = rayon::ThreadPoolBuilder::new().build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     supervise(&monitor, || pool.install(|| validate(experiment, &monitor)), |_| look())
 }
 

@@ -77,6 +77,19 @@ fn wherever_it_was_cut_it_ends_up_the_same() {
 }
 
 #[test]
+fn parts_put_together_are_the_journal() {
+    let source = Source::new(text(), "case.toml");
+    let experiment = Experiment::read(&source).unwrap();
+    let part =
+        |runs| lab::part(&experiment, SEEDS, 1, runs, |_, _| ControlFlow::Continue(())).unwrap();
+    let parts = [part(0..1), part(1..7), part(7..7), part(7..19), part(19..1000)].concat();
+    assert!(!part(7..19).is_empty());
+    let whole = whole("parts");
+    let mut lines = whole.splitn(3, |&byte| byte == b'\n');
+    assert!(lines.nth(2) == Some(&parts[..]));
+}
+
+#[test]
 fn a_sweep_that_is_cancelled_keeps_what_is_finished_and_goes_on() {
     let whole = whole("reference");
     let path = file("cancelled");

@@ -32,7 +32,7 @@ mod _lasthop {
     use crate::watch::{self, Patience};
     use lab::{Capture, Experiment, Journal, Watch};
     use pyo3::prelude::*;
-    use pyo3::types::PyDict;
+    use pyo3::types::{PyBytes, PyDict};
     use std::path::PathBuf;
     use tcp::Recovery;
     use tcp::congestion::{Congestion, Increase};
@@ -182,6 +182,60 @@ mod _lasthop {
         let patience = Patience::new(progress);
         py.detach(|| watch::recording(&experiment, seeds, threads, &mut journal, patience))?;
         Ok(before)
+    }
+
+    /// Opens the journal of a sweep, and counts its runs.
+    #[pyfunction]
+    #[pyo3(signature = (
+        source, name, journal, about, *, overrides = Vec::new(), seeds = None, first_seed = 1
+    ))]
+    #[pyo3(text_signature = "(source, name, journal, about, *, overrides=(), seeds=None, \
+                             first_seed=1)")]
+    fn open_journal(
+        source: String,
+        name: String,
+        journal: PathBuf,
+        about: &str,
+        overrides: Vec<Override<'_>>,
+        seeds: Option<u64>,
+        first_seed: u64,
+    ) -> PyResult<u64> {
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let seeds = convert::seeds(first_seed, seeds.unwrap_or(experiment.seeds()))?;
+        experiment.check_runs(seeds.count).map_err(convert::scenario_error)?;
+        let journal = Journal::open(&journal, about, &lab::columns(&experiment))
+            .map_err(convert::journal_error)?;
+        Ok(journal.runs())
+    }
+
+    /// Runs a part of a sweep, and gives what `record` writes for it.
+    #[pyfunction]
+    #[pyo3(signature = (
+        source, name, first, end, *, overrides = Vec::new(), seeds = None, first_seed = 1,
+        threads = 0
+    ))]
+    #[pyo3(text_signature = "(source, name, first, end, *, overrides=(), seeds=None, \
+                             first_seed=1, threads=0)")]
+    #[allow(clippy::too_many_arguments)] // They have names in Python.
+    fn part<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        first: u64,
+        end: u64,
+        overrides: Vec<Override<'py>>,
+        seeds: Option<u64>,
+        first_seed: u64,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let seeds = convert::seeds(first_seed, seeds.unwrap_or(experiment.seeds()))?;
+        let patience = Patience::new(None);
+        let rows =
+            py.detach(|| watch::running_part(&experiment, seeds, threads, first..end, patience))?;
+        Ok(PyBytes::new(py, &rows))
     }
 
     /// The names of the mechanisms that a scenario may give to a flow.

@@ -1,7 +1,7 @@
 //! Long work, during which Python's user may want to see progress, or to stop.
 
 use crate::convert;
-use core::ops::ControlFlow;
+use core::ops::{ControlFlow, Range};
 use lab::{Experiment, Journal, Monitor, Outcome, Scenario, Seeds, Table, Watch, supervise};
 use pyo3::prelude::*;
 
@@ -88,6 +88,19 @@ pub(crate) fn recording(
 ) -> PyResult<()> {
     let look = |done, runs| patience.look(done, runs);
     let result = lab::record(experiment, seeds, threads, journal, look);
+    patience.end(result.map_err(convert::sweep_error))
+}
+
+/// Runs some of it, and gives the rows as a journal has them.
+pub(crate) fn running_part(
+    experiment: &Experiment<'_>,
+    seeds: Seeds,
+    threads: usize,
+    runs: Range<u64>,
+    mut patience: Patience,
+) -> PyResult<Vec<u8>> {
+    let look = |done, runs| patience.look(done, runs);
+    let result = lab::part(experiment, seeds, threads, runs, look);
     patience.end(result.map_err(convert::sweep_error))
 }
 

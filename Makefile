@@ -28,6 +28,10 @@ setup: ## Leave the command at .venv/bin/lasthop (NO_INSTALL=1: install no tools
 demo: setup ## Show what a noisy satellite hop does to TCP, and what wins it back
 	@$(BIN)/lasthop demo
 
+.PHONY: pictures
+pictures: setup ## Draw README's picture anew
+	$(BIN)/lasthop demo --output docs/images/demo.png
+
 .PHONY: test
 test: ## Run all tests
 	@scripts/setup.sh dev
@@ -58,7 +62,7 @@ format: ## Format all code
 	$(BIN)/ruff format $(PYTHON)
 
 .PHONY: book
-book: ## Build the book into build/book and the Rust reference into target/doc
+book: ## Build the book into build/book, running its notebooks, and the Rust reference into target/doc
 	@scripts/setup.sh dev
 	$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/book
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(CARGO_FLAGS)

@@ -31,7 +31,12 @@ def page() -> str:
 def keys() -> str:
     """A table for every table of a scenario file."""
     parts = []
+    shown: list[Schema] = []
     for name, schema in tables("", json.loads(engine.schema())):
+        # What stands in several places is shown where it is first.
+        if any(schema["properties"].items() <= other["properties"].items() for other in shown):
+            continue
+        shown.append(schema)
         heading = "Top level" if not name else f"`{name}`"
         rows = [row(key, of, schema) for key, of in schema["properties"].items()]
         parts.append(f"### {heading}")

@@ -67,6 +67,24 @@ def test_clean_fibre_needs_nothing() -> None:
     assert settings(advise(Path(rate="100 Mbit/s", delay="5 ms"), seeds=SEEDS)) == []
 
 
+def test_outages_are_for_mechanisms_that_are_not_there_yet() -> None:
+    """A mobile path that goes away: no window and no notice of corruption brings it back."""
+    path = Path(rate="5 Mbit/s", delay="40 ms", outage="5 s", between_outages="30 s")
+    said = advise(path, seeds=SEEDS)
+    assert all(r.gain.value < 1.3 for r in said.remedies)
+    assert said.used is not None
+    assert 0.2 < said.used < 0.97
+
+
+def test_losses_in_bursts_are_another_path_than_single_ones() -> None:
+    """The same losses in rows are fewer events for TCP."""
+    single, rows = (
+        advise(Path("5 Mbit/s", "100 ms", loss=0.01, burst=burst), seeds=SEEDS)
+        for burst in (None, 10.0)
+    )
+    assert rows.today.value > 1.5 * single.today.value
+
+
 def test_a_short_transfer_is_judged_by_its_time() -> None:
     """An initial window of one segment costs round trips."""
     path = Path(rate="10 Mbit/s", delay="100 ms", size="50 kB").scenario()
@@ -97,6 +115,8 @@ def test_the_same_question_has_the_same_answer() -> None:
         (Path("1 Mbit/s", "-3 ms"), "delay"),
         (Path("1 Mbit/s", "3 ms", loss=2.0), "probability"),
         (Path("1 Mbit/s", "3 ms", size="many"), "size"),
+        (Path("1 Mbit/s", "3 ms", outage="a while"), "mean_down"),
+        (Path("1 Mbit/s", "3 ms", loss=0.1, burst=0.5), "burst"),
     ],
 )
 def test_nonsense_is_told_as_in_a_scenario_file(path: Path, words: str) -> None:
@@ -135,6 +155,6 @@ def test_the_command_speaks_to_people_and_to_programs(tmp_path: File) -> None:
 def test_every_need_has_words() -> None:
     """What the engine says of a remedy can be told."""
     known = {*advice._NEEDS, *advice._COSTS}
-    path = Scenario(Path("1 Mbit/s", "1 ms").scenario().source, "path")
+    path = Scenario.from_toml(Path("1 Mbit/s", "1 ms").scenario().source, "path")
     for remedy in advise(path, seeds=2).remedies:
         assert set(remedy.needs) <= known

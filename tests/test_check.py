@@ -45,6 +45,51 @@ NONSENSE = {
         '[[links]]\nbetween = ["b", "a"]\nrate = "1 bit/s"\ndelay = "0 s"\n[[flows]]',
         "there is a link between these nodes already",
     ),
+    "another key for the errors of a direction": (
+        "bit = 1e-6",
+        "forward = { bit = 1e-6 }",
+        "unknown key `forward`",
+    ),
+    "errors of two kinds": (
+        "bit = 1e-6",
+        'bit = 1e-6, bursts = { gap = "1 s", length = 2 }',
+        "expected one kind of errors",
+    ),
+    "bursts of less than a packet": (
+        "errors  =",
+        'backward = { errors = { bursts = { gap = "1 s", length = 0 } } }\nerrors  =',
+        "a mean number of packets, 1 to 1e9",
+    ),
+    "a trace that is not there": (
+        "errors  =",
+        'backward = { errors = { trace = "none.trace" } }\nerrors  =',
+        "there is no file",
+    ),
+    "a trace that is none": (
+        "errors  =",
+        'backward = { errors = { trace = "small.toml" } }\nerrors  =',
+        "expected the number of a packet",
+    ),
+    "a recorded rate that is none": (
+        '"1.5 Mbit/s"',
+        '{ trace = "small.toml" }',
+        "line 1: ",
+    ),
+    "a device as a trace": (
+        "errors  =",
+        'backward = { errors = { trace = "/dev/zero" } }\nerrors  =',
+        "larger than a trace",
+    ),
+    "an outage that ends before it begins": (
+        "errors  =",
+        'outages = { at = [{ start = "2 s", end = "1 s" }] }\nerrors =',
+        "ends at 1 s: expected an end after its start, 2 s",
+    ),
+    "attached where there is no link": (
+        "a = {}",
+        'a = { attached = { at = [{ start = "0 s", to = "a" }] } }',
+        "there is no link between `a` and here",
+    ),
     "no TOML": ('"A small sweep"', '"A small sweep', "not valid TOML"),
     "key twice": ("[nodes]", 'title = "again"\n[nodes]', "duplicate key"),
     "sweep of 1e12 points": ("seeds = 3", f"seeds = {10**12}", "expected at most 10000000 runs"),

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pytest
 import reference
 import tables
 
@@ -41,3 +44,19 @@ def test_conformance_names_what_there_is() -> None:
     assert [name for name in claimed if name not in tests] == []
     assert len(places) > 100
     assert len(claimed) > 100
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_what_the_documents_show_of_python_works(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mpl.use("agg")
+    names: dict[str, object] = {}
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
+    )
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+    plt.close("all")
+    assert len(blocks) > 0

@@ -163,10 +163,28 @@ def test_two_sweeps_do_not_write_one_file(lasthop: Command, scenario: Path, tmp_
 
 def test_comments_and_spaces_do_not_make_another_scenario(scenario: Path) -> None:
     text = scenario.read_text()
-    first = package.Scenario(text, "a")
-    assert first.sha256 == package.Scenario(f"# A comment\n{text}\n", "b").sha256
-    assert first.sha256 != package.Scenario(text.replace("10 ms", "11 ms"), "a").sha256
+    first = package.Scenario.from_toml(text, "a")
+    assert first.sha256 == package.Scenario.from_toml(f"# A comment\n{text}\n", "b").sha256
+    assert first.sha256 != package.Scenario.from_toml(text.replace("10 ms", "11 ms"), "a").sha256
     assert first.sha256 != first.set({"title": "Another"}).sha256
+
+
+@pytest.mark.parametrize("form", ['"rain.trace"', '{ file = "rain.trace" }'])
+def test_the_fingerprint_knows_what_traces_say(scenario: Path, form: str) -> None:
+    def fingerprint(trace: str | None) -> str:
+        (scenario.parent / "rain.trace").unlink(missing_ok=True)
+        if trace is not None:
+            (scenario.parent / "rain.trace").write_text(trace)
+        return package.Scenario.load(scenario).sha256
+
+    text = scenario.read_text()
+    scenario.write_text(text.replace("bit = 1e-6", f"trace = {form}"))
+    seen = [fingerprint(trace) for trace in ("1\n", "2\n", None)]
+    assert len(set(seen)) == len(seen)
+    assert fingerprint("1\n") == seen[0]
+    scenario.write_text(text)
+    with_trace = package.Scenario.load(scenario).set({"links.0.errors": {"trace": "rain.trace"}})
+    assert with_trace.files == [scenario.parent / "rain.trace"]
 
 
 def test_results_say_what_they_depend_on(lasthop: Command, scenario: Path, tmp_path: Path) -> None:

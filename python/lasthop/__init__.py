@@ -6,9 +6,11 @@
 >>> lasthop.sweep("demo").summary("goodput_bps")
 """
 
-from lasthop import stats
+from lasthop import plots, stats
 from lasthop._lasthop import RunError, ScenarioError, __version__
+from lasthop.build import flow, link
 from lasthop.errors import UserError
+from lasthop.events import read_events
 from lasthop.lab import run, sweep
 from lasthop.results import Result, Sweep
 from lasthop.scenario import Outline, Scenario
@@ -22,6 +24,10 @@ __all__ = [
     "Sweep",
     "UserError",
     "__version__",
+    "flow",
+    "link",
+    "plots",
+    "read_events",
     "run",
     "stats",
     "sweep",

@@ -1,9 +1,10 @@
 """The simulator: scenario files in, columns out.
 
 A scenario is TOML text; `name` is what error messages call it, usually its path. `overrides` are
-put into it before it is looked at: pairs of a dotted key, such as "links.0.errors.bit" or
-"links.*.rate", and a value of TOML (bool, int, float, str, list or dict). An override of a swept
-key takes the place of all its values; the key keeps its column.
+put into it before it is looked at, one after the other: pairs of a dotted key, such as
+"links.0.errors.bit" or "links.*.rate", and a value of TOML (bool, int, float, str, list or dict).
+An override of a swept key takes the place of all its values; the key keeps its column. One of
+"sweep" replaces the whole sweep.
 
 Columns are lists of one length, by name, in a fixed order. A number that is not there is None.
 The same scenario and seed give the same columns on every machine and any number of threads.
@@ -19,6 +20,7 @@ __all__ = [
     "__version__",
     "check",
     "congestion_controllers",
+    "document",
     "increase_functions",
     "mechanisms",
     "open_journal",
@@ -64,6 +66,15 @@ def check(
     Raises ScenarioError, or KeyboardInterrupt.
     """
 
+def document(
+    source: str, name: str, *, overrides: Sequence[tuple[str, object]] = ()
+) -> dict[str, Any]:
+    """The scenario as one dict of plain values, with the overrides in their places.
+
+    Only the sweep is looked at. Raises ScenarioError if that makes no sense, if the text is no
+    TOML, or if an override has no place.
+    """
+
 def run(
     source: str,
     name: str,
@@ -82,6 +93,11 @@ def run(
 
     `digest` (str, 16 hexadecimal digits): a fingerprint of every packet that arrived anywhere, and
     when.
+
+    `links`: a row for each direction of a link, with the columns `link` ("a->b"), `packets` and
+    `bytes` (accepted for transmission), and packets that were `dropped` (by the queue, or because
+    the link went down), `marked` (as having met congestion), `corrupted`, `lost`, `duplicated` and
+    `reordered` (they arrived after one that was sent later).
 
     `series`: None unless `trace`, else a dict of two:
     - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
@@ -125,16 +141,24 @@ def sweep(
     - every swept key, as written: numbers or bools if all values are, else str;
     - `seed` (int), `flow`, `from`, `to` (str);
     - `duration_s`: from the flow's start to its completion or to the end of the run;
-    - `payload_bytes`: bytes that the receiving application got, in order, once;
+    - `payload_bytes`: bytes that the receiving application got, in order, once; of requests,
+      the responses;
     - `payload_bps`: those in bits, per second of `duration_s`;
-    - `goodput_bps`: the same with 40 bytes of TCP and IPv4 headers for every full-sized segment,
-      as publications of old count;
+    - `goodput_bps`: the same with 40 bytes of TCP and IP headers (60 with IPv6) for every
+      full-sized segment, as publications of old count;
     - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
       never ends or did not end in time;
+    - `started`, `finished`: transfers, or requests, and how many of them have all their data;
+    - `failed`: those that were given up;
+    - `time_mean_s`, `time_median_s`, `time_p95_s`: how long those took that have; None without any;
+    - `slowdown_mean`, `slowdown_median`, `slowdown_p95`: the same in units of the least possible time;
+    - `datagrams_sent`, `datagrams_received`, `datagram_loss` (the share that did not arrive): of
+      flows of UDP; 0, 0, None for others;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `misplaced`: 0, else the run is in error;
-    - `dropped` (full queues), `corrupted`, `lost` (vanished): packets on all links of the run;
+    - `dropped` (by queues, and by links that went down), `corrupted`, `lost` (vanished): packets
+      on all links of the run;
     - `events`: events of the simulation.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside

@@ -311,9 +311,16 @@ def advise(
     loss: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the packets that vanish.")
     ] = 0.0,
+    burst: Annotated[
+        float | None, typer.Option(min=1, help="Packets lost in a row, on average.")
+    ] = None,
     bit_errors: Annotated[
         float, typer.Option(min=0, max=1, help="Probability that a bit is damaged on the link.")
     ] = 0.0,
+    outage: Annotated[
+        str | None, typer.Option(help="How long the path is away, on average, such as '3 s'.")
+    ] = None,
+    between_outages: Annotated[str, typer.Option(help="How long it is there.")] = "60 s",
     queue: Annotated[
         str | None, typer.Option(help="What the queue holds, such as '50 packets'.")
     ] = None,
@@ -329,7 +336,17 @@ def advise(
     """Say which remedies would help on a path, by how much, and what each takes."""
     from lasthop import advice
 
-    given = advice.Path(rate or "", delay or "", loss, bit_errors, queue, size)
+    given = advice.Path(
+        rate or "",
+        delay or "",
+        loss=loss,
+        burst=burst,
+        bit_errors=bit_errors,
+        outage=outage,
+        between_outages=between_outages,
+        queue=queue,
+        size=size,
+    )
     on_path = given != advice.Path("", "")
     if file is not None and on_path:
         raise UserError("a scenario file has its path in it: give the file, or --rate and --delay")

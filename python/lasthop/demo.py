@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from lasthop import lab, library, plots, terminal, units
+from lasthop import lab, library, pictures, terminal, units
 from lasthop.results import Sweep
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, ratio_interval
@@ -21,7 +21,7 @@ _ERRORS, _ETEN = "links.0.errors.bit", "flows.0.tcp.eten"
 _GOODPUT = "goodput_bps"
 _NAMES = {"none": "SACK", "backward": "SACK + ETEN", "oracle": "SACK + oracle"}
 _STYLES = {"none": "", "backward": "blue", "oracle": "yellow"}
-_COLOURS = {"none": plots.BLACK, "backward": plots.BLUE, "oracle": plots.ORANGE}
+_COLOURS = {"none": pictures.BLACK, "backward": pictures.BLUE, "oracle": pictures.ORANGE}
 _MARKERS = {"none": "s", "backward": "o", "oracle": "^"}
 #: The published cell nearest to the demo's: its delay, at a higher rate.
 _NEAREST = {"recovery": "sack", "rate_bps": 100e6, "one_way_delay_s": 0.32}
@@ -42,7 +42,7 @@ def show(picture: Path, seeds: int | None) -> None:
         " run a point; it finds the same for 1.5 Mb/s, since the delay decides. To reproduce all"
         " of it: [/][bold]lasthop reproduce bbn8333/sim1[/]"
     )
-    terminal.written(plots.save(_picture(sweep, traces), picture), "picture")
+    terminal.written(pictures.save(_picture(sweep, traces), picture), "picture")
 
 
 def _table(sweep: Sweep) -> Table:
@@ -103,7 +103,7 @@ def _published(errors: float, eten: str) -> str:
 def _picture(sweep: Sweep, traces: dict[str, Result]) -> Figure:
     goodputs = sweep.estimates(_GOODPUT, [_ERRORS, _ETEN])
     rates = list(dict.fromkeys(errors for errors, _ in goodputs))
-    with plots.figure(10, 6.6) as drawn:
+    with pictures.figure(10, 6.6) as drawn:
         grid = drawn.add_gridspec(len(_NAMES), 2, width_ratios=(1, 1.15))
         left = drawn.add_subplot(grid[:, 0])
         right = [drawn.add_subplot(grid[row, 1]) for row in range(len(_NAMES))]

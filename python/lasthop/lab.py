@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from lasthop import _lasthop as engine
+from lasthop.events import read_events
 from lasthop.files import whole
 from lasthop.results import Result, Sweep, about, frame
 from lasthop.scenario import Scenario
@@ -24,7 +27,7 @@ def run(
     byte_mode: bool = False,
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
-    events: str | Path | None = None,
+    events: str | Path | bool | None = None,
 ) -> Result:
     """Runs a scenario once.
 
@@ -36,9 +39,23 @@ def run(
     seen; all links if there are none. In byte mode every packet is written as bytes and read
     again before every link, which changes nothing but the speed.
 
-    `events` is a file to be written with what every connection tells, an event a line, in JSON.
+    `events` is a file to be written with what every connection tells, an event a line, in JSON; or
+    True, and the result has them as a frame.
     """
     scenario = _scenario(scenario, settings)
+    if events is True:
+        with TemporaryDirectory(prefix="lasthop-") as folder:
+            log = Path(folder) / "events.jsonl"
+            result = run(
+                scenario,
+                seed=seed,
+                trace=trace,
+                byte_mode=byte_mode,
+                pcap=pcap,
+                pcap_at=pcap_at,
+                events=log,
+            )
+            return replace(result, events=read_events(log))
     with ExitStack() as files:
         done = engine.run(
             scenario.source,
@@ -49,11 +66,12 @@ def run(
             byte_mode=byte_mode,
             pcap=files.enter_context(whole(Path(pcap))) if pcap is not None else None,
             pcap_at=pcap_at,
-            events=files.enter_context(whole(Path(events))) if events is not None else None,
+            events=files.enter_context(whole(Path(events))) if events else None,
         )
     series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
+        links=frame(cast("dict[str, list[Any]]", done["links"])),
         digest=str(done["digest"]),
         flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
@@ -65,6 +83,7 @@ def sweep(
     scenario: str | Path | Scenario,
     *,
     settings: Mapping[str, object] | None = None,
+    over: Mapping[str, object] | None = None,
     seeds: int | None = None,
     first_seed: int = 1,
     threads: int = 0,
@@ -73,13 +92,17 @@ def sweep(
 ) -> Sweep:
     """Runs every point of a scenario's sweep with every seed, in parallel.
 
-    Without `seeds` the file says how many; `threads` 0 uses every core; `progress` is told the
-    runs that are done and all there are. The rows do not depend on the number of threads.
+    `over` says what is varied, instead of what the scenario says: keys with their values, such as
+    {"links.0.errors.bit": [0, 1e-6, 1e-5]}. Without `seeds` the scenario says how many; `threads`
+    0 uses every core; `progress` is told the runs that are done and all there are. The rows do not
+    depend on the number of threads.
 
     `cluster` is the address of a dask scheduler, such as "tcp://host:8786", whose workers do the
     runs then, with the same rows.
     """
     scenario = _scenario(scenario, settings)
+    if over is not None:
+        scenario = scenario.over(over)
     if cluster is not None:
         from lasthop import journal
 

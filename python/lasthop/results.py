@@ -46,11 +46,16 @@ class Result:
 
     #: One row a flow, with rates in bits per second, times in seconds, counts of packets.
     rows: pl.DataFrame
+    #: One row a direction of a link: `link` ("a->b"), `packets` and `bytes` that it took, and how
+    #: many packets were `dropped`, `marked`, `corrupted`, `lost`, `duplicated` and `reordered`.
+    links: pl.DataFrame
     #: A hash of everything that happened, equal for runs that went the same way.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    #: What connections told, if the run was asked for it; `read_events` says what is in it.
+    events: pl.DataFrame | None = field(default=None, repr=False)
     #: What it depends on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
     about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
 

@@ -1,21 +1,25 @@
-"""Scenario files, on their way into the engine."""
+"""Scenarios, from files or built in Python, on their way into the engine."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from lasthop import _lasthop as engine
-from lasthop import library
+from lasthop import library, toml
+from lasthop.build import follows, plain
 from lasthop.errors import UserError, nearest
+from lasthop.files import write_text
 
 #: A scenario file is no larger, bytes.
 LARGEST = 16 << 20
+#: And no file that it names, bytes.
+LARGEST_TRACE = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -36,19 +40,86 @@ class Outline:
     columns: dict[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Scenario:
-    """A scenario's text, and settings that override some of it.
+    """What is simulated: nodes, links and flows, and what a sweep varies.
 
-    >>> scenario = Scenario.load("demo").set({"links.0.rate": "10 Mbit/s"})
+    It never changes: `set` and `over` give others.
+
+    >>> from lasthop import Scenario, flow, link
+    >>> scenario = Scenario(
+    ...     "A radio hop",
+    ...     duration="60 s",
+    ...     nodes=["server", "phone"],
+    ...     links=[link("server", "phone", rate="4 Mbit/s", delay="35 ms")],
+    ...     flows=[flow("server", "phone", tcp={"congestion": "cubic"})],
+    ... )
     """
 
     #: TOML.
     source: str
     #: Where the text is from; error messages name it.
     name: str
-    #: Keys such as "links.0.errors.bit" with the values that replace the file's.
-    overrides: tuple[tuple[str, object], ...] = ()
+    #: Keys such as "links.0.errors.bit" with the values that replace the text's.
+    overrides: tuple[tuple[str, object], ...]
+
+    @follows()
+    def __init__(
+        self,
+        title: str = "Untitled",
+        *,
+        duration: str,
+        nodes: Iterable[str] | Mapping[str, object],
+        links: Iterable[Mapping[str, object]] = (),
+        flows: Iterable[Mapping[str, object]],
+        **keys: object,
+    ) -> None:
+        """Builds a scenario and makes sure that it can be run.
+
+        Every key of a scenario file can be given, and means the same. Values are as in files:
+        quantities are text with a unit, tables are dicts. Raises ScenarioError with everything
+        that is wrong.
+
+        Args:
+            title: What it shows, in one line.
+            duration: How long a run lasts in simulated time.
+            nodes: Their names.
+            links: Made by `link`, or dicts.
+            flows: Made by `flow`, or dicts.
+        """
+        named = nodes if isinstance(nodes, Mapping) else {node: {} for node in nodes}
+        given = {"title": title, "duration": duration, **keys}
+        # A sweep is read best at the end.
+        sweep = {"sweep": given.pop("sweep")} if "sweep" in given else {}
+        given |= {"nodes": named, "links": links, "flows": flows, **sweep}
+        self._fill(toml.write(plain(given, "")), "<scenario>", ())
+        self.outline()
+
+    @classmethod
+    def _of(cls, source: str, name: str, overrides: tuple[tuple[str, object], ...]) -> Scenario:
+        """One that nobody has looked at yet."""
+        scenario = cls.__new__(cls)
+        scenario._fill(source, name, overrides)
+        return scenario
+
+    def _fill(self, source: str, name: str, overrides: tuple[tuple[str, object], ...]) -> None:
+        # Only while it is made.
+        object.__setattr__(self, "source", source)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "overrides", overrides)
+
+    def __repr__(self) -> str:
+        changed = f", {len(self.overrides)} overrides" if self.overrides else ""
+        return f"<Scenario {self.name!r}{changed}>"
+
+    def _repr_markdown_(self) -> str:
+        """As a notebook shows it."""
+        return f"```toml\n{self.to_toml()}\n```"
+
+    @classmethod
+    def from_toml(cls, text: str, name: str = "<scenario>") -> Scenario:
+        """Takes the text of a scenario file. Nobody looks at it before it is used."""
+        return cls._of(text, name, ())
 
     @classmethod
     def load(cls, file: str | Path) -> Scenario:
@@ -65,7 +136,7 @@ class Scenario:
                 raise UserError(f"{str(file)!r} is larger than a scenario, {LARGEST >> 20} MiB")
             if b"\0" in source:
                 raise UserError(f"{str(file)!r} is not a text file")
-            return cls(source.decode("utf-8"), str(path))
+            return cls.from_toml(source.decode("utf-8"), str(path))
         except FileNotFoundError:
             meant = nearest(str(file), [*library.names(), *_toml_files(path.parent)])
             hint = f"; did you mean {meant!r}?" if meant else ""
@@ -75,16 +146,66 @@ class Scenario:
         except OSError as error:
             raise UserError(f"cannot read {str(file)!r}: {error.strerror}") from None
 
-    def set(self, settings: Mapping[str, object]) -> Scenario:
-        """The same scenario with some keys set to other values; a dotted key reaches inside."""
-        return replace(self, overrides=(*self.overrides, *settings.items()))
+    def set(self, settings: Mapping[str, object] | None = None, /, **keys: object) -> Scenario:
+        """The same scenario with some keys set to other values; a dotted key reaches inside.
+
+        What is set where a sweep has values takes the place of all of them.
+
+        >>> scenario.set({"links.0.rate": "10 Mbit/s", "flows.*.tcp.eten": "backward"})
+        >>> scenario.set(duration="5 min")
+        """
+        given = {**(settings or {}), **keys}
+        put = tuple((key, plain(value, key)) for key, value in given.items())
+        return self._of(self.source, self.name, (*self.overrides, *put))
+
+    def over(self, keys: Mapping[str, object], *, seeds: int | None = None) -> Scenario:
+        """The same scenario with another sweep: all combinations of these keys' values.
+
+        Without `seeds`, every point is run as often as before.
+
+        >>> scenario.over({"links.0.errors.bit": [0, 1e-6, 1e-5]}, seeds=30)
+        """
+        before = engine.document(self.source, self.name, overrides=self.overrides)
+        seeds = before.get("sweep", {}).get("seeds") if seeds is None else seeds
+        return self.set(sweep={"seeds": seeds, **keys})
+
+    def to_toml(self) -> str:
+        """The scenario as the text of a file, with everything that was set.
+
+        What was loaded and not changed since comes back as it was, comments and all.
+        """
+        if not self.overrides:
+            return self.source
+        return toml.write(engine.document(self.source, self.name, overrides=self.overrides))
+
+    def save(self, file: str | Path) -> Path:
+        """Writes it to a file, which `Scenario.load` and the command `lasthop` take.
+
+        Files that it names, such as traces, are looked for from the folder of that file.
+        """
+        path = Path(file)
+        write_text(path, self.to_toml())
+        return path
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of what the scenario says; comments and spaces do not count."""
-        said = [tomllib.loads(self.source), self.overrides]
+        """A fingerprint of what the scenario says, and of what the files that it names say;
+        comments and spaces in the scenario do not count."""
+        said = [
+            tomllib.loads(self.source),
+            self.overrides,
+            [fingerprint(file) for file in self.files],
+        ]
         text = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the scenario names: traces. Names are relative to its own file."""
+        names = set(_named("", tomllib.loads(self.source)))
+        for key, value in self.overrides:
+            names.update(_named(key, value))
+        return [Path(self.name).parent / name for name in sorted(names)]
 
     def outline(self) -> Outline:
         """Validates the scenario and says how many runs it asks for."""
@@ -102,6 +223,28 @@ def setting(text: str) -> tuple[str, object]:
         return key, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key, value
+
+
+def _named(key: str, value: object) -> Iterator[str]:
+    """The names of files in what stands at a dotted key."""
+    if isinstance(value, dict):
+        for inner, of in value.items():
+            yield from _named(f"{key}.{inner}", of)
+    elif isinstance(value, list | tuple):
+        for of in value:
+            yield from _named(key, of)
+    elif isinstance(value, str) and f".{key}".endswith((".trace", ".trace.file")):
+        yield value
+
+
+def fingerprint(file: Path) -> str | None:
+    """A fingerprint of a file; None if it cannot be read, of which others tell."""
+    try:
+        with file.open("rb") as opened:
+            # A device has no end; larger files are no traces.
+            return hashlib.sha256(opened.read(LARGEST_TRACE + 1)).hexdigest()
+    except OSError:
+        return None
 
 
 def _toml_files(folder: Path) -> list[str]:

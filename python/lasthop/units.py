@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 
 _RATES = ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"))
+#: Units of scenario files: how many bits per second, or seconds, they are.
 _UNITS = {
-    "bit/s": 1.0,
-    "kbit/s": 1e3,
-    "Mbit/s": 1e6,
-    "Gbit/s": 1e9,
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
+    "bit/s": (1.0, "bit/s"),
+    "bps": (1.0, "bit/s"),
+    "kbit/s": (1e3, "bit/s"),
+    "Mbit/s": (1e6, "bit/s"),
+    "Gbit/s": (1e9, "bit/s"),
+    "ns": (1e-9, "s"),
+    "us": (1e-6, "s"),
+    "µs": (1e-6, "s"),
+    "ms": (1e-3, "s"),
+    "s": (1.0, "s"),
+    "min": (60.0, "s"),
+    "h": (3600.0, "s"),
 }
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -24,10 +26,21 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def parse(text: str) -> float:
     """A rate or a time as scenario files have it, in bits per second or seconds."""
-    match = re.fullmatch(r"\s*([0-9._]+)\s*(\S+)\s*", text)
-    if match is None or match[2] not in _UNITS:
+    return quantity(text)[0]
+
+
+def quantity(text: str) -> tuple[float, str]:
+    """The same with what it counts, "bit/s" or "s". Raises ValueError for anything else."""
+    read = re.fullmatch(r"\s*([0-9_.]+)\s*(\D+?)\s*", str(text))
+    if read is None or read[2] not in _UNITS:
         raise ValueError(f"expected a rate or a time, not {text!r}")
-    return float(match[1]) * _UNITS[match[2]]
+    factor, kind = _UNITS[read[2]]
+    return float(read[1]) * factor, kind
+
+
+def scale(bps: float) -> tuple[float, str]:
+    """The unit in which to show rates up to this one: bits per second in it, and its name."""
+    return next(((size, unit) for size, unit in _RATES if bps >= size), (1.0, "b/s"))
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -50,10 +63,8 @@ def rate(bps: float, digits: int = 3) -> str:
 
 def line_rate(bps: float) -> str:
     """A rate that somebody chose, without digits that say nothing: 1.5 Mb/s, 100 Mb/s."""
-    for scale, unit in _RATES:
-        if bps >= scale:
-            return f"{bps / scale:g} {unit}"
-    return f"{bps:g} b/s"
+    size, unit = scale(bps)
+    return f"{bps / size:g} {unit}"
 
 
 def duration(seconds: float) -> str:

@@ -92,10 +92,8 @@ fn delivered(world: &World<Traffic>, receiver: NodeId) -> u64 {
     let bytes: u64 = world
         .host(receiver)
         .connections()
-        .map(|(_, _, application)| match application {
-            Traffic::Sink(sink) => sink.received,
-            Traffic::Source(_) => 0,
-        })
+        .filter_map(|(_, _, application)| application.sink())
+        .map(|sink| sink.received)
         .sum();
     bytes / u64::from(MSS)
 }
@@ -107,7 +105,11 @@ fn cpu_seconds() -> f64 {
 
 fn main() {
     let budget: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(3.0);
+    let only = std::env::args().nth(2);
     for case in &CASES {
+        if only.as_deref().is_some_and(|name| name != case.name) {
+            continue;
+        }
         let (mut world, receiver) = world(case);
         // Slow start, and every buffer at its size.
         world.run_until(Time::ZERO + Duration::from_secs(20));

@@ -1,14 +1,16 @@
-//! Time, rates, sizes, human units, named random sub-streams and the schedule of wakes.
+//! Time, rates, sizes, human units, named random sub-streams, histograms and the schedule of wakes.
 //!
 //! Everything here is pure: integers of nanoseconds and bytes in the code, human units only at
 //! the edges ([`units`]), and randomness that depends on nothing but a seed and a name.
 
+mod histogram;
 mod random;
 mod rate;
 mod schedule;
 mod time;
 pub mod units;
 
+pub use histogram::Histogram;
 pub use random::{Random, Seed};
 pub use rate::Rate;
 pub use schedule::Schedule;

@@ -87,6 +87,11 @@ impl Random {
         Duration::from_nanos(nanos.min(Duration::MAX.as_nanos()))
     }
 
+    /// A Pareto number: it is larger than x with probability (`least` / x)^`shape`.
+    pub fn pareto(&mut self, least: f64, shape: f64) -> f64 {
+        least * libm::pow(self.uniform(), -1.0 / shape)
+    }
+
     /// A normal number with mean 0 and standard deviation 1 (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(self.uniform())).sqrt();
@@ -122,6 +127,8 @@ mod tests {
         assert_eq!(exponential, GOLDEN_EXPONENTIAL);
         let log_normal: Vec<u64> = (0..3).map(|_| random.log_normal(8.0, 1.5).to_bits()).collect();
         assert_eq!(log_normal, GOLDEN_LOG_NORMAL);
+        let pareto: Vec<u64> = (0..3).map(|_| random.pareto(1000.0, 1.2).to_bits()).collect();
+        assert_eq!(pareto, GOLDEN_PARETO);
     }
     const GOLDEN_BITS: [u64; 3] = [11975731759636923172, 6554890956590589667, 7550645397989375415];
     const GOLDEN_GAPS: [u64; 5] = [678, 405, 6305, 6795, 2539];
@@ -140,6 +147,7 @@ mod tests {
 
     const GOLDEN_EXPONENTIAL: [u64; 3] =
         [4611290310940282316, 4621710170193881888, 4573549472667159608];
+    const GOLDEN_PARETO: [u64; 3] = [4654972887432784071, 4667376688442601441, 4653708293877463740];
     const GOLDEN_LOG_NORMAL: [u64; 3] =
         [4655976737863974282, 4655008991953084438, 4630447658251823016];
 

@@ -8,6 +8,9 @@ use core::fmt;
 pub struct Rate(u64);
 
 impl Rate {
+    /// One bit per second.
+    pub const MIN: Rate = Rate(1);
+
     /// A rate of `bits` bits per second; `None` for zero.
     #[must_use]
     pub const fn from_bps(bits: u64) -> Option<Rate> {

@@ -1,5 +1,7 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
+mod addresses;
+mod datagrams;
 mod lifecycle;
 mod listeners;
 mod numbering;
@@ -8,6 +10,7 @@ mod settings;
 mod slots;
 mod snapshot;
 mod strangers;
+mod workloads;
 
 pub use listeners::Listener;
 pub use opening::Opening;
@@ -15,7 +18,9 @@ pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
-use crate::Application;
+use crate::traffic::Datagrams;
+use crate::{Application, Workload};
+pub(crate) use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
 use numbering::Numbering;
@@ -42,7 +47,7 @@ pub trait Outlet {
     }
 }
 
-/// What identifies a connection at a host with one address.
+/// What identifies a connection at a host with one address of each version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     remote: IpAddr,
@@ -68,6 +73,8 @@ struct Slot<A> {
     half_open: bool,
     /// It ended before it was established, and its application has not heard of it.
     stillborn: bool,
+    /// The workload that is to hear of its end.
+    workload: Option<u32>,
 }
 
 impl<A: Application> Slot<A> {
@@ -83,7 +90,7 @@ impl<A: Application> Slot<A> {
     }
 
     /// Tells the application what has happened. Says whether the connection has been established
-    /// or is over: then [`Host::turn`] looks after it.
+    /// or perhaps is over: then [`Host::turn`] looks after it.
     #[inline(always)]
     fn hear(&mut self, now: Time) -> bool {
         let mut turned = false;
@@ -92,7 +99,7 @@ impl<A: Application> Slot<A> {
             if events.is_empty() {
                 return turned;
             }
-            if events.intersects(Events::CONNECTED | Events::CLOSED) {
+            if events.intersects(Events::CONNECTED | Events::PEER_CLOSED | Events::CLOSED) {
                 self.stillborn = self.half_open && !turned && !events.contains(Events::CONNECTED);
                 turned = true;
             }
@@ -154,9 +161,9 @@ fn hint(segment: &Segment) -> usize {
     usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
 }
 
-/// A host with one address, and its connections.
+/// A host with one address, or one of either version of IP, and its connections.
 pub struct Host<A> {
-    address: IpAddr,
+    addresses: Addresses,
     settings: Settings,
     slots: Slots<A>,
     by_key: FxHashMap<Key, u32>,
@@ -174,6 +181,10 @@ pub struct Host<A> {
     /// Connections that are over, to be put away once their last segment is sent.
     over: Vec<u32>,
     resets: Resets,
+    datagrams: Datagrams,
+    workloads: Vec<Workload<A>>,
+    /// When one of them is due.
+    spawn: Time,
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
@@ -187,12 +198,12 @@ impl<A: Application> Host<A> {
     /// A host without connections. `random` is for its secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Host<A> {
-        Host::with(address, Numbering::new(random), Slots::new())
+        Host::with(Addresses::new(address), Numbering::new(random), Slots::new())
     }
 
-    fn with(address: IpAddr, numbering: Numbering, slots: Slots<A>) -> Host<A> {
+    fn with(addresses: Addresses, numbering: Numbering, slots: Slots<A>) -> Host<A> {
         Host {
-            address,
+            addresses,
             settings: Settings::default(),
             slots,
             by_key: FxHashMap::default(),
@@ -204,6 +215,9 @@ impl<A: Application> Host<A> {
             busy: Vec::new(),
             over: Vec::new(),
             resets: Resets::default(),
+            datagrams: Datagrams::default(),
+            workloads: Vec::new(),
+            spawn: Time::NEVER,
             numbering,
             next_port: 0,
             watches: false,
@@ -217,10 +231,16 @@ impl<A: Application> Host<A> {
         self.settings = settings;
     }
 
-    /// The host's address.
+    /// The host's address; the first, if it has two.
     #[must_use]
     pub fn address(&self) -> IpAddr {
-        self.address
+        self.addresses.first()
+    }
+
+    /// Gives the host an address of the other version of IP, or another one of a version that it
+    /// has an address of. Connections that there are keep theirs.
+    pub fn add_address(&mut self, address: IpAddr) {
+        self.addresses.add(address);
     }
 
     /// Counts of what the host did.
@@ -281,6 +301,9 @@ impl<A: Application> Host<A> {
             && self.openings.is_empty()
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
+            && self.datagrams.waiting.is_empty()
+            && self.datagrams.next == Time::NEVER
+            && self.spawn == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
 
@@ -307,8 +330,9 @@ impl<A: Application> Host<A> {
                 return self.notify(now, Source::Router, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(_) => {
-                self.statistics.strays += 1;
+            Body::Udp(udp) => {
+                let taken = self.datagrams.take(udp.destination_port, packet.payload);
+                self.statistics.strays += u64::from(!taken);
                 return;
             }
         };
@@ -353,7 +377,8 @@ impl<A: Application> Host<A> {
                 sooner = true;
             }
             if turned {
-                self.turn(id);
+                self.turn(now, id);
+                sooner |= self.spawn <= now;
             }
             if self.watches {
                 self.collect(id);
@@ -364,7 +389,7 @@ impl<A: Application> Host<A> {
         } else {
             self.handle_packet(now, packet);
         }
-        self.transmit(now, outlet) | sooner
+        self.transmit(now, outlet) | sooner | (self.spawn <= now)
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -386,6 +411,10 @@ impl<A: Application> Host<A> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
+        self.spawn_due(now);
+        if self.datagrams.next <= now {
+            self.datagrams.send_due(now, self.addresses);
+        }
         loop {
             let (time, id) = self.schedule.first();
             if time > now {
@@ -410,7 +439,7 @@ impl<A: Application> Host<A> {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening)
+        self.schedule.first().0.min(opening).min(self.datagrams.next).min(self.spawn)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -434,6 +463,10 @@ impl<A: Application> Host<A> {
         }
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
+        }
+        for datagram in self.datagrams.waiting.drain(..) {
+            *outlet.packet() = datagram;
+            outlet.send(datagram.payload.len, &mut None);
         }
         if !self.over.is_empty() {
             self.put_away();
@@ -464,7 +497,7 @@ impl<A: Application> Host<A> {
     fn after(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
         if slot.hear(now) {
-            self.turn(id);
+            self.turn(now, id);
         }
         self.make_busy(id);
     }

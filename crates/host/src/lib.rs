@@ -8,6 +8,7 @@ mod application;
 mod host;
 mod middlebox;
 mod traffic;
+mod workload;
 
 pub use application::Application;
 pub use host::{
@@ -16,5 +17,7 @@ pub use host::{
 };
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
 pub use traffic::{
-    BufferedSource, Dialogue, PacedSource, Requester, Responder, Sink, SlowSink, Source, Traffic,
+    BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Dialogue, OnOff, PacedSource,
+    Requester, Responder, Sink, SlowSink, Source, Traffic,
 };
+pub use workload::{Arrivals, Sizes, Workload};

@@ -1,11 +1,15 @@
-//! Applications: those of a bulk transfer, and those that are limited by themselves.
+//! Applications: those of a bulk transfer, and those that are limited by themselves. Besides,
+//! datagrams, which need no connection.
 
 mod buffered;
+mod datagrams;
 mod dialogue;
 mod paced;
 mod slow;
 
 pub use buffered::BufferedSource;
+pub(crate) use datagrams::Datagrams;
+pub use datagrams::{DatagramFlow, DatagramSink, DatagramSource, OnOff};
 pub use dialogue::{Dialogue, Requester, Responder};
 pub use paced::PacedSource;
 pub use slow::SlowSink;
@@ -15,13 +19,37 @@ use base::Time;
 use tcp::{Connection, Events};
 use wire::Payload;
 
-/// Either end of a bulk transfer.
+/// Any of the applications.
 #[derive(Clone, Debug)]
 pub enum Traffic {
-    /// The end that sends.
+    /// Sends as fast as TCP lets it.
     Source(Source),
-    /// The end that receives.
+    /// Sends at its own pace.
+    Paced(PacedSource),
+    /// Sends out of a small buffer.
+    Buffered(BufferedSource),
+    /// Receives.
     Sink(Sink),
+    /// Receives at its own pace.
+    Slow(SlowSink),
+    /// Asks.
+    Requester(Box<Requester>),
+    /// Answers.
+    Responder(Responder),
+}
+
+impl Traffic {
+    /// What has come, at the end that data is for: of a dialogue, that which asks.
+    #[must_use]
+    pub fn sink(&self) -> Option<&Sink> {
+        match self {
+            Traffic::Sink(sink) => Some(sink),
+            Traffic::Slow(slow) => Some(&slow.sink),
+            Traffic::Requester(requester) => Some(&requester.sink),
+            Traffic::Source(_) | Traffic::Paced(_) | Traffic::Buffered(_) => None,
+            Traffic::Responder(_) => None,
+        }
+    }
 }
 
 /// Writes a stream of a given size, then closes.
@@ -37,7 +65,8 @@ pub struct Source {
 /// Reads a stream and checks that every byte comes, in order, once.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    stream: u32,
+    /// The stream that is expected; `None` until something has come, if it can be any.
+    pub stream: Option<u32>,
     /// Bytes received in order.
     pub received: u64,
     /// Runs of bytes that were not the next ones of the stream. Anything but 0 is a bug in TCP.
@@ -60,12 +89,20 @@ impl Sink {
     /// A sink for `stream`.
     #[must_use]
     pub fn new(stream: u32) -> Sink {
-        Sink { stream, received: 0, misplaced: 0, first_at: None, finished_at: None }
+        Sink { stream: Some(stream), received: 0, misplaced: 0, first_at: None, finished_at: None }
+    }
+
+    /// A sink for whatever stream comes first, and for no other.
+    #[must_use]
+    pub fn of_any() -> Sink {
+        Sink { stream: None, ..Sink::new(0) }
     }
 
     #[inline]
     fn take(&mut self, payload: Payload) {
-        if payload.stream != self.stream || payload.offset != self.received {
+        if payload.stream != *self.stream.get_or_insert(payload.stream)
+            || payload.offset != self.received
+        {
             self.misplaced += 1;
         }
         self.received += u64::from(payload.len);
@@ -75,12 +112,43 @@ impl Sink {
 /// A stream that no simulation exhausts.
 const ENDLESS: u64 = 1 << 62;
 
+/// How much of a stream of `size` bytes is left.
+fn left(size: Option<u64>, written: u64) -> u64 {
+    size.unwrap_or(ENDLESS) - written
+}
+
 impl Application for Traffic {
     #[inline]
     fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
         match self {
             Traffic::Sink(sink) => sink.handle(now, connection, events),
             Traffic::Source(source) => source.handle(now, connection, events),
+            Traffic::Paced(paced) => paced.handle(now, connection, events),
+            Traffic::Buffered(buffered) => buffered.handle(now, connection, events),
+            Traffic::Slow(slow) => slow.handle(now, connection, events),
+            Traffic::Requester(requester) => requester.handle(now, connection, events),
+            Traffic::Responder(responder) => responder.handle(now, connection, events),
+        }
+    }
+
+    #[inline]
+    fn next_wake(&self) -> Time {
+        match self {
+            Traffic::Sink(_) | Traffic::Source(_) => Time::NEVER,
+            Traffic::Buffered(_) | Traffic::Responder(_) => Time::NEVER,
+            Traffic::Paced(paced) => paced.next_wake(),
+            Traffic::Slow(slow) => slow.next_wake(),
+            Traffic::Requester(requester) => requester.next_wake(),
+        }
+    }
+
+    fn wake(&mut self, now: Time, connection: &mut Connection) {
+        match self {
+            Traffic::Sink(_) | Traffic::Source(_) => {}
+            Traffic::Buffered(_) | Traffic::Responder(_) => {}
+            Traffic::Paced(paced) => paced.wake(now, connection),
+            Traffic::Slow(slow) => slow.wake(now, connection),
+            Traffic::Requester(requester) => requester.wake(now, connection),
         }
     }
 }
@@ -88,7 +156,7 @@ impl Application for Traffic {
 impl Application for Source {
     fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
         if events.contains(Events::CONNECTED) {
-            connection.write(self.stream, 0, self.size.unwrap_or(ENDLESS));
+            connection.write(self.stream, 0, left(self.size, 0));
             if self.size.is_some() {
                 connection.close();
             }

@@ -3,10 +3,11 @@
 use crate::error::{Finding, Problem, ScenarioError};
 use crate::path::{Path, Step, written};
 use crate::source::{Place, Source};
+use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::{Spanned, Value};
 
 /// A value and where it was written.
 pub(crate) type Node<'s> = Spanned<DeValue<'s>>;
@@ -185,6 +186,11 @@ impl Search<'_> {
             self.best = Some((range.len(), Place { path: path.to_owned(), plain }));
         }
     }
+}
+
+/// The value alone.
+pub(crate) fn plain(node: &Node<'_>) -> Result<Value, toml::de::Error> {
+    Value::deserialize(ValueDeserializer::from(node.clone()))
 }
 
 /// The same value, written `by` bytes further on.

@@ -1,6 +1,6 @@
 //! What a scenario file says: one scenario, or one for every point of its sweep.
 
-use crate::document::{Document, Node, shifted};
+use crate::document::{Document, Node, plain, shifted};
 use crate::error::{Finding, Problem, ScenarioError};
 use crate::grid::{Grid, Key, text};
 use crate::path::Path;
@@ -8,12 +8,14 @@ use crate::scenario::Scenario;
 use crate::shape::Told as _;
 use crate::source::{Override, Source};
 use crate::table::Column;
+use toml::Value;
 use toml::de::DeValue;
 
 /// A scenario file that was read, with its sweep.
 ///
 /// What is put in from outside replaces what the file says. A swept key that is put in keeps its
-/// column, with the one value in every row.
+/// column, with the one value in every row. A whole `sweep` that is put in replaces the file's, and
+/// what was put in before it stays out of it.
 #[derive(Clone, Debug)]
 pub struct Experiment<'s> {
     /// Without `[sweep]`.
@@ -65,6 +67,28 @@ impl<'s> Experiment<'s> {
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         Scenario::read(&self.base)
             .map_err(|problems| ScenarioError::new(self.base.findings(problems)))
+    }
+
+    /// Everything as one table: that of a file that needs nothing put in.
+    ///
+    /// # Errors
+    /// If a value cannot be held, such as an integer of more than 64 bits.
+    pub fn document(&self) -> Result<Value, ScenarioError> {
+        let fill = || {
+            let mut document = plain(self.base.root())?;
+            let sweep = self.grid.document()?;
+            if let Value::Table(table) = &mut document
+                && !sweep.is_empty()
+            {
+                table.insert("sweep".to_owned(), Value::Table(sweep));
+            }
+            Ok(document)
+        };
+        fill().map_err(|error: toml::de::Error| {
+            let (span, message) = (error.span(), error.message().to_owned());
+            let problem = Problem { span, message, ..Problem::default() };
+            ScenarioError::new(self.base.findings(vec![problem]))
+        })
     }
 
     /// How many points the sweep has; 1 without one.
@@ -156,7 +180,8 @@ fn grid<'s>(
     problems: &mut Vec<Problem>,
 ) -> (Grid<'s>, u64) {
     let mut grid = Grid::read(document, problems);
-    for (addition, value) in values {
+    let whole = values.iter().rposition(|(addition, _)| addition.path.to_string() == "sweep");
+    for (addition, value) in values.iter().skip(whole.map_or(0, |index| index + 1)) {
         let hides = |path: &Path| path.covers(&addition.path) && !addition.path.covers(path);
         if let Some(key) = grid.keys().find(|key| hides(&key.path)) {
             let message =

@@ -1,6 +1,6 @@
 //! The `[sweep]` of a scenario: which values go where, in which combinations.
 
-use crate::document::{Document, Node};
+use crate::document::{Document, Node, plain};
 use crate::error::Problem;
 use crate::path::{Path, Step};
 use crate::shape::{Told as _, integer, number};
@@ -9,8 +9,8 @@ use crate::table::Column;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value as Plain};
 
 /// All combinations of the values of some axes, the first axis changing slowest.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,8 @@ pub(crate) struct Grid<'s> {
 struct Axis<'s> {
     keys: Vec<Key<'s>>,
     len: usize,
+    /// Written in `zip`.
+    zipped: bool,
 }
 
 /// A swept key and its values.
@@ -59,8 +61,11 @@ impl<'s> Grid<'s> {
                 }
                 _ => {
                     let key = Key::read(key, value).told(problems);
-                    grid.axes
-                        .extend(key.map(|key| Axis { len: key.values.len(), keys: vec![key] }));
+                    grid.axes.extend(key.map(|key| Axis {
+                        len: key.values.len(),
+                        keys: vec![key],
+                        zipped: false,
+                    }));
                 }
             }
         }
@@ -94,6 +99,29 @@ impl<'s> Grid<'s> {
         let axes = self.axes.iter().zip(indexes);
         axes.flat_map(|(axis, index)| axis.keys.iter().map(move |key| (key, &key.values[index])))
             .collect()
+    }
+
+    /// `[sweep]` as it would be written; empty without one.
+    pub(crate) fn document(&self) -> Result<Table, toml::de::Error> {
+        let mut table = Table::new();
+        if let Some(seeds) = self.seeds {
+            table.insert("seeds".to_owned(), Plain::Integer(seeds as i64));
+        }
+        for axis in &self.axes {
+            let columns = axis.keys.iter().map(|key| {
+                let values: Result<_, _> = key.values.iter().map(plain).collect();
+                Ok((key.name.clone(), Plain::Array(values?)))
+            });
+            let columns = columns.collect::<Result<Table, toml::de::Error>>()?;
+            if !axis.zipped {
+                table.extend(columns);
+            } else if let Plain::Array(zip) =
+                table.entry("zip").or_insert_with(|| Plain::Array(Vec::new()))
+            {
+                zip.push(Plain::Table(columns));
+            }
+        }
+        Ok(table)
     }
 
     /// Sets what is swept at this path to one value everywhere. Points that become equal by that
@@ -187,7 +215,7 @@ fn zipped<'s>(node: &Node<'s>, problems: &mut Vec<Problem>) -> Option<Axis<'s>> 
         let message = format!("{other} values here, {len} of `{first}`: they go together");
         problems.push(Problem::at(key.span.clone(), message));
     }
-    keys.iter().all(|key| key.values.len() == len).then_some(Axis { keys, len })
+    keys.iter().all(|key| key.values.len() == len).then_some(Axis { keys, len, zipped: true })
 }
 
 fn table<'a, 's>(node: &'a Node<'s>) -> Result<&'a DeTable<'s>, Problem> {

@@ -13,8 +13,11 @@ mod document;
 mod error;
 mod experiment;
 mod failure;
+mod files;
 mod grid;
+mod ideal;
 mod journal;
+mod ledger;
 mod line;
 mod log;
 mod nearest;
@@ -22,6 +25,7 @@ mod outcome;
 mod path;
 mod profile;
 mod remedies;
+mod row;
 mod run;
 mod scenario;
 mod schema;
@@ -38,11 +42,15 @@ pub use error::{Finding, ScenarioError, Style};
 pub use experiment::Experiment;
 pub use failure::RunError;
 pub use journal::{Journal, JournalError};
-pub use outcome::{Outcome, Row, Series, Totals};
+pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
+pub use row::{Delivery, Row, Spread};
 pub use run::run;
-pub use scenario::{Flow, Link, Report, Scenario};
+pub use scenario::{
+    Attachments, Datagrams, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic,
+    Transfer, Workload,
+};
 pub use schema::schema;
 pub use source::{Source, Value};
 pub use supervise::{Monitor, supervise};

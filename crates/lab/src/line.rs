@@ -124,7 +124,14 @@ mod tests {
 
     fn outcome(events: u64) -> Result<Outcome, SweepError> {
         let totals = Totals::default();
-        Ok(Outcome { rows: Vec::new(), totals, events, digest: None, series: None })
+        Ok(Outcome {
+            rows: Vec::new(),
+            totals,
+            links: Vec::new(),
+            events,
+            digest: None,
+            series: None,
+        })
     }
 
     /// What is kept of so many runs by three threads, and how it ended.

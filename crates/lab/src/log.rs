@@ -7,6 +7,7 @@ use base::Time;
 use host::ConnectionId;
 use serde::Serialize;
 use sim::{NodeId, World};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -22,30 +23,31 @@ struct Line<'a> {
     event: &'a Event,
 }
 
-/// Whose a connection is: the numbers of its node and of its flow.
-pub(crate) type Owner = (NodeId, ConnectionId, usize, usize);
+/// Whose connections are: the numbers of their nodes and of their flows.
+pub(crate) type Owners = BTreeMap<(NodeId, ConnectionId), (usize, usize)>;
 
-/// Every connection of a run and whose it is.
-pub(crate) fn owners(world: &World<End>, nodes: &[NodeId]) -> Vec<Owner> {
-    let of = |(index, &node)| {
+/// Every connection that `nodes` know of and whose it is.
+pub(crate) fn owners(
+    world: &World<End>,
+    nodes: &[NodeId],
+) -> impl Iterator<Item = ((NodeId, ConnectionId), (usize, usize))> {
+    nodes.iter().flat_map(move |&node| {
         let connections = world.host(node).connections();
-        connections.map(move |(id, _, end): (_, _, &End)| (node, id, index, end.flow))
-    };
-    nodes.iter().enumerate().flat_map(of).collect()
+        connections.map(move |(id, _, end)| ((node, id), (node.index(), end.flow)))
+    })
 }
 
 /// Writes the log of a run.
 pub(crate) fn write(
     file: &Path,
     scenario: &Scenario,
-    owners: &[Owner],
+    owners: &Owners,
     events: &[(Time, NodeId, ConnectionId, Event)],
 ) -> Result<(), RunError> {
     let lines = || -> io::Result<()> {
         let mut out = BufWriter::new(File::create(file)?);
         for (at, node, id, event) in events {
-            let owner = owners.iter().find(|owner| (owner.0, owner.1) == (*node, *id));
-            let Some(&(_, _, node, flow)) = owner else { continue };
+            let Some(&(node, flow)) = owners.get(&(*node, *id)) else { continue };
             let line = Line {
                 t_s: at.as_secs_f64(),
                 node: &scenario.nodes[node],

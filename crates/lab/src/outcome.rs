@@ -1,13 +1,13 @@
 //! What came of a run.
 
 use crate::failure::RunError;
+use crate::ledger::Ledger;
 use crate::log;
-use crate::scenario::{Flow, Scenario};
+use crate::row::{Record, Row, count, rows, tabulate};
+use crate::scenario::Scenario;
 use crate::table::{Column, Table};
 use crate::watch::Watch;
 use crate::world::{Built, End};
-use base::Time;
-use host::Traffic;
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
 /// What came of a run.
@@ -17,6 +17,9 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// What happened on all links together.
     pub totals: Totals,
+    /// What each direction of a link did, by the names of its ends (`a->b`), in the order of
+    /// declaration.
+    pub links: Vec<(String, link::Statistics)>,
     /// Events of the simulation.
     pub events: u64,
     /// The fingerprint of every packet, if it was asked for.
@@ -25,37 +28,10 @@ pub struct Outcome {
     pub series: Option<Series>,
 }
 
-/// What came of a flow.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// The flow's name.
-    pub flow: String,
-    /// The name of the node that sends data.
-    pub from: String,
-    /// The name of the node that receives it.
-    pub to: String,
-    /// From the flow's start to its completion, or to the end of the run, seconds.
-    pub duration_s: f64,
-    /// Bytes that the receiving application got, in order.
-    pub payload_bytes: u64,
-    /// Those per second of `duration_s`, bits.
-    pub payload_bps: f64,
-    /// The same with 40 bytes of TCP and IPv4 headers for every full-sized segment: publications
-    /// of old count them.
-    pub goodput_bps: f64,
-    /// From the flow's start until the receiver had everything, seconds; `None` for a flow that
-    /// never ends or did not end in time.
-    pub completed_s: Option<f64>,
-    /// What the sender did.
-    pub sender: tcp::Statistics,
-    /// Runs of bytes that were not the next of the stream; 0, or the run is in error.
-    pub misplaced: u64,
-}
-
 /// Counts over all links and both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
-    /// Packets that found a queue full.
+    /// Packets that a queue dropped, or a link that went down.
     pub dropped: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
@@ -74,32 +50,19 @@ pub struct Series {
     pub queues: Vec<(String, Table)>,
 }
 
-/// TCP and IPv4 headers without options, bytes.
-const HEADERS: f64 = 40.0;
-
-/// The two ends of a flow after a run.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ends {
-    sender: tcp::Statistics,
-    received: u64,
-    misplaced: u64,
-    finished_at: Option<Time>,
-}
-
 /// Reads a world that has come to its end.
 pub(crate) fn of(
     scenario: &Scenario,
     seed: u64,
     built: Built,
+    ledger: Ledger,
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
-    let ends = ends(scenario, &built);
-    for (flow, ends) in scenario.flows.iter().zip(&ends) {
-        if ends.misplaced > 0 {
-            let (flow, misplaced) = (flow.name.clone(), ends.misplaced);
-            return Err(RunError::Misplaced { flow, seed, misplaced });
-        }
+    let rows = rows(scenario, &built, &ledger);
+    if let Some(row) = rows.iter().find(|row| row.misplaced > 0) {
+        let (flow, misplaced) = (row.flow.clone(), row.misplaced);
+        return Err(RunError::Misplaced { flow, seed, misplaced });
     }
     if world.unroutable() > 0 {
         return Err(RunError::Unroutable { packets: world.unroutable(), seed });
@@ -107,70 +70,38 @@ pub(crate) fn of(
     if let Some(fault) = world.byte_fault() {
         return Err(RunError::Bytes { fault, seed });
     }
-    let rows = scenario.flows.iter().zip(&ends).map(|(flow, ends)| row(scenario, flow, ends));
+    let directions = scenario.links.iter().zip(&built.links).flat_map(|(link, &(there, back))| {
+        scenario.directions(link).into_iter().zip([there, back].map(|id| world.link(id)))
+    });
+    let links: Vec<_> = directions.collect();
     let mut totals = Totals::default();
-    for link in built.links.iter().flat_map(|&(forward, backward)| [forward, backward]) {
-        let link = world.link(link);
-        totals.dropped += link.dropped;
+    for (_, link) in &links {
+        totals.dropped += link.dropped + link.discarded;
         totals.corrupted += link.corrupted;
         totals.lost += link.lost;
     }
-    let (rows, events) = (rows.collect(), world.events());
-    let (series, digest) = observations(scenario, built, watch)?;
-    Ok(Outcome { rows, totals, events, digest, series: watch.series.then_some(series) })
-}
-
-fn ends(scenario: &Scenario, built: &Built) -> Vec<Ends> {
-    let mut ends = vec![Ends::default(); scenario.flows.len()];
-    for &node in &built.nodes {
-        for (_, connection, End { flow, traffic }) in built.world.host(node).connections() {
-            let end = &mut ends[*flow];
-            match traffic {
-                Traffic::Source(_) => end.sender = connection.statistics(),
-                Traffic::Sink(sink) => {
-                    end.received += sink.received;
-                    end.misplaced += sink.misplaced;
-                    end.finished_at = end.finished_at.or(sink.finished_at);
-                }
-            }
-        }
-    }
-    ends
-}
-
-fn row(scenario: &Scenario, flow: &Flow, ends: &Ends) -> Row {
-    let completed = ends.finished_at.filter(|_| flow.size.is_some());
-    let end = completed.unwrap_or(Time::ZERO + scenario.duration);
-    let duration_s = end.since(flow.start).as_secs_f64();
-    let payload_bps = ends.received as f64 * 8.0 / duration_s;
-    let mss = f64::from(flow.sender.mss);
-    Row {
-        flow: flow.name.clone(),
-        from: scenario.nodes[flow.from].clone(),
-        to: scenario.nodes[flow.to].clone(),
-        duration_s,
-        payload_bytes: ends.received,
-        payload_bps,
-        goodput_bps: payload_bps * (mss + HEADERS) / mss,
-        completed_s: completed.map(|at| at.since(flow.start).as_secs_f64()),
-        sender: ends.sender,
-        misplaced: ends.misplaced,
-    }
+    let events = world.events();
+    let (series, digest) = observations(scenario, built, ledger, watch)?;
+    Ok(Outcome { rows, totals, links, events, digest, series: watch.series.then_some(series) })
 }
 
 fn observations(
     scenario: &Scenario,
     built: Built,
+    ledger: Ledger,
     watch: &Watch,
 ) -> Result<(Series, Option<Digest>), RunError> {
-    let Built { world, nodes, links } = built;
-    let (owners, all) = (owners(&world, &nodes), log::owners(&world, &nodes));
+    let Built { world, nodes, links, .. } = built;
+    let owners = owners(&world, &nodes);
     let (recorded, digest) = world.observations();
-    if let Some(file) = &watch.log {
-        log::write(file, scenario, &all, &recorded.events)?;
+    if let (Some(file), Some(all)) = (&watch.log, &ledger.owners) {
+        log::write(file, scenario, all, &recorded.events)?;
     }
     let mut series = Series::default();
     for (index, flow) in scenario.flows.iter().enumerate() {
+        if !flow.traffic.is_one_connection() {
+            continue;
+        }
         let samples = owners.iter().find(|(flow, ..)| *flow == index).and_then(|owner| {
             let of = recorded.flows.iter().find(|f| (f.0, f.1) == (owner.1, owner.2));
             of.map(|(_, _, samples)| samples.as_slice())
@@ -187,6 +118,28 @@ fn observations(
     Ok((series, digest))
 }
 
+impl Outcome {
+    /// What each direction of a link did, as columns.
+    #[must_use]
+    pub fn links_table(&self) -> Table {
+        let counts = |value: fn(&link::Statistics) -> u64| {
+            Column::Integer(self.links.iter().map(|(_, link)| count(value(link))).collect())
+        };
+        let mut table = Table::default();
+        let names = self.links.iter().map(|(name, _)| name.clone());
+        table.push("link", Column::Text(names.collect()));
+        table.push("packets", counts(|link| link.packets));
+        table.push("bytes", counts(|link| link.bytes));
+        table.push("dropped", counts(|link| link.dropped + link.discarded));
+        table.push("marked", counts(|link| link.marked));
+        table.push("corrupted", counts(|link| link.corrupted));
+        table.push("lost", counts(|link| link.lost));
+        table.push("duplicated", counts(|link| link.duplicated));
+        table.push("reordered", counts(|link| link.reordered));
+        table
+    }
+}
+
 /// Whose the sending connections are.
 fn owners(
     world: &World<End>,
@@ -194,8 +147,8 @@ fn owners(
 ) -> Vec<(usize, sim::NodeId, host::ConnectionId)> {
     let mut owners = Vec::new();
     for &node in nodes {
-        for (id, _, End { flow, traffic }) in world.host(node).connections() {
-            if matches!(traffic, Traffic::Source(_)) {
+        for (id, _, End { flow, traffic, .. }) in world.host(node).connections() {
+            if traffic.sink().is_none() {
                 owners.push((*flow, node, id));
             }
         }
@@ -230,50 +183,6 @@ fn queue_table(samples: &[QueueSample]) -> Table {
     let packets = samples.iter().map(|sample| i64::from(sample.packets));
     table.push("packets", Column::Integer(packets.collect()));
     table
-}
-
-/// A count as a column has it. No count of a run comes near 2^63.
-fn count(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// An outcome and what it is the outcome of.
-pub(crate) struct Record<'a> {
-    pub(crate) seed: u64,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) row: &'a Row,
-}
-
-/// Rows as columns, behind those that are there.
-pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
-    let texts = |value: fn(&Row) -> &String| {
-        Column::Text(records.iter().map(|r| value(r.row).clone()).collect())
-    };
-    let floats = |value: fn(&Row) -> Option<f64>| {
-        Column::Float(records.iter().map(|r| value(r.row)).collect())
-    };
-    let integers = |value: fn(&Record<'_>) -> u64| {
-        Column::Integer(records.iter().map(|record| count(value(record))).collect())
-    };
-    table.push("seed", integers(|r| r.seed));
-    table.push("flow", texts(|row| &row.flow));
-    table.push("from", texts(|row| &row.from));
-    table.push("to", texts(|row| &row.to));
-    table.push("duration_s", floats(|row| Some(row.duration_s)));
-    table.push("payload_bytes", integers(|r| r.row.payload_bytes));
-    table.push("payload_bps", floats(|row| Some(row.payload_bps)));
-    table.push("goodput_bps", floats(|row| Some(row.goodput_bps)));
-    table.push("completed_s", floats(|row| row.completed_s));
-    table.push("segments", integers(|r| r.row.sender.segments));
-    table.push("retransmissions", integers(|r| r.row.sender.retransmissions));
-    table.push("timeouts", integers(|r| r.row.sender.timeouts));
-    table.push("reductions", integers(|r| r.row.sender.reductions));
-    table.push("notices", integers(|r| r.row.sender.notices));
-    table.push("misplaced", integers(|r| r.row.misplaced));
-    table.push("dropped", integers(|r| r.outcome.totals.dropped));
-    table.push("corrupted", integers(|r| r.outcome.totals.corrupted));
-    table.push("lost", integers(|r| r.outcome.totals.lost));
-    table.push("events", integers(|r| r.outcome.events));
 }
 
 impl Outcome {

@@ -76,6 +76,24 @@ pub struct Defaults {
     pub undo: bool,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// How long a closed connection keeps its ports.
+    pub time_wait: Duration,
+}
+
+impl Defaults {
+    /// The same for IPv6, whose header is 20 bytes longer: segments are as much shorter, so that
+    /// packets are as large, and a notice of corruption quotes as much.
+    #[must_use]
+    pub fn over_ipv6(self) -> Defaults {
+        let notice_size = self.notice_size.max(middlebox::Reporter::SIZE_ICMPV6);
+        Defaults { mss: self.mss - 20, notice_size, ..self }
+    }
+
+    /// The same for a connection of very many: its ports are soon wanted by another.
+    #[must_use]
+    pub fn of_many(self) -> Defaults {
+        Defaults { time_wait: Duration::from_secs(1), ..self }
+    }
 }
 
 impl Profile {
@@ -103,6 +121,7 @@ impl Profile {
                 dsack: modern.dsack,
                 undo: modern.undo,
                 notice_size: middlebox::Reporter::SIZE_ICMP,
+                time_wait: modern.time_wait,
             },
             Profile::Ns2In2001 => Defaults {
                 initial_window: InitialWindow::Segments(1),
@@ -143,6 +162,7 @@ const NS2: Defaults = Defaults {
     dsack: false,
     undo: false,
     notice_size: middlebox::Reporter::SIZE_NS2,
+    time_wait: Duration::from_secs(60),
 };
 
 #[cfg(test)]
@@ -170,6 +190,14 @@ mod tests {
             assert_eq!(defaults.initial_ssthresh, InitialSsthresh::ReceiveWindow);
             assert_eq!(defaults.notice_size, 180);
         }
+    }
+
+    #[test]
+    fn packets_of_ipv6_are_as_large() {
+        let sizes = |defaults: Defaults| (defaults.mss, defaults.notice_size);
+        let over_ipv6 = |profile: Profile| sizes(profile.defaults().over_ipv6());
+        assert_eq!(over_ipv6(Profile::Modern), (1440, 96));
+        assert_eq!(over_ipv6(Profile::Ns2In2007), (516, 180));
     }
 
     #[test]

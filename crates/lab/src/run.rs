@@ -2,8 +2,9 @@
 
 use crate::capture;
 use crate::failure::RunError;
+use crate::ledger::Ledger;
 use crate::outcome::{self, Outcome};
-use crate::scenario::Scenario;
+use crate::scenario::{Flow, Scenario};
 use crate::watch::Watch;
 use crate::world;
 use base::{Duration, Time};
@@ -22,7 +23,9 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let mut built = world::build(scenario, seed);
     if watch.series {
-        for flow in &scenario.flows {
+        // Of no connection, or of many, there is no series.
+        let one = |flow: &&Flow| flow.traffic.is_one_connection();
+        for flow in scenario.flows.iter().filter(one) {
             built.world.trace(&[TraceTarget::Flows(built.nodes[flow.from])]);
         }
         for &(forward, backward) in &built.links {
@@ -42,9 +45,10 @@ pub fn run(
     if let Some(capture) = &watch.capture {
         capture::start(capture, scenario, seed, &mut built)?;
     }
-    // In slices, only to look up now and then whether anybody still wants to know.
+    // In slices, to look up now and then whether anybody still wants to know, and to forget.
     let end = Time::ZERO + scenario.duration;
     let slice = (scenario.duration / 100).clamp(Duration::from_nanos(1), Duration::from_secs(1));
+    let mut ledger = Ledger::new(scenario, &built, watch.log.is_some());
     let mut until = Time::ZERO;
     while until < end {
         if cancelled.load(Ordering::Relaxed) {
@@ -52,9 +56,11 @@ pub fn run(
         }
         until = (until + slice).min(end);
         built.world.run_until(until);
+        ledger.collect(scenario, &mut built);
     }
     if let Some(capture) = &watch.capture {
         capture::finish(capture, &mut built)?;
     }
-    outcome::of(scenario, seed, built, watch)
+    ledger.close(scenario, &built);
+    outcome::of(scenario, seed, built, ledger, watch)
 }

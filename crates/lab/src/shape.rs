@@ -20,16 +20,17 @@ pub(crate) trait Shape: Sized {
 
 /// Declares a table: the keys that it may have, what each means, and what it holds.
 ///
-/// A key is `name: Shape;`, or `name: Shape, needed;`, or `name: Shape = default;`. The struct has
-/// a field for each: an `Option`, or, with a default, the value itself. Every key is read, however
-/// wrong another is; a needed one that is missing is a problem.
+/// A key is `name: Shape;`, or `name: Shape, needed;`, or `name: Shape = default;`; one that is no
+/// identifier is written `name as "key": Shape;`. The struct has a field for each: an `Option`, or,
+/// with a default, the value itself. Every key is read, however wrong another is; a needed one that
+/// is missing is a problem.
 macro_rules! table {
     (
         $(#[doc = $about:literal])*
         $vis:vis struct $Table:ident {
             $(
                 $(#[doc = $doc:literal])*
-                $key:ident: $Shape:ty $(= $default:expr)? $(, $needed:ident)?;
+                $key:ident $(as $name:literal)?: $Shape:ty $(= $default:expr)? $(, $needed:ident)?;
             )*
         }
     ) => {
@@ -47,44 +48,136 @@ macro_rules! table {
             }
         }
 
+        impl $crate::shape::Table for $Table {
+            const ABOUT: &[&str] = &[$($about),*];
+
+            fn keys() -> Vec<&'static str> {
+                vec![$($crate::shape::table!(@name $key $(, $name)?)),*]
+            }
+
+            #[allow(unused_variables)] // Not all tables have keys that are needed, or any.
+            fn fields(
+                node: &$crate::document::Node<'_>,
+                table: &toml::de::DeTable<'_>,
+                known: &[&str],
+                problems: &mut Vec<$crate::error::Problem>,
+            ) -> $Table {
+                $(
+                    let key = $crate::shape::table!(@name $key $(, $name)?);
+                    $($crate::shape::$needed(node, table, known, key, problems);)?
+                )*
+                $Table {
+                    $($key: {
+                        let key = $crate::shape::table!(@name $key $(, $name)?);
+                        let value = $crate::shape::at::<$Shape>(table, key, problems);
+                        $(let value = value.unwrap_or_else(|| $default);)?
+                        value
+                    },)*
+                }
+            }
+
+            #[allow(unused_variables)] // Likewise.
+            fn describe(keys: &mut $crate::shape::Keys) {
+                $(
+                    let key = $crate::shape::table!(@name $key $(, $name)?);
+                    keys.add::<$Shape>(key, &[$($doc),*]);
+                    $(keys.left_out(key, &$default);)?
+                    $(keys.$needed(key);)?
+                )*
+            }
+        }
+
         impl $crate::shape::Shape for $Table {
             fn read(
                 node: &$crate::document::Node<'_>,
                 problems: &mut Vec<$crate::error::Problem>,
             ) -> Option<$Table> {
-                const KEYS: &[&str] = &[$(stringify!($key)),*];
-                let table = $crate::shape::keys(node, KEYS, problems)?;
-                $($(
-                    $crate::shape::$needed(node, table, KEYS, stringify!($key), problems);
-                )?)*
-                let _ = table;
-                Some($Table {
-                    $($key: {
-                        let value = $crate::shape::at::<$Shape>(table, stringify!($key), problems);
-                        $(let value = value.unwrap_or_else(|| $default);)?
-                        value
-                    },)*
-                })
+                $crate::shape::read_table(node, problems)
             }
 
             fn schema() -> serde_json::Value {
-                #[allow(unused_mut)]
-                let mut keys = $crate::shape::Keys::default();
-                $(
-                    keys.add::<$Shape>(stringify!($key), &[$($doc),*]);
-                    $(keys.left_out(stringify!($key), &$default);)?
-                    $(keys.$needed(stringify!($key));)?
-                )*
-                keys.schema(&[$($about),*])
+                $crate::shape::table_schema::<$Table>()
             }
         }
     };
+    (@name $key:ident) => { stringify!($key) };
+    (@name $key:ident, $name:literal) => { $name };
     (@field $Shape:ty) => { Option<$Shape> };
     (@field $Shape:ty, $default:expr) => { $Shape };
     (@absent) => { None };
     (@absent, $default:expr) => { $default };
 }
 pub(crate) use table;
+
+/// A kind of table, whose keys may stand among those of another kind.
+pub(crate) trait Table: Sized {
+    /// What it is, a line each.
+    const ABOUT: &[&str];
+
+    /// Its keys.
+    fn keys() -> Vec<&'static str>;
+
+    /// What stands at its keys in `table`, which is at `node` and may have those of `known`.
+    fn fields(
+        node: &Node<'_>,
+        table: &DeTable<'_>,
+        known: &[&str],
+        problems: &mut Vec<Problem>,
+    ) -> Self;
+
+    /// Adds its keys to a schema.
+    fn describe(keys: &mut Keys);
+}
+
+/// [`Shape::read`] of a [`Table`].
+pub(crate) fn read_table<T: Table>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<T> {
+    let known = T::keys();
+    let table = keys(node, &known, problems)?;
+    Some(T::fields(node, table, &known, problems))
+}
+
+/// [`Shape::schema`] of a [`Table`].
+pub(crate) fn table_schema<T: Table>() -> Value {
+    let mut keys = Keys::default();
+    T::describe(&mut keys);
+    keys.schema(T::ABOUT)
+}
+
+/// A table with the keys of two kinds.
+#[derive(Debug)]
+pub(crate) struct Both<A, B>(pub(crate) A, pub(crate) B);
+
+impl<A: Table, B: Table> Table for Both<A, B> {
+    const ABOUT: &[&str] = A::ABOUT;
+
+    fn keys() -> Vec<&'static str> {
+        [A::keys(), B::keys()].concat()
+    }
+
+    fn fields(
+        node: &Node<'_>,
+        table: &DeTable<'_>,
+        known: &[&str],
+        problems: &mut Vec<Problem>,
+    ) -> Both<A, B> {
+        Both(A::fields(node, table, known, problems), B::fields(node, table, known, problems))
+    }
+
+    fn describe(keys: &mut Keys) {
+        A::describe(keys);
+        B::describe(keys);
+    }
+}
+
+impl<A: Table, B: Table> Shape for Both<A, B> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Both<A, B>> {
+        read_table(node, problems)
+    }
+
+    fn schema() -> Value {
+        table_schema::<Both<A, B>>()
+    }
+}
 
 /// The table at `node`, its keys looked at.
 pub(crate) fn keys<'a, 's>(
@@ -243,6 +336,21 @@ impl<T> Told<T> for Result<T, Problem> {
 impl<T: Shape> Shape for Spanned<T> {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Spanned<T>> {
         T::read(node, problems).map(|value| Spanned::new(node.span(), value))
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
+/// Something that is written, even if nothing can be made of it: that was told then, and it is not
+/// missing.
+#[derive(Debug)]
+pub(crate) struct Tried<T>(pub(crate) Option<T>);
+
+impl<T: Shape> Shape for Tried<T> {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Tried<T>> {
+        Some(Tried(T::read(node, problems)))
     }
 
     fn schema() -> Value {

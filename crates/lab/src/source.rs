@@ -1,6 +1,7 @@
 //! The texts that a scenario is made of.
 
 use crate::error::{Finding, Problem, ScenarioError};
+use crate::files::Files;
 use crate::path::Path;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub struct Source {
     /// What was put in, one `path = value` a line.
     additions: Arc<String>,
     overrides: Vec<Override>,
+    files: Arc<Files>,
 }
 
 /// A value put into a scenario from outside.
@@ -44,11 +46,14 @@ pub(crate) struct Place {
 const LONGEST_VALUE: usize = 60;
 
 impl Source {
-    /// The text of a file and the name by which reports call it.
+    /// The text of a file and the name by which reports call it: its path, for whatever the
+    /// scenario names is looked for beside it.
     #[must_use]
     pub fn new(file: impl Into<String>, name: impl Into<String>) -> Source {
+        let name = name.into();
         Source {
-            name: name.into(),
+            files: Arc::new(Files::beside(&name)),
+            name,
             file: Arc::new(file.into()),
             additions: Arc::default(),
             overrides: Vec::new(),
@@ -78,6 +83,11 @@ impl Source {
                 Err(ScenarioError::new(vec![self.finding(problem, None)]))
             }
         }
+    }
+
+    /// The files that the scenario may name.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
     }
 
     /// The file's text.

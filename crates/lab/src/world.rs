@@ -1,27 +1,16 @@
 //! From a scenario to a world.
 
-use crate::scenario::{Report, Scenario};
-use base::{Seed, Time};
-use host::{Application, Opening, Sink, Source, Traffic};
+mod flows;
+
+pub(crate) use flows::{End, Errand, port};
+
+use crate::ideal::{Ideal, Way};
+use crate::scenario::{Flow, Report, Scenario};
+use base::Seed;
+use flows::address;
 use middlebox::Reporter;
 use sim::{LinkId, Network, NodeId, World};
-use tcp::{Connection, Events};
-
-/// An end of a flow, which knows whose it is.
-#[derive(Clone, Debug)]
-pub(crate) struct End {
-    /// The flow's index.
-    pub(crate) flow: usize,
-    /// What it does.
-    pub(crate) traffic: Traffic,
-}
-
-impl Application for End {
-    #[inline]
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
-        self.traffic.handle(now, connection, events);
-    }
-}
+use std::collections::BTreeMap;
 
 /// A world and where the scenario's parts are in it.
 pub(crate) struct Built {
@@ -30,12 +19,8 @@ pub(crate) struct Built {
     pub(crate) nodes: Vec<NodeId>,
     /// Forward and backward, by the index of the link.
     pub(crate) links: Vec<(LinkId, LinkId)>,
-}
-
-/// The port to which a flow connects; ports below are for those with names.
-fn port(flow: usize) -> u16 {
-    const FIRST: u16 = 5001;
-    FIRST + flow as u16
+    /// By the index of the flow.
+    pub(crate) ideals: Vec<Ideal>,
 }
 
 /// Builds the world of a scenario at time zero, its flows waiting for their start.
@@ -43,64 +28,59 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut network = Network::new();
     let nodes: Vec<NodeId> = scenario.nodes.iter().map(|_| network.add_node()).collect();
     let links = scenario.links.iter().map(|link| {
-        let direction = |errors: &link::ErrorModel| link::Config {
-            rate: Some(link.rate),
-            delay: link.delay,
-            queue: link.queue,
-            errors: errors.clone(),
-            ..link::Config::default()
-        };
-        let (forward, backward) = (direction(&link.forward), direction(&link.backward));
+        let (forward, backward) = (link.forward.clone(), link.backward.clone());
         network.add_link(nodes[link.from], nodes[link.to], forward, backward)
     });
-    let links = links.collect();
+    let links: Vec<(LinkId, LinkId)> = links.collect();
+    for attachments in &scenario.attachments {
+        network.add_roaming(&attachments.links.map(|&link| links[link].0));
+    }
+    for (link, &(id, _)) in scenario.links.iter().zip(&links) {
+        if let Some(outages) = &link.outages {
+            network.add_outages(id, outages.clone());
+        }
+    }
     let mut world = network.build(Seed(seed));
-    add_flows(scenario, &nodes, &mut world);
+    let configs = scenario.links.iter().zip(&links).flat_map(|(link, &(forward, backward))| {
+        [(forward, &link.forward), (backward, &link.backward)]
+    });
+    let configs: BTreeMap<LinkId, &link::Config> = configs.collect();
+    let ideals = scenario.flows.iter().map(|flow| {
+        let way = |from: usize, to: usize| -> Way {
+            let links = world.path(nodes[from], nodes[to]);
+            Way::over(links.iter().filter_map(|link| configs.get(link).copied()))
+        };
+        Ideal { forward: way(flow.from, flow.to), backward: way(flow.to, flow.from) }
+    });
+    let ideals = ideals.collect();
+    flows::add(scenario, &nodes, Seed(seed), &mut world);
     add_reports(scenario, &nodes, &mut world);
     for &node in &nodes {
         world.wake(node);
     }
-    Built { world, nodes, links }
-}
-
-fn add_flows(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        // A stream has the number of its flow: every byte is accounted for.
-        let stream = index as u32;
-        let end = move |traffic| End { flow: index, traffic };
-        let receiver = flow.receiver.clone();
-        world
-            .host_mut(nodes[flow.to])
-            .listen(port(index), move || (receiver.clone(), end(Traffic::Sink(Sink::new(stream)))));
-        world.host_mut(nodes[flow.from]).open(Opening {
-            at: flow.start,
-            remote: nodes[flow.to].address(),
-            remote_port: port(index),
-            local_port: None,
-            config: flow.sender.clone(),
-            application: end(Traffic::Source(Source::new(stream, flow.size))),
-        });
-    }
+    Built { world, nodes, links, ideals }
 }
 
 /// Whoever tells senders of corruption: the world itself, or a box in every node for every size
-/// of notice.
+/// of notice and version of IP.
 fn add_reports(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
-    let mut sizes = Vec::new();
+    let mut kinds = Vec::new();
+    let ends = |flow: &Flow| (address(nodes[flow.from], flow.ip), address(nodes[flow.to], flow.ip));
     for (index, flow) in scenario.flows.iter().enumerate() {
+        let (from, to) = ends(flow);
         match flow.report {
             Report::None => {}
-            Report::Oracle => world.add_oracle(nodes[flow.from], nodes[flow.to], port(index)),
-            Report::Backward if sizes.contains(&flow.notice_size) => {}
-            Report::Backward => sizes.push(flow.notice_size),
+            Report::Oracle => world.add_oracle(from, to, port(index)),
+            Report::Backward if kinds.contains(&(flow.ip, flow.notice_size)) => {}
+            Report::Backward => kinds.push((flow.ip, flow.notice_size)),
         }
     }
     for &node in nodes {
-        for &size in &sizes {
-            let mut reporter = Reporter::new(node.address(), size);
+        for &(ip, size) in &kinds {
+            let mut reporter = Reporter::new(address(node, ip), size);
             for (index, flow) in scenario.flows.iter().enumerate() {
-                if flow.report == Report::Backward && flow.notice_size == size {
-                    let (from, to) = (nodes[flow.from].address(), nodes[flow.to].address());
+                if flow.report == Report::Backward && (flow.ip, flow.notice_size) == (ip, size) {
+                    let (from, to) = ends(flow);
                     reporter.register(from, to, port(index));
                 }
             }

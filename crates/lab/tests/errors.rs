@@ -2,22 +2,10 @@
 
 mod common;
 
-use common::{LONG_LINK, error, with};
+use common::{LONG_LINK, error, told, with};
 use lab::{Experiment, Source, Style, SweepError, Value};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-
-/// Checks what is told after one change of the scenario, and that it points at `marked`.
-fn told(change: (&str, &str), marked: &str, message: &str) {
-    let text = with(&[change]);
-    let error = error(&text);
-    let report = error.render(Style::Plain);
-    assert_eq!(error.to_string(), message, "\n{report}");
-    let before = &text[..text.find(marked).expect("what is marked is in the scenario")];
-    let line = before.matches('\n').count() + 1;
-    let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
-    assert!(report.contains(&format!("[case.toml:{line}:{column}]")), "not {marked:?}:\n{report}");
-}
 
 #[test]
 fn a_report_shows_the_line_and_marks_the_place() {
@@ -146,14 +134,10 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     told(
         ("bit = 1e-5", "bits = 1e-5"),
         "bits",
-        "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, `forward`, \
-         `backward`",
+        "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, \
+         `gilbert-elliott`, `bursts`, `fades`, `trace`",
     );
-    told(
-        ("b = {}", "b = { x = 1 }"),
-        "x = 1",
-        "`nodes.b.x`: unknown key `x`, there are no keys here",
-    );
+    told(("b = {}", "b = { x = 1 }"), "x = 1", "`nodes.b.x`: unknown key `x`, expected `attached`");
 }
 
 #[test]
@@ -277,63 +261,6 @@ fn a_run_takes_some_time_but_not_for_ever() {
 }
 
 #[test]
-fn links_join_two_nodes_that_are_there_once() {
-    told(
-        ("[\"a\", \"b\"]", "[\"a\", \"c\"]"),
-        "\"c\"",
-        "`links.0.between.1 = \"c\"`: there is no such node",
-    );
-    told(
-        ("[\"a\", \"b\"]", "[\"a\", \"a\"]"),
-        "[\"a\"",
-        "`links.0.between`: expected two different nodes",
-    );
-    told(
-        ("[\"a\", \"b\"]", "[\"a\"]"),
-        "[\"a\"",
-        "`links.0.between`: expected the names of two nodes",
-    );
-    let second = "[[links]]\nbetween = [\"b\", \"a\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 s\"\n";
-    told(
-        ("[[flows]]", &format!("{second}[[flows]]")),
-        "[\"b\", \"a\"]",
-        "`links.1.between`: there is a link between these nodes already",
-    );
-}
-
-#[test]
-fn a_queue_holds_something() {
-    for queue in ["0 packets", "0 B"] {
-        told(
-            ("50 packets", queue),
-            &format!("\"{queue}\""),
-            &format!(
-                "`links.0.queue = \"{queue}\"`: nothing would ever pass: expected more than 0"
-            ),
-        );
-    }
-}
-
-#[test]
-fn probabilities_are_between_0_and_1() {
-    for p in ["-0.1", "1.1", "nan", "inf"] {
-        let message = format!("`links.0.errors.bit = {p}`: expected a probability, 0 to 1");
-        told(("1e-5", p), &format!("{p} }}"), &message);
-    }
-    told(
-        ("bit = 1e-5", "backward = { packet = 2 }"),
-        "2 }",
-        "`links.0.errors.backward.packet = 2`: expected a probability, 0 to 1",
-    );
-    told(
-        ("bit = 1e-5", "bit = 0, forward = {}"),
-        "{ bit = 0",
-        "`links.0.errors`: expected errors of both directions (`bit`, `packet`) or of each \
-         (`forward`, `backward`), not a mixture",
-    );
-}
-
-#[test]
 fn flows_run_between_nodes_that_are_joined() {
     told(
         ("to      = \"b\"", "to      = \"c\""),
@@ -424,6 +351,15 @@ fn the_settings_of_tcp_have_ranges() {
         ("initial_window = \"rfc1\"", "\"rfc3390\", \"rfc6928\" or"),
         ("reduction = \"slow\"", "`immediate`, `prr`, `prr-crb`"),
         ("user_timeout = \"0 s\"", "\"off\" or more than 0 s"),
+        ("window_validation = \"some\"", "`full` or `half`"),
+        ("retries = -1", "a whole number, 0 or more"),
+        ("challenges = 1.5", "a whole number, 0 or more"),
+        ("keep_alive = \"on\"", "\"off\" or { idle = \"2 h\", ... }"),
+        ("keep_alive = { idle = \"0 s\" }", "expected more than 0 s"),
+        ("keep_alive = { interval = \"0 s\" }", "expected more than 0 s"),
+        ("keep_alive = { probes = 0 }", "a whole number, at least 1"),
+        ("keep_alive = { probes = 4294967296 }", "expected at most 4294967295"),
+        ("time_wait = 60", "a duration in quotes"),
         ("timestamps = \"yes\"", "true or false"),
         ("initial_ssthresh = \"100 B\"", "at least one segment (536 bytes)"),
         ("initial_ssthresh = \"none\"", "\"infinite\", \"receive-window\" or a size"),
@@ -496,9 +432,10 @@ fn a_sweep_goes_where_there_is_something() {
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
          `receive_window`, `recovery`, `congestion`, `increase`, `byte_counting`, \
-         `initial_window`, `initial_ssthresh`, `restart_after_idle`, `limited_transmit`, \
-         `delayed_ack`, `rto`, `ssthresh_on_backoff`, `reduction`, `undo`, `dsack`, `timestamps`, \
-         `ecn`, `nagle`, `user_timeout`, `eten`, `mechanisms`",
+         `initial_window`, `initial_ssthresh`, `window_validation`, `restart_after_idle`, \
+         `limited_transmit`, `delayed_ack`, `rto`, `retries`, `ssthresh_on_backoff`, `reduction`, \
+         `undo`, `dsack`, `timestamps`, `ecn`, `nagle`, `keep_alive`, `user_timeout`, \
+         `challenges`, `time_wait`, `eten`, `mechanisms`",
     );
 }
 

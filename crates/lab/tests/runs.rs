@@ -2,6 +2,7 @@
 
 mod common;
 
+use base::Duration;
 use common::{LONG_LINK, digest, run, run_with, scenario, with};
 use lab::{Report, Watch};
 use tcp::{Estimator, SsthreshOnBackoff};
@@ -125,10 +126,12 @@ fn every_error_is_counted_and_a_notice_repairs_it() {
 
 #[test]
 fn errors_may_differ_by_direction() {
-    let lost = |errors: &str| run(&with(&[("bit = 1e-5", errors)]));
-    let forward = lost("forward = { packet = 1 }");
+    let lost = |direction: &str| {
+        run(&with(&[("errors  = { bit = 1e-5 }\n", &format!("errors = {{}}\n{direction}\n"))]))
+    };
+    let forward = lost("forward = { errors = { packet = 1 } }");
     assert_eq!((forward.rows[0].payload_bytes, forward.totals.lost > 3), (0, true));
-    let backward = lost("backward = { packet = 0.5 }");
+    let backward = lost("backward = { errors = { packet = 0.5 } }");
     assert!(backward.rows[0].payload_bytes > 0 && backward.totals.lost > 3);
 }
 
@@ -227,6 +230,84 @@ fn a_flow_may_have_a_profile_and_settings_of_its_own() {
 }
 
 #[test]
+fn every_setting_of_a_connection_can_be_said() {
+    let settings = [
+        "mss = 1000, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
+        "increase = \"increase-by-k\", byte_counting = 2, initial_window = \"rfc3390\"",
+        "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
+        "limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
+        "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
+         estimator = \"exact\" }",
+        "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, dsack = true",
+        "timestamps = true, ecn = true, nagle = false, user_timeout = \"100 s\"",
+        "keep_alive = { idle = \"5 s\", interval = \"1 s\", probes = 2 }, time_wait = \"7 s\"",
+        "mechanisms = [{ mechanism = \"eten\" }]",
+    ];
+    let written = "recovery = \"sack\", receive_window = \"20 segments\", eten = \"none\"";
+    let flow = &scenario(&with(&[(written, &settings.join(", "))])).flows[0];
+    let expected = tcp::Config {
+        mss: 1000,
+        receive_window: 10_000,
+        recovery: tcp::Recovery::Reno,
+        congestion: tcp::congestion::Congestion::Aimd,
+        increase: tcp::congestion::Increase::IncreaseByK,
+        byte_counting: Some(2),
+        initial_window: tcp::InitialWindow::Rfc3390,
+        initial_ssthresh: Some(5000),
+        validation: tcp::Validation::Half,
+        restart_after_idle: false,
+        limited_transmit: true,
+        delayed_ack: Some(Duration::from_millis(123)),
+        rto: tcp::Rto {
+            initial: Duration::from_secs(2),
+            minimum: Duration::from_millis(1),
+            maximum: Duration::from_secs(9),
+            granularity: Duration::from_millis(2),
+            estimator: Estimator::Exact,
+        },
+        retries: 3,
+        ssthresh_on_backoff: SsthreshOnBackoff::Halve,
+        reduction: tcp::Reduction::Prr,
+        undo: true,
+        dsack: true,
+        timestamps: true,
+        ecn: true,
+        nagle: false,
+        keep_alive: Some(tcp::KeepAlive {
+            idle: Duration::from_secs(5),
+            interval: Duration::from_secs(1),
+            probes: 2,
+        }),
+        user_timeout: Some(Duration::from_secs(100)),
+        challenges: 0,
+        time_wait: Duration::from_secs(7),
+        mechanisms: vec![tcp::mechanism::Mechanism::Eten(tcp::mechanism::Eten::default())],
+    };
+    assert_eq!(flow.sender, expected);
+}
+
+#[test]
+fn what_is_left_out_of_keep_alive_is_the_rfcs() {
+    let kept =
+        |setting: &str| scenario(&with(&[("eten = \"none\"", setting)])).flows[0].sender.keep_alive;
+    assert_eq!(kept("keep_alive = {}"), Some(tcp::KeepAlive::default()));
+    assert_eq!(kept("keep_alive = \"off\""), None);
+}
+
+#[test]
+fn a_connection_is_given_up_after_its_retries() {
+    for retries in [0, 1, 3] {
+        let text = with(&[
+            ("bit = 1e-5", "packet = 1"),
+            ("eten = \"none\"", &format!("retries = {retries}")),
+            ("60 s", "1000 s"),
+        ]);
+        let row = &run(&text).rows[0];
+        assert_eq!((row.failed, row.sender.segments), (1, retries + 1), "{row:?}");
+    }
+}
+
+#[test]
 fn both_ends_have_the_mechanisms_and_the_sender_alone_what_repairs_by_notice() {
     let settings = "eten = \"oracle\", mechanisms = []";
     let flow = &scenario(&with(&[("eten = \"none\"", settings)])).flows[0];
@@ -249,7 +330,7 @@ fn on_a_long_fast_path_with_rare_losses_cubic_is_half_as_fast_again_as_aimd() {
             ("1.5 Mbit/s", "1 Gbit/s"),
             ("100 ms", "50 ms"),
             ("queue   = \"50 packets\"\n", ""),
-            ("{ bit = 1e-5 }", "{ forward = { packet = 1e-4 } }"),
+            ("errors  = { bit = 1e-5 }", "forward = { errors = { packet = 1e-4 } }"),
             ("\"20 segments\"", "\"5000 segments\""),
             ("eten = \"none\"", congestion),
         ]);

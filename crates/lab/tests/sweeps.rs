@@ -47,6 +47,18 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "payload_bps",
             "goodput_bps",
             "completed_s",
+            "started",
+            "finished",
+            "failed",
+            "time_mean_s",
+            "time_median_s",
+            "time_p95_s",
+            "slowdown_mean",
+            "slowdown_median",
+            "slowdown_p95",
+            "datagrams_sent",
+            "datagrams_received",
+            "datagram_loss",
             "segments",
             "retransmissions",
             "timeouts",
@@ -83,7 +95,8 @@ fn a_star_stands_for_all() {
         .replacen("[[flows]]", &format!("{two}[[flows]]"), 1);
     let source = Source::new(text, "case.toml");
     let scenario = Experiment::read(&source).unwrap().scenario_at(1).unwrap();
-    let rates: Vec<u64> = scenario.links.iter().map(|link| link.rate.as_bps()).collect();
+    let rates: Vec<u64> =
+        scenario.links.iter().map(|link| link.forward.rate.unwrap().as_bps()).collect();
     assert_eq!(rates, [2_000_000, 2_000_000]);
 }
 
@@ -142,7 +155,7 @@ fn a_key_that_is_put_in_takes_the_place_of_what_is_swept() {
     let experiment = Experiment::read(&source).unwrap();
     assert_eq!(experiment.points(), 2);
     for point in 0..2 {
-        let errors = &experiment.scenario_at(point).unwrap().links[0].forward;
+        let errors = &experiment.scenario_at(point).unwrap().links[0].forward.errors;
         assert_eq!(*errors, link::Uniform { bit: 1e-5, packet: 0.0 }.into());
     }
 }
@@ -185,6 +198,38 @@ fn a_sweep_can_be_put_in_whole_or_in_part() {
     let experiment = Experiment::read(&source).unwrap();
     assert_eq!((experiment.points(), experiment.seeds()), (3, 3));
     assert_eq!(experiment.scenario_at(2).unwrap().flows[0].sender.mss, 300);
+}
+
+#[test]
+fn a_whole_sweep_that_is_put_in_undoes_what_was_put_in_before() {
+    let mut source = Source::new(swept("\"links.0.delay\" = [\"1 ms\"]\n"), "case.toml");
+    let delays = ["3 ms", "4 ms"].map(Value::from).to_vec();
+    let sweep = Value::Table([("links.0.delay".to_owned(), delays.into())].into_iter().collect());
+    let mut points = |path, value: &Value| {
+        source.put(path, value).unwrap();
+        Experiment::read(&source).unwrap().points()
+    };
+    assert_eq!(points("links.0.delay", &"9 ms".into()), 1);
+    assert_eq!(points("sweep", &sweep), 2);
+    assert_eq!(points("links.0.delay", &"9 ms".into()), 1);
+}
+
+#[test]
+fn a_document_says_all_that_was_put_in() {
+    let text = swept(
+        "seeds = 2\n\"flows.0.tcp.mss\" = [500, 600]\n\
+         zip = [{ \"links.0.rate\" = [\"1 Mbit/s\", \"2 Mbit/s\"] }]\n\
+         \"links.0.errors.bit\" = [0.0, 1e-5]\n",
+    );
+    let mut source = Source::new(text, "case.toml");
+    source.put("links.*.delay", &"9 ms".into()).unwrap();
+    source.put("flows.0.tcp.mss", &1000.into()).unwrap();
+    let document = Experiment::read(&source).unwrap().document().unwrap();
+    assert_eq!(document["links"][0]["delay"], "9 ms".into());
+    assert_eq!(document["sweep"]["flows.0.tcp.mss"], vec![Value::from(1000)].into());
+    let keys = document["sweep"].as_table().unwrap().keys();
+    assert_eq!(keys.collect::<Vec<_>>(), ["seeds", "flows.0.tcp.mss", "zip", "links.0.errors.bit"]);
+    assert_eq!(document["sweep"]["zip"][0]["links.0.rate"][1], "2 Mbit/s".into());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The kind of link that needs no event for the end of a transmission.
 
+use crate::queue::{Average, Choice, Meeting};
 use crate::ring::Ring;
-use crate::{Arrival, Config, Errors, Fate, Queue, Statistics};
+use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics, Transmission};
 use base::{Duration, Rate, Seed, Time};
 
 /// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
@@ -11,6 +12,7 @@ pub(crate) struct Fifo<P> {
     rate: Option<Rate>,
     delay: Duration,
     queue: Queue,
+    red: Option<Box<Average>>,
     errors: Errors,
     /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
     /// error, and there was room for them when that was last looked into.
@@ -38,7 +40,13 @@ struct Flying<P> {
 
 impl<P: Copy + Default> Fifo<P> {
     pub(crate) fn new(config: &Config, seed: Seed, name: &str) -> Fifo<P> {
+        let red = match config.discipline {
+            Discipline::Red(red) => Some(red),
+            Discipline::DropTail | Discipline::CoDel(_) => None,
+        };
+        let random = || seed.stream(&format!("{name}.queue"));
         Fifo {
+            red: red.map(|red| Box::new(Average::new(red, random()))),
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
@@ -66,8 +74,20 @@ impl<P: Copy + Default> Fifo<P> {
     /// # Errors
     /// Gives the packet back if the queue has no room for it.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
-        if !self.has_room(now, len) {
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: P,
+        len: u32,
+        capable: bool,
+    ) -> Result<Option<Time>, P> {
+        let room = self.has_room(now, len);
+        let choice = match self.red {
+            Some(_) => self.choose(now, room, capable),
+            None if room => Choice::Accept,
+            None => Choice::Drop,
+        };
+        if choice == Choice::Drop {
             self.statistics.dropped += 1;
             return Err(packet);
         }
@@ -75,11 +95,19 @@ impl<P: Copy + Default> Fifo<P> {
             let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
         }
-        let fate = self.errors.next(self.free_at.max(now) + self.last_time.1, len);
+        let began = self.free_at.max(now);
+        let ended = began + self.last_time.1;
+        let mut fate = self.errors.next(Transmission { began, ended, len });
         match fate {
-            Fate::Intact => {}
+            Fate::Intact | Fate::Marked => {}
             Fate::Corrupted => self.statistics.corrupted += 1,
             Fate::Lost => self.statistics.lost += 1,
+        }
+        if choice == Choice::Mark {
+            self.statistics.marked += 1;
+            if fate == Fate::Intact {
+                fate = Fate::Marked;
+            }
         }
         self.flying.make_room();
         let room_until = match self.queue {
@@ -87,7 +115,7 @@ impl<P: Copy + Default> Fifo<P> {
             Queue::Packets(limit) => self.departed + u64::from(limit),
             Queue::Bytes(_) => 0,
         };
-        if self.errors.never() {
+        if self.errors.never() && self.red.is_none() {
             self.plain_until = room_until;
         }
         Ok(self.send(now, packet, len, fate))
@@ -105,13 +133,24 @@ impl<P: Copy + Default> Fifo<P> {
         first.then(|| self.free_at + self.delay)
     }
 
+    /// What random early detection makes of a packet.
+    #[cold]
+    fn choose(&mut self, now: Time, room: bool, capable: bool) -> Choice {
+        let queue = self.queued_packets(now);
+        let Some(red) = &mut self.red else { return Choice::Accept };
+        let mean_packet = u64::from(red.mean_packet());
+        let mean_time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
+        let idle = now.since(self.free_at);
+        red.choose(&Meeting { queue, idle, mean_time, room, capable })
+    }
+
     /// Whether the queue has room for `len` bytes at `now`.
     fn has_room(&mut self, now: Time, len: u32) -> bool {
-        if self.queue == Queue::Unlimited {
-            return true;
+        match self.queue {
+            Queue::Unlimited => true,
+            Queue::Packets(limit) => self.queued_packets(now) < limit as usize,
+            Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
         }
-        let packets = self.queued_packets(now);
-        self.queue.has_room(packets, self.queued_bytes(), len)
     }
 
     /// When the next packet reaches the far end.
@@ -138,8 +177,8 @@ impl<P: Copy + Default> Fifo<P> {
         (self.flying.end() - self.departed) as usize
     }
 
-    /// Bytes behind what [`Fifo::depart`] has taken out.
-    fn queued_bytes(&self) -> u64 {
+    fn queued_bytes(&mut self, now: Time) -> u64 {
+        self.depart(now);
         self.flying.get(self.departed).map_or(0, |next| self.statistics.bytes - next.before)
     }
 

@@ -12,6 +12,8 @@ struct Flying<P> {
     fate: Fate,
     /// It comes again.
     copied: bool,
+    /// One that was sent later arrives before.
+    overtaken: bool,
 }
 
 /// Packets on their way. Most are in the order in which they were sent; the others find their place
@@ -41,9 +43,13 @@ impl<P: Copy> Flight<P> {
         while place > 0 && self.packets[place - 1].arrives > arrives {
             place -= 1;
         }
-        self.packets.insert(place, Flying { arrives, packet, fate, copied: false });
+        if fate != Fate::Lost {
+            self.packets.range_mut(place..).for_each(|flying| flying.overtaken = true);
+        }
+        let flying = Flying { arrives, packet, fate, copied: false, overtaken: false };
+        self.packets.insert(place, flying);
         if twice {
-            self.packets.insert(place, Flying { arrives, packet, fate, copied: true });
+            self.packets.insert(place, Flying { copied: true, ..flying });
         }
     }
 
@@ -56,6 +62,11 @@ impl<P: Copy> Flight<P> {
     pub(crate) fn clear(&mut self) -> impl Iterator<Item = P> {
         // A copy is none yet.
         self.packets.drain(..).filter(|flying| !flying.copied).map(|flying| flying.packet)
+    }
+
+    /// Whether the next arrives after one that was sent later.
+    pub(crate) fn next_is_overtaken(&self) -> bool {
+        self.packets.front().is_some_and(|next| next.overtaken)
     }
 
     /// What has arrived by `now`.

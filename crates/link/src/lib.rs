@@ -13,21 +13,26 @@ mod flight;
 mod impairments;
 mod intervals;
 mod outages;
+mod queue;
 mod ring;
 mod scheduled;
+mod trace;
 
-pub use config::{Config, Queue, Variation, WhenDown};
+pub use config::{Config, Variation, WhenDown};
 pub use errors::{
     Bursts, Damage, DamagedPacket, ErrorModel, Errors, Fades, Gap, GilbertElliott, PacketTrace,
-    PacketTraceError, Uniform,
+    PacketTraceError, Transmission, Uniform,
 };
 pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
 pub use outages::{OutageProcess, Outages};
+pub use queue::{CoDel, Discipline, Queue, Red};
+pub use trace::{DeliveryTrace, DeliveryTraceError};
 
 use base::{Seed, Time};
 use fifo::Fifo;
 use scheduled::Scheduled;
+use wire::Ecn;
 
 /// What became of a packet on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +44,8 @@ pub enum Fate {
     Corrupted,
     /// It does not arrive, and nobody is told.
     Lost,
+    /// It arrives, and is to be marked: it has experienced congestion (RFC 3168 §5).
+    Marked,
 }
 
 /// A packet at the far end.
@@ -72,12 +79,16 @@ pub struct Statistics {
     pub dropped: u64,
     /// Packets that were accepted, and dropped then.
     pub discarded: u64,
+    /// Packets that were marked as having experienced congestion, and sent.
+    pub marked: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
     /// Packets that vanished.
     pub lost: u64,
     /// Packets that arrived twice.
     pub duplicated: u64,
+    /// Packets that arrived after one that was sent later (RFC 4737 §3).
+    pub reordered: u64,
 }
 
 /// One direction of a link. `P` stands for a packet: a handle, or the packet itself.
@@ -101,25 +112,26 @@ impl<P: Copy + Default> Link<P> {
         }
     }
 
-    /// Takes a packet of `len` bytes at `now`. If the next event may have come forward, it is
-    /// returned.
+    /// Takes a packet of `len` bytes at `now`; what it says of congestion decides whether it may be
+    /// marked. If the next event may have come forward, it is returned.
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
     #[inline]
-    pub fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+    pub fn enqueue(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
         if self.fifo.is_plain(len) {
             return Ok(self.fifo.send(now, packet, len, Fate::Intact));
         }
-        self.enqueue_any(now, packet, len)
+        self.enqueue_any(now, packet, len, ecn)
     }
 
     /// What [`Link::enqueue`] does, whatever becomes of the packet.
     #[inline(never)]
-    fn enqueue_any(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+    fn enqueue_any(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
+        let capable = ecn != Ecn::NotCapable;
         match &mut self.scheduled {
-            None => self.fifo.enqueue(now, packet, len),
-            Some(link) => link.enqueue(now, packet, len),
+            None => self.fifo.enqueue(now, packet, len, capable),
+            Some(link) => link.enqueue(now, packet, len, capable),
         }
     }
 

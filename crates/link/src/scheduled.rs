@@ -2,7 +2,12 @@
 
 use crate::flight::Flight;
 use crate::impairments::Impairer;
-use crate::{Config, Errors, Fate, Intervals, Output, Queue, Statistics, Variation, WhenDown};
+use crate::queue::{Average, Backlog, Choice, Control, Meeting, Waiting};
+use crate::trace::Opportunities;
+use crate::{
+    Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Transmission,
+    Variation, WhenDown,
+};
 use base::{Duration, Rate, Seed, Time};
 use std::collections::VecDeque;
 
@@ -16,13 +21,16 @@ pub(crate) struct Scheduled<P> {
     /// As they are at present.
     rate: Option<Rate>,
     delay: Duration,
+    /// What takes the place of the rate.
+    opportunities: Option<Opportunities>,
     when_down: WhenDown,
     up: bool,
     limit: Queue,
-    waiting: VecDeque<Waiting<P>>,
-    /// Bytes waiting or in transmission.
-    queued_bytes: u64,
+    management: Management,
+    backlog: Backlog<P>,
     sending: Option<Sending<P>>,
+    /// Since when nothing has been waiting or in transmission, if nothing is.
+    idle_since: Time,
     errors: Errors,
     impairer: Impairer,
     flight: Flight<P>,
@@ -33,16 +41,19 @@ pub(crate) struct Scheduled<P> {
     statistics: Statistics,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Waiting<P> {
-    packet: P,
-    len: u32,
+/// What the queue does before it is full.
+#[derive(Clone, Debug)]
+enum Management {
+    DropTail,
+    Red(Average),
+    CoDel(Control),
 }
 
 /// The packet in transmission.
 #[derive(Clone, Copy, Debug)]
 struct Sending<P> {
     packet: Waiting<P>,
+    began: Time,
     done: Time,
 }
 
@@ -55,12 +66,18 @@ impl<P: Copy> Scheduled<P> {
             next_variation: Time::ZERO,
             rate: config.rate,
             delay: config.delay,
+            opportunities: config.trace.clone().map(Opportunities::new),
             when_down: config.when_down.unwrap_or(WhenDown::KEEP),
             up: true,
             limit: config.queue,
-            waiting: VecDeque::new(),
-            queued_bytes: 0,
+            management: match config.discipline {
+                Discipline::DropTail => Management::DropTail,
+                Discipline::Red(red) => Management::Red(Average::new(red, stream("queue"))),
+                Discipline::CoDel(codel) => Management::CoDel(Control::new(codel)),
+            },
+            backlog: Backlog::new(),
             sending: None,
+            idle_since: Time::ZERO,
             errors: Errors::new(&config.errors, stream("errors")),
             impairer: Impairer::new(config.impairments, stream("impairments")),
             flight: Flight::new(),
@@ -76,19 +93,46 @@ impl<P: Copy> Scheduled<P> {
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
-    pub(crate) fn enqueue(&mut self, now: Time, packet: P, len: u32) -> Result<Option<Time>, P> {
+    #[inline(never)]
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        packet: P,
+        len: u32,
+        capable: bool,
+    ) -> Result<Option<Time>, P> {
         self.settle(now);
-        let accepts = self.up || self.when_down.accept;
-        if !accepts || !self.limit.has_room(self.queued(), self.queued_bytes, len) {
+        let choice = self.choose(now, len, capable);
+        if choice == Choice::Drop {
             self.statistics.dropped += 1;
             return Err(packet);
         }
+        let marked = choice == Choice::Mark;
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        self.queued_bytes += u64::from(len);
-        self.waiting.push_back(Waiting { packet, len });
+        self.backlog.push(Waiting { packet, len, since: now, capable, marked });
         self.start(now);
         Ok(Some(self.next_event()))
+    }
+
+    /// What the queue makes of a packet.
+    fn choose(&mut self, now: Time, len: u32, capable: bool) -> Choice {
+        let queue = self.queued();
+        let sending = self.sending.map_or(0, |sending| u64::from(sending.packet.len));
+        let room = self.limit.has_room(queue, self.backlog.bytes() + sending, len)
+            && (self.up || self.when_down.accept);
+        match &mut self.management {
+            Management::Red(red) => {
+                let trace = self.opportunities.as_ref().map(|o| o.trace.mean_rate());
+                let rate = trace.or(self.rate);
+                let mean_packet = u64::from(red.mean_packet());
+                let mean_time = rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
+                let idle = now.since(self.idle_since);
+                red.choose(&Meeting { queue, idle, mean_time, room, capable })
+            }
+            _ if room => Choice::Accept,
+            _ => Choice::Drop,
+        }
     }
 
     /// When [`Scheduled::wake`] is to be called next.
@@ -110,13 +154,18 @@ impl<P: Copy> Scheduled<P> {
         if let Some(packet) = self.dropped.pop_front() {
             return Some(Output::Dropped(packet));
         }
+        let overtaken = self.flight.next_is_overtaken();
         let output = self.flight.pop(now);
         match output {
-            Some(Output::Arrived(arrival)) => match arrival.fate {
-                Fate::Intact => {}
-                Fate::Corrupted => self.statistics.corrupted += 1,
-                Fate::Lost => self.statistics.lost += 1,
-            },
+            Some(Output::Arrived(arrival)) => {
+                match arrival.fate {
+                    Fate::Intact | Fate::Marked => {}
+                    Fate::Corrupted => self.statistics.corrupted += 1,
+                    Fate::Lost => self.statistics.lost += 1,
+                }
+                let arrived = arrival.fate != Fate::Lost;
+                self.statistics.reordered += u64::from(overtaken && arrived);
+            }
             Some(Output::Copied(_)) => self.statistics.duplicated += 1,
             Some(Output::Dropped(_)) | None => {}
         }
@@ -132,12 +181,17 @@ impl<P: Copy> Scheduled<P> {
             return;
         }
         if let Some(Sending { packet, .. }) = self.sending.take() {
-            self.waiting.push_front(packet);
+            self.backlog.put_back(packet);
+        }
+        if let Some(opportunities) = &mut self.opportunities {
+            opportunities.pause();
         }
         let before = self.dropped.len();
         if !self.when_down.keep_queued {
-            self.dropped.extend(self.waiting.drain(..).map(|waiting| waiting.packet));
-            self.queued_bytes = 0;
+            while let Some(waiting) = self.backlog.pop() {
+                self.dropped.push_back(waiting.packet);
+            }
+            self.idle_since = now;
         }
         if !self.when_down.keep_flying {
             self.dropped.extend(self.flight.clear());
@@ -153,7 +207,7 @@ impl<P: Copy> Scheduled<P> {
     }
 
     fn queued(&self) -> usize {
-        self.waiting.len() + usize::from(self.sending.is_some())
+        self.backlog.packets() + usize::from(self.sending.is_some())
     }
 
     /// Counts of what the link did.
@@ -167,9 +221,10 @@ impl<P: Copy> Scheduled<P> {
             let (done, varies) = (self.next_departure(), self.next_variation);
             if varies <= now && varies <= done {
                 self.vary(varies);
-            } else if let Some(Sending { packet, .. }) = self.sending.filter(|_| done <= now) {
+            } else if let Some(sent) = self.sending.filter(|_| done <= now) {
                 self.sending = None;
-                self.launch(done, packet);
+                self.launch(sent);
+                self.idle_since = done;
                 self.start(done);
             } else {
                 return;
@@ -182,11 +237,28 @@ impl<P: Copy> Scheduled<P> {
         if self.sending.is_some() || !self.up {
             return;
         }
-        if let Some(packet) = self.waiting.pop_front() {
-            let time = self.rate.map(|rate| rate.time_for(u64::from(packet.len)));
-            let done = now + time.unwrap_or(Duration::ZERO);
-            self.sending = Some(Sending { packet, done });
+        if let Some(packet) = self.dequeue(now) {
+            let done = match (&mut self.opportunities, self.rate) {
+                (Some(opportunities), _) => opportunities.transmit(now, packet.len),
+                (None, Some(rate)) => now + rate.time_for(u64::from(packet.len)),
+                (None, None) => now,
+            };
+            self.sending = Some(Sending { packet, began: now, done });
+        } else if let Some(opportunities) = &mut self.opportunities {
+            opportunities.pause();
         }
+    }
+
+    /// The packet whose turn it is.
+    fn dequeue(&mut self, now: Time) -> Option<Waiting<P>> {
+        let Management::CoDel(control) = &mut self.management else {
+            return self.backlog.pop();
+        };
+        control.dequeue(now, &mut self.backlog, |packet| {
+            self.dropped.push_back(packet);
+            self.dropped_at = now;
+            self.statistics.discarded += 1;
+        })
     }
 
     /// Changes rate and delay to what they are from `now` on.
@@ -197,17 +269,23 @@ impl<P: Copy> Scheduled<P> {
         self.rate = variation.rate.or(self.usual.0);
         self.delay = variation.delay.unwrap_or(self.usual.1);
         self.next_variation = until;
-        if let Some(sending) = &mut self.sending {
+        if let Some(sending) = &mut self.sending
+            && self.opportunities.is_none()
+        {
             sending.done = now + rescaled(sending.done.since(now), old, self.rate);
         }
     }
 
     /// A packet has been transmitted, and is on its way.
-    fn launch(&mut self, now: Time, Waiting { packet, len }: Waiting<P>) {
-        self.queued_bytes -= u64::from(len);
-        let fate = self.errors.next(now, len);
+    fn launch(&mut self, Sending { packet, began, done }: Sending<P>) {
+        let transmission = Transmission { began, ended: done, len: packet.len };
+        let fate = match self.errors.next(transmission) {
+            Fate::Intact if packet.marked => Fate::Marked,
+            fate => fate,
+        };
+        self.statistics.marked += u64::from(packet.marked);
         let treatment = self.impairer.next();
-        self.flight.push(now + self.delay, packet, fate, treatment);
+        self.flight.push(done + self.delay, packet.packet, fate, treatment);
     }
 }
 

@@ -30,8 +30,8 @@ fn at(nanos: u64) -> Time {
 #[test]
 fn a_packet_arrives_after_transmission_and_propagation() {
     let mut link = link(Queue::Unlimited, Uniform::default());
-    link.enqueue(at(0), 1, 1000).unwrap();
-    link.enqueue(at(0), 2, 1000).unwrap();
+    link.enqueue(at(0), 1, 1000, Ecn::NotCapable).unwrap();
+    link.enqueue(at(0), 2, 1000, Ecn::NotCapable).unwrap();
     assert_eq!(link.next_event(), at(11 * MS));
     assert_eq!(arrive(&mut link).map(|a| a.packet), Some(1));
     assert_eq!(link.next_event(), at(12 * MS));
@@ -42,20 +42,20 @@ fn a_packet_arrives_after_transmission_and_propagation() {
 #[test]
 fn drop_tail_counts_the_packet_in_transmission() {
     let mut link = link(Queue::Packets(2), Uniform::default());
-    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(Some(at(11 * MS))));
-    assert_eq!(link.enqueue(at(0), 2, 1000), Ok(None));
-    assert_eq!(link.enqueue(at(0), 3, 1000), Err(3));
-    assert_eq!(link.enqueue(at(MS - 1), 4, 1000), Err(4));
-    assert_eq!(link.enqueue(at(MS), 5, 1000), Ok(None), "the first has left");
+    assert_eq!(link.enqueue(at(0), 1, 1000, Ecn::NotCapable), Ok(Some(at(11 * MS))));
+    assert_eq!(link.enqueue(at(0), 2, 1000, Ecn::NotCapable), Ok(None));
+    assert_eq!(link.enqueue(at(0), 3, 1000, Ecn::NotCapable), Err(3));
+    assert_eq!(link.enqueue(at(MS - 1), 4, 1000, Ecn::NotCapable), Err(4));
+    assert_eq!(link.enqueue(at(MS), 5, 1000, Ecn::NotCapable), Ok(None), "the first has left");
     assert_eq!(link.statistics().dropped, 2);
 }
 
 #[test]
 fn a_byte_limit_admits_what_fits_exactly() {
     let mut link = link(Queue::Bytes(1500), Uniform::default());
-    assert_eq!(link.enqueue(at(0), 1, 1000), Ok(Some(at(11 * MS))));
-    assert_eq!(link.enqueue(at(0), 2, 501), Err(2));
-    assert_eq!(link.enqueue(at(0), 3, 500), Ok(None));
+    assert_eq!(link.enqueue(at(0), 1, 1000, Ecn::NotCapable), Ok(Some(at(11 * MS))));
+    assert_eq!(link.enqueue(at(0), 2, 501, Ecn::NotCapable), Err(2));
+    assert_eq!(link.enqueue(at(0), 3, 500, Ecn::NotCapable), Ok(None));
     assert_eq!(link.queued_packets(at(MS)), 1);
 }
 
@@ -64,7 +64,7 @@ fn packets_are_corrupted_as_often_as_their_bits_demand() {
     let mut link = link(Queue::Unlimited, Uniform { bit: 1.56e-5, packet: 0.0 });
     let n = 200_000;
     for i in 0..n {
-        link.enqueue(at(0), i, 576).unwrap();
+        link.enqueue(at(0), i, 576, Ecn::NotCapable).unwrap();
     }
     // 1 - (1 - 1.56e-5)^4608 = 6.937 %; the standard error is 0.057 %.
     let share = link.statistics().corrupted as f64 / f64::from(n);
@@ -75,14 +75,14 @@ fn packets_are_corrupted_as_often_as_their_bits_demand() {
 #[test]
 fn lost_packets_take_their_time_on_the_link_all_the_same() {
     let mut link = link(Queue::Unlimited, Uniform { bit: 0.0, packet: 1.0 });
-    link.enqueue(at(0), 1, 1000).unwrap();
+    link.enqueue(at(0), 1, 1000, Ecn::NotCapable).unwrap();
     assert_eq!(arrive(&mut link).map(|a| a.fate), Some(Fate::Lost));
 }
 
 #[test]
 fn corrupted_packets_arrive_and_say_so() {
     let mut link = link(Queue::Unlimited, Uniform { bit: 1.0, packet: 0.0 });
-    link.enqueue(at(0), 1, 1000).unwrap();
+    link.enqueue(at(0), 1, 1000, Ecn::NotCapable).unwrap();
     assert_eq!(arrive(&mut link).map(|a| a.fate), Some(Fate::Corrupted));
 }
 

@@ -25,6 +25,8 @@ impl Reporter {
     pub const SIZE_NS2: u16 = 180;
     /// A real ICMP message: two IPv4 headers, 8 bytes of ICMP and 8 of the segment.
     pub const SIZE_ICMP: u16 = 56;
+    /// The same in IPv6.
+    pub const SIZE_ICMPV6: u16 = 96;
 
     /// A reporter at `address` whose notices have `size` bytes.
     #[must_use]

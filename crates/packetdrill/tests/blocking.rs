@@ -1,6 +1,8 @@
 //! Calls that block, on the second of two threads, as packetdrill makes them.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod common;
+
 use base::Duration;
 use core::net::{Ipv4Addr, SocketAddr};
 use lasthop_packetdrill::{Family, Reading, Setup, Shared, Stack};
@@ -8,7 +10,7 @@ use rustix::io::Errno;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use wire::{Body, Flags, Ip, Packet, Payload, Segment};
+use wire::{Flags, Packet};
 
 const PEER: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 80);
 
@@ -16,26 +18,10 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What the peer sends: an answer to a segment of the stack.
+/// The peer answers a segment of the stack.
 fn answer(shared: &Shared, to: &[u8], flags: Flags, bytes: &[u8]) {
     let (packet, _) = Packet::parse(to).unwrap();
-    let Body::Tcp(theirs) = packet.body else { panic!("not TCP") };
-    let mut answer = Packet::BLANK;
-    answer.ip = Ip::new(packet.ip.destination, packet.ip.source);
-    answer.payload = Payload { len: bytes.len() as u32, ..Payload::default() };
-    let taken = packet.payload.len + u32::from(theirs.flags.contains(Flags::SYN));
-    *answer.make_tcp() = Segment {
-        source_port: theirs.destination_port,
-        destination_port: theirs.source_port,
-        seq: theirs.ack,
-        ack: theirs.seq + taken,
-        flags,
-        window: 1000,
-        ..Segment::default()
-    };
-    let mut out = Vec::new();
-    answer.emit(bytes, &mut out).unwrap();
-    shared.receive(&out);
+    shared.receive(&common::answer(&packet, flags, bytes));
 }
 
 /// A socket whose connection is established by a thread of its own, which then does `call`.

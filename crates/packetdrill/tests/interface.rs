@@ -2,12 +2,14 @@
 #![allow(unsafe_code, reason = "C functions are called")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod common;
+
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
 use lasthop_packetdrill::interface::{Interface, getsockopt, packetdrill_interface_init};
 use libc::{c_int, epoll_event, iovec, msghdr, sockaddr_in, socklen_t};
-use wire::{Body, Flags, Ip, Packet, Payload, Segment};
+use wire::{Body, Flags, Packet};
 
 struct Script(Interface);
 
@@ -51,22 +53,7 @@ impl Script {
 
     /// What the peer answers.
     fn answer(&self, to: &Packet, flags: Flags, bytes: &[u8]) {
-        let Body::Tcp(theirs) = to.body else { panic!("not TCP") };
-        let mut answer = Packet::BLANK;
-        answer.ip = Ip::new(to.ip.destination, to.ip.source);
-        answer.payload = Payload { len: bytes.len() as u32, ..Payload::default() };
-        let taken = to.payload.len + u32::from(theirs.flags.contains(Flags::SYN));
-        *answer.make_tcp() = Segment {
-            source_port: theirs.destination_port,
-            destination_port: theirs.source_port,
-            seq: theirs.ack,
-            ack: theirs.seq + taken,
-            flags,
-            window: 1000,
-            ..Segment::default()
-        };
-        let mut out = Vec::new();
-        answer.emit(bytes, &mut out).unwrap();
+        let out = common::answer(to, flags, bytes);
         // SAFETY: the packet has that size.
         let status =
             unsafe { (self.0.netdev_send)(self.0.userdata, out.as_ptr().cast(), out.len()) };

@@ -2,6 +2,7 @@
 
 use crate::{RunError, ScenarioError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
+use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{
     PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
@@ -52,6 +53,28 @@ fn value(path: &str, any: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
 }
 
+/// A value of TOML.
+pub(crate) fn object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::Boolean(value) => value.into_bound_py_any(py),
+        Value::Integer(value) => value.into_bound_py_any(py),
+        Value::Float(value) => value.into_bound_py_any(py),
+        Value::String(value) => value.into_bound_py_any(py),
+        Value::Datetime(value) => value.to_string().into_bound_py_any(py),
+        Value::Array(values) => {
+            let values: PyResult<Vec<_>> = values.into_iter().map(|v| object(py, v)).collect();
+            values?.into_bound_py_any(py)
+        }
+        Value::Table(table) => {
+            let dict = PyDict::new(py);
+            for (key, value) in table {
+                dict.set_item(key, object(py, value)?)?;
+            }
+            Ok(dict.into_any())
+        }
+    }
+}
+
 /// Seeds that a column can hold.
 pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
     match first.checked_add(count).map(i64::try_from) {
@@ -93,6 +116,7 @@ pub(crate) fn outcome<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("rows", table(py, outcome.table(seed))?)?;
+    dict.set_item("links", table(py, outcome.links_table())?)?;
     let series = match outcome.series {
         None => None,
         Some(series) => {

@@ -62,6 +62,21 @@ mod _lasthop {
         convert::contents(py, &experiment, &first)
     }
 
+    /// A scenario as one dict, with everything put in.
+    #[pyfunction]
+    #[pyo3(signature = (source, name, *, overrides = Vec::new()))]
+    #[pyo3(text_signature = "(source, name, *, overrides=())")]
+    fn document<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        overrides: Vec<Override<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        convert::object(py, experiment.document().map_err(convert::scenario_error)?)
+    }
+
     /// What a scenario file may say: a JSON Schema.
     #[pyfunction]
     fn schema() -> String {

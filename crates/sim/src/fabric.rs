@@ -8,7 +8,8 @@ use crate::slab::{Handle, Slab};
 use crate::switches::{Switches, Turn};
 use base::{Schedule, Seed, Time};
 use core::net::IpAddr;
-use link::{Arrival, Link, Output};
+use link::{Arrival, Fate, Link, Output};
+use wire::Ecn;
 
 /// A flow: source, destination, and the port that data goes to.
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
@@ -89,11 +90,12 @@ impl Fabric {
         }
         let hop = self.links.get_mut(index)?;
         let (arrival, next) = hop.link.arrive()?;
+        let to = hop.to;
         self.schedule.set(self.nodes + index as u32, next);
-        if let Some(observer) = &mut self.observer {
-            observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
+        if self.observer.is_some() {
+            self.watch_arrival(index, arrival);
         }
-        Some((hop.to, arrival))
+        Some((to, arrival))
     }
 
     /// What reaches the end of a link of which more is to be expected than arrivals.
@@ -116,10 +118,24 @@ impl Fabric {
                 return None;
             }
         };
-        if let Some(observer) = &mut self.observer {
-            observer.arrival(self.now, index, self.slab.get(arrival.packet), arrival.fate);
+        let to = hop.to;
+        self.watch_arrival(index, arrival);
+        Some((to, arrival))
+    }
+
+    /// Marks a packet as having experienced congestion.
+    pub(crate) fn mark(&mut self, handle: Handle) {
+        self.slab.get_mut(handle).ip.ecn = Ecn::Congested;
+    }
+
+    #[cold]
+    fn watch_arrival(&mut self, index: usize, Arrival { packet, fate }: Arrival<Handle>) {
+        if fate == Fate::Marked {
+            self.mark(packet);
         }
-        Some((self.links[index].to, arrival))
+        if let Some(observer) = &mut self.observer {
+            observer.arrival(self.now, index, self.slab.get(packet), fate);
+        }
     }
 
     /// A switch, the component behind the links with this index, acts.
@@ -162,6 +178,16 @@ impl Fabric {
         self.routes.next(node, destination)
     }
 
+    /// The links on the way between two nodes.
+    pub(crate) fn path(&self, mut from: usize, to: usize) -> Vec<LinkId> {
+        let mut path = Vec::new();
+        while let Some(link) = self.routes.next(from, to) {
+            path.push(LinkId(link as usize));
+            from = self.links[link as usize].to;
+        }
+        path
+    }
+
     /// Puts a packet on the link towards its destination.
     pub(crate) fn forward(&mut self, node: usize, handle: Handle) {
         self.send(self.route(node, handle), handle);
@@ -178,11 +204,13 @@ impl Fabric {
         self.put(index, handle);
     }
 
-    /// Puts a packet on a link; says whether there was room for it.
-    #[inline]
+    /// Puts a packet on a link; says whether there was room for it. One function with
+    /// [`Fabric::send`], which is called for every packet.
+    #[inline(always)]
     fn put(&mut self, index: u32, handle: Handle) -> bool {
-        let len = self.slab.get(handle).len();
-        match self.links[index as usize].link.enqueue(self.now, handle, len) {
+        let packet = self.slab.get(handle);
+        let (len, ecn) = (packet.len(), packet.ip.ecn);
+        match self.links[index as usize].link.enqueue(self.now, handle, len, ecn) {
             Ok(None) => true,
             Ok(Some(arrival)) => {
                 self.schedule.bring_forward(self.nodes + index, arrival);

@@ -20,6 +20,18 @@ impl NodeId {
     pub fn address(self) -> IpAddr {
         address::of(self.0)
     }
+
+    /// Its place in the order of declaration.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0
+    }
+
+    /// The node's address in IPv6.
+    #[must_use]
+    pub fn address_v6(self) -> IpAddr {
+        address::v6_of(self.0)
+    }
 }
 
 /// A topology. Every node routes and is a host.

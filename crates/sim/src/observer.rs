@@ -123,7 +123,7 @@ impl Observer {
         if let Some(digest) = &mut self.digest {
             digest.packet(now, link, packet, fate);
         }
-        if let (Some(bytes), link::Fate::Intact) = (&mut self.bytes, fate) {
+        if let (Some(bytes), link::Fate::Intact | link::Fate::Marked) = (&mut self.bytes, fate) {
             bytes.seen(now, CapturePoint::Received(LinkId(link)), packet);
         }
     }

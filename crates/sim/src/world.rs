@@ -8,8 +8,9 @@ use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use crate::switches::Turn;
 use base::{Seed, Time};
+use core::net::IpAddr;
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
-use link::Fate;
+use link::{Arrival, Fate};
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
 
@@ -37,6 +38,7 @@ impl<A: Application> World<A> {
         let nodes = (0..network.nodes).map(|index| {
             let random = seed.stream(&format!("node.{index}"));
             let mut host = Host::new(address::of(index), random);
+            host.add_address(address::v6_of(index));
             // The results of a run are read from what is over, too.
             host.set(Settings { keep_closed: true, ..Settings::default() });
             Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new() }
@@ -69,10 +71,10 @@ impl<A: Application> World<A> {
         node.boxes.push(Box::new(middlebox));
     }
 
-    /// Lets the source of a flow hear of every corruption of its packets at the moment that a node
-    /// detects it.
-    pub fn add_oracle(&mut self, source: NodeId, destination: NodeId, destination_port: u16) {
-        self.oracle.push((source.address(), destination.address(), destination_port));
+    /// Lets the source of a flow, given by its addresses, hear of every corruption of its packets
+    /// at the moment that a node detects it.
+    pub fn add_oracle(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
+        self.oracle.push((source, destination, destination_port));
     }
 
     /// Records time series and logs of `targets`.
@@ -132,13 +134,10 @@ impl<A: Application> World<A> {
                     node.flush(component, &mut self.fabric);
                 }
                 Some(link) => match self.fabric.arrive(link) {
-                    Some((node, arrival)) => match arrival.fate {
-                        Fate::Intact => {
-                            self.nodes[node].receive(node, arrival.packet, &mut self.fabric);
-                        }
-                        Fate::Corrupted => self.detect(node, arrival.packet),
-                        Fate::Lost => self.fabric.slab.release(arrival.packet),
-                    },
+                    Some((node, Arrival { packet, fate: Fate::Intact })) => {
+                        self.nodes[node].receive(node, packet, &mut self.fabric);
+                    }
+                    Some((node, arrival)) => self.receive_any(node, arrival),
                     None => self.wake_link(link),
                 },
             }
@@ -149,15 +148,23 @@ impl<A: Application> World<A> {
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
         if let Some((node, arrival)) = self.fabric.wake(link) {
-            match arrival.fate {
-                Fate::Intact => {
-                    self.nodes[node].receive_any(node, arrival.packet, &mut self.fabric);
-                }
-                Fate::Corrupted => self.detect(node, arrival.packet),
-                Fate::Lost => self.fabric.slab.release(arrival.packet),
-            }
+            self.receive_any(node, arrival);
         }
         self.tell_of_links();
+    }
+
+    /// A packet is at a node, in whatever state.
+    #[inline(never)]
+    fn receive_any(&mut self, node: usize, Arrival { packet, fate }: Arrival<Handle>) {
+        match fate {
+            Fate::Intact => self.nodes[node].receive_any(node, packet, &mut self.fabric),
+            Fate::Marked => {
+                self.fabric.mark(packet);
+                self.nodes[node].receive_any(node, packet, &mut self.fabric);
+            }
+            Fate::Corrupted => self.detect(node, packet),
+            Fate::Lost => self.fabric.slab.release(packet),
+        }
     }
 
     /// Tells the boxes at both ends of links that have turned.
@@ -173,7 +180,6 @@ impl<A: Application> World<A> {
     }
 
     /// A damaged packet is at a node: it goes no further, but may be told of.
-    #[inline(never)]
     fn detect(&mut self, node: usize, handle: Handle) {
         let packet = *self.fabric.slab.get(handle);
         self.fabric.slab.release(handle);
@@ -209,6 +215,12 @@ impl<A: Application> World<A> {
     #[must_use]
     pub fn link(&self, link: LinkId) -> link::Statistics {
         self.fabric.statistics(link)
+    }
+
+    /// The links from one node to another that packets take now; none if there is no way.
+    #[must_use]
+    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
+        self.fabric.path(from.0, to.0)
     }
 
     /// Packets that found no way.

@@ -6,71 +6,28 @@ use base::{Duration, Seed, Time};
 use common::boxes::{Tap, segment};
 use common::{Hop, MSS, PORT, mbps, plain, secs};
 use host::{
-    Application, BufferedSource, Dialogue, Opening, PacedSource, Requester, Responder, Sink,
-    SlowSink, Traffic,
+    BufferedSource, Dialogue, Opening, PacedSource, Requester, Responder, Sink, SlowSink, Traffic,
 };
 use sim::{Network, NodeId, World};
-use tcp::{Config, Connection, Events, InitialWindow};
+use tcp::{Config, InitialWindow};
 use wire::Packet;
-
-/// Any application.
-#[derive(Clone)]
-enum Any {
-    Bulk(Traffic),
-    Paced(PacedSource),
-    Buffered(BufferedSource),
-    Slow(SlowSink),
-    Requester(Requester),
-    Responder(Responder),
-}
-
-impl Any {
-    fn inner(&mut self) -> &mut dyn Application {
-        match self {
-            Any::Bulk(inner) => inner,
-            Any::Paced(inner) => inner,
-            Any::Buffered(inner) => inner,
-            Any::Slow(inner) => inner,
-            Any::Requester(inner) => inner,
-            Any::Responder(inner) => inner,
-        }
-    }
-}
-
-impl Application for Any {
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
-        self.inner().handle(now, connection, events);
-    }
-
-    fn next_wake(&self) -> Time {
-        self.clone().inner().next_wake()
-    }
-
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
-        self.inner().wake(now, connection);
-    }
-}
 
 /// What came of a connection between two applications.
 struct Outcome {
-    world: World<Any>,
+    world: World<Traffic>,
     ends: [NodeId; 2],
     /// What passed the opening end's node.
     seen: Vec<(Time, Packet)>,
 }
 
 impl Outcome {
-    fn application(&self, end: usize) -> &Any {
+    fn application(&self, end: usize) -> &Traffic {
         self.world.host(self.ends[end]).connections().next().expect("it was opened").2
     }
 
     /// What the accepting end has received, and how long it took from the first byte to the last.
     fn transfer(&self) -> (u64, f64) {
-        let sink = match self.application(1) {
-            Any::Bulk(Traffic::Sink(sink)) => sink,
-            Any::Slow(slow) => &slow.sink,
-            _ => panic!("it receives nothing"),
-        };
+        let sink = self.application(1).sink().expect("it receives");
         assert_eq!(sink.misplaced, 0);
         let (Some(first), Some(last)) = (sink.first_at, sink.finished_at) else {
             panic!("it did not end")
@@ -98,7 +55,7 @@ impl Outcome {
 }
 
 /// Ten megabits a second, a round trip of 100 ms; until both ends are at peace.
-fn run(opening: Any, accepting: Any, tcp: &Config) -> Outcome {
+fn run(opening: Traffic, accepting: Traffic, tcp: &Config) -> Outcome {
     let mut network = Network::new();
     let ends = [network.add_node(), network.add_node()];
     let Hop { delay, queue, forward, .. } = Hop::default();
@@ -135,20 +92,20 @@ fn eager() -> Config {
     Config { initial_window: InitialWindow::Segments(30), ..plain() }
 }
 
-fn sink() -> Any {
-    Any::Bulk(Traffic::Sink(Sink::new(0)))
+fn sink() -> Traffic {
+    Traffic::Sink(Sink::new(0))
 }
 
-fn source(size: u64) -> Any {
-    Any::Bulk(Traffic::Source(host::Source::new(0, Some(size))))
+fn source(size: u64) -> Traffic {
+    Traffic::Source(host::Source::new(0, Some(size)))
 }
 
 #[test]
 fn a_paced_source_sends_at_its_rate() {
     // 50 times 2000 bytes, 20 ms apart: 100 kB/s of more than 1 MB/s.
     let interval = Duration::from_millis(20);
-    let paced = PacedSource::new(0, 100_000, 2000, interval);
-    let outcome = run(Any::Paced(paced), sink(), &Config { nagle: false, ..eager() });
+    let paced = PacedSource::new(0, Some(100_000), 2000, interval);
+    let outcome = run(Traffic::Paced(paced), sink(), &Config { nagle: false, ..eager() });
     let (received, took) = outcome.transfer();
     assert_eq!(received, 100_000);
     assert!((took - 49.0 * 0.02).abs() < 0.01, "{took}");
@@ -163,8 +120,8 @@ fn a_paced_source_sends_at_its_rate() {
 #[test]
 fn a_buffered_source_sends_a_buffer_per_round_trip() {
     let buffer = 10 * MSS;
-    let buffered = BufferedSource::new(0, 500_000, buffer);
-    let outcome = run(Any::Buffered(buffered), sink(), &plain());
+    let buffered = BufferedSource::new(0, Some(500_000), buffer);
+    let outcome = run(Traffic::Buffered(buffered), sink(), &plain());
     let (received, took) = outcome.transfer();
     assert_eq!(received, 500_000);
     // A segment and its acknowledgment take a little time on the link, too.
@@ -179,7 +136,7 @@ fn a_slow_sink_slows_its_sender_down_to_its_own_rate() {
     for chunk in [1000, 1500] {
         let slow = SlowSink::new(0, chunk, Duration::from_millis(20));
         let tcp = Config { receive_window: 20_000, ..eager() };
-        let outcome = run(source(300_000), Any::Slow(slow), &tcp);
+        let outcome = run(source(300_000), Traffic::Slow(slow), &tcp);
         let (received, took) = outcome.transfer();
         assert_eq!(received, 300_000);
         let rate = f64::from(chunk) / 0.02;
@@ -192,7 +149,7 @@ fn the_window_closes_before_a_slow_sink_and_opens_again_each_time() {
     // It takes all it has at once, every second: each time, the sender finds a closed window.
     let slow = SlowSink::new(0, 20_000, Duration::from_secs(1));
     let tcp = Config { receive_window: 20_000, ..eager() };
-    let outcome = run(source(200_000), Any::Slow(slow), &tcp);
+    let outcome = run(source(200_000), Traffic::Slow(slow), &tcp);
     let (received, took) = outcome.transfer();
     assert_eq!(received, 200_000);
     assert!((9.9..11.5).contains(&took), "{took}");
@@ -203,18 +160,21 @@ fn the_window_closes_before_a_slow_sink_and_opens_again_each_time() {
 #[test]
 fn a_dialogue_is_silent_while_it_thinks() {
     let think = Duration::from_secs(3);
-    let dialogue = Dialogue { request: 300, response: 20_000, think, rounds: 5 };
+    let dialogue = Dialogue { request: 300, response: 20_000, think, rounds: Some(5) };
     let outcome = run(
-        Any::Requester(Requester::new(0, dialogue)),
-        Any::Responder(Responder::new(0, dialogue)),
+        Traffic::Requester(Requester::new(0, dialogue).into()),
+        Traffic::Responder(Responder::new(0, dialogue)),
         &plain(),
     );
-    let (Any::Requester(asking), Any::Responder(answering)) =
+    let (Traffic::Requester(asking), Traffic::Responder(answering)) =
         (outcome.application(0), outcome.application(1))
     else {
         panic!("they were put in")
     };
-    assert_eq!((asking.answered, asking.sink.received, asking.sink.misplaced), (5, 100_000, 0));
+    assert_eq!(
+        (asking.responses.count(), asking.sink.received, asking.sink.misplaced),
+        (5, 100_000, 0)
+    );
     assert_eq!((answering.sink.received, answering.sink.misplaced), (1500, 0));
     let asked: Vec<_> = outcome.departures();
     assert_eq!(asked.iter().map(|(_, len)| *len).collect::<Vec<_>>(), [300; 5]);

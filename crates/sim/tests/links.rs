@@ -6,9 +6,11 @@ mod common;
 use base::Duration;
 use common::*;
 use link::{
-    Bursts, Config, Damage, ErrorModel, Fades, Gap, GilbertElliott, Impairments, Interval,
-    Intervals, Jitter, JitterShape, Queue, Reordering, Uniform, Variation,
+    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, Gap,
+    GilbertElliott, Impairments, Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering,
+    Uniform, Variation,
 };
+use proptest::prelude::*;
 
 /// 4 Mbit/s, 20 ms, and a queue of 20 packets.
 fn hop() -> Config {
@@ -49,6 +51,25 @@ fn varying() -> Config {
     Config { variations, ..hop() }
 }
 
+/// A long queue under control.
+fn managed(discipline: Discipline) -> Config {
+    Config { queue: Queue::Packets(1000), discipline, ..hop() }
+}
+
+fn red(ecn: bool) -> Config {
+    managed(Discipline::Red(Red { weight: 0.02, mean_packet: 1040, ecn, ..Red::default() }))
+}
+
+fn codel(ecn: bool) -> Config {
+    managed(Discipline::CoDel(CoDel { ecn, ..CoDel::default() }))
+}
+
+/// 3.2 Mbit/s on average, in fits and starts.
+fn traced() -> Config {
+    let trace = DeliveryTrace::parse("5\n5\n6\n20\n30\n30\n30\n30\n").expect("it makes sense");
+    Config { trace: Some(trace), ..hop() }
+}
+
 fn links() -> Vec<(&'static str, Config)> {
     let chain = GilbertElliott { p: 0.005, r: 0.3, ..GilbertElliott::default() };
     let gap = Gap::Time(Duration::from_millis(400));
@@ -59,15 +80,21 @@ fn links() -> Vec<(&'static str, Config)> {
         ("fades", fading()),
         ("impairments", impaired()),
         ("variations", varying()),
+        ("red", red(false)),
+        ("codel", codel(false)),
+        ("trace", traced()),
     ]
 }
 
-const GOLDEN: [(&str, u64); 5] = [
+const GOLDEN: [(&str, u64); 8] = [
     ("gilbert-elliott", 0xda084e9980ed3650),
-    ("bursts", 0x50ba579c44078211),
+    ("bursts", 0x94bbd84facc342bc),
     ("fades", 0xd8dbb768045075aa),
     ("impairments", 0xb8af7170e392868b),
     ("variations", 0xa563d8301f8117d8),
+    ("red", 0x252eb59d782e728f),
+    ("codel", 0x0786cde8ed132f4a),
+    ("trace", 0xf454d53f2a1d8377),
 ];
 
 fn path() -> Path {
@@ -81,6 +108,27 @@ fn the_stream_arrives_whole_over_all_of_them() {
         lab.run_to_peace(100_000);
         assert_eq!(lab.received(), 1_000_000, "{name}");
         assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0), "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_recovery_and_seed_the_stream_arrives_whole_over_any_two(
+        links in [prop::sample::select(links()), prop::sample::select(links())],
+        recovery in prop::sample::select(&RECOVERIES[..]),
+        ecn in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        // A bad state may outlast the usual number of retries.
+        let (retries, time_wait) = (100, Duration::from_secs(600));
+        let tcp = tcp::Config { recovery, ecn, retries, time_wait, ..plain() };
+        let path = Path { tcp, size: Some(200_000), seed, ..Path::default() };
+        let links = links.map(|(_, link)| (link.clone(), link)).to_vec();
+        let mut lab = path.build_over(links, |_, _, _| {});
+        lab.run_to_peace(100_000);
+        prop_assert_eq!(lab.received(), 200_000);
+        prop_assert_eq!(lab.sending().state(), tcp::State::Closed);
+        prop_assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0));
     }
 }
 
@@ -111,4 +159,44 @@ fn a_copy_is_a_packet_of_its_own() {
         seen.iter().filter(|(_, packet)| packet.ip.destination == lab.receiver().address());
     assert_eq!(incoming.count() as u64, 2 * sent.packets);
     assert_eq!(sent.duplicated, sent.packets);
+}
+
+#[test]
+fn active_queues_keep_the_queue_short_and_marks_spare_retransmissions() {
+    // A bulk transfer that fills any queue: 4 Mbit/s for 30 s.
+    let run = |link: Config, ecn: bool| {
+        let tcp = tcp::Config { ecn, ..plain() };
+        let mut lab = Path { tcp, ..Path::default() }.build_over(vec![(link, hop())], |_, _, _| {});
+        let queue = lab.links[0].0;
+        lab.world.trace(&[sim::TraceTarget::Queue(queue)]);
+        lab.world.run_until(secs(30));
+        let (received, sent) = (lab.received(), lab.world.link(queue));
+        let retransmissions = lab.statistics().retransmissions;
+        let samples = lab.world.observations().0.queues.swap_remove(0).1;
+        let late: Vec<_> = samples.iter().filter(|sample| sample.at > secs(10)).collect();
+        let spans = late
+            .windows(2)
+            .map(|pair| f64::from(pair[0].packets) * pair[1].at.since(pair[0].at).as_secs_f64());
+        (spans.sum::<f64>() / 20.0, received, sent, retransmissions)
+    };
+    let plain = run(managed(Discipline::DropTail), false);
+    assert!(plain.0 > 300.0, "{}", plain.0);
+    for (name, link, ecn) in [
+        ("red", red(false), false),
+        ("codel", codel(false), false),
+        ("red, marking", red(true), true),
+        ("codel, marking", codel(true), true),
+    ] {
+        let (queue, received, sent, retransmissions) = run(link, ecn);
+        assert!(queue < 20.0, "{name}: {queue} packets");
+        // 30 s are 15 MB, of which 40 bytes in 1040 are headers.
+        assert!(received > 11_500_000, "{name}: {received} bytes");
+        if ecn {
+            assert!(sent.marked > 10, "{name}: {} marks", sent.marked);
+            assert!(retransmissions < 200, "{name}: {retransmissions}");
+        } else {
+            assert_eq!(sent.marked, 0, "{name}");
+            assert!(sent.dropped + sent.discarded > 10, "{name}: {sent:?}");
+        }
+    }
 }

@@ -39,6 +39,14 @@ pub enum Event {
         /// Octets newly known to have arrived, selectively acknowledged ones included.
         delivered: u64,
     },
+    /// The peer holds a range beyond what it has acknowledged, and had not said so in its last
+    /// acknowledgment (RFC 2018).
+    Sacked {
+        /// Its first octet.
+        start: u64,
+        /// The octet after its last.
+        end: u64,
+    },
     /// A round trip was measured.
     RoundTrip {
         /// It took this long.

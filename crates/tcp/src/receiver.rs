@@ -366,18 +366,15 @@ impl Receiver {
     /// The octets received without a gap around an island: those where the identity breaks off
     /// between two are one block all the same (RFC 2018 §3).
     fn run_around(&self, index: usize) -> (u64, u64) {
-        let (left, right) = self.beyond.split_at(index);
-        let start = left.iter().rev().fold(self.beyond[index].start, |start, island| {
-            if island.end() == start { island.start } else { start }
-        });
-        let end =
-            right.iter().fold(
-                right[0].start,
-                |end, island| {
-                    if island.start == end { island.end() } else { end }
-                },
-            );
-        (start, end)
+        let touch = |left: &Island, right: &Island| left.end() == right.start;
+        let (mut first, mut last) = (index, index);
+        while first > 0 && touch(&self.beyond[first - 1], &self.beyond[first]) {
+            first -= 1;
+        }
+        while last + 1 < self.beyond.len() && touch(&self.beyond[last], &self.beyond[last + 1]) {
+            last += 1;
+        }
+        (self.beyond[first].start, self.beyond[last].end())
     }
 
     /// Whether there is something to tell beyond the acknowledgment number.

@@ -272,6 +272,12 @@ impl Scoreboard {
         }
     }
 
+    /// Whether a block names something outstanding, and was not among the last ones.
+    pub(crate) fn is_news(&self, block: (u64, u64)) -> bool {
+        let (start, end) = block;
+        self.una <= start && start < end && end <= self.nxt && !self.seen.contains(&block)
+    }
+
     /// Marks the records inside the blocks as held by the receiver; returns the octets that this
     /// told us and the latest copy among them.
     pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Sent>) {

@@ -47,6 +47,18 @@ pub struct Statistics {
     pub notices: u64,
 }
 
+impl core::ops::AddAssign for Statistics {
+    fn add_assign(&mut self, other: Statistics) {
+        self.segments += other.segments;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        self.reductions += other.reductions;
+        self.undone += other.undone;
+        self.twice += other.twice;
+        self.notices += other.notices;
+    }
+}
+
 /// The sending half of a connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sender {
@@ -93,7 +105,7 @@ pub(crate) struct Sender {
     /// Whether the congestion window was what stopped the last transmission.
     window_limited: bool,
     /// How much of it is used, if that matters.
-    used: Option<Used>,
+    used: Option<Box<Used>>,
     delivered: Delivered,
     copies: u32,
     /// When the timer expires.
@@ -183,7 +195,7 @@ impl Sender {
             forced: VecDeque::new(),
             limited: 0,
             window_limited: false,
-            used: (config.validation == Validation::Half).then(Used::default),
+            used: (config.validation == Validation::Half).then(Box::default),
             delivered: Delivered::default(),
             copies: 0,
             deadline: Time::NEVER,

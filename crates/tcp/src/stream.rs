@@ -98,6 +98,13 @@ impl Stream {
     /// nothing is to follow, or not in the same segment.
     #[inline]
     pub(crate) fn is_pushed_before(&self, end: u64) -> bool {
+        // Nothing ends within the run that is being sent, where nearly every segment is.
+        end >= self.front.end() && self.is_pushed_behind(end)
+    }
+
+    /// What [`Stream::is_pushed_before`] says from the end of the run that is being sent on.
+    #[inline(never)]
+    fn is_pushed_behind(&self, end: u64) -> bool {
         if end >= self.end {
             return !self.unpushed;
         }

@@ -41,6 +41,8 @@ pub struct CorruptionNotice {
 impl CorruptionNotice {
     /// Bytes of the smallest packet with a notice in IPv4: its header, ICMP's, and the report.
     pub const SMALLEST: u16 = 20 + 8 + 20;
+    /// The same in IPv6.
+    pub const SMALLEST_V6: u16 = 40 + 8 + 44;
 
     /// The notice about `segment` with `payload` bytes on its way from `source` to `destination`.
     #[must_use]

@@ -42,6 +42,7 @@ impl SackBlocks {
 
     /// The blocks in the order of the option.
     #[must_use]
+    #[inline]
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.len)]
     }

@@ -1,6 +1,6 @@
 //! How connections come into a host's table, and go.
 
-use super::{Host, Key, Slot};
+use super::{ConnectionId, Host, Key, Slot};
 use crate::Application;
 use base::Time;
 use tcp::{Config, Connection, Identity, Side, State};
@@ -16,11 +16,12 @@ impl<A: Application> Host<A> {
         iss: SeqNumber,
         application: A,
     ) -> u32 {
+        let local = self.addresses.towards(key.remote);
         let identity = Identity {
             local_port: key.local_port,
             remote_port: key.remote_port,
             iss,
-            timestamp_offset: self.numbering.timestamp_offset(self.address, &key),
+            timestamp_offset: self.numbering.timestamp_offset(local, &key),
             is_ipv6: key.remote.is_ipv6(),
         };
         let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
@@ -29,7 +30,7 @@ impl<A: Application> Host<A> {
         self.seat(Slot {
             id,
             key,
-            ip: Ip::new(self.address, key.remote),
+            ip: Ip::new(local, key.remote),
             route: None,
             connection,
             application,
@@ -37,6 +38,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open: side == Side::Passive,
             stillborn: false,
+            workload: None,
         });
         self.make_busy(id.index);
         id.index
@@ -52,15 +54,21 @@ impl<A: Application> Host<A> {
         self.slots.add(slot);
     }
 
-    /// A connection has been established or is over.
+    /// A connection has been established or perhaps is over.
     #[cold]
-    pub(super) fn turn(&mut self, id: u32) {
+    pub(super) fn turn(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
-        let (key, closed) = (slot.key, slot.connection.state() == State::Closed);
+        let (key, state) = (slot.key, slot.connection.state());
+        if matches!(state, State::TimeWait | State::Closed)
+            && let Some(workload) = slot.workload.take()
+        {
+            self.ended(now, workload);
+        }
+        let slot = &mut self.slots[id as usize];
         if core::mem::take(&mut slot.half_open) {
             self.leave_backlog(key.local_port);
         }
-        if closed {
+        if state == State::Closed {
             self.by_key.remove(&key);
             self.over.push(id);
             self.make_busy(id);
@@ -73,6 +81,19 @@ impl<A: Application> Host<A> {
             self.reschedule(id, Time::NEVER);
             if !self.settings.keep_closed || self.slots[id as usize].stillborn {
                 self.slots.remove(id);
+            }
+        }
+    }
+
+    /// Drops those of the kept connections that are over and that `drop` agrees to.
+    pub fn drop_closed(&mut self, mut drop: impl FnMut(ConnectionId, &Connection, &A) -> bool) {
+        for index in 0..self.slots.count() {
+            if let Some(Slot { id, connection, application, busy: false, .. }) =
+                self.slots.get(index)
+                && connection.state() == State::Closed
+                && drop(*id, connection, application)
+            {
+                self.slots.remove(index as u32);
             }
         }
     }

@@ -89,7 +89,8 @@ impl<A: Application> Host<A> {
         }
         listener.half_open += 1;
         let (config, application) = (listener.accept)();
-        let mut iss = self.numbering.sequence(now, self.address, &key);
+        let local = self.addresses.towards(key.remote);
+        let mut iss = self.numbering.sequence(now, local, &key);
         if let Some(last) = self.give_way(now, &key)
             && iss.beyond(last) <= 0
         {

@@ -61,7 +61,7 @@ impl<A: Application> Host<A> {
         if self.by_key.contains_key(&key) {
             return None;
         }
-        let iss = self.numbering.sequence(now, self.address, &key);
+        let iss = self.numbering.sequence(now, self.addresses.towards(remote), &key);
         let id = self.add(now, key, &opening.config, Side::Active, iss, opening.application);
         Some(self.slots[id as usize].id)
     }
@@ -69,7 +69,8 @@ impl<A: Application> Host<A> {
     /// The next dynamic port that nobody listens on and that makes an unused key (a connection in
     /// TIME-WAIT uses its own), if there is one (RFC 6056 §3.3.3, algorithm 3).
     fn free_port(&mut self, remote: IpAddr, remote_port: u16) -> Option<u16> {
-        let offset = self.numbering.port_offset(self.address, remote, remote_port);
+        let local = self.addresses.towards(remote);
+        let offset = self.numbering.port_offset(local, remote, remote_port);
         for _ in 0..DYNAMIC_PORTS {
             let place = offset.wrapping_add(self.next_port) % DYNAMIC_PORTS;
             self.next_port = self.next_port.wrapping_add(1);

@@ -1,6 +1,8 @@
 //! Hosts that move, and connections that move between hosts.
 
-use super::{ConnectionId, Host, Key, Numbering, Resets, Settings, Slot, Slots, Statistics};
+use super::{
+    Addresses, ConnectionId, Host, Key, Numbering, Resets, Settings, Slot, Slots, Statistics,
+};
 use crate::Application;
 use base::Time;
 use core::net::IpAddr;
@@ -20,13 +22,13 @@ pub struct ConnectionSnapshot {
 }
 
 /// A host at one moment: its connections and its secrets. Listeners, connections that have not
-/// been opened yet, and applications are not in it.
+/// been opened yet, applications, workloads, and sources and sinks of datagrams are not in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostSnapshot {
     version: u32,
     /// By the host's clock.
     taken_at: Time,
-    address: IpAddr,
+    addresses: Addresses,
     settings: Settings,
     numbering: Numbering,
     next_port: u16,
@@ -69,7 +71,7 @@ pub enum AdoptError {
 
 impl HostSnapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 }
 
 impl<A: Application> Slot<A> {
@@ -97,7 +99,7 @@ impl<A: Application> Host<A> {
         HostSnapshot {
             version: HostSnapshot::VERSION,
             taken_at: self.numbering.local(now),
-            address: self.address,
+            addresses: self.addresses,
             settings: self.settings,
             numbering: self.numbering.clone(),
             next_port: self.next_port,
@@ -121,13 +123,13 @@ impl<A: Application> Host<A> {
         now: Time,
         mut application: impl FnMut(ConnectionId, &Connection) -> A,
     ) -> Result<Host<A>, AdoptError> {
-        let HostSnapshot { version, taken_at, address, mut numbering, .. } = snapshot;
+        let HostSnapshot { version, taken_at, addresses, mut numbering, .. } = snapshot;
         if version != HostSnapshot::VERSION {
             return Err(AdoptError::Version { found: version, expected: HostSnapshot::VERSION });
         }
         numbering.ahead = now.as_nanos().wrapping_sub(taken_at.as_nanos());
         let slots = Slots::restored(snapshot.slots as usize, snapshot.vacant);
-        let mut host = Host::with(address, numbering, slots);
+        let mut host = Host::with(addresses, numbering, slots);
         host.settings = snapshot.settings;
         host.next_port = snapshot.next_port;
         host.resets = snapshot.resets;
@@ -170,7 +172,7 @@ impl<A: Application> Host<A> {
         self.slots.find(id).map(|slot| slot.snapshot(now))
     }
 
-    /// Goes on with a connection that was another host's, under this host's address and a new id.
+    /// Goes on with a connection that was another host's, under this host's addresses and a new id.
     ///
     /// # Errors
     /// If the snapshot has another version, or there is such a connection already.
@@ -212,7 +214,7 @@ impl<A: Application> Host<A> {
         Ok(Slot {
             id,
             key,
-            ip: Ip::new(self.address, remote),
+            ip: Ip::new(self.addresses.towards(remote), remote),
             route: None,
             connection,
             application,
@@ -220,6 +222,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open,
             stillborn: false,
+            workload: None,
         })
     }
 }

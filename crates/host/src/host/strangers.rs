@@ -71,7 +71,7 @@ impl<A: Application> Host<A> {
         if self.resets.is_allowed(self.numbering.local(now), self.settings.resets) {
             self.statistics.resets += 1;
             let mut answer = Packet::BLANK;
-            answer.ip = Ip::new(self.address, packet.ip.source);
+            answer.ip = Ip::new(packet.ip.destination, packet.ip.source);
             *answer.make_tcp() = reset_for(segment, packet.payload.len);
             self.resets.waiting.push(answer);
         } else {
@@ -124,7 +124,7 @@ impl<A: Application> Host<A> {
     /// Whether the quote is to be believed is the connection's business (RFC 5927 §4.1).
     pub fn unreachable(&mut self, now: Time, source: Source, quote: &Quote, hard: bool) {
         const TCP: u8 = 6;
-        let own = quote.source == self.address && quote.protocol == TCP;
+        let own = self.addresses.contains(quote.source) && quote.protocol == TCP;
         let key = Key {
             remote: quote.destination,
             remote_port: quote.destination_port,

@@ -121,7 +121,7 @@ fn tcp_of(packet: &Packet) -> Segment {
 fn received(host: &Host<Traffic>) -> Vec<(u64, u64)> {
     let sinks = host.connections().filter_map(|(_, _, application)| match application {
         Traffic::Sink(sink) => Some((sink.received, sink.misplaced)),
-        Traffic::Source(_) => None,
+        _ => None,
     });
     sinks.collect()
 }

@@ -1,5 +1,6 @@
 //! A sender with a small buffer.
 
+use super::left;
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events};
@@ -9,24 +10,25 @@ use tcp::{Connection, Events};
 #[derive(Clone, Debug)]
 pub struct BufferedSource {
     stream: u32,
-    size: u64,
+    size: Option<u64>,
     buffer: u64,
     written: u64,
 }
 
 impl BufferedSource {
-    /// A source of `size` bytes of `stream` with a buffer of `buffer` bytes, at least 1.
+    /// A source of `size` bytes of `stream`, without end for `None`, with a buffer of `buffer`
+    /// bytes, at least 1.
     #[must_use]
-    pub fn new(stream: u32, size: u64, buffer: u64) -> BufferedSource {
+    pub fn new(stream: u32, size: Option<u64>, buffer: u64) -> BufferedSource {
         BufferedSource { stream, size, buffer: buffer.max(1), written: 0 }
     }
 
     fn fill(&mut self, connection: &mut Connection) {
         let room = self.buffer.saturating_sub(connection.unacknowledged());
-        let len = room.min(self.size - self.written);
+        let len = room.min(left(self.size, self.written));
         connection.write(self.stream, self.written, len);
         self.written += len;
-        if self.written < self.size {
+        if left(self.size, self.written) > 0 {
             connection.notify_below(self.buffer - 1);
         } else {
             connection.close();

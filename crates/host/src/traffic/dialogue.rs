@@ -2,7 +2,7 @@
 
 use super::Sink;
 use crate::Application;
-use base::{Duration, Time};
+use base::{Duration, Histogram, Time};
 use tcp::{Connection, Events};
 
 /// Requests and responses of fixed sizes over one connection, with time to think between them:
@@ -15,8 +15,8 @@ pub struct Dialogue {
     pub response: u64,
     /// From the end of a response to the next request.
     pub think: Duration,
-    /// How many requests there are.
-    pub rounds: u64,
+    /// How many requests there are; without end for `None`.
+    pub rounds: Option<u64>,
 }
 
 /// The end that asks, and closes after the last response.
@@ -24,12 +24,14 @@ pub struct Dialogue {
 pub struct Requester {
     dialogue: Dialogue,
     stream: u32,
-    asked: u64,
+    /// How many requests it has written.
+    pub asked: u64,
+    asked_at: Time,
     next: Time,
     /// The responses.
     pub sink: Sink,
-    /// How many responses have come whole.
-    pub answered: u64,
+    /// How long each response took that has come whole, from its request on, nanoseconds.
+    pub responses: Histogram,
 }
 
 /// The end that answers.
@@ -46,15 +48,27 @@ impl Requester {
     /// The end of `dialogue` that asks. Both directions are called `stream`.
     #[must_use]
     pub fn new(stream: u32, dialogue: Dialogue) -> Requester {
-        let sink = Sink::new(stream);
-        Requester { dialogue, stream, asked: 0, next: Time::NEVER, sink, answered: 0 }
+        Requester {
+            dialogue,
+            stream,
+            asked: 0,
+            asked_at: Time::ZERO,
+            next: Time::NEVER,
+            sink: Sink::new(stream),
+            responses: Histogram::default(),
+        }
     }
 
-    fn ask(&mut self, connection: &mut Connection) {
+    fn is_last(&self) -> bool {
+        self.dialogue.rounds.is_some_and(|rounds| self.asked >= rounds)
+    }
+
+    fn ask(&mut self, now: Time, connection: &mut Connection) {
         self.next = Time::NEVER;
-        if self.asked == self.dialogue.rounds {
+        if self.is_last() {
             return connection.close();
         }
+        self.asked_at = now;
         let request = self.dialogue.request;
         connection.write(self.stream, self.asked * request, request);
         self.asked += 1;
@@ -72,14 +86,16 @@ impl Responder {
 impl Application for Requester {
     fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
         if events.contains(Events::CONNECTED) {
-            self.ask(connection);
+            self.ask(now, connection);
         }
         while let Some(payload) = connection.read() {
             self.sink.take(payload);
         }
-        if self.answered < self.asked && self.sink.received >= self.asked * self.dialogue.response {
-            self.answered = self.asked;
-            if self.asked == self.dialogue.rounds {
+        let whole = self.sink.received >= self.asked * self.dialogue.response;
+        if whole && self.responses.count() < self.asked {
+            self.responses.record(now.since(self.asked_at).as_nanos());
+            if self.is_last() {
+                self.sink.finished_at = Some(now);
                 connection.close();
             } else {
                 self.next = now + self.dialogue.think;
@@ -91,8 +107,8 @@ impl Application for Requester {
         self.next
     }
 
-    fn wake(&mut self, _: Time, connection: &mut Connection) {
-        self.ask(connection);
+    fn wake(&mut self, now: Time, connection: &mut Connection) {
+        self.ask(now, connection);
     }
 }
 

@@ -1,5 +1,6 @@
 //! A sender that has nothing more to say.
 
+use super::left;
 use crate::Application;
 use base::{Duration, Time};
 use tcp::{Connection, Events};
@@ -9,7 +10,7 @@ use tcp::{Connection, Events};
 #[derive(Clone, Debug)]
 pub struct PacedSource {
     stream: u32,
-    size: u64,
+    size: Option<u64>,
     chunk: u64,
     interval: Duration,
     written: u64,
@@ -17,19 +18,20 @@ pub struct PacedSource {
 }
 
 impl PacedSource {
-    /// A source of `size` bytes of `stream`, `chunk` bytes (at least 1) at a time, the first when
-    /// the connection is established and the others `interval` (at least a nanosecond) apart.
+    /// A source of `size` bytes of `stream`, without end for `None`: `chunk` bytes (at least 1) at a
+    /// time, the first when the connection is established and the others `interval` (at least a
+    /// nanosecond) apart.
     #[must_use]
-    pub fn new(stream: u32, size: u64, chunk: u64, interval: Duration) -> PacedSource {
+    pub fn new(stream: u32, size: Option<u64>, chunk: u64, interval: Duration) -> PacedSource {
         let (chunk, interval) = (chunk.max(1), interval.max(Duration::from_nanos(1)));
         PacedSource { stream, size, chunk, interval, written: 0, next: Time::NEVER }
     }
 
     fn write(&mut self, now: Time, connection: &mut Connection) {
-        let len = self.chunk.min(self.size - self.written);
+        let len = self.chunk.min(left(self.size, self.written));
         connection.write(self.stream, self.written, len);
         self.written += len;
-        if self.written < self.size {
+        if left(self.size, self.written) > 0 {
             self.next = now + self.interval;
         } else {
             self.next = Time::NEVER;

@@ -4,20 +4,23 @@
 //! `settings` make of it. The schema has it by that; `python docs/reference.py` puts it into the
 //! book.
 
+use super::attachments::Settings;
+use super::keep_alive::KeepAlive;
+use super::links;
 use super::mechanism::Entry;
 use super::quantity::{
-    Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Written,
+    Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
 };
+use super::traffic;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
 use crate::profile::Profile;
-use crate::shape::{AtLeastOne, Shape, table, unexpected};
-use base::units::Size;
-use base::{Duration, Rate};
+use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
+use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
-use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff};
+use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
 table! {
@@ -33,7 +36,7 @@ table! {
         /// A table of names. Every node routes, and may be an end of flows.
         nodes: Names, needed;
         /// Each joins two nodes in both directions.
-        links: Vec<Link>;
+        links: Vec<links::Written>;
         /// Each is one TCP connection.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
         /// What is varied, and how often each combination is run.
@@ -43,62 +46,11 @@ table! {
 
 /// A table whose keys are names, in the order in which they are written.
 #[derive(Debug)]
-pub(super) struct Names(pub(super) Vec<Spanned<String>>);
-
-table! {
-    /// A node; it has no settings yet.
-    pub(super) struct Settings {}
-}
+pub(super) struct Names(pub(super) Vec<(String, Settings)>);
 
 /// The sweep, which the grid reads.
 #[derive(Debug)]
 pub(super) struct Swept;
-
-table! {
-    /// A link between two nodes.
-    pub(super) struct Link {
-        /// The two nodes. *Forward* is from the first to the second.
-        between: Spanned<Pair>, needed;
-        /// Transmission rate of each direction.
-        rate: Written<Rate>, needed;
-        /// Propagation delay, one way.
-        delay: Written<Duration>, needed;
-        /// The drop-tail limit of each direction in packets or bytes; the packet being transmitted
-        /// counts. Unlimited if absent.
-        queue: Spanned<Written<Size>>;
-        /// Errors of both directions (`bit`, `packet`), or of each (`forward`, `backward`).
-        errors: Spanned<Errors>;
-    }
-}
-
-/// Two names of nodes.
-#[derive(Debug)]
-pub(super) struct Pair(pub(super) [Spanned<String>; 2]);
-
-table! {
-    /// Errors of both directions, or of each.
-    pub(super) struct Errors {
-        /// The probability that a bit is wrong, each on its own: a packet with a wrong bit arrives
-        /// and is detected.
-        bit: Probability;
-        /// The probability that a packet vanishes.
-        packet: Probability;
-        /// Errors from the first node to the second.
-        forward: DirectionErrors;
-        /// Errors from the second node to the first.
-        backward: DirectionErrors;
-    }
-}
-
-table! {
-    /// Errors of one direction.
-    pub(super) struct DirectionErrors {
-        /// The probability that a bit is wrong.
-        bit: Probability;
-        /// The probability that a packet vanishes.
-        packet: Probability;
-    }
-}
 
 table! {
     /// A TCP connection and what it carries.
@@ -111,30 +63,15 @@ table! {
         to: Spanned<String>, needed;
         /// When it starts; at once if absent.
         start: Spanned<Written<Duration>>;
-        /// What it carries: `"bulk"`, without end, or so much, as in `{ size = "3 MB" }`.
-        traffic: Traffic;
+        /// The version of IP that carries it.
+        ip: IpVersion = IpVersion::default();
+        /// What it carries: `"bulk"`, without end; so much, as in `{ size = "3 MB" }`; or what else
+        /// there is.
+        traffic: traffic::Form;
         /// Another profile for this flow.
         profile: Profile;
         /// What differs from the profile, at both ends.
-        tcp: Tcp;
-    }
-}
-
-/// What a flow carries.
-#[derive(Debug, Default)]
-pub(super) enum Traffic {
-    /// It never ends.
-    #[default]
-    Bulk,
-    /// So much.
-    Transfer(Transfer),
-}
-
-table! {
-    /// A transfer that ends.
-    pub(super) struct Transfer {
-        /// How much.
-        size: Spanned<Amount>, needed;
+        tcp: Spanned<Tcp>;
     }
 }
 
@@ -158,6 +95,9 @@ table! {
         initial_window: Initial;
         /// Initial slow-start threshold: bytes, segments, or a word.
         initial_ssthresh: Spanned<Ssthresh>;
+        /// When the window counts as used, so that it may grow (RFC 7661): if all of it kept the
+        /// sender from sending more, or in slow start also if half of it was outstanding (Linux).
+        window_validation: Validation = Config::default().validation;
         /// Start again from the initial window after an idle RTO.
         restart_after_idle: bool = Config::default().restart_after_idle;
         /// New data on the first two duplicate ACKs.
@@ -166,6 +106,9 @@ table! {
         delayed_ack: Spanned<DelayedAck>;
         /// The retransmission timer.
         rto: Spanned<Rto>;
+        /// Timeouts in a row after which the connection is given up (R2 of RFC 9293 §3.8.3); 15 if
+        /// absent.
+        retries: Whole;
         /// What a timeout that follows another does to ssthresh.
         ssthresh_on_backoff: SsthreshOnBackoff;
         /// How the window comes down in fast recovery: at once, or in proportion to what is
@@ -181,8 +124,15 @@ table! {
         ecn: bool = Config::default().ecn;
         /// Hold small segments back.
         nagle: bool = Config::default().nagle;
+        /// Ask a peer that has long been silent whether it is still there; `"off"` if absent.
+        keep_alive: KeepAlive;
         /// Give up without progress for this long; never, if absent or `"off"`.
         user_timeout: Spanned<UserTimeout>;
+        /// Challenge ACKs within five seconds at most (RFC 5961 §7); 10 if absent.
+        challenges: Whole;
+        /// How long a closed connection keeps its ports (2 MSL); 60 seconds if absent, and one where
+        /// there are many.
+        time_wait: Written<Duration>;
         /// Explicit transport error notification: who tells the sender of a corruption.
         eten: Spanned<Eten>;
         /// What tells corruption from congestion: a list of tables, each with `mechanism = NAME`
@@ -219,6 +169,26 @@ table! {
     }
 }
 
+/// A version of IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(into = "u8")]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl From<IpVersion> for u8 {
+    fn from(version: IpVersion) -> u8 {
+        match version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
 /// Who tells the sender of a corruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -244,11 +214,11 @@ impl Shape for Names {
         };
         let mut names = Vec::with_capacity(table.len());
         for (name, settings) in table {
-            Settings::read(settings, problems);
+            let settings = Settings::read(settings, problems).unwrap_or_default();
             if name.get_ref().is_empty() {
                 problems.push(Problem::at(name.span(), "a node needs a name"));
             }
-            names.push(Spanned::new(name.span(), name.get_ref().clone().into_owned()));
+            names.push((name.get_ref().clone().into_owned(), settings));
         }
         Some(Names(names))
     }
@@ -272,35 +242,17 @@ impl Shape for Swept {
     }
 }
 
-impl Shape for Pair {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Pair> {
-        let names = Vec::<Spanned<String>>::read(node, problems)?;
-        match (names.try_into(), node.get_ref().as_array()) {
-            (Ok(pair), _) => Some(Pair(pair)),
-            (_, Some(list)) if list.len() == 2 => None,
-            _ => {
-                problems.push(Problem::at(node.span(), "expected the names of two nodes"));
-                None
-            }
+impl Shape for IpVersion {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<IpVersion> {
+        match integer(node) {
+            Some(4) => Some(IpVersion::V4),
+            Some(6) => Some(IpVersion::V6),
+            _ => unexpected(node, "4 or 6", problems),
         }
     }
 
     fn schema() -> Value {
-        json!({ "type": "array", "items": String::schema(), "minItems": 2, "maxItems": 2 })
-    }
-}
-
-impl Shape for Traffic {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Traffic> {
-        match node.get_ref().as_str() {
-            Some("bulk") => Some(Traffic::Bulk),
-            _ if node.get_ref().is_table() => Transfer::read(node, problems).map(Traffic::Transfer),
-            _ => unexpected(node, "\"bulk\" or { size = \"3 MB\" }", problems),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "anyOf": [{ "const": "bulk" }, Transfer::schema()], "default": "bulk" })
+        json!({ "enum": [4, 6] })
     }
 }
 

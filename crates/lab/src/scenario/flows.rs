@@ -1,10 +1,10 @@
 //! From `[[flows]]` to flows.
 
-use super::{Flow, Link, Scenario, file, node, settings};
+use super::Traffic;
+use super::{Flow, IpVersion, Link, Scenario, file, node, settings, traffic};
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{AtLeastOne, Told as _};
-use base::units::Size;
 use base::{Duration, Time};
 use std::collections::{BTreeSet, VecDeque};
 use toml::Spanned;
@@ -58,17 +58,29 @@ impl Context<'_> {
     ) -> Option<Flow> {
         let ends = self.ends(&flow, problems);
         let start = self.start(&flow).told(problems);
-        let size = size(flow.traffic.unwrap_or_default()).told(problems);
+        let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), flow.ip, problems);
         let profile = flow.profile.unwrap_or(self.profile);
-        let tcp = flow.tcp.unwrap_or_default();
-        let settings = settings::resolve(tcp, &profile.defaults(), problems);
+        if let (Some(Traffic::Datagrams(_)), Some(tcp)) = (&traffic, &flow.tcp) {
+            let message = "datagrams of UDP know no TCP: expected either `tcp` or `traffic.udp`";
+            problems.push(Problem::at(tcp.span(), message));
+        }
+        let tcp = flow.tcp.map(Spanned::into_inner).unwrap_or_default();
+        let mut defaults = profile.defaults();
+        if flow.ip == IpVersion::V6 {
+            defaults = defaults.over_ipv6();
+        }
+        if let Some(Traffic::Workload(_)) = traffic {
+            defaults = defaults.of_many();
+        }
+        let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
         let ((from, to), settings) = (ends?, settings?);
         Some(Flow {
             name: name?,
             from,
             to,
             start: Time::ZERO + start?,
-            size: size?,
+            ip: flow.ip,
+            traffic: traffic?,
             sender: settings.sender,
             receiver: settings.receiver,
             report: settings.report,
@@ -153,24 +165,5 @@ fn name(index: usize, flow: &file::Flow) -> Result<String, Problem> {
             Err(Problem::at(name.span(), "expected a name that is not empty"))
         }
         Some(name) => Ok(name.get_ref().clone()),
-    }
-}
-
-/// What is sent, bytes; `None` never ends.
-fn size(traffic: file::Traffic) -> Result<Option<u64>, Problem> {
-    /// Far beyond what any run delivers.
-    const MOST: u64 = 1 << 60;
-    let file::Traffic::Transfer(transfer) = traffic else { return Ok(None) };
-    // One without a size was told of where it was read.
-    let Some(size) = transfer.size else { return Ok(None) };
-    match size.get_ref().0 {
-        Size::Bytes(bytes) if (1..=MOST).contains(&bytes) => Ok(Some(bytes)),
-        Size::Bytes(_) => {
-            Err(Problem::at(size.span(), "expected at least 1 byte and at most 1 EiB"))
-        }
-        Size::Packets(_) | Size::Segments(_) => Err(Problem::at(
-            size.span(),
-            "a transfer is a number of bytes: expected a size such as \"3 MB\"",
-        )),
     }
 }

@@ -1,20 +1,30 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
+mod attachments;
+mod datagrams;
 mod file;
 mod flows;
+mod keep_alive;
 mod links;
 mod mechanism;
 mod quantity;
+mod schedule;
 mod settings;
+mod traffic;
 mod words;
+mod workload;
 
-pub use file::Report;
+pub use datagrams::Datagrams;
+pub use file::{IpVersion, Report};
+pub use traffic::{Pace, Sending, Traffic, Transfer};
+pub use workload::Workload;
 
 use crate::document::Document;
 use crate::error::Problem;
+use crate::files::Files;
 use crate::nearest::did_you_mean;
 use crate::shape::{Shape, Told as _};
-use base::{Duration, Rate, Time};
+use base::{Duration, Time};
 
 /// A scenario that can be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +37,8 @@ pub struct Scenario {
     pub nodes: Vec<String>,
     /// The links, in the order of declaration.
     pub links: Vec<Link>,
+    /// Nodes that move from link to link.
+    pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
 }
@@ -38,16 +50,21 @@ pub struct Link {
     pub from: usize,
     /// The node where it ends.
     pub to: usize,
-    /// Transmission rate of either direction.
-    pub rate: Rate,
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// The queue of either direction.
-    pub queue: link::Queue,
-    /// Errors of the forward direction.
-    pub forward: link::ErrorModel,
-    /// Errors of the backward direction.
-    pub backward: link::ErrorModel,
+    /// Its forward direction.
+    pub forward: link::Config,
+    /// Its backward direction.
+    pub backward: link::Config,
+    /// When it is down.
+    pub outages: Option<link::Outages>,
+}
+
+/// By which links a node that moves is attached, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachments {
+    /// The node.
+    pub node: usize,
+    /// The links, by their index; at other times it is attached to nobody.
+    pub links: link::Intervals<usize>,
 }
 
 /// A TCP connection and what it carries.
@@ -59,10 +76,12 @@ pub struct Flow {
     pub from: usize,
     /// The node that receives it.
     pub to: usize,
-    /// When the connection is opened; before the end of the scenario.
+    /// When the first connection is opened; before the end of the scenario.
     pub start: Time,
-    /// How much it carries, bytes; `None` never ends.
-    pub size: Option<u64>,
+    /// The version of IP that carries it.
+    pub ip: IpVersion,
+    /// What it carries.
+    pub traffic: Traffic,
     /// The settings of the sending end.
     pub sender: tcp::Config,
     /// The settings of the receiving end: the sender's without its error notification.
@@ -95,23 +114,30 @@ impl Scenario {
     pub(crate) fn read(document: &Document<'_>) -> Result<Scenario, Vec<Problem>> {
         let mut problems = Vec::new();
         let file = file::File::read(document.root(), &mut problems);
-        let scenario = file.and_then(|file| Scenario::resolve(file, &mut problems));
+        let scenario =
+            file.and_then(|file| Scenario::resolve(file, document.source().files(), &mut problems));
         scenario.filter(|_| problems.is_empty()).ok_or(problems)
     }
 
     /// Fills in what was left out, and checks what shapes cannot say.
-    fn resolve(file: file::File, problems: &mut Vec<Problem>) -> Option<Scenario> {
+    fn resolve(file: file::File, files: &Files, problems: &mut Vec<Problem>) -> Option<Scenario> {
         let duration = file.duration.and_then(|written| duration(&written).told(problems));
-        let names = file.nodes?.0.into_iter().map(|name| name.into_inner());
-        let nodes: Vec<String> = names.collect();
-        let links = links::resolve(file.links.unwrap_or_default(), &nodes, problems);
+        let (nodes, settings): (Vec<String>, Vec<_>) = file.nodes?.0.into_iter().unzip();
+        let links = links::resolve(file.links.unwrap_or_default(), &nodes, files, problems);
         // With a link that could not be read, there may be a way all the same.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);
         let context = flows::Context { duration, profile, nodes: &nodes, links: &links, routed };
         let flows = flows.and_then(|flows| context.resolve(flows, problems));
+        let attachments = if routed {
+            let flows = flows.as_deref().unwrap_or_default();
+            attachments::Context { nodes: &nodes, links: &links, flows }
+                .resolve(&settings, problems)
+        } else {
+            Vec::new()
+        };
         let (title, duration, flows) = (file.title?, duration?, flows?);
-        Some(Scenario { title, duration, nodes, links, flows })
+        Some(Scenario { title, duration, nodes, links, attachments, flows })
     }
 }
 

@@ -121,7 +121,7 @@ impl Shape for Amount {
 }
 
 /// A probability, 0 to 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(super) struct Probability(pub(super) f64);
 
 impl Shape for Probability {
@@ -138,6 +138,74 @@ impl Shape for Probability {
 
     fn schema() -> Value {
         json!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
+/// A number above 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Positive(pub(super) f64);
+
+impl Shape for Positive {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Positive> {
+        match number(node) {
+            Some(value) if value > 0.0 && value.is_finite() => Some(Positive(value)),
+            _ => unexpected(node, "a number above 0", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "exclusiveMinimum": 0 })
+    }
+}
+
+/// How many, at least 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count(pub(super) u64);
+
+impl Shape for Count {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Count> {
+        match integer(node).map(u64::try_from) {
+            Some(Ok(count @ 1..)) => Some(Count(count)),
+            _ => unexpected(node, "a whole number, at least 1", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 1 })
+    }
+}
+
+/// A mean number of packets, at least 1.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(super) struct Packets(pub(super) f64);
+
+impl Shape for Packets {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Packets> {
+        match number(node) {
+            Some(mean) if (1.0..=1e9).contains(&mean) => Some(Packets(mean)),
+            _ => unexpected(node, "a mean number of packets, 1 to 1e9", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 1, "maximum": 1_000_000_000 })
+    }
+}
+
+/// How many, 0 or more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole(pub(super) u32);
+
+impl Shape for Whole {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Whole> {
+        match integer(node).map(u32::try_from) {
+            Some(Ok(count)) => Some(Whole(count)),
+            _ => unexpected(node, "a whole number, 0 or more", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
     }
 }
 
@@ -255,5 +323,13 @@ words! {
         "infinite" => Infinite,
         "receive-window" => ReceiveWindow,
         other text => At(Size),
+    }
+}
+
+words! {
+    /// What a queue holds at most.
+    QueueLimit expects "\"unlimited\" or a size, such as \"50 packets\" or \"64 KiB\"" {
+        "unlimited" => Unlimited,
+        other text => Most(Size),
     }
 }

@@ -1,6 +1,7 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
-use super::file::{self, Report};
+use super::file::{self, IpVersion, Report};
+use super::keep_alive;
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
@@ -28,6 +29,7 @@ const LARGEST_MSS: u64 = 65_535 - 40;
 /// The settings, checked.
 pub(super) fn resolve(
     tcp: file::Tcp,
+    ip: IpVersion,
     defaults: &Defaults,
     problems: &mut Vec<Problem>,
 ) -> Option<Settings> {
@@ -41,10 +43,11 @@ pub(super) fn resolve(
     let increase = increase(tcp.increase, tcp.congestion).told(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).told(problems);
     let rto = rto(tcp.rto, defaults).told(problems);
+    let keep_alive = keep_alive::resolve(tcp.keep_alive).told(problems);
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
-    let eten = eten(tcp.eten, &mechanisms, defaults).told(problems);
+    let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
     let receiver = Config {
         mss: mss?,
@@ -59,6 +62,7 @@ pub(super) fn resolve(
         delayed_ack: delayed_ack?,
         rto: rto?,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
+        validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,
         reduction: tcp.reduction,
         undo: tcp.undo.unwrap_or(defaults.undo),
@@ -66,9 +70,12 @@ pub(super) fn resolve(
         timestamps: tcp.timestamps,
         ecn: tcp.ecn,
         nagle: tcp.nagle,
+        retries: tcp.retries.map_or(standard.retries, |written| written.0),
+        challenges: tcp.challenges.map_or(standard.challenges, |written| written.0),
+        keep_alive: keep_alive?,
         user_timeout: user_timeout?,
+        time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
         mechanisms,
-        ..standard
     };
     let (report, notice_size, notified) = eten?;
     let mut sender = receiver.clone();
@@ -79,12 +86,13 @@ pub(super) fn resolve(
 /// Who reports a corruption, in packets of which size, and what the sender makes of it.
 fn eten(
     written: Option<Spanned<file::Eten>>,
+    ip: IpVersion,
     mechanisms: &[Mechanism],
     defaults: &Defaults,
 ) -> Result<(Report, u16, Option<Eten>), Problem> {
     let Some(written) = written else { return Ok((Report::None, defaults.notice_size, None)) };
     let table = &written.get_ref().0;
-    let size = notice_size(&table.notice_size, defaults)?;
+    let size = notice_size(&table.notice_size, ip, defaults)?;
     let report = table.report.unwrap_or_default();
     if report == Report::None {
         return Ok((report, size, None));
@@ -231,11 +239,18 @@ fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::
     Err(Problem::at(written.span(), wrong))
 }
 
-fn notice_size(written: &Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
-    const SMALLEST: u64 = wire::CorruptionNotice::SMALLEST as u64;
+fn notice_size(
+    written: &Option<Spanned<Amount>>,
+    ip: IpVersion,
+    defaults: &Defaults,
+) -> Result<u16, Problem> {
+    let smallest = match ip {
+        IpVersion::V4 => wire::CorruptionNotice::SMALLEST,
+        IpVersion::V6 => wire::CorruptionNotice::SMALLEST_V6,
+    };
     let Some(written) = written else { return Ok(defaults.notice_size) };
     match written.get_ref().0 {
-        Size::Bytes(bytes @ SMALLEST..=65_535) => Ok(bytes as u16),
-        _ => Err(Problem::at(written.span(), format!("expected {SMALLEST} to 65535 bytes"))),
+        Size::Bytes(bytes) if (u64::from(smallest)..=65_535).contains(&bytes) => Ok(bytes as u16),
+        _ => Err(Problem::at(written.span(), format!("expected {smallest} to 65535 bytes"))),
     }
 }

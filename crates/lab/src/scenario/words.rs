@@ -1,14 +1,16 @@
 //! The words of tables that are kept elsewhere, as their crates tell them to serde.
 
+use super::links::Fortune;
 use crate::document::Node;
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{Shape, word};
+use link::{Damage, JitterShape};
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
-use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff};
+use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 
 macro_rules! words {
     ($($Enum:ty)*) => {$(
@@ -25,7 +27,37 @@ macro_rules! words {
 }
 
 words! {
-    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff super::Report
+    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
+    super::Report Fortune
+}
+
+macro_rules! foreign_words {
+    ($($Type:ty { $($word:literal => $value:expr,)+ })*) => {$(
+        impl Shape for $Type {
+            fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<$Type> {
+                let meaning = |text: &str| match text {
+                    $($word => Some($value),)+
+                    _ => None,
+                };
+                word(node, &[$($word),+], meaning, problems)
+            }
+
+            fn schema() -> Value {
+                json!({ "enum": [$($word),+] })
+            }
+        }
+    )*};
+}
+
+foreign_words! {
+    Damage {
+        "loss" => Damage::Loss,
+        "corruption" => Damage::Corruption,
+    }
+    JitterShape {
+        "uniform" => JitterShape::Uniform,
+        "bell" => JitterShape::Bell,
+    }
 }
 
 fn meaning<T: DeserializeOwned>(name: &str) -> Option<T> {

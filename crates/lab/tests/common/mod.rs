@@ -43,6 +43,18 @@ pub(crate) fn error(text: &str) -> ScenarioError {
     checked.expect_err("this scenario should not be accepted")
 }
 
+/// Checks what is told after one change of the scenario, and that it points at `marked`.
+pub(crate) fn told(change: (&str, &str), marked: &str, message: &str) {
+    let text = with(&[change]);
+    let error = error(&text);
+    let report = error.render(lab::Style::Plain);
+    assert_eq!(error.to_string(), message, "\n{report}");
+    let before = &text[..text.find(marked).expect("what is marked is in the scenario")];
+    let line = before.matches('\n').count() + 1;
+    let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
+    assert!(report.contains(&format!("[case.toml:{line}:{column}]")), "not {marked:?}:\n{report}");
+}
+
 pub(crate) fn scenario(text: &str) -> Scenario {
     let source = Source::new(text, "case.toml");
     let scenario = Experiment::read(&source).and_then(|experiment| experiment.scenario());

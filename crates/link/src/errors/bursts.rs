@@ -1,6 +1,6 @@
 //! Bursts.
 
-use super::{Damage, Model, Process};
+use super::{Damage, Model, Process, Transmission};
 use crate::Fate;
 use base::{Duration, Random, Time};
 
@@ -18,8 +18,9 @@ pub struct Bursts {
 /// The mean gap between bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gap {
-    /// In time: the first packet that has been transmitted once the gap is over, counted from the
-    /// last damaged packet, begins a burst.
+    /// In time, from the end of the last damaged packet: what is being transmitted when the gap is
+    /// over is the first of the burst. If nothing is, nobody sees the burst. On a link without a
+    /// rate nothing ever is.
     Time(Duration),
     /// In undamaged packets, geometric. The share of damaged packets is length / (gap + length).
     Packets(f64),
@@ -46,11 +47,17 @@ impl Runs {
     }
 
     /// Whether the gap is over with this packet.
-    fn begins(&mut self, at: Time, len: u32) -> bool {
+    fn begins(&mut self, packet: Transmission, random: &mut Random) -> bool {
         let used = match self.model.gap {
-            Gap::Time(_) => return at.as_nanos() >= self.gap,
+            Gap::Time(_) => {
+                if self.gap < packet.began.as_nanos() {
+                    // A burst that nobody saw; from now on the next gap is as long as any.
+                    self.draw_gap(packet.began, random);
+                }
+                return self.gap < packet.ended.as_nanos();
+            }
             Gap::Packets(_) => 1,
-            Gap::Bytes(_) => u64::from(len),
+            Gap::Bytes(_) => u64::from(packet.len),
         };
         let begins = self.gap < used;
         self.gap = self.gap.saturating_sub(used);
@@ -69,16 +76,16 @@ impl Model for Bursts {
 }
 
 impl Process for Runs {
-    fn next(&mut self, at: Time, len: u32, random: &mut Random) -> Fate {
+    fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate {
         if self.left == 0 {
-            if !self.begins(at, len) {
+            if !self.begins(packet, random) {
                 return Fate::Intact;
             }
             self.left = random.geometric(1.0 / self.model.length).saturating_add(1);
         }
         self.left -= 1;
         if self.left == 0 {
-            self.draw_gap(at, random);
+            self.draw_gap(packet.ended, random);
         }
         self.model.damage.into()
     }

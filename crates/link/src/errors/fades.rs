@@ -1,6 +1,6 @@
 //! Fades.
 
-use super::{Model, Process, Uniform};
+use super::{Model, Process, Transmission, Uniform};
 use crate::{Fate, Intervals};
 use base::{Random, Time};
 
@@ -31,13 +31,13 @@ impl Model for Fades {
 }
 
 impl Process for Course {
-    fn next(&mut self, at: Time, len: u32, random: &mut Random) -> Fate {
-        if at >= self.until {
-            let (fade, until) = self.model.fades.at(at);
+    fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate {
+        if packet.ended >= self.until {
+            let (fade, until) = self.model.fades.at(packet.ended);
             // Errors are independent: nothing of the last distances is owed.
             self.present = fade.unwrap_or(&self.model.otherwise).start(random);
             self.until = until;
         }
-        self.present.next(at, len, random)
+        self.present.next(packet, random)
     }
 }

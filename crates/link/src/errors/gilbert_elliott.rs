@@ -1,8 +1,8 @@
 //! A channel with memory.
 
-use super::{Damage, Model, Process};
+use super::{Damage, Model, Process, Transmission};
 use crate::Fate;
-use base::{Random, Time};
+use base::Random;
 
 /// The model of Gilbert (1960) and Elliott (1963), with a step per *packet*, as it is used for
 /// packets everywhere: a Markov chain of a good and a bad state, in each of which every packet is
@@ -78,7 +78,7 @@ impl Model for GilbertElliott {
 }
 
 impl Process for Chain {
-    fn next(&mut self, _at: Time, _len: u32, random: &mut Random) -> Fate {
+    fn next(&mut self, _packet: Transmission, random: &mut Random) -> Fate {
         if self.left == 0 {
             self.states.swap(0, 1);
             self.left = self.states[0].stay(random);

@@ -24,6 +24,17 @@ impl From<Damage> for Fate {
     }
 }
 
+/// A packet that has been transmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// When its first bit was sent.
+    pub began: Time,
+    /// When its last bit was sent.
+    pub ended: Time,
+    /// Its bytes.
+    pub len: u32,
+}
+
 /// The settings of an error process.
 trait Model {
     type Process: Process;
@@ -37,8 +48,8 @@ trait Model {
 /// Instead of a random number per packet, processes draw the distance to the next error wherever
 /// there is one.
 trait Process {
-    /// The fate of the next packet, of `len` bytes, which has been transmitted at `at`.
-    fn next(&mut self, at: Time, len: u32, random: &mut Random) -> Fate;
+    /// The fate of the next packet.
+    fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate;
 }
 
 macro_rules! error_models {
@@ -79,9 +90,9 @@ macro_rules! error_models {
         }
 
         impl Running {
-            #[inline]
-            fn next(&mut self, at: Time, len: u32, random: &mut Random) -> Fate {
-                match self { $(Running::$Model(process) => process.next(at, len, random),)+ }
+            #[inline(never)]
+            fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate {
+                match self { $(Running::$Model(process) => process.next(packet, random),)+ }
             }
         }
     };
@@ -133,14 +144,17 @@ impl Errors {
         self.never
     }
 
-    /// The fate of the next packet, of `len` bytes, which has been transmitted at `at`: no earlier
-    /// than the last. [`Fate::Intact`], [`Fate::Corrupted`] or [`Fate::Lost`].
+    /// The fate of the next packet, which has been transmitted after the last. [`Fate::Intact`], [`Fate::Corrupted`] or [`Fate::Lost`].
     #[inline]
-    pub fn next(&mut self, at: Time, len: u32) -> Fate {
+    pub fn next(&mut self, packet: Transmission) -> Fate {
         if self.never {
             return Fate::Intact;
         }
-        self.running.next(at, len, &mut self.random)
+        match &mut self.running {
+            // The usual one is not worth a call.
+            Running::Uniform(process) => process.next(packet, &mut self.random),
+            running => running.next(packet, &mut self.random),
+        }
     }
 }
 

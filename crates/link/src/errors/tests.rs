@@ -4,10 +4,16 @@ use base::{Duration, Seed};
 
 const MS: u64 = 1_000_000;
 
+/// The transmission of 1000 bytes in the n-th millisecond.
+fn packet(n: u64) -> Transmission {
+    let [began, ended] = [n, n + 1].map(|n| Time::from_nanos(n * MS));
+    Transmission { began, ended, len: 1000 }
+}
+
 /// The fates of packets of 1000 bytes, one every millisecond.
 fn fates(model: impl Into<ErrorModel>, count: u64) -> Vec<Fate> {
     let mut errors = Errors::new(&model.into(), Seed(5).stream("errors"));
-    (1..=count).map(|n| errors.next(Time::from_nanos(n * MS), 1000)).collect()
+    (0..count).map(|n| errors.next(packet(n))).collect()
 }
 
 /// The share of damaged packets.
@@ -72,7 +78,7 @@ fn a_chain_starts_as_it_goes_on() {
     let model = GilbertElliott { p: 0.01, r: 0.02, ..GilbertElliott::default() }.into();
     let lost = (0..20_000).filter(|&seed| {
         let mut errors = Errors::new(&model, Seed(seed).stream("errors"));
-        errors.next(Time::ZERO, 1000) == Fate::Lost
+        errors.next(packet(0)) == Fate::Lost
     });
     assert_near(lost.count() as f64 / 20_000.0, 1.0 / 3.0, 0.04);
 }
@@ -115,6 +121,16 @@ fn bursts_have_their_mean_gap_in_time() {
     let joined = 1.0 - libm::exp(-1.0 / 50.0);
     assert_near(burst, 3.0 / (1.0 - joined), 0.02);
     assert_near(gap, 1.0 / joined, 0.02);
+}
+
+#[test]
+fn a_burst_while_nothing_is_transmitted_does_no_harm() {
+    // A packet of 1 ms every 10 seconds, a burst about every 50 ms.
+    let gap = Gap::Time(Duration::from_millis(50));
+    let model = Bursts { gap, length: 1.0, damage: Damage::Loss }.into();
+    let mut errors = Errors::new(&model, Seed(5).stream("errors"));
+    let lost = (0..200_000).filter(|n| errors.next(packet(n * 10_000)) == Fate::Lost);
+    assert_near(lost.count() as f64 / 200_000.0, 1.0 - libm::exp(-1.0 / 50.0), 0.05);
 }
 
 #[test]

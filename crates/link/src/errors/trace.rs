@@ -1,8 +1,8 @@
 //! Errors that are known one by one.
 
-use super::{Damage, Model, Process};
+use super::{Damage, Model, Process, Transmission};
 use crate::Fate;
-use base::{Random, Time};
+use base::Random;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -91,7 +91,7 @@ impl Model for PacketTrace {
 }
 
 impl Process for Replay {
-    fn next(&mut self, _at: Time, _len: u32, _random: &mut Random) -> Fate {
+    fn next(&mut self, _packet: Transmission, _random: &mut Random) -> Fate {
         if self.trace.length == Some(self.packet) {
             (self.packet, self.entry) = (0, 0);
         }

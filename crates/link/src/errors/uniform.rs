@@ -1,8 +1,8 @@
 //! Independent errors.
 
-use super::{Model, Process};
+use super::{Model, Process, Transmission};
 use crate::Fate;
-use base::{Random, Time};
+use base::Random;
 
 /// Bit errors and packet losses, each on its own and at any time alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,13 +42,13 @@ impl Model for Uniform {
 
 impl Process for Distances {
     #[inline]
-    fn next(&mut self, _at: Time, len: u32, random: &mut Random) -> Fate {
+    fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate {
         if self.good_packets == 0 {
             self.good_packets = random.geometric(self.packet_loss);
             return Fate::Lost;
         }
         self.good_packets -= 1;
-        let len = u64::from(len);
+        let len = u64::from(packet.len);
         if self.good_bytes >= len {
             self.good_bytes -= len;
             return Fate::Intact;

@@ -164,7 +164,7 @@ impl Path {
         let (sender, receiver) = (lab.sender(), lab.receiver());
         match self.report {
             Report::Nobody => {}
-            Report::Oracle => lab.world.add_oracle(sender, receiver, PORT),
+            Report::Oracle => lab.world.add_oracle(sender.address(), receiver.address(), PORT),
             Report::Backward => {
                 for &node in &lab.nodes[1..] {
                     let size = middlebox::Reporter::SIZE_ICMP;

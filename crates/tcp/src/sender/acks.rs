@@ -50,18 +50,18 @@ impl Sender {
     }
 
     /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record while nothing is
-    /// missing or probed and nobody listens, but for [`Sender::grow_plainly`], which may have to
-    /// follow. If it was that, says when the record was sent and what rate that makes.
+    /// missing or probed, nobody listens and the window counts as used only if it is full, but for
+    /// [`Sender::grow_plainly`], which may have to follow. If it was that, says when the record was
+    /// sent and what rate that makes.
     #[inline]
     pub(crate) fn on_plain_ack(
         &mut self,
         now: Time,
         window: &Window,
     ) -> Option<(Time, RateSample)> {
-        if !self.is_plain() || self.probing || self.log.is_kept() {
+        if !self.is_plain() || self.probing || self.log.is_kept() || self.used.is_some() {
             return None;
         }
-        self.note_use();
         let (acked, sent) = self.board.advance_one(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
@@ -80,7 +80,7 @@ impl Sender {
     fn note_use(&mut self) {
         let Some(used) = &mut self.used else { return };
         if self.board.una() >= used.until {
-            *used = Used { most: 0, until: self.board.nxt() };
+            **used = Used { most: 0, until: self.board.nxt() };
         }
         used.most = used.most.max(self.board.outstanding());
     }
@@ -92,13 +92,13 @@ impl Sender {
             let window = self.controller.window();
             window < self.controller.ssthresh() && window < 2 * used.most
         };
-        self.window_limited || self.used.as_ref().is_some_and(half)
+        self.window_limited || self.used.as_deref().is_some_and(half)
     }
 
     /// Whether the congestion controller looks at acknowledgments just now.
     #[inline]
     pub(crate) fn looks(&self) -> bool {
-        self.controller.looks(self.is_window_used())
+        self.controller.looks(self.window_limited)
     }
 
     /// The congestion controller's share of [`Sender::on_plain_ack`].
@@ -112,7 +112,7 @@ impl Sender {
             rate,
             rtt: Some(now.since(sent_at)),
             srtt: self.rtt.smoothed(),
-            window_limited: self.is_window_used(),
+            window_limited: self.window_limited,
             after_timeout: false,
             mss: self.mss,
         });
@@ -160,6 +160,11 @@ impl Sender {
         let closed = self.right_edge <= self.board.una();
         self.on_window(now, &ack.window);
         let blocks = self.on_twice(ack);
+        if self.log.is_kept() {
+            for &(start, end) in blocks.iter().filter(|&&block| self.board.is_news(block)) {
+                self.log.push(|| Event::Sacked { start, end });
+            }
+        }
         let (told, latest) = match blocks {
             [] => (0, None),
             blocks => self.board.sack(blocks),

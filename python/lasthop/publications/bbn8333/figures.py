@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import plots, units
+from lasthop import pictures, units
 from lasthop.publications.bbn8333.cases import (
     DIRECTIONS,
     ETENS,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLOURS: Mapping[str, str] = {
-    "none": plots.BLACK,
-    "backward": plots.BLUE,
-    "oracle": plots.ORANGE,
+    "none": pictures.BLACK,
+    "backward": pictures.BLUE,
+    "oracle": pictures.ORANGE,
 }
 _BIT_ERROR_RATE = "bit error rate / 1.56"
 _MARKERS: Mapping[str, str] = {"none": "s", "backward": "o", "oracle": "^"}
@@ -35,7 +35,7 @@ _MARKERS: Mapping[str, str] = {"none": "s", "backward": "o", "oracle": "^"}
 
 def network(runs: Runs, of: Network, ratios: Sequence[Mapping[str, Any]]) -> Figure:
     """Goodput over the bit error rate, for one hop; published ratios are marked."""
-    with plots.figure(9.4, 3.9) as drawn:
+    with pictures.figure(9.4, 3.9) as drawn:
         panels: Sequence[Axes] = drawn.subplots(1, 2, sharey=True)
         for panel, errors in zip(panels, DIRECTIONS, strict=True):
             scale, unit = _scale(runs, of)
@@ -53,7 +53,7 @@ def every_network(runs: Runs, errors: str) -> Figure:
     networks = runs.networks()
     rates = sorted({network.rate_bps for network in networks})
     delays = sorted({network.one_way_delay_s for network in networks})
-    with plots.figure(9.4, 8.4, {"font.size": 8, "axes.titlesize": 9}) as drawn:
+    with pictures.figure(9.4, 8.4, {"font.size": 8, "axes.titlesize": 9}) as drawn:
         panels = drawn.subplots(len(rates), len(delays), squeeze=False)
         for row, rate in enumerate(rates):
             for column, delay in enumerate(delays):
@@ -70,7 +70,7 @@ def every_network(runs: Runs, errors: str) -> Figure:
 
 def then_and_now(runs: Runs, networks: Sequence[Network]) -> Figure:
     """The report's stack and today's, with errors in both directions."""
-    with plots.figure(9.4, 5.6) as drawn:
+    with pictures.figure(9.4, 5.6) as drawn:
         panels = drawn.subplots(len(RECOVERIES), len(networks), squeeze=False, sharey="col")
         for row, recovery in enumerate(RECOVERIES):
             for column, of in enumerate(networks):
@@ -107,7 +107,7 @@ def factors(
     """Each published ratio, what is measured, and what each single factor makes of it."""
     names = ["as reproduced", *(v.name.removeprefix("an ").removeprefix("a ") for v in VARIATIONS)]
     names.append("today's stack (many factors)")
-    with plots.figure(10.2, 4.8, {"axes.titlesize": 9, "font.size": 8.5}) as drawn:
+    with pictures.figure(10.2, 4.8, {"axes.titlesize": 9, "font.size": 8.5}) as drawn:
         panels: Sequence[Axes] = drawn.subplots(1, len(ratios), sharey=True)
         for panel, ratio in zip(panels, ratios, strict=True):
             case = Case(**ratio["case"], profile=PERIOD)
@@ -116,8 +116,8 @@ def factors(
             gains.append(modern.gain(case.but(profile=MODERN)))
             lo, hi = runs.single_gain(case)
             panel.axvspan(lo, hi, color="#dfe9f3", linewidth=0)
-            panel.axvline(gains[0].value, color=plots.BLUE, linewidth=0.8)
-            panel.axvline(ratio["value"], color=plots.ORANGE, linewidth=1.6)
+            panel.axvline(gains[0].value, color=pictures.BLUE, linewidth=0.8)
+            panel.axvline(ratio["value"], color=pictures.ORANGE, linewidth=1.6)
             for y, gain in enumerate(gains):
                 clear = y == 0 or gain.lo > gains[0].hi or gain.hi < gains[0].lo
                 panel.errorbar(
@@ -126,7 +126,7 @@ def factors(
                     xerr=[[gain.value - gain.lo], [gain.hi - gain.value]],
                     fmt="D" if y == 0 else "o",
                     markersize=5,
-                    color=plots.BLUE if y == 0 else plots.BLACK if clear else plots.GREY,
+                    color=pictures.BLUE if y == 0 else pictures.BLACK if clear else pictures.GREY,
                     elinewidth=1.2,
                 )
             panel.set_title(f"{case.variant}\n{case.network.name}")

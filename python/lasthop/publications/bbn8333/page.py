@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import plots, report, units
+from lasthop import pictures, report, units
 from lasthop.files import write_text
 from lasthop.publications.bbn8333 import figures
 from lasthop.publications.bbn8333.cases import (
@@ -166,7 +166,7 @@ def _figures(
 def _svg(figure: Figure, name: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(plots.svg(figure, name))
+    return Markup(pictures.svg(figure, name))
 
 
 def _today(runs: Runs, modern: Runs) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ PUBLICATION, EXPERIMENT = "bbn8333", "sim1"
 QUICK_SEEDS = 5
 
 _RATE, _DELAY = "links.0.rate", "links.0.delay"
-_FORWARD, _BACKWARD = "links.0.errors.forward.bit", "links.0.errors.backward.bit"
+_FORWARD, _BACKWARD = "links.0.forward.errors.bit", "links.0.backward.errors.bit"
 _RECOVERY, _ETEN = "flows.0.tcp.recovery", "flows.0.tcp.eten.report"
 _GOODPUT = "goodput_bps"
 

@@ -1,6 +1,7 @@
 //! Recovery with selective acknowledgments (RFC 6675).
 
 use super::*;
+use crate::Event;
 
 #[test]
 fn the_third_acknowledgment_of_something_new_retransmits() {
@@ -250,4 +251,25 @@ fn a_rescue_does_not_repeat_what_was_retransmitted_this_instant() {
     t.time(200);
     t.send(ack(1).sack(2..=4));
     t.recv([data(1)]);
+}
+
+#[test]
+fn what_the_peer_newly_holds_is_an_event() {
+    let mut t = sending(config());
+    t.connection.watch(true);
+    t.time(200);
+    let mut told = |segment| {
+        t.send(segment);
+        let events: Vec<_> = core::iter::from_fn(|| t.connection.poll_event()).collect();
+        let sacked = events.into_iter().filter_map(|event| match event {
+            Event::Sacked { start, end } => Some((start, end)),
+            _ => None,
+        });
+        sacked.collect::<Vec<_>>()
+    };
+    let held = |from: u32, to: u32| (u64::from(at(from)), u64::from(at(to + 1)));
+    assert_eq!(told(ack(1).sack(2..=2)), [held(2, 2)]);
+    assert_eq!(told(ack(1).sack(4..=4).sack(2..=2)), [held(4, 4)]);
+    assert_eq!(told(ack(1).sack(4..=4).sack(2..=2)), []);
+    assert_eq!(told(ack(1).sack(15..=20)), [], "was never sent");
 }

@@ -1,0 +1,248 @@
+//! Traffic that does not respond: datagrams, sent whatever becomes of them.
+
+use crate::host::Addresses;
+use base::{Duration, Random, Rate, Time};
+use core::net::IpAddr;
+use rustc_hash::FxHashMap;
+use wire::{Body, Ip, Packet, Payload, Udp};
+
+/// Who sends datagrams where, and when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DatagramFlow {
+    /// Names the payload.
+    pub stream: u32,
+    /// The address that they go to.
+    pub remote: IpAddr,
+    /// Their destination port.
+    pub remote_port: u16,
+    /// Their source port.
+    pub local_port: u16,
+    /// Bytes of payload in each, at most what UDP can carry.
+    pub payload: u32,
+    /// Bits per second, IP and UDP headers included; while it is on, if it is not always.
+    pub rate: Rate,
+    /// When the first is sent.
+    pub start: Time,
+    /// From when on none is sent.
+    pub stop: Time,
+    /// Bursts and silence between them; `None` for a constant bit rate.
+    pub bursts: Option<OnOff>,
+}
+
+/// Exponential on-off traffic: bursts and silence take turns, and a burst comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnOff {
+    /// The mean length of a burst. The number of datagrams in it is geometric, at least 1.
+    pub on: Duration,
+    /// The mean silence, exponential.
+    pub off: Duration,
+}
+
+/// A source of datagrams.
+#[derive(Clone, Debug)]
+pub struct DatagramSource {
+    flow: DatagramFlow,
+    /// From one datagram to the next.
+    interval: Duration,
+    /// Datagrams that are left of the burst.
+    left: u64,
+    next: Time,
+    random: Random,
+    /// Datagrams sent.
+    pub sent: u64,
+}
+
+/// What has arrived at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramSink {
+    /// Datagrams, those that came twice included.
+    pub received: u64,
+    /// Bytes of payload in them.
+    pub bytes: u64,
+    /// Datagrams that came behind one that was sent later, or again.
+    pub late: u64,
+    /// The byte behind the last so far.
+    end: u64,
+}
+
+impl DatagramSource {
+    /// A source with its own stream of randomness.
+    #[must_use]
+    pub fn new(flow: DatagramFlow, random: Random) -> DatagramSource {
+        let headers = Ip::new(flow.remote, flow.remote).len() + Udp::HEADER;
+        let interval = flow.rate.time_for(u64::from(flow.payload) + headers as u64);
+        let interval = interval.max(Duration::from_nanos(1));
+        let next = if flow.start < flow.stop { flow.start } else { Time::NEVER };
+        let mut source = DatagramSource { flow, interval, left: 0, next, random, sent: 0 };
+        source.begin_burst();
+        source
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn flow(&self) -> &DatagramFlow {
+        &self.flow
+    }
+
+    fn begin_burst(&mut self) {
+        self.left = self.flow.bursts.map_or(u64::MAX, |bursts| {
+            let mean = bursts.on.as_nanos() as f64 / self.interval.as_nanos() as f64;
+            self.random.geometric(1.0 / mean).saturating_add(1)
+        });
+    }
+
+    /// The datagram that is due; the next one's time is then another.
+    fn send(&mut self, local: Addresses) -> Packet {
+        let DatagramFlow { stream, payload: len, remote, .. } = self.flow;
+        let (source_port, destination_port) = (self.flow.local_port, self.flow.remote_port);
+        let packet = Packet {
+            ip: Ip::new(local.towards(remote), remote),
+            body: Body::Udp(Udp { source_port, destination_port }),
+            payload: Payload { stream, offset: self.sent * u64::from(len), len },
+            ..Packet::BLANK
+        };
+        self.sent += 1;
+        self.left -= 1;
+        self.next += self.interval;
+        if let (0, Some(bursts)) = (self.left, self.flow.bursts) {
+            self.next += self.random.exponential_span(bursts.off);
+            self.begin_burst();
+        }
+        if self.next >= self.flow.stop {
+            self.next = Time::NEVER;
+        }
+        packet
+    }
+}
+
+impl DatagramSink {
+    fn take(&mut self, payload: Payload) {
+        self.received += 1;
+        self.bytes += u64::from(payload.len);
+        self.late += u64::from(payload.offset < self.end);
+        self.end = self.end.max(payload.end());
+    }
+}
+
+/// The sources and sinks of a host.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    pub(crate) sources: Vec<DatagramSource>,
+    pub(crate) sinks: FxHashMap<u16, DatagramSink>,
+    /// When the next is due.
+    pub(crate) next: Time,
+    /// To be sent now.
+    pub(crate) waiting: Vec<Packet>,
+}
+
+impl Default for Datagrams {
+    fn default() -> Datagrams {
+        let (sources, sinks, waiting) = Default::default();
+        Datagrams { sources, sinks, next: Time::NEVER, waiting }
+    }
+}
+
+impl Datagrams {
+    pub(crate) fn add(&mut self, source: DatagramSource) {
+        self.next = self.next.min(source.next);
+        self.sources.push(source);
+    }
+
+    /// Makes what is due at `now`.
+    pub(crate) fn send_due(&mut self, now: Time, local: Addresses) {
+        self.next = Time::NEVER;
+        for source in &mut self.sources {
+            while source.next <= now {
+                self.waiting.push(source.send(local));
+            }
+            self.next = self.next.min(source.next);
+        }
+    }
+
+    /// A datagram arrives; false if nobody wants it.
+    pub(crate) fn take(&mut self, port: u16, payload: Payload) -> bool {
+        self.sinks.get_mut(&port).map(|sink| sink.take(payload)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Seed;
+
+    const LOCAL: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
+
+    /// 210-byte packets at 1 Mbit/s: one every 1.68 ms.
+    fn flow(bursts: Option<OnOff>) -> DatagramFlow {
+        DatagramFlow {
+            stream: 3,
+            remote: IpAddr::from([10, 0, 0, 2]),
+            remote_port: 9,
+            local_port: 1009,
+            payload: 182,
+            rate: Rate::from_bps(1_000_000).unwrap(),
+            start: Time::ZERO + Duration::from_millis(40),
+            stop: Time::NEVER,
+            bursts,
+        }
+    }
+
+    /// When datagrams are sent, and which they are.
+    fn packets(flow: DatagramFlow, until: Duration) -> Vec<(Time, Packet)> {
+        let mut datagrams = Datagrams::default();
+        datagrams.add(DatagramSource::new(flow, Seed(1).stream("datagrams")));
+        let mut packets = Vec::new();
+        while datagrams.next <= Time::ZERO + until {
+            let now = datagrams.next;
+            datagrams.send_due(now, Addresses::new(LOCAL));
+            packets.extend(datagrams.waiting.drain(..).map(|packet| (now, packet)));
+        }
+        packets
+    }
+
+    #[test]
+    fn a_constant_bit_rate_sends_at_equal_distances() {
+        let packets = packets(flow(None), Duration::from_secs(1));
+        for (number, (time, packet)) in packets.iter().enumerate() {
+            let offset = 1_680_000 * number as u64;
+            assert_eq!(*time, Time::from_nanos(40_000_000 + offset));
+            assert_eq!(packet.len(), 210);
+            let expected = Payload { stream: 3, offset: 182 * number as u64, len: 182 };
+            assert_eq!(packet.payload, expected);
+        }
+        assert_eq!(packets.len(), 572);
+    }
+
+    #[test]
+    fn a_flow_ends_when_it_is_to_stop() {
+        let stop = Time::ZERO + Duration::from_millis(50);
+        let packets = packets(DatagramFlow { stop, ..flow(None) }, Duration::from_secs(9));
+        assert_eq!(packets.len(), 6);
+        let never = DatagramFlow { stop: Time::ZERO, ..flow(None) };
+        assert!(self::packets(never, Duration::from_secs(9)).is_empty());
+    }
+
+    #[test]
+    fn on_off_traffic_has_its_mean_rate_bursts_and_silence() {
+        let [on, off] = [500, 1500].map(Duration::from_millis);
+        let seconds = 20_000;
+        let packets = packets(flow(Some(OnOff { on, off })), Duration::from_secs(seconds));
+        let rate = packets.len() as f64 * 210.0 * 8.0 / seconds as f64;
+        assert!((rate - 250_000.0).abs() < 7_500.0, "{rate}");
+        let gaps = packets.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs_f64());
+        let silences: Vec<_> = gaps.filter(|&gap| gap > 0.00169).collect();
+        let silence = silences.iter().sum::<f64>() / silences.len() as f64;
+        assert!((silence - 1.5).abs() < 0.05, "{silence}");
+        let burst = packets.len() as f64 / silences.len() as f64 * 0.00168;
+        assert!((burst - 0.5).abs() < 0.015, "{burst}");
+    }
+
+    #[test]
+    fn a_sink_tells_what_came_late_or_twice() {
+        let mut sink = DatagramSink::default();
+        for offset in [0, 100, 300, 200, 300, 400] {
+            sink.take(Payload { stream: 0, offset, len: 100 });
+        }
+        assert_eq!((sink.received, sink.bytes, sink.late), (6, 600, 2));
+    }
+}

@@ -1,0 +1,91 @@
+//! Datagrams: traffic that does not respond to what becomes of it.
+
+use super::IpVersion;
+use super::quantity::{Amount, Written};
+use crate::error::Problem;
+use crate::shape::{Told as _, table};
+use base::units::Size;
+use base::{Duration, Rate};
+use host::OnOff;
+use toml::Spanned;
+
+/// Datagrams of UDP, sent whatever becomes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagrams {
+    /// Bytes of each, with the headers of IP and UDP.
+    pub packet: u16,
+    /// Bits per second, headers included; while it is on, if it is not always.
+    pub rate: Rate,
+    /// Bursts and silence in turn; `None` for a constant bit rate.
+    pub bursts: Option<OnOff>,
+    /// How long, from the start of the flow; `None` to the end of the run.
+    pub lasts: Option<Duration>,
+}
+
+impl Datagrams {
+    /// Bytes of the headers of IP and UDP.
+    pub(crate) fn headers(ip: IpVersion) -> u16 {
+        match ip {
+            IpVersion::V4 => 28,
+            IpVersion::V6 => 48,
+        }
+    }
+}
+
+table! {
+    /// Datagrams at a constant bit rate, or in bursts.
+    pub(super) struct DatagramsTable {
+        /// Bits per second, headers included; with `on` and `off`, during a burst.
+        rate: Written<Rate>, needed;
+        /// Bytes of each datagram, with the headers of IP and UDP.
+        packet: Spanned<Amount>, needed;
+        /// The mean length of a burst. Bursts and silence take turns, both of exponential length; a
+        /// constant bit rate if absent.
+        on: Spanned<Written<Duration>>;
+        /// The mean silence between bursts.
+        off: Spanned<Written<Duration>>;
+        /// How long they are sent, from the start of the flow; to the end of the run if absent.
+        lasts: Spanned<Written<Duration>>;
+    }
+}
+
+/// Datagrams, checked.
+pub(super) fn resolve(
+    table: &Spanned<DatagramsTable>,
+    ip: IpVersion,
+    problems: &mut Vec<Problem>,
+) -> Option<Datagrams> {
+    let DatagramsTable { rate, packet, on, off, lasts } = table.get_ref();
+    let packet = packet.as_ref().and_then(|packet| size(packet, ip).told(problems));
+    let mut some = |span: &Option<Spanned<Written<Duration>>>| {
+        span.as_ref().map(|span| match span.get_ref().0 {
+            Duration::ZERO => {
+                problems.push(Problem::at(span.span(), "expected more than 0 s"));
+                None
+            }
+            length => Some(length),
+        })
+    };
+    let (on, off, lasts) = (some(on), some(off), some(lasts));
+    let bursts = match (on, off) {
+        (None, None) => Some(None),
+        (Some(on), Some(off)) => on.zip(off).map(|(on, off)| Some(OnOff { on, off })),
+        _ => {
+            problems.push(Problem::at(table.span(), "expected both `on` and `off`, or neither"));
+            None
+        }
+    };
+    let lasts = match lasts {
+        None => None,
+        Some(lasts) => Some(lasts?),
+    };
+    Some(Datagrams { packet: packet?, rate: rate.as_ref()?.0, bursts: bursts?, lasts })
+}
+
+fn size(packet: &Spanned<Amount>, ip: IpVersion) -> Result<u16, Problem> {
+    let least = Datagrams::headers(ip) + 1;
+    match packet.get_ref().0 {
+        Size::Bytes(bytes) if (u64::from(least)..=65_535).contains(&bytes) => Ok(bytes as u16),
+        _ => Err(Problem::at(packet.span(), format!("expected {least} to 65535 bytes"))),
+    }
+}

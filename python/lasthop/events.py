@@ -1,0 +1,46 @@
+"""What connections tell: an event a line in files, a row in frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop.errors import UserError
+from lasthop.results import frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def read_events(file: str | Path) -> pl.DataFrame:
+    """The events of a file that `run(..., events=file)` or `lasthop run --events` wrote.
+
+    A row an event, in order, with the columns `t_s`, `node`, `flow`, `event` (its kind: "sent",
+    "acknowledged", "sacked", "loss", "reduced", "timed-out", ...) and those of all kinds, which
+    are null where a kind has no such thing. Octets are counted from the SYN, which is 0; durations
+    are nanoseconds.
+    """
+    rows: list[dict[str, Any]] = []
+    try:
+        with Path(file).open(encoding="utf-8") as lines:
+            rows += (_flat(json.loads(line)) for line in lines)
+    except OSError as error:
+        raise UserError(f"cannot read {str(file)!r}: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"{str(file)!r} does not hold events, a line of JSON each") from None
+    columns = dict.fromkeys(key for row in rows for key in row)
+    return frame({column: [row.get(column) for row in rows] for column in columns})
+
+
+def _flat(event: dict[str, Any]) -> dict[str, Any]:
+    """A verdict with settings, {"congestion": {...}}, becomes its name, and columns for them."""
+    flat: dict[str, Any] = {}
+    for key, value in event.items():
+        if isinstance(value, dict):
+            ((name, inner),) = value.items()
+            flat[key] = name
+            flat |= inner if isinstance(inner, dict) else {name: inner}
+        else:
+            flat[key] = value
+    return flat

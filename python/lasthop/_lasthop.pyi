@@ -151,7 +151,8 @@ def sweep(
     - `started`, `finished`: transfers, or requests, and how many of them have all their data;
     - `failed`: those that were given up;
     - `time_mean_s`, `time_median_s`, `time_p95_s`: how long those took that have; None without any;
-    - `slowdown_mean`, `slowdown_median`, `slowdown_p95`: the same in units of the least possible time;
+    - `slowdown_mean`, `slowdown_median`, `slowdown_p95`: the same in units of the least possible
+      time;
     - `datagrams_sent`, `datagrams_received`, `datagram_loss` (the share that did not arrive): of
       flows of UDP; 0, 0, None for others;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts

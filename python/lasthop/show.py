@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -27,6 +28,10 @@ def run(result: Result, title: str, seed: int) -> None:
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
     for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):
         shown.add_column(column, justify="right", no_wrap=True)
+    # What only some kinds of traffic have.
+    special = {title: tell for title, tell in _SPECIAL.items() if any(map(tell, rows))}
+    for title in special:
+        shown.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         ended = row["completed_s"]
         shown.add_row(
@@ -34,8 +39,30 @@ def run(result: Result, title: str, seed: int) -> None:
             units.rate(row["goodput_bps"]),
             units.duration(round(row["duration_s"] if ended is None else ended, 3)),
             *(str(row[count]) for count in counts),
+            *(tell(row) for tell in special.values()),
         )
     terminal.out().print(shown)
+
+
+def _time_of(key: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: "" if row[key] is None else units.duration(round(row[key], 3))
+
+
+def _finished(row: dict[str, Any]) -> str:
+    return f"{row['finished']} of {row['started']}" if row["started"] > 1 else ""
+
+
+def _lost_datagrams(row: dict[str, Any]) -> str:
+    return "" if row["datagram_loss"] is None else f"{row['datagram_loss']:.3g}"
+
+
+#: Of many flows or requests how many ended, and how long one took; of datagrams the share lost.
+_SPECIAL = {
+    "finished": _finished,
+    "median": _time_of("time_median_s"),
+    "95 %": _time_of("time_p95_s"),
+    "datagrams lost": _lost_datagrams,
+}
 
 
 def trace(result: Result, title: str, folder: Path, kind: str) -> None:

@@ -153,6 +153,20 @@ def test_in_python_a_cluster_gives_the_same_sweep_and_refuses_another_version(
                 sweep(5)
 
 
+def test_a_worker_must_have_the_very_files_that_a_scenario_names(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rain.trace").write_text("3\n50\n")
+    with dask(tmp_path, workers=1) as there:
+        monkeypatch.chdir(tmp_path)
+        settings = {"sweep": {}, "links.0.errors": {"trace": "rain.trace"}}
+        found = package.sweep(scenario.name, settings=settings, cluster=there.address)
+        assert found.rows.equals(package.sweep(scenario.name, settings=settings).rows)
+        monkeypatch.setattr(cluster, "fingerprint", lambda _: "0" * 64)
+        with pytest.raises(package.UserError, match=r"has another '.*rain.trace' than here"):
+            package.sweep(scenario.name, settings=settings, cluster=there.address)
+
+
 def test_a_cluster_that_is_none_is_one_message(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

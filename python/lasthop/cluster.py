@@ -18,12 +18,13 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
 from lasthop.results import FORMAT, about
-from lasthop.scenario import Scenario
+from lasthop.scenario import Scenario, fingerprint
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -64,6 +65,8 @@ class Job:
     #: The first run, and that after the last.
     first: int
     end: int
+    #: The fingerprints of the files that the scenario names.
+    files: dict[str, str | None]
     #: What must be the same there.
     version: dict[str, int | str]
 
@@ -142,6 +145,7 @@ def parts(
 
     said = [about(scenario), _version(), seeds, first_seed]
     sweep = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    files = {str(file.absolute()): fingerprint(file) for file in scenario.files}
     handed_out: deque[tuple[int, int, Part]] = deque()
     runs, seconds = 0, 0.0
     try:
@@ -154,12 +158,14 @@ def parts(
                 size = max(1, min(size, _LARGEST, (last - first) // (2 * threads)))
                 job = Job(
                     scenario.source,
-                    scenario.name,
+                    # From where the names of files are looked at.
+                    str(Path(scenario.name).absolute()) if files else scenario.name,
                     scenario.overrides,
                     seeds,
                     first_seed,
                     first,
                     first + size,
+                    files,
                     _version(),
                 )
                 # Of one name are the same runs, whoever wants them.
@@ -199,6 +205,11 @@ def do(*told: Any) -> tuple[bytes, float]:
             f" {_words(told[-1])} as here: results might differ"
         )
     job = Job(*told)
+    for file, said in job.files.items():
+        if fingerprint(Path(file)) != said:
+            raise UserError(
+                f"the worker on {socket.gethostname()!r} has another {file!r} than here, or none"
+            )
     begun = time.perf_counter()
     rows = engine.part(
         job.source,

@@ -191,7 +191,11 @@ class Scenario:
     def sha256(self) -> str:
         """A fingerprint of what the scenario says, and of what the files that it names say;
         comments and spaces in the scenario do not count."""
-        said = [tomllib.loads(self.source), self.overrides, [_sha256(file) for file in self.files]]
+        said = [
+            tomllib.loads(self.source),
+            self.overrides,
+            [fingerprint(file) for file in self.files],
+        ]
         text = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -233,7 +237,7 @@ def _named(key: str, value: object) -> Iterator[str]:
         yield value
 
 
-def _sha256(file: Path) -> str | None:
+def fingerprint(file: Path) -> str | None:
     """A fingerprint of a file; None if it cannot be read, of which others tell."""
     try:
         with file.open("rb") as opened:

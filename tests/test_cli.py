@@ -38,6 +38,8 @@ def test_version_and_help(lasthop: Command) -> None:
         (("run", "demo", "--set", "flows.0.tcp.recovery=sakc"), "sack"),
         (("sweep", "demo", "-o", "rows.xls"), "rows.xls"),
         (("sweep", "demo", "--seeds", "0"), "--seeds"),
+        (("sweep", "demo", "--picture", "curve.txt"), "not 'curve.txt'"),
+        (("sweep", "examples/modem", "--picture", "curve.png"), "nothing is swept"),
         (("run", "demo", "--pcap", "x.pcapng", "--pcap-at", "moon"), "at `moon`: there is no such"),
         (("run", "demo", "--pcap-at", "sender"), "give both"),
         (("run", "demo", "--pcap", "no/such/folder.pcapng"), "cannot write: no/such/folder.pcapng"),
@@ -160,3 +162,14 @@ def test_a_terminal_without_unicode_is_no_obstacle(lasthop: Command) -> None:
     done = lasthop("demo", "--seeds", "2", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+def test_a_sweep_can_be_drawn(lasthop: Command, tmp_path: Path) -> None:
+    """Beside its rows, or without them."""
+    picture, rows = tmp_path / "new" / "curve.svg", tmp_path / "rows.csv"
+    short = ("--seeds", "2", "--set", "duration=5 s")
+    shown = lasthop("sweep", "demo", *short, "--picture", str(picture), "-o", str(rows))
+    assert shown.returncode == 0
+    assert "curve.svg" in shown.stderr
+    assert picture.read_text().startswith("<?xml")
+    assert rows.exists()

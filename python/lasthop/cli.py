@@ -228,6 +228,10 @@ def sweep(
         typer.Option("-o", "--output", metavar="FILE", help="Write all rows: .parquet or .csv."),
     ] = None,
     metric: Annotated[str, typer.Option(help="The column to summarise.")] = "goodput_bps",
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw it over the first swept key: .png, .svg or .pdf."),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Run every point of a scenario's sweep with every seed, in parallel.
@@ -237,8 +241,12 @@ def sweep(
     """
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise UserError(f"rows go to a .parquet or a .csv file, not to {str(output)!r}")
+    if picture is not None and picture.suffix not in (".png", ".svg", ".pdf"):
+        raise UserError(f"a picture is a .png, .svg or .pdf file, not {str(picture)!r}")
     scenario = _scenario(file, settings)
     outline = scenario.outline()
+    if picture is not None and outline.points < 2:
+        raise UserError("nothing is swept: there is nothing to draw a metric over")
     if outline.columns.get(metric, "text") == "text":
         numbers = [name for name, kind in outline.columns.items() if kind != "text"]
         raise unknown("column of numbers", metric, numbers)
@@ -262,6 +270,9 @@ def sweep(
         except KeyboardInterrupt:
             interrupted = True
         done = journal.summary(part, outline.columns, metric)
+        if picture is not None and not interrupted:
+            rows = journal.scan(part, outline.columns).collect()
+            show.curves(results.Sweep(rows), outline.title, metric, picture)
         if output is not None and not interrupted:
             journal.finish(part, output, outline.columns, scenario)
             terminal.written(output, f"all rows of {done.runs} runs")

@@ -13,7 +13,7 @@ from lasthop.files import whole
 
 if TYPE_CHECKING:
     from lasthop.journal import Summary
-    from lasthop.results import Result
+    from lasthop.results import Result, Sweep
 
 
 def run(result: Result, title: str, seed: int) -> None:
@@ -82,6 +82,16 @@ def trace(result: Result, title: str, folder: Path, kind: str) -> None:
                 rows.write_parquet(new)
         terminal.written(path, "time series")
     terminal.written(plots.save(plots.trace(result, title), folder / "trace.png"), "picture")
+
+
+def curves(done: Sweep, title: str, metric: str, picture: Path) -> None:
+    """Draws a metric over the first swept key."""
+    from lasthop import plots
+
+    figure, axes = plots.subplots()
+    plots.curves(done, metric, ax=axes)
+    axes.set_title(f"{title}\n{axes.get_title()}")
+    terminal.written(plots.save(figure, picture), "picture")
 
 
 def sweep(done: Summary, title: str, metric: str) -> None:

@@ -7,6 +7,7 @@ mod listeners;
 mod numbering;
 mod opening;
 mod settings;
+mod slot;
 mod slots;
 mod snapshot;
 mod strangers;
@@ -25,11 +26,12 @@ use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
+use slot::Slot;
 use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
-use tcp::{Connection, Event, Events, Indication, Source, State, Subject};
-use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Segment};
+use tcp::{Connection, Event, Indication, Source, Subject};
+use wire::{Body, CorruptionNotice, Icmp, Packet, Segment};
 
 /// Where a host's packets go.
 pub trait Outlet {
@@ -53,103 +55,6 @@ struct Key {
     remote: IpAddr,
     remote_port: u16,
     local_port: u16,
-}
-
-#[derive(Debug)]
-struct Slot<A> {
-    id: ConnectionId,
-    key: Key,
-    /// The network header of what it sends.
-    ip: Ip,
-    /// For the outlet.
-    route: Option<u32>,
-    connection: Connection,
-    application: A,
-    /// Its wake, as it stands in the host's schedule.
-    wake: Time,
-    /// It stands in the queue of those that may have something to send.
-    busy: bool,
-    /// It counts against the backlog of a listener.
-    half_open: bool,
-    /// It ended before it was established, and its application has not heard of it.
-    stillborn: bool,
-    /// The workload that is to hear of its end.
-    workload: Option<u32>,
-}
-
-impl<A: Application> Slot<A> {
-    /// Whether a segment is for this connection.
-    #[inline]
-    fn is_for(&self, packet: &Packet, segment: &Segment) -> bool {
-        // Both ports at once.
-        let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
-        pair(segment.source_port, segment.destination_port)
-            == pair(self.key.remote_port, self.key.local_port)
-            && packet.ip.source == self.key.remote
-            && !matches!(self.connection.state(), State::TimeWait | State::Closed)
-    }
-
-    /// Tells the application what has happened. Says whether the connection has been established
-    /// or perhaps is over: then [`Host::turn`] looks after it.
-    #[inline(always)]
-    fn hear(&mut self, now: Time) -> bool {
-        let mut turned = false;
-        loop {
-            let events = self.connection.take_events();
-            if events.is_empty() {
-                return turned;
-            }
-            if events.intersects(Events::CONNECTED | Events::PEER_CLOSED | Events::CLOSED) {
-                self.stillborn = self.half_open && !turned && !events.contains(Events::CONNECTED);
-                turned = true;
-            }
-            if !self.stillborn {
-                self.application.handle(now, &mut self.connection, events);
-            }
-        }
-    }
-
-    /// Does what is due.
-    fn serve(&mut self, now: Time) {
-        if self.connection.poll_timeout() <= now {
-            self.connection.handle_timeout(now);
-        }
-        if self.application.next_wake() <= now && self.is_open() {
-            self.application.wake(now, &mut self.connection);
-        }
-    }
-
-    /// When it wants to be asked again.
-    #[inline(always)]
-    fn due(&self) -> Time {
-        let (timer, wake) = (self.connection.poll_timeout(), self.application.next_wake());
-        // Most applications have no wake at all.
-        if wake != Time::NEVER && wake < timer && self.is_open() { wake } else { timer }
-    }
-
-    /// Whether its application may be woken.
-    fn is_open(&self) -> bool {
-        !self.half_open && self.connection.state() != State::Closed
-    }
-
-    /// Sends all that may be sent now; returns when the connection wants to be asked again.
-    #[inline(always)]
-    fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
-        loop {
-            let segments = outlet.segments();
-            let packet = outlet.packet();
-            let Some(transmit) = self.connection.poll_transmit(now, segments, packet) else {
-                break;
-            };
-            packet.ip = self.ip;
-            packet.ip.ecn = transmit.ecn;
-            outlet.send(transmit.segment_size, &mut self.route);
-            if !transmit.more {
-                break;
-            }
-        }
-        self.due()
-    }
 }
 
 /// How many connections can be found without a look into the table.

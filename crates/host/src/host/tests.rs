@@ -9,9 +9,9 @@ mod strangers;
 use super::*;
 use crate::{Sink, Source, Traffic};
 use base::{Duration, Seed};
-use tcp::Config;
 use tcp::mechanism::{Eten, Mechanism};
-use wire::{CopyId, Flags, SeqNumber};
+use tcp::{Config, Events, State};
+use wire::{CopyId, Flags, Ip, SeqNumber};
 
 const CLIENT: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));

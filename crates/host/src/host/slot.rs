@@ -1,0 +1,105 @@
+//! A connection in a host's table, with its application.
+
+use super::{ConnectionId, Key, Outlet};
+use crate::Application;
+use base::Time;
+use tcp::{Connection, Events, State};
+use wire::{Ip, Packet, Segment};
+
+/// A connection, and what the host knows of it.
+#[derive(Debug)]
+pub(super) struct Slot<A> {
+    pub(super) id: ConnectionId,
+    pub(super) key: Key,
+    /// The network header of what it sends.
+    pub(super) ip: Ip,
+    /// For the outlet.
+    pub(super) route: Option<u32>,
+    pub(super) connection: Connection,
+    pub(super) application: A,
+    /// Its wake, as it stands in the host's schedule.
+    pub(super) wake: Time,
+    /// It stands in the queue of those that may have something to send.
+    pub(super) busy: bool,
+    /// It counts against the backlog of a listener.
+    pub(super) half_open: bool,
+    /// It ended before it was established, and its application has not heard of it.
+    pub(super) stillborn: bool,
+    /// The workload that is to hear of its end.
+    pub(super) workload: Option<u32>,
+}
+
+impl<A: Application> Slot<A> {
+    /// Whether a segment is for this connection.
+    #[inline]
+    pub(super) fn is_for(&self, packet: &Packet, segment: &Segment) -> bool {
+        // Both ports at once.
+        let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
+        pair(segment.source_port, segment.destination_port)
+            == pair(self.key.remote_port, self.key.local_port)
+            && packet.ip.source == self.key.remote
+            && !matches!(self.connection.state(), State::TimeWait | State::Closed)
+    }
+
+    /// Tells the application what has happened. Says whether the connection has been established
+    /// or perhaps is over: then `Host::turn` looks after it.
+    #[inline(always)]
+    pub(super) fn hear(&mut self, now: Time) -> bool {
+        let mut turned = false;
+        loop {
+            let events = self.connection.take_events();
+            if events.is_empty() {
+                return turned;
+            }
+            if events.intersects(Events::CONNECTED | Events::PEER_CLOSED | Events::CLOSED) {
+                self.stillborn = self.half_open && !turned && !events.contains(Events::CONNECTED);
+                turned = true;
+            }
+            if !self.stillborn {
+                self.application.handle(now, &mut self.connection, events);
+            }
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn serve(&mut self, now: Time) {
+        if self.connection.poll_timeout() <= now {
+            self.connection.handle_timeout(now);
+        }
+        if self.application.next_wake() <= now && self.is_open() {
+            self.application.wake(now, &mut self.connection);
+        }
+    }
+
+    /// When it wants to be asked again.
+    #[inline(always)]
+    pub(super) fn due(&self) -> Time {
+        let (timer, wake) = (self.connection.poll_timeout(), self.application.next_wake());
+        // Most applications have no wake at all.
+        if wake != Time::NEVER && wake < timer && self.is_open() { wake } else { timer }
+    }
+
+    /// Whether its application may be woken.
+    fn is_open(&self) -> bool {
+        !self.half_open && self.connection.state() != State::Closed
+    }
+
+    /// Sends all that may be sent now; returns when the connection wants to be asked again.
+    #[inline(always)]
+    pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
+        loop {
+            let segments = outlet.segments();
+            let packet = outlet.packet();
+            let Some(transmit) = self.connection.poll_transmit(now, segments, packet) else {
+                break;
+            };
+            packet.ip = self.ip;
+            packet.ip.ecn = transmit.ecn;
+            outlet.send(transmit.segment_size, &mut self.route);
+            if !transmit.more {
+                break;
+            }
+        }
+        self.due()
+    }
+}

@@ -80,7 +80,7 @@ def connected(address: str) -> Iterator[Client]:
     except ImportError:
         raise UserError("a cluster takes dask: pip install 'lasthop[cluster]'") from None
     with ExitStack() as ends:
-        for name in ("distributed", "distributed.client", "asyncio"):
+        for name in ("distributed", "distributed.client", "asyncio", "tornado.application"):
             # What goes wrong is raised, and not told as well.
             logger = logging.getLogger(name)
             ends.callback(logger.setLevel, logger.level)

@@ -94,6 +94,19 @@ def test_a_short_transfer_is_judged_by_its_time() -> None:
     assert settings(said)[0] == 'initial_window = "rfc6928"'
 
 
+def test_the_share_of_the_rate_is_that_of_the_flows_way() -> None:
+    """In its direction; where there are several ways, there is none."""
+    slow = "examples/modem"
+    down = advise(slow, seeds=2)
+    assert down.used is not None
+    assert 0.9 < down.used <= 1
+    up = advise(slow, settings={"flows.0.from": "home", "flows.0.to": "server"}, seeds=2)
+    assert up.used is not None
+    assert 0.9 < up.used <= 1
+    assert up.today.value < 33_600
+    assert advise("examples/handover", seeds=2).used is None
+
+
 def test_what_contradicts_the_scenario_is_left_out() -> None:
     """A mechanism that is named already cannot be named again."""
     path = Path(rate="2 Mbit/s", delay="300 ms", bit_errors=1e-6).scenario()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rich.markup import escape
@@ -236,7 +237,7 @@ def advise(
         for remedy, values in zip(known, others, strict=True)
     ]
     found.sort(key=lambda remedy: -remedy.gain.value)
-    rate = _slowest(scenario)
+    rate = _slowest(scenario, index)
     mean = mean_interval(today)
     used = None if ends or rate is None else mean.value / rate
     return Advice(outline.title, metric, mean, used, found)
@@ -287,17 +288,29 @@ def _column(rows: Any, flow: str) -> dict[str, list[float | None]]:
     return {name: own[name].to_list() for name in ("goodput_bps", "completed_s")}
 
 
-def _slowest(scenario: Scenario) -> float | None:
-    """The rate of a scenario's slowest link, as far as it is plainly written."""
-    written = dict(scenario.overrides)
-    rates = []
-    for i, link in enumerate(tomllib.loads(scenario.source).get("links", [])):
-        rate = written.get(f"links.{i}.rate", link.get("rate"))
-        try:
-            rates.append(units.parse(str(rate)))
-        except ValueError:
-            return None
-    return min(rates, default=None)
+def _slowest(scenario: Scenario, flow: int) -> float | None:
+    """The lowest rate on a flow's way, if there is but one way and every rate is a number."""
+    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
+    rates = {}
+    for link in said.get("links", []):
+        a, b = link["between"]
+        rates[a, b] = link.get("forward", {}).get("rate", link.get("rate"))
+        rates[b, a] = link.get("backward", {}).get("rate", link.get("rate"))
+    to = said["flows"][flow]["to"]
+    found: list[list[str]] = []
+    ways = [[said["flows"][flow]["from"]]]
+    while ways and len(found) < 2:
+        way = ways.pop()
+        if way[-1] == to:
+            found.append(way)
+        else:
+            ways += [[*way, b] for a, b in rates if a == way[-1] and b not in way]
+    if len(found) != 1:
+        return None
+    try:
+        return min(units.parse(str(rates[hop])) for hop in pairwise(found[0]))
+    except ValueError:
+        return None
 
 
 def _numbers(estimate: Estimate) -> dict[str, float]:

@@ -25,13 +25,12 @@ impl Remedy {
         lines.join("\n")
     }
 
-    fn new(settings: &[(&'static str, &str)], needs: Needs) -> Remedy {
-        let value = |&(key, value): &(&'static str, &str)| (key, toml::Value::from(value));
-        Remedy { settings: settings.iter().map(value).collect(), needs, buildable: true }
-    }
-
-    fn set(key: &'static str, value: impl Into<toml::Value>, needs: Needs) -> Remedy {
-        Remedy { settings: vec![(key, value.into())], needs, buildable: true }
+    fn new<V: Into<toml::Value>>(
+        settings: impl IntoIterator<Item = (&'static str, V)>,
+        needs: Needs,
+    ) -> Remedy {
+        let settings = settings.into_iter().map(|(key, value)| (key, value.into())).collect();
+        Remedy { settings, needs, buildable: true }
     }
 }
 
@@ -39,14 +38,15 @@ impl Remedy {
 #[must_use]
 pub fn remedies() -> Vec<Remedy> {
     let both = Needs::SENDER | Needs::RECEIVER;
-    let recovery = |(name, recovery): &(&str, Recovery)| {
-        let needs = if *recovery == Recovery::Sack { both } else { Needs::SENDER };
-        Remedy::new(&[("recovery", name)], needs)
+    let recovery = |&(name, recovery): &(&'static str, Recovery)| {
+        let needs = if recovery == Recovery::Sack { both } else { Needs::SENDER };
+        Remedy::new([("recovery", name)], needs)
     };
-    let congestion =
-        |(name, _): &(&str, Congestion)| Remedy::new(&[("congestion", name)], Needs::SENDER);
-    let increase = |(name, _): &(&str, Increase)| {
-        Remedy::new(&[("congestion", "aimd"), ("increase", name)], Needs::SENDER)
+    let congestion = |&(name, _): &(&'static str, Congestion)| {
+        Remedy::new([("congestion", name)], Needs::SENDER)
+    };
+    let increase = |&(name, _): &(&'static str, Increase)| {
+        Remedy::new([("congestion", "aimd"), ("increase", name)], Needs::SENDER)
     };
     Recovery::ALL
         .iter()
@@ -63,26 +63,26 @@ fn settings() -> [Remedy; 7] {
     let (sender, receiver) = (Needs::SENDER, Needs::RECEIVER);
     [
         // More than any path here holds.
-        Remedy::set("receive_window", "1 GB", receiver),
-        Remedy::set("initial_window", "rfc6928", sender),
-        Remedy::set("byte_counting", 2, sender),
-        Remedy::set("reduction", "prr", sender),
-        Remedy::set("limited_transmit", true, sender),
-        Remedy::set("delayed_ack", "off", receiver),
+        Remedy::new([("receive_window", "1 GB")], receiver),
+        Remedy::new([("initial_window", "rfc6928")], sender),
+        Remedy::new([("byte_counting", 2)], sender),
+        Remedy::new([("reduction", "prr")], sender),
+        Remedy::new([("limited_transmit", true)], sender),
+        Remedy::new([("delayed_ack", "off")], receiver),
         // The queue must mark.
-        Remedy::set("ecn", true, sender | receiver | Needs::MIDDLEBOX),
+        Remedy::new([("ecn", true)], sender | receiver | Needs::MIDDLEBOX),
     ]
 }
 
 /// A mechanism with its defaults. Of error notification there are two kinds, by who notifies.
 fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
     if name == "eten" {
-        let oracle = Remedy { buildable: false, ..Remedy::new(&[(name, "oracle")], Needs::SENDER) };
-        return vec![Remedy::new(&[(name, "backward")], needs), oracle];
+        let oracle = Remedy { buildable: false, ..Remedy::new([(name, "oracle")], Needs::SENDER) };
+        return vec![Remedy::new([(name, "backward")], needs), oracle];
     }
     let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
     let list = toml::Value::Array(vec![entry.into()]);
-    vec![Remedy { settings: vec![("mechanisms", list)], needs, buildable: true }]
+    vec![Remedy::new([("mechanisms", list)], needs)]
 }
 
 #[cfg(test)]

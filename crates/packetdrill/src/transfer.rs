@@ -4,7 +4,8 @@ use crate::sockets::Kind;
 use crate::stack::Stack;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
-use tcp::State;
+use tcp::{Connection, State};
+use wire::Payload;
 
 /// How a system call reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,19 @@ pub struct Writing {
     pub end_of_record: bool,
 }
 
+/// At most so many bytes of what can be read, run by run; a `peek` leaves them there.
+fn runs(connection: &mut Connection, most: u32, peek: bool) -> Vec<Payload> {
+    let (mut left, mut runs) = (most, Vec::new());
+    let mut waiting = connection.peek().collect::<Vec<_>>().into_iter();
+    while left > 0
+        && let Some(run) = if peek { waiting.next() } else { connection.read_up_to(left) }
+    {
+        runs.push(run.take(left));
+        left -= run.len.min(left);
+    }
+    runs
+}
+
 impl Stack {
     /// `recv(2)`: 0 bytes at the end of the stream.
     ///
@@ -30,39 +44,21 @@ impl Stack {
     pub fn read(&mut self, fd: RawFd, into: &mut [u8], how: Reading) -> Result<usize, Errno> {
         let place = self.place(fd)?;
         let read_shut = self.find(fd)?.read_shut;
-        let mut runs = Vec::new();
         let most = u32::try_from(into.len()).unwrap_or(u32::MAX);
-        let end = self.using(place, |connection, endpoint| {
-            let mut left = most;
-            let mut take = |left: u32| match how.peek {
-                false => connection.read_up_to(left),
-                true => None,
-            };
-            while left > 0
-                && let Some(run) = take(left)
-            {
-                left -= run.len;
-                runs.push(run);
-            }
-            if how.peek {
-                for run in connection.peek() {
-                    let run = run.take(left);
-                    left -= run.len;
-                    runs.push(run);
-                }
-            }
+        let found = self.using(place, |connection, endpoint| {
+            let runs = runs(connection, most, how.peek);
+            let ended = endpoint.peer_closed || read_shut || connection.state() == State::Closed;
             match endpoint.error {
-                _ if left < most || most == 0 => Ok(()),
+                _ if !runs.is_empty() || most == 0 => Ok(runs),
                 Some(error) => {
                     endpoint.error = None;
                     Err(error)
                 }
-                None if endpoint.peer_closed || read_shut => Ok(()),
-                None if connection.state() == State::Closed => Ok(()),
+                None if ended => Ok(runs),
                 None => Err(Errno::AGAIN),
             }
         });
-        end.unwrap_or(Err(Errno::NOTCONN))?;
+        let runs = found.unwrap_or(Err(Errno::NOTCONN))?;
         let mut length = 0;
         for run in runs {
             let bytes = self.bytes(run);

@@ -1,10 +1,11 @@
 //! What a path would do at best: the measure of slowdown.
 
 use crate::scenario::{Flow, IpVersion};
-use base::{Duration, Rate};
+use base::{Duration, Rate, Time};
 use host::Dialogue;
 
-/// A path without anybody else on it, as it is at the start of a run.
+/// A path without anybody else on it, as it is at the start of a run; of a recorded rate its mean
+/// counts, which a short transfer in a good stretch may beat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ideal {
     /// Where data goes.
@@ -33,9 +34,14 @@ pub(crate) fn headers(ip: IpVersion) -> u64 {
 impl Way {
     /// The way over links.
     pub(crate) fn over<'a>(links: impl Iterator<Item = &'a link::Config>) -> Way {
-        links.fold(Way { delay: Duration::ZERO, rate: None }, |way, link| Way {
-            delay: way.delay + link.delay,
-            rate: link.rate.into_iter().chain(way.rate).min(),
+        links.fold(Way { delay: Duration::ZERO, rate: None }, |way, link| {
+            let now = link.variations.at(Time::ZERO).0.copied().unwrap_or_default();
+            let recorded = link.trace.as_ref().map(link::DeliveryTrace::mean_rate);
+            let rate = recorded.or(now.rate).or(link.rate);
+            Way {
+                delay: way.delay + now.delay.unwrap_or(link.delay),
+                rate: rate.into_iter().chain(way.rate).min(),
+            }
         })
     }
 
@@ -57,5 +63,25 @@ impl Ideal {
     pub(crate) fn response(&self, dialogue: &Dialogue, flow: &Flow) -> Duration {
         self.backward.carries(dialogue.request, flow)
             + self.forward.carries(dialogue.response, flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use link::{Config, DeliveryTrace, Interval, Intervals, Variation};
+
+    #[test]
+    fn the_rate_is_that_of_the_start_or_the_mean_of_a_recording() {
+        let bps = |config: &Config| Way::over([config].into_iter()).rate.map(Rate::as_bps);
+        let plain = Config { rate: Rate::from_bps(1_000_000), ..Config::default() };
+        assert_eq!(bps(&plain), Some(1_000_000));
+        // 1500 bytes every two milliseconds.
+        let trace = Some(DeliveryTrace::parse("2\n").unwrap());
+        assert_eq!(bps(&Config { trace, ..plain.clone() }), Some(6_000_000));
+        let slow = Variation { rate: Rate::from_bps(5000), delay: None };
+        let span = Interval { start: Duration::ZERO, end: Duration::MAX, value: slow };
+        let variations = Intervals::new([span], None).unwrap();
+        assert_eq!(bps(&Config { variations, ..plain }), Some(5000));
     }
 }

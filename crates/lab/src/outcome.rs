@@ -82,7 +82,7 @@ pub(crate) fn of(
     }
     let events = world.events();
     let (series, digest) = observations(scenario, built, ledger, watch)?;
-    Ok(Outcome { rows, totals, links, events, digest, series: watch.series.then_some(series) })
+    Ok(Outcome { rows, totals, links, events, digest, series })
 }
 
 fn observations(
@@ -90,12 +90,16 @@ fn observations(
     built: Built,
     ledger: Ledger,
     watch: &Watch,
-) -> Result<(Series, Option<Digest>), RunError> {
+) -> Result<(Option<Series>, Option<Digest>), RunError> {
     let Built { world, nodes, links, .. } = built;
-    let owners = owners(&world, &nodes);
+    // What is not asked for is not put together.
+    let owners = if watch.series { owners(&world, &nodes) } else { Vec::new() };
     let (recorded, digest) = world.observations();
     if let (Some(file), Some(all)) = (&watch.log, &ledger.owners) {
         log::write(file, scenario, all, &recorded.events)?;
+    }
+    if !watch.series {
+        return Ok((None, digest));
     }
     let mut series = Series::default();
     for (index, flow) in scenario.flows.iter().enumerate() {
@@ -115,7 +119,7 @@ fn observations(
             series.queues.push((name, queue_table(samples.unwrap_or_default())));
         }
     }
-    Ok((series, digest))
+    Ok((Some(series), digest))
 }
 
 impl Outcome {

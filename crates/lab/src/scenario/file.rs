@@ -37,7 +37,7 @@ table! {
         nodes: Names, needed;
         /// Each joins two nodes in both directions.
         links: Vec<links::Written>;
-        /// Each is one TCP connection.
+        /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
         /// What is varied, and how often each combination is run.
         sweep: Swept;
@@ -53,7 +53,7 @@ pub(super) struct Names(pub(super) Vec<(String, Settings)>);
 pub(super) struct Swept;
 
 table! {
-    /// A TCP connection and what it carries.
+    /// Who sends to whom, and what.
     pub(super) struct Flow {
         /// Names it in rows and pictures; `flow 0`, `flow 1`, ... if absent.
         name: Spanned<String>;

@@ -67,7 +67,7 @@ pub struct Attachments {
     pub links: link::Intervals<usize>,
 }
 
-/// A TCP connection and what it carries.
+/// Who sends to whom, and what.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Its name, unique in the scenario.

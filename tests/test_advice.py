@@ -107,6 +107,13 @@ def test_the_share_of_the_rate_is_that_of_the_flows_way() -> None:
     assert advise("examples/handover", seeds=2).used is None
 
 
+def test_rare_losses_are_chance_all_the_same() -> None:
+    """Two runs without any would look like certainty."""
+    said = advise(Path("2 Mbit/s", "100 ms", loss=0.003, size="100 kB"))
+    assert said.today.n == 20
+    assert said.today.half > 0
+
+
 def test_what_contradicts_the_scenario_is_left_out() -> None:
     """A mechanism that is named already cannot be named again."""
     path = Path(rate="2 Mbit/s", delay="300 ms", bit_errors=1e-6).scenario()

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from lasthop import _lasthop as engine
 from lasthop import lab, terminal, units
-from lasthop.errors import UserError
+from lasthop.errors import UserError, unknown
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, mean_interval, ratio_interval
 
@@ -218,8 +218,9 @@ def advise(
     index = _flow(outline.flows, flow)
     name = outline.flows[index]
     known, variants = _variants(scenario, index)
-    if _is_certain(scenario, name):
-        seeds = 2
+    first = lab.sweep(scenario, seeds=seeds, threads=threads)
+    if all(len(set(values)) == 1 for values in _column(first.rows, name).values()):
+        seeds = 2  # Chance has no part in it: more runs would all be the same.
     sweeps = lab.sweeps([scenario, *variants], seeds=seeds, threads=threads, progress=progress)
     columns = [_column(sweep.rows, name) for sweep in sweeps]
     # A transfer that does not end in time has only its goodput.
@@ -259,12 +260,6 @@ def _variants(scenario: Scenario, flow: int) -> tuple[list[dict[str, Any]], list
     return known, variants
 
 
-def _is_certain(scenario: Scenario, flow: str) -> bool:
-    """Whether chance has no part in it, so that more runs would all be the same."""
-    first = _column(lab.sweep(scenario, seeds=2).rows, flow)
-    return all(a == b for a, b in first.values())
-
-
 def _gain(values: list[float], today: list[float], *, faster_is_less: bool) -> Estimate:
     if values == today:
         return Estimate(1.0, 1.0, 1.0, len(values))
@@ -279,7 +274,7 @@ def _flow(flows: list[str], wanted: str | None) -> int:
             raise UserError(f"which flow? There are {', '.join(flows)}: give one with --flow")
         return 0
     if wanted not in flows:
-        raise UserError(f"no flow {wanted!r}: there are {', '.join(flows)}")
+        raise unknown("flow", wanted, flows)
     return flows.index(wanted)
 
 

@@ -98,6 +98,8 @@ def curves(
         raise UserError("this sweep varies nothing: give it `over`, keys with their values")
     others = [key for key in varied if key != over]
     estimates = sweep.estimates(metric, [over, *others])
+    if not estimates:
+        raise UserError(f"no run has a value of {metric!r}: there is nothing to draw")
     lines: dict[tuple[Any, ...], dict[Any, Any]] = {}
     for point, estimate in estimates.items():
         lines.setdefault(point[1:], {})[point[0]] = estimate

@@ -41,7 +41,20 @@ test: ## Run all tests
 .PHONY: soak
 soak: ## Bad networks and bad segments, 100,000 of each (CASES=n)
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
-		-p lasthop-tcp --test exchange --test garbage -p lasthop-host --test snapshots
+		-p lasthop-tcp --test exchange --test garbage -p lasthop-host --test snapshots --test bytes
+
+.PHONY: interop throughput fidelity worlds
+interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next three
+	$(BIN)/python bench/kernel.py interop
+
+throughput: setup ## Our stack's throughput beside the kernel's
+	$(BIN)/python bench/kernel.py throughput
+
+fidelity: setup ## The link emulator as ping, iperf3 and tshark see it
+	$(BIN)/python bench/fidelity.py
+
+worlds: setup ## Ten scenarios in the lab, on the testbed, and by the kernel's own TCP
+	$(BIN)/python bench/worlds.py
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

@@ -3,7 +3,7 @@
 python bench/compare.py                  all of it
 python bench/compare.py speed            segments per CPU second, beside ns-2 and ns-3
 python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own families
-python bench/compare.py sim1             bbn8333's first simulation in full, and how long it takes
+python bench/compare.py bbn8333          bbn8333's simulations in full, and how long they take
 python bench/compare.py tables           prints the tables from what was kept
 
 A peer that is not installed is left out, with a word about it.
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,6 @@ RESULTS = ROOT / "bench" / "results"
 SPEED = RESULTS / "speed.json"
 AGREEMENT = RESULTS / "agreement.json"
 NS2_SIM1 = RESULTS / "ns2-sim1.json"
-SIM1 = RESULTS / "bbn8333-sim1.json"
-SIM1_EXPLANATIONS = RESULTS / "bbn8333-sim1-explanations.json"
-SIM1_ABOUT = RESULTS / "bbn8333-sim1-about.json"
 
 Row = dict[str, Any]
 
@@ -190,22 +187,43 @@ def compared(
     }
 
 
-# --- bbn8333, simulation 1 ---
+# --- bbn8333 ---
 
 
-def keep_sim1(seeds: int) -> None:
-    """Reproduces the experiment and keeps what it writes, with the time it took."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["reproduce", "bbn8333/sim1", "--seeds", str(seeds), "--output", folder]
-        start = time.monotonic()
-        subprocess.run([sys.executable, "-m", "lasthop", *command], cwd=ROOT, check=True)
-        wall_s = time.monotonic() - start
-        for name, kept in (("results", SIM1), ("explanations", SIM1_EXPLANATIONS)):
-            rows = json.loads((Path(folder) / f"{name}.json").read_text())
-            lines = ",\n".join(json.dumps(row) for row in rows)
-            kept.write_text(f"[\n{lines}\n]\n")
-    about = {"experiment": "bbn8333/sim1", **circumstances(), "seeds": seeds}
-    SIM1_ABOUT.write_text(json.dumps(about | {"wall_s": round(wall_s, 1)}, indent=1) + "\n")
+def keep_bbn8333(threads: int) -> None:
+    """Reproduces every simulation and keeps what it writes, with the time it took."""
+    from lasthop import publications
+
+    for experiment in publications.find("bbn8333"):
+        with tempfile.TemporaryDirectory() as folder:
+            start, cpu = time.monotonic(), time.process_time()
+            experiment.load()(Path(folder), seeds=None, quick=False, threads=threads)
+            took = {"wall_s": time.monotonic() - start, "cpu_s": time.process_time() - cpu}
+            keep_simulation(experiment.id.rpartition("/")[2], Path(folder), took)
+
+
+def keep_simulation(name: str, folder: Path, took: Mapping[str, float]) -> None:
+    """Keeps what a reproduction has written; of all but the first what its figures show."""
+    rows = json.loads((folder / "results.json").read_text())
+    about = {
+        "experiment": f"bbn8333/{name}",
+        **circumstances(),
+        "seeds": max(row["runs"] for row in rows),
+        **{what: round(seconds, 1) for what, seconds in took.items()},
+    }
+    if name != "sim1":
+        shown = tables.FIGURES[name]
+        rows = [row for row in rows if row["metric"] == "finding" or tables.is_of(row, shown)]
+    for kept, what in (("", rows), ("-explanations", read(folder / "explanations.json"))):
+        lines = ",\n".join(json.dumps(row) for row in what)
+        (RESULTS / f"bbn8333-{name}{kept}.json").write_text(f"[\n{lines}\n]\n")
+    path = RESULTS / f"bbn8333-{name}-about.json"
+    path.write_text(json.dumps(about, indent=1) + "\n")
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file."""
+    return list(json.loads(path.read_text()))
 
 
 # --- the rest ---
@@ -248,19 +266,21 @@ def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(description="Measures lasthop beside its peers.")
     parser.add_argument(
-        "what", nargs="?", choices=["speed", "agreement", "sim1", "tables", "all"], default="all"
+        "what", nargs="?", choices=["speed", "agreement", "bbn8333", "tables", "all"], default="all"
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
     parser.add_argument("--seeds", type=int, default=30, help="runs per cell of the agreement")
+    parser.add_argument("--threads", type=int, default=0, help="of bbn8333; all cores by default")
     options = parser.parse_args()
     if options.what in ("speed", "all"):
         keep(SPEED, measure_speed(options.rounds))
     if options.what in ("agreement", "all"):
         keep(AGREEMENT, measure_agreement(options.seeds))
-    if options.what in ("sim1", "all"):
-        keep_sim1(options.seeds)
+    if options.what in ("bbn8333", "all"):
+        keep_bbn8333(options.threads)
     for name, text in tables.all_tables():
-        if options.what in ("tables", "all") or name.startswith(options.what):
+        own = "sim" if options.what == "bbn8333" else options.what
+        if options.what in ("tables", "all") or name.startswith(own):
             print(f"{text}\n")
     return 0
 

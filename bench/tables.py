@@ -159,6 +159,120 @@ def packetdrill_scripts(result: Result) -> str:
     return "\n".join(lines)
 
 
+# --- real packets ---
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Median, and between what all lie."""
+    low, median, high = (f"{value:.{digits}f}" for value in values)
+    return median if low == high else f"{median} ({low} to {high})"
+
+
+def fidelity(result: Result) -> str:
+    """What tools that are not ours see of the emulator: a line per case."""
+    lines = [
+        "| link | load | beyond the model, ms: median | 99th percentile | bars kept |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    # Imported here: who makes tables is imported by whoever measures.
+    from fidelity import summarised
+
+    rows = list(summarised(result["rows"]))
+    for row in (row for row in rows if row["case"] == "delay"):
+        load = f"{row['load']:.0%} UDP" if row["load"] else "ping alone"
+        lines.append(
+            f"| {row['rate_mbps']:g} Mb/s, {row['delay_ms']:g} ms | {load} "
+            f"| {spread(row['median_ms'], 3)} | {spread(row['p99_ms'], 3)} | {row['kept']} |"
+        )
+    lines += [
+        "",
+        "| rate | filled by | error of the rate, % | bars kept |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for row in (row for row in rows if row["case"] == "rate"):
+        error = spread(row["error_percent"])
+        lines.append(
+            f"| {row['rate_mbps']:g} Mb/s | {row['protocol'].upper()} | {error} | {row['kept']} |"
+        )
+    lines += ["", "| loss | measured | within its binomial interval |", "| --- | ---: | ---: |"]
+    for row in (row for row in rows if row["case"] == "loss"):
+        lines.append(f"| {row['loss']:g} | {spread(row['measured'], 5)} | {row['kept']} |")
+    tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
+    steal = max(row["steal_percent"][2] for row in rows)
+    about = (
+        f"*{result['rounds']} rounds: the median, and least to largest; {tools}; Linux "
+        f"{result['kernel']}. The hypervisor took at most {steal:g} % of the machine.*"
+    )
+    return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
+
+
+def interop(result: Result) -> str:
+    """Every case with our stack at one end and the kernel's at the other."""
+    lines = [
+        "| case | we send, IPv4 | we send, IPv6 | we receive, IPv4 | we receive, IPv6 |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    rows = [row for row in result["rows"] if "way" in row]
+    transfers = [row for row in rows if row["mbps"]]
+    for case in dict.fromkeys(row["case"] for row in transfers):
+        words = []
+        for way in ("sends", "receives"):
+            for ip in ("IPv4", "IPv6"):
+                key = (case, way, ip)
+                row = next(r for r in transfers if (r["case"], r["way"], r["ip"]) == key)
+                words.append(f"{row['seconds']:.1f} s" if row["ok"] else f"**{row['fault']}**")
+        lines.append(f"| {case} | {' | '.join(words)} |")
+    lines += ["", "| conversation | as it should be |", "| --- | ---: |"]
+    for case in dict.fromkeys(row["case"] for row in rows if not row["mbps"]):
+        own = [row for row in rows if row["case"] == case]
+        lines.append(f"| {case} | {sum(row['ok'] for row in own)} of {len(own)} |")
+    seen = result["tshark"]
+    about = (
+        f"*Linux {result['kernel']}, which sends by {result['kernel_congestion_control']}. Of "
+        f"{seen['packets']} packets of ours, tshark found {seen['bad']} with a bad checksum.*"
+    )
+    return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
+
+
+def throughput(result: Result) -> str:
+    """How fast our stack is beside the kernel's."""
+    lines = [
+        "| | stack | Gb/s | CPU seconds per GB, whole machine | ours / kernel's |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for way in result["summary"]:
+        for stack in way["stacks"]:
+            ratio = f"{way['ratio']:.2f}" if stack["stack"] == "ours" else ""
+            rate = spread([stack["lowest"], stack["gbps"], stack["highest"]], 1)
+            cpu = f"{stack['machine_cpu_s_per_gb']:.2f}"
+            lines.append(f"| {way['way']} | {stack['stack']} | {rate} | {cpu} | {ratio} |")
+    return "\n".join([*lines, "", f"*{result['rounds']} rounds in turn.* {circumstances(result)}"])
+
+
+def worlds(result: Result) -> str:
+    """The lab beside the testbed, and the kernel's stack beside ours."""
+    lines = [
+        "| scenario | lab, kb/s | testbed, kb/s | testbed / lab - 1, paired | lab, link shifted "
+        "| Linux CUBIC, kb/s | Linux BBR, kb/s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows = result["rows"]
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        of = {row["stack"]: row for row in rows if row["scenario"] == scenario}
+        rates = {stack: interval(row["payload_bps"], row["ci95_bps"]) for stack, row in of.items()}
+        low, high = of["testbed"]["ci95_percent"]
+        least, most = of["lab"]["shifted_percent"]
+        lines.append(
+            f"| {scenario} | {rates['lab']} | {rates['testbed']} "
+            f"| {of['testbed']['beside_lab_percent']:+.1f} % ({low:+.1f} to {high:+.1f}) "
+            f"| {least:+.1f} to {most:+.1f} % | {rates['linux cubic']} | {rates['linux bbr']} |"
+        )
+    runs = rows[0]["runs"]
+    void = sum(row.get("void", 0) for row in rows)
+    about = f"*{runs} runs each, mean and 95 % interval; void runs among them: {void}.*"
+    return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
+
+
 # --- bbn8333, simulation 1 ---
 
 LFN = {"rate_bps": 100e6, "one_way_delay_s": 0.32}
@@ -226,6 +340,67 @@ def unsuppressed_ratios() -> list[dict[str, Any]]:
     return [dict(row) for row in rows if row["variation"] == "dupacks-count"]
 
 
+# --- bbn8333, the other simulations ---
+
+#: The network of each one's figure, of which goodputs are kept.
+FIGURES: Mapping[str, Mapping[str, float]] = {
+    "sim2": LFN,
+    "sim3": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
+    "sim4": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
+    "sim5": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
+    "sim6": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
+}
+
+
+def is_of(row: Result, network: Mapping[str, float]) -> bool:
+    """Whether a row is of a network, with errors in both directions."""
+    case = row["case"]
+    return bool(network.items() <= case.items() and case["errors"] == "both")
+
+
+def statements(rows: Result) -> str:
+    """Every published statement, and what decides."""
+    lines = ["| statement | agrees | measured |", "| --- | --- | --- |"]
+    for row in rows:
+        if row["metric"] == "finding":
+            verdict = "yes" if row["agrees"] else "**no**"
+            lines.append(f"| {row['claim']} | {verdict} | {row['why']} |")
+    return "\n".join(lines)
+
+
+#: The words for who sends: recovery, window and ETEN.
+SENDERS = {
+    ("reno", "aimd", "none"): "Reno",
+    ("reno", "aimd", "backward"): "Reno + Backward",
+    ("reno", "aimd", "oracle"): "Reno + Oracle",
+    ("sack", "aimd", "none"): "SACK",
+    ("sack", "aimd", "backward"): "SACK + Backward",
+    ("sack", "aimd", "oracle"): "SACK + Oracle",
+    ("reno", "westwood-2001", "none"): "Westwood",
+    ("reno", "westwood+", "none"): "Westwood+",
+}
+
+
+def goodputs(rows: Result) -> str:
+    """What the figure shows."""
+    cells: dict[tuple[int, float], dict[str, str]] = {}
+    for row in rows:
+        if row["metric"] != "goodput_bps":
+            continue
+        case = row["case"]
+        who = SENDERS[case["recovery"], case.get("window", "aimd"), case["eten"]]
+        place = (case.get("competitors", 0), case["bit_error_rate"])
+        cells.setdefault(place, {})[who] = interval(row["measured"], row["ci95"])
+    senders = [who for who in SENDERS.values() if any(who in cell for cell in cells.values())]
+    beside = len({competitors for competitors, _ in cells}) > 1
+    head = [*(["flows beside it"] if beside else []), "bit errors", *senders]
+    lines = [f"| {' | '.join(head)} |", f"|{' ---: |' * len(head)}"]
+    for (competitors, errors), cell_ in sorted(cells.items()):
+        values = [*([str(competitors)] if beside else []), f"{errors:g}"]
+        lines.append(f"| {' | '.join(values + [cell_.get(who, '') for who in senders])} |")
+    return "\n".join(lines)
+
+
 def readme_gain(rows: Result) -> str:
     """What the README says of the first experiment."""
     case = {"rate_bps": 1.5e6, "one_way_delay_s": 0.32, "profile": "ns2-2001", "recovery": "sack"}
@@ -259,6 +434,14 @@ def sim1_about(about: Result) -> str:
     return (
         f"All of it, {about['seeds']} seeds a point, takes {about['wall_s']:.0f} s. "
         f"{circumstances(about)}"
+    )
+
+
+def sim_about(about: Result) -> str:
+    """How long one of the others took, whose cells need not have as many seeds."""
+    return (
+        f"All of it, up to {about['seeds']} seeds a point, takes {about['cpu_s']:.0f} s of one"
+        f" core. {circumstances(about)}"
     )
 
 
@@ -316,12 +499,25 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "agreement": ("agreement.json", agreement),
     "agreement-summary": ("agreement.json", agreement_summary),
     "cluster": ("cluster.json", cluster),
+    "fidelity": ("fidelity.json", fidelity),
+    "interop": ("interop.json", interop),
+    "throughput": ("throughput.json", throughput),
+    "worlds": ("worlds.json", worlds),
     "packetdrill": ("packetdrill.json", packetdrill),
     "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
     "sim1-about": ("bbn8333-sim1-about.json", sim1_about),
     "sim1-ratios": ("bbn8333-sim1.json", sim1_ratios),
     "sim1-findings": ("bbn8333-sim1.json", sim1_findings),
     "sim1-why": ("bbn8333-sim1.json", sim1_why),
+    **{
+        f"{name}-{what}": (f"bbn8333-{name}{file}.json", table)
+        for name in FIGURES
+        for what, file, table in (
+            ("about", "-about", sim_about),
+            ("goodputs", "", goodputs),
+            ("findings", "", statements),
+        )
+    },
 }
 
 

@@ -191,7 +191,8 @@ def test_verdicts_follow_the_runs_and_nothing_else(gain: float, agrees: bool) ->
         ],
         "statement": [],
     }
-    (found,) = findings.findings(stated, findings.Evidence(_runs(gain), varied))
+    evidence = findings.Evidence(_runs(gain), varied)
+    (found,) = findings.findings("sim1", stated, evidence, {})
     assert found.agrees is agrees
     assert ("which agrees" in found.why) is not agrees
     assert found.measured is not None

@@ -7,21 +7,23 @@
 """
 
 from lasthop import plots, stats
-from lasthop._lasthop import RunError, ScenarioError, __version__
+from lasthop._lasthop import RunError, ScenarioError, TestbedError, __version__
 from lasthop.build import flow, link
 from lasthop.errors import UserError
 from lasthop.events import read_events
 from lasthop.lab import run, sweep
-from lasthop.results import Result, Sweep
+from lasthop.results import Health, Result, Sweep
 from lasthop.scenario import Outline, Scenario
 
 __all__ = [
+    "Health",
     "Outline",
     "Result",
     "RunError",
     "Scenario",
     "ScenarioError",
     "Sweep",
+    "TestbedError",
     "UserError",
     "__version__",
     "flow",

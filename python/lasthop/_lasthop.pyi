@@ -17,8 +17,10 @@ from typing import Any
 __all__ = [
     "RunError",
     "ScenarioError",
+    "TestbedError",
     "__version__",
     "check",
+    "clean_testbed",
     "congestion_controllers",
     "document",
     "increase_functions",
@@ -30,6 +32,7 @@ __all__ = [
     "recoveries",
     "remedies",
     "run",
+    "run_testbed",
     "schema",
     "sweep",
 ]
@@ -38,6 +41,9 @@ __version__: str
 
 class RunError(RuntimeError):
     """A check inside a run failed: an error of the simulator."""
+
+class TestbedError(RuntimeError):
+    """A scenario cannot be run on real packets here; the message says why, in one sentence."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run.
@@ -118,6 +124,34 @@ def run(
 
     `seed` is 0 to 2**63 - 1. Raises ScenarioError, OSError if a file cannot be written,
     KeyboardInterrupt, or RunError if a check inside the simulation failed.
+    """
+
+def run_testbed(
+    source: str,
+    name: str,
+    *,
+    overrides: Sequence[tuple[str, object]] = (),
+    seed: int = 1,
+) -> dict[str, object]:
+    """Runs the scenario once on real packets, without its sweep, in as much time as it lasts.
+
+    `rows` and `links`: as `run` gives them; counts that an end does not tell are None, and `events`
+    is the number of packets that came to links.
+
+    `health` (dict): `packets` that came to links, how many were `late` or `lost` without a link's
+    doing, `median_s`, `p99_s`, `worst_s` (how much later than they should they left a link),
+    `limit_s` (from when on one is late), `steal` (the share of the machine's time that a hypervisor
+    took), `void` (None, or why the run says nothing about the scenario).
+
+    The seed decides what links do with the packets that come, and what is random about traffic.
+    Raises ScenarioError, TestbedError if it cannot be run here, or KeyboardInterrupt. Whatever
+    happens, nothing is left of it.
+    """
+
+def clean_testbed() -> list[str]:
+    """Removes what is left of runs on real packets whose process was killed.
+
+    Returns the names of the network namespaces that were removed. Raises TestbedError.
     """
 
 def sweep(

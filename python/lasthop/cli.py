@@ -7,9 +7,11 @@ be quick.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +20,7 @@ import typer
 from rich.markup import escape
 
 from lasthop import _lasthop as engine
-from lasthop import checks, journal, lab, library, publications, results, show, terminal
+from lasthop import checks, journal, lab, library, publications, results, show, terminal, units
 from lasthop.errors import UserError, unknown
 from lasthop.scenario import Scenario, setting
 
@@ -71,6 +73,9 @@ def main() -> None:
     try:
         app()
     except (UserError, engine.ScenarioError) as error:
+        terminal.say_error(str(error))
+        sys.exit(USER_ERROR)
+    except engine.TestbedError as error:
         terminal.say_error(str(error))
         sys.exit(USER_ERROR)
     except engine.RunError as error:
@@ -174,9 +179,18 @@ def run(
             "--bytes", help="Write every packet as bytes and read it again, before every link."
         ),
     ] = False,
+    testbed: Annotated[
+        bool,
+        typer.Option("--testbed", help="On real packets, in real time: needs Linux and root."),
+    ] = False,
     as_json: _Json = False,
 ) -> None:
     """Run a scenario once."""
+    if testbed:
+        if trace or pcap or pcap_at or events or byte_mode:
+            raise UserError("--testbed shows no time series, packets or events: only the lab does")
+        _on_testbed(_scenario(file, settings), seed, as_json)
+        return
     if pcap_at and pcap is None:
         raise UserError("--pcap-at says where packets are seen, --pcap where they go: give both")
     scenario = _scenario(file, settings)
@@ -208,6 +222,37 @@ def run(
             f"[dim]its sweep has {outline.points} points: [/]lasthop sweep {escape(file)}[dim]"
             " runs them all[/]"
         )
+
+
+def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
+    outline = scenario.outline()
+    if not as_json:
+        terminal.say(f"[dim]real packets for {units.duration(outline.duration_s)}[/]")
+    # Whoever ends the command politely leaves nothing behind either.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    result = lab.run(scenario, seed=seed, testbed=True)
+    assert result.health is not None
+    if as_json:
+        found = {"seed": seed, "flows": result.rows.to_dicts(), "testbed": asdict(result.health)}
+        print(json.dumps({**result.about, **found}, indent=2))
+    else:
+        show.run(result, outline.title, seed)
+        show.health(result.health)
+    if result.health.void is not None:
+        raise typer.Exit(RUN_FAILED)
+
+
+_testbed = typer.Typer(no_args_is_help=True, help="What runs on real packets leave behind.")
+app.add_typer(_testbed, name="testbed")
+
+
+@_testbed.command("clean")
+def clean() -> None:
+    """Remove what is left of runs whose process was killed, and say what it was."""
+    removed = lab.clean()
+    for name in removed:
+        print(name)
+    terminal.say(f"[dim]{len(removed)} network namespaces removed[/]")
 
 
 @app.command()
@@ -291,7 +336,10 @@ def sweep(
 @app.command()
 def reproduce(
     experiment: Annotated[
-        str, typer.Argument(metavar="ID", help="Publication and experiment: bbn8333/sim1.")
+        str,
+        typer.Argument(
+            metavar="ID", help="Publication and experiment: bbn8333/sim1; or all of a publication."
+        ),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: wider intervals.")] = False,
     seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
@@ -303,12 +351,15 @@ def reproduce(
 ) -> None:
     """Run a published experiment; report what was published next to what is measured."""
     chosen = publications.find(experiment)
-    folder = output or Path("reports") / chosen.id
     if quick and seeds is not None:
         raise UserError("--quick and --seeds both say how many runs a point gets: choose one")
     with _files():
-        folder.mkdir(parents=True, exist_ok=True)
-        chosen.load()(folder, seeds=seeds, quick=quick, threads=threads)
+        for one in chosen:
+            folder = output or Path("reports") / one.publication
+            if output is None or len(chosen) > 1:
+                folder /= one.id.rpartition("/")[2]
+            folder.mkdir(parents=True, exist_ok=True)
+            one.load()(folder, seeds=seeds, quick=quick, threads=threads)
 
 
 @app.command()

@@ -10,9 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from lasthop import _lasthop as engine
+from lasthop.errors import UserError
 from lasthop.events import read_events
 from lasthop.files import whole
-from lasthop.results import Result, Sweep, about, frame
+from lasthop.results import Health, Result, Sweep, about, frame
 from lasthop.scenario import Scenario
 
 Progress = Callable[[int, int], None]
@@ -28,6 +29,7 @@ def run(
     pcap: str | Path | None = None,
     pcap_at: Sequence[str] = (),
     events: str | Path | bool | None = None,
+    testbed: bool = False,
 ) -> Result:
     """Runs a scenario once.
 
@@ -41,8 +43,16 @@ def run(
 
     `events` is a file to be written with what every connection tells, an event a line, in JSON; or
     True, and the result has them as a frame.
+
+    On the `testbed`, the run is one of real packets, and takes as long as the scenario lasts: see
+    the result's `health`. It takes Linux and root, and shows neither time series nor packets nor
+    events.
     """
     scenario = _scenario(scenario, settings)
+    if testbed:
+        if trace or byte_mode or pcap is not None or events:
+            raise UserError("the testbed has no traces, captures or logs of events: only the lab")
+        return _on_testbed(scenario, seed)
     if events is True:
         with TemporaryDirectory(prefix="lasthop-") as folder:
             log = Path(folder) / "events.jsonl"
@@ -77,6 +87,24 @@ def run(
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
         about=about(scenario),
     )
+
+
+def _on_testbed(scenario: Scenario, seed: int) -> Result:
+    done = engine.run_testbed(
+        scenario.source, scenario.name, overrides=scenario.overrides, seed=seed
+    )
+    return Result(
+        rows=frame(cast("dict[str, list[Any]]", done["rows"])),
+        links=frame(cast("dict[str, list[Any]]", done["links"])),
+        digest="",
+        about=about(scenario),
+        health=Health(**cast("dict[str, Any]", done["health"])),
+    )
+
+
+def clean() -> list[str]:
+    """Removes what is left of runs on the testbed whose process was killed, and says what."""
+    return engine.clean_testbed()
 
 
 def sweep(

@@ -41,6 +41,33 @@ def frame(columns: Mapping[str, Sequence[Any]]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
+class Health:
+    """How well the machine kept up with a run on real packets."""
+
+    #: Packets that came to links; those that left one too late, and those that were lost without a
+    #: link's doing.
+    packets: int
+    late: int
+    lost: int
+    #: How much later than they should packets left their links, in seconds: half of them, 99 % of
+    #: them, and all of them no more than this.
+    median_s: float
+    p99_s: float
+    worst_s: float
+    #: From when on a packet is late.
+    limit_s: float
+    #: Which share of the machine's time a hypervisor took from it, 0 to 1.
+    steal: float
+    #: Why the run says nothing about the scenario; None for a run that is valid.
+    void: str | None
+
+    @property
+    def late_share(self) -> float:
+        """Which share of the packets was late."""
+        return self.late / self.packets if self.packets else 0.0
+
+
+@dataclass(frozen=True)
 class Result:
     """One run."""
 
@@ -49,7 +76,8 @@ class Result:
     #: One row a direction of a link: `link` ("a->b"), `packets` and `bytes` that it took, and how
     #: many packets were `dropped`, `marked`, `corrupted`, `lost`, `duplicated` and `reordered`.
     links: pl.DataFrame
-    #: A hash of everything that happened, equal for runs that went the same way.
+    #: A hash of everything that happened, equal for runs that went the same way; empty for real
+    #: packets, which never do.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
@@ -58,6 +86,8 @@ class Result:
     events: pl.DataFrame | None = field(default=None, repr=False)
     #: What it depends on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
     about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
+    #: How far the run can be trusted, if it was one on real packets.
+    health: Health | None = None
 
     def series(self, flow: str | None = None) -> pl.DataFrame:
         """A flow's time series (the only flow's, where there is one).

@@ -192,7 +192,7 @@ class Scenario:
         """A fingerprint of what the scenario says, and of what the files that it names say;
         comments and spaces in the scenario do not count."""
         said = [
-            tomllib.loads(self.source),
+            engine.document(self.source, self.name),
             self.overrides,
             [fingerprint(file) for file in self.files],
         ]
@@ -202,7 +202,7 @@ class Scenario:
     @property
     def files(self) -> list[Path]:
         """The files that the scenario names: traces. Names are relative to its own file."""
-        names = set(_named("", tomllib.loads(self.source)))
+        names = set(_named("", engine.document(self.source, self.name)))
         for key, value in self.overrides:
             names.update(_named(key, value))
         return [Path(self.name).parent / name for name in sorted(names)]

@@ -13,7 +13,7 @@ from lasthop.files import whole
 
 if TYPE_CHECKING:
     from lasthop.journal import Summary
-    from lasthop.results import Result, Sweep
+    from lasthop.results import Health, Result, Sweep
 
 
 def run(result: Result, title: str, seed: int) -> None:
@@ -21,9 +21,8 @@ def run(result: Result, title: str, seed: int) -> None:
     rows = result.rows.to_dicts()
     # Those of the run, the same in every row.
     on_links = ", ".join(f"{rows[0][count]} {count}" for count in ("dropped", "corrupted", "lost"))
-    shown = terminal.table(
-        escape(title), f"packets on all links: {on_links}; seed {seed}, digest {result.digest}"
-    )
+    digest = f", digest {result.digest}" if result.digest else ""
+    shown = terminal.table(escape(title), f"packets on all links: {on_links}; seed {seed}{digest}")
     shown.add_column("flow", overflow="fold")
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
     for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):
@@ -38,10 +37,23 @@ def run(result: Result, title: str, seed: int) -> None:
             escape(f"{row['flow']}: {row['from']} → {row['to']}"),
             units.rate(row["goodput_bps"]),
             units.duration(round(row["duration_s"] if ended is None else ended, 3)),
-            *(str(row[count]) for count in counts),
+            *("" if row[count] is None else str(row[count]) for count in counts),
             *(tell(row) for tell in special.values()),
         )
     terminal.out().print(shown)
+
+
+def health(found: Health) -> None:
+    """A line about how well the machine kept up."""
+    worst, limit = (units.duration(round(span, 5)) for span in (found.worst_s, found.limit_s))
+    told = (
+        f"{found.packets} packets, {found.late_share:.2%} more than {limit} late (worst {worst}),"
+        f" {found.lost} lost beyond the links, steal {found.steal:.1%}"
+    )
+    verdict = (
+        "[green]valid[/]" if found.void is None else f"[bold red]VOID[/]: {escape(found.void)}"
+    )
+    terminal.out().print(f"[dim]testbed: {told}:[/] {verdict}", soft_wrap=True)
 
 
 def _time_of(key: str) -> Callable[[dict[str, Any]], str]:

@@ -44,6 +44,20 @@ impl Histogram {
         *self.buckets.entry(bucket(value)).or_default() += 1;
     }
 
+    /// Counts all values of another.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.count == 0 {
+            return;
+        }
+        self.least = if self.count == 0 { other.least } else { self.least.min(other.least) };
+        self.largest = self.largest.max(other.largest);
+        self.count += other.count;
+        self.sum += other.sum;
+        for (bucket, count) in &other.buckets {
+            *self.buckets.entry(*bucket).or_default() += count;
+        }
+    }
+
     /// How many there were.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -102,6 +116,20 @@ mod tests {
         values.sort_unstable();
         assert!(values.is_sorted_by_key(|&value| bucket(value)));
         assert!((0..bucket(u64::MAX)).all(|number| bucket(middle(number)) == number));
+    }
+
+    #[test]
+    fn histograms_can_be_put_together() {
+        let of = |values: &[u64]| {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&value| histogram.record(value));
+            histogram
+        };
+        let (few, more) = ([7, 9_000_000], [3, 5000, 12]);
+        let mut all = of(&few);
+        all.merge(&of(&more));
+        all.merge(&Histogram::default());
+        assert_eq!(all, of(&[&few[..], &more[..]].concat()));
     }
 
     #[test]

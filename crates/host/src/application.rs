@@ -2,6 +2,7 @@
 
 use base::Time;
 use tcp::{Connection, Events};
+use wire::Payload;
 
 /// The program at one end of one connection.
 pub trait Application {
@@ -22,4 +23,24 @@ pub trait Application {
     fn wake(&mut self, now: Time, connection: &mut Connection) {
         let _ = (now, connection);
     }
+}
+
+/// The bytes behind the payloads of an [`Application`]'s connection, in a world whose packets carry
+/// any. Applications of the simulator have none.
+pub trait Bytes {
+    /// Writes the bytes of `payload`, which the application has given to [`Connection::write`] and
+    /// which have not all been acknowledged, into `out`, which is as long.
+    fn fetch(&self, payload: Payload, out: &mut [u8]);
+
+    /// The same bytes where they are, in two pieces of which either may be empty. `None` if they are
+    /// not kept anywhere, but made by [`Bytes::fetch`].
+    fn lend(&self, payload: Payload) -> Option<[&[u8]; 2]> {
+        let _ = payload;
+        None
+    }
+
+    /// Keeps `bytes`, whose first is number `place` of the peer's stream. They lie in the receive
+    /// window, counted from the first byte that has not been read, so that a ring as large as that
+    /// is enough. A place may come twice; none comes that the connection has refused.
+    fn store(&mut self, place: u64, bytes: &[u8]);
 }

@@ -1,6 +1,7 @@
 //! A host: demultiplexing, listeners, numbering, and one wake for all connections.
 
 mod addresses;
+mod arrivals;
 mod datagrams;
 mod lifecycle;
 mod listeners;
@@ -30,18 +31,19 @@ use slot::Slot;
 use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
-use tcp::{Connection, Event, Indication, Source, Subject};
-use wire::{Body, CorruptionNotice, Icmp, Packet, Segment};
+use tcp::{Connection, Event};
+use wire::{Body, Packet, Segment};
 
-/// Where a host's packets go.
-pub trait Outlet {
+/// Where a host's packets go. `A` is what uses its connections.
+pub trait Outlet<A> {
     /// The place to write the next packet into.
     fn packet(&mut self) -> &mut Packet;
     /// The packet is written: it goes out. Its payload is one segment, or (if the outlet takes more
     /// than one) several of `segment_size` bytes, of which only the last may be shorter: see
     /// [`tcp::Transmit`]. `route` is kept with the connection, for the outlet to remember which way
-    /// its packets go.
-    fn send(&mut self, segment_size: u32, route: &mut Option<u32>);
+    /// its packets go. `application` is what uses the connection, and knows the bytes of the
+    /// payload; resets for strangers have none, nor have datagrams.
+    fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>);
     /// How many segments a packet may hold.
     #[inline]
     fn segments(&self) -> u16 {
@@ -179,6 +181,14 @@ impl<A: Application> Host<A> {
         Some(SocketAddr::new(slot.key.remote, slot.key.remote_port))
     }
 
+    /// Both ends of a connection, its own first, if that is still there.
+    #[must_use]
+    pub fn ends(&self, id: ConnectionId) -> Option<(SocketAddr, SocketAddr)> {
+        let Slot { key, ip, .. } = self.slots.find(id)?;
+        let own = SocketAddr::new(ip.source, key.local_port);
+        Some((own, SocketAddr::new(key.remote, key.remote_port)))
+    }
+
     /// Lets whoever owns the host use a connection as its application would; [`Host::transmit`] is
     /// to be called after it. `None` if the connection is no longer there.
     pub fn access<R>(
@@ -227,46 +237,13 @@ impl<A: Application> Host<A> {
 
     // --- the world's side ---
 
-    /// Takes in a packet that is addressed to this host.
-    pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
-        let segment = match &packet.body {
-            Body::Tcp(segment) => segment,
-            Body::Icmp(Icmp::Corruption { notice, .. }) => {
-                return self.notify(now, Source::Router, notice);
-            }
-            Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(udp) => {
-                let taken = self.datagrams.take(udp.destination_port, packet.payload);
-                self.statistics.strays += u64::from(!taken);
-                return;
-            }
-        };
-        let key = Key {
-            remote: packet.ip.source,
-            remote_port: segment.source_port,
-            local_port: segment.destination_port,
-        };
-        let known = self.by_key.get(&key).copied().filter(|&id| !self.is_reopened(id, segment));
-        if known.is_none() && self.is_bogus(key.remote) {
-            return;
-        }
-        let id = match known.map_or_else(|| self.accept(now, key, segment), Ok) {
-            Ok(id) => id,
-            Err(why) => return self.on_stray(now, packet, segment, why),
-        };
-        self.hints[hint(segment)] = id;
-        let connection = &mut self.slots[id as usize].connection;
-        connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
-        self.after(now, id);
-    }
-
     /// Takes in the packet that lies where the outlet's next is to be written, then sends all that
     /// may be sent: an answer is written over what it answers.
     ///
     /// The same as [`Host::handle_packet`] and [`Host::transmit`], for less.
     #[must_use = "the host may want to be woken earlier"]
     #[inline]
-    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet) -> bool {
+    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let mut sooner = false;
         let packet = &*outlet.packet();
         if let Body::Tcp(segment) = &packet.body
@@ -295,22 +272,6 @@ impl<A: Application> Host<A> {
             self.handle_packet(now, packet);
         }
         self.transmit(now, outlet) | sooner | (self.spawn <= now)
-    }
-
-    /// Tells the connection that a copy of one of its segments was corrupted.
-    pub fn notify(&mut self, now: Time, source: Source, notice: &CorruptionNotice) {
-        let key = Key {
-            remote: notice.destination,
-            remote_port: notice.destination_port,
-            local_port: notice.source_port,
-        };
-        let Some(&id) = self.by_key.get(&key) else {
-            self.statistics.strays += 1;
-            return;
-        };
-        let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
-        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
-        self.after(now, id);
     }
 
     /// Does what is due at `now`.
@@ -352,7 +313,7 @@ impl<A: Application> Host<A> {
     /// Says whether a connection wants to be woken earlier than it did: then
     /// [`Host::poll_timeout`] may have come forward.
     #[must_use = "the host may want to be woken earlier"]
-    pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> bool {
+    pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let mut sooner = false;
         while let Some(id) = self.busy.pop() {
             let slot = &mut self.slots[id as usize];
@@ -371,7 +332,7 @@ impl<A: Application> Host<A> {
         }
         for datagram in self.datagrams.waiting.drain(..) {
             *outlet.packet() = datagram;
-            outlet.send(datagram.payload.len, &mut None);
+            outlet.send(datagram.payload.len, &mut None, None);
         }
         if !self.over.is_empty() {
             self.put_away();

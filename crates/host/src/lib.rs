@@ -10,7 +10,7 @@ mod middlebox;
 mod traffic;
 mod workload;
 
-pub use application::Application;
+pub use application::{Application, Bytes};
 pub use host::{
     AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Listener, Opening, Outlet,
     Settings, Statistics,

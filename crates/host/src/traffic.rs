@@ -50,6 +50,18 @@ impl Traffic {
             Traffic::Responder(_) => None,
         }
     }
+
+    /// Lets it take whatever stream comes first, where packets do not say of which stream they are.
+    pub fn expect_any(&mut self) {
+        let sink = match self {
+            Traffic::Sink(sink) => sink,
+            Traffic::Slow(slow) => &mut slow.sink,
+            Traffic::Requester(requester) => &mut requester.sink,
+            Traffic::Responder(responder) => &mut responder.sink,
+            Traffic::Source(_) | Traffic::Paced(_) | Traffic::Buffered(_) => return,
+        };
+        sink.stream = None;
+    }
 }
 
 /// Writes a stream of a given size, then closes.

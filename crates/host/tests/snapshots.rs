@@ -125,12 +125,12 @@ struct Port<'a> {
     sent: &'a mut Vec<Packet>,
 }
 
-impl Outlet for Port<'_> {
+impl<A> Outlet<A> for Port<'_> {
     fn packet(&mut self) -> &mut Packet {
         &mut self.next
     }
 
-    fn send(&mut self, _: u32, _: &mut Option<u32>) {
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&A>) {
         self.sent.push(self.next);
     }
 }

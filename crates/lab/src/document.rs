@@ -52,6 +52,22 @@ impl<'s> Document<'s> {
         self.root.get_ref().as_table()?.get_key_value(key)
     }
 
+    /// Where the last of these keys was written that there is, from the outermost on.
+    pub(crate) fn span(&self, path: &[&str]) -> Option<Range<usize>> {
+        let mut node = &self.root;
+        let mut span = None;
+        for step in path {
+            let inner = match node.get_ref() {
+                DeValue::Table(table) => table.get(*step),
+                DeValue::Array(array) => step.parse().ok().and_then(|at: usize| array.get(at)),
+                _ => None,
+            };
+            let Some(inner) = inner else { break };
+            (node, span) = (inner, Some(inner.span()));
+        }
+        span
+    }
+
     /// Puts a value in, whose key was written at `key`. Tables that are not there are made.
     pub(crate) fn put(
         &mut self,

@@ -69,6 +69,19 @@ impl<'s> Experiment<'s> {
             .map_err(|problems| ScenarioError::new(self.base.findings(problems)))
     }
 
+    /// The same to be run on real packets.
+    ///
+    /// # Errors
+    /// If it cannot be run, or only in the lab.
+    pub fn testbed_scenario(&self) -> Result<Scenario, ScenarioError> {
+        let scenario = self.scenario()?;
+        let problems = scenario.unreal(&self.base);
+        if problems.is_empty() {
+            return Ok(scenario);
+        }
+        Err(ScenarioError::new(self.base.findings(problems)))
+    }
+
     /// Everything as one table: that of a file that needs nothing put in.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What a path would do at best: the measure of slowdown.
 
-use crate::scenario::{Flow, IpVersion};
+use crate::scenario::{Flow, IpVersion, Scenario};
 use base::{Duration, Rate, Time};
 use host::Dialogue;
 
@@ -51,6 +51,17 @@ impl Way {
         let bytes = size.saturating_add(segments.saturating_mul(headers(flow.ip)));
         self.delay + self.rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes))
     }
+}
+
+/// What the paths of the flows would do, by the links on the way from a node to another.
+pub(crate) fn ideals<'a>(
+    scenario: &Scenario,
+    path: impl Fn(usize, usize) -> Vec<&'a link::Config>,
+) -> Vec<Ideal> {
+    let way = |from, to| Way::over(path(from, to).into_iter());
+    let ideal =
+        |flow: &Flow| Ideal { forward: way(flow.from, flow.to), backward: way(flow.to, flow.from) };
+    scenario.flows.iter().map(ideal).collect()
 }
 
 impl Ideal {

@@ -8,6 +8,7 @@
 //! What is wrong in a file is told as a [`ScenarioError`], which points at the place. This crate
 //! knows no publication; whatever is derived from rows is another's business.
 
+mod account;
 mod capture;
 mod document;
 mod error;
@@ -25,34 +26,40 @@ mod outcome;
 mod path;
 mod profile;
 mod remedies;
+mod reports;
 mod row;
 mod run;
 mod scenario;
 mod schema;
 mod shape;
 mod source;
+mod stage;
 mod supervise;
 mod sweep;
 mod table;
 mod watch;
 mod world;
 
+pub use account::{Account, Counts, Pairing, Part};
 pub use capture::Capture;
 pub use error::{Finding, ScenarioError, Style};
 pub use experiment::Experiment;
 pub use failure::RunError;
 pub use journal::{Journal, JournalError};
+pub use ledger::{Accounts, Ledger};
 pub use outcome::{Outcome, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
+pub use reports::at as reporters_at;
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Datagrams, Flow, IpVersion, Link, Pace, Report, Scenario, Sending, Traffic,
-    Transfer, Workload,
+    Attachments, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Pace, Report, Routes, Scenario,
+    Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};
+pub use stage::{End, Errand, Stage, bytes_of, enact, port};
 pub use supervise::{Monitor, supervise};
 pub use sweep::{Seeds, SweepError, check, columns, part, record, sweep};
 pub use table::{Column, Table};

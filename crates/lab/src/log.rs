@@ -2,7 +2,7 @@
 
 use crate::failure::RunError;
 use crate::scenario::Scenario;
-use crate::world::End;
+use crate::stage::End;
 use base::Time;
 use host::ConnectionId;
 use serde::Serialize;

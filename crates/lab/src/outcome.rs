@@ -2,12 +2,13 @@
 
 use crate::failure::RunError;
 use crate::ledger::Ledger;
-use crate::log;
-use crate::row::{Record, Row, count, rows, tabulate};
+use crate::log::{self, Owners};
+use crate::row::{Record, Row, count, tabulate};
 use crate::scenario::Scenario;
+use crate::stage::End;
 use crate::table::{Column, Table};
 use crate::watch::Watch;
-use crate::world::{Built, End};
+use crate::world::Built;
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
 /// What came of a run.
@@ -39,6 +40,17 @@ pub struct Totals {
     pub lost: u64,
 }
 
+impl Totals {
+    /// The sums over all directions of links.
+    pub fn of<'a>(links: impl Iterator<Item = &'a link::Statistics>) -> Totals {
+        links.fold(Totals::default(), |totals, link| Totals {
+            dropped: totals.dropped + link.dropped + link.discarded,
+            corrupted: totals.corrupted + link.corrupted,
+            lost: totals.lost + link.lost,
+        })
+    }
+}
+
 /// Time series of a run. Each has a column `t_s`, seconds since the start of the run, and a row
 /// for every change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,11 +67,12 @@ pub(crate) fn of(
     scenario: &Scenario,
     seed: u64,
     built: Built,
-    ledger: Ledger,
+    ledger: Ledger<'_>,
+    owned: Option<Owners>,
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
-    let rows = rows(scenario, &built, &ledger);
+    let rows = ledger.rows();
     if let Some(row) = rows.iter().find(|row| row.misplaced > 0) {
         let (flow, misplaced) = (row.flow.clone(), row.misplaced);
         return Err(RunError::Misplaced { flow, seed, misplaced });
@@ -74,28 +87,23 @@ pub(crate) fn of(
         scenario.directions(link).into_iter().zip([there, back].map(|id| world.link(id)))
     });
     let links: Vec<_> = directions.collect();
-    let mut totals = Totals::default();
-    for (_, link) in &links {
-        totals.dropped += link.dropped + link.discarded;
-        totals.corrupted += link.corrupted;
-        totals.lost += link.lost;
-    }
+    let totals = Totals::of(links.iter().map(|(_, link)| link));
     let events = world.events();
-    let (series, digest) = observations(scenario, built, ledger, watch)?;
+    let (series, digest) = observations(scenario, built, owned, watch)?;
     Ok(Outcome { rows, totals, links, events, digest, series })
 }
 
 fn observations(
     scenario: &Scenario,
     built: Built,
-    ledger: Ledger,
+    owned: Option<Owners>,
     watch: &Watch,
 ) -> Result<(Option<Series>, Option<Digest>), RunError> {
     let Built { world, nodes, links, .. } = built;
     // What is not asked for is not put together.
     let owners = if watch.series { owners(&world, &nodes) } else { Vec::new() };
     let (recorded, digest) = world.observations();
-    if let (Some(file), Some(all)) = (&watch.log, &ledger.owners) {
+    if let (Some(file), Some(all)) = (&watch.log, &owned) {
         log::write(file, scenario, all, &recorded.events)?;
     }
     if !watch.series {

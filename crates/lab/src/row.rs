@@ -1,11 +1,11 @@
 //! What came of a flow, and rows as columns.
 
+use crate::account::Counts;
 use crate::ideal::{Ideal, headers};
-use crate::ledger::{Ledger, Tally};
+use crate::ledger::Tally;
 use crate::outcome::Outcome;
 use crate::scenario::{Datagrams, Flow, Scenario, Traffic, Workload};
 use crate::table::{Column, Table};
-use crate::world::Built;
 use base::{Histogram, Time};
 
 /// What came of a flow.
@@ -43,7 +43,7 @@ pub struct Row {
     /// What became of datagrams, if it was some that the flow sent.
     pub datagrams: Delivery,
     /// What the sender did; of many connections, all together.
-    pub sender: tcp::Statistics,
+    pub sender: Counts,
     /// Runs of bytes that were not the next of the stream; 0, or the run is in error.
     pub misplaced: u64,
 }
@@ -91,9 +91,9 @@ impl Spread {
     }
 }
 
-/// A row for every flow of a world that has come to its end.
-pub(crate) fn rows(scenario: &Scenario, built: &Built, ledger: &Ledger) -> Vec<Row> {
-    let flows = scenario.flows.iter().zip(&built.ideals).zip(&ledger.tallies);
+/// A row for every flow of a run that has come to its end.
+pub(crate) fn rows(scenario: &Scenario, ideals: &[Ideal], tallies: &[Tally]) -> Vec<Row> {
+    let flows = scenario.flows.iter().zip(ideals).zip(tallies);
     flows.map(|((flow, ideal), tally)| row(scenario, flow, ideal, tally)).collect()
 }
 
@@ -164,6 +164,9 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     let integers = |value: fn(&Record<'_>) -> u64| {
         Column::Integer(records.iter().map(|record| count(value(record))).collect())
     };
+    let counts = |value: fn(&Counts) -> Option<u64>| {
+        Column::Count(records.iter().map(|r| value(&r.row.sender).map(count)).collect())
+    };
     table.push("seed", integers(|r| r.seed));
     table.push("flow", texts(|row| &row.flow));
     table.push("from", texts(|row| &row.from));
@@ -185,11 +188,11 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("datagrams_sent", integers(|r| r.row.datagrams.sent));
     table.push("datagrams_received", integers(|r| r.row.datagrams.received));
     table.push("datagram_loss", floats(|row| row.datagrams.loss()));
-    table.push("segments", integers(|r| r.row.sender.segments));
-    table.push("retransmissions", integers(|r| r.row.sender.retransmissions));
-    table.push("timeouts", integers(|r| r.row.sender.timeouts));
-    table.push("reductions", integers(|r| r.row.sender.reductions));
-    table.push("notices", integers(|r| r.row.sender.notices));
+    table.push("segments", counts(|c| c.segments));
+    table.push("retransmissions", counts(|c| c.retransmissions));
+    table.push("timeouts", counts(|c| c.timeouts));
+    table.push("reductions", counts(|c| c.reductions));
+    table.push("notices", counts(|c| c.notices));
     table.push("misplaced", integers(|r| r.row.misplaced));
     table.push("dropped", integers(|r| r.outcome.totals.dropped));
     table.push("corrupted", integers(|r| r.outcome.totals.corrupted));

@@ -1,8 +1,10 @@
 //! One run: a scenario and a seed.
 
+use crate::account::Pairing;
 use crate::capture;
 use crate::failure::RunError;
-use crate::ledger::Ledger;
+use crate::ledger::{Accounts, Ledger};
+use crate::log::{Owners, owners};
 use crate::outcome::{self, Outcome};
 use crate::scenario::{Flow, Scenario};
 use crate::watch::Watch;
@@ -48,7 +50,10 @@ pub fn run(
     // In slices, to look up now and then whether anybody still wants to know, and to forget.
     let end = Time::ZERO + scenario.duration;
     let slice = (scenario.duration / 100).clamp(Duration::from_nanos(1), Duration::from_secs(1));
-    let mut ledger = Ledger::new(scenario, &built, watch.log.is_some());
+    let mut ledger = Ledger::with(scenario, built.ideals.clone());
+    let of_many: Vec<_> = built.nodes.iter().filter(|n| ledger.forgets(n.index())).collect();
+    // Whose the connections were that are forgotten, if a log is to say so.
+    let mut owned = watch.log.is_some().then(Owners::new);
     let mut until = Time::ZERO;
     while until < end {
         if cancelled.load(Ordering::Relaxed) {
@@ -56,11 +61,22 @@ pub fn run(
         }
         until = (until + slice).min(end);
         built.world.run_until(until);
-        ledger.collect(scenario, &mut built);
+        for &&node in &of_many {
+            if let Some(all) = &mut owned {
+                all.extend(owners(&built.world, &[node]));
+            }
+            let host = built.world.host_mut(node);
+            ledger.enter_all(Accounts::of_ended(scenario, Pairing::Stream, host));
+        }
     }
     if let Some(capture) = &watch.capture {
         capture::finish(capture, &mut built)?;
     }
-    ledger.close(scenario, &built);
-    outcome::of(scenario, seed, built, ledger, watch)
+    for &node in &built.nodes {
+        ledger.enter_all(Accounts::of(scenario, Pairing::Stream, built.world.host(node)));
+    }
+    if let Some(all) = &mut owned {
+        all.extend(owners(&built.world, &built.nodes));
+    }
+    outcome::of(scenario, seed, built, ledger, owned, watch)
 }

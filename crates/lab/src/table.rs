@@ -9,6 +9,8 @@ pub enum Column {
     Text(Vec<String>),
     /// Whole numbers.
     Integer(Vec<i64>),
+    /// Whole numbers, or nothing.
+    Count(Vec<Option<i64>>),
     /// Numbers, or nothing.
     Float(Vec<Option<f64>>),
     /// Yes or no.
@@ -28,6 +30,7 @@ impl Column {
         match self {
             Column::Text(values) => values.len(),
             Column::Integer(values) => values.len(),
+            Column::Count(values) => values.len(),
             Column::Float(values) => values.len(),
             Column::Boolean(values) => values.len(),
         }
@@ -38,7 +41,7 @@ impl Column {
     pub fn kind(&self) -> &'static str {
         match self {
             Column::Text(_) => "text",
-            Column::Integer(_) => "integer",
+            Column::Integer(_) | Column::Count(_) => "integer",
             Column::Float(_) => "float",
             Column::Boolean(_) => "boolean",
         }
@@ -49,6 +52,10 @@ impl Column {
         match self {
             Column::Text(values) => quote(&values[row], out),
             Column::Integer(values) => out.extend_from_slice(values[row].to_string().as_bytes()),
+            Column::Count(values) => {
+                let text = values[row].map(|value| value.to_string());
+                out.extend_from_slice(text.unwrap_or_default().as_bytes());
+            }
             Column::Boolean(values) => out.extend_from_slice(values[row].to_string().as_bytes()),
             Column::Float(values) => {
                 // The shortest text that is read as the same number.

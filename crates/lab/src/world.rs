@@ -1,14 +1,12 @@
 //! From a scenario to a world.
 
-mod flows;
-
-pub(crate) use flows::{End, Errand, port};
-
-use crate::ideal::{Ideal, Way};
-use crate::scenario::{Flow, Report, Scenario};
+use crate::ideal::{Ideal, ideals};
+use crate::reports;
+use crate::scenario::{IpVersion, Report, Scenario};
+use crate::stage::{End, Stage, enact, port};
 use base::Seed;
-use flows::address;
-use middlebox::Reporter;
+use core::net::IpAddr;
+use host::Host;
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;
 
@@ -45,46 +43,55 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         [(forward, &link.forward), (backward, &link.backward)]
     });
     let configs: BTreeMap<LinkId, &link::Config> = configs.collect();
-    let ideals = scenario.flows.iter().map(|flow| {
-        let way = |from: usize, to: usize| -> Way {
-            let links = world.path(nodes[from], nodes[to]);
-            Way::over(links.iter().filter_map(|link| configs.get(link).copied()))
-        };
-        Ideal { forward: way(flow.from, flow.to), backward: way(flow.to, flow.from) }
+    let ideals = ideals(scenario, |from, to| {
+        let links = world.path(nodes[from], nodes[to]);
+        links.iter().filter_map(|link| configs.get(link).copied()).collect()
     });
-    let ideals = ideals.collect();
-    flows::add(scenario, &nodes, Seed(seed), &mut world);
-    add_reports(scenario, &nodes, &mut world);
+    let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
+    enact(scenario, seed, &mut hosts);
+    add_reports(&mut hosts);
     for &node in &nodes {
         world.wake(node);
     }
     Built { world, nodes, links, ideals }
 }
 
-/// Whoever tells senders of corruption: the world itself, or a box in every node for every size
-/// of notice and version of IP.
-fn add_reports(scenario: &Scenario, nodes: &[NodeId], world: &mut World<End>) {
-    let mut kinds = Vec::new();
-    let ends = |flow: &Flow| (address(nodes[flow.from], flow.ip), address(nodes[flow.to], flow.ip));
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        let (from, to) = ends(flow);
-        match flow.report {
-            Report::None => {}
-            Report::Oracle => world.add_oracle(from, to, port(index)),
-            Report::Backward if kinds.contains(&(flow.ip, flow.notice_size)) => {}
-            Report::Backward => kinds.push((flow.ip, flow.notice_size)),
+/// The simulator's hosts, one in every node.
+struct Hosts<'a> {
+    scenario: &'a Scenario,
+    nodes: &'a [NodeId],
+    world: &'a mut World<End>,
+}
+
+impl Stage for Hosts<'_> {
+    const STREAMS: bool = true;
+
+    fn host(&mut self, _flow: usize, node: usize) -> Option<&mut Host<End>> {
+        Some(self.world.host_mut(self.nodes[node]))
+    }
+
+    fn address(&self, flow: usize, node: usize) -> IpAddr {
+        match self.scenario.flows[flow].ip {
+            IpVersion::V4 => self.nodes[node].address(),
+            IpVersion::V6 => self.nodes[node].address_v6(),
         }
     }
-    for &node in nodes {
-        for &(ip, size) in &kinds {
-            let mut reporter = Reporter::new(address(node, ip), size);
-            for (index, flow) in scenario.flows.iter().enumerate() {
-                if flow.report == Report::Backward && (flow.ip, flow.notice_size) == (ip, size) {
-                    let (from, to) = ends(flow);
-                    reporter.register(from, to, port(index));
-                }
-            }
-            world.add_box(node, reporter);
+}
+
+/// Whoever tells senders of corruption: the world itself, or boxes in every node.
+fn add_reports(hosts: &mut Hosts<'_>) {
+    for (index, flow) in hosts.scenario.flows.iter().enumerate() {
+        if flow.report == Report::Oracle {
+            let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
+            hosts.world.add_oracle(from, to, port(index));
+        }
+    }
+    let address = |flow, node| hosts.address(flow, node);
+    let reporters: Vec<_> =
+        (0..hosts.nodes.len()).map(|node| reports::at(hosts.scenario, node, address)).collect();
+    for (&node, reporters) in hosts.nodes.iter().zip(reporters) {
+        for reporter in reporters {
+            hosts.world.add_box(node, reporter);
         }
     }
 }

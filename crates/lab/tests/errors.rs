@@ -127,7 +127,7 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
         ("duration", "duratoin"),
         "duratoin",
         "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `profile`, \
-         `nodes`, `links`, `flows`, `sweep`",
+         `nodes`, `links`, `flows`, `testbed`, `sweep`",
     );
     let report = error(&with(&[("duration", "duratoin")])).render(Style::Plain);
     assert!(report.contains("did you mean `duration`?"), "{report}");
@@ -171,7 +171,8 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
     told(
         ("eten = \"none\"", "congestion = \"bbr\""),
         "\"bbr\"",
-        "`flows.0.tcp.congestion = \"bbr\"`: unknown name `bbr`, expected `aimd` or `cubic`",
+        "`flows.0.tcp.congestion = \"bbr\"`: unknown name `bbr`, expected one of \
+         `aimd`, `cubic`, `westwood-2001`, `westwood+`",
     );
     for name in ["increase = \"none\"", "mechanisms = [{ mechanism = \"none\" }]"] {
         let wrong = error(&with(&[("eten = \"none\"", name)])).to_string();
@@ -195,6 +196,12 @@ fn increase_functions_are_for_aimd() {
         ("eten = \"none\"", "congestion = \"cubic\", increase = \"increase-by-k\""),
         "\"increase-by-k\"",
         "`flows.0.tcp.increase = \"increase-by-k\"`: the window of `cubic` grows in its own way: \
+         expected an increase function with `congestion = \"aimd\"` only",
+    );
+    told(
+        ("eten = \"none\"", "congestion = \"westwood+\", increase = \"standard\""),
+        "\"standard\"",
+        "`flows.0.tcp.increase = \"standard\"`: the window of `westwood+` grows in its own way: \
          expected an increase function with `congestion = \"aimd\"` only",
     );
 }

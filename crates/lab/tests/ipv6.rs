@@ -57,7 +57,7 @@ fn byte_mode_changes_nothing() {
 fn notices_of_corruption_find_their_flow() {
     for report in ["oracle", "backward"] {
         let row = &run(&over_ipv6(&[("backward", report)])).rows[0];
-        assert!(row.sender.notices > 10, "{report}: {row:?}");
+        assert!(row.sender.notices > Some(10), "{report}: {row:?}");
     }
 }
 
@@ -95,5 +95,5 @@ fn a_notice_holds_two_addresses_of_its_version() {
     assert!(message.ends_with("expected 92 to 65535 bytes"), "{message}");
     let smallest = sized("{ report = \"backward\", notice_size = 92 }");
     let watch = Watch { bytes: true, ..Watch::default() };
-    assert!(run_with(&smallest, 1, &watch).rows[0].sender.notices > 10);
+    assert!(run_with(&smallest, 1, &watch).rows[0].sender.notices > Some(10));
 }

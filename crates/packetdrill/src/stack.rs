@@ -170,12 +170,12 @@ impl Interface<'_> {
     }
 }
 
-impl Outlet for Interface<'_> {
+impl<A> Outlet<A> for Interface<'_> {
     fn packet(&mut self) -> &mut Packet {
         &mut self.packet
     }
 
-    fn send(&mut self, segment_size: u32, _: &mut Option<u32>) {
+    fn send(&mut self, segment_size: u32, _: &mut Option<u32>, _: Option<&A>) {
         let unit = self.packet;
         let mut begin = 0;
         loop {

@@ -1,6 +1,6 @@
 //! Between Python's values and the lab's.
 
-use crate::{RunError, ScenarioError};
+use crate::{RunError, ScenarioError, TestbedError};
 use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{
@@ -132,6 +132,30 @@ pub(crate) fn outcome<'py>(
     Ok(dict)
 }
 
+/// What came of one run on real packets.
+pub(crate) fn real_outcome<'py>(
+    py: Python<'py>,
+    seed: u64,
+    outcome: testbed::Outcome,
+) -> PyResult<Bound<'py, PyDict>> {
+    let testbed::Outcome { run, health } = outcome;
+    let dict = PyDict::new(py);
+    dict.set_item("rows", table(py, run.table(seed))?)?;
+    dict.set_item("links", table(py, run.links_table())?)?;
+    let found = PyDict::new(py);
+    found.set_item("packets", health.packets)?;
+    found.set_item("late", health.late)?;
+    found.set_item("lost", health.lost)?;
+    found.set_item("median_s", health.median.as_secs_f64())?;
+    found.set_item("p99_s", health.p99.as_secs_f64())?;
+    found.set_item("worst_s", health.worst.as_secs_f64())?;
+    found.set_item("limit_s", health.limit.as_secs_f64())?;
+    found.set_item("steal", health.steal)?;
+    found.set_item("void", health.void)?;
+    dict.set_item("health", found)?;
+    Ok(dict)
+}
+
 fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, columns) in tables {
@@ -157,6 +181,7 @@ pub(crate) fn table<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, P
         match column {
             Column::Text(values) => dict.set_item(name, values)?,
             Column::Integer(values) => dict.set_item(name, values)?,
+            Column::Count(values) => dict.set_item(name, values)?,
             Column::Float(values) => dict.set_item(name, values)?,
             Column::Boolean(values) => dict.set_item(name, values)?,
         }
@@ -196,6 +221,13 @@ pub(crate) fn run_error(error: lab::RunError) -> PyErr {
         error @ lab::RunError::NoSuchPlace { .. } => bad_scenario(error.to_string(), &[]),
         error @ lab::RunError::Write { .. } => PyOSError::new_err(error.to_string()),
         other => RunError::new_err(other.to_string()),
+    }
+}
+
+pub(crate) fn testbed_error(error: testbed::Error) -> PyErr {
+    match error {
+        testbed::Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        other => TestbedError::new_err(other.to_string()),
     }
 }
 

@@ -25,6 +25,13 @@ create_exception!(
     "A check inside a run failed: an error of the simulator."
 );
 
+create_exception!(
+    lasthop._lasthop,
+    TestbedError,
+    PyRuntimeError,
+    "A scenario cannot be run on real packets here."
+);
+
 /// TCP over the last hop, simulated.
 #[pymodule]
 mod _lasthop {
@@ -39,7 +46,7 @@ mod _lasthop {
     use tcp::mechanism::Mechanism;
 
     #[pymodule_export]
-    use super::{RunError, ScenarioError};
+    use super::{RunError, ScenarioError, TestbedError};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -114,6 +121,31 @@ mod _lasthop {
         let what = Watch { series: trace, digest: true, bytes: byte_mode, capture, log: events };
         let outcome = py.detach(|| watch::running(&scenario, seed, &what, Patience::new(None)))?;
         convert::outcome(py, seed, outcome)
+    }
+
+    /// Runs a scenario once on real packets.
+    #[pyfunction]
+    #[pyo3(signature = (source, name, *, overrides = Vec::new(), seed = 1))]
+    #[pyo3(text_signature = "(source, name, *, overrides=(), seed=1)")]
+    fn run_testbed<'py>(
+        py: Python<'py>,
+        source: String,
+        name: String,
+        overrides: Vec<Override<'py>>,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let seed = convert::seeds(seed, 1)?.first;
+        let source = convert::source(source, name, overrides)?;
+        let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
+        let scenario = experiment.testbed_scenario().map_err(convert::scenario_error)?;
+        let outcome = py.detach(|| watch::on_testbed(&scenario, seed, Patience::new(None)))?;
+        convert::real_outcome(py, seed, outcome)
+    }
+
+    /// Removes what runs on real packets left that did not come to their end.
+    #[pyfunction]
+    fn clean_testbed(py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(testbed::clean).map_err(convert::testbed_error)
     }
 
     /// Runs every point of a scenario's sweep with every seed.

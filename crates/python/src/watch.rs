@@ -66,6 +66,18 @@ pub(crate) fn running(
     patience.end(result.map_err(convert::run_error))
 }
 
+/// Runs a scenario once, on real packets.
+pub(crate) fn on_testbed(
+    scenario: &Scenario,
+    seed: u64,
+    mut patience: Patience,
+) -> PyResult<testbed::Outcome> {
+    let monitor = Monitor::default();
+    let work = || testbed::run(scenario, seed, monitor.cancelled());
+    let result = supervise(&monitor, work, |_| patience.look(0, 1));
+    patience.end(result.map_err(convert::testbed_error))
+}
+
 /// Runs everything.
 pub(crate) fn sweeping(
     experiment: &Experiment<'_>,

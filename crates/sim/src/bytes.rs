@@ -62,35 +62,13 @@ struct Renderer {
 
 impl Renderer {
     fn render(&mut self, packet: &Packet) -> Result<(), ByteFault> {
-        self.payload.clear();
-        fill(&mut self.payload, packet.payload);
+        self.payload.resize(packet.payload.len as usize, 0);
+        packet.payload.render(&mut self.payload);
         self.bytes.clear();
         packet.emit(&self.payload, &mut self.bytes)?;
         let (expected, found) = (packet.len(), self.bytes.len());
         if expected as usize == found { Ok(()) } else { Err(ByteFault::Length { expected, found }) }
     }
-}
-
-/// The bytes of a payload: a pattern that no other place of any stream has but by chance.
-fn fill(out: &mut Vec<u8>, payload: Payload) {
-    let word = |index: u64| {
-        // SplitMix64's finaliser over stream and place.
-        let mut word =
-            (index ^ u64::from(payload.stream) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ word >> 31).to_le_bytes()
-    };
-    if payload.len == 0 {
-        return;
-    }
-    // Whole words, of which the ends are cut off.
-    let skip = (payload.offset % 8) as usize;
-    let (first, last) = (payload.offset / 8, (payload.end() - 1) / 8);
-    let start = out.len();
-    (first..=last).for_each(|index| out.extend_from_slice(&word(index)));
-    out.drain(start..start + skip);
-    out.truncate(start + payload.len as usize);
 }
 
 /// A capture under way.
@@ -160,35 +138,5 @@ impl Bytes {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bytes(stream: u32, offset: u64, len: u32) -> Vec<u8> {
-        let mut out = vec![7];
-        fill(&mut out, Payload { stream, offset, len });
-        out.split_off(1)
-    }
-
-    #[test]
-    fn slices_of_a_stream_have_the_bytes_of_the_whole() {
-        let whole = bytes(3, 0, 100);
-        for offset in 0..50 {
-            for len in 0..50 {
-                let slice = &whole[offset..offset + len];
-                assert_eq!(bytes(3, offset as u64, len as u32), slice);
-            }
-        }
-        assert_ne!(bytes(4, 0, 100), whole);
-        assert_ne!(bytes(3, 8, 100), whole);
-    }
-
-    #[test]
-    fn a_pattern_is_as_good_as_random() {
-        let ones: u32 = bytes(1, 1 << 33, 100_000).iter().map(|byte| byte.count_ones()).sum();
-        assert!(ones.abs_diff(400_000) < 2_000, "{ones}");
     }
 }

@@ -17,4 +17,5 @@ mod world;
 pub use bytes::{ByteFault, Capture, CapturePoint};
 pub use network::{LinkId, Network, NodeId};
 pub use observer::{Digest, FlowSample, QueueSample, Series, TraceTarget};
+pub use routing::Routes;
 pub use world::World;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// For every node and destination, the link to take.
 #[derive(Clone, Debug)]
-pub(crate) struct Routes {
+pub struct Routes {
     nodes: usize,
     /// [`NOWHERE`] if there is no way, or it is there.
     next: Vec<u32>,
@@ -13,8 +13,9 @@ pub(crate) struct Routes {
 const NOWHERE: u32 = u32::MAX;
 
 impl Routes {
-    /// Routes over those of `links`, each from one node to another, that are `usable`.
-    pub(crate) fn shortest(
+    /// Routes between so many nodes, over those of `links`, each from one node to another, that are
+    /// `usable`.
+    pub fn shortest(
         nodes: usize,
         links: impl Iterator<Item = (usize, usize)> + Clone,
         usable: impl Fn(usize) -> bool,
@@ -39,8 +40,9 @@ impl Routes {
     }
 
     /// The link from `node` towards `destination`; `None` if there is no way, or it is there.
+    #[must_use]
     #[inline]
-    pub(crate) fn next(&self, node: usize, destination: usize) -> Option<u32> {
+    pub fn next(&self, node: usize, destination: usize) -> Option<u32> {
         if destination >= self.nodes {
             return None;
         }

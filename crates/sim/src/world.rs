@@ -404,7 +404,7 @@ impl Plug<'_> {
     }
 }
 
-impl Outlet for Plug<'_> {
+impl<A> Outlet<A> for Plug<'_> {
     #[inline]
     fn packet(&mut self) -> &mut Packet {
         let handle = *self.place.get_or_insert_with(|| self.fabric.slab.take());
@@ -412,7 +412,7 @@ impl Outlet for Plug<'_> {
     }
 
     #[inline]
-    fn send(&mut self, _: u32, route: &mut Option<u32>) {
+    fn send(&mut self, _: u32, route: &mut Option<u32>, _: Option<&A>) {
         if let Some(handle) = self.place.take() {
             let way = route.or_else(|| {
                 let way = self.fabric.route(self.index, handle);
@@ -432,13 +432,13 @@ struct Tray<'a> {
     written: Vec<Handle>,
 }
 
-impl Outlet for Tray<'_> {
+impl<A> Outlet<A> for Tray<'_> {
     fn packet(&mut self) -> &mut Packet {
         let handle = self.slab.vacant();
         self.slab.get_mut(handle)
     }
 
-    fn send(&mut self, _: u32, _: &mut Option<u32>) {
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&A>) {
         self.written.push(self.slab.take());
     }
 }

@@ -192,6 +192,15 @@ impl Connection {
         }
     }
 
+    /// The port of the end that opened the connection; of a simultaneous open, our own.
+    #[must_use]
+    pub fn client_port(&self) -> u16 {
+        match self.side {
+            Side::Active => self.local_port,
+            Side::Passive => self.remote_port,
+        }
+    }
+
     // --- the application's side ---
 
     /// Appends `len` bytes of `stream`, from `offset` on, to what is to be sent. Ignored after

@@ -27,9 +27,9 @@ pub enum Subject {
     Corrupted {
         /// The first octet it carried.
         seq: SeqNumber,
-        /// Octets it carried.
+        /// Octets it carried; without any, there is nothing to be sent again.
         len: u32,
-        /// Which copy it was.
+        /// Which copy it was; [`CopyId::NONE`] for the latest.
         copy: CopyId,
     },
     /// A packet could not be delivered (an ICMP error that quotes it, RFC 5461).

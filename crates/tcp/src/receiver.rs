@@ -32,6 +32,8 @@ pub(crate) struct Receiver {
     twice: Option<(u64, u64)>,
     reports_twice: bool,
     delayed_ack: Option<Duration>,
+    /// Bytes of a full-sized segment.
+    mss: u32,
     /// Full-sized segments since the last acknowledgment.
     unacknowledged: u32,
     /// Acknowledgments in a row that repeat the last.
@@ -87,6 +89,7 @@ impl Receiver {
             twice: None,
             reports_twice: config.dsack,
             delayed_ack: config.delayed_ack,
+            mss: u32::from(config.mss),
             unacknowledged: 0,
             duplicates: 0,
             owed: Owed::NOTHING,
@@ -158,6 +161,7 @@ impl Receiver {
     /// permits selective acknowledgments.
     pub(crate) fn on_syn(&mut self, mss: u32, sack: bool) {
         self.nxt = 1;
+        self.mss = mss;
         self.step = (self.buffer / 2).min(u64::from(mss)).max(1);
         self.worth = (self.buffer / 2).min(2 * self.step).max(1);
         self.edge = self.free_edge();
@@ -189,7 +193,7 @@ impl Receiver {
         mut payload: Payload,
         mut fin: bool,
         mechanisms: &mut Mechanisms,
-    ) {
+    ) -> Payload {
         // Nothing follows a FIN, and no FIN precedes what has been received.
         let limit = self.fin.unwrap_or(self.edge);
         let end = start + u64::from(payload.len);
@@ -230,8 +234,9 @@ impl Receiver {
             self.owed = self.timing(now, duplicate_ack, mechanisms);
         } else {
             self.duplicates = 0;
-            self.delay(now);
+            self.delay(now, payload.len);
         }
+        payload
     }
 
     /// What [`Receiver::on_data`] does with data in order, if there is room, no gap, no FIN and nothing
@@ -246,7 +251,7 @@ impl Receiver {
         self.nxt = nxt;
         self.ready.fill(payload);
         self.duplicates = 0;
-        self.delay(now);
+        self.delay(now, payload.len);
         true
     }
 
@@ -263,10 +268,11 @@ impl Receiver {
         Owed::now(self.owed.now + 1)
     }
 
-    /// In-order data: at once for every second segment, else within the delay (RFC 5681 §4.2).
+    /// `len` bytes of data in order: at once for every second segment, else within the delay
+    /// (RFC 5681 §4.2). What comes as a unit of several segments counts as two.
     #[inline]
-    fn delay(&mut self, now: Time) {
-        self.unacknowledged += 1;
+    fn delay(&mut self, now: Time, len: u32) {
+        self.unacknowledged += 1 + u32::from(len / 2 >= self.mss);
         if self.owed.now > 0 {
             return;
         }
@@ -567,6 +573,17 @@ mod tests {
         receiver.on_ack_sent(true);
         data(&mut receiver, 201, 301);
         receiver.on_deadline(Time::ZERO + Duration::from_millis(200));
+        assert!(receiver.ack_due());
+    }
+
+    #[test]
+    fn a_unit_of_two_segments_is_acknowledged_at_once() {
+        let mut receiver = receiver();
+        receiver.delayed_ack = Some(Duration::from_millis(200));
+        data(&mut receiver, 1, 2000);
+        assert!(!receiver.ack_due());
+        receiver.on_ack_sent(true);
+        data(&mut receiver, 2000, 4000);
         assert!(receiver.ack_due());
     }
 

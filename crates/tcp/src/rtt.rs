@@ -55,8 +55,7 @@ impl Rtt {
     /// clock while it lasted, at least one.
     #[inline(never)]
     fn ticks(&mut self, now: Time, sent_at: Time) -> Duration {
-        let tick = self.config.granularity.as_nanos().max(1);
-        let rtt = (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1);
+        let rtt = self.in_ticks(now, sent_at);
         if self.sampled {
             let mean = self.srtt / 8;
             self.rttvar = (self.rttvar + rtt.abs_diff(mean) - self.rttvar / 4).max(1);
@@ -65,6 +64,20 @@ impl Rtt {
             (self.sampled, self.srtt, self.rttvar) = (true, rtt * 8, rtt * 2);
         }
         self.config.granularity * ((self.rttvar * 8 + self.srtt) / 8)
+    }
+
+    fn in_ticks(&self, now: Time, sent_at: Time) -> u64 {
+        let tick = self.config.granularity.as_nanos().max(1);
+        (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1)
+    }
+
+    /// The time from `sent_at` to `now`, as the clock that measures round trips shows it.
+    #[inline]
+    pub(crate) fn measured(&self, now: Time, sent_at: Time) -> Duration {
+        match self.config.estimator {
+            Estimator::Exact => now.since(sent_at),
+            Estimator::Ticks => self.config.granularity * self.in_ticks(now, sent_at),
+        }
     }
 
     /// The present timeout, back-off included.
@@ -120,6 +133,16 @@ mod tests {
         for n in 0..count {
             let sent_at = Time::ZERO + span * n;
             rtt.sample(sent_at + span, sent_at);
+        }
+    }
+
+    #[test]
+    fn a_coarse_clock_shows_whole_ticks_and_one_at_least() {
+        let (sent_at, millis) = (Time::ZERO + Duration::from_millis(50), Duration::from_millis);
+        for (rtt_ms, ticks) in [(20, 100), (60, 100), (160, 200), (640, 600)] {
+            let now = sent_at + millis(rtt_ms);
+            assert_eq!(rtt(100, 0, Estimator::Ticks).measured(now, sent_at), millis(ticks));
+            assert_eq!(rtt(100, 0, Estimator::Exact).measured(now, sent_at), millis(rtt_ms));
         }
     }
 

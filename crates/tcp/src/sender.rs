@@ -108,6 +108,8 @@ pub(crate) struct Sender {
     used: Option<Box<Used>>,
     delivered: Delivered,
     copies: u32,
+    /// The shortest time from a copy to a notice that was surely of that.
+    soonest_notice: Duration,
     /// When the timer expires.
     deadline: Time,
     /// When something was last acknowledged, or first outstanding.
@@ -198,6 +200,7 @@ impl Sender {
             used: (config.validation == Validation::Half).then(Box::default),
             delivered: Delivered::default(),
             copies: 0,
+            soonest_notice: Duration::MAX,
             deadline: Time::NEVER,
             progress_at: Time::ZERO,
             sent_at: Time::ZERO,

@@ -1,7 +1,56 @@
 //! The Internet checksum (RFC 1071) and the pseudo headers that it covers.
 
-use crate::{Header, ParseError};
+use crate::{Header, ParseError, ip};
 use core::net::IpAddr;
+
+/// Where in a packet a checksum is still to be completed.
+///
+/// Its field holds the sum over the pseudo header. Whoever completes it sums everything from `start`
+/// on, that field included, and writes the complement there: what a network card does, and Linux
+/// calls `CHECKSUM_PARTIAL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PartialChecksum {
+    /// Bytes of the packet before the first that is summed.
+    pub start: u16,
+    /// Where the field is, bytes from there on.
+    pub offset: u16,
+}
+
+/// What follows the header of a transport.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tail<'a> {
+    /// These bytes, and the checksum is complete.
+    Bytes(&'a [u8]),
+    /// So many bytes that are not at hand, and the checksum is partial.
+    Elsewhere(usize),
+}
+
+impl Tail<'_> {
+    /// Bytes.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Tail::Bytes(bytes) => bytes.len(),
+            Tail::Elsewhere(len) => len,
+        }
+    }
+
+    /// Finishes a transport whose header lies in `out` from `start` on, with a checksum of 0: what
+    /// follows, and the checksum's field at `offset`. `sum` is that of the pseudo header. Returns
+    /// the field.
+    pub(crate) fn finish(self, sum: Sum, start: usize, offset: usize, out: &mut Vec<u8>) -> u16 {
+        let field = match self {
+            Tail::Bytes(bytes) => {
+                out.extend_from_slice(bytes);
+                let mut sum = sum;
+                sum.add(&out[start..]);
+                sum.checksum()
+            }
+            Tail::Elsewhere(_) => sum.fold(),
+        };
+        ip::put_u16(&mut out[start..], offset, field);
+        field
+    }
+}
 
 /// A one's complement sum under way.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,6 @@
 //! ICMP for IPv4 (RFC 792) and for IPv6 (RFC 4443), as one set of messages.
 
-use crate::checksum::Sum;
+use crate::checksum::{Sum, Tail};
 use crate::ip::{self, protocol, u16_at, u32_at};
 use crate::{CorruptionNotice, EmitError, Header, ParseError, Quote};
 use core::net::IpAddr;
@@ -94,6 +94,9 @@ const HEADER: usize = 8;
 const SHORT_HEADER: usize = 4;
 
 impl Icmp {
+    /// The place of the checksum in the header.
+    pub(crate) const CHECKSUM: usize = 2;
+
     /// The packet that an error is about.
     #[must_use]
     pub fn quote(&self) -> Option<&Quote> {
@@ -141,7 +144,7 @@ impl Icmp {
         let (kind, code) = (bytes[0], bytes[1]);
         let mut sum = start(source, destination, bytes.len());
         sum.add(bytes);
-        sum.verify(header, u16_at(bytes, 2))?;
+        sum.verify(header, u16_at(bytes, Icmp::CHECKSUM))?;
         let is = |kinds: [u8; 2]| kinds[usize::from(v6)] == kind;
         if is(kind::CORRUPTION)
             && code == 0
@@ -185,7 +188,7 @@ impl Icmp {
         &self,
         (source, destination): (IpAddr, IpAddr),
         ip: usize,
-        payload: &[u8],
+        tail: Tail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         let begin = out.len();
@@ -244,11 +247,8 @@ impl Icmp {
             }
             quote.emit(out)?;
         }
-        out.extend_from_slice(payload);
-        let bytes = &mut out[begin..];
-        let mut sum = start(source, destination, bytes.len());
-        sum.add(bytes);
-        ip::put_u16(bytes, 2, sum.checksum());
+        let sum = start(source, destination, out.len() - begin + tail.len());
+        tail.finish(sum, begin, Icmp::CHECKSUM, out);
         Ok(())
     }
 }

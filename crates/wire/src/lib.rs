@@ -25,6 +25,7 @@ mod segment;
 mod seq;
 mod udp;
 
+pub use checksum::PartialChecksum;
 pub use error::{EmitError, Header, ParseError};
 pub use icmp::Icmp;
 pub use ip::{Ecn, Ip};

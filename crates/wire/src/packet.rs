@@ -1,5 +1,6 @@
 //! IP packets: structs, and bytes.
 
+use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Segment, Udp, ipv4, ipv6};
 use core::net::IpAddr;
@@ -116,26 +117,47 @@ impl Packet {
             return Err(EmitError::Payload { expected, found: payload.len() });
         }
         out.reserve(self.len() as usize);
-        let written = self.emit_all(payload, out);
+        let written = self.emit_all(Tail::Bytes(payload), out);
         if written.is_err() {
             out.truncate(start);
         }
         written
     }
 
-    fn emit_all(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
+    /// Writes the packet's headers behind what is in `out`, for whoever puts the bytes of the payload
+    /// behind them and completes the transport's checksum as is said: a network card, or a kernel
+    /// that sees to it.
+    ///
+    /// # Errors
+    /// If the packet cannot be written as it is; `out` is then as it was.
+    pub fn emit_headers(&self, out: &mut Vec<u8>) -> Result<PartialChecksum, EmitError> {
+        let start = out.len();
+        let written = self.emit_all(Tail::Elsewhere(self.payload.len as usize), out);
+        if let Err(error) = written {
+            out.truncate(start);
+            return Err(error);
+        }
+        let offset = match self.body {
+            Body::Tcp(_) => Segment::CHECKSUM,
+            Body::Udp(_) => Udp::CHECKSUM,
+            Body::Icmp(_) => Icmp::CHECKSUM,
+        };
+        Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
+    }
+
+    fn emit_all(&self, tail: Tail<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let number = match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
             (Body::Udp(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
         };
-        self.emit_ip(number, self.transport_len() + payload.len(), out)?;
+        self.emit_ip(number, self.transport_len() + tail.len(), out)?;
         let ends = (self.ip.source, self.ip.destination);
         match &self.body {
-            Body::Tcp(segment) => segment.emit(ends, &self.rare, payload, out),
-            Body::Udp(udp) => udp.emit(ends, payload, out),
-            Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), payload, out),
+            Body::Tcp(segment) => segment.emit(ends, &self.rare, tail, out),
+            Body::Udp(udp) => udp.emit(ends, tail, out),
+            Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
         }
     }
 
@@ -167,6 +189,20 @@ impl Packet {
     /// # Errors
     /// If it is no packet, or none that can be used: a fragment, an unknown transport.
     pub fn parse(bytes: &[u8]) -> Result<(Packet, Range<usize>), ParseError> {
+        Packet::read(bytes, false)
+    }
+
+    /// The same for a packet for whose transport checksum whoever hands it over answers: it was
+    /// verified there, or is partial because the packet has never left the machine. The checksum
+    /// of TCP or UDP is not looked at, those of IPv4 and ICMP are.
+    ///
+    /// # Errors
+    /// Those of [`Packet::parse`].
+    pub fn parse_trusted(bytes: &[u8]) -> Result<(Packet, Range<usize>), ParseError> {
+        Packet::read(bytes, true)
+    }
+
+    fn read(bytes: &[u8], trusted: bool) -> Result<(Packet, Range<usize>), ParseError> {
         let mut packet = Packet::BLANK;
         let Packet { ip, rare, .. } = &mut packet;
         let version = match bytes.first() {
@@ -192,11 +228,11 @@ impl Packet {
         let transport = &bytes[inner.start..inner.end];
         let (body, payload) = match (inner.protocol, version) {
             (protocol::TCP, _) => {
-                let (segment, len) = Segment::parse(transport, ends, rare)?;
+                let (segment, len) = Segment::parse(transport, ends, rare, trusted)?;
                 (Body::Tcp(segment), len..transport.len())
             }
             (protocol::UDP, _) => {
-                let (udp, end) = Udp::parse(transport, ends)?;
+                let (udp, end) = Udp::parse(transport, ends, trusted)?;
                 (Body::Udp(udp), Udp::HEADER..end)
             }
             (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {

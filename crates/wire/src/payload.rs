@@ -45,11 +45,93 @@ impl Payload {
     pub fn continues(&self, next: &Payload) -> bool {
         self.stream == next.stream && self.end() == next.offset
     }
+
+    /// Writes the bytes that stand for this payload into `out`, which is as long: a pattern that no
+    /// other place of any stream has but by chance.
+    pub fn render(self, out: &mut [u8]) {
+        let stream = self.stream;
+        let mut index = self.offset / 8;
+        let skip = (self.offset % 8) as usize;
+        let head = out.len().min((8 - skip) % 8);
+        let (head, rest) = out.split_at_mut(head);
+        if !head.is_empty() {
+            head.copy_from_slice(&word(stream, index)[skip..skip + head.len()]);
+            index += 1;
+        }
+        let mut words = rest.chunks_exact_mut(8);
+        for out in &mut words {
+            out.copy_from_slice(&word(stream, index));
+            index += 1;
+        }
+        let tail = words.into_remainder();
+        tail.copy_from_slice(&word(stream, index)[..tail.len()]);
+    }
+
+    /// How many of `bytes`, which are as many, are not those that [`Payload::render`] writes.
+    #[must_use]
+    pub fn count_wrong(self, bytes: &[u8]) -> u64 {
+        let mut pattern = [0; 1024];
+        let (mut left, mut wrong) = (self, 0);
+        for bytes in bytes.chunks(pattern.len()) {
+            let pattern = &mut pattern[..bytes.len()];
+            left.render(pattern);
+            left = left.skip(bytes.len() as u32);
+            if bytes != pattern {
+                wrong += bytes.iter().zip(pattern).filter(|(a, b)| *a != *b).count() as u64;
+            }
+        }
+        wrong
+    }
+}
+
+/// Eight bytes of the pattern.
+#[inline]
+fn word(stream: u32, index: u64) -> [u8; 8] {
+    // SplitMix64's finaliser over stream and place.
+    let mut word = (index ^ u64::from(stream) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (word ^ word >> 31).to_le_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bytes(stream: u32, offset: u64, len: u32) -> Vec<u8> {
+        let mut out = vec![0; len as usize];
+        Payload { stream, offset, len }.render(&mut out);
+        out
+    }
+
+    #[test]
+    fn slices_of_a_stream_have_the_bytes_of_the_whole() {
+        let whole = bytes(3, 0, 100);
+        for offset in 0..50 {
+            for len in 0..50 {
+                let slice = &whole[offset..offset + len];
+                assert_eq!(bytes(3, offset as u64, len as u32), slice);
+            }
+        }
+        assert_ne!(bytes(4, 0, 100), whole);
+        assert_ne!(bytes(3, 8, 100), whole);
+    }
+
+    #[test]
+    fn the_pattern_is_as_good_as_random() {
+        let ones: u32 = bytes(1, 1 << 33, 100_000).iter().map(|byte| byte.count_ones()).sum();
+        assert!(ones.abs_diff(400_000) < 2_000, "{ones}");
+    }
+
+    #[test]
+    fn wrong_bytes_are_counted() {
+        let whole = Payload { stream: 3, offset: 13, len: 4000 };
+        let mut bytes = bytes(3, 13, 4000);
+        assert_eq!(whole.count_wrong(&bytes), 0);
+        bytes[1700] ^= 1;
+        assert_eq!(whole.count_wrong(&bytes), 1);
+        assert!(Payload { stream: 4, ..whole }.count_wrong(&bytes) > 3900);
+    }
 
     #[test]
     fn slices_of_a_payload_keep_its_identity() {

@@ -1,7 +1,7 @@
 //! TCP segments (RFC 9293 §3.1).
 
-use crate::checksum::Sum;
-use crate::ip::{self, protocol, u16_at, u32_at};
+use crate::checksum::{Sum, Tail};
+use crate::ip::{protocol, u16_at, u32_at};
 use crate::{EmitError, Header, Options, ParseError, Rare, SeqNumber};
 use bitflags::bitflags;
 use core::net::IpAddr;
@@ -37,12 +37,16 @@ bitflags! {
 /// Names one transmitted copy of a range of sequence numbers, so that a notice about a packet can
 /// be told from a notice about its retransmission.
 ///
-/// The lab carries it as a field of no bytes; on real packets an unpredictable nonce stands in
-/// for it. 0 names no copy (a segment without data).
+/// The lab carries it as a field of no bytes, which real packets do not have.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct CopyId(pub u32);
+
+impl CopyId {
+    /// No copy in particular: a segment without data, or one that was a real packet.
+    pub const NONE: CopyId = CopyId(0);
+}
 
 /// A TCP header. Its payload travels beside it in the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,11 +90,16 @@ impl Segment {
 }
 
 impl Segment {
-    /// Reads the segment that `bytes` are, and the length of its header.
+    /// The place of the checksum in the header.
+    pub(crate) const CHECKSUM: usize = 16;
+
+    /// Reads the segment that `bytes` are, and the length of its header. Its checksum is verified
+    /// unless it is `trusted`.
     pub(crate) fn parse(
         bytes: &[u8],
         (source, destination): (IpAddr, IpAddr),
         rare: &mut Rare,
+        trusted: bool,
     ) -> Result<(Segment, usize), ParseError> {
         let found = bytes.len();
         let truncated = |expected| ParseError::Truncated { header: Header::Tcp, expected, found };
@@ -109,9 +118,11 @@ impl Segment {
         if found < header_len {
             return Err(truncated(header_len));
         }
-        let mut sum = Sum::pseudo(source, destination, protocol::TCP, found);
-        sum.add(bytes);
-        sum.verify(Header::Tcp, u16_at(bytes, 16))?;
+        if !trusted {
+            let mut sum = Sum::pseudo(source, destination, protocol::TCP, found);
+            sum.add(bytes);
+            sum.verify(Header::Tcp, u16_at(bytes, Segment::CHECKSUM))?;
+        }
         let mut segment = Segment {
             source_port: u16_at(bytes, 0),
             destination_port: u16_at(bytes, 2),
@@ -132,7 +143,7 @@ impl Segment {
         &self,
         (source, destination): (IpAddr, IpAddr),
         rare: &Rare,
-        payload: &[u8],
+        tail: Tail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         let start = out.len();
@@ -147,11 +158,9 @@ impl Segment {
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&self.urgent.to_be_bytes());
         self.options.emit(rare.tcp_options(), out)?;
-        out.extend_from_slice(payload);
-        let bytes = &mut out[start..];
-        let mut sum = Sum::pseudo(source, destination, protocol::TCP, bytes.len());
-        sum.add(bytes);
-        ip::put_u16(bytes, 16, sum.checksum());
+        let len = out.len() - start + tail.len();
+        let sum = Sum::pseudo(source, destination, protocol::TCP, len);
+        tail.finish(sum, start, Segment::CHECKSUM, out);
         Ok(())
     }
 }

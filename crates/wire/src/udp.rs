@@ -1,6 +1,6 @@
 //! UDP (RFC 768).
 
-use crate::checksum::Sum;
+use crate::checksum::{Sum, Tail};
 use crate::ip::{self, protocol, u16_at};
 use crate::{EmitError, Header, ParseError};
 use core::net::IpAddr;
@@ -18,12 +18,15 @@ pub struct Udp {
 impl Udp {
     /// Bytes of the header.
     pub const HEADER: usize = 8;
+    /// The place of the checksum in the header.
+    pub(crate) const CHECKSUM: usize = 6;
 
     /// Reads the datagram at the start of `bytes`, and its length with the header. What IP carries
-    /// beyond that is ignored.
+    /// beyond that is ignored. Its checksum is verified unless it is `trusted`.
     pub(crate) fn parse(
         bytes: &[u8],
         (source, destination): (IpAddr, IpAddr),
+        trusted: bool,
     ) -> Result<(Udp, usize), ParseError> {
         let found = bytes.len();
         let truncated = |expected| ParseError::Truncated { header: Header::Udp, expected, found };
@@ -43,7 +46,8 @@ impl Udp {
         if found < len {
             return Err(truncated(len));
         }
-        match u16_at(bytes, 6) {
+        match u16_at(bytes, Udp::CHECKSUM) {
+            _ if trusted => {}
             // The sender computed none; over IPv6 it must (RFC 8200 §8.1).
             0 if source.is_ipv4() => {}
             0 => return Err(field("checksum", 0, "not 0 over IPv6")),
@@ -61,10 +65,10 @@ impl Udp {
     pub(crate) fn emit(
         &self,
         (source, destination): (IpAddr, IpAddr),
-        payload: &[u8],
+        tail: Tail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
-        let (start, len) = (out.len(), Udp::HEADER + payload.len());
+        let (start, len) = (out.len(), Udp::HEADER + tail.len());
         let Ok(field) = u16::try_from(len) else {
             let most = usize::from(u16::MAX);
             return Err(EmitError::TooLong { header: Header::Udp, found: len, most });
@@ -73,16 +77,11 @@ impl Udp {
         out.extend_from_slice(&self.destination_port.to_be_bytes());
         out.extend_from_slice(&field.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(payload);
-        let bytes = &mut out[start..];
-        let mut sum = Sum::pseudo(source, destination, protocol::UDP, len);
-        sum.add(bytes);
-        // 0 would mean that there is none.
-        let checksum = match sum.checksum() {
-            0 => 0xffff,
-            checksum => checksum,
-        };
-        ip::put_u16(bytes, 6, checksum);
+        let sum = Sum::pseudo(source, destination, protocol::UDP, len);
+        if tail.finish(sum, start, Udp::CHECKSUM, out) == 0 {
+            // That would mean that there is none.
+            ip::put_u16(&mut out[start..], Udp::CHECKSUM, 0xffff);
+        }
         Ok(())
     }
 }

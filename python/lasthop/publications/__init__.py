@@ -29,23 +29,34 @@ class Experiment:
     title: str
     module: str
 
+    @property
+    def publication(self) -> str:
+        """As in "bbn8333"."""
+        return self.id.partition("/")[0]
+
     def load(self) -> Reproduce:
         """What reproduces it; imported here, since it needs heavy libraries."""
         return cast(Reproduce, importlib.import_module(self.module).reproduce)
 
 
+def _bbn8333(simulation: str, title: str) -> Experiment:
+    return Experiment(f"bbn8333/{simulation}", title, f"lasthop.publications.bbn8333.{simulation}")
+
+
 EXPERIMENTS = (
-    Experiment(
-        "bbn8333/sim1",
-        "error notification (ETEN) over one lossy hop",
-        "lasthop.publications.bbn8333.sim1",
-    ),
+    _bbn8333("sim1", "error notification (ETEN) over one lossy hop"),
+    _bbn8333("sim2", "ETEN over three lossy hops"),
+    _bbn8333("sim3", "ETEN beside UDP cross traffic"),
+    _bbn8333("sim4", "ETEN beside other TCP connections"),
+    _bbn8333("sim5", "ETEN and TCP Westwood"),
+    _bbn8333("sim6", "ETEN and TCP Westwood beside UDP cross traffic"),
 )
 
 
-def find(id: str) -> Experiment:
-    """The experiment of that name."""
-    for experiment in EXPERIMENTS:
-        if experiment.id == id:
-            return experiment
-    raise unknown("experiment", id, [experiment.id for experiment in EXPERIMENTS])
+def find(id: str) -> list[Experiment]:
+    """The experiment of that name, or all of the publication of that name."""
+    found = [of for of in EXPERIMENTS if id in (of.id, of.publication)]
+    if found:
+        return found
+    names = dict.fromkeys(of.publication for of in EXPERIMENTS)
+    raise unknown("experiment", id, [*(of.id for of in EXPERIMENTS), *names])

@@ -86,7 +86,7 @@ impl<A: Application> Slot<A> {
 
     /// Sends all that may be sent now; returns when the connection wants to be asked again.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet) -> Time {
+    pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> Time {
         loop {
             let segments = outlet.segments();
             let packet = outlet.packet();
@@ -95,7 +95,7 @@ impl<A: Application> Slot<A> {
             };
             packet.ip = self.ip;
             packet.ip.ecn = transmit.ecn;
-            outlet.send(transmit.segment_size, &mut self.route);
+            outlet.send(transmit.segment_size, &mut self.route, Some(&self.application));
             if !transmit.more {
                 break;
             }

@@ -81,10 +81,10 @@ impl<A: Application> Host<A> {
 
     /// Sends the resets that wait.
     #[cold]
-    pub(super) fn send_resets(&mut self, outlet: &mut impl Outlet) {
+    pub(super) fn send_resets(&mut self, outlet: &mut impl Outlet<A>) {
         for reset in self.resets.waiting.drain(..) {
             *outlet.packet() = reset;
-            outlet.send(0, &mut None);
+            outlet.send(0, &mut None, None);
         }
     }
 

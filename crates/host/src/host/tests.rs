@@ -11,7 +11,7 @@ use crate::{Sink, Source, Traffic};
 use base::{Duration, Seed};
 use tcp::mechanism::{Eten, Mechanism};
 use tcp::{Config, Events, State};
-use wire::{CopyId, Flags, Ip, SeqNumber};
+use wire::{CopyId, CorruptionNotice, Flags, Icmp, Ip, SeqNumber};
 
 const CLIENT: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));
@@ -54,12 +54,12 @@ struct Tray {
     sent: Vec<Packet>,
 }
 
-impl Outlet for Tray {
+impl<A> Outlet<A> for Tray {
     fn packet(&mut self) -> &mut Packet {
         &mut self.next
     }
 
-    fn send(&mut self, _: u32, _: &mut Option<u32>) {
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&A>) {
         self.sent.push(self.next);
     }
 }

@@ -91,16 +91,29 @@ impl DatagramSource {
         });
     }
 
-    /// The datagram that is due; the next one's time is then another.
+    /// When the next is to be sent; [`Time::NEVER`] after the last.
+    #[must_use]
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// The datagram that is due, as a packet.
     fn send(&mut self, local: Addresses) -> Packet {
-        let DatagramFlow { stream, payload: len, remote, .. } = self.flow;
+        let remote = self.flow.remote;
         let (source_port, destination_port) = (self.flow.local_port, self.flow.remote_port);
-        let packet = Packet {
+        Packet {
             ip: Ip::new(local.towards(remote), remote),
             body: Body::Udp(Udp { source_port, destination_port }),
-            payload: Payload { stream, offset: self.sent * u64::from(len), len },
+            payload: self.take(),
             ..Packet::BLANK
-        };
+        }
+    }
+
+    /// What the next datagram carries, which is sent now; the time of the one after it is then
+    /// another.
+    pub fn take(&mut self) -> Payload {
+        let DatagramFlow { stream, payload: len, .. } = self.flow;
+        let payload = Payload { stream, offset: self.sent * u64::from(len), len };
         self.sent += 1;
         self.left -= 1;
         self.next += self.interval;
@@ -111,7 +124,7 @@ impl DatagramSource {
         if self.next >= self.flow.stop {
             self.next = Time::NEVER;
         }
-        packet
+        payload
     }
 }
 

@@ -23,6 +23,12 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
+    /// Bytes of payload in each.
+    #[must_use]
+    pub fn payload(&self, ip: IpVersion) -> u32 {
+        u32::from(self.packet - Datagrams::headers(ip))
+    }
+
     /// Bytes of the headers of IP and UDP.
     pub(crate) fn headers(ip: IpVersion) -> u16 {
         match ip {

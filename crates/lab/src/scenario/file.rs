@@ -11,7 +11,7 @@ use super::mechanism::Entry;
 use super::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
 };
-use super::traffic;
+use super::{stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -39,6 +39,8 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// How it is run on real packets.
+        testbed: testbed::Table;
         /// What is varied, and how often each combination is run.
         sweep: Swept;
     }
@@ -72,6 +74,9 @@ table! {
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Spanned<Tcp>;
+        /// Whose TCP (or UDP) the ends use on the testbed: ours, or the kernel's. The lab always runs
+        /// ours.
+        stack: stack::Written;
     }
 }
 

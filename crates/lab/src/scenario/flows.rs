@@ -1,7 +1,7 @@
 //! From `[[flows]]` to flows.
 
 use super::Traffic;
-use super::{Flow, IpVersion, Link, Scenario, file, node, settings, traffic};
+use super::{Flow, IpVersion, Link, Scenario, file, node, settings, stack, traffic};
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{AtLeastOne, Told as _};
@@ -59,6 +59,7 @@ impl Context<'_> {
         let ends = self.ends(&flow, problems);
         let start = self.start(&flow).told(problems);
         let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), flow.ip, problems);
+        let stacks = stack::resolve(flow.stack, traffic.as_ref()).told(problems);
         let profile = flow.profile.unwrap_or(self.profile);
         if let (Some(Traffic::Datagrams(_)), Some(tcp)) = (&traffic, &flow.tcp) {
             let message = "datagrams of UDP know no TCP: expected either `tcp` or `traffic.udp`";
@@ -85,6 +86,7 @@ impl Context<'_> {
             receiver: settings.receiver,
             report: settings.report,
             notice_size: settings.notice_size,
+            stacks: stacks?,
         })
     }
 

@@ -8,14 +8,20 @@ mod keep_alive;
 mod links;
 mod mechanism;
 mod quantity;
+mod routes;
 mod schedule;
 mod settings;
+mod stack;
+mod testbed;
 mod traffic;
 mod words;
 mod workload;
 
 pub use datagrams::Datagrams;
 pub use file::{IpVersion, Report};
+pub use routes::{Hop, Routes};
+pub use stack::{Stack, Stacks};
+pub use testbed::{Corrupted, Testbed};
 pub use traffic::{Pace, Sending, Traffic, Transfer};
 pub use workload::Workload;
 
@@ -41,6 +47,8 @@ pub struct Scenario {
     pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// How it is run on real packets.
+    pub testbed: Testbed,
 }
 
 /// A link between two nodes. Nodes are named by their index.
@@ -90,6 +98,8 @@ pub struct Flow {
     pub report: Report,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// Whose TCP its ends use on the testbed.
+    pub stacks: Stacks,
 }
 
 impl Scenario {
@@ -137,7 +147,8 @@ impl Scenario {
             Vec::new()
         };
         let (title, duration, flows) = (file.title?, duration?, flows?);
-        Some(Scenario { title, duration, nodes, links, attachments, flows })
+        let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
+        Some(Scenario { title, duration, nodes, links, attachments, flows, testbed })
     }
 }
 

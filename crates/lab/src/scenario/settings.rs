@@ -113,9 +113,13 @@ fn increase(
     match (written, congestion) {
         (None, _) => Ok(Increase::default()),
         (Some(increase), Congestion::Aimd) => Ok(increase.into_inner()),
-        (Some(increase), Congestion::Cubic) => {
-            let message = "the window of `cubic` grows in its own way: expected an increase \
-                           function with `congestion = \"aimd\"` only";
+        (Some(increase), other) => {
+            let name = Congestion::ALL.iter().find(|(_, one)| *one == other).map(|(name, _)| name);
+            let message = format!(
+                "the window of `{}` grows in its own way: expected an increase function with \
+                 `congestion = \"aimd\"` only",
+                name.unwrap_or(&"")
+            );
             Err(Problem::at(increase.span(), message))
         }
     }

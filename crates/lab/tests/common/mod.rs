@@ -92,6 +92,7 @@ pub(crate) fn texts<'a>(table: &'a Table, name: &str) -> Vec<&'a str> {
 pub(crate) fn integers(table: &Table, name: &str) -> Vec<i64> {
     match table.column(name) {
         Some(Column::Integer(values)) => values.clone(),
+        Some(Column::Count(values)) => values.iter().map(|value| value.unwrap()).collect(),
         other => panic!("{name}: {other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use base::Rate;
 use serde::{Deserialize, Serialize};
 
 /// What congestion leaves of the flight (RFC 5681 §3.1, equation 4).
-const DECREASE: f64 = 0.5;
+pub(super) const DECREASE: f64 = 0.5;
 
 /// RFC 5681's window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,12 @@ impl Aimd {
             state: State::new(window, None),
         }
     }
+
+    /// The window is at most `window`, and ssthresh what is given, if anything.
+    pub(super) fn reduce(&mut self, window: u64, ssthresh: Option<u64>) {
+        self.state.shrink(window);
+        self.state.ssthresh = ssthresh.unwrap_or(self.state.ssthresh);
+    }
 }
 
 impl CongestionControl for Aimd {
@@ -88,22 +94,20 @@ impl CongestionControl for Aimd {
 
     fn on_congestion(&mut self, episode: &Episode) {
         let (window, ssthresh) = episode.reduced(DECREASE);
-        self.state.shrink(window);
-        if !episode.keep_ssthresh {
-            self.state.ssthresh = ssthresh;
-        }
+        self.reduce(window, (!episode.keep_ssthresh).then_some(ssthresh));
     }
 
     fn on_rto(&mut self, episode: &Episode) {
-        let mss = u64::from(episode.mss);
-        self.state.shrink(mss);
-        if !episode.keep_ssthresh {
-            self.state.ssthresh = episode.reduced(DECREASE).1;
-        }
+        let ssthresh = episode.reduced(DECREASE).1;
+        self.reduce(u64::from(episode.mss), (!episode.keep_ssthresh).then_some(ssthresh));
     }
 
     fn on_idle(&mut self, window: u64) {
         self.state.shrink(window);
+    }
+
+    fn on_undo(&mut self, before: Self) {
+        *self = before;
     }
 
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {

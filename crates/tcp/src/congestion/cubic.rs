@@ -167,6 +167,10 @@ impl CongestionControl for Cubic {
         self.state.shrink(window);
     }
 
+    fn on_undo(&mut self, before: Self) {
+        *self = before;
+    }
+
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.state = State::new(window, ssthresh);
     }

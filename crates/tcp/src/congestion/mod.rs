@@ -9,6 +9,7 @@
 mod contract;
 mod increase;
 mod prr;
+mod westwood;
 
 pub use increase::{Increase, IncreaseFunction};
 pub use prr::{Bound, Prr};
@@ -30,7 +31,8 @@ pub struct AckSample {
     pub delivered: u64,
     /// Octets delivered over a recent interval.
     pub rate: RateSample,
-    /// The round trip of the segment that caused it, unless ambiguous (Karn).
+    /// The round trip of the segment that caused it, unless ambiguous (Karn), as the clock shows it
+    /// that measures them: in whole ticks, if it has such.
     pub rtt: Option<Duration>,
     /// The smoothed round trip.
     pub srtt: Option<Duration>,
@@ -101,12 +103,16 @@ impl Episode {
 }
 
 /// A congestion controller. Windows are in bytes, and never less than a segment.
-pub trait CongestionControl {
+pub trait CongestionControl: Sized {
     /// Whether it looks at acknowledgments while its window is not what limits the sender.
     const LOOKS_ALWAYS: bool = true;
 
     /// New data was acknowledged outside of recovery.
     fn on_ack(&mut self, sample: &AckSample);
+
+    /// An acknowledgment by which no window grows has arrived: a duplicate, with nothing `acked`, or
+    /// one in recovery. It may be measured.
+    fn on_other_ack(&mut self, _sample: &AckSample) {}
 
     /// Congestion was noticed, once per episode; recovery keeps the flow going.
     fn on_congestion(&mut self, episode: &Episode);
@@ -117,6 +123,9 @@ pub trait CongestionControl {
     /// The connection was idle for so long that its window has expired: it is at most `window`, the
     /// restart window, which is at least a segment (RFC 5681 §4.1).
     fn on_idle(&mut self, window: u64);
+
+    /// The last reduction was for nothing: the windows are what they were `before` it.
+    fn on_undo(&mut self, before: Self);
 
     /// The path is another one: start from `window`, at least a segment, with what was known of
     /// the old path forgotten. `ssthresh` is in bytes, `None` is "arbitrarily high".
@@ -204,6 +213,10 @@ macro_rules! controllers {
                 match self { $(Law::$Controller(c) => c.on_ack(&{ *sample }),)+ }
             }
 
+            fn on_other_ack(&mut self, sample: &AckSample) {
+                match self { $(Law::$Controller(c) => c.on_other_ack(sample),)+ }
+            }
+
             fn on_congestion(&mut self, episode: &Episode) {
                 match self { $(Law::$Controller(c) => c.on_congestion(episode),)+ }
             }
@@ -214,6 +227,14 @@ macro_rules! controllers {
 
             fn on_idle(&mut self, window: u64) {
                 match self { $(Law::$Controller(c) => c.on_idle(window),)+ }
+            }
+
+            fn on_undo(&mut self, before: Law) {
+                match (self, before) {
+                    $((Law::$Controller(c), Law::$Controller(before)) => c.on_undo(before),)+
+                    // It never changes.
+                    (law, before) => *law = before,
+                }
             }
 
             fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
@@ -242,6 +263,11 @@ controllers! {
     aimd::Aimd = "aimd";
     /// A cubic function of the time since the last reduction (RFC 9438).
     cubic::Cubic = "cubic";
+    /// Bandwidth estimated at every acknowledgment, as TCP Westwood did first (Mascolo, Casetti,
+    /// Gerla, Sanadidi, Wang, MobiCom 2001).
+    westwood_2001::Westwood2001 = "westwood-2001";
+    /// Bandwidth estimated once a round trip (Grieco, Mascolo, CCR 34 (2), 2004).
+    westwood_plus::WestwoodPlus = "westwood+";
 }
 
 /// The congestion controller of a connection, and what a reduction that turns out to be needless
@@ -270,6 +296,10 @@ impl Controller {
         self.law.on_ack(sample);
     }
 
+    pub(crate) fn on_other_ack(&mut self, sample: &AckSample) {
+        self.law.on_other_ack(sample);
+    }
+
     pub(crate) fn on_congestion(&mut self, episode: &Episode) {
         self.before = Some(self.law.clone());
         self.law.on_congestion(episode);
@@ -282,13 +312,13 @@ impl Controller {
         self.law.on_rto(episode);
     }
 
-    /// The last reduction was for nothing: all is as before it, unless the window has grown beyond
+    /// The last reduction was for nothing: the windows are as before it, unless they have grown beyond
     /// since. Without a reduction, nothing happens.
     pub(crate) fn on_undo(&mut self) {
         if let Some(before) = self.before.take()
             && self.window() <= before.window()
         {
-            self.law = before;
+            self.law.on_undo(before);
         }
     }
 

@@ -18,14 +18,30 @@ struct Arrived<'a> {
 }
 
 impl Connection {
-    /// Takes in a segment of this connection; `ecn` is what its IP header says.
+    /// Takes in a segment of this connection; `ecn` is what its IP header says. Returns the part of
+    /// the payload that the connection has taken, inside the window and not yet acknowledged: whoever
+    /// carries bytes keeps those, and nothing else. Some of it may have been taken before.
     #[inline]
-    pub fn handle_segment(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
+    pub fn handle_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        payload: Payload,
+        ecn: Ecn,
+    ) -> Payload {
         let now = self.clock.local(now);
         if self.is_next(segment) && self.on_next(now, segment, payload) {
-            return;
+            return payload;
         }
-        self.handle_any_segment(now, segment, payload, ecn);
+        self.handle_any_segment(now, segment, payload, ecn)
+    }
+
+    /// The place of a segment's first byte of data in the peer's stream. `None` if it precedes that;
+    /// without meaning before the peer's SYN has arrived. No data of such segments is ever taken.
+    #[must_use]
+    #[inline]
+    pub fn place(&self, segment: &Segment) -> Option<u64> {
+        absolute(segment.seq, self.irs, self.receiver.nxt())?.checked_sub(1)
     }
 
     #[inline(never)]
@@ -35,13 +51,14 @@ impl Connection {
         segment: &Segment,
         payload: Payload,
         ecn: Ecn,
-    ) {
+    ) -> Payload {
         match self.state {
             State::Closed => {}
             State::SynSent => self.in_syn_sent(now, segment),
             _ if self.receiver.nxt() == 0 => self.on_peer_syn(now, segment),
-            _ => self.in_synchronized(now, segment, payload, ecn),
+            _ => return self.in_synchronized(now, segment, payload, ecn),
         }
+        Payload::default()
     }
 
     /// RFC 9293 §3.10.7.3
@@ -107,14 +124,21 @@ impl Connection {
 
     /// RFC 9293 §3.10.7.4
     #[inline]
-    fn in_synchronized(&mut self, now: Time, segment: &Segment, payload: Payload, ecn: Ecn) {
+    fn in_synchronized(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        payload: Payload,
+        ecn: Ecn,
+    ) -> Payload {
         let nxt = self.receiver.nxt();
         let Some(start) = absolute(segment.seq, self.irs, nxt) else {
             // Before the peer's SYN: what it carries is no part of this connection.
-            return self.on_unacceptable(now, segment, Payload::default(), 0);
+            self.on_unacceptable(now, segment, Payload::default(), 0);
+            return Payload::default();
         };
         if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment) {
-            return;
+            return Payload::default();
         }
         let control = segment.flags & (Flags::SYN | Flags::FIN | Flags::RST);
         let fin = control.contains(Flags::FIN);
@@ -122,25 +146,28 @@ impl Connection {
         // First, the sequence number. A peer that has used its window up stands one past it.
         let acceptable = start <= nxt + self.receiver.window() && (start >= nxt || end > nxt);
         if !acceptable || control.intersects(Flags::SYN | Flags::RST) {
-            return self.on_suspicious(now, segment, payload, start, acceptable);
+            self.on_suspicious(now, segment, payload, start, acceptable);
+            return Payload::default();
         }
         if !segment.flags.contains(Flags::ACK) {
-            return self.refuse(Refusal::NoAck);
+            self.refuse(Refusal::NoAck);
+            return Payload::default();
         }
         let Some(ack) = self.sent(segment.ack).filter(|&ack| self.is_valid_ack(ack)) else {
-            return self.on_bad_ack(now, segment);
+            self.on_bad_ack(now, segment);
+            return Payload::default();
         };
         if let Some(stamp) = segment.options.timestamps
             && self.agreed.contains(Agreed::TIMESTAMPS)
         {
             self.timestamps.update(now, stamp.value, start);
         }
-        self.accept(now, &Arrived { segment, payload, start, fin }, ack, ecn);
+        self.accept(now, &Arrived { segment, payload, start, fin }, ack, ecn)
     }
 
-    /// A segment that is what it should be.
+    /// A segment that is what it should be. Returns what of its payload is taken.
     #[inline]
-    fn accept(&mut self, now: Time, arrived: &Arrived<'_>, ack: u64, ecn: Ecn) {
+    fn accept(&mut self, now: Time, arrived: &Arrived<'_>, ack: u64, ecn: Ecn) -> Payload {
         let Arrived { segment, payload, start, fin } = *arrived;
         self.heard(now);
         if self.agreed.contains(Agreed::ECN) {
@@ -154,8 +181,9 @@ impl Connection {
         } else if ack == self.sender.una() {
             self.sender.on_window(now, &self.window(segment, start, ack));
         }
+        let mut taken = Payload::default();
         if occupied && !self.receiver.finished() && self.state != State::Closed {
-            self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
+            taken = self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
             if self.receiver.readable() > 0 {
                 self.events |= Events::READABLE;
             }
@@ -168,6 +196,7 @@ impl Connection {
             // Nothing can follow the peer's FIN: it has not understood us.
             self.challenge(now);
         }
+        taken
     }
 
     /// RFC 5961 §5: SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.NXT; to open, it must be our SYN's.

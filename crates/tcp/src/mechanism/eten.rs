@@ -31,7 +31,7 @@ impl Rules for Eten {
         Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
-        let Subject::Corrupted { seq, copy, .. } = indication.subject else {
+        let Subject::Corrupted { seq, copy, len: 1.. } = indication.subject else {
             return None;
         };
         Some(if self.suppress_dupacks {

@@ -188,6 +188,12 @@ macro_rules! mechanisms {
             /// The same with what each takes.
             pub const NEEDS: &[(&str, Needs)] = &[$(($name, $Mechanism::NEEDS)),+];
 
+            /// What it takes.
+            #[must_use]
+            pub fn needs(&self) -> Needs {
+                match self { $(Mechanism::$Mechanism(_) => $Mechanism::NEEDS,)+ }
+            }
+
             fn hooks(&self) -> Hooks {
                 match self { $(Mechanism::$Mechanism(_) => $Mechanism::HOOKS,)+ }
             }

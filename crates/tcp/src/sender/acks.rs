@@ -110,7 +110,7 @@ impl Sender {
             answered: 0,
             delivered: acked,
             rate,
-            rtt: Some(now.since(sent_at)),
+            rtt: Some(self.rtt.measured(now, sent_at)),
             srtt: self.rtt.smoothed(),
             window_limited: self.window_limited,
             after_timeout: false,
@@ -183,6 +183,18 @@ impl Sender {
                 if self.detector.uses_sack() { told > 0 } else { ack.bare && same_window };
             if duplicate {
                 self.detector.on_duplicate();
+                self.controller.on_other_ack(&AckSample {
+                    now,
+                    acked: 0,
+                    answered: 0,
+                    delivered: told,
+                    rate: RateSample::default(),
+                    rtt: None,
+                    srtt: self.rtt.smoothed(),
+                    window_limited: false,
+                    after_timeout: self.phase == Phase::Loss,
+                    mss: self.mss,
+                });
             }
             if let Some(sent) = latest {
                 self.on_delivery(now, told, &sent);
@@ -237,19 +249,22 @@ impl Sender {
         if !self.is_plain() || !advanced.state.is_empty() {
             self.on_gap_moved(now, &advanced);
         }
+        let sample = AckSample {
+            now,
+            acked: advanced.acked,
+            answered,
+            delivered,
+            rate,
+            rtt: sample.map(|sample| self.rtt.measured(now, now - sample)),
+            srtt: self.rtt.smoothed(),
+            window_limited: self.is_window_used(),
+            after_timeout: self.phase == Phase::Loss,
+            mss: self.mss,
+        };
         if grows {
-            self.controller.on_ack(&AckSample {
-                now,
-                acked: advanced.acked,
-                answered,
-                delivered,
-                rate,
-                rtt: sample,
-                srtt: self.rtt.smoothed(),
-                window_limited: self.is_window_used(),
-                after_timeout: self.phase == Phase::Loss,
-                mss: self.mss,
-            });
+            self.controller.on_ack(&sample);
+        } else {
+            self.controller.on_other_ack(&sample);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
 use base::Time;
 use serde::{Deserialize, Serialize};
+use wire::CopyId;
 
 /// What it takes to find out that an episode's retransmissions were all needless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ impl Sender {
         };
         let record = *self.board.get(index);
         // A notice counts for the latest copy of what is still missing, else it is stale.
-        if record.copy != copy || record.state.contains(State::SACKED) {
+        if !self.is_of_latest(copy, &record, now) || record.state.contains(State::SACKED) {
             return;
         }
         self.statistics.notices += 1;
@@ -43,6 +44,20 @@ impl Sender {
             Action::RetransmitNow { .. } => self.forced.push_back(record.start),
         }
         self.restart_timer(now);
+    }
+
+    /// Whether a notice is of the latest copy of a record. One that does not say of which copy it
+    /// is, is of the latest, unless that is younger than any that was ever reported: then one
+    /// before it is meant, or the notice is a double.
+    fn is_of_latest(&mut self, copy: CopyId, record: &Record, now: Time) -> bool {
+        let age = now.since(record.sent.at);
+        if !record.state.contains(State::AMBIGUOUS) {
+            self.soonest_notice = self.soonest_notice.min(age);
+        }
+        match copy {
+            CopyId::NONE => age >= self.soonest_notice,
+            copy => record.copy == copy,
+        }
     }
 
     /// Asks what a loss means.

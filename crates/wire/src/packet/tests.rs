@@ -152,3 +152,38 @@ fn what_cannot_be_written_is_told_and_nothing_is_written() {
     };
     assert!(error(mixed, &[]).starts_with("expected options or extension headers"));
 }
+
+#[test]
+fn headers_whose_checksum_is_completed_are_those_that_are_written_at_once() {
+    let six = |address: u16| IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, address]);
+    for (ip, options) in [(Ip::new(A, B), false), (Ip::new(six(1), six(2)), true)] {
+        let mut packet = Packet { ip, ..segment() };
+        if options {
+            packet.make_tcp().options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+        }
+        packet.payload.len = 5;
+        let udp = Body::Udp(Udp { source_port: 1, destination_port: 2 });
+        let echo = Body::Icmp(Icmp::EchoRequest { id: 3, seq: 4 });
+        for body in [packet.body, udp, echo] {
+            packet.body = body;
+            let mut bytes = vec![7; 3];
+            let PartialChecksum { start, offset } = packet.emit_headers(&mut bytes).unwrap();
+            bytes.extend_from_slice(b"hello");
+            // As the kernel does it: the pseudo header's sum is there already.
+            let start = 3 + usize::from(start);
+            let mut sum = crate::checksum::Sum::default();
+            sum.add(&bytes[start..]);
+            let partial = bytes[3..].to_vec();
+            crate::ip::put_u16(&mut bytes[start..], usize::from(offset), sum.checksum());
+            assert_eq!(bytes[3..], bytes_of(&packet, b"hello"));
+
+            let trusted = Packet::parse_trusted(&partial);
+            if matches!(body, Body::Icmp(_)) {
+                assert!(matches!(trusted, Err(ParseError::Checksum { .. })));
+            } else {
+                assert_eq!(trusted, Packet::parse(&bytes[3..]));
+                assert!(matches!(Packet::parse(&partial), Err(ParseError::Checksum { .. })));
+            }
+        }
+    }
+}

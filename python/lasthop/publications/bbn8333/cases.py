@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any
 
 from lasthop import units
@@ -20,7 +20,16 @@ NOTIFIED = ("backward", "oracle")
 ETENS = (NONE, *NOTIFIED)
 DIRECTIONS = ("forward", "both")
 
+#: What sizes the window.
+AIMD, WESTWOOD, WESTWOOD_PLUS = "aimd", "westwood-2001", "westwood+"
+#: Who else is on the path.
+NOBODY, UDP, TCP = "none", "udp", "tcp"
+
 NAMES: Mapping[str, str] = {
+    "westwood-2001": "Westwood",
+    "westwood+": "Westwood+",
+    "udp": "UDP",
+    "tcp": "Tahoe",
     "reno": "Reno",
     "sack": "SACK",
     "none": "no ETEN",
@@ -67,10 +76,20 @@ class Case:
     bit_error_rate: float
     errors: str
     profile: str
+    window: str = AIMD
+    hops: int = 1
+    #: Flows each way over the middle hop, and of what kind.
+    cross_traffic: str = NOBODY
+    competitors: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """The case as results.json has it."""
-        return asdict(self)
+        """The case as results.json has it: what was varied, without what was as ever."""
+        standard = {of.name: of.default for of in fields(self) if of.default is not MISSING}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in standard or value != standard[name]
+        }
 
     @property
     def network(self) -> Network:
@@ -84,8 +103,7 @@ class Case:
     @property
     def variant(self) -> str:
         """Who sends: "SACK + Backward", "Reno"."""
-        name = NAMES[self.recovery]
-        return name if self.eten == NONE else f"{name} + {NAMES[self.eten]}"
+        return Variant(self.recovery, self.eten, self.window).name
 
     def __str__(self) -> str:
         errors = "no errors"
@@ -94,11 +112,35 @@ class Case:
         return f"{self.variant} at {self.network.name}, {errors}"
 
 
+@dataclass(frozen=True)
+class Variant:
+    """Who sends. To have another in a simulation, add it to the simulation's list."""
+
+    recovery: str
+    eten: str = NONE
+    window: str = AIMD
+
+    @property
+    def name(self) -> str:
+        """As in "SACK + Backward", "Reno", "Westwood"."""
+        name = NAMES[self.recovery]
+        if self.window != AIMD:
+            # Westwood was built on Reno.
+            name = NAMES[self.window] + ("" if self.recovery == "reno" else f" ({name})")
+        return name if self.eten == NONE else f"{name} + {NAMES[self.eten]}"
+
+
 class Runs:
     """The goodput of every run, in bits per second, by case and in the order of the seeds."""
 
-    def __init__(self, goodputs: Mapping[Case, Sequence[float]]) -> None:
+    def __init__(
+        self,
+        goodputs: Mapping[Case, Sequence[float]],
+        others: Mapping[Case, Sequence[float]] | None = None,
+    ) -> None:
         self._goodputs = {case: list(values) for case, values in goodputs.items()}
+        #: Of all competitors that go the same way, together.
+        self._others = {case: list(values) for case, values in (others or {}).items()}
 
     def __iter__(self) -> Iterator[Case]:
         return iter(self._goodputs)
@@ -119,7 +161,15 @@ class Runs:
     @classmethod
     def joined(cls, *parts: Runs) -> Runs:
         """The runs of several, of different cases."""
-        return cls({case: g for part in parts for case, g in part._goodputs.items()})
+        return cls(
+            {case: g for part in parts for case, g in part._goodputs.items()},
+            {case: g for part in parts for case, g in part._others.items()},
+        )
+
+    def over(self, networks: Sequence[Network]) -> Runs:
+        """Those over some networks."""
+        kept = {case: g for case, g in self._goodputs.items() if case.network in networks}
+        return Runs(kept, {case: g for case, g in self._others.items() if case in kept})
 
     def cases(self, **values: Any) -> list[Case]:
         """The cases with these values; a tuple or list names several, a Network its two."""
@@ -157,7 +207,25 @@ class Runs:
 
     def ratio(self, case: Case, to: Case, confidence: float = CONFIDENCE) -> Estimate:
         """The goodput of one case over that of another, paired by seed."""
-        return ratio_interval(self._goodputs[case], self._goodputs[to], confidence)
+        return ratio_interval(*self._pairs(case, to), confidence)
+
+    def is_alive(self, case: Case) -> bool:
+        """Whether anything arrived at all, so that ratios have a meaning."""
+        return any(self._goodputs[case])
+
+    def _pairs(self, case: Case, to: Case) -> tuple[list[float], list[float]]:
+        """As many runs of each as both have."""
+        pairs = list(zip(self._goodputs[case], self._goodputs[to], strict=False))
+        return [a for a, _ in pairs], [b for _, b in pairs]
+
+    def share(self, case: Case) -> Estimate:
+        """The share of what the middle link delivers in the same direction."""
+        own, others = self._goodputs[case], self._others[case]
+        return ratio_interval(own, [a + b for a, b in zip(own, others, strict=True)])
+
+    def load(self, case: Case) -> Estimate:
+        """What the middle link delivers to competitors, of what it could."""
+        return mean_interval([goodput / case.rate_bps for goodput in self._others[case]])
 
     def gain(self, case: Case, confidence: float = CONFIDENCE) -> Estimate:
         """The goodput with notification over the goodput without."""
@@ -165,7 +233,7 @@ class Runs:
 
     def single_ratio(self, case: Case, to: Case) -> tuple[float, float]:
         """Where the ratio of one more pair of runs would fall."""
-        return single_ratio_range(self._goodputs[case], self._goodputs[to])
+        return single_ratio_range(*self._pairs(case, to))
 
     def single_gain(self, case: Case) -> tuple[float, float]:
         """Where the gain of one more pair of runs would fall."""

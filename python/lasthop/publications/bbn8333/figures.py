@@ -1,12 +1,13 @@
-"""The pictures of simulation 1: counterparts of the report's figures 4 to 6, and what it lacks."""
+"""The pictures: counterparts of the report's figures, and what it lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
 from lasthop.publications.bbn8333.cases import (
+    AIMD,
     DIRECTIONS,
     ETENS,
     MODERN,
@@ -14,9 +15,12 @@ from lasthop.publications.bbn8333.cases import (
     NONE,
     PERIOD,
     RECOVERIES,
+    WESTWOOD,
+    WESTWOOD_PLUS,
     Case,
     Network,
     Runs,
+    Variant,
 )
 from lasthop.publications.bbn8333.variations import VARIATIONS
 
@@ -31,6 +35,40 @@ _COLOURS: Mapping[str, str] = {
 }
 _BIT_ERROR_RATE = "bit error rate / 1.56"
 _MARKERS: Mapping[str, str] = {"none": "s", "backward": "o", "oracle": "^"}
+#: Of what is no AIMD.
+_WINDOWS: Mapping[str, tuple[str, str]] = {
+    WESTWOOD: (pictures.GREEN, "D"),
+    WESTWOOD_PLUS: (pictures.PURPLE, "v"),
+}
+
+
+def _look(case: Case) -> tuple[str, str]:
+    """Colour and marker."""
+    return _WINDOWS.get(case.window, (_COLOURS[case.eten], _MARKERS[case.eten]))
+
+
+def panels(
+    runs: Runs, of: Network, variants: Sequence[Variant], queries: Mapping[str, Mapping[str, Any]]
+) -> Figure:
+    """Goodput over the bit error rate for one network, a panel for each query."""
+    with pictures.figure(3.4 + 3 * len(queries), 3.9) as drawn:
+        row: Sequence[Axes] = drawn.subplots(1, len(queries), sharey=True, squeeze=False)[0]
+        scale, unit = _scale(runs, of)
+        for panel, (title, query) in zip(row, queries.items(), strict=True):
+            _variants(panel, runs, variants, scale, network=of, **query)
+            panel.set_title(title)
+            panel.set_xlabel(_BIT_ERROR_RATE)
+        row[0].set_ylabel(f"goodput, {unit}")
+        _legend(drawn, row[-1])
+    return drawn
+
+
+def all_networks(runs: Runs, variants: Sequence[Variant], query: Mapping[str, Any]) -> Figure:
+    """The same for every network, small, with one query."""
+    return _matrix(
+        runs,
+        lambda panel, of, scale: _variants(panel, runs, variants, scale, network=of, **query),
+    )
 
 
 def network(runs: Runs, of: Network, ratios: Sequence[Mapping[str, Any]]) -> Figure:
@@ -50,6 +88,11 @@ def network(runs: Runs, of: Network, ratios: Sequence[Mapping[str, Any]]) -> Fig
 
 def every_network(runs: Runs, errors: str) -> Figure:
     """The same for all nine hops, small."""
+    return _matrix(runs, lambda panel, of, scale: _goodput(panel, runs, of, errors, scale))
+
+
+def _matrix(runs: Runs, draw: Callable[[Axes, Network, float], None]) -> Figure:
+    """A panel for every network: rates down, delays across."""
     networks = runs.networks()
     rates = sorted({network.rate_bps for network in networks})
     delays = sorted({network.one_way_delay_s for network in networks})
@@ -59,7 +102,7 @@ def every_network(runs: Runs, errors: str) -> Figure:
             for column, delay in enumerate(delays):
                 panel, of = panels[row][column], Network(rate, delay)
                 scale, unit = _scale(runs, of)
-                _goodput(panel, runs, of, errors, scale)
+                draw(panel, of, scale)
                 panel.set_title(of.name)
                 panel.set_ylabel(f"goodput, {unit}" if column == 0 else unit)
                 if row == len(rates) - 1:
@@ -159,17 +202,23 @@ def _positions(rates: Sequence[float]) -> dict[float, int]:
 
 
 def _goodput(panel: Axes, runs: Runs, of: Network, errors: str, scale: float) -> None:
-    for eten in ETENS:
-        for recovery in reversed(RECOVERIES):
-            name = NAMES[recovery] if eten == NONE else f"{NAMES[recovery]} + {NAMES[eten]}"
-            _line(
-                panel,
-                runs,
-                runs.cases(network=of, recovery=recovery, eten=eten, errors=errors),
-                scale,
-                label=name,
-                linestyle="-" if recovery == "sack" else "--",
-            )
+    variants = [Variant(recovery, eten) for eten in ETENS for recovery in reversed(RECOVERIES)]
+    _variants(panel, runs, variants, scale, network=of, errors=errors)
+
+
+def _variants(
+    panel: Axes, runs: Runs, variants: Sequence[Variant], scale: float, **query: Any
+) -> None:
+    for variant in variants:
+        cases = runs.cases(
+            recovery=variant.recovery, eten=variant.eten, window=variant.window, **query
+        )
+        if not cases:
+            continue
+        # What was built on Reno is not a variant of it.
+        solid = variant.recovery == "sack" or variant.window != AIMD
+        style = "-" if solid else "--"
+        _line(panel, runs, cases, scale, label=variant.name, linestyle=style)
     panel.set_ylim(bottom=0)
 
 
@@ -179,7 +228,7 @@ def _line(
     cases = sorted(cases, key=lambda case: case.bit_error_rate)
     positions = _positions([case.bit_error_rate for case in cases])
     goodputs = [runs.goodput(case) for case in cases]
-    colour = _COLOURS[cases[0].eten]
+    colour, marker = _look(cases[0])
     panel.errorbar(
         list(positions.values()),
         [goodput.value / scale for goodput in goodputs],
@@ -190,7 +239,7 @@ def _line(
         color=colour,
         label=label,
         linestyle=linestyle,
-        marker=_MARKERS[cases[0].eten],
+        marker=marker,
         markersize=4.5,
         markerfacecolor=colour if linestyle == "-" else "white",
         elinewidth=1,

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from lasthop import lab, library, terminal, units
 from lasthop.files import write_text
 from lasthop.publications import rows
@@ -23,7 +21,9 @@ from lasthop.publications.bbn8333.cases import (
     Case,
     Runs,
 )
-from lasthop.publications.bbn8333.findings import FEW_SEEDS, Evidence, findings, interval
+from lasthop.publications.bbn8333.findings import Evidence, findings
+from lasthop.publications.bbn8333.show import show
+from lasthop.publications.bbn8333.statements import TESTS
 from lasthop.publications.bbn8333.variations import (
     BIT_ERROR_RATE,
     NETWORKS,
@@ -49,7 +49,7 @@ def reproduce(folder: Path, *, seeds: int | None, quick: bool, threads: int) -> 
     with terminal.progress(f"{PUBLICATION}/{EXPERIMENT}") as progress:
         evidence, modern = measure(seeds or (QUICK_SEEDS if quick else None), threads, progress)
     found = write(folder, evidence, modern)
-    _show(found)
+    show(f"{PUBLICATION}/{EXPERIMENT}", found)
     for name, what in (
         ("results.json", "all values"),
         ("explanations.json", "what one factor changes"),
@@ -62,7 +62,7 @@ def write(folder: Path, evidence: Evidence, modern: Runs) -> list[Finding]:
     """Writes the results and the report; returns the verdicts on the published statements."""
     published = library.published(PUBLICATION)
     stated = published[EXPERIMENT]
-    found = findings(stated, evidence)
+    found = findings(EXPERIMENT, stated, evidence, TESTS)
     rows.write(folder / "results.json", [*found, *measurements(stated, evidence.runs, modern)])
     explained = json.dumps(explanations(stated, evidence), indent=1)
     write_text(folder / "explanations.json", explained + "\n")
@@ -168,28 +168,3 @@ def explanations(published: Mapping[str, Any], evidence: Evidence) -> list[dict[
 
 def _row(case: Case, metric: str, unit: str, value: Any, published: float | None) -> Row:
     return Row(PUBLICATION, EXPERIMENT, case.as_dict(), metric, unit, value, published)
-
-
-def _show(found: list[Finding]) -> None:
-    shown = terminal.table(f"{PUBLICATION}/{EXPERIMENT}: published and measured")
-    shown.add_column("statement", ratio=1)
-    shown.add_column("published", justify="right")
-    shown.add_column("measured, 95 % interval", justify="right")
-    shown.add_column("agrees")
-    for finding in found:
-        numbers = ("", "")
-        if finding.published is not None and finding.measured is not None:
-            numbers = (f"{finding.published:g}", interval(finding.measured))
-        verdict = "[green]yes[/]" if finding.agrees else "[red]no[/]"
-        shown.add_row(escape(finding.claim), *map(escape, numbers), verdict)
-    terminal.out().print(shown)
-    for finding in found:
-        if not finding.agrees:
-            terminal.say(f"[red]differs:[/] {escape(finding.claim)} [dim]{escape(finding.why)}[/]")
-    agree = sum(finding.agrees for finding in found)
-    terminal.say(f"[bold]{agree} of {len(found)}[/] published statements hold.")
-    if found[0].runs < FEW_SEEDS:
-        terminal.say(
-            f"[yellow]{found[0].runs} seeds a point: intervals are wide, and a statement may fail"
-            " for lack of runs alone.[/]"
-        )

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lasthop.publications.bbn8333.cases import (
-    ETENS,
     LFN,
     LTN,
-    PERIOD,
-    RECOVERIES,
     SFN,
     Case,
     Runs,
@@ -37,6 +34,14 @@ class Variation:
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: Which way errors strike.
     errors: str = ERRORS
+    #: Keys of every flow of the cross traffic, where there is some.
+    cross: Mapping[str, Any] = field(default_factory=dict)
+    #: Hops, if there are others.
+    hops: int | None = None
+    #: The link that has errors, if only one has.
+    link: int | None = None
+    #: Recovery of those whose window is not AIMD's, if it is another.
+    recovery: str | None = None
 
 
 _TCP = "flows.0.tcp"
@@ -115,22 +120,78 @@ VARIATIONS = (
 )
 
 
-def cases(errors: str) -> list[Case]:
-    """The cases that a variation is measured in."""
-    return [
-        Case(
-            recovery,
-            eten,
-            network.rate_bps,
-            network.one_way_delay_s,
-            BIT_ERROR_RATE,
-            errors,
-            PERIOD,
-        )
-        for network in NETWORKS
-        for recovery in RECOVERIES
-        for eten in ETENS
-    ]
+ALWAYS_ON = Variation(
+    "always-on",
+    "UDP that is always on",
+    "Four sources fill the middle link, and eight offer twice its capacity, as the text says; with"
+    " the silences that it describes they offer half of that.",
+    cross={"traffic.udp": {"rate": "1 Mbit/s", "packet": "210 B"}},
+)
+LARGE_DATAGRAMS = Variation(
+    "large-datagrams",
+    "UDP packets of 1000 bytes",
+    "The report gives no size; ns-2's on-off sources send 210 bytes. A queue of 50 packets holds"
+    " more of larger ones.",
+    cross={"traffic.udp.packet": "1000 B"},
+)
+SMALL_COMPETITORS = Variation(
+    "small-competitors",
+    "competitors' packets of 576 bytes",
+    "The size of the transfer's own, instead of ns-2's default of 1000 bytes: they are corrupted"
+    " less often, and a queue holds less of them.",
+    cross={"tcp.mss": 536},
+)
+SACK_COMPETITORS = Variation(
+    "sack-competitors",
+    "competitors that use SACK",
+    "Instead of Tahoe: they lose less of their share to errors.",
+    cross={"tcp.recovery": "sack"},
+)
+ONE_HOP = Variation(
+    "one-hop",
+    "one hop",
+    "As in simulation 1: a third of the errors, and every notice crosses one link.",
+    hops=1,
+)
+FIRST_LINK = Variation(
+    "first-link",
+    "errors on the first link alone",
+    "Every notice comes from the first router: it crosses one link, and the round trip is as long"
+    " as ever.",
+    link=0,
+)
+LAST_LINK = Variation(
+    "last-link",
+    "errors on the last link alone",
+    "Every notice comes from the sink, over all three links.",
+    link=2,
+)
+THREE_HOPS = Variation(
+    "three-hops",
+    "three hops",
+    "The text speaks of a link; the report's other simulations from the second on have three.",
+    hops=3,
+)
+EXACT_CLOCK = Variation(
+    "exact-clock",
+    "round trips that are measured exactly",
+    "The clock of ns2-2001 shows whole ticks of 100 ms, one at least, as ns-2's did: over a short"
+    " path Westwood's shortest round trip is too long, and the path seems to hold far more.",
+    {f"{_TCP}.rto.estimator": "exact"},
+)
+SACK_WESTWOOD = Variation(
+    "sack-westwood",
+    "Westwood on SACK",
+    "The authors' code extends ns-2's Reno, so several losses in a window cost a timeout; ported to"
+    " the report's SACK it would not.",
+    recovery="sack",
+)
+
+
+def named(*ids: str) -> tuple[Variation, ...]:
+    """Some of them."""
+    by_id = {variation.id: variation for variation in VARIATIONS}
+    return tuple(by_id[id] for id in ids)
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,61 @@ fn a_copy_is_reported_once_and_a_replaced_one_not_at_all() {
 }
 
 #[test]
+fn a_notice_of_no_copy_in_particular_is_of_the_latest() {
+    for recovery in RECOVERIES {
+        for suppress_dupacks in [true, false] {
+            let mut t = sending(with(recovery, suppress_dupacks));
+            t.time(150);
+            t.notice_of(at(3), CopyId::NONE);
+            t.recv([data(3)]);
+            t.time(200);
+            t.notice_of(at(3), CopyId::NONE); // The copy that the first notice led to.
+            t.recv([data(3)]);
+            t.notice_of(at(5), CopyId::NONE);
+            t.recv([data(5)]);
+            assert_eq!(t.windows(), (segments(10), segments(10)));
+            assert_eq!((t.statistics().notices, t.statistics().reductions), (3, 0));
+        }
+    }
+}
+
+#[test]
+fn a_notice_that_comes_too_soon_to_be_of_the_latest_copy_is_a_double_or_late() {
+    for suppress_dupacks in [true, false] {
+        let mut t = sending(with(Recovery::Sack, suppress_dupacks));
+        t.time(150);
+        t.notice_of(at(3), CopyId::NONE);
+        t.recv([data(3)]);
+        t.notice_of(at(3), CopyId::NONE);
+        t.time(160);
+        t.notice_of(at(3), CopyId::NONE);
+        t.silent();
+        assert_eq!(t.statistics().notices, 1);
+    }
+    // Nothing is known yet of how soon a notice may come.
+    let mut t = sending(with(Recovery::Sack, true));
+    t.time(200);
+    for last in 2..=4 {
+        t.send(ack(1).sack(2..=last));
+    }
+    t.recv([data(1)]);
+    t.time(230);
+    t.notice_of(at(1), CopyId::NONE);
+    t.silent();
+    assert_eq!(t.statistics().notices, 0);
+}
+
+#[test]
+fn a_notice_of_a_segment_without_data_repairs_nothing() {
+    let mut t = sending(with(Recovery::Sack, true));
+    t.time(150);
+    let subject = Subject::Corrupted { seq: ISS + at(3), len: 0, copy: CopyId::NONE };
+    t.connection.indicate(t.now, &Indication { source: Source::Router, subject });
+    t.transmit();
+    t.silent();
+}
+
+#[test]
 fn a_notice_about_what_has_arrived_is_ignored() {
     for suppress_dupacks in [true, false] {
         let mut t = sending(with(Recovery::Sack, suppress_dupacks));

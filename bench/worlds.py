@@ -1,0 +1,171 @@
+"""Compares the lab with the testbed, and keeps the outcome in bench/results.
+
+python bench/worlds.py                   ten scenarios, five paired runs each; needs root
+python bench/worlds.py 01-clean ...      some of them; the others stay as they were kept
+
+A scenario and a seed decide which packets of a link are lost, by their number: the same in both
+worlds. What else differs is what is to be seen. Beside it, the kernel's own stack runs the same
+scenarios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import compare
+import peers
+
+SCENARIOS = Path(__file__).resolve().parent / "worlds"
+WORLDS = compare.RESULTS / "worlds.json"
+
+RUNS = 5
+#: Runs at a time. Nearly all of their time is waiting.
+PARALLEL = 3
+#: What runs a scenario: the options of `lasthop run`.
+STACKS: dict[str, list[str]] = {"lab": [], "testbed": ["--testbed"]} | {
+    f"linux {name}": [
+        "--testbed",
+        "--set",
+        f'flows.0.stack={{ from = "linux", to = "linux", congestion = "{name}" }}',
+        # The kernel knows none of our mechanisms.
+        "--set",
+        'flows.0.tcp.eten="none"',
+    ]
+    for name in ("cubic", "bbr")
+}
+#: A void run is made again, so often at most.
+ATTEMPTS = 3
+#: By how much longer a link may be taken to be on the testbed.
+SHIFTS_MS = [0.02 * step for step in range(1, 21)]
+
+
+def run(scenario: Path, stack: str, seed: int) -> compare.Row:
+    """What one run tells. If all attempts are void, the last one says so."""
+    command = [sys.executable, "-m", "lasthop", "run", str(scenario), "--seed", str(seed), "--json"]
+    health = None
+    attempts = 0
+    while attempts < ATTEMPTS and (health is None or health["void"]):
+        attempts += 1
+        done = subprocess.run(
+            [*command, *STACKS[stack]], cwd=compare.ROOT, capture_output=True, text=True
+        )
+        if not done.stdout:
+            raise SystemExit(f"{scenario.name} with {stack}: {done.stderr}")
+        told = json.loads(done.stdout)
+        health = told.get("testbed")
+        if health is None:
+            break
+    flow = told["flows"][0]
+    row: compare.Row = {
+        "scenario": scenario.stem,
+        "stack": stack,
+        "seed": seed,
+        "payload_bps": round(flow["payload_bps"]),
+        "retransmissions": flow["retransmissions"],
+        "timeouts": flow["timeouts"],
+    }
+    if health is not None:
+        row |= {"void": health["void"] is not None, "attempts": attempts}
+    return row
+
+
+def summarised(rows: Sequence[compare.Row]) -> Iterator[compare.Row]:
+    """One row per scenario and stack: mean and interval, and the paired difference to the lab."""
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        of = {
+            stack: [r for r in rows if (r["scenario"], r["stack"]) == (scenario, stack)]
+            for stack in STACKS
+        }
+        lab = [row["payload_bps"] for row in of["lab"]]
+        for stack, own in of.items():
+            rates = [row["payload_bps"] for row in own]
+            summary: compare.Row = {
+                "scenario": scenario,
+                "stack": stack,
+                "runs": len(own),
+                "payload_bps": round(statistics.fmean(rates)),
+                "ci95_bps": interval(rates),
+                "retransmissions": statistics.fmean(row["retransmissions"] for row in own),
+            }
+            if stack == "lab":
+                summary["shifted_percent"] = shifted(scenario)
+            else:
+                percent = [100 * (here / there - 1) for here, there in zip(rates, lab, strict=True)]
+                summary |= {
+                    "beside_lab_percent": round(statistics.fmean(percent), 1),
+                    "ci95_percent": interval(percent, digits=1),
+                    "void": sum(row["void"] for row in own),
+                    "attempts": sum(row["attempts"] for row in own),
+                }
+            yield summary
+
+
+def shifted(scenario: str) -> list[float]:
+    """What the lab makes of its own scenario if the link is a little longer, as it is where kernels
+    forward: between what the mean over the seeds then lies, percent.
+
+    A loss may then meet another segment's acknowledgment, and all that follows is different.
+    """
+    import polars as pl
+
+    import lasthop
+    from lasthop import units
+
+    own = lasthop.Scenario.load(SCENARIOS / f"{scenario}.toml")
+    delay_ms = 1e3 * units.parse(tomllib.loads(own.source)["links"][0]["delay"])
+    delays = [f"{delay_ms + shift:.3f} ms" for shift in (0.0, *SHIFTS_MS)]
+    rows = lasthop.sweep(own, over={"links.0.delay": delays}, seeds=RUNS).rows
+    means = rows.group_by("links.0.delay", maintain_order=True).agg(pl.col("payload_bps"))
+    first, *others = means["payload_bps"].to_list()
+    percent = [
+        statistics.fmean(100 * (here / there - 1) for here, there in zip(other, first, strict=True))
+        for other in others
+    ]
+    return [round(min(percent), 1), round(max(percent), 1)]
+
+
+def interval(values: Sequence[float], digits: int | None = None) -> list[float]:
+    """Where the mean lies, 95 %."""
+    ends = peers.interval95(values) or [values[0], values[0]]
+    return [round(end, digits) for end in ends]
+
+
+def measure(names: Sequence[str]) -> Iterator[compare.Row]:
+    """Scenarios by every stack with every seed. A pair of worlds runs close together."""
+    jobs = [
+        (SCENARIOS / f"{name}.toml", stack, seed)
+        for name in names
+        for seed in range(1, RUNS + 1)
+        for stack in STACKS
+    ]
+    rows = []
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for number, row in enumerate(pool.map(lambda job: run(*job), jobs), 1):
+            compare.say(f"{number} of {len(jobs)}: {row}")
+            rows.append(row)
+    yield from summarised(rows)
+
+
+def main() -> None:
+    """Measures what the command line names, or everything."""
+    every = sorted(file.stem for file in SCENARIOS.glob("*.toml"))
+    parser = argparse.ArgumentParser(description="Compares the lab with the testbed.")
+    parser.add_argument("scenario", nargs="*", choices=[[], *every], default=[])
+    names = parser.parse_args().scenario or every
+    others = json.loads(WORLDS.read_text())["rows"] if names != every else []
+    rows = [row for row in others if row["scenario"] not in names] + list(measure(names))
+    result = {"experiment": "worlds", **compare.circumstances(), "unit": "bit/s, payload"}
+    result["rows"] = sorted(rows, key=lambda row: str(row["scenario"]))
+    compare.keep(WORLDS, result)
+
+
+if __name__ == "__main__":
+    main()

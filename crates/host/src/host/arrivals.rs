@@ -1,0 +1,93 @@
+//! What arrives at a host, and which connection it is for.
+
+use super::{Host, Key, Slot, hint};
+use crate::{Application, Bytes};
+use base::Time;
+use tcp::{Indication, Source, Subject};
+use wire::{Body, CorruptionNotice, Icmp, Packet, Payload, Segment};
+
+impl<A: Application> Host<A> {
+    /// Takes in a packet that is addressed to this host.
+    pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
+        self.take_in(now, packet, |slot, now, segment| {
+            slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
+        });
+    }
+
+    /// The same with the bytes of its payload, which are as many as the packet says. The identity of these is their place in the peer's
+    /// stream; the application is given what its connection takes of them before it hears of it.
+    pub fn handle_bytes(&mut self, now: Time, packet: &Packet, bytes: &[u8])
+    where
+        A: Bytes,
+    {
+        if bytes.len() != packet.payload.len as usize {
+            self.statistics.malformed += 1;
+            return;
+        }
+        self.take_in(now, packet, |slot, now, segment| {
+            let payload = match slot.connection.place(segment) {
+                Some(offset) => Payload { offset, ..packet.payload },
+                // Of what begins before the stream, nothing is of use.
+                None => Payload { len: 0, ..packet.payload },
+            };
+            let taken = slot.connection.handle_segment(now, segment, payload, packet.ip.ecn);
+            if taken.len > 0 {
+                let from = (taken.offset - payload.offset) as usize;
+                slot.application.store(taken.offset, &bytes[from..from + taken.len as usize]);
+            }
+        });
+    }
+
+    #[inline]
+    fn take_in(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        take: impl FnOnce(&mut Slot<A>, Time, &Segment),
+    ) {
+        let segment = match &packet.body {
+            Body::Tcp(segment) => segment,
+            Body::Icmp(Icmp::Corruption { notice, .. }) => {
+                return self.notify(now, Source::Router, notice);
+            }
+            Body::Icmp(icmp) => return self.on_icmp(now, icmp),
+            Body::Udp(udp) => {
+                let taken = self.datagrams.take(udp.destination_port, packet.payload);
+                self.statistics.strays += u64::from(!taken);
+                return;
+            }
+        };
+        let key = Key {
+            remote: packet.ip.source,
+            remote_port: segment.source_port,
+            local_port: segment.destination_port,
+        };
+        let known = self.by_key.get(&key).copied().filter(|&id| !self.is_reopened(id, segment));
+        if known.is_none() && self.is_bogus(key.remote) {
+            return;
+        }
+        let id = match known.map_or_else(|| self.accept(now, key, segment), Ok) {
+            Ok(id) => id,
+            Err(why) => return self.on_stray(now, packet, segment, why),
+        };
+        self.hints[hint(segment)] = id;
+        take(&mut self.slots[id as usize], now, segment);
+        self.after(now, id);
+    }
+
+    /// Tells the connection that a copy of one of its segments was corrupted.
+    pub fn notify(&mut self, now: Time, source: Source, notice: &CorruptionNotice) {
+        let key = Key {
+            remote: notice.destination,
+            remote_port: notice.destination_port,
+            local_port: notice.source_port,
+        };
+        let Some(&id) = self.by_key.get(&key) else {
+            self.statistics.strays += 1;
+            return;
+        };
+        let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
+        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
+        self.after(now, id);
+    }
+}

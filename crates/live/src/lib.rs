@@ -1,0 +1,24 @@
+//! lasthop in real time: network namespaces, TUN devices, links emulated between them, and hosts that
+//! run on real packets.
+//!
+//! Linux only, and as root: everything here needs CAP_NET_ADMIN, and namespaces CAP_SYS_ADMIN.
+
+#![cfg(target_os = "linux")]
+
+mod clock;
+pub mod emulator;
+mod error;
+pub mod namespace;
+pub mod netlink;
+mod ring;
+mod socket;
+pub mod sockopt;
+pub mod stack;
+pub mod tun;
+
+pub use clock::Clock;
+pub use error::Error;
+pub use namespace::Namespace;
+pub use netlink::Netlink;
+pub use socket::{Program, Socket, Stream};
+pub use tun::{Offload, Tun};

@@ -1,0 +1,204 @@
+//! Programs that read and write bytes, in the thread of the stack.
+
+use crate::ring::Ring;
+use base::Time;
+use host::{Application, Bytes};
+use tcp::{Connection, Events};
+use wire::Payload;
+
+/// What uses a connection by its bytes. It is called by the stack's thread: it must not block.
+pub trait Program {
+    /// Something has happened: read, write or close. Whoever has been told [`Events::READABLE`] and
+    /// leaves something is not told of it again until more arrives, and whoever could not write all
+    /// it wanted is told [`Events::WRITABLE`] once there is room again.
+    fn handle(&mut self, now: Time, socket: &mut Socket<'_>, events: Events);
+
+    /// When [`Program::wake`] is to be called; it may change with any other call. Once woken, it
+    /// must be later than the time of that.
+    fn next_wake(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time has come that [`Program::next_wake`] gave.
+    fn wake(&mut self, now: Time, socket: &mut Socket<'_>) {
+        let _ = (now, socket);
+    }
+}
+
+/// The bytes of a connection, on either side of it.
+#[derive(Debug)]
+struct Buffers {
+    /// Bytes that may be written and not yet acknowledged.
+    limit: u64,
+    written: u64,
+    outgoing: Ring,
+    /// Bytes that were read.
+    read: u64,
+    /// The byte after the last that has arrived, gaps or not.
+    highest: u64,
+    incoming: Ring,
+}
+
+/// A program's end of its connection.
+#[derive(Debug)]
+pub struct Socket<'a> {
+    connection: &'a mut Connection,
+    buffers: &'a mut Buffers,
+}
+
+impl Socket<'_> {
+    /// Appends as many of `bytes` to what is to be sent as there is room for, and says how many. If
+    /// that is not all, [`Events::WRITABLE`] will follow when half of the room is free again.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        let len = self.room().min(bytes.len());
+        let Buffers { limit, written, outgoing, .. } = self.buffers;
+        if len > 0 {
+            let kept = self.connection.unacknowledged();
+            outgoing.reserve(kept as usize + len, *written - kept..*written);
+            outgoing.put(*written, &bytes[..len]);
+            self.connection.write(0, *written, len as u64);
+            *written += len as u64;
+        }
+        if len < bytes.len() {
+            self.connection.notify_below(*limit / 2);
+        }
+        len
+    }
+
+    /// Bytes that can be written now.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.buffers.limit.saturating_sub(self.connection.unacknowledged()) as usize
+    }
+
+    /// Reads what has arrived in order into `out`, and says how many bytes that were.
+    pub fn read(&mut self, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        loop {
+            let chunk = self.chunk();
+            let len = chunk.len().min(out.len() - done);
+            if len == 0 {
+                return done;
+            }
+            out[done..done + len].copy_from_slice(&chunk[..len]);
+            self.consume(len);
+            done += len;
+        }
+    }
+
+    /// Bytes that can be read, where they are: empty only if there are none. There may be more
+    /// after [`Socket::consume`].
+    #[must_use]
+    pub fn chunk(&self) -> &[u8] {
+        let len = self.connection.readable() as usize;
+        if len == 0 {
+            return &[];
+        }
+        self.buffers.incoming.get(self.buffers.read, len)[0]
+    }
+
+    /// Takes the next `bytes` bytes as read.
+    pub fn consume(&mut self, bytes: usize) {
+        let mut left = bytes.min(u32::MAX as usize) as u32;
+        while let Some(payload) = self.connection.read_up_to(left) {
+            self.buffers.read = payload.end();
+            left -= payload.len;
+        }
+    }
+
+    /// Nothing more will be written: the peer hears of it after what was written. What it sends can
+    /// be read on.
+    pub fn close(&mut self) {
+        self.connection.close();
+    }
+
+    /// Ends the connection at once, by a reset.
+    pub fn abort(&mut self) {
+        self.connection.abort();
+    }
+
+    /// The connection, to ask for its state. What it reads and writes is the socket's business.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        self.connection
+    }
+
+    /// What the connection can be told besides, by a closure that neither reads nor writes.
+    pub fn adjust(&mut self, change: impl FnOnce(&mut Connection)) {
+        change(self.connection);
+    }
+}
+
+/// A program and the bytes of its connection: the application of a host.
+///
+/// Memory is taken as it is needed: a connection that carries little costs little.
+#[derive(Debug)]
+pub struct Stream<P> {
+    program: P,
+    buffers: Buffers,
+}
+
+impl<P: Program> Stream<P> {
+    /// The default of [`Stream::new`]'s `limit`, bytes.
+    pub const LIMIT: u64 = 4 << 20;
+
+    /// A stream for `program`, which may have written `limit` bytes that are not yet acknowledged.
+    #[must_use]
+    pub fn new(program: P, limit: u64) -> Stream<P> {
+        let (outgoing, incoming) = (Ring::default(), Ring::default());
+        let buffers = Buffers { limit, written: 0, outgoing, read: 0, highest: 0, incoming };
+        Stream { program, buffers }
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &P {
+        &self.program
+    }
+
+    /// Lets somebody else use the program and its socket, through [`host::Host::access`].
+    pub fn using<R>(
+        &mut self,
+        connection: &mut Connection,
+        using: impl FnOnce(&mut P, &mut Socket<'_>) -> R,
+    ) -> R {
+        using(&mut self.program, &mut Socket { connection, buffers: &mut self.buffers })
+    }
+}
+
+impl<P: Program> Application for Stream<P> {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        self.using(connection, |program, socket| program.handle(now, socket, events));
+        if events.contains(Events::CLOSED) {
+            self.buffers.outgoing.free();
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        self.program.next_wake()
+    }
+
+    fn wake(&mut self, now: Time, connection: &mut Connection) {
+        self.using(connection, |program, socket| program.wake(now, socket));
+    }
+}
+
+impl<P> Bytes for Stream<P> {
+    fn fetch(&self, payload: Payload, out: &mut [u8]) {
+        let [one, other] = self.buffers.outgoing.get(payload.offset, payload.len as usize);
+        out[..one.len()].copy_from_slice(one);
+        out[one.len()..].copy_from_slice(other);
+    }
+
+    fn lend(&self, payload: Payload) -> Option<[&[u8]; 2]> {
+        Some(self.buffers.outgoing.get(payload.offset, payload.len as usize))
+    }
+
+    fn store(&mut self, place: u64, bytes: &[u8]) {
+        let Buffers { read, highest, incoming, .. } = &mut self.buffers;
+        let end = place + bytes.len() as u64;
+        incoming.reserve(end.saturating_sub(*read) as usize, *read..*highest);
+        incoming.put(place, bytes);
+        *highest = end.max(*highest);
+    }
+}

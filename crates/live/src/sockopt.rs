@@ -1,0 +1,108 @@
+//! What sockets of the kernel's TCP tell and take that no well-kept crate has.
+
+use crate::Error;
+use crate::error::Doing;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// What the kernel counted at the sending side of a TCP connection; `None` is what this kernel
+/// does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpCounts {
+    /// Segments with data that were sent, those that were sent again included.
+    pub segments: Option<u64>,
+    /// Segments that were sent again.
+    pub retransmissions: Option<u64>,
+    /// Expiries of the retransmission timer (Linux 6.7 or newer).
+    pub timeouts: Option<u64>,
+}
+
+// The layout of `struct tcp_info` (linux/tcp.h), which only ever grows at its end.
+const TOTAL_RETRANS: usize = 100;
+const DATA_SEGS_OUT: usize = 156;
+const TOTAL_RTO: usize = 240;
+const TCP_INFO_LEN: usize = 248;
+
+/// What the kernel counted at a TCP socket, open or not.
+///
+/// # Errors
+/// If it is no TCP socket.
+pub fn tcp_counts(socket: &impl AsFd) -> Result<TcpCounts, Error> {
+    let mut info = [0_u8; TCP_INFO_LEN];
+    let mut len = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `info`, which has as many.
+    #[expect(unsafe_code, reason = "no crate has TCP_INFO of today's kernels")]
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    done(result).doing(|| "reading TCP_INFO".to_owned())?;
+    let known = &info[..info.len().min(len as usize)];
+    let word = |at: usize| {
+        let bytes = known.get(at..at + 4)?;
+        Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)))
+    };
+    let half = |at: usize| {
+        let bytes = known.get(at..at + 2)?;
+        Some(u64::from(u16::from_ne_bytes(bytes.try_into().ok()?)))
+    };
+    Ok(TcpCounts {
+        segments: word(DATA_SEGS_OUT),
+        retransmissions: word(TOTAL_RETRANS),
+        timeouts: half(TOTAL_RTO),
+    })
+}
+
+/// Keeps the window that a TCP socket offers at or below so many bytes.
+///
+/// # Errors
+/// If it is no TCP socket, or the window is none.
+pub fn set_window_clamp(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
+    let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel reads the integer that it is pointed at.
+    #[expect(unsafe_code, reason = "no crate has TCP_WINDOW_CLAMP")]
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_WINDOW_CLAMP,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    done(result).doing(|| format!("limiting the window to {bytes} bytes"))
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[test]
+    fn a_connection_tells_what_it_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(b"once").unwrap();
+        server.read_exact(&mut [0; 4]).unwrap();
+        let counts = tcp_counts(&client).unwrap();
+        assert_eq!((counts.segments, counts.retransmissions), (Some(1), Some(0)));
+        set_window_clamp(&client, 10_000).unwrap();
+    }
+
+    #[test]
+    fn another_socket_has_none_of_it() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(tcp_counts(&socket).is_err() && set_window_clamp(&socket, 1).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! A host on real packets: what the simulator runs, driven by a thread of its own on a TUN device.
+//!
+//! The kernel of the device's namespace is the host's router. It hands over units of up to 64 kB
+//! with checksums that nobody needs to compute, and takes the same.
+
+mod port;
+mod virtio;
+mod worker;
+
+use crate::error::Doing;
+use crate::{Clock, Error, Netlink, Offload, Tun};
+use base::{Duration, Time};
+use host::{Application, Bytes, ConnectionId, Host};
+use rustix::event::EventfdFlags;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use worker::{Command, Worker};
+
+/// What a stack did on its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that were read, units of several segments among them.
+    pub read: u64,
+    /// Units of several segments that were read.
+    pub units_read: u64,
+    /// Packets that were written, units of several segments among them.
+    pub written: u64,
+    /// Units of several segments that were written.
+    pub units_written: u64,
+    /// Packets that had to wait because the kernel took none.
+    pub delayed: u64,
+    /// Packets that the kernel refused, and that are lost.
+    pub failed: u64,
+    /// Times that the thread slept.
+    pub slept: u64,
+}
+
+/// Is told the events of connections, if the host has been asked to keep them ([`Host::watch`]).
+pub type Listener = Box<dyn FnMut(Time, ConnectionId, tcp::Event) + Send>;
+
+/// A device for a host in the calling thread's network namespace, up and with a route to each of the
+/// host's `addresses`. `queue` is how many packets may wait for the host.
+///
+/// # Errors
+/// Those of [`Tun::open`] and [`Netlink`].
+pub fn device(name: &str, mtu: u16, queue: u32, addresses: &[IpAddr]) -> Result<Tun, Error> {
+    let tun = Tun::open(name, Offload::Full, mtu)?;
+    let netlink = Netlink::open()?;
+    netlink.set_queue_length(name, queue)?;
+    netlink.set_up(name)?;
+    for &address in addresses {
+        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        netlink.add_route(address, prefix, name, None)?;
+    }
+    Ok(tun)
+}
+
+/// A host, about to run.
+pub struct Stack<A> {
+    host: Host<A>,
+    tun: Tun,
+    mtu: u16,
+    clock: Clock,
+    listener: Option<Listener>,
+}
+
+impl<A: Application + Bytes + Send + 'static> Stack<A> {
+    /// `host` on `tun`, a device with [`Offload::Full`] and an MTU of `mtu` bytes. The host's times
+    /// are those of `clock`.
+    #[must_use]
+    pub fn new(host: Host<A>, tun: Tun, mtu: u16, clock: Clock) -> Stack<A> {
+        Stack { host, tun, mtu, clock, listener: None }
+    }
+
+    /// Tells somebody of events.
+    #[must_use]
+    pub fn listener(self, listener: Listener) -> Stack<A> {
+        Stack { listener: Some(listener), ..self }
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If there can be no such thread.
+    pub fn start(self) -> Result<Running<A>, Error> {
+        let action = || "starting a stack".to_owned();
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let bell = Arc::new(bell.doing(action)?);
+        let (commands, receiver) = mpsc::channel();
+        let worker = Worker::new(self, receiver, Arc::clone(&bell));
+        let builder = std::thread::Builder::new().name("stack".to_owned());
+        let thread = builder.spawn(move || worker.run()).doing(action)?;
+        Ok(Running { commands, bell, thread: Some(thread) })
+    }
+}
+
+/// What is left of a stack.
+pub struct Ended<A> {
+    /// The host. Its connections are over.
+    pub host: Host<A>,
+    /// What was done on the device, which is gone.
+    pub counts: Counts,
+    /// Connections that had to be reset.
+    pub reset: u64,
+}
+
+/// A host at work. It ends, and resets its connections, when this is dropped.
+pub struct Running<A> {
+    commands: Sender<Command<A>>,
+    bell: Arc<OwnedFd>,
+    /// Until it has been joined.
+    thread: Option<JoinHandle<Ended<A>>>,
+}
+
+impl<A> Running<A> {
+    /// Lets the host's thread call `f` with the time and the host, and returns what that does. The
+    /// host does nothing else meanwhile; what is to be sent is sent afterwards.
+    ///
+    /// # Errors
+    /// If the thread has panicked.
+    pub fn call<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(Time, &mut Host<A>) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let (answer, result) = mpsc::sync_channel(1);
+        self.command(Command::Call(Box::new(move |now, host| {
+            // Who has asked waits for it.
+            let _ = answer.send(f(now, host));
+        })))?;
+        result.recv().map_err(|_| Error::Stopped)
+    }
+
+    /// Ends it. Connections have `patience` to end by themselves, then they are reset; connections
+    /// in TIME-WAIT are forgotten. Returns what is left.
+    ///
+    /// # Panics
+    /// If an application has.
+    #[must_use]
+    pub fn stop(mut self, patience: Duration) -> Ended<A> {
+        match self.end(patience) {
+            Some(Ok(ended)) => ended,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => unreachable!("it is joined here and by `drop` alone"),
+        }
+    }
+
+    fn end(&mut self, patience: Duration) -> Option<std::thread::Result<Ended<A>>> {
+        let thread = self.thread.take()?;
+        // If it has ended already, there is nobody to be told.
+        let _ = self.command(Command::Stop(patience));
+        Some(thread.join())
+    }
+
+    fn command(&self, command: Command<A>) -> Result<(), Error> {
+        self.commands.send(command).map_err(|_| Error::Stopped)?;
+        // It can only fail if the counter is full: then it will be looked at anyway.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        Ok(())
+    }
+}
+
+impl<A> Drop for Running<A> {
+    fn drop(&mut self) {
+        let _ = self.end(Duration::ZERO);
+    }
+}

@@ -1,0 +1,168 @@
+//! The thread that drives a host.
+
+use super::port::Port;
+use super::virtio;
+use super::{Ended, Listener, Stack};
+use crate::Clock;
+use crate::tun::VIRTIO_HEADER_LEN;
+use base::{Duration, Time};
+use core::num::NonZeroU64;
+use host::{Application, Bytes, Host};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use tcp::State;
+use wire::Packet;
+
+/// The largest packet with the header in front of it.
+const ROOM: usize = VIRTIO_HEADER_LEN + 40 + u16::MAX as usize;
+
+/// Packets that are read before anything is sent and timers are looked at.
+const TURN: usize = 16;
+
+/// What is done with the host on somebody's behalf.
+type Call<A> = Box<dyn FnOnce(Time, &mut Host<A>) + Send>;
+
+/// What the thread is asked for.
+pub(super) enum Command<A> {
+    /// To call something.
+    Call(Call<A>),
+    /// To end, after so long at the latest.
+    Stop(Duration),
+}
+
+/// Everything that the thread has.
+pub(super) struct Worker<A> {
+    host: Host<A>,
+    port: Port,
+    clock: Clock,
+    listener: Option<Listener>,
+    commands: Receiver<Command<A>>,
+    bell: Arc<OwnedFd>,
+    /// When to end at the latest.
+    end: Option<Time>,
+    /// Somebody has removed the device.
+    is_cut_off: bool,
+}
+
+impl<A: Application + Bytes + Send> Worker<A> {
+    pub(super) fn new(
+        stack: Stack<A>,
+        commands: Receiver<Command<A>>,
+        bell: Arc<OwnedFd>,
+    ) -> Worker<A> {
+        let Stack { host, tun, mtu, clock, listener } = stack;
+        let port = Port::new(tun, mtu);
+        Worker { host, port, clock, listener, commands, bell, end: None, is_cut_off: false }
+    }
+
+    pub(super) fn run(mut self) -> Ended<A> {
+        // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut buffer = vec![0; ROOM].into_boxed_slice();
+        loop {
+            let more = self.read(&mut buffer);
+            self.obey();
+            let now = self.clock.now();
+            if self.host.poll_timeout() <= now {
+                self.host.handle_timeout(now);
+            }
+            self.port.flush();
+            self.transmit(now);
+            if self.end.is_some_and(|end| end <= now || self.is_over()) {
+                return self.end(now);
+            }
+            if !more {
+                self.sleep(now);
+            }
+        }
+    }
+
+    /// Takes in what is there. Says whether there may be more.
+    fn read(&mut self, buffer: &mut [u8]) -> bool {
+        for _ in 0..TURN {
+            let Ok(len) = self.port.tun.read(buffer) else { return false };
+            let Some((header, bytes)) = buffer[..len].split_at_checked(VIRTIO_HEADER_LEN) else {
+                continue;
+            };
+            self.port.counts.read += 1;
+            self.port.counts.units_read += u64::from(virtio::is_unit(header));
+            let parsed = match virtio::is_verified(header) {
+                true => Packet::parse_trusted(bytes),
+                false => Packet::parse(bytes),
+            };
+            match parsed {
+                Ok((packet, payload)) => {
+                    self.host.handle_bytes(self.clock.now(), &packet, &bytes[payload]);
+                }
+                Err(error) => self.host.refuse(&error),
+            }
+        }
+        true
+    }
+
+    /// Does what was asked for.
+    fn obey(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Call(call) => call(self.clock.now(), &mut self.host),
+                Command::Stop(patience) => self.end = Some(self.clock.now() + patience),
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Time) {
+        // When it wants to be woken is asked anyway.
+        let _ = self.host.transmit(now, &mut self.port);
+        while let Some((id, event)) = self.host.poll_event() {
+            if let Some(listener) = &mut self.listener {
+                listener(now, id, event);
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    fn sleep(&mut self, now: Time) {
+        let due = self.host.poll_timeout().min(self.end.unwrap_or(Time::NEVER));
+        let nanos = due.since(now).as_nanos();
+        let timeout = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
+        let mut device = PollFlags::IN;
+        device.set(PollFlags::OUT, self.port.is_blocked());
+        let mut watched =
+            [PollFd::new(&*self.bell, PollFlags::IN), PollFd::new(&self.port.tun, device)];
+        let count = if self.is_cut_off { 1 } else { 2 };
+        // Whatever it says, everything is looked at: only for how long it sleeps matters.
+        let _ = poll(&mut watched[..count], (due < Time::NEVER).then_some(&timeout));
+        let rings = !watched[0].revents().is_empty();
+        // It would wake us for ever.
+        self.is_cut_off |= watched[1].revents().intersects(PollFlags::ERR | PollFlags::HUP);
+        self.port.counts.slept += 1;
+        if rings {
+            let _ = rustix::io::read(&*self.bell, &mut [0u8; 8]);
+        }
+    }
+
+    /// Whether no connection has anything left to do.
+    fn is_over(&self) -> bool {
+        let over = |state| matches!(state, State::Closed | State::TimeWait);
+        self.host.connections().all(|(_, connection, _)| over(connection.state()))
+    }
+
+    /// Resets what is not over.
+    fn end(mut self, now: Time) -> Ended<A> {
+        let all: Vec<_> =
+            self.host.connections().map(|(id, connection, _)| (id, connection.state())).collect();
+        let mut reset = 0;
+        for (id, state) in all {
+            reset += u64::from(!matches!(state, State::Closed | State::TimeWait));
+            self.host.access(now, id, |connection, _| connection.abort());
+        }
+        self.transmit(now);
+        self.port.flush();
+        Ended { host: self.host, counts: self.port.counts, reset }
+    }
+}

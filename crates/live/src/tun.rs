@@ -1,0 +1,90 @@
+//! TUN devices: IP packets as the kernel sends them, to be read and written.
+
+use crate::error::Doing;
+use crate::netlink::DeviceCounts;
+use crate::{Error, Netlink};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+/// Length of the `virtio_net_hdr` before every packet of a device with [`Offload::Full`].
+pub const VIRTIO_HEADER_LEN: usize = 10;
+
+/// What is left to the reader and the writer of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Nothing: packets are whole and no longer than the MTU.
+    None,
+    /// Checksums, and cutting TCP units of up to 64 kB into segments. Every read and write has a
+    /// `virtio_net_hdr` of [`VIRTIO_HEADER_LEN`] bytes in front, in the machine's byte order, that
+    /// says what is still to be done.
+    Full,
+}
+
+/// A TUN device. It is gone when this is dropped.
+pub struct Tun {
+    device: SyncDevice,
+    name: String,
+    /// The network of the device's namespace.
+    netlink: Netlink,
+}
+
+impl Tun {
+    /// Makes a device in the network namespace of the calling thread. It is down and has no
+    /// address (see [`Netlink`]).
+    ///
+    /// # Errors
+    /// If the name is taken or longer than 15 bytes, the MTU is none, or the process may not make
+    /// devices (CAP_NET_ADMIN).
+    pub fn open(name: &str, offload: Offload, mtu: u16) -> Result<Tun, Error> {
+        // Nothing but the descriptor is wanted of tun-rs: no addresses, and of its reads and
+        // writes those that neither cut units nor put them together.
+        let builder = DeviceBuilder::new().name(name).mtu(mtu).enable(false);
+        let builder = builder.with(|linux| {
+            linux.offload(offload == Offload::Full).packet_information(false);
+        });
+        let device = builder.build_sync().and_then(|device| {
+            device.set_nonblocking(true)?;
+            Ok(device)
+        });
+        let device = device.doing(|| format!("making TUN device {name}"))?;
+        Ok(Tun { device, name: name.to_owned(), netlink: Netlink::open()? })
+    }
+
+    /// The device's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the kernel counted at the device.
+    ///
+    /// # Errors
+    /// If the device is gone.
+    pub fn counts(&self) -> Result<DeviceCounts, Error> {
+        self.netlink.counts(&self.name)
+    }
+
+    /// Reads a packet into `buffer` and returns how many bytes there are; the rest of one that is
+    /// longer is lost.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.device.recv(buffer)
+    }
+
+    /// Gives the kernel a packet.
+    ///
+    /// # Errors
+    /// If the kernel does not take it, for instance because the device is down.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
+        self.device.send(packet).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}

@@ -1,0 +1,397 @@
+//! One connection, or many, between a host of ours and the kernel.
+
+use super::path::{KERNELS, OURS, Path, address};
+use super::programs::{Exchange, Outcome, Plan, exchange};
+use base::{Duration, Time};
+use host::Opening;
+use live::{Stream, netlink};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration as Span;
+use tcp::{Config, Events, KeepAlive, Rto, State};
+
+/// The longest that anything may take.
+const PATIENCE: Span = Span::from_secs(300);
+
+/// How the ends meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meeting {
+    pub(crate) v6: bool,
+    /// We open the connection, not the kernel.
+    pub(crate) we_open: bool,
+}
+
+impl Meeting {
+    pub(crate) const ALL: [Meeting; 4] = [
+        Meeting { v6: false, we_open: true },
+        Meeting { v6: true, we_open: true },
+        Meeting { v6: false, we_open: false },
+        Meeting { v6: true, we_open: false },
+    ];
+}
+
+/// What became of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Met {
+    pub(crate) ours: Outcome,
+    pub(crate) kernels: Outcome,
+    pub(crate) events: Events,
+    pub(crate) states: Vec<State>,
+}
+
+impl Met {
+    /// What is wrong with it, if each end ought to have received what the other has sent.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let Met { ours, kernels, events, .. } = self;
+        let whole = ours.sent == kernels.received && kernels.sent == ours.received;
+        let trouble = events.intersects(Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE);
+        if whole && !trouble && kernels.error.is_none() {
+            return None;
+        }
+        Some(format!(
+            "we sent {} and the kernel received {}, it sent {} and we received {}; hashes {}; {events:?}, {:?}",
+            ours.sent.0,
+            kernels.received.0,
+            kernels.sent.0,
+            ours.received.0,
+            if whole { "equal" } else { "differ" },
+            kernels.error,
+        ))
+    }
+}
+
+/// Our settings.
+pub(crate) fn config(v6: bool) -> Config {
+    Config {
+        mss: if v6 { 1440 } else { 1460 },
+        receive_window: 6 << 20,
+        timestamps: true,
+        ecn: true,
+        nagle: false,
+        rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },
+        time_wait: Duration::from_secs(1),
+        ..Config::default()
+    }
+}
+
+/// Ports that nobody has used.
+fn port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(5000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+type Done = (Outcome, Events, Vec<State>);
+
+/// Connections under way.
+pub(crate) struct Connections {
+    done: mpsc::Receiver<Done>,
+    kernels: JoinHandle<io::Result<Vec<Outcome>>>,
+}
+
+/// Lets `plans` meet, one connection each; the first of a plan is ours. All are opened at once.
+pub(crate) fn open(
+    path: &Path,
+    meeting: Meeting,
+    config: &Config,
+    plans: &[(Plan, Plan)],
+) -> Connections {
+    let (tell, done) = mpsc::channel();
+    let Meeting { v6, we_open } = meeting;
+    let port = port();
+    let config = config.clone();
+    let theirs: Vec<Plan> = plans.iter().map(|(_, theirs)| *theirs).collect();
+    let ours: Vec<Plan> = plans.iter().map(|(ours, _)| *ours).collect();
+    let kernels = if we_open {
+        let local = SocketAddr::new(address(KERNELS, v6), port);
+        let listener = path.kernel.run(|| listen(local)).expect("it can be entered");
+        let listener = listener.expect("the address is the kernel's");
+        let kernels = path.kernel.spawn("kernel", move || accept(&listener, &theirs));
+        let remote = address(KERNELS, v6);
+        path.call(move |now, host| {
+            for plan in ours {
+                let application = Stream::new(Exchange::new(plan, tell.clone()), LIMIT);
+                let config = config.clone();
+                let (remote_port, local_port) = (port, None);
+                let opening =
+                    Opening { at: now, remote, remote_port, local_port, config, application };
+                host.connect(now, opening).expect("there are ports");
+            }
+        });
+        kernels
+    } else {
+        path.call(move |_, host| {
+            let mut ours = ours.into_iter();
+            host.listen(port, move || {
+                let plan = ours.next().unwrap_or_default();
+                (config.clone(), Stream::new(Exchange::new(plan, tell.clone()), LIMIT))
+            });
+        });
+        let remote = SocketAddr::new(address(OURS, v6), port);
+        path.kernel.spawn("kernel", move || connect(remote, &theirs))
+    };
+    let kernels = kernels.expect("there can be another thread");
+    let kernels = std::thread::spawn(move || {
+        kernels.join().expect("it does not panic").expect("it can be entered")
+    });
+    Connections { done, kernels }
+}
+
+const LIMIT: u64 = 4 << 20;
+
+impl Connections {
+    /// What became of them; which is ours of which kernel's end is not known if there are several.
+    pub(crate) fn end(self) -> Result<(Vec<Done>, Vec<Outcome>), String> {
+        let kernels = self.kernels.join().expect("it does not panic");
+        let kernels = kernels.map_err(|error| format!("the kernel's end: {error}"))?;
+        let ours: Result<Vec<Done>, _> =
+            kernels.iter().map(|_| self.done.recv_timeout(PATIENCE)).collect();
+        Ok((ours.map_err(|_| "our end has not ended".to_owned())?, kernels))
+    }
+}
+
+/// One connection.
+pub(crate) fn meet(
+    path: &Path,
+    meeting: Meeting,
+    config: &Config,
+    ours: Plan,
+    theirs: Plan,
+) -> Result<Met, String> {
+    let (mut done, mut kernels) = open(path, meeting, config, &[(ours, theirs)]).end()?;
+    match (done.pop(), kernels.pop()) {
+        (Some((ours, events, states)), Some(kernels)) => Ok(Met { ours, kernels, events, states }),
+        _ => Err("there was no connection".to_owned()),
+    }
+}
+
+fn listen(local: SocketAddr) -> io::Result<TcpListener> {
+    let domain = socket2::Domain::for_address(local);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    netlink::set_sysctl("net.core.somaxconn", "4096").map_err(io::Error::other)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&local.into())?;
+    socket.listen(4096)?;
+    Ok(socket.into())
+}
+
+/// What the kernel sends by: something that takes losses for congestion, as our stack does.
+pub(crate) const CONGESTION_CONTROL: &str = "cubic";
+
+fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
+    socket2::SockRef::from(&stream).set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Which plan a connection follows is not for the order to say: sizes are of all the same.
+fn accept(listener: &TcpListener, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
+    let accepted = plans.iter().map(|_| prepared(listener.accept()?.0));
+    run(plans, accepted.collect::<io::Result<_>>()?)
+}
+
+fn connect(remote: SocketAddr, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
+    let connected = plans.iter().map(|_| prepared(TcpStream::connect(remote)?));
+    run(plans, connected.collect::<io::Result<_>>()?)
+}
+
+/// Nobody begins before all connections are there.
+fn run(plans: &[Plan], streams: Vec<TcpStream>) -> io::Result<Vec<Outcome>> {
+    let spawn = |(&plan, stream)| {
+        std::thread::Builder::new().stack_size(256 << 10).spawn(move || exchange(plan, stream))
+    };
+    let threads = plans.iter().zip(streams).map(spawn).collect::<io::Result<Vec<_>>>()?;
+    Ok(threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect())
+}
+
+/// `size` bytes from us to the kernel, or back, and nothing the other way.
+pub(crate) fn transfer(path: &Path, meeting: Meeting, size: u64, we_send: bool) -> Option<String> {
+    let sender = Plan { seed: size + 7, send: size, ..Plan::default() };
+    let receiver = Plan { second: true, ..Plan::default() };
+    let (ours, theirs) = if we_send { (sender, receiver) } else { (receiver, sender) };
+    match meet(path, meeting, &config(meeting.v6), ours, theirs) {
+        Ok(met) if met.ours.sent.0 + met.ours.received.0 != size => Some("not whole".to_owned()),
+        Ok(met) => met.fault(),
+        Err(error) => Some(error),
+    }
+}
+
+/// `count` connections at once, with `size` bytes each way.
+pub(crate) fn many(path: &Path, meeting: Meeting, count: u64, size: u64) -> Option<String> {
+    let plan = |seed| Plan { seed, send: size, ..Plan::default() };
+    let plans: Vec<_> = (0..count).map(|n| (plan(2 * n + 1), plan(1_000_001 + 2 * n))).collect();
+    let (ours, kernels) = match open(path, meeting, &config(meeting.v6), &plans).end() {
+        Ok(ends) => ends,
+        Err(error) => return Some(error),
+    };
+    let sorted = |mut hashes: Vec<(u64, Vec<u8>)>| {
+        hashes.sort();
+        hashes
+    };
+    let ours: Vec<Outcome> = ours.into_iter().map(|(ours, _, _)| ours).collect();
+    let [sent, received] = [
+        sorted(ours.iter().map(|outcome| outcome.sent.clone()).collect()),
+        sorted(ours.iter().map(|outcome| outcome.received.clone()).collect()),
+    ];
+    let kernel_sent = sorted(kernels.iter().map(|outcome| outcome.sent.clone()).collect());
+    let kernel_received = sorted(kernels.iter().map(|outcome| outcome.received.clone()).collect());
+    let whole = sent == kernel_received && received == kernel_sent;
+    let failed = kernels.iter().filter(|outcome| outcome.error.is_some()).count();
+    (!whole || failed > 0 || ours.len() as u64 != count)
+        .then(|| format!("{} of {count}, {failed} failed, hashes equal: {whole}", ours.len()))
+}
+
+/// One end resets the connection in the middle of a transfer; the other is told.
+pub(crate) fn reset(path: &Path, meeting: Meeting, we_reset: bool) -> Option<String> {
+    let victim = Plan { seed: 3, send: 50_000_000, ..Plan::default() };
+    let aborter = Plan { aborts_at: Some(100_000), ..Plan::default() };
+    let (ours, theirs) = if we_reset { (aborter, victim) } else { (victim, aborter) };
+    let met = match meet(path, meeting, &config(meeting.v6), ours, theirs) {
+        Ok(met) => met,
+        Err(error) => return Some(error),
+    };
+    let told = match we_reset {
+        true => matches!(
+            met.kernels.error,
+            Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+        ),
+        false => met.events.contains(Events::RESET),
+    };
+    (!told).then(|| format!("{:?}, {:?}", met.events, met.kernels.error))
+}
+
+/// Nobody listens: whoever connects is refused.
+pub(crate) fn refused(path: &Path, meeting: Meeting) -> Option<String> {
+    let Meeting { v6, we_open } = meeting;
+    let port = port();
+    if !we_open {
+        let remote = SocketAddr::new(address(OURS, v6), port);
+        let result = path.kernel.run(move || TcpStream::connect(remote).map(drop));
+        let kind = result.expect("it can be entered").err().map(|error| error.kind());
+        return (kind != Some(io::ErrorKind::ConnectionRefused)).then(|| format!("{kind:?}"));
+    }
+    let (tell, done) = mpsc::channel();
+    let remote = address(KERNELS, v6);
+    path.call(move |now, host| {
+        let application = Stream::new(Exchange::new(Plan::default(), tell), LIMIT);
+        let (config, remote_port, local_port) = (config(v6), port, None);
+        let opening = Opening { at: now, remote, remote_port, local_port, config, application };
+        host.connect(now, opening).expect("there are ports");
+    });
+    match done.recv_timeout(PATIENCE) {
+        Ok((_, events, _)) if events.contains(Events::RESET) => None,
+        other => Some(format!("{other:?}")),
+    }
+}
+
+/// One end closes and goes on receiving, and only then is sent everything.
+pub(crate) fn half_close(
+    path: &Path,
+    meeting: Meeting,
+    we_close: bool,
+    size: u64,
+) -> Option<String> {
+    let first = Plan { seed: 5, send: size / 2, ..Plan::default() };
+    let second = Plan { seed: 9, send: size, second: true, ..Plan::default() };
+    let (ours, theirs) = if we_close { (first, second) } else { (second, first) };
+    match meet(path, meeting, &config(meeting.v6), ours, theirs) {
+        Ok(met) if met.ours.sent.0 + met.kernels.sent.0 != size + size / 2 => {
+            Some("not whole".to_owned())
+        }
+        Ok(met) => met.fault(),
+        Err(error) => Some(error),
+    }
+}
+
+/// The receiver reads nothing for a while, so that its window closes, and then everything.
+pub(crate) fn zero_window(
+    path: &Path,
+    meeting: Meeting,
+    we_send: bool,
+    pause: Duration,
+) -> Option<String> {
+    let size = 40_000_000;
+    let sender = Plan { seed: 11, send: size, ..Plan::default() };
+    let receiver = Plan { reads_after: Some(pause), ..Plan::default() };
+    let (ours, theirs) = if we_send { (sender, receiver) } else { (receiver, sender) };
+    let config = Config { receive_window: 1 << 20, ..config(meeting.v6) };
+    match meet(path, meeting, &config, ours, theirs) {
+        Ok(met) => met.fault(),
+        Err(error) => Some(error),
+    }
+}
+
+/// The one-way delay at which FINs are to cross.
+pub(crate) const CROSSING: Duration = Duration::from_millis(50);
+
+/// Both ends close at the same time, so that their FINs cross on a path with [`CROSSING`].
+pub(crate) fn simultaneous_close(path: &Path, meeting: Meeting) -> Result<bool, String> {
+    // Who opens knows of the connection earlier than the other.
+    let span = |opens| Duration::from_millis(300) + if opens { CROSSING } else { Duration::ZERO };
+    let plan =
+        |seed, opens| Plan { seed, send: 10_000, lingers: Some(span(opens)), ..Plan::default() };
+    let [ours, theirs] = [plan(1, meeting.we_open), plan(3, !meeting.we_open)];
+    let met = meet(path, meeting, &config(meeting.v6), ours, theirs)?;
+    match met.fault() {
+        Some(fault) => Err(fault),
+        None => Ok(met.states.contains(&State::Closing)),
+    }
+}
+
+/// Both ends ask whether the other is still there: it is, for `alive`. Then our device goes down,
+/// and both give the connection up.
+pub(crate) fn keep_alive(path: &Path, meeting: Meeting, alive: Span) -> Option<String> {
+    let Meeting { v6, .. } = meeting;
+    let port = port();
+    let local = SocketAddr::new(address(KERNELS, v6), port);
+    let listener = path.kernel.run(|| listen(local)).expect("it can be entered");
+    let listener = listener.expect("the address is the kernel's");
+    let (tell, done) = mpsc::channel();
+    let milliseconds = Duration::from_millis;
+    let keep_alive = KeepAlive { idle: milliseconds(200), interval: milliseconds(200), probes: 3 };
+    let config = Config { keep_alive: Some(keep_alive), ..config(v6) };
+    let remote = address(KERNELS, v6);
+    path.call(move |now: Time, host| {
+        let forever = Plan { lingers: Some(Duration::from_secs(1000)), ..Plan::default() };
+        let application = Stream::new(Exchange::new(forever, tell), LIMIT);
+        let (remote_port, local_port) = (port, None);
+        let opening = Opening { at: now, remote, remote_port, local_port, config, application };
+        host.connect(now, opening).expect("there are ports");
+    });
+    let Ok((stream, _)) = listener.accept() else { return Some("no connection".to_owned()) };
+    let asking = socket2::TcpKeepalive::new()
+        .with_time(Span::from_secs(1))
+        .with_interval(Span::from_secs(1))
+        .with_retries(2);
+    let socket = socket2::SockRef::from(&stream);
+    if let Err(error) =
+        socket.set_tcp_keepalive(&asking).and_then(|()| stream.set_nonblocking(true))
+    {
+        return Some(error.to_string());
+    }
+    std::thread::sleep(alive);
+    let early = done.try_recv().ok();
+    let open = io::Read::read(&mut &stream, &mut [0]).err().map(|error| error.kind());
+    if early.is_some() || open != Some(io::ErrorKind::WouldBlock) {
+        return Some(format!("given up early: {early:?}, {open:?}"));
+    }
+    path.set_up(false).expect("there is the device");
+    let ours = done.recv_timeout(Span::from_secs(10));
+    let mut kernels = None;
+    for _ in 0..100 {
+        std::thread::sleep(Span::from_millis(100));
+        kernels = io::Read::read(&mut &stream, &mut [0]).err().map(|error| error.kind());
+        if kernels != Some(io::ErrorKind::WouldBlock) {
+            break;
+        }
+    }
+    path.set_up(true).expect("there is the device");
+    let timed_out = matches!(&ours, Ok((_, events, _)) if events.contains(Events::TIMED_OUT));
+    let gone = [io::ErrorKind::TimedOut, io::ErrorKind::HostUnreachable];
+    let kernel_timed_out = kernels
+        .is_some_and(|kind| gone.contains(&kind) || kind == io::ErrorKind::NetworkUnreachable);
+    (!timed_out || !kernel_timed_out).then(|| format!("{ours:?}, {kernels:?}"))
+}

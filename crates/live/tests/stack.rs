@@ -1,0 +1,194 @@
+//! How a stack begins and ends, and what it does on its device.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod common;
+
+use base::{Duration, Seed, Time};
+use common::permitted;
+use host::{Host, Settings};
+use live::stack::{self, Running, Stack};
+use live::{Clock, Error, Namespace, Netlink, Program, Socket, Stream, netlink};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration as Span;
+use tcp::{Config, Events};
+
+const OURS: &str = "10.0.0.1";
+
+/// Sends back what it receives; word by word, a while later, if it is slow.
+struct Echo {
+    wakes: Time,
+    slow: bool,
+}
+
+impl Echo {
+    fn answer(&mut self, socket: &mut Socket<'_>) {
+        let mut bytes = vec![0; socket.room()];
+        let len = socket.read(&mut bytes);
+        assert_eq!(socket.write(&bytes[..len]), len);
+        if !socket.chunk().is_empty() {
+            // What is left is read once there is room.
+            assert_eq!(socket.write(&[0]), 0);
+        }
+    }
+}
+
+impl Program for Echo {
+    fn handle(&mut self, now: Time, socket: &mut Socket<'_>, events: Events) {
+        if self.slow {
+            self.wakes = now + Duration::from_micros(700);
+        } else {
+            self.answer(socket);
+        }
+        if events.contains(Events::PEER_CLOSED) && !self.slow {
+            socket.close();
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        self.wakes
+    }
+
+    fn wake(&mut self, _: Time, socket: &mut Socket<'_>) {
+        self.wakes = Time::NEVER;
+        self.answer(socket);
+    }
+}
+
+/// A host that echoes at port 7, and slowly at port 8; `limit` is the size of its buffers.
+fn echo(namespace: &Namespace, limit: u32) -> Running<Stream<Echo>> {
+    let running = namespace.run(move || {
+        netlink::prepare_node().unwrap();
+        Netlink::open().unwrap().add_address("lo", "10.128.0.1".parse().unwrap(), 32).unwrap();
+        let ours: IpAddr = OURS.parse().unwrap();
+        let tun = stack::device("host", 1500, 1000, &[ours]).unwrap();
+        let mut host = Host::new(ours, Seed(1).stream("host"));
+        host.set(Settings { keep_closed: true, ..Settings::default() });
+        for (port, slow) in [(7, false), (8, true)] {
+            host.listen(port, move || {
+                let config = Config { receive_window: limit, nagle: false, ..Config::default() };
+                (config, Stream::new(Echo { wakes: Time::NEVER, slow }, limit.into()))
+            });
+        }
+        Stack::new(host, tun, 1500, Clock::start()).start().unwrap()
+    });
+    running.unwrap()
+}
+
+fn connect(namespace: &Namespace, port: u16) -> TcpStream {
+    let stream = namespace.run(|| TcpStream::connect((OURS, port)).unwrap()).unwrap();
+    stream.set_read_timeout(Some(Span::from_secs(20))).unwrap();
+    stream
+}
+
+#[test]
+fn it_ends_with_its_connections_and_its_device() {
+    if !permitted("ends") {
+        return;
+    }
+    let namespace = Namespace::create("ends").unwrap();
+    let stack = echo(&namespace, 100_000);
+    let mut streams: Vec<_> = (0..3).map(|_| connect(&namespace, 7)).collect();
+    for stream in &mut streams {
+        stream.write_all(b"hello").unwrap();
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"hello");
+    }
+    // One ends by itself; the others are reset.
+    let mut first = streams.remove(0);
+    first.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(first.read(&mut [0]).unwrap(), 0);
+    let ended = stack.stop(Duration::from_millis(200));
+    assert_eq!((ended.reset, ended.counts.failed), (2, 0));
+    assert_eq!(ended.host.connections().count(), 3);
+    for mut stream in streams {
+        assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
+    let counts = || Netlink::open().unwrap().counts("host");
+    assert!(namespace.run(counts).unwrap().is_err_and(|e| matches!(e, Error::NoDevice(_))));
+}
+
+#[test]
+fn buffers_that_are_smaller_than_the_stream_hold_it_back() {
+    if !permitted("small") {
+        return;
+    }
+    let namespace = Namespace::create("small").unwrap();
+    let stack = echo(&namespace, 5000);
+    let mut stream = connect(&namespace, 7);
+    let sent: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    let (mut writer, bytes) = (stream.try_clone().unwrap(), sent.clone());
+    let writing = std::thread::spawn(move || writer.write_all(&bytes).unwrap());
+    let mut received = vec![0; sent.len()];
+    stream.read_exact(&mut received).unwrap();
+    writing.join().unwrap();
+    assert!(received == sent);
+    drop(stream);
+    assert_eq!(stack.stop(Duration::from_secs(5)).reset, 0);
+}
+
+#[test]
+fn a_device_that_somebody_removes_is_no_reason_to_stay_awake() {
+    if !permitted("removed") {
+        return;
+    }
+    let namespace = Namespace::create("removed").unwrap();
+    let stack = echo(&namespace, 100_000);
+    let _stream = connect(&namespace, 7);
+    let remove = || Command::new("ip").args(["link", "delete", "host"]).status();
+    assert!(namespace.run(remove).unwrap().unwrap().success());
+    std::thread::sleep(Span::from_millis(300));
+    let ended = stack.stop(Duration::ZERO);
+    assert_eq!((ended.reset, ended.counts.failed), (1, 1));
+    assert!(ended.counts.slept < 100, "{:?}", ended.counts);
+}
+
+#[test]
+fn timers_are_kept_to_well_under_a_millisecond() {
+    if !permitted("timers") {
+        return;
+    }
+    let namespace = Namespace::create("timers").unwrap();
+    let stack = echo(&namespace, 100_000);
+    let mut stream = connect(&namespace, 8);
+    stream.set_nodelay(true).unwrap();
+    let clock = Clock::start();
+    let mut spans: Vec<_> = (0..100)
+        .map(|_| {
+            let before = clock.now();
+            stream.write_all(b"x").unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            clock.now().since(before)
+        })
+        .collect();
+    spans.sort();
+    // Nobody answers before the time; how long after it depends on the machine.
+    assert!(spans[0] >= Duration::from_micros(700), "{:?}", spans[0]);
+    println!("asked for 0.7 ms: median {:?}, 99 % {:?}", spans[50], spans[99]);
+    drop(stream);
+    drop(stack);
+}
+
+#[test]
+fn somebody_is_told_of_events_and_has_things_done() {
+    if !permitted("told") {
+        return;
+    }
+    let namespace = Namespace::create("told").unwrap();
+    let stack = echo(&namespace, 100_000);
+    stack.call(|_, host| host.watch(true)).unwrap();
+    assert_eq!(stack.call(|_, host| host.open_connections()).unwrap(), 0);
+    let stream = connect(&namespace, 7);
+    let ends = stack.call(|_, host| {
+        let id = host.connections().next().map(|(id, _, _)| id).unwrap();
+        host.ends(id).unwrap()
+    });
+    let (own, peer) = ends.unwrap();
+    assert_eq!(peer, stream.local_addr().unwrap());
+    assert_eq!(own, stream.peer_addr().unwrap());
+    let _ = stack.stop(Duration::ZERO);
+}

@@ -1,0 +1,47 @@
+//! Addresses of the testbed: at node n our host has 10.0.0.0 + n + 1 and fd00:: + n + 1, as in the
+//! lab; the node's kernel has 10.128.0.0 + n + 1 and fd00:0:0:1:: + n + 1.
+
+use lab::{IpVersion, Stack};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const HOSTS: u32 = 0x0a00_0001;
+const KERNELS: u32 = 0x0a80_0001;
+const HOSTS_V6: u128 = 0xfd << 120 | 1;
+const KERNELS_V6: u128 = 0xfd << 120 | 1 << 64 | 1;
+
+/// The address of a stack at the node with this index.
+pub(crate) fn of(node: usize, stack: Stack, ip: IpVersion) -> IpAddr {
+    let (v4, v6) = match stack {
+        Stack::Lasthop => (HOSTS, HOSTS_V6),
+        Stack::Linux => (KERNELS, KERNELS_V6),
+    };
+    match ip {
+        IpVersion::V4 => IpAddr::V4(Ipv4Addr::from(v4 + node as u32)),
+        IpVersion::V6 => IpAddr::V6(Ipv6Addr::from(v6 + node as u128)),
+    }
+}
+
+/// Both versions of IP.
+pub(crate) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+
+/// The length of a prefix that is one address.
+pub(crate) fn whole(ip: IpVersion) -> u8 {
+    match ip {
+        IpVersion::V4 => 32,
+        IpVersion::V6 => 128,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stacks_of_a_node_have_addresses_of_their_own() {
+        let text = |stack, ip| of(2, stack, ip).to_string();
+        assert_eq!(text(Stack::Lasthop, IpVersion::V4), "10.0.0.3");
+        assert_eq!(text(Stack::Linux, IpVersion::V4), "10.128.0.3");
+        assert_eq!(text(Stack::Lasthop, IpVersion::V6), "fd00::3");
+        assert_eq!(text(Stack::Linux, IpVersion::V6), "fd00:0:0:1::3");
+    }
+}

@@ -1,0 +1,269 @@
+//! The ends of flows that the kernel plays: sockets in threads, in the namespaces of their nodes.
+
+mod datagrams;
+mod dialogue;
+mod transfer;
+mod workload;
+
+use crate::network::Network;
+use crate::play::{Ended, Entry, Play};
+use crate::{Error, settings};
+use lab::{Account, Counts, Flow, Part, Stack, Traffic, port};
+use rustix::event::PollFlags;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+/// A thread of a kernel's end.
+pub(crate) type Thread = JoinHandle<Result<(), live::Error>>;
+
+/// What waits for the run to begin.
+pub(crate) struct Waiting {
+    flow: usize,
+    node: usize,
+    /// It listens already.
+    listener: Option<Socket>,
+}
+
+/// Makes the kernel's ends of all flows; those that listen do so from now on.
+pub(crate) fn prepare(scenario: &lab::Scenario, network: &Network) -> Result<Vec<Waiting>, Error> {
+    let mut waiting = Vec::new();
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        for (node, stack) in [(flow.from, flow.stacks.from), (flow.to, flow.stacks.to)] {
+            if stack == Stack::Lasthop {
+                continue;
+            }
+            let own = SocketAddr::new(crate::play::address(scenario, index, node), port(index));
+            let accepts = match flow.traffic {
+                Traffic::Requests(_) => node == flow.from,
+                Traffic::Transfer(_) | Traffic::Workload(_) => node == flow.to,
+                Traffic::Datagrams(_) => false,
+            };
+            let receives = matches!(flow.traffic, Traffic::Datagrams(_)) && node == flow.to;
+            let namespace = &network.nodes[node].namespace;
+            let listener = if accepts {
+                Some(namespace.run(|| listen(flow, node, own))??)
+            } else if receives {
+                Some(namespace.run(|| datagrams::receiver(own))??)
+            } else {
+                if !matches!(flow.traffic, Traffic::Datagrams(_)) {
+                    // What it does not take is better told now than when the flow starts.
+                    namespace.run(|| stream(flow, node, own))??;
+                }
+                None
+            };
+            waiting.push(Waiting { flow: index, node, listener });
+        }
+    }
+    Ok(waiting)
+}
+
+impl Waiting {
+    /// Begins.
+    pub(crate) fn start(self, play: &Arc<Play>, network: &Network) -> Result<Thread, Error> {
+        let namespace = &network.nodes[self.node].namespace;
+        let name = format!("{}-{}", play.scenario.nodes[self.node], self.flow);
+        let play = Arc::clone(play);
+        Ok(namespace.spawn(&name, move || self.perform(&play))?)
+    }
+
+    fn perform(self, play: &Play) {
+        let Waiting { flow: index, node, listener } = self;
+        let stage = Stage { play, index, flow: &play.scenario.flows[index], node };
+        let active = AtomicUsize::new(0);
+        match (&stage.flow.traffic, listener) {
+            (Traffic::Transfer(transfer), None) => stage.send_one(*transfer),
+            (Traffic::Workload(workload), None) => stage.send_many(*workload),
+            (Traffic::Requests(dialogue), None) => stage.ask(*dialogue),
+            (Traffic::Datagrams(datagrams), None) => stage.send_datagrams(datagrams),
+            (Traffic::Datagrams(_), Some(socket)) => stage.receive_datagrams(&socket),
+            (Traffic::Transfer(transfer), Some(listener)) => {
+                stage.serve(&listener, &active, |socket| stage.receive(socket, transfer.reading));
+            }
+            (Traffic::Workload(_), Some(listener)) => {
+                stage.serve(&listener, &active, |socket| stage.receive(socket, None));
+            }
+            (Traffic::Requests(dialogue), Some(listener)) => {
+                stage.serve(&listener, &active, |socket| stage.answer(socket, *dialogue));
+            }
+        }
+    }
+}
+
+/// An end of a flow.
+struct Stage<'a> {
+    play: &'a Play,
+    index: usize,
+    flow: &'a Flow,
+    node: usize,
+}
+
+/// Threads that an end may have at once; what comes beyond that waits.
+const MOST_THREADS: usize = 2000;
+
+/// Bytes of stack of a thread, which has its buffer on the heap.
+const STACK: usize = 128 * 1024;
+
+/// Bytes that are read or written at once.
+const CHUNK: usize = 64 * 1024;
+
+impl Stage<'_> {
+    /// Lets a thread of its own look after every connection that is accepted.
+    fn serve(&self, listener: &Socket, active: &AtomicUsize, handle: impl Fn(&Socket) + Sync) {
+        let handle = &handle;
+        std::thread::scope(|scope| {
+            loop {
+                let accepted = self.play.when(listener, PollFlags::IN, || listener.accept());
+                match accepted {
+                    Ok((socket, _)) => {
+                        let work = move || {
+                            let ready = socket.set_nonblocking(true);
+                            if let Err(error) = ready {
+                                return self.trouble(&error);
+                            }
+                            handle(&socket);
+                            leave(self.play, &socket);
+                        };
+                        if self.spawn(scope, active, work).is_err() {
+                            return;
+                        }
+                    }
+                    Err(Ended::Over) => return,
+                    // The peer has gone again before it was accepted.
+                    Err(Ended::Failed(error))
+                        if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(Ended::Failed(error)) => return self.trouble(&error),
+                }
+            }
+        });
+    }
+
+    /// Does `work` in a thread, when there is room for one.
+    fn spawn<'scope>(
+        &self,
+        scope: &'scope std::thread::Scope<'scope, '_>,
+        active: &'scope AtomicUsize,
+        work: impl FnOnce() + Send + 'scope,
+    ) -> Result<(), Ended> {
+        while active.load(Ordering::Acquire) >= MOST_THREADS {
+            self.play.sleep_until(self.play.clock.now() + base::Duration::from_millis(1))?;
+        }
+        active.fetch_add(1, Ordering::AcqRel);
+        let counted = move || {
+            work();
+            active.fetch_sub(1, Ordering::AcqRel);
+        };
+        let builder = std::thread::Builder::new().stack_size(STACK);
+        builder.spawn_scoped(scope, counted).map(drop).map_err(|error| {
+            self.trouble(&error);
+            Ended::Failed(error)
+        })
+    }
+
+    /// A connection to the other end of the flow.
+    fn connect(&self, local_port: u16) -> Result<Socket, Ended> {
+        let other = if self.node == self.flow.from { self.flow.to } else { self.flow.from };
+        let own = self.play.place(self.index, self.node, local_port);
+        let remote = self.play.place(self.index, other, port(self.index));
+        let socket = stream(self.flow, self.node, own).map_err(|error| {
+            self.play.enter(Entry::Trouble(error));
+            Ended::Over
+        })?;
+        socket.bind(&SockAddr::from(own))?;
+        match socket.connect(&SockAddr::from(remote)) {
+            Err(error)
+                if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
+            {
+                return Err(Ended::Failed(error));
+            }
+            _ => {}
+        }
+        self.play.wait(&socket, PollFlags::OUT)?;
+        match socket.take_error()? {
+            Some(error) => Err(Ended::Failed(error)),
+            None => Ok(socket),
+        }
+    }
+
+    fn enter(&self, account: Account) {
+        self.play.enter(Entry::Account(self.index, account));
+    }
+
+    /// Says what a sender did.
+    fn enter_sender(
+        &self,
+        socket: Option<&Socket>,
+        errand: Option<lab::Errand>,
+        result: &Result<(), Ended>,
+        transfer: u64,
+        wrong: u64,
+    ) {
+        let counts = socket.map_or(UNTOLD, counts);
+        let over = !matches!(result, Err(Ended::Over));
+        let part = Part::Sender { errand, counts };
+        self.enter(Account { part, transfer, over, misplaced: wrong });
+    }
+
+    fn trouble(&self, error: &io::Error) {
+        let message = format!("flow `{}`: {error}", self.flow.name);
+        self.play.enter(Entry::Trouble(Error::System(message)));
+    }
+}
+
+/// A socket with the settings of the end of a flow that lives at a node.
+fn stream(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
+    let open = || -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    let socket = open().map_err(|error| Error::System(format!("opening a socket: {error}")))?;
+    let config = if node == flow.from { &flow.sender } else { &flow.receiver };
+    settings::apply(&socket, flow, config)?;
+    Ok(socket)
+}
+
+/// A socket that listens on behalf of a flow.
+fn listen(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
+    let failed = |error: io::Error| Error::System(format!("listening at {own}: {error}"));
+    let socket = stream(flow, node, own)?;
+    socket.bind(&SockAddr::from(own)).map_err(failed)?;
+    socket.listen(i32::from(u16::MAX)).map_err(failed)?;
+    Ok(socket)
+}
+
+/// Nothing is known.
+const UNTOLD: Counts = Counts {
+    segments: None,
+    retransmissions: None,
+    timeouts: None,
+    reductions: None,
+    notices: None,
+};
+
+fn counts(socket: &Socket) -> Counts {
+    let counts = live::sockopt::tcp_counts(socket).unwrap_or_default();
+    Counts {
+        segments: counts.segments,
+        retransmissions: counts.retransmissions,
+        timeouts: counts.timeouts,
+        ..UNTOLD
+    }
+}
+
+/// The port of the end that opened the connection.
+fn client_port(address: io::Result<SockAddr>) -> u64 {
+    let address = address.ok().and_then(|address| address.as_socket());
+    address.map_or(0, |address| u64::from(address.port()))
+}
+
+/// A connection that the run ends in the middle leaves nothing behind.
+fn leave(play: &Play, socket: &Socket) {
+    if play.is_over() {
+        let _ = socket.set_linger(Some(std::time::Duration::ZERO));
+    }
+}

@@ -1,0 +1,111 @@
+//! The links of a scenario, emulated.
+
+use crate::Error;
+use crate::network::Network;
+use crate::play::address;
+use crate::report::Health;
+use base::{Duration, Histogram, Seed, Time};
+use host::{Context, LinkEvent, Middlebox as _};
+use lab::{Corrupted, Scenario, Totals};
+use link::WhenDown;
+use live::Clock;
+use live::emulator::{Corruption, Direction, Emulator, End, Limits, Observer, Report, Running};
+use middlebox::Reporter;
+use wire::Packet;
+
+/// Starts the links between the devices of a network, which it takes.
+pub(crate) fn start(
+    scenario: &Scenario,
+    seed: u64,
+    clock: Clock,
+    network: &mut Network,
+) -> Result<Running, Error> {
+    let mut emulator = Emulator::new(clock, Seed(seed));
+    let corruption = match scenario.testbed.corrupted {
+        Corrupted::Drop => Corruption::Drop,
+        Corrupted::Flip => Corruption::Flip,
+    };
+    let devices = std::mem::take(&mut network.links);
+    for (link, [near, far]) in scenario.links.iter().zip(devices) {
+        let ends = [End { node: link.from, tun: near }, End { node: link.to, tun: far }];
+        let directions = [&link.forward, &link.backward].map(|config| {
+            let mut config = config.clone();
+            if link.outages.is_some() {
+                // As in the lab.
+                config.when_down.get_or_insert(WhenDown::KEEP);
+            }
+            Direction { config, corruption }
+        });
+        emulator.add_link(ends, directions, link.outages.as_ref());
+    }
+    let reporters = (0..scenario.nodes.len())
+        .map(|node| lab::reporters_at(scenario, node, |flow, node| address(scenario, flow, node)));
+    emulator.observe(Box::new(Reporters(reporters.collect())));
+    emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });
+    Ok(emulator.start()?)
+}
+
+/// The boxes that tell senders of corruption, by node.
+struct Reporters(Vec<Vec<Reporter>>);
+
+impl Observer for Reporters {
+    fn corrupted(
+        &mut self,
+        now: Time,
+        node: usize,
+        _direction: usize,
+        packet: &Packet,
+        send: &mut Vec<Packet>,
+    ) {
+        for reporter in &mut self.0[node] {
+            reporter.link(now, LinkEvent::Corrupted(packet), &mut Context { send });
+        }
+    }
+}
+
+/// What links did, by their directions.
+pub(crate) fn statistics(
+    scenario: &Scenario,
+    report: &Report,
+) -> (Vec<(String, link::Statistics)>, Totals) {
+    let names = scenario.links.iter().flat_map(|link| scenario.directions(link));
+    let links: Vec<_> =
+        names.zip(report.directions.iter().map(|direction| direction.link)).collect();
+    let totals = Totals::of(links.iter().map(|(_, link)| link));
+    (links, totals)
+}
+
+/// How well the links were emulated, and whatever else was lost.
+pub(crate) fn health(scenario: &Scenario, report: &Report) -> Health {
+    let mut lateness = Histogram::default();
+    let mut health = Health { limit: report.limits.lateness, ..Health::default() };
+    for direction in &report.directions {
+        lateness.merge(&direction.lateness);
+        health.packets += direction.read;
+        health.late += direction.late;
+        health.lost += direction.kernel_dropped + direction.failed;
+    }
+    let quantile = |q| Duration::from_nanos(lateness.quantile(q).unwrap_or(0));
+    (health.median, health.p99) = (quantile(0.5), quantile(0.99));
+    health.worst = quantile(1.0);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let time = report.span.as_secs_f64() * processors as f64;
+    health.steal = if time > 0.0 { report.stolen.as_secs_f64() / time } else { 0.0 };
+    health.void = why_void(scenario, report);
+    health
+}
+
+/// What was wrong with the worst of the directions, by the names of its nodes.
+fn why_void(scenario: &Scenario, report: &Report) -> Option<String> {
+    let worst = report.void_by()?;
+    let [from, to] = [worst.from, worst.to].map(|node| &scenario.nodes[node]);
+    Some(format!(
+        "{:.2} % of the packets on {from}->{to} were late or lost beyond the model: {} later than \
+         {}, {} lost, of {}",
+        100.0 * worst.share_beyond_model(),
+        worst.late,
+        report.limits.lateness,
+        worst.kernel_dropped + worst.failed,
+        worst.read,
+    ))
+}

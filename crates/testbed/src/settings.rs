@@ -1,0 +1,105 @@
+//! What the kernel is told of the settings of flows. What it has no setting for stays as it is.
+
+use crate::Error;
+use lab::{Flow, Scenario, Stack, Traffic};
+use rustix::net::sockopt;
+use socket2::{Socket, TcpKeepalive};
+use std::time::Duration;
+use tcp::congestion::Congestion;
+use tcp::{Config, Recovery};
+
+/// The settings of a node's whole network.
+pub(crate) fn sysctls(
+    scenario: &Scenario,
+    node: usize,
+) -> Result<Vec<(&'static str, String)>, Error> {
+    const BUFFERS: &str = "4096 131072 268435456";
+    let mut sysctls: Vec<(&str, String)> = [
+        // Each connection begins without what the last one learnt.
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        ("net.ipv4.tcp_rmem", BUFFERS),
+        ("net.ipv4.tcp_wmem", BUFFERS),
+        // Whatever path there is, it is no smaller than it says.
+        ("net.ipv4.tcp_mtu_probing", "0"),
+        // However many transfers come at once.
+        ("net.core.somaxconn", "65535"),
+        ("net.ipv4.tcp_max_syn_backlog", "65535"),
+        ("net.ipv4.tcp_syncookies", "0"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .into();
+    let here = |flow: &&Flow| {
+        let ends = [(flow.from, flow.stacks.from), (flow.to, flow.stacks.to)];
+        ends.contains(&(node, Stack::Linux)) && !matches!(flow.traffic, Traffic::Datagrams(_))
+    };
+    let mut flows = scenario.flows.iter().filter(here);
+    let Some(first) = flows.next() else { return Ok(sysctls) };
+    let conflict = |setting, second: &Flow| Error::Conflict {
+        node: scenario.nodes[node].clone(),
+        setting,
+        first: first.name.clone(),
+        second: second.name.clone(),
+    };
+    type Switch = (&'static str, &'static str, fn(&Config) -> bool);
+    let switches: [Switch; 3] = [
+        ("recovery", "net.ipv4.tcp_sack", |config| config.recovery == Recovery::Sack),
+        ("timestamps", "net.ipv4.tcp_timestamps", |config| config.timestamps),
+        ("ecn", "net.ipv4.tcp_ecn", |config| config.ecn),
+    ];
+    for (setting, name, is_on) in switches {
+        let on = is_on(&first.sender);
+        if let Some(other) = flows.clone().find(|flow| is_on(&flow.sender) != on) {
+            return Err(conflict(setting, other));
+        }
+        sysctls.push((name, u8::from(on).to_string()));
+    }
+    Ok(sysctls)
+}
+
+/// Sets what a TCP socket has of a flow's settings, before it connects or listens.
+pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(), Error> {
+    let told = |what: String| {
+        move |problem: std::io::Error| Error::Setting {
+            flow: flow.name.clone(),
+            what,
+            problem: problem.to_string(),
+        }
+    };
+    let control = match &flow.stacks.congestion {
+        Some(name) => name.as_str(),
+        None => match config.congestion {
+            Congestion::Cubic => "cubic",
+            Congestion::Aimd => "reno",
+            // A module that not every kernel has; it is nearer to Westwood+ (net/ipv4/tcp_westwood.c).
+            Congestion::Westwood2001 | Congestion::WestwoodPlus => "westwood",
+        },
+    };
+    socket
+        .set_tcp_congestion(control.as_bytes())
+        .map_err(told(format!("the congestion control `{control}`")))?;
+    // What the kernel can be told: linux/tcp.h and net/ipv4/tcp.c, do_tcp_setsockopt.
+    let mss = config.mss.clamp(88, 32_767);
+    socket.set_tcp_mss(u32::from(mss)).map_err(told(format!("an MSS of {mss} bytes")))?;
+    socket.set_tcp_nodelay(!config.nagle).map_err(told("TCP_NODELAY".to_owned()))?;
+    // The kernel doubles it, for what it needs besides the data.
+    let window = config.receive_window;
+    sockopt::set_socket_recv_buffer_size_force(socket, window as usize)
+        .map_err(|error| told(format!("a receive buffer of {window} bytes"))(error.into()))?;
+    live::sockopt::set_window_clamp(socket, window)?;
+    if let Some(alive) = config.keep_alive {
+        let time = |span: base::Duration| Duration::from_nanos(span.as_nanos()).max(SECOND);
+        let keep_alive = TcpKeepalive::new()
+            .with_time(time(alive.idle))
+            .with_interval(time(alive.interval))
+            .with_retries(alive.probes);
+        socket.set_tcp_keepalive(&keep_alive).map_err(told("keep-alives".to_owned()))?;
+    }
+    if let Some(timeout) = config.user_timeout {
+        let timeout = Duration::from_nanos(timeout.as_nanos());
+        socket.set_tcp_user_timeout(Some(timeout)).map_err(told("a user timeout".to_owned()))?;
+    }
+    Ok(())
+}
+
+/// The least that keep-alives can be told.
+const SECOND: Duration = Duration::from_secs(1);

@@ -1,0 +1,68 @@
+//! What the tests share: a scenario with a short link, and runs of it on real packets.
+#![allow(dead_code)] // Every test program uses a part.
+#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
+
+use lab::{Experiment, Row, Scenario, Source};
+use std::io::Write as _;
+use std::sync::atomic::AtomicBool;
+use testbed::{Error, Outcome};
+
+/// One transfer over one link. Its text can be replaced by a test.
+pub(crate) const TRANSFER: &str = r#"title    = "a transfer"
+duration = "2 s"
+[nodes]
+a = {}
+b = {}
+[[links]]
+between = ["a", "b"]
+rate    = "20 Mbit/s"
+delay   = "10 ms"
+queue   = "100 packets"
+[[flows]]
+from    = "a"
+to      = "b"
+stack   = "lasthop"
+traffic = { size = "1 MB" }
+# The machine may be busy: what it is late with is no matter here.
+[testbed]
+late = "1 s"
+"#;
+
+/// [`TRANSFER`] with some of its text replaced. Every text must be there.
+pub(crate) fn with(changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(TRANSFER.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "no {old:?} in the scenario");
+        text.replacen(old, new, 1)
+    })
+}
+
+pub(crate) fn scenario(text: &str) -> Scenario {
+    let source = Source::new(text, "case.toml");
+    let scenario = Experiment::read(&source).and_then(|experiment| experiment.testbed_scenario());
+    scenario.unwrap_or_else(|error| panic!("{}", error.render(lab::Style::Plain)))
+}
+
+/// Says loudly that a test cannot be run here: what is printed is not shown of tests that pass, but
+/// what is written is.
+pub(crate) fn skip(why: &dyn std::fmt::Display) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
+}
+
+/// A run with seed 1; `None`, and a word about it, where real packets are not permitted.
+pub(crate) fn run(text: &str) -> Option<Outcome> {
+    match testbed::run(&scenario(text), 1, &AtomicBool::new(false)) {
+        Ok(outcome) => Some(outcome),
+        Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+            skip(&error);
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// That a transfer has arrived whole.
+pub(crate) fn complete(row: &Row, bytes: u64) {
+    assert_eq!((row.payload_bytes, row.misplaced, row.failed), (bytes, 0, 0), "{row:?}");
+    assert!(row.completed_s.is_some(), "{row:?}");
+}

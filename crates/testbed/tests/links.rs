@@ -1,0 +1,99 @@
+//! Links of the testbed: what corrupts packets, who tells of it, and ways over several hops.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{complete, run, scenario, with};
+use std::sync::atomic::AtomicBool;
+
+const STACK: &str = "stack   = \"lasthop\"";
+const QUEUE: &str = "queue   = \"100 packets\"";
+
+#[test]
+fn flipped_bits_are_noticed_by_checksums_and_repaired() {
+    for pair in ["\"lasthop\"", "\"linux\"", "{ from = \"linux\" }", "{ to = \"linux\" }"] {
+        let changes = [
+            (STACK, &*format!("stack = {pair}")),
+            ("\"2 s\"", "\"6 s\""),
+            (QUEUE, "queue = \"100 packets\"\nforward = { errors = { bit = 1e-6 } }"),
+            ("[testbed]", "[testbed]\ncorrupted = \"flip\""),
+        ];
+        let Some(outcome) = run(&with(&changes)) else { return };
+        complete(&outcome.run.rows[0], 1_000_000);
+        assert!(outcome.run.totals.corrupted > 2, "{:?}", outcome.run.totals);
+        assert!(outcome.run.rows[0].sender.retransmissions > Some(0));
+    }
+}
+
+#[test]
+fn the_node_where_a_packet_arrives_corrupted_tells_its_source() {
+    for ip in [4, 6] {
+        let text = r#"
+title    = "a noisy hop behind a clean one"
+duration = "6 s"
+[nodes]
+server = {}
+station = {}
+mobile = {}
+[[links]]
+between = ["server", "station"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[links]]
+between = ["station", "mobile"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "100 packets"
+forward = { errors = { bit = 2e-6 } }
+[[flows]]
+from = "server"
+to = "mobile"
+traffic = { size = "3 MB" }
+tcp = { eten = "backward", recovery = "sack" }
+[testbed]
+late = "1 s"
+"#;
+        let text = text.replace("[[flows]]", &format!("[[flows]]\nip = {ip}"));
+        let Some(outcome) = run(&text) else { return };
+        let row = &outcome.run.rows[0];
+        eprintln!("IPv{ip}: {:?} {:?} {:?}", row.sender, outcome.run.totals, outcome.health);
+        complete(row, 3_000_000);
+        let (notices, corrupted) = (row.sender.notices.unwrap(), outcome.run.totals.corrupted);
+        // Not those of copies that were not the last, nor those of what was reported lost before.
+        assert!(corrupted >= 20 && notices * 10 >= corrupted * 8, "{notices} of {corrupted}");
+        // And the lab says the same of it, to a few milliseconds; but on a busy machine another packet
+        // may find the queue full, and wait for the timer.
+        let lab = lab::run(&scenario(&text), 1, &lab::Watch::default(), &AtomicBool::new(false));
+        let [there, here] = [&lab.unwrap().rows[0], row].map(|row| row.completed_s.unwrap());
+        eprintln!("IPv{ip}: {here:.3} s, in the lab {there:.3} s");
+        assert!((0.7..2.0).contains(&(here / there)), "{here} s, in the lab {there} s");
+    }
+}
+
+#[test]
+fn a_queue_that_marks_packets_is_heard_by_both_stacks() {
+    let red = "queue = { limit = \"200 packets\", red = { min = 5, max = 20, weight = 0.01, \
+               ecn = true } }";
+    for pair in ["\"lasthop\"", "\"linux\"", "{ from = \"linux\" }", "{ to = \"linux\" }"] {
+        let stack = format!("stack = {pair}\ntcp = {{ ecn = true }}");
+        let changes = [(STACK, &*stack), (QUEUE, red)];
+        let Some(outcome) = run(&with(&changes)) else { return };
+        complete(&outcome.run.rows[0], 1_000_000);
+        let marked = outcome.run.links[0].1.marked;
+        eprintln!("{pair}: {marked} marked, {:?}", outcome.run.rows[0].sender);
+        assert!(marked > 0, "{:?}", outcome.run.links);
+        // The answer is a reduction, not a loss.
+        assert_ne!(outcome.run.rows[0].sender.reductions, Some(0));
+    }
+}
+
+#[test]
+fn a_link_that_is_away_for_a_while_loses_nothing_that_waits() {
+    let outages = "outages = { at = [{ start = \"200 ms\", end = \"700 ms\" }] }";
+    let changes = [(QUEUE, &*format!("queue = \"1000 packets\"\n{outages}"))];
+    let Some(outcome) = run(&with(&changes)) else { return };
+    let row = &outcome.run.rows[0];
+    complete(row, 1_000_000);
+    assert!(row.completed_s > Some(0.9), "{row:?}");
+    assert_eq!(outcome.run.totals.lost + outcome.run.totals.dropped, 0);
+}

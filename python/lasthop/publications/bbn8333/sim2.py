@@ -1,0 +1,158 @@
+"""Simulation 2 (bbn8333 §3.4): one transfer over three lossy hops, nobody else on the path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lasthop import library
+from lasthop.publications.bbn8333 import statements
+from lasthop.publications.bbn8333.cases import (
+    DIRECTIONS,
+    ETENS,
+    LFN,
+    LTN,
+    NAMES,
+    NONE,
+    NOTIFIED,
+    RECOVERIES,
+    SFN,
+    Network,
+    Runs,
+    Variant,
+    extreme,
+)
+from lasthop.publications.bbn8333.comparisons import ORACLE, SACK, every, kept, versus, where
+from lasthop.publications.bbn8333.findings import (
+    HIGH,
+    MARKED,
+    MIDDLE,
+    NEGLIGIBLE,
+    Test,
+    Verdict,
+    at,
+    interval,
+    number,
+    percent,
+)
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
+
+VARIANTS = tuple(Variant(recovery, eten) for eten in ETENS for recovery in reversed(RECOVERIES))
+
+
+def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+    return [Block(VARIANTS, networks, directions=DIRECTIONS)]
+
+
+def _same(runs: Runs) -> Verdict:
+    """Those of one hop, tested here."""
+    stated = {s["id"]: s["claim"] for s in library.published("bbn8333")["sim1"]["statement"]}
+    verdicts = {id: test(runs) for id, test in statements.TESTS.items()}
+    differ = [id for id, verdict in verdicts.items() if not verdict.agrees]
+    told = f"{len(verdicts) - len(differ)} of {len(verdicts)} hold here."
+    for id in differ:
+        told += f" Not: \u201c{stated[id]}\u201d {verdicts[id].why}"
+    return Verdict(not differ, told)
+
+
+def _always(runs: Runs) -> Verdict:
+    gains = [
+        (case, runs.gain(case))
+        for case in runs.cases(eten=NOTIFIED)
+        if case.bit_error_rate and runs.is_alive(case.but(eten=NONE))
+    ]
+    return every(
+        gains,
+        lambda gain: gain.hi >= 1 - NEGLIGIBLE,
+        f"Goodput with ETEN over goodput without, held to be no worse within {percent(NEGLIGIBLE)}",
+        lambda case: f"{case.variant}, {where(case)}, {NAMES[case.errors]}",
+    )
+
+
+def _oracle_keeps(runs: Runs) -> Verdict:
+    stock = {
+        case.network: share
+        for case, share in kept(runs, SACK, errors="both", bit_error_rate=MIDDLE)
+    }
+    hurt = [n for n, share in stock.items() if share.value < 1 - MARKED]
+    left = kept(runs, ORACLE, errors="both", bit_error_rate=MIDDLE)
+    left = [(case, share) for case, share in left if case.network in hurt]
+    verdict = every(
+        left,
+        lambda share: share.lo > 1 - MARKED,
+        f"Where SACK loses more than {percent(MARKED)} at {at(MIDDLE)}, with Oracle of the goodput"
+        " without errors is left",
+    )
+    high = kept(runs, ORACLE, errors="both", bit_error_rate=HIGH)
+    worst = min((share for _, share in high), key=lambda share: share.value)
+    told = f"{verdict.why} At {at(HIGH)} it is down to {number(worst.value)}."
+    return Verdict(verdict.agrees, told, verdict.measured, verdict.case)
+
+
+def _approaches(runs: Runs) -> Verdict:
+    backward, oracle = (Variant("sack", eten) for eten in NOTIFIED)
+    shares = versus(runs, backward, oracle, errors="forward", bit_error_rate=MIDDLE)
+    rates = sorted({case.rate_bps for case, _ in shares})
+    closer = 0
+    for rate in rates:
+        by_delay = sorted((c.one_way_delay_s, share) for c, share in shares if c.rate_bps == rate)
+        (_, soon), (_, late) = by_delay[0], by_delay[-1]
+        closer += soon.lo > late.hi
+    least, most = extreme(shares, largest=False), extreme(shares, largest=True)
+    return Verdict(
+        closer == len(rates),
+        f"At {at(MIDDLE)} on data only, where no notice is lost, SACK with Backward has"
+        f" {interval(least[1])} ({least[0].network.name}) to {interval(most[1])}"
+        f" ({most[0].network.name}) of Oracle's goodput; at the shortest delay clearly more than at"
+        f" the longest at {closer} of {len(rates)} rates. A notice takes its part of the round"
+        " trip, however long that is; how large that part is, which link has the errors decides.",
+        least[1],
+        least[0],
+    )
+
+
+TESTS: Mapping[str, Test] = {
+    "same-conclusions": _same,
+    "always-improve": _always,
+    "oracle-keeps-goodput": _oracle_keeps,
+    "backward-approaches-oracle": _approaches,
+}
+
+
+def _lead(runs: Runs) -> str:
+    (backward,) = (
+        r
+        for _, r in versus(
+            runs, VARIANTS[2], SACK, network=LFN, errors="both", bit_error_rate=MIDDLE
+        )
+    )
+    (oracle,) = (
+        r for _, r in versus(runs, ORACLE, SACK, network=LFN, errors="both", bit_error_rate=MIDDLE)
+    )
+    return (
+        "The same transfer as in simulation 1, but over three links, each of which corrupts"
+        " packets: notices come from the sink or from routers on the way, and cross one, two or"
+        f" three links that may damage them. At {LFN.name} and a bit error rate of {at(MIDDLE)},"
+        f" SACK with Backward has {number(backward.value)} times the goodput of SACK alone, with"
+        f" Oracle {number(oracle.value)} times."
+    )
+
+
+SIMULATION = Simulation(
+    id="sim2",
+    variants=VARIANTS,
+    blocks=_blocks,
+    figures={None: (LFN, SFN, LTN)},
+    panels={NAMES[errors].capitalize(): {"errors": errors} for errors in DIRECTIONS},
+    shown=VARIANTS,
+    tests=TESTS,
+    variations=(
+        FIRST_LINK,
+        LAST_LINK,
+        ONE_HOP,
+        *named("dupacks-count", "small-notices", "window-40", "rto-1s", "tick-10ms"),
+    ),
+    lead=_lead,
+)
+reproduce = SIMULATION.reproduce

@@ -1,0 +1,147 @@
+"""Simulation 3 (bbn8333 §3.5): three lossy hops, UDP cross traffic over the middle one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lasthop.publications.bbn8333.cases import AIMD, LTN, NOBODY, NONE, UDP, Network, Runs
+from lasthop.publications.bbn8333.comparisons import (
+    BACKWARD,
+    ORACLE,
+    SACK,
+    every,
+    gains_beside,
+    kept,
+    mostly,
+    versus,
+)
+from lasthop.publications.bbn8333.findings import (
+    HIGH,
+    MIDDLE,
+    SMALL,
+    Test,
+    Verdict,
+    at,
+    more,
+    percent,
+)
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
+
+#: Flows each way.
+COMPETITORS = (4, 8)
+
+
+def blocks(networks: tuple[Network, ...]) -> list[Block]:
+    """Without cross traffic, beside four flows each way, and beside eight."""
+    return [
+        Block((SACK, BACKWARD, ORACLE), networks),
+        *(
+            Block((SACK, BACKWARD), networks, cross_traffic=UDP, competitors=competitors)
+            for competitors in COMPETITORS
+        ),
+    ]
+
+
+def _helps(runs: Runs) -> Verdict:
+    return mostly(
+        versus(runs, BACKWARD, SACK, cross_traffic=UDP, bit_error_rate=HIGH),
+        "Backward over none beside UDP",
+    )
+
+
+def _low_congestion(runs: Runs) -> Verdict:
+    gains = [
+        pair
+        for variant in (BACKWARD, ORACLE)
+        for pair in versus(runs, variant, SACK, cross_traffic=NOBODY, bit_error_rate=HIGH)
+    ]
+    return every(gains, more, "Backward and Oracle over none, without UDP")
+
+
+def _closer(runs: Runs) -> Verdict:
+    """Both shares are of the goodput without errors, which is the same with and without."""
+    where = {"cross_traffic": UDP, "bit_error_rate": (MIDDLE, HIGH)}
+    stock = dict(kept(runs, SACK, **where))
+    closer, further, told = 0, 0, []
+    cells = [
+        (case, share, stock[case.but(eten=NONE)])
+        for case, share in kept(runs, BACKWARD, **where)
+        if case.but(eten=NONE) in stock
+    ]
+    for case, share, plain in cells:
+        closer += share.value > plain.value
+        further += share.hi < plain.lo
+        if case.bit_error_rate == HIGH and case.network == LTN:
+            told.append(
+                f"beside {case.competitors} flows Backward keeps {percent(share.value)} of the"
+                f" goodput without errors and SACK alone {percent(plain.value)}"
+            )
+    return Verdict(
+        not further and 2 * closer > len(cells),
+        f"At {LTN.name} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward keeps more"
+        f" in {closer} of {len(cells)} cells, clearly less in {further}.",
+    )
+
+
+def _insignificant(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, BACKWARD, SACK, cross_traffic=UDP, bit_error_rate=(MIDDLE, HIGH)),
+        lambda gain: gain.value < 1 + SMALL,
+        f"Backward over none beside UDP, insignificant taken as less than {percent(SMALL)}",
+        largest=True,
+    )
+
+
+def _load(runs: Runs) -> Verdict:
+    (case,) = runs.cases(
+        network=LTN, recovery="sack", eten=NONE, window=AIMD, competitors=4, bit_error_rate=0.0
+    )
+    load = runs.load(case)
+    return Verdict(
+        load.lo > 1 - SMALL,
+        f"Four flows take {percent(load.value)} of the middle link at {LTN.name}.",
+        load,
+        case,
+    )
+
+
+TESTS: Mapping[str, Test] = {
+    "helps-at-high-error-rates": _helps,
+    "both-help-with-low-congestion": _low_congestion,
+    "closer-to-error-free": _closer,
+    "insignificant-in-congestion": _insignificant,
+    "load": _load,
+}
+
+
+def _lead(runs: Runs) -> str:
+    return (
+        "On the middle of three lossy links the transfer meets UDP sources that know no congestion"
+        " control. A notice says that a packet was corrupted; what queues drop stays congestion,"
+        f" and is answered as ever. At {LTN.name} a hop and {at(HIGH)} Backward ETEN still"
+        f" multiplies the goodput of SACK: {gains_beside(runs)} of them each way."
+    )
+
+
+def panels(competitors: tuple[int, ...], name: str) -> Mapping[str, Mapping[str, int]]:
+    """A panel for each number of competitors."""
+    words = {0: "Nobody else"}
+    return {
+        words.get(n, f"{n} {name} flows each way"): {"competitors": n} for n in (0, *competitors)
+    }
+
+
+SIMULATION = Simulation(
+    id="sim3",
+    variants=(SACK, BACKWARD, ORACLE),
+    blocks=blocks,
+    figures={7: (LTN,)},
+    panels=panels(COMPETITORS, "UDP"),
+    shown=(SACK, BACKWARD, ORACLE),
+    tests=TESTS,
+    variations=(*named("dupacks-count", "clean-return", "tick-10ms"), ALWAYS_ON, LARGE_DATAGRAMS),
+    lead=_lead,
+)
+reproduce = SIMULATION.reproduce

@@ -1,0 +1,163 @@
+"""Simulation 5 (bbn8333 §3.7.1): ETEN and TCP Westwood over one hop, nobody else on the path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lasthop.publications.bbn8333.cases import WESTWOOD, WESTWOOD_PLUS, Case, Network, Runs, Variant
+from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, versus
+from lasthop.publications.bbn8333.findings import (
+    HIGH,
+    LOW,
+    LOWEST,
+    MIDDLE,
+    NOTHING,
+    SMALL,
+    Test,
+    Verdict,
+    at,
+    interval,
+    more,
+    number,
+    percent,
+    within,
+)
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.variations import EXACT_CLOCK, SACK_WESTWOOD, THREE_HOPS, named
+
+#: Of figures 9 and 10.
+SLOW_AND_SHORT = Network(1.5e6, 0.01)
+#: Westwood was built on Reno.
+FIRST, PLUS = Variant("reno", window=WESTWOOD), Variant("reno", window=WESTWOOD_PLUS)
+VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
+#: All but the highest.
+LOWER = (0.0, LOWEST, LOW, MIDDLE)
+
+
+def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+    return [Block(VARIANTS, networks, hops=1)]
+
+
+def _oracle_best(runs: Runs) -> Verdict:
+    others = [
+        pair
+        for variant in VARIANTS
+        if variant != ORACLE
+        for pair in versus(runs, variant, ORACLE, network=SLOW_AND_SHORT)
+    ]
+    return every(
+        others,
+        lambda share: share.lo < 1 + NOTHING,
+        "The others over Oracle",
+        lambda case: f"{case.variant}, {at(case.bit_error_rate)}",
+        largest=True,
+    )
+
+
+def _like_backward(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, FIRST, BACKWARD, network=SLOW_AND_SHORT, bit_error_rate=LOWER),
+        lambda ratio: 1 - SMALL < ratio.value < 1 + SMALL,
+        "Westwood over Backward",
+    )
+
+
+def _twice(runs: Runs) -> Verdict:
+    cells = versus(runs, BACKWARD, FIRST, bit_error_rate=HIGH)
+    most = max(cells, key=lambda pair: pair[1].value)
+    least = min(cells, key=lambda pair: pair[1].value)
+    about = [
+        case
+        for case, ratio in cells
+        if within(2.0, _single(runs, case)) or ratio.lo <= 2.0 <= ratio.hi
+    ]
+    return Verdict(
+        bool(about),
+        f"At {at(HIGH)} Backward has {interval(least[1])} ({least[0].network.name}) to"
+        f" {interval(most[1])} ({most[0].network.name}) times the goodput of Westwood; in"
+        f" {len(about)} of {len(cells)} networks single pairs of runs give about two.",
+        most[1],
+        most[0],
+    )
+
+
+def _single(runs: Runs, case: Case) -> tuple[float, float]:
+    """Backward over Westwood, of a single pair of runs."""
+    (first,) = runs.cases(
+        window=WESTWOOD,
+        network=case.network,
+        bit_error_rate=case.bit_error_rate,
+        errors=case.errors,
+        competitors=case.competitors,
+    )
+    return runs.single_ratio(case, first)
+
+
+def _no_better(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, FIRST, SACK, network=SLOW_AND_SHORT, bit_error_rate=(0.0, LOWEST, LOW)),
+        lambda ratio: ratio.value < 1 + NOTHING,
+        "Westwood over SACK",
+        largest=True,
+    )
+
+
+def _slightly(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, BACKWARD, FIRST, bit_error_rate=HIGH),
+        lambda ratio: more(ratio) and ratio.value < 1 + SMALL,
+        f"Backward over Westwood, slightly taken as less than {percent(SMALL)}",
+        largest=True,
+    )
+
+
+def _better_below(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, FIRST, BACKWARD, bit_error_rate=(LOWEST, LOW, MIDDLE)),
+        more,
+        "Westwood over Backward",
+    )
+
+
+TESTS: Mapping[str, Test] = {
+    "oracle-best": _oracle_best,
+    "westwood-like-backward": _like_backward,
+    "backward-twice-westwood": _twice,
+    "westwood-no-better-at-low-rates": _no_better,
+    "eten-slightly-better": _slightly,
+    "westwood-better-at-lower-rates": _better_below,
+}
+
+
+def _lead(runs: Runs) -> str:
+    where = {"network": SLOW_AND_SHORT, "bit_error_rate": HIGH}
+    (over_first,) = versus(runs, BACKWARD, FIRST, **where)
+    (over_sack,) = versus(runs, FIRST, SACK, **where)
+    (plus,) = versus(runs, PLUS, SACK, **where)
+    return (
+        "TCP Westwood asks nobody why a packet was lost: it measures what the path delivers and"
+        f" reduces to that. At {SLOW_AND_SHORT.name} and {at(HIGH)} Westwood as of 2001 has"
+        f" {number(over_sack[1].value)} times the goodput of SACK, Westwood+"
+        f" {number(plus[1].value)} times; with Backward ETEN SACK has"
+        f" {number(over_first[1].value)} times that of Westwood."
+    )
+
+
+SIMULATION = Simulation(
+    id="sim5",
+    variants=VARIANTS,
+    blocks=_blocks,
+    figures={9: (SLOW_AND_SHORT,)},
+    panels={"One hop": {"competitors": 0}},
+    shown=VARIANTS,
+    tests=TESTS,
+    variations=(
+        THREE_HOPS,
+        EXACT_CLOCK,
+        SACK_WESTWOOD,
+        *named("dupacks-count", "clean-return", "window-40", "tick-10ms"),
+    ),
+    lead=_lead,
+)
+reproduce = SIMULATION.reproduce

@@ -1,0 +1,168 @@
+"""Simulation 6 (bbn8333 §3.7.2): ETEN and TCP Westwood over three hops, beside UDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
+from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, versus
+from lasthop.publications.bbn8333.findings import (
+    HIGH,
+    LOW,
+    LOWEST,
+    MIDDLE,
+    SMALL,
+    Test,
+    Verdict,
+    at,
+    interval,
+    more,
+    number,
+    within,
+)
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.sim3 import COMPETITORS, blocks, panels
+from lasthop.publications.bbn8333.sim5 import FIRST, LOWER, PLUS, SLOW_AND_SHORT
+from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.variations import (
+    ALWAYS_ON,
+    EXACT_CLOCK,
+    LARGE_DATAGRAMS,
+    SACK_WESTWOOD,
+    named,
+)
+
+VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
+_FAST = 100e6
+
+
+def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+    """The cells of simulation 3, and Westwood in the same. At 100 Mb/s, where cross traffic costs
+    most, without Westwood+, of which the report knows nothing."""
+    fast = any(network.rate_bps >= _FAST for network in networks)
+    return [
+        *blocks(networks),
+        Block((FIRST, PLUS), networks),
+        *(
+            Block(
+                (FIRST,) if fast else (FIRST, PLUS),
+                networks,
+                cross_traffic=UDP,
+                competitors=competitors,
+            )
+            for competitors in COMPETITORS
+        ),
+    ]
+
+
+def _backward_wins(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, BACKWARD, FIRST, network=SLOW_AND_SHORT, bit_error_rate=HIGH),
+        more,
+        "Backward over Westwood",
+    )
+
+
+def _sack_without(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, SACK, FIRST, network=SLOW_AND_SHORT, cross_traffic=NOBODY),
+        lambda ratio: ratio.hi > 1 - SMALL,
+        "SACK over Westwood without UDP",
+    )
+
+
+def _westwood_beside_four(runs: Runs) -> Verdict:
+    where = {"network": SLOW_AND_SHORT, "competitors": 4}
+    verdict = every(
+        versus(runs, FIRST, SACK, **where, bit_error_rate=LOWER),
+        more,
+        "Westwood over SACK",
+    )
+    ((_, high),) = versus(runs, FIRST, SACK, **where, bit_error_rate=HIGH)
+    told = f"{verdict.why} At {at(HIGH)} it is {interval(high)}."
+    return Verdict(verdict.agrees and high.lo <= 1, told, verdict.measured, verdict.case)
+
+
+def _six(runs: Runs) -> Verdict:
+    where = {"network": SLOW_AND_SHORT, "bit_error_rate": 0.0}
+    ((case, ratio),) = versus(runs, FIRST, SACK, **where, competitors=4)
+    (sack,) = runs.cases(recovery="sack", eten="none", window="aimd", competitors=4, **where)
+    single = runs.single_ratio(case, sack)
+    ((_, eight),) = versus(runs, FIRST, SACK, **where, competitors=8)
+    return Verdict(
+        within(6.0, single),
+        f"Westwood has {interval(ratio)} times the goodput of SACK beside four flows (single"
+        f" pairs of runs: {number(single[0])} to {number(single[1])}), and {interval(eight)} times"
+        " beside eight.",
+        ratio,
+        case,
+    )
+
+
+def _moderate(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, BACKWARD, FIRST, competitors=4, bit_error_rate=HIGH),
+        more,
+        "Backward over Westwood",
+    )
+
+
+def _heavy(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, FIRST, BACKWARD, competitors=4, bit_error_rate=LOWER),
+        more,
+        "Westwood over Backward",
+    )
+
+
+def _better_below(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, FIRST, BACKWARD, cross_traffic=UDP, bit_error_rate=(LOWEST, LOW, MIDDLE)),
+        more,
+        "Westwood over Backward beside UDP",
+    )
+
+
+TESTS: Mapping[str, Test] = {
+    "backward-wins-at-high-error-rates": _backward_wins,
+    "sack-similar-without-udp": _sack_without,
+    "westwood-better-beside-four": _westwood_beside_four,
+    "six-times": _six,
+    "backward-better-in-moderate-congestion": _moderate,
+    "westwood-better-in-heavy-congestion": _heavy,
+    "westwood-better-at-lower-rates": _better_below,
+}
+
+
+def _lead(runs: Runs) -> str:
+    where = {"network": SLOW_AND_SHORT, "competitors": 4}
+    ((_, high),) = versus(runs, BACKWARD, FIRST, **where, bit_error_rate=HIGH)
+    ((_, middle),) = versus(runs, FIRST, SACK, **where, bit_error_rate=MIDDLE)
+    ((_, clean),) = versus(runs, FIRST, SACK, **where, bit_error_rate=0.0)
+    return (
+        "Three lossy links with UDP cross traffic on the middle one: losses are congestion and"
+        f" corruption at once. Beside four UDP flows, at {SLOW_AND_SHORT.name} a hop, Westwood has"
+        f" {number(clean.value)} times the goodput of SACK without errors and"
+        f" {number(middle.value)} times at {at(MIDDLE)}; at {at(HIGH)} SACK with Backward ETEN has"
+        f" {number(high.value)} times that of Westwood."
+    )
+
+
+SIMULATION = Simulation(
+    id="sim6",
+    variants=VARIANTS,
+    blocks=_blocks,
+    figures={10: (SLOW_AND_SHORT,)},
+    panels=panels(COMPETITORS, "UDP"),
+    shown=(SACK, BACKWARD, FIRST, PLUS),
+    tests=TESTS,
+    variations=(
+        EXACT_CLOCK,
+        SACK_WESTWOOD,
+        ALWAYS_ON,
+        LARGE_DATAGRAMS,
+        *named("dupacks-count", "clean-return", "window-40", "tick-10ms"),
+    ),
+    lead=_lead,
+)
+reproduce = SIMULATION.reproduce

@@ -1,0 +1,219 @@
+"""bbn8333's simulations 2 to 6: what must hold of each, at its figures and with few seeds."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tables
+
+from lasthop import library, publications
+from lasthop.publications.bbn8333 import findings, variations
+from lasthop.publications.bbn8333.cases import LFN, LTN, WESTWOOD, Case, Network, Runs, Variant
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.simulation import NETWORKS, Simulation
+from lasthop.scenario import Scenario
+from lasthop.stats import Estimate
+
+NAMES = ("sim2", "sim3", "sim4", "sim5", "sim6")
+
+
+def _simulation(name: str) -> Simulation:
+    module = importlib.import_module(f"lasthop.publications.bbn8333.{name}")
+    simulation: Simulation = module.SIMULATION
+    return simulation
+
+
+@pytest.fixture(scope="module")
+def evidence() -> Mapping[str, findings.Evidence]:
+    """Quick runs of all; what they have in common is run once."""
+    return {name: _simulation(name).measure(quick=True) for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_statement_is_tested_and_becomes_a_row(
+    name: str, evidence: Mapping[str, findings.Evidence], tmp_path: Path
+) -> None:
+    simulation = _simulation(name)
+    stated = library.published("bbn8333")[name]
+    assert {s["id"] for s in stated["statement"]} == set(simulation.tests)
+    found = simulation.write(tmp_path, evidence[name])
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert [row["claim"] for row in rows if row["metric"] == "finding"] == [
+        s["claim"] for s in stated["statement"]
+    ]
+    contradictory = [s["id"] for s in stated["statement"] if "contradicts" in s]
+    for finding in found:
+        assert finding.why
+        assert ("contradicts itself" in finding.why) is (finding.id in contradictory)
+    page = re.sub(r"\s+", " ", (tmp_path / "report.html").read_text().replace("&#39;", "'"))
+    assert page.count("<svg") == len(simulation.networks)
+    for finding in found:
+        assert finding.why in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_variant_is_at_every_point_of_the_figure(
+    name: str, evidence: Mapping[str, findings.Evidence]
+) -> None:
+    simulation, runs = _simulation(name), evidence[name].runs
+    for query in simulation.panels.values():
+        for network in simulation.networks:
+            for variant in simulation.shown:
+                cases = runs.cases(
+                    recovery=variant.recovery, eten=variant.eten, network=network, **query
+                )
+                if variant.eten == "oracle" and query.get("competitors"):
+                    assert not cases
+                    continue
+                rates = sorted({case.bit_error_rate for case in cases})
+                assert rates[0] == 0
+                assert rates[-3:] == [1.56e-7, 1.56e-6, 1.56e-5]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_error_notification_helps_most_where_errors_are_most(
+    name: str, evidence: Mapping[str, findings.Evidence]
+) -> None:
+    runs = evidence[name].runs
+    for case in runs.cases(
+        recovery="sack", eten="backward", bit_error_rate=1.56e-5, errors="both", competitors=(0, 4)
+    ):
+        plain = case.but(eten="none")
+        assert runs.goodput(case).value > 1.5 * runs.goodput(plain).value, str(case)
+
+
+def test_cross_traffic_takes_its_share(evidence: Mapping[str, findings.Evidence]) -> None:
+    for name in ("sim3", "sim4", "sim6"):
+        runs = evidence[name].runs
+        for case in runs.cases(bit_error_rate=0.0, competitors=8):
+            alone = case.but(cross_traffic="none", competitors=0)
+            assert runs.goodput(case).value < runs.goodput(alone).value, str(case)
+
+
+def test_without_errors_westwood_does_as_sack_where_nothing_is_lost(
+    evidence: Mapping[str, findings.Evidence],
+) -> None:
+    runs = evidence["sim5"].runs
+    for case in runs.cases(bit_error_rate=0.0):
+        assert runs.goodput(case).value == pytest.approx(1.499e6, rel=1e-3)
+    # And keeps more than SACK where much is.
+    (westwood,) = runs.cases(window=WESTWOOD, bit_error_rate=1.56e-5)
+    sack = westwood.but(recovery="sack", window="aimd")
+    assert runs.goodput(westwood).value > 1.2 * runs.goodput(sack).value
+
+
+def test_the_full_plan_has_every_network_once_and_few_seeds_where_runs_are_dear() -> None:
+    for name in NAMES:
+        simulation = _simulation(name)
+        plan = [block for block, variation in simulation.plan(None, quick=False) if not variation]
+        points = [
+            (variant, network, block.cross_traffic, block.competitors)
+            for block in plan
+            for network in block.networks
+            for variant in block.variants
+        ]
+        assert len(points) == len(set(points))
+        assert {network for _, network, _, _ in points} == set(NETWORKS)
+        for block in plan:
+            dear = block.competitors and block.networks[0].rate_bps == 100e6
+            assert block.seeds == (
+                3 if dear and block.networks != simulation.networks else block.seeds
+            )
+            assert block.seeds in (3, 10, 30)
+
+
+def test_what_simulations_have_in_common_is_run_once() -> None:
+    def cells(name: str) -> set[str]:
+        plan = _simulation(name).plan(None, quick=True)
+        return {block.scenario(variation).sha256 for block, variation in plan}
+
+    sim3 = {b.scenario().sha256 for b in _simulation("sim3").blocks((Network(1.5e6, 0.01),))}
+    sim6 = {b.scenario().sha256 for b in _simulation("sim6").blocks((Network(1.5e6, 0.01),))}
+    assert len(sim3 & sim6) == 3
+    assert cells("sim3").isdisjoint(cells("sim5"))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "sim1"])
+def test_the_scenario_file_is_the_path_that_is_run(name: str) -> None:
+    scenario = Scenario.load(f"bbn8333/{name}")
+    assert scenario.outline().points > 0
+    file = tomllib.loads(scenario.source)
+    assert file["profile"] == "ns2-2001"
+    assert len({(link["rate"], link["delay"], link["queue"]) for link in file["links"]}) == 1
+    cross = file["flows"][1:]
+    assert [(flow["from"], flow["to"]) for flow in cross] == [
+        ends for _ in range(len(cross) // 2) for ends in (("left", "right"), ("right", "left"))
+    ]
+    assert [flow["start"] for flow in cross] == [
+        f"{40 + 50 * (index // 2)} ms" for index in range(len(cross))
+    ]
+
+
+def test_udp_sources_have_a_quarter_of_every_rate() -> None:
+    block = Block((Variant("sack"),), (LTN, LFN), cross_traffic="udp", competitors=4)
+    sweep: Any = dict(block.scenario().overrides)["sweep"]
+    columns = sweep["zip"][0]
+    for index in range(1, 9):
+        assert set(columns[f"flows.{index}.traffic.udp.rate"]) == {"0.375 Mbit/s", "25 Mbit/s"}
+    assert "flows.9.traffic.udp.rate" not in columns
+
+
+def test_a_variation_changes_one_thing() -> None:
+    for name in NAMES:
+        for variation in _simulation(name).variations:
+            changed = [
+                *variation.settings,
+                *variation.cross,
+                *(["hops"] if variation.hops else []),
+                *(["recovery"] if variation.recovery else []),
+                *(["link"] if variation.link is not None else []),
+                *(["errors"] if variation.errors != variations.ERRORS else []),
+            ]
+            assert len(changed) == 1, variation.id
+
+
+def test_a_statement_that_fails_is_tried_with_every_factor() -> None:
+    case = Case("sack", "backward", LTN.rate_bps, LTN.one_way_delay_s, 1e-5, "both", "ns2-2001")
+    tried = variations.VARIATIONS[:2]
+
+    def runs(goodput: float) -> Runs:
+        return Runs({case: [goodput, goodput * 1.01]})
+
+    def test(of: Runs) -> findings.Verdict:
+        found: Estimate = of.goodput(case)
+        return findings.Verdict(found.value > 5, f"It is {found.value:.1f}.", found, case)
+
+    def told(first: float, second: float) -> str:
+        varied = {tried[0].id: runs(first), tried[1].id: runs(second)}
+        return findings.tried(test, findings.Evidence(runs(1.0), varied, tried, (LTN,)))
+
+    assert f"With {tried[1].name} it does: It is 6.0." in told(1.0, 6.0)
+    assert "No single factor" in told(1.0, 2.0)
+    assert f"It moves to 2.01 with {tried[1].name}" in told(1.0, 2.0)
+    assert f"No clear effect: {tried[0].name}" in told(1.0, 2.0)
+
+
+def test_a_case_says_only_what_was_varied() -> None:
+    case = Case("sack", "none", 1.5e6, 0.01, 0.0, "both", "ns2-2001")
+    assert "hops" not in case.as_dict()
+    beside = case.but(hops=3, cross_traffic="udp", competitors=4, window=WESTWOOD)
+    assert beside.as_dict() == case.as_dict() | {
+        "window": "westwood-2001",
+        "hops": 3,
+        "cross_traffic": "udp",
+        "competitors": 4,
+    }
+
+
+def test_a_publication_is_all_of_its_experiments() -> None:
+    ids = [of.id for of in publications.find("bbn8333")]
+    assert ids == [f"bbn8333/{name}" for name in ("sim1", *NAMES)]
+    assert [of.id for of in publications.find("bbn8333/sim4")] == ["bbn8333/sim4"]
+    assert set(tables.FIGURES) == set(NAMES)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import signal
 import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -170,7 +172,8 @@ def parts(
                 )
                 # Of one name are the same runs, whoever wants them.
                 name = f"lasthop-{sweep}-{job.first}-{job.end}"
-                part = client.submit(eval, _DO, {"job": astuple(job)}, key=name)
+                with _undisturbed():
+                    part = client.submit(eval, _DO, {"job": astuple(job)}, key=name)
                 handed_out.append((job.first, job.end, part))
                 first = job.end
             begun, end, part = handed_out[0]
@@ -194,6 +197,26 @@ def parts(
         raise UserError(
             f"a worker has no lasthop, or another one: install {engine.__version__} there ({error})"
         ) from None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Lets an interruption wait until this is done.
+
+    Of a half-made future dask says what nobody can use when it is thrown away.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread is interrupted.
+        yield
+        return
+    came: list[Any] = []
+    usual = signal.signal(signal.SIGINT, lambda *signalled: came.append(signalled))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if came and callable(usual):
+            usual(*came[0])
 
 
 def do(*told: Any) -> tuple[bytes, float]:

@@ -15,7 +15,7 @@ pub use host::{
     AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Listener, Opening, Outlet,
     Settings, Statistics,
 };
-pub use middlebox::{Context, LinkEvent, Middlebox, Passage};
+pub use middlebox::{Context, LinkEvent, Middlebox, Passage, Port};
 pub use traffic::{
     BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Dialogue, OnOff, PacedSource,
     Requester, Responder, Sink, SlowSink, Source, Traffic,

@@ -4,6 +4,10 @@ use base::Time;
 use core::net::IpAddr;
 use wire::Packet;
 
+/// One direction of a link that begins or ends at a node, by a number that its world gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u32);
+
 /// What becomes of a packet that a box has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
@@ -13,11 +17,14 @@ pub enum Passage {
     Drop,
 }
 
-/// What a box is told of a link that ends at its node.
+/// What a box is told of a link that begins or ends at its node.
 #[derive(Clone, Copy, Debug)]
 pub enum LinkEvent<'a> {
-    /// A packet arrived damaged. It has used the link and goes no further.
+    /// A packet arrived damaged at the link's end. It has used the link and goes no further.
     Corrupted(&'a Packet),
+    /// A packet that was to go out found no room in the link's queue. Told to boxes that inspect
+    /// packets.
+    Dropped(&'a Packet),
     /// The link to this node is up again.
     Up {
         /// The address of the node at its other end.
@@ -38,20 +45,33 @@ pub struct Context<'a> {
 
 /// A box in a node: a router's feature, or a bump in a host's own stack.
 pub trait Middlebox {
-    /// Whether [`Middlebox::packet`] is to be asked. A box that only watches links need not slow
-    /// down what passes.
+    /// Whether [`Middlebox::packet`] and [`Middlebox::queued`] are to be asked. A box that only
+    /// watches links need not slow down what passes.
     fn inspects_packets(&self) -> bool {
         true
     }
 
-    /// A packet passes the node, or starts or ends there. It may be edited in place.
-    fn packet(&mut self, now: Time, packet: &mut Packet, cx: &mut Context<'_>) -> Passage {
-        let _ = (now, packet, cx);
+    /// A packet passes the node, or starts or ends there. It may be edited in place. `from` is the
+    /// link by which it came; what starts here came by none.
+    fn packet(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Passage {
+        let _ = (now, from, packet, cx);
         Passage::Forward
     }
 
-    /// Something happened on a link that ends at the node.
-    fn link(&mut self, now: Time, event: LinkEvent<'_>, cx: &mut Context<'_>) {
-        let _ = (now, event, cx);
+    /// The queue of a link that begins at the node has taken a packet. It may be edited in place,
+    /// but keeps its length.
+    fn queued(&mut self, now: Time, to: Port, packet: &mut Packet) {
+        let _ = (now, to, packet);
+    }
+
+    /// Something happened on a link that begins or ends at the node.
+    fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        let _ = (now, port, event, cx);
     }
 }

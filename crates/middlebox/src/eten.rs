@@ -3,7 +3,7 @@
 
 use base::Time;
 use core::net::IpAddr;
-use host::{Context, LinkEvent, Middlebox};
+use host::{Context, LinkEvent, Middlebox, Port};
 use wire::{Body, CorruptionNotice, Icmp, Ip, Packet};
 
 /// Who asked to be told: a source address, and the port that data goes to.
@@ -45,7 +45,7 @@ impl Middlebox for Reporter {
         false
     }
 
-    fn link(&mut self, _now: Time, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+    fn link(&mut self, _now: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let LinkEvent::Corrupted(packet) = event else {
             return;
         };
@@ -85,7 +85,7 @@ mod tests {
             segment.destination_port = port;
             packet.body = Body::Tcp(segment);
             let mut cx = Context { send: &mut sent };
-            reporter.link(Time::ZERO, LinkEvent::Corrupted(&packet), &mut cx);
+            reporter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(&packet), &mut cx);
         }
 
         let [told] = sent.as_slice() else { panic!("one notice, not {}", sent.len()) };

@@ -100,7 +100,7 @@ impl Bytes {
     }
 
     /// In byte mode: the packet becomes bytes and a packet again. What is not on the wire goes
-    /// beside it: the identity of its payload and of the transmitted copy.
+    /// beside it: the identity of its payload and of the transmitted copy, and what is weightless.
     pub(crate) fn pass(&mut self, packet: &mut Packet) {
         if self.replace
             && let Err(fault) = self.replace(packet)
@@ -118,6 +118,9 @@ impl Bytes {
         read.payload = packet.payload;
         if let (Body::Tcp(read), Body::Tcp(sent)) = (&mut read.body, &packet.body) {
             read.copy = sent.copy;
+        }
+        if packet.rare.is_weightless() {
+            read.rare = packet.rare;
         }
         *packet = read;
         Ok(())

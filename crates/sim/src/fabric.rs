@@ -9,7 +9,7 @@ use crate::switches::{Switches, Turn};
 use base::{Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
-use wire::Ecn;
+use wire::{Ecn, Packet};
 
 /// A flow: source, destination, and the port that data goes to.
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
@@ -195,41 +195,60 @@ impl Fabric {
 
     /// Puts a packet on a link; what has no way is discarded.
     pub(crate) fn send(&mut self, route: Option<u32>, handle: Handle) {
+        self.send_told(route, handle, |_, _, _| {});
+    }
+
+    /// The same. `told` hears of the link, of the packet, and whether the link's queue took it.
+    #[inline(always)]
+    pub(crate) fn send_told(
+        &mut self,
+        route: Option<u32>,
+        handle: Handle,
+        told: impl FnOnce(u32, &mut Packet, bool),
+    ) {
         let Some(index) = route else {
             return self.discard(handle);
         };
         if self.observer.is_some() {
-            return self.put_watched(index, handle);
+            return self.put_watched(index, handle, told);
         }
-        self.put(index, handle);
+        self.put(index, handle, told);
     }
 
     /// Puts a packet on a link; says whether there was room for it. One function with
     /// [`Fabric::send`], which is called for every packet.
     #[inline(always)]
-    fn put(&mut self, index: u32, handle: Handle) -> bool {
+    fn put(
+        &mut self,
+        index: u32,
+        handle: Handle,
+        told: impl FnOnce(u32, &mut Packet, bool),
+    ) -> bool {
         let packet = self.slab.get(handle);
         let (len, ecn) = (packet.len(), packet.ip.ecn);
-        match self.links[index as usize].link.enqueue(self.now, handle, len, ecn) {
-            Ok(None) => true,
-            Ok(Some(arrival)) => {
-                self.schedule.bring_forward(self.nodes + index, arrival);
-                true
-            }
-            Err(handle) => {
-                self.slab.release(handle);
-                false
-            }
+        let queued = self.links[index as usize].link.enqueue(self.now, handle, len, ecn);
+        let accepted = queued.is_ok();
+        told(index, self.slab.get_mut(handle), accepted);
+        match queued {
+            Ok(None) => {}
+            Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
+            Err(handle) => self.slab.release(handle),
         }
+        accepted
     }
 
     #[cold]
-    fn put_watched(&mut self, index: u32, handle: Handle) {
+    fn put_watched(
+        &mut self,
+        index: u32,
+        handle: Handle,
+        told: impl FnOnce(u32, &mut Packet, bool),
+    ) {
         self.watch_queue(index as usize);
         if let Some(observer) = &mut self.observer {
             observer.sending(self.slab.get_mut(handle));
         }
-        let accepted = self.put(index, handle);
+        let accepted = self.put(index, handle, told);
         self.watch_queue(index as usize);
         if let Some(observer) = &mut self.observer
             && accepted

@@ -9,7 +9,7 @@ use crate::slab::{Handle, Slab};
 use crate::switches::Turn;
 use base::{Seed, Time};
 use core::net::IpAddr;
-use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Settings};
+use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings};
 use link::{Arrival, Fate};
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
@@ -135,9 +135,9 @@ impl<A: Application> World<A> {
                 }
                 Some(link) => match self.fabric.arrive(link) {
                     Some((node, Arrival { packet, fate: Fate::Intact })) => {
-                        self.nodes[node].receive(node, packet, &mut self.fabric);
+                        self.nodes[node].receive(node, link, packet, &mut self.fabric);
                     }
-                    Some((node, arrival)) => self.receive_any(node, arrival),
+                    Some((node, arrival)) => self.receive_any(node, link, arrival),
                     None => self.wake_link(link),
                 },
             }
@@ -148,21 +148,22 @@ impl<A: Application> World<A> {
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
         if let Some((node, arrival)) = self.fabric.wake(link) {
-            self.receive_any(node, arrival);
+            self.receive_any(node, link, arrival);
         }
         self.tell_of_links();
     }
 
-    /// A packet is at a node, in whatever state.
+    /// A packet is at a node, in whatever state, by a link.
     #[inline(never)]
-    fn receive_any(&mut self, node: usize, Arrival { packet, fate }: Arrival<Handle>) {
+    fn receive_any(&mut self, node: usize, link: usize, arrival: Arrival<Handle>) {
+        let Arrival { packet, fate } = arrival;
         match fate {
-            Fate::Intact => self.nodes[node].receive_any(node, packet, &mut self.fabric),
+            Fate::Intact => self.nodes[node].receive_any(node, link, packet, &mut self.fabric),
             Fate::Marked => {
                 self.fabric.mark(packet);
-                self.nodes[node].receive_any(node, packet, &mut self.fabric);
+                self.nodes[node].receive_any(node, link, packet, &mut self.fabric);
             }
-            Fate::Corrupted => self.detect(node, packet),
+            Fate::Corrupted => self.detect(node, link, packet),
             Fate::Lost => self.fabric.slab.release(packet),
         }
     }
@@ -171,19 +172,19 @@ impl<A: Application> World<A> {
     fn tell_of_links(&mut self) {
         for Turn { link, up } in core::mem::take(&mut self.fabric.turned) {
             let (a, b) = self.fabric.ends(link);
-            for (node, other) in [(a, b), (b, a)] {
+            for (node, other, direction) in [(a, b, 2 * link + 1), (b, a, 2 * link)] {
                 let peer = address::of(other);
                 let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
-                self.nodes[node].tell(node, event, &mut self.fabric);
+                self.nodes[node].tell(node, direction, event, &mut self.fabric);
             }
         }
     }
 
     /// A damaged packet is at a node: it goes no further, but may be told of.
-    fn detect(&mut self, node: usize, handle: Handle) {
+    fn detect(&mut self, node: usize, link: usize, handle: Handle) {
         let packet = *self.fabric.slab.get(handle);
         self.fabric.slab.release(handle);
-        self.nodes[node].tell(node, LinkEvent::Corrupted(&packet), &mut self.fabric);
+        self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.fabric);
         if let Body::Tcp(segment) = &packet.body {
             let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
             if self.oracle.contains(&flow)
@@ -273,13 +274,13 @@ impl<A: Application> World<A> {
 impl<A: Application> Node<A> {
     /// An intact packet arrives: the boxes see it, then it is delivered or goes on.
     #[inline]
-    fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
+    fn receive(&mut self, index: usize, link: usize, handle: Handle, fabric: &mut Fabric) {
         if self.inspected {
-            return self.receive_any(index, handle, fabric);
+            return self.receive_any(index, link, handle, fabric);
         }
         let packet = fabric.slab.get_mut(handle);
         if address::node(packet.ip.destination) != Some(index) {
-            return pass_on(index, handle, fabric);
+            return self.pass_on(index, handle, fabric);
         }
         let mut plug = Plug { index, fabric, place: Some(handle) };
         let sooner = self.host.exchange(plug.fabric.now, &mut plug);
@@ -291,13 +292,13 @@ impl<A: Application> Node<A> {
 
     /// The same whatever boxes there are.
     #[inline(never)]
-    fn receive_any(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        if !self.pass_boxes(index, handle, fabric) {
+    fn receive_any(&mut self, index: usize, link: usize, handle: Handle, fabric: &mut Fabric) {
+        if !self.pass_boxes(index, Some(link), handle, fabric) {
             return;
         }
         let packet = fabric.slab.get(handle);
         if address::node(packet.ip.destination) != Some(index) {
-            return pass_on(index, handle, fabric);
+            return self.pass_on(index, handle, fabric);
         }
         self.host.handle_packet(fabric.now, packet);
         fabric.slab.release(handle);
@@ -305,20 +306,27 @@ impl<A: Application> Node<A> {
     }
 
     /// Something happens on a link that ends here.
-    fn tell(&mut self, index: usize, event: LinkEvent<'_>, fabric: &mut Fabric) {
+    fn tell(&mut self, index: usize, link: usize, event: LinkEvent<'_>, fabric: &mut Fabric) {
         for middlebox in &mut self.boxes {
             let mut cx = Context { send: &mut self.outbox };
-            middlebox.link(fabric.now, event, &mut cx);
+            middlebox.link(fabric.now, port(link), event, &mut cx);
         }
         self.send_outbox(index, fabric);
     }
 
-    /// Shows a packet to the boxes; false if one of them kept it.
-    fn pass_boxes(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) -> bool {
+    /// Shows a packet to the boxes, which came by a link unless it starts here; false if one of
+    /// them kept it.
+    fn pass_boxes(
+        &mut self,
+        index: usize,
+        link: Option<usize>,
+        handle: Handle,
+        fabric: &mut Fabric,
+    ) -> bool {
         let packet = fabric.slab.get_mut(handle);
         let kept = self.boxes.iter_mut().any(|middlebox| {
             let mut cx = Context { send: &mut self.outbox };
-            middlebox.packet(fabric.now, packet, &mut cx) == Passage::Drop
+            middlebox.packet(fabric.now, link.map(port), packet, &mut cx) == Passage::Drop
         });
         if kept {
             fabric.slab.release(handle);
@@ -340,11 +348,44 @@ impl<A: Application> Node<A> {
                 self.flush(index, fabric);
             } else {
                 let handle = fabric.slab.insert(packet);
-                fabric.forward(index, handle);
+                self.forward(index, handle, fabric);
             }
         }
         if self.outbox.is_empty() {
             self.outbox = outbox;
+        } else {
+            self.send_outbox(index, fabric);
+        }
+    }
+
+    /// Puts a packet on its way. Boxes that inspect packets hear what the queue makes of it.
+    fn forward(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
+        if !self.inspected {
+            return fabric.forward(index, handle);
+        }
+        let (now, route) = (fabric.now, fabric.route(index, handle));
+        let (boxes, outbox) = (&mut self.boxes, &mut self.outbox);
+        fabric.send_told(route, handle, |link, packet, accepted| {
+            for middlebox in boxes {
+                if accepted {
+                    middlebox.queued(now, Port(link), packet);
+                } else {
+                    let mut cx = Context { send: outbox };
+                    middlebox.link(now, Port(link), LinkEvent::Dropped(packet), &mut cx);
+                }
+            }
+        });
+    }
+
+    /// A packet arrives that is for another node.
+    fn pass_on(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
+        let packet = fabric.slab.get_mut(handle);
+        packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
+        if packet.ip.hop_limit == 0 {
+            fabric.discard(handle);
+        } else {
+            self.forward(index, handle, fabric);
+            self.send_outbox(index, fabric);
         }
     }
 
@@ -355,10 +396,11 @@ impl<A: Application> Node<A> {
             let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
             let _ = self.host.transmit(fabric.now, &mut tray);
             for handle in tray.written {
-                if self.pass_boxes(index, handle, fabric) {
-                    fabric.forward(index, handle);
+                if self.pass_boxes(index, None, handle, fabric) {
+                    self.forward(index, handle, fabric);
                 }
             }
+            self.send_outbox(index, fabric);
         } else {
             let mut plug = Plug { index, fabric, place: None };
             let _ = self.host.transmit(plug.fabric.now, &mut plug);
@@ -376,15 +418,9 @@ impl<A: Application> Node<A> {
     }
 }
 
-/// A packet arrives that is for another node.
-fn pass_on(index: usize, handle: Handle, fabric: &mut Fabric) {
-    let packet = fabric.slab.get_mut(handle);
-    packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
-    if packet.ip.hop_limit == 0 {
-        fabric.discard(handle);
-    } else {
-        fabric.forward(index, handle);
-    }
+/// A direction of a link, as boxes know it.
+fn port(link: usize) -> Port {
+    Port(link as u32)
 }
 
 /// A host plugged into the fabric: its packets are written into the slab, where they stay.

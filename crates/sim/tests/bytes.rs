@@ -4,7 +4,7 @@ mod common;
 
 use base::{Duration, Time};
 use common::*;
-use host::{Context, Middlebox, Passage};
+use host::{Context, Middlebox, Passage, Port};
 use sim::{ByteFault, Capture, CapturePoint};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -129,7 +129,13 @@ fn a_capture_that_fails_says_so_and_the_run_goes_on() {
 struct Vandal;
 
 impl Middlebox for Vandal {
-    fn packet(&mut self, _: Time, packet: &mut Packet, _: &mut Context<'_>) -> Passage {
+    fn packet(
+        &mut self,
+        _: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
         packet.ip.dscp = 99;
         Passage::Forward
     }

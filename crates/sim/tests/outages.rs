@@ -6,7 +6,7 @@ mod common;
 use base::{Duration, Time};
 use common::*;
 use core::net::IpAddr;
-use host::{Context, LinkEvent, Middlebox};
+use host::{Context, LinkEvent, Middlebox, Port};
 use link::{Config, Interval, Intervals, Outages, Queue, WhenDown};
 use sim::{LinkId, NodeId};
 use std::sync::{Arc, Mutex};
@@ -43,11 +43,11 @@ impl Middlebox for Ear {
         false
     }
 
-    fn link(&mut self, now: Time, event: LinkEvent<'_>, _: &mut Context<'_>) {
+    fn link(&mut self, now: Time, _: Port, event: LinkEvent<'_>, _: &mut Context<'_>) {
         let (up, peer) = match event {
             LinkEvent::Up { peer } => (true, peer),
             LinkEvent::Down { peer } => (false, peer),
-            LinkEvent::Corrupted(_) => return,
+            LinkEvent::Corrupted(_) | LinkEvent::Dropped(_) => return,
         };
         self.0.lock().expect("nobody panics with it").push((now, up, peer));
     }

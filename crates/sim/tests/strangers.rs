@@ -5,7 +5,7 @@ mod common;
 use base::Time;
 use common::boxes::{Blackout, segment};
 use common::*;
-use host::{Context, Middlebox, Opening, Passage, Source, Traffic};
+use host::{Context, Middlebox, Opening, Passage, Port, Source, Traffic};
 use wire::{Flags, Packet};
 
 /// Doubles the client's SYN, and delivers the copy behind the last acknowledgment of the
@@ -17,7 +17,13 @@ struct OldSyn {
 }
 
 impl Middlebox for OldSyn {
-    fn packet(&mut self, _: Time, packet: &mut Packet, cx: &mut Context<'_>) -> Passage {
+    fn packet(
+        &mut self,
+        _: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Passage {
         let Some(segment) = segment(packet) else { return Passage::Forward };
         if segment.flags == Flags::SYN {
             self.syn = Some(*packet);

@@ -48,6 +48,8 @@ pub struct Identity {
     /// The packets are IPv6: who names no segment size takes 1220 bytes and not 536 (RFC 9293
     /// §3.7.1).
     pub is_ipv6: bool,
+    /// A number that nobody outside knows, for whatever of a mechanism is to be unpredictable.
+    pub secret: u64,
 }
 
 bitflags! {
@@ -187,7 +189,7 @@ impl Connection {
             low_water: None,
             sender: Sender::new(config),
             receiver: Receiver::new(config),
-            mechanisms: Mechanisms::new(config.mechanisms.clone()),
+            mechanisms: Mechanisms::new(config.mechanisms.clone(), identity.secret),
             events: Events::empty(),
         }
     }
@@ -377,10 +379,19 @@ impl Connection {
         }
         let view = self.sender.view(now);
         if let Some(action) = self.mechanisms.indication(&view, indication) {
-            let (Action::Lost { seq, .. } | Action::RetransmitNow { seq, .. }) = action;
-            if let Some(start) = self.sent(seq) {
-                self.sender.act(now, start, action, &mut self.mechanisms);
-            }
+            self.act(now, action);
+        }
+    }
+
+    /// Does what a mechanism asks for.
+    fn act(&mut self, now: Time, action: Action) {
+        let (seq, copy, judged) = match action {
+            Action::Lost { seq, copy } => (seq, copy, true),
+            Action::RetransmitNow { seq, copy } => (seq, copy, false),
+            Action::Acknowledge => return self.receiver.acknowledge_now(),
+        };
+        if let Some(start) = self.sent(seq) {
+            self.sender.on_notice(now, start, copy, judged, &mut self.mechanisms);
         }
     }
 
@@ -480,6 +491,7 @@ impl Connection {
         let from = core::mem::replace(&mut self.state, state);
         self.plain = state == State::Established
             && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+            && !self.mechanisms.answer(Hooks::OUTGOING | Hooks::INCOMING)
             && self.keep_alive.is_none();
         self.sender.log.push(|| Event::State { from, to: state });
     }

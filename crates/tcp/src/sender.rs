@@ -320,6 +320,12 @@ impl Sender {
     }
 
     pub(crate) fn view(&self, now: Time) -> View {
-        View { now, una: self.una(), nxt: self.nxt(), srtt: self.srtt() }
+        View {
+            now,
+            una: self.una(),
+            nxt: self.nxt(),
+            srtt: self.srtt(),
+            statistics: self.statistics,
+        }
     }
 }

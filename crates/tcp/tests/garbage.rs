@@ -159,7 +159,7 @@ proptest! {
         ops in prop::collection::vec(op(), 1..100),
     ) {
         let identity =
-            Identity { local_port: 1, remote_port: 2, iss: OURS, timestamp_offset: 7, is_ipv6: false };
+            Identity { local_port: 1, remote_port: 2, iss: OURS, timestamp_offset: 7, is_ipv6: false, secret: 3 };
         let side = if active { Side::Active } else { Side::Passive };
         let mut connection = Connection::new(&config, side, identity);
         let (mut now, mut packet, mut written) = (Time::ZERO, Packet::BLANK, 0);

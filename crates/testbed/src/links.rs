@@ -5,7 +5,7 @@ use crate::network::Network;
 use crate::play::address;
 use crate::report::Health;
 use base::{Duration, Histogram, Seed, Time};
-use host::{Context, LinkEvent, Middlebox as _};
+use host::{Context, LinkEvent, Middlebox as _, Port};
 use lab::{Corrupted, Scenario, Totals};
 use link::WhenDown;
 use live::Clock;
@@ -53,12 +53,13 @@ impl Observer for Reporters {
         &mut self,
         now: Time,
         node: usize,
-        _direction: usize,
+        direction: usize,
         packet: &Packet,
         send: &mut Vec<Packet>,
     ) {
         for reporter in &mut self.0[node] {
-            reporter.link(now, LinkEvent::Corrupted(packet), &mut Context { send });
+            let port = Port(direction as u32);
+            reporter.link(now, port, LinkEvent::Corrupted(packet), &mut Context { send });
         }
     }
 }

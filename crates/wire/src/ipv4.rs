@@ -131,7 +131,7 @@ pub(crate) fn emit(
     (protocol, len): (u8, usize),
     out: &mut Vec<u8>,
 ) -> Result<(), EmitError> {
-    let options = rare.ip();
+    let options = rare.ip_on_wire();
     check_options(options).map_err(EmitError::Kept)?;
     let header_len = HEADER + options.len();
     let total = header_len + len;

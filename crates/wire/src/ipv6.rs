@@ -104,7 +104,7 @@ pub(crate) fn emit(
     (protocol, len): (u8, usize),
     out: &mut Vec<u8>,
 ) -> Result<(), EmitError> {
-    let chain = rare.ip();
+    let chain = rare.ip_on_wire();
     let last = last_extension(rare.first, chain).map_err(EmitError::Kept)?;
     let payload = chain.len() + len;
     if payload > usize::from(u16::MAX) {

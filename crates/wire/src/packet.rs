@@ -94,13 +94,15 @@ impl Packet {
 
     #[inline]
     fn ip_len(&self) -> usize {
-        self.ip.len() + self.rare.ip_len()
+        self.ip.len() + self.rare.ip_on_wire().len()
     }
 
     #[inline]
     fn transport_len(&self) -> usize {
         match &self.body {
-            Body::Tcp(segment) => Segment::HEADER + segment.options.len_with(self.rare.tcp_len()),
+            Body::Tcp(segment) => {
+                Segment::HEADER + segment.options.len_with(self.rare.tcp_on_wire().len())
+            }
             Body::Udp(_) => Udp::HEADER,
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
         }

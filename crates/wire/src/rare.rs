@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// IPv4 options, IPv6 extension headers and unknown TCP options: what a packet had when it came,
 /// kept so that it goes on as it was. Most packets have nothing of it.
+///
+/// In the lab it may be weightless: it is there for whoever reads it, but is not on the wire and
+/// has no bytes, as if the network carried it beside the packet.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(into = "Kept", try_from = "Kept")]
 // The lengths come first, beside what every packet needs: the rest is seldom touched.
@@ -16,6 +19,7 @@ pub struct Rare {
     pub(crate) first: u8,
     ip_len: u8,
     tcp_len: u8,
+    weightless: bool,
     ip: [u8; Rare::MOST_IP],
     tcp: [u8; options::MOST],
 }
@@ -25,8 +29,14 @@ impl Rare {
     pub const MOST_IP: usize = 56;
 
     /// Nothing.
-    pub const NONE: Rare =
-        Rare { first: 0, ip_len: 0, tcp_len: 0, ip: [0; Rare::MOST_IP], tcp: [0; options::MOST] };
+    pub const NONE: Rare = Rare {
+        first: 0,
+        ip_len: 0,
+        tcp_len: 0,
+        weightless: false,
+        ip: [0; Rare::MOST_IP],
+        tcp: [0; options::MOST],
+    };
 
     /// Forgets everything.
     #[inline]
@@ -34,18 +44,31 @@ impl Rare {
         self.first = 0;
         self.ip_len = 0;
         self.tcp_len = 0;
+        self.weightless = false;
     }
 
     /// Whether there is nothing.
+    #[must_use]
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ip_len | self.tcp_len == 0
+    }
+
+    /// Whether it is not on the wire.
+    #[must_use]
+    pub fn is_weightless(&self) -> bool {
+        self.weightless
+    }
+
+    /// Takes it off the wire, or puts it back.
+    pub fn set_weightless(&mut self, weightless: bool) {
+        self.weightless = weightless;
     }
 
     /// IPv4 options with their padding, or the chain of IPv6 extension headers.
     #[must_use]
     pub fn ip(&self) -> &[u8] {
-        &self.ip[..self.ip_len()]
+        &self.ip[..usize::from(self.ip_len)]
     }
 
     /// The type of the first extension header (RFC 8200 §4); means nothing without one.
@@ -57,17 +80,19 @@ impl Rare {
     /// TCP options of unknown kinds: kind, length and data of each, without padding.
     #[must_use]
     pub fn tcp_options(&self) -> &[u8] {
-        &self.tcp[..self.tcp_len()]
+        &self.tcp[..usize::from(self.tcp_len)]
     }
 
+    /// The bytes that IPv4 options or IPv6 extension headers have on the wire.
     #[inline]
-    pub(crate) fn ip_len(&self) -> usize {
-        usize::from(self.ip_len)
+    pub(crate) fn ip_on_wire(&self) -> &[u8] {
+        if self.weightless { &[] } else { self.ip() }
     }
 
+    /// The bytes that unknown TCP options have on the wire.
     #[inline]
-    pub(crate) fn tcp_len(&self) -> usize {
-        usize::from(self.tcp_len)
+    pub(crate) fn tcp_on_wire(&self) -> &[u8] {
+        if self.weightless { &[] } else { self.tcp_options() }
     }
 
     /// Sets the options of an IPv4 header: a multiple of four bytes, at most 40.
@@ -125,7 +150,8 @@ impl Rare {
 
     /// Keeps one more TCP option.
     pub(crate) fn keep_tcp(&mut self, option: &[u8]) -> Result<(), ParseError> {
-        let (start, end) = (self.tcp_len(), self.tcp_len() + option.len());
+        let start = usize::from(self.tcp_len);
+        let end = start + option.len();
         let Some(room) = self.tcp.get_mut(start..end) else {
             let (header, most) = (Header::Tcp, options::MOST);
             return Err(ParseError::TooLong { header, found: end, most });
@@ -135,8 +161,8 @@ impl Rare {
         Ok(())
     }
 
-    fn parts(&self) -> (u8, &[u8], &[u8]) {
-        (self.first, self.ip(), self.tcp_options())
+    fn parts(&self) -> (u8, &[u8], &[u8], bool) {
+        (self.first, self.ip(), self.tcp_options(), self.weightless)
     }
 }
 
@@ -160,6 +186,7 @@ impl fmt::Debug for Rare {
             .field("first", &self.first)
             .field("ip", &self.ip())
             .field("tcp", &self.tcp_options())
+            .field("weightless", &self.weightless)
             .finish()
     }
 }
@@ -170,12 +197,13 @@ struct Kept {
     first: u8,
     ip: Vec<u8>,
     tcp: Vec<u8>,
+    weightless: bool,
 }
 
 impl From<Rare> for Kept {
     fn from(rare: Rare) -> Kept {
-        let (first, ip, tcp) = rare.parts();
-        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec() }
+        let (first, ip, tcp, weightless) = rare.parts();
+        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec(), weightless }
     }
 }
 
@@ -186,6 +214,7 @@ impl TryFrom<Kept> for Rare {
         let mut rare = Rare::NONE;
         rare.keep_ip(Header::Ip, kept.first, &kept.ip)?;
         rare.set_tcp_options(&kept.tcp)?;
+        rare.weightless = kept.weightless;
         Ok(rare)
     }
 }

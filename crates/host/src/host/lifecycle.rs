@@ -23,6 +23,7 @@ impl<A: Application> Host<A> {
             iss,
             timestamp_offset: self.numbering.timestamp_offset(local, &key),
             is_ipv6: key.remote.is_ipv6(),
+            secret: self.numbering.secret(now, local, &key),
         };
         let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
         connection.watch(self.watches);

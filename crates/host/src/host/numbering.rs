@@ -40,6 +40,7 @@ pub(super) struct Numbering {
     sequence: Secret,
     timestamps: Secret,
     ports: Secret,
+    mechanisms: Secret,
     /// Nanoseconds that the world's clock is ahead of the host's, modulo 2^64: not 0 once the host
     /// was restored in a world with another clock.
     pub(super) ahead: u64,
@@ -51,6 +52,7 @@ impl Numbering {
             sequence: Secret::draw(&mut random),
             timestamps: Secret::draw(&mut random),
             ports: Secret::draw(&mut random),
+            mechanisms: Secret::draw(&mut random),
             ahead: 0,
         }
     }
@@ -82,6 +84,12 @@ impl Numbering {
     /// so that a later one has later timestamps (RFC 6191).
     pub(super) fn timestamp_offset(&self, local: IpAddr, key: &Key) -> u32 {
         self.timestamps.hash(local, key.remote, &[key.local_port, key.remote_port]) as u32
+    }
+
+    /// What a connection may make unpredictable numbers of.
+    pub(super) fn secret(&self, now: Time, local: IpAddr, key: &Key) -> u64 {
+        let ports = [key.local_port, key.remote_port];
+        self.mechanisms.hash(local, key.remote, &ports) ^ self.local(now).as_nanos()
     }
 
     /// Where the search for a local port starts (RFC 6056 §3.3.3, algorithm 3).

@@ -1,7 +1,7 @@
 //! Boxes that watch a path, or make its life hard.
 
 use base::{Random, Time};
-use host::{Context, Middlebox, Passage};
+use host::{Context, Middlebox, Passage, Port};
 use std::sync::{Arc, Mutex};
 use wire::{Body, Packet, Segment};
 
@@ -17,7 +17,13 @@ impl Tap {
 }
 
 impl Middlebox for Tap {
-    fn packet(&mut self, now: Time, packet: &mut Packet, _: &mut Context<'_>) -> Passage {
+    fn packet(
+        &mut self,
+        now: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
         self.0.lock().expect("nobody panics with it").push((now, *packet));
         Passage::Forward
     }
@@ -30,7 +36,13 @@ pub struct Blackout {
 }
 
 impl Middlebox for Blackout {
-    fn packet(&mut self, now: Time, _: &mut Packet, _: &mut Context<'_>) -> Passage {
+    fn packet(
+        &mut self,
+        now: Time,
+        _: Option<Port>,
+        _: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
         if self.from <= now && now < self.until { Passage::Drop } else { Passage::Forward }
     }
 }
@@ -53,7 +65,13 @@ impl Muddle {
 }
 
 impl Middlebox for Muddle {
-    fn packet(&mut self, _: Time, packet: &mut Packet, cx: &mut Context<'_>) -> Passage {
+    fn packet(
+        &mut self,
+        _: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Passage {
         self.held.retain_mut(|(left, held)| {
             *left -= 1;
             if *left == 0 {

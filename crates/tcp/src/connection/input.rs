@@ -4,6 +4,7 @@ use super::output::TIMESTAMPS;
 use super::{Agreed, Aside, Connection, Events, Reset, Side, State, absolute};
 use crate::config::Config;
 use crate::event::{Event, Refusal};
+use crate::mechanism::Hooks;
 use crate::sender::{Ack, Window};
 use base::Time;
 use wire::{Ecn, Flags, Payload, SackBlocks, Segment};
@@ -176,8 +177,9 @@ impl Connection {
             self.is_echoing |= ecn == Ecn::Congested;
         }
         let occupied = payload.len > 0 || fin;
+        let may_count = self.ask(now, segment) && !occupied;
         if ack > self.sender.una() || self.sender.outstanding() > 0 {
-            self.on_ack(now, segment, start, ack, !occupied);
+            self.on_ack(now, segment, start, ack, may_count);
         } else if ack == self.sender.una() {
             self.sender.on_window(now, &self.window(segment, start, ack));
         }
@@ -197,6 +199,20 @@ impl Connection {
             self.challenge(now);
         }
         taken
+    }
+
+    /// Asks the mechanisms about a segment; whether it may count as a duplicate.
+    #[inline]
+    fn ask(&mut self, now: Time, segment: &Segment) -> bool {
+        if !self.mechanisms.answer(Hooks::INCOMING) {
+            return true;
+        }
+        let view = self.sender.view(now);
+        let Some(incoming) = self.mechanisms.incoming(&view, segment) else { return true };
+        if let Some(action) = incoming.action {
+            self.act(now, action);
+        }
+        incoming.may_count
     }
 
     /// RFC 5961 §5: SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.NXT; to open, it must be our SYN's.

@@ -1,6 +1,7 @@
 //! Segments out.
 
 use super::{Agreed, Aside, Connection, Reset, State, shift_for};
+use crate::mechanism::Hooks;
 use crate::sender::Transmission;
 use base::Time;
 use wire::{CopyId, Ecn, Flags, Packet, Payload, SackBlocks, Segment, SeqNumber, Timestamps};
@@ -56,6 +57,16 @@ impl Connection {
         if self.state == State::Closed || self.aside.is_some() {
             return self.poll_aside(now, packet);
         }
+        let transmit = self.poll_general(now, segments, packet)?;
+        if self.mechanisms.answer(Hooks::OUTGOING) {
+            let view = self.sender.view(now);
+            self.mechanisms.outgoing(&view, packet);
+        }
+        Some(transmit)
+    }
+
+    #[inline]
+    fn poll_general(&mut self, now: Time, segments: u16, packet: &mut Packet) -> Option<Transmit> {
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }

@@ -46,8 +46,14 @@ const MSS: u32 = 1000;
 /// Both sequence spaces wrap within the first segments.
 const ISS: SeqNumber = SeqNumber(u32::MAX - 2500);
 const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
-const IDENTITY: Identity =
-    Identity { local_port: 1, remote_port: 2, iss: ISS, timestamp_offset: 5000, is_ipv6: false };
+const IDENTITY: Identity = Identity {
+    local_port: 1,
+    remote_port: 2,
+    iss: ISS,
+    timestamp_offset: 5000,
+    is_ipv6: false,
+    secret: 3,
+};
 /// The shift of the peer's windows, if shifts are agreed on.
 const PEER_SHIFT: u8 = 4;
 /// Ours, which [`config`]'s receive window leads to.

@@ -6,10 +6,11 @@
 //!
 //! A new one is a file beside this page and a line in the table below.
 
+use crate::Statistics;
 use crate::indication::Indication;
 use base::{Duration, Time};
 use bitflags::bitflags;
-use wire::{CopyId, SeqNumber};
+use wire::{CopyId, Packet, Segment, SeqNumber};
 
 /// What a mechanism may know of the connection when it is asked.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub struct View {
     pub nxt: u64,
     /// The smoothed round trip.
     pub srtt: Option<Duration>,
+    /// What the sender did so far.
+    pub statistics: Statistics,
 }
 
 /// How a loss was noticed.
@@ -92,6 +95,17 @@ pub enum Action {
         /// The copy to replace; ignored unless it is the latest of its range.
         copy: CopyId,
     },
+    /// Send an acknowledgment at once.
+    Acknowledge,
+}
+
+/// What a mechanism makes of a segment that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// What is to be done before the segment is taken in.
+    pub action: Option<Action>,
+    /// Whether it may count as a duplicate acknowledgment, if it is one (RFC 5681 §2).
+    pub may_count: bool,
 }
 
 bitflags! {
@@ -105,6 +119,10 @@ bitflags! {
         const LOSS = 1 << 1;
         /// [`Rules::arrival`]
         const ARRIVAL = 1 << 2;
+        /// [`Rules::outgoing`]
+        const OUTGOING = 1 << 3;
+        /// [`Rules::incoming`]
+        const INCOMING = 1 << 4;
     }
 }
 
@@ -151,6 +169,12 @@ pub trait Rules {
     /// What it takes.
     const NEEDS: Needs;
 
+    /// The connection begins. `secret` is a number that nobody outside knows, and that no other
+    /// connection has.
+    fn begin(&mut self, secret: u64) {
+        let _ = secret;
+    }
+
     /// A layer below, a peer or a router has said something.
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
         let _ = (view, indication);
@@ -166,6 +190,18 @@ pub trait Rules {
     /// A segment that must be acknowledged has arrived: when?
     fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
         let _ = arrival;
+        None
+    }
+
+    /// A segment is about to go out: headers may be added to it. All but the IP header is written,
+    /// and the payload must stay as it is.
+    fn outgoing(&mut self, view: &View, packet: &mut Packet) {
+        let _ = (view, packet);
+    }
+
+    /// An acceptable segment has arrived and is about to be taken in.
+    fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
+        let _ = (view, segment);
         None
     }
 }
@@ -198,6 +234,10 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(_) => $Mechanism::HOOKS,)+ }
             }
 
+            fn begin(&mut self, secret: u64) {
+                match self { $(Mechanism::$Mechanism(m) => m.begin(secret),)+ }
+            }
+
             fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
                 match self { $(Mechanism::$Mechanism(m) => m.indication(view, indication),)+ }
             }
@@ -208,6 +248,14 @@ macro_rules! mechanisms {
 
             fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
                 match self { $(Mechanism::$Mechanism(m) => m.arrival(arrival),)+ }
+            }
+
+            fn outgoing(&mut self, view: &View, packet: &mut Packet) {
+                match self { $(Mechanism::$Mechanism(m) => m.outgoing(view, packet),)+ }
+            }
+
+            fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
+                match self { $(Mechanism::$Mechanism(m) => m.incoming(view, segment),)+ }
             }
         }
     };
@@ -228,15 +276,18 @@ pub(crate) struct Mechanisms {
 }
 
 impl Mechanisms {
-    pub(crate) fn new(list: Vec<Mechanism>) -> Mechanisms {
+    pub(crate) fn new(mut list: Vec<Mechanism>, secret: u64) -> Mechanisms {
+        for (mechanism, number) in list.iter_mut().zip(0..) {
+            mechanism.begin(secret.wrapping_add(number));
+        }
         let hooks = list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
         Mechanisms { list, hooks }
     }
 
-    /// Whether anybody answers the question.
+    /// Whether anybody answers one of the questions.
     #[inline]
-    pub(crate) fn answer(&self, hook: Hooks) -> bool {
-        self.hooks.contains(hook)
+    pub(crate) fn answer(&self, hooks: Hooks) -> bool {
+        self.hooks.intersects(hooks)
     }
 
     fn first<T>(&mut self, hook: Hooks, ask: impl FnMut(&mut Mechanism) -> Option<T>) -> Option<T> {
@@ -256,5 +307,16 @@ impl Mechanisms {
 
     pub(crate) fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
         self.first(Hooks::ARRIVAL, |m| m.arrival(arrival))
+    }
+
+    /// All that answer write what they have to say.
+    pub(crate) fn outgoing(&mut self, view: &View, packet: &mut Packet) {
+        for mechanism in self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::OUTGOING)) {
+            mechanism.outgoing(view, packet);
+        }
+    }
+
+    pub(crate) fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
+        self.first(Hooks::INCOMING, |m| m.incoming(view, segment))
     }
 }

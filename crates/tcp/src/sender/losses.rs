@@ -4,7 +4,7 @@ use super::{Gradual, Sender};
 use crate::config::Reduction;
 use crate::congestion::{Bound, Episode, Prr};
 use crate::event::Event;
-use crate::mechanism::{Action, Loss, Mechanisms, Signal, Verdict};
+use crate::mechanism::{Loss, Mechanisms, Signal, Verdict};
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
 use base::Time;
@@ -21,15 +21,16 @@ pub(super) struct Doubt {
 }
 
 impl Sender {
-    /// A mechanism asks for something that a notice has told it.
-    pub(crate) fn act(
+    /// A mechanism says that a copy of a range is lost: it goes again, and if it is to be `judged`
+    /// the loss gets a verdict.
+    pub(crate) fn on_notice(
         &mut self,
         now: Time,
         start: u64,
-        action: Action,
+        copy: CopyId,
+        judged: bool,
         mechanisms: &mut Mechanisms,
     ) {
-        let (Action::Lost { copy, .. } | Action::RetransmitNow { copy, .. }) = action;
         let Some(index) = self.board.find(start) else {
             return;
         };
@@ -39,9 +40,10 @@ impl Sender {
             return;
         }
         self.statistics.notices += 1;
-        match action {
-            Action::Lost { .. } => self.judge(now, index, Signal::Notice, mechanisms),
-            Action::RetransmitNow { .. } => self.forced.push_back(record.start),
+        if judged {
+            self.judge(now, index, Signal::Notice, mechanisms);
+        } else {
+            self.forced.push_back(record.start);
         }
         self.restart_timer(now);
     }

@@ -70,6 +70,7 @@ impl Host {
             iss: ISS[index],
             timestamp_offset: u32::MAX - 10_000,
             is_ipv6: false,
+            secret: 3 + index as u64,
         };
         self.connection = Some(Connection::new(&self.end.config, side, identity));
         self.step_at = now + self.end.script.first().map_or(Duration::ZERO, millis);

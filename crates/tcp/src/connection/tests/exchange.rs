@@ -54,6 +54,7 @@ impl Exchange {
                         iss: PEER_ISS,
                         timestamp_offset: 9,
                         is_ipv6: false,
+                        secret: 4,
                     },
                 ),
             ],

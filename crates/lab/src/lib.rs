@@ -9,6 +9,7 @@
 //! knows no publication; whatever is derived from rows is another's business.
 
 mod account;
+mod attacks;
 mod capture;
 mod document;
 mod error;
@@ -54,8 +55,8 @@ pub use reports::at as reporters_at;
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Pace, Report, Routes, Scenario,
-    Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
+    Attachments, Attack, AttackKind, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Method,
+    Pace, Report, Routes, Scenario, Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

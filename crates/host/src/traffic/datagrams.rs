@@ -4,7 +4,7 @@ use crate::host::Addresses;
 use base::{Duration, Random, Rate, Time};
 use core::net::IpAddr;
 use rustc_hash::FxHashMap;
-use wire::{Body, Ip, Packet, Payload, Udp};
+use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Payload, Udp};
 
 /// Who sends datagrams where, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,6 +48,8 @@ pub struct DatagramSource {
     left: u64,
     next: Time,
     random: Random,
+    /// What each says instead.
+    notice: Option<CorruptionNotice>,
     /// Datagrams sent.
     pub sent: u64,
 }
@@ -73,9 +75,17 @@ impl DatagramSource {
         let interval = flow.rate.time_for(u64::from(flow.payload) + headers as u64);
         let interval = interval.max(Duration::from_nanos(1));
         let next = if flow.start < flow.stop { flow.start } else { Time::NEVER };
-        let mut source = DatagramSource { flow, interval, left: 0, next, random, sent: 0 };
+        let mut source =
+            DatagramSource { flow, interval, left: 0, next, random, notice: None, sent: 0 };
         source.begin_burst();
         source
+    }
+
+    /// Sends, instead of each datagram, a notice of corruption of the same size: what an attacker
+    /// floods a host with.
+    #[must_use]
+    pub fn of_notices(self, notice: CorruptionNotice) -> DatagramSource {
+        DatagramSource { notice: Some(notice), ..self }
     }
 
     /// Whose it is.
@@ -101,12 +111,16 @@ impl DatagramSource {
     fn send(&mut self, local: Addresses) -> Packet {
         let remote = self.flow.remote;
         let (source_port, destination_port) = (self.flow.local_port, self.flow.remote_port);
-        Packet {
-            ip: Ip::new(local.towards(remote), remote),
-            body: Body::Udp(Udp { source_port, destination_port }),
-            payload: self.take(),
-            ..Packet::BLANK
-        }
+        let ip = Ip::new(local.towards(remote), remote);
+        let payload = self.take();
+        let Some(notice) = self.notice else {
+            let body = Body::Udp(Udp { source_port, destination_port });
+            return Packet { ip, body, payload, ..Packet::BLANK };
+        };
+        let size = (ip.len() + Udp::HEADER) as u32 + payload.len;
+        // No datagram is longer than its 16-bit length says.
+        let size = size.min(u32::from(u16::MAX)) as u16;
+        Packet { ip, body: Body::Icmp(Icmp::Corruption { notice, size }), ..Packet::BLANK }
     }
 
     /// What the next datagram carries, which is sent now; the time of the one after it is then
@@ -224,6 +238,29 @@ mod tests {
             assert_eq!(packet.payload, expected);
         }
         assert_eq!(packets.len(), 572);
+    }
+
+    #[test]
+    fn notices_instead_of_datagrams_go_at_the_same_times_and_are_as_long() {
+        let notice = CorruptionNotice {
+            source: IpAddr::from([10, 0, 0, 2]),
+            destination: IpAddr::from([10, 0, 0, 3]),
+            source_port: 49_152,
+            destination_port: 5001,
+            seq: wire::SeqNumber(0),
+            len: 536,
+            copy: wire::CopyId::NONE,
+        };
+        let source = DatagramSource::new(flow(None), Seed(1).stream("datagrams"));
+        let mut forged = source.clone().of_notices(notice);
+        let mut inert = source;
+        for _ in 0..10 {
+            assert_eq!(forged.next(), inert.next());
+            let local = Addresses::new(LOCAL);
+            let (forged, inert) = (forged.send(local), inert.send(local));
+            assert_eq!((forged.len(), forged.ip), (inert.len(), inert.ip));
+            assert_eq!(forged.body, Body::Icmp(Icmp::Corruption { notice, size: 210 }));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod attacks;
 mod datagrams;
 mod file;
 mod flows;
@@ -17,6 +18,7 @@ mod traffic;
 mod words;
 mod workload;
 
+pub use attacks::{Attack, AttackKind, Method};
 pub use datagrams::Datagrams;
 pub use file::{IpVersion, Report};
 pub use routes::{Hop, Routes};
@@ -47,6 +49,8 @@ pub struct Scenario {
     pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// Who forges notices.
+    pub attacks: Vec<Attack>,
     /// How it is run on real packets.
     pub testbed: Testbed,
 }
@@ -146,9 +150,15 @@ impl Scenario {
         } else {
             Vec::new()
         };
+        let attacks = match (&flows, file.attacks) {
+            (Some(flows), Some(attacks)) => {
+                attacks::Context { nodes: &nodes, links: &links, flows }.resolve(attacks, problems)
+            }
+            _ => Vec::new(),
+        };
         let (title, duration, flows) = (file.title?, duration?, flows?);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario { title, duration, nodes, links, attachments, flows, testbed })
+        Some(Scenario { title, duration, nodes, links, attachments, flows, attacks, testbed })
     }
 }
 

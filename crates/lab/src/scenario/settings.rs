@@ -10,7 +10,7 @@ use base::Duration;
 use base::units::Size;
 use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{Eten, Mechanism};
+use tcp::mechanism::{Eten, Guard, Mechanism};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -47,6 +47,7 @@ pub(super) fn resolve(
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
+    let guard = tcp.eten.as_ref().and_then(|eten| guard(&eten.get_ref().0));
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
     let receiver = Config {
@@ -79,6 +80,7 @@ pub(super) fn resolve(
     };
     let (report, notice_size, notified) = eten?;
     let mut sender = receiver.clone();
+    sender.mechanisms.extend(guard.map(Mechanism::Guard));
     sender.mechanisms.extend(notified.map(Mechanism::Eten));
     Some(Settings { sender, receiver, report, notice_size })
 }
@@ -104,6 +106,15 @@ fn eten(
     let standard = Eten::default();
     let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
     Ok((report, size, Some(Eten { suppress_dupacks })))
+}
+
+/// The sender's defences against forged notices, if there are any.
+fn guard(table: &file::EtenTable) -> Option<Guard> {
+    let file::Defences { nonce, trust, limit } = table.defences.as_ref()?;
+    // The table's numbers are no larger than this.
+    let limit = limit.as_ref().map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
+    let notified = !matches!(table.report, None | Some(Report::None));
+    (notified && (*nonce || *trust || limit > 0)).then(|| Guard::new(*nonce, *trust, limit))
 }
 
 fn increase(

@@ -6,6 +6,7 @@ use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{Shape, word};
 use link::{Damage, JitterShape};
+use middlebox::Aim;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
@@ -28,7 +29,8 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    super::Report super::Stack super::Corrupted Fortune
+    super::Report super::Stack super::Corrupted super::AttackKind super::attacks::Knowledge Aim
+    Fortune
 }
 
 macro_rules! foreign_words {

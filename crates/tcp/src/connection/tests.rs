@@ -17,6 +17,7 @@ mod dupacks;
 mod ecn;
 mod eten;
 mod exchange;
+mod guard;
 mod handshake;
 mod liveness;
 mod nagle;

@@ -55,7 +55,7 @@ pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
     Attachments, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Pace, Report, Routes, Scenario,
-    Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
+    Sending, Stack, Stacks, Testbed, Traffic, Transfer, Transport, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

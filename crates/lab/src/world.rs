@@ -86,12 +86,11 @@ fn add_reports(hosts: &mut Hosts<'_>) {
             hosts.world.add_oracle(from, to, port(index));
         }
     }
-    let address = |flow, node| hosts.address(flow, node);
-    let reporters: Vec<_> =
-        (0..hosts.nodes.len()).map(|node| reports::at(hosts.scenario, node, address)).collect();
-    for (&node, reporters) in hosts.nodes.iter().zip(reporters) {
-        for reporter in reporters {
-            hosts.world.add_box(node, reporter);
-        }
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        let reporters = reports::at(hosts.scenario, index, address);
+        let forwarders = reports::forwarders_at(hosts.scenario, index, address);
+        reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
+        forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
     }
 }

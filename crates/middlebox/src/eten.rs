@@ -6,8 +6,24 @@ use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
 use wire::{Body, CorruptionNotice, Icmp, Ip, Packet};
 
-/// Who asked to be told: a source address, and the port that data goes to.
-type Registration = (IpAddr, IpAddr, u16);
+/// Flows that asked to be told: source and destination, and the port that data goes to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registrations(Vec<(IpAddr, IpAddr, u16)>);
+
+impl Registrations {
+    pub(crate) fn add(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
+        self.0.push((source, destination, destination_port));
+    }
+
+    /// What there is to tell of a corrupted packet, if it is one of theirs.
+    pub(crate) fn notice(&self, packet: &Packet) -> Option<CorruptionNotice> {
+        let Body::Tcp(segment) = &packet.body else { return None };
+        let (source, destination) = (packet.ip.source, packet.ip.destination);
+        self.0
+            .contains(&(source, destination, segment.destination_port))
+            .then(|| CorruptionNotice::about(source, destination, segment, packet.payload.len))
+    }
+}
 
 /// Sends the source of every corrupted segment a notice.
 ///
@@ -17,7 +33,7 @@ type Registration = (IpAddr, IpAddr, u16);
 pub struct Reporter {
     address: IpAddr,
     size: u16,
-    registered: Vec<Registration>,
+    registered: Registrations,
 }
 
 impl Reporter {
@@ -31,12 +47,12 @@ impl Reporter {
     /// A reporter at `address` whose notices have `size` bytes.
     #[must_use]
     pub fn new(address: IpAddr, size: u16) -> Reporter {
-        Reporter { address, size, registered: Vec::new() }
+        Reporter { address, size, registered: Registrations::default() }
     }
 
     /// Tells the flow from `source` to `destination` and its port about corruption from now on.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
-        self.registered.push((source, destination, destination_port));
+        self.registered.add(source, destination, destination_port);
     }
 }
 
@@ -49,16 +65,11 @@ impl Middlebox for Reporter {
         let LinkEvent::Corrupted(packet) = event else {
             return;
         };
-        let Body::Tcp(segment) = &packet.body else {
+        let Some(notice) = self.registered.notice(packet) else {
             return;
         };
-        let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
-        if !self.registered.contains(&flow) {
-            return;
-        }
-        let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
         cx.send.push(Packet {
-            ip: Ip::new(self.address, flow.0),
+            ip: Ip::new(self.address, notice.source),
             body: Body::Icmp(Icmp::Corruption { notice, size: self.size }),
             ..Packet::BLANK
         });

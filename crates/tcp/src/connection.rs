@@ -374,13 +374,22 @@ impl Connection {
         if let Subject::Unreachable { seq, hard } = indication.subject {
             return self.on_unreachable(seq, hard);
         }
-        if !self.mechanisms.answer(Hooks::INDICATION) {
+        if !self.mechanisms.answer(Hooks::INDICATION) || !self.may_concern(&indication.subject) {
             return;
         }
         let view = self.sender.view(now);
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             self.act(now, action);
         }
+    }
+
+    /// Whether what is told of the peer's stream is of what we are waiting for: the rest is late,
+    /// or made up (RFC 5927 §4.1).
+    fn may_concern(&self, subject: &Subject) -> bool {
+        let Subject::PeerCorrupted { seq, len, .. } = *subject else { return true };
+        self.receiver.nxt() > 0
+            && absolute(seq, self.irs, self.receiver.nxt())
+                .is_some_and(|start| self.receiver.misses(start, start + u64::from(len)))
     }
 
     /// Does what a mechanism asks for.

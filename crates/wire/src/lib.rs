@@ -9,6 +9,8 @@
 //! the wire.
 
 mod checksum;
+mod corruption;
+mod echo;
 mod error;
 mod icmp;
 mod ip;
@@ -26,6 +28,8 @@ mod seq;
 mod udp;
 
 pub use checksum::PartialChecksum;
+pub use corruption::CorruptedCopy;
+pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
 pub use icmp::Icmp;
 pub use ip::{Ecn, Ip};

@@ -48,6 +48,10 @@ impl<A: Application> Host<A> {
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Icmp(Icmp::Corruption { notice, .. }) => {
+                // A notice to the corrupted packet's destination.
+                if notice.destination == packet.ip.destination {
+                    return self.notify_peer(now, Source::Router, notice);
+                }
                 return self.notify(now, Source::Router, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
@@ -75,6 +79,17 @@ impl<A: Application> Host<A> {
         self.after(now, id);
     }
 
+    /// Tells the connection that a copy of one of its peer's segments was corrupted.
+    fn notify_peer(&mut self, now: Time, source: Source, notice: &CorruptionNotice) {
+        let key = Key {
+            remote: notice.source,
+            remote_port: notice.source_port,
+            local_port: notice.destination_port,
+        };
+        let CorruptionNotice { seq, len, copy, .. } = *notice;
+        self.tell(now, key, source, Subject::PeerCorrupted { seq, len, copy });
+    }
+
     /// Tells the connection that a copy of one of its segments was corrupted.
     pub fn notify(&mut self, now: Time, source: Source, notice: &CorruptionNotice) {
         let key = Key {
@@ -82,11 +97,16 @@ impl<A: Application> Host<A> {
             remote_port: notice.destination_port,
             local_port: notice.source_port,
         };
+        let CorruptionNotice { seq, len, copy, .. } = *notice;
+        self.tell(now, key, source, Subject::Corrupted { seq, len, copy });
+    }
+
+    /// Tells a connection something.
+    fn tell(&mut self, now: Time, key: Key, source: Source, subject: Subject) {
         let Some(&id) = self.by_key.get(&key) else {
             self.statistics.strays += 1;
             return;
         };
-        let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
         self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
         self.after(now, id);
     }

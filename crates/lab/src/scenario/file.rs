@@ -165,12 +165,15 @@ table! {
 table! {
     /// Explicit transport error notification: who reports, and what the sender makes of it.
     pub(super) struct EtenTable {
-        /// Who tells the sender: nobody, the world itself, or by a packet the node that detects it.
+        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, or the
+        /// receiver, whom that node tells.
         report: Report, needed;
         /// The duplicate ACKs of a reported corruption reduce nothing.
         suppress_dupacks: bool;
         /// Size of a notice, bytes of the whole packet.
         notice_size: Spanned<Amount>;
+        /// How word gets to the receiver; `"message"` if absent. Only of `report = "forward"`.
+        transport: Spanned<Transport>;
     }
 }
 
@@ -205,6 +208,17 @@ pub enum Report {
     Oracle,
     /// The node that detects it, by a packet.
     Backward,
+    /// The receiver, in its acknowledgments, once the node that detects it has told the receiver.
+    Forward,
+}
+
+/// How a node that detects a corruption tells the receiver of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// By a packet of its own.
+    #[default]
+    Message,
 }
 
 /// A word that stands for a table, or the table.
@@ -270,9 +284,10 @@ impl Shape for Eten {
             Some("none") => Report::None,
             Some("oracle") => Report::Oracle,
             Some("backward") => Report::Backward,
+            Some("forward") => Report::Forward,
             _ => {
-                let expected =
-                    "\"none\", \"oracle\", \"backward\", or { report = one of them, ... }";
+                let expected = "\"none\", \"oracle\", \"backward\", \"forward\", or \
+                                { report = one of them, ... }";
                 return unexpected(node, expected, problems);
             }
         };

@@ -7,7 +7,7 @@ use base::{Duration, Rate, Seed, Time};
 use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
 use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
-use tcp::mechanism::{Eten, Mechanism};
+use tcp::mechanism::{Eten, ForwardEten, Mechanism};
 use tcp::{Connection, Recovery};
 
 pub const PORT: u16 = 5000;
@@ -24,6 +24,7 @@ pub enum Report {
     Nobody,
     Oracle,
     Backward,
+    Forward,
 }
 
 /// A link of the path.
@@ -173,6 +174,14 @@ impl Path {
                     lab.world.add_box(node, reporter);
                 }
             }
+            Report::Forward => {
+                for &node in &lab.nodes[1..] {
+                    let size = middlebox::Reporter::SIZE_ICMP;
+                    let mut forwarder = middlebox::Forwarder::new(node.address(), size);
+                    forwarder.register(sender.address(), receiver.address(), PORT);
+                    lab.world.add_box(node, forwarder);
+                }
+            }
         }
     }
 
@@ -261,4 +270,9 @@ impl Lab {
 /// A sender that heeds notices of corruption.
 pub fn eten(suppress_dupacks: bool) -> Vec<Mechanism> {
     vec![Mechanism::Eten(Eten { suppress_dupacks })]
+}
+
+/// Both ends of a flow whose receiver hears of corruption.
+pub fn forward_eten(suppress_dupacks: bool) -> Vec<Mechanism> {
+    vec![Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))]
 }

@@ -49,7 +49,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     });
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
-    add_reports(&mut hosts);
+    add_reports(&mut hosts, Seed(seed));
     for &node in &nodes {
         world.wake(node);
     }
@@ -78,8 +78,8 @@ impl Stage for Hosts<'_> {
     }
 }
 
-/// Whoever tells senders of corruption: the world itself, or boxes in every node.
-fn add_reports(hosts: &mut Hosts<'_>) {
+/// Whoever tells of corruption: the world itself, or boxes in every node.
+fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, flow) in hosts.scenario.flows.iter().enumerate() {
         if flow.report == Report::Oracle {
             let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
@@ -88,8 +88,8 @@ fn add_reports(hosts: &mut Hosts<'_>) {
     }
     for (index, &node) in hosts.nodes.iter().enumerate() {
         let address = |flow, node| hosts.address(flow, node);
-        let reporters = reports::at(hosts.scenario, index, address);
-        let forwarders = reports::forwarders_at(hosts.scenario, index, address);
+        let reporters = reports::at(hosts.scenario, seed, index, address);
+        let forwarders = reports::forwarders_at(hosts.scenario, seed, index, address);
         reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
         forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
     }

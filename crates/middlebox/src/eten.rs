@@ -1,29 +1,11 @@
 //! Backward ETEN: the node at the end of a link tells the source what was corrupted
 //! (`bbn8333` §2.1.2).
 
+use crate::detection::{Detector, Found, Reading};
 use base::Time;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
-use wire::{Body, CorruptionNotice, Icmp, Ip, Packet};
-
-/// Flows that asked to be told: source and destination, and the port that data goes to.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Registrations(Vec<(IpAddr, IpAddr, u16)>);
-
-impl Registrations {
-    pub(crate) fn add(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
-        self.0.push((source, destination, destination_port));
-    }
-
-    /// What there is to tell of a corrupted packet, if it is one of theirs.
-    pub(crate) fn notice(&self, packet: &Packet) -> Option<CorruptionNotice> {
-        let Body::Tcp(segment) = &packet.body else { return None };
-        let (source, destination) = (packet.ip.source, packet.ip.destination);
-        self.0
-            .contains(&(source, destination, segment.destination_port))
-            .then(|| CorruptionNotice::about(source, destination, segment, packet.payload.len))
-    }
-}
+use wire::{Body, Icmp, Ip, Packet};
 
 /// Sends the source of every corrupted segment a notice.
 ///
@@ -33,7 +15,7 @@ impl Registrations {
 pub struct Reporter {
     address: IpAddr,
     size: u16,
-    registered: Registrations,
+    detector: Detector,
 }
 
 impl Reporter {
@@ -46,13 +28,13 @@ impl Reporter {
 
     /// A reporter at `address` whose notices have `size` bytes.
     #[must_use]
-    pub fn new(address: IpAddr, size: u16) -> Reporter {
-        Reporter { address, size, registered: Registrations::default() }
+    pub fn new(address: IpAddr, size: u16, reading: Reading) -> Reporter {
+        Reporter { address, size, detector: Detector::new(reading) }
     }
 
     /// Tells the flow from `source` to `destination` and its port about corruption from now on.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
-        self.registered.add(source, destination, destination_port);
+        self.detector.register(source, destination, destination_port);
     }
 }
 
@@ -65,7 +47,7 @@ impl Middlebox for Reporter {
         let LinkEvent::Corrupted(packet) = event else {
             return;
         };
-        let Some(notice) = self.registered.notice(packet) else {
+        let Some(Found { notice, .. }) = self.detector.examine(packet) else {
             return;
         };
         cx.send.push(Packet {
@@ -84,7 +66,7 @@ mod tests {
     #[test]
     fn only_registered_flows_are_told_and_told_which_copy() {
         let [sender, receiver, router] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
-        let mut reporter = Reporter::new(router, Reporter::SIZE_NS2);
+        let mut reporter = Reporter::new(router, Reporter::SIZE_NS2, Reading::Whole);
         reporter.register(sender, receiver, 5001);
         let mut packet = Packet::BLANK;
         packet.ip = Ip { source: sender, destination: receiver, ..packet.ip };

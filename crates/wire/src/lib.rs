@@ -10,6 +10,7 @@
 
 mod checksum;
 mod corruption;
+mod damage;
 mod echo;
 mod error;
 mod icmp;
@@ -29,6 +30,7 @@ mod udp;
 
 pub use checksum::PartialChecksum;
 pub use corruption::CorruptedCopy;
+pub use damage::Vouched;
 pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
 pub use icmp::Icmp;

@@ -174,6 +174,9 @@ table! {
         notice_size: Spanned<Amount>;
         /// How word gets to the receiver; `"message"` if absent. Only of `report = "forward"`.
         transport: Spanned<Transport>;
+        /// What the node that detects it can read: all of the headers, or what the checksums vouch for
+        /// once one bit of the packet is flipped; `"readable"` if absent.
+        headers: Spanned<Headers>;
     }
 }
 
@@ -219,6 +222,21 @@ pub enum Transport {
     /// By a packet of its own.
     #[default]
     Message,
+    /// With the flow's next packet that is intact.
+    Piggyback,
+    /// It marks the corrupted packet and lets it go on.
+    Marked,
+}
+
+/// What a node can read of a corrupted packet's headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Headers {
+    /// Everything, whatever was hit.
+    #[default]
+    Readable,
+    /// What the checksums vouch for once one bit of the packet is flipped.
+    Checked,
 }
 
 /// A word that stands for a table, or the table.

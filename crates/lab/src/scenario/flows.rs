@@ -87,6 +87,7 @@ impl Context<'_> {
             report: settings.eten.report,
             notice_size: settings.eten.notice_size,
             transport: settings.eten.transport,
+            headers: settings.eten.headers,
             stacks: stacks?,
         })
     }

@@ -18,7 +18,7 @@ mod words;
 mod workload;
 
 pub use datagrams::Datagrams;
-pub use file::{IpVersion, Report, Transport};
+pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
 pub use stack::{Stack, Stacks};
 pub use testbed::{Corrupted, Testbed};
@@ -101,6 +101,8 @@ pub struct Flow {
     pub notice_size: u16,
     /// How word of it gets to the receiver.
     pub transport: Transport,
+    /// What nodes can read of a corrupted packet.
+    pub headers: Headers,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,
 }

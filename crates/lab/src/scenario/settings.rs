@@ -1,6 +1,6 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
-use super::file::{self, IpVersion, Report, Transport};
+use super::file::{self, Headers, IpVersion, Report, Transport};
 use super::keep_alive;
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
@@ -25,6 +25,7 @@ pub(super) struct Notification {
     pub(super) report: Report,
     pub(super) notice_size: u16,
     pub(super) transport: Transport,
+    pub(super) headers: Headers,
 }
 
 /// The largest window that a scaled window field can say (RFC 7323 §2.3).
@@ -104,7 +105,11 @@ fn eten(
     let table = written.map(|written| written.into_inner().0).unwrap_or_default();
     let notice_size = notice_size(&table.notice_size, ip, defaults)?;
     let report = table.report.unwrap_or_default();
-    let transport = transport(table.transport, report)?;
+    let told = "only where `report` is \"forward\" is the receiver told";
+    let transport = where_it_means_something(table.transport, report == Report::Forward, told)?;
+    let read = "only where `report` is \"backward\" or \"forward\" does a node read them";
+    let reads = matches!(report, Report::Backward | Report::Forward);
+    let headers = where_it_means_something(table.headers, reads, read)?;
     let standard = Eten::default();
     let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
     let mechanism = match report {
@@ -121,15 +126,17 @@ fn eten(
         let problem = Problem { span, message, ..Problem::default() };
         return Err(problem.help("expected it in one place only"));
     }
-    Ok((Notification { report, notice_size, transport }, mechanism))
+    Ok((Notification { report, notice_size, transport, headers }, mechanism))
 }
 
-fn transport(written: Option<Spanned<Transport>>, report: Report) -> Result<Transport, Problem> {
+/// A setting, or its default, of what there is only where it means something.
+fn where_it_means_something<T: Default>(
+    written: Option<Spanned<T>>,
+    means: bool,
+    otherwise: &str,
+) -> Result<T, Problem> {
     match written {
-        Some(written) if report != Report::Forward => {
-            let message = "the receiver is told only if `report` is \"forward\"";
-            Err(Problem::at(written.span(), message))
-        }
+        Some(written) if !means => Err(Problem::at(written.span(), otherwise)),
         written => Ok(written.map(Spanned::into_inner).unwrap_or_default()),
     }
 }

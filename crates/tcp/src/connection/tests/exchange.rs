@@ -107,6 +107,9 @@ impl Exchange {
                 false => (1 - to, Subject::Corrupted { seq, len, copy }),
                 true => (to, Subject::PeerCorrupted { seq, len, copy }),
             };
+            if self.ends[told].side == Side::Passive && self.ends[told].receiver.nxt() == 0 {
+                return; // Nobody is there yet.
+            }
             self.ends[told].indicate(self.now, &Indication { source: Source::Local, subject });
             return self.after(told);
         }

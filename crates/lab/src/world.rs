@@ -50,7 +50,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     });
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
-    add_reports(&mut hosts);
+    add_reports(&mut hosts, Seed(seed));
     for (index, attack) in scenario.attacks.iter().enumerate() {
         let random = |part: &str| Seed(seed).stream(&format!("attack.{index}.{part}"));
         let node = |node: usize| nodes[node];
@@ -88,20 +88,19 @@ impl Stage for Hosts<'_> {
     }
 }
 
-/// Whoever tells senders of corruption: the world itself, or boxes in every node.
-fn add_reports(hosts: &mut Hosts<'_>) {
+/// Whoever tells of corruption: the world itself, or boxes in every node.
+fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, flow) in hosts.scenario.flows.iter().enumerate() {
         if flow.report == Report::Oracle {
             let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
             hosts.world.add_oracle(from, to, port(index));
         }
     }
-    let address = |flow, node| hosts.address(flow, node);
-    let reporters: Vec<_> =
-        (0..hosts.nodes.len()).map(|node| reports::at(hosts.scenario, node, address)).collect();
-    for (&node, reporters) in hosts.nodes.iter().zip(reporters) {
-        for reporter in reporters {
-            hosts.world.add_box(node, reporter);
-        }
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        let reporters = reports::at(hosts.scenario, seed, index, address);
+        let forwarders = reports::forwarders_at(hosts.scenario, seed, index, address);
+        reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
+        forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
     }
 }

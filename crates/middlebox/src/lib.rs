@@ -1,7 +1,11 @@
 //! Boxes on the path that see, make or change packets.
 
 mod attack;
+mod detection;
 mod eten;
+mod forward;
 
 pub use attack::{Aim, Forgery, Guesser, Tap};
+pub use detection::Reading;
 pub use eten::Reporter;
+pub use forward::Forwarder;

@@ -84,8 +84,10 @@ impl Context<'_> {
             traffic: traffic?,
             sender: settings.sender,
             receiver: settings.receiver,
-            report: settings.report,
-            notice_size: settings.notice_size,
+            report: settings.eten.report,
+            notice_size: settings.eten.notice_size,
+            transport: settings.eten.transport,
+            headers: settings.eten.headers,
             stacks: stacks?,
         })
     }

@@ -20,7 +20,7 @@ mod workload;
 
 pub use attacks::{Attack, AttackKind, Method};
 pub use datagrams::Datagrams;
-pub use file::{IpVersion, Report};
+pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
 pub use stack::{Stack, Stacks};
 pub use testbed::{Corrupted, Testbed};
@@ -96,12 +96,17 @@ pub struct Flow {
     pub traffic: Traffic,
     /// The settings of the sending end.
     pub sender: tcp::Config,
-    /// The settings of the receiving end: the sender's without its error notification.
+    /// The settings of the receiving end: the sender's without error notification that is the
+    /// sender's alone.
     pub receiver: tcp::Config,
     /// Who tells the sender of corruption.
     pub report: Report,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// How word of it gets to the receiver.
+    pub transport: Transport,
+    /// What nodes can read of a corrupted packet.
+    pub headers: Headers,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,
 }

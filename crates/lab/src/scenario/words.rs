@@ -29,8 +29,8 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    super::Report super::Stack super::Corrupted super::AttackKind super::attacks::Knowledge Aim
-    Fortune
+    super::Report super::Transport super::Headers super::Stack super::Corrupted super::AttackKind
+    super::attacks::Knowledge Aim Fortune
 }
 
 macro_rules! foreign_words {

@@ -1,11 +1,11 @@
 //! Attackers in a world.
 
-use crate::scenario::{Attack, AttackKind, Method, Scenario};
+use crate::scenario::{Attack, AttackKind, Method, Report, Scenario};
 use crate::stage::{End, port};
 use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{DatagramFlow, DatagramSource};
-use middlebox::{Forgery, Guesser, Tap};
+use middlebox::{EchoLiar, Forgery, Guesser, Tap};
 use sim::{NodeId, World};
 use tcp::mechanism::Mechanism;
 use wire::{Ip, Udp};
@@ -21,7 +21,8 @@ pub(crate) fn add(
     random: impl Fn(&str) -> Random,
 ) {
     let flow = &scenario.flows[attack.flow];
-    let target = flow.from;
+    // Who is to hear of corruption.
+    let target = if flow.report == Report::Forward { flow.to } else { flow.from };
     let forgery = Forgery {
         attacker: address(attack.at),
         source: address(flow.from),
@@ -31,7 +32,15 @@ pub(crate) fn add(
         size: flow.notice_size,
     };
     let forges = attack.kind == AttackKind::Notices;
+    // Attackers know by which defences they have to get past.
+    let nonces = |m: &Mechanism| matches!(m, Mechanism::Guard(guard) if guard.nonce);
+    let nonces = flow.sender.mechanisms.iter().any(nonces);
     match attack.method {
+        Method::Receiver => {
+            let times = (attack.start, attack.stop);
+            let liar = EchoLiar::new(forgery, nonces, times, random("guesses"));
+            world.add_box(node(attack.at), liar);
+        }
         Method::OnPath { every } => {
             let tap = Tap::new(forgery, every, attack.start, attack.stop);
             world.add_box(node(attack.at), if forges { tap } else { tap.inert() });
@@ -58,9 +67,6 @@ pub(crate) fn add(
                 return host.send_datagrams(flood);
             }
             host.send_datagrams(flood.of_notices(forgery.notice()));
-            // Attackers know by which defences they have to get past.
-            let nonces = |m: &Mechanism| matches!(m, Mechanism::Guard(guard) if guard.nonce);
-            let nonces = flow.sender.mechanisms.iter().any(nonces);
             let guesser = Guesser::new(forgery, aim, nonces, random("guesses"));
             world.add_box(node(target), guesser);
         }

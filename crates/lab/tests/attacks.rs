@@ -159,6 +159,32 @@ fn with_defences_no_flood_makes_the_victim_send_more_than_a_plain_sender() {
     }
 }
 
+/// A receiver that calls every hole corruption, in congestion, from `start` on.
+fn liar(defences: &str, start: &str) -> String {
+    let attack = format!(
+        "at = \"sink\"\nkind = \"echoes\"\nknowledge = \"receiver\"\nstart = \"{start}\"\n"
+    );
+    victim(defences, &[CONGESTED], &attack).replace("\"backward\"", "\"forward\"")
+}
+
+#[test]
+fn without_nonces_a_receiver_that_calls_every_loss_corruption_gains() {
+    for defences in [NONE, "defences = { trust = true }"] {
+        let (mean, half) = ratio(&liar(defences, "0 s"), &liar(defences, "1000 s"), sent);
+        assert!(mean - half > 1.1, "{defences}: {mean} ± {half}");
+    }
+}
+
+/// It never saw the nonces of what was lost.
+#[test]
+fn with_nonces_a_receiver_that_calls_every_loss_corruption_gains_nothing() {
+    let defences = "defences = { nonce = true }";
+    for what in [goodput, sent] {
+        let (mean, half) = ratio(&liar(defences, "0 s"), &liar(defences, "1000 s"), what);
+        assert!(mean - half <= 1.0 && mean < 1.02, "{mean} ± {half}");
+    }
+}
+
 #[test]
 fn defences_cost_nothing_that_could_be_seen_where_nobody_attacks() {
     let guarded = victim(ALL, &[LOSSY], &blind("notices", 0, "window"));
@@ -186,6 +212,14 @@ fn what_an_attack_cannot_be_is_told_with_its_place() {
             "the victim's packets do not pass here: expected a node on their way",
         ),
         ("at = \"nobody\"\nrate = 1\n", "there is no such node"),
+        (
+            "at = \"router\"\nkind = \"echoes\"\nknowledge = \"receiver\"\n",
+            "expected the node that receives the flow",
+        ),
+        (
+            "at = \"sink\"\nkind = \"echoes\"\nrate = 1\n",
+            "expected both `kind = \"echoes\"` and `knowledge = \"receiver\"`, or neither",
+        ),
     ];
     for (attack, message) in cases {
         let told = error(&victim(NONE, &[], attack)).to_string();

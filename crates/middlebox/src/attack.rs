@@ -38,7 +38,7 @@ impl Forgery {
     }
 
     /// A segment of the victim's that carries something.
-    fn data<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
+    pub(crate) fn data<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
         let ends = (packet.ip.source, packet.ip.destination);
         match &packet.body {
             Body::Tcp(segment) if packet.payload.len > 0 => (ends
@@ -50,7 +50,7 @@ impl Forgery {
     }
 
     /// A segment of the other direction.
-    fn acknowledgment<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
+    pub(crate) fn acknowledgment<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
         let ends = (packet.ip.destination, packet.ip.source);
         match &packet.body {
             Body::Tcp(segment) => (ends == (self.source, self.destination)

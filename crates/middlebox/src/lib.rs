@@ -4,8 +4,10 @@ mod attack;
 mod detection;
 mod eten;
 mod forward;
+mod liar;
 
 pub use attack::{Aim, Forgery, Guesser, Tap};
 pub use detection::Reading;
 pub use eten::Reporter;
 pub use forward::Forwarder;
+pub use liar::EchoLiar;

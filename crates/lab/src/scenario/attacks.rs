@@ -42,6 +42,8 @@ pub enum Method {
         /// It answers every so many-th of those with data.
         every: u64,
     },
+    /// It is the receiver of the flow.
+    Receiver,
 }
 
 /// What an attacker sends.
@@ -56,6 +58,8 @@ pub enum AttackKind {
     /// Datagrams of UDP of the same size at the same times, which nobody reads: what the load alone
     /// does.
     Datagrams,
+    /// The echoes of a receiver that calls every hole corruption (of `report = "forward"`).
+    Echoes,
 }
 
 /// What an attacker knows of its victim.
@@ -69,6 +73,8 @@ pub(super) enum Knowledge {
     Blind,
     /// Its packets.
     OnPath,
+    /// All that its receiver knows, since it is that.
+    Receiver,
 }
 
 table! {
@@ -79,10 +85,10 @@ table! {
         /// The name of the flow that is attacked: one that runs over TCP.
         flow: Spanned<String>, needed;
         /// What is sent: forged notices, or, for comparison, inert datagrams of the same size at the
-        /// same times.
+        /// same times. Of a receiver: `echoes`.
         kind: AttackKind = AttackKind::default();
-        /// What the attacker knows: addresses and ports, or the victim's packets, which pass its
-        /// node.
+        /// What the attacker knows: addresses and ports; the victim's packets, which pass its node;
+        /// or all that the flow's receiver knows, which it is.
         knowledge: Knowledge = Knowledge::default();
         /// Packets a second; 0 for none. Only of `knowledge = "blind"`, and needed there.
         rate: Spanned<Whole>;
@@ -123,6 +129,11 @@ impl Context<'_> {
     fn attack(&self, written: &Spanned<Table>, problems: &mut Vec<Problem>) -> Option<Attack> {
         let table = written.get_ref();
         let method = method(written).told(problems);
+        if (table.knowledge == Knowledge::Receiver) != (table.kind == AttackKind::Echoes) {
+            let message =
+                "expected both `kind = \"echoes\"` and `knowledge = \"receiver\"`, or neither";
+            problems.push(Problem::at(written.span(), message));
+        }
         let at = table.at.as_ref().and_then(|name| node(name, self.nodes).told(problems));
         let flow = table.flow.as_ref().and_then(|name| self.flow(name).told(problems));
         let (at, flow) = (at?, flow?);
@@ -164,6 +175,8 @@ impl Context<'_> {
     ) -> Result<(), Problem> {
         let hops = |from, to| hops(self.nodes.len(), self.links, from, to);
         let wrong = match knowledge {
+            Knowledge::Receiver if at != flow.to => "expected the node that receives the flow",
+            Knowledge::Receiver => return Ok(()),
             _ if at == flow.from || at == flow.to => "expected another node than the victim's ends",
             Knowledge::Blind if hops(at, flow.from).is_none() => "there is no way to the victim",
             Knowledge::OnPath
@@ -192,10 +205,12 @@ fn method(written: &Spanned<Table>) -> Result<Method, Problem> {
         let message = format!("`{key}` says nothing with this `knowledge`");
         Err(Problem::at(span, message))
     };
+    let blind = *knowledge == Knowledge::Blind;
     match (knowledge, rate, aim, every) {
-        (Knowledge::Blind, _, _, Some(every)) => unfit(every.span(), "every"),
-        (Knowledge::OnPath, Some(rate), _, _) => unfit(rate.span(), "rate"),
-        (Knowledge::OnPath, _, Some(aim), _) => unfit(aim.span(), "aim"),
+        (_, Some(rate), _, _) if !blind => unfit(rate.span(), "rate"),
+        (_, _, Some(aim), _) if !blind => unfit(aim.span(), "aim"),
+        (Knowledge::Blind | Knowledge::Receiver, _, _, Some(every)) => unfit(every.span(), "every"),
+        (Knowledge::Receiver, ..) => Ok(Method::Receiver),
         (Knowledge::Blind, None, _, _) => {
             Err(Problem::at(written.span(), "missing key `rate`: packets a second"))
         }
@@ -203,7 +218,7 @@ fn method(written: &Spanned<Table>) -> Result<Method, Problem> {
             let aim = aim.as_ref().map(|aim| *aim.get_ref()).unwrap_or_default();
             Ok(Method::Blind { rate: rate.get_ref().0, aim })
         }
-        (Knowledge::OnPath, None, None, every) => {
+        (Knowledge::OnPath, _, _, every) => {
             Ok(Method::OnPath { every: every.as_ref().map_or(1, |every| every.get_ref().0) })
         }
     }

@@ -116,6 +116,7 @@ mod tests {
             una: 1,
             nxt: 10_000,
             srtt: Some(Duration::from_millis(100)),
+            mss: 1000,
             statistics: Statistics::default(),
         }
     }

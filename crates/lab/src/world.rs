@@ -50,6 +50,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
     add_reports(&mut hosts);
+    add_meters(&mut hosts, seed);
     for &node in &nodes {
         world.wake(node);
     }
@@ -92,6 +93,16 @@ fn add_reports(hosts: &mut Hosts<'_>) {
     for (&node, reporters) in hosts.nodes.iter().zip(reporters) {
         for reporter in reporters {
             hosts.world.add_box(node, reporter);
+        }
+    }
+}
+
+/// What measures links, in every node.
+fn add_meters(hosts: &mut Hosts<'_>, seed: u64) {
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        if let Some(meter) = reports::meter(hosts.scenario, Seed(seed), index, address) {
+            hosts.world.add_box(node, meter);
         }
     }
 }

@@ -30,8 +30,9 @@ fn view(una: u64, nxt: u64) -> View {
 
 /// What it says of `count` losses, each in a window of its own.
 fn verdicts(ceten: &mut CumulativeEten, signal: Signal, count: u64) -> Vec<Verdict> {
+    let first = ceten.state.decided_until;
     let verdict = |n| ceten.loss(&view(n, n + 1), &loss(n, signal)).expect("it has an opinion");
-    (0..count).map(verdict).collect()
+    (first..first + count).map(verdict).collect()
 }
 
 fn loss(start: u64, signal: Signal) -> Loss {
@@ -106,7 +107,7 @@ fn nothing_excuses_more_than_the_bound() {
 /// [`Strategy::Adaptive`] after so many segments, of which so many were lost one after the other.
 fn adaptive(corruption: f64, segments: u64, losses: u64) -> f64 {
     let mut ceten = told(Strategy::Adaptive, 1.0 - corruption, 1.0);
-    ceten.network.a = 0.01;
+    ceten.network.a = 0.001;
     for n in 0..segments {
         let lost = losses * (n + 1) / segments;
         let statistics =

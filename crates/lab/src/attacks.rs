@@ -5,7 +5,7 @@ use crate::stage::{End, port};
 use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{DatagramFlow, DatagramSource};
-use middlebox::{EchoLiar, Forgery, Guesser, Tap};
+use middlebox::{EchoLiar, FieldLiar, Forgery, Guesser, Tap};
 use sim::{NodeId, World};
 use tcp::mechanism::Mechanism;
 use wire::{Ip, Udp};
@@ -36,10 +36,14 @@ pub(crate) fn add(
     let nonces = |m: &Mechanism| matches!(m, Mechanism::Guard(guard) if guard.nonce);
     let nonces = flow.sender.mechanisms.iter().any(nonces);
     match attack.method {
-        Method::Receiver => {
+        Method::Receiver { claim } => {
             let times = (attack.start, attack.stop);
-            let liar = EchoLiar::new(forgery, nonces, times, random("guesses"));
-            world.add_box(node(attack.at), liar);
+            if attack.kind == AttackKind::Fields {
+                world.add_box(node(attack.at), FieldLiar::new(forgery, claim, times));
+            } else {
+                let liar = EchoLiar::new(forgery, nonces, times, random("guesses"));
+                world.add_box(node(attack.at), liar);
+            }
         }
         Method::OnPath { every } => {
             let tap = Tap::new(forgery, every, attack.start, attack.stop);

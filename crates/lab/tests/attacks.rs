@@ -185,6 +185,50 @@ fn with_nonces_a_receiver_that_calls_every_loss_corruption_gains_nothing() {
     }
 }
 
+/// A receiver that claims of its path what the strategy makes the most of.
+fn field_liar(strategy: &str, bound: f64, start: &str) -> String {
+    let claim = match strategy {
+        // The published formula has survivals where losses are meant.
+        "published" => "{ corruption = 0.0, congestion = 1.0 }",
+        _ => "{ corruption = 1.0, congestion = 0.0 }",
+    };
+    let attack = format!(
+        "at = \"sink\"\nkind = \"fields\"\nknowledge = \"receiver\"\nclaim = {claim}\n\
+         start = \"{start}\"\n"
+    );
+    let eten = format!("report = \"cumulative\", strategy = \"{strategy}\", bound = {bound},");
+    let file = victim("", &[CONGESTED], &attack);
+    format!("{}\n[ceten]\na = 0.01\n", file.replace("report = \"backward\",", &eten))
+}
+
+#[test]
+fn a_receiver_that_makes_up_fields_gains_less_with_a_bound() {
+    for strategy in ["published", "loss-ratio", "adaptive"] {
+        let gain = |bound| {
+            ratio(
+                &field_liar(strategy, bound, "0 s"),
+                &victim(NONE, &[CONGESTED], &blind("notices", 0, "window")),
+                sent,
+            )
+        };
+        let ((open, wide), (bounded, half)) = (gain(1.0), gain(0.75));
+        assert!(open - wide > 1.05, "{strategy}: {open} ± {wide}");
+        assert!(bounded + half < open + wide && bounded < open, "{strategy}: {bounded} ± {half}");
+    }
+}
+
+/// What claims can do with a bound is no more than what a sender does that never leaves less: the
+/// decrease is the bound's, whatever is claimed.
+#[test]
+fn no_claim_makes_a_loss_leave_more_than_the_bound() {
+    for strategy in ["published", "loss-ratio", "adaptive"] {
+        let plain = victim(NONE, &[CONGESTED], &blind("notices", 0, "window"));
+        let reductions = |outcome: &Outcome| outcome.rows[0].sender.reductions.unwrap_or(0) as f64;
+        let (mean, half) = ratio(&field_liar(strategy, 0.75, "0 s"), &plain, reductions);
+        assert!(mean + half >= 1.0, "{strategy}: {mean} ± {half}");
+    }
+}
+
 #[test]
 fn defences_cost_nothing_that_could_be_seen_where_nobody_attacks() {
     let guarded = victim(ALL, &[LOSSY], &blind("notices", 0, "window"));
@@ -218,7 +262,7 @@ fn what_an_attack_cannot_be_is_told_with_its_place() {
         ),
         (
             "at = \"sink\"\nkind = \"echoes\"\nrate = 1\n",
-            "expected both `kind = \"echoes\"` and `knowledge = \"receiver\"`, or neither",
+            "expected `knowledge = \"receiver\"` with `kind = \"echoes\"` and \"fields\" only",
         ),
     ];
     for (attack, message) in cases {

@@ -1,9 +1,12 @@
-//! A receiver that calls every loss corruption (`bbn8333` §6.2, §7.1).
+//! Receivers that call every loss corruption (`bbn8333` §6.2, §7.1).
 
 use crate::Forgery;
 use base::{Random, Time};
 use host::{Context, Middlebox, Passage, Port};
-use wire::{Body, CopyId, CorruptionEcho, Flags, Options, Packet, Segment, SeqNumber};
+use wire::{
+    Body, Causes, Code, CopyId, CorruptionEcho, Flags, Options, Packet, PathFields, PathForm,
+    Probability, Segment, SeqNumber,
+};
 
 /// In the node of a receiver: its acknowledgments claim of every hole, one after the other, that the
 /// network has told of its corruption. What was really told of stays as it is.
@@ -83,6 +86,52 @@ impl Middlebox for EchoLiar {
     }
 }
 
+/// In the node of a receiver: what its segments echo of the path is made up.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldLiar {
+    forgery: Forgery,
+    loss: Causes<f64>,
+    start: Time,
+    stop: Time,
+}
+
+impl FieldLiar {
+    /// The receiver of the victim's flow, which claims these probabilities of loss from `start` to
+    /// `stop`.
+    #[must_use]
+    pub fn new(forgery: Forgery, loss: Causes<f64>, (start, stop): (Time, Time)) -> FieldLiar {
+        FieldLiar { forgery, loss, start, stop }
+    }
+}
+
+impl Middlebox for FieldLiar {
+    fn packet(
+        &mut self,
+        now: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
+        if !(self.start..self.stop).contains(&now) || self.forgery.acknowledgment(packet).is_none()
+        {
+            return Passage::Forward;
+        }
+        let lie = match PathFields::of(packet) {
+            Some(PathFields::Exact { forward, .. }) => {
+                let echoed = self.loss.map(|loss| Probability::of(1.0 - loss));
+                PathFields::Exact { forward, echoed }
+            }
+            Some(PathFields::Coded { forward, .. }) => {
+                let echoed = self.loss.map(|loss| Code::level(PathForm::Levels.level(loss)));
+                PathFields::Coded { forward, echoed }
+            }
+            None => return Passage::Forward,
+        };
+        lie.renew(packet);
+        Passage::Forward
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +196,22 @@ mod tests {
     #[test]
     fn where_nothing_is_missing_nothing_is_claimed() {
         assert_eq!(claim(&mut liar(false), 1000, &[]), None);
+    }
+
+    #[test]
+    fn what_is_echoed_of_the_path_is_the_claim_and_the_rest_stays() {
+        let claim = Causes { corruption: 1.0, congestion: 0.25 };
+        let mut liar = FieldLiar::new(forgery(), claim, (Time::ZERO, Time::NEVER));
+        let mut packet = Packet::BLANK;
+        (packet.ip.source, packet.ip.destination) = (forgery().destination, forgery().source);
+        packet.body = Body::Tcp(Segment { source_port: 5001, ..Segment::default() });
+        let forward = Causes { corruption: Probability::of(0.5), congestion: Probability::of(0.9) };
+        PathFields::Exact { forward, echoed: Causes::SURVIVES }.put(false, &mut packet.rare);
+        let mut send = Vec::new();
+        liar.packet(Time::ZERO, None, &mut packet, &mut Context { send: &mut send });
+        let [corruption, congestion] = [0.0, 0.75].map(Probability::of);
+        let echoed = Causes { corruption, congestion };
+        assert_eq!(PathFields::of(&packet), Some(PathFields::Exact { forward, echoed }));
     }
 
     #[test]

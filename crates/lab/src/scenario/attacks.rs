@@ -2,13 +2,14 @@
 //! what (`bbn8333` §6.2, §7.1).
 
 use super::flows::hops;
-use super::quantity::{Count, Whole, Written};
+use super::quantity::{Count, Probability, Whole, Written};
 use super::{Flow, Link, Traffic, node};
 use crate::error::Problem;
 use crate::shape::{Told as _, table};
 use base::{Duration, Time};
 use middlebox::Aim;
 use toml::Spanned;
+use wire::Causes;
 
 /// Forged notices of corruption of a flow's packets, or datagrams instead.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +29,7 @@ pub struct Attack {
 }
 
 /// How an attacker goes about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
     /// It sees nothing of the victim and guesses.
     Blind {
@@ -43,7 +44,10 @@ pub enum Method {
         every: u64,
     },
     /// It is the receiver of the flow.
-    Receiver,
+    Receiver {
+        /// Which losses it claims to have seen, if it echoes fields.
+        claim: Causes<f64>,
+    },
 }
 
 /// What an attacker sends.
@@ -60,6 +64,8 @@ pub enum AttackKind {
     Datagrams,
     /// The echoes of a receiver that calls every hole corruption (of `report = "forward"`).
     Echoes,
+    /// Made-up fields in the headers of a receiver's segments (of `report = "cumulative"`).
+    Fields,
 }
 
 /// What an attacker knows of its victim.
@@ -85,7 +91,9 @@ table! {
         /// The name of the flow that is attacked: one that runs over TCP.
         flow: Spanned<String>, needed;
         /// What is sent: forged notices, or, for comparison, inert datagrams of the same size at the
-        /// same times. Of a receiver: `echoes`.
+        /// same times. Of a receiver: `echoes` that call
+        /// every hole corruption (where the flow has `report = "forward"`), or `fields` of its choice
+        /// (`report = "cumulative"`).
         kind: AttackKind = AttackKind::default();
         /// What the attacker knows: addresses and ports; the victim's packets, which pass its node;
         /// or all that the flow's receiver knows, which it is.
@@ -98,10 +106,23 @@ table! {
         /// A notice for every so many-th packet that passes with data; 1 if absent. Only of
         /// `knowledge = "on-path"`.
         every: Spanned<Count>;
+        /// What a receiver claims that its path is like; certain corruption if absent. Only of
+        /// `kind = "fields"`.
+        claim: Spanned<Claim>;
         /// From when on; at once if absent.
         start: Written<Duration>;
         /// From when on no more; to the end of the run if absent.
         stop: Written<Duration>;
+    }
+}
+
+table! {
+    /// What a path is claimed to be like.
+    pub(super) struct Claim {
+        /// The probability of a loss by corruption.
+        corruption: Probability = Probability(1.0);
+        /// That of a loss by congestion.
+        congestion: Probability = Probability(0.0);
     }
 }
 
@@ -129,9 +150,10 @@ impl Context<'_> {
     fn attack(&self, written: &Spanned<Table>, problems: &mut Vec<Problem>) -> Option<Attack> {
         let table = written.get_ref();
         let method = method(written).told(problems);
-        if (table.knowledge == Knowledge::Receiver) != (table.kind == AttackKind::Echoes) {
+        let lies = matches!(table.kind, AttackKind::Echoes | AttackKind::Fields);
+        if (table.knowledge == Knowledge::Receiver) != lies {
             let message =
-                "expected both `kind = \"echoes\"` and `knowledge = \"receiver\"`, or neither";
+                "expected `knowledge = \"receiver\"` with `kind = \"echoes\"` and \"fields\" only";
             problems.push(Problem::at(written.span(), message));
         }
         let at = table.at.as_ref().and_then(|name| node(name, self.nodes).told(problems));
@@ -200,17 +222,26 @@ fn is_between(before: Option<u32>, behind: Option<u32>, whole: Option<u32>) -> b
 }
 
 fn method(written: &Spanned<Table>) -> Result<Method, Problem> {
-    let Table { knowledge, rate, aim, every, .. } = written.get_ref();
+    let Table { kind, knowledge, rate, aim, every, claim, .. } = written.get_ref();
     let unfit = |span, key| {
         let message = format!("`{key}` says nothing with this `knowledge`");
         Err(Problem::at(span, message))
     };
+    if let (Some(claim), true) = (claim, *kind != AttackKind::Fields) {
+        let message = "only of `kind = \"fields\"` is it the claim";
+        return Err(Problem::at(claim.span(), message));
+    }
     let blind = *knowledge == Knowledge::Blind;
     match (knowledge, rate, aim, every) {
         (_, Some(rate), _, _) if !blind => unfit(rate.span(), "rate"),
         (_, _, Some(aim), _) if !blind => unfit(aim.span(), "aim"),
         (Knowledge::Blind | Knowledge::Receiver, _, _, Some(every)) => unfit(every.span(), "every"),
-        (Knowledge::Receiver, ..) => Ok(Method::Receiver),
+        (Knowledge::Receiver, ..) => {
+            let absent = Claim::default();
+            let Claim { corruption, congestion } = claim.as_ref().map_or(&absent, Spanned::get_ref);
+            let claim = Causes { corruption: corruption.0, congestion: congestion.0 };
+            Ok(Method::Receiver { claim })
+        }
         (Knowledge::Blind, None, _, _) => {
             Err(Problem::at(written.span(), "missing key `rate`: packets a second"))
         }

@@ -2,6 +2,7 @@
 
 mod attachments;
 mod attacks;
+mod ceten;
 mod datagrams;
 mod file;
 mod flows;
@@ -19,6 +20,7 @@ mod words;
 mod workload;
 
 pub use attacks::{Attack, AttackKind, Method};
+pub use ceten::Ceten;
 pub use datagrams::Datagrams;
 pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
@@ -51,6 +53,8 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// Who forges notices.
     pub attacks: Vec<Attack>,
+    /// What nodes measure for flows with cumulative error notification.
+    pub ceten: Ceten,
     /// How it is run on real packets.
     pub testbed: Testbed,
 }
@@ -161,9 +165,20 @@ impl Scenario {
             }
             _ => Vec::new(),
         };
-        let (title, duration, flows) = (file.title?, duration?, flows?);
+        let (title, duration, mut flows) = (file.title?, duration?, flows?);
+        let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario { title, duration, nodes, links, attachments, flows, attacks, testbed })
+        Some(Scenario {
+            title,
+            duration,
+            nodes,
+            links,
+            attachments,
+            flows,
+            attacks,
+            ceten,
+            testbed,
+        })
     }
 }
 

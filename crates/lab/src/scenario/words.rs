@@ -11,7 +11,9 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Fields, Strategy, Transport};
 use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
+use wire::PathForm;
 
 macro_rules! words {
     ($($Enum:ty)*) => {$(
@@ -29,8 +31,8 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    super::Report super::Transport super::Headers super::Stack super::Corrupted super::AttackKind
-    super::attacks::Knowledge Aim Fortune
+    Strategy Fields Transport PathForm super::Report super::Transport super::Headers super::Stack
+    super::Corrupted super::AttackKind super::attacks::Knowledge Aim Fortune
 }
 
 macro_rules! foreign_words {

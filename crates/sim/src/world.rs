@@ -127,12 +127,7 @@ impl<A: Application> World<A> {
             self.events += 1;
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
-                None => {
-                    let node = &mut self.nodes[component];
-                    node.host.handle_timeout(time);
-                    self.fabric.schedule.set(component as u32, node.host.poll_timeout());
-                    node.flush(component, &mut self.fabric);
-                }
+                None => self.nodes[component].act(component, &mut self.fabric),
                 Some(link) => match self.fabric.arrive(link) {
                     Some((node, Arrival { packet, fate: Fate::Intact })) => {
                         self.nodes[node].receive(node, packet, &mut self.fabric);
@@ -348,8 +343,24 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Sends what the host has to send, and schedules its next wake.
+    /// The host's wake has come.
+    #[inline]
+    fn act(&mut self, index: usize, fabric: &mut Fabric) {
+        self.host.handle_timeout(fabric.now);
+        self.transmit(index, fabric);
+        fabric.schedule.set(index as u32, self.host.poll_timeout());
+        self.watch(index, fabric);
+    }
+
+    /// Sends what the host has to send, and brings its next wake forward if need be.
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
+        self.transmit(index, fabric);
+        self.settle(index, fabric);
+    }
+
+    /// Sends what the host has to send.
+    #[inline]
+    fn transmit(&mut self, index: usize, fabric: &mut Fabric) {
         if self.inspected {
             // It is laid out first, since a box may hand the host a packet in turn.
             let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
@@ -364,12 +375,17 @@ impl<A: Application> Node<A> {
             let _ = self.host.transmit(plug.fabric.now, &mut plug);
             plug.unplug();
         }
-        self.settle(index, fabric);
     }
 
     /// The host has done something: its wake may have come forward.
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
+        self.watch(index, fabric);
+    }
+
+    /// Whoever watches the host takes note of what it did.
+    #[inline]
+    fn watch(&mut self, index: usize, fabric: &mut Fabric) {
         if let Some(observer) = &mut fabric.observer {
             observer.events(fabric.now, NodeId(index), &mut self.host);
         }

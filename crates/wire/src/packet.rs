@@ -59,6 +59,14 @@ impl Packet {
         }
     }
 
+    /// Makes the body a UDP header; the IP header and the payload are to be overwritten. Nothing else
+    /// is left of what the packet was.
+    #[inline]
+    pub fn make_udp(&mut self, udp: Udp) {
+        self.rare.clear();
+        self.body = Body::Udp(udp);
+    }
+
     /// The TCP segment, if it is one.
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
@@ -75,6 +83,7 @@ impl Packet {
             Body::Tcp(segment) if segment.options.is_empty() & self.rare.is_empty() => {
                 self.ip.len() + Segment::HEADER
             }
+            Body::Udp(_) if self.rare.is_empty() => self.ip.len() + Udp::HEADER,
             _ => self.headers_len(),
         };
         headers as u32 + self.payload.len

@@ -83,7 +83,6 @@ impl Packet {
             Body::Tcp(segment) if segment.options.is_empty() & self.rare.is_empty() => {
                 self.ip.len() + Segment::HEADER
             }
-            Body::Udp(_) if self.rare.is_empty() => self.ip.len() + Udp::HEADER,
             _ => self.headers_len(),
         };
         headers as u32 + self.payload.len
@@ -92,6 +91,11 @@ impl Packet {
     /// Bytes of all headers, whatever is in them.
     #[inline(never)]
     fn headers_len(&self) -> usize {
+        if let Body::Udp(_) = self.body
+            && self.rare.is_empty()
+        {
+            return self.ip.len() + Udp::HEADER;
+        }
         self.ip_len() + self.transport_len()
     }
 

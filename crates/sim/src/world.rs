@@ -127,7 +127,7 @@ impl<A: Application> World<A> {
             self.events += 1;
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
-                None => self.nodes[component].act(component, &mut self.fabric),
+                None => self.nodes[component].serve(component, &mut self.fabric),
                 Some(link) => match self.fabric.arrive(link) {
                     Some((node, Arrival { packet, fate: Fate::Intact })) => {
                         self.nodes[node].receive(node, packet, &mut self.fabric);
@@ -345,35 +345,42 @@ impl<A: Application> Node<A> {
 
     /// The host's wake has come.
     #[inline]
-    fn act(&mut self, index: usize, fabric: &mut Fabric) {
-        self.host.handle_timeout(fabric.now);
-        self.transmit(index, fabric);
-        fabric.schedule.set(index as u32, self.host.poll_timeout());
+    fn serve(&mut self, index: usize, fabric: &mut Fabric) {
+        let next = if self.inspected {
+            self.host.handle_timeout(fabric.now);
+            self.transmit_inspected(index, fabric);
+            self.host.poll_timeout()
+        } else {
+            let mut plug = Plug { index, fabric, place: None };
+            let next = self.host.serve(plug.fabric.now, &mut plug);
+            plug.unplug();
+            next
+        };
+        fabric.schedule.set(index as u32, next);
         self.watch(index, fabric);
     }
 
     /// Sends what the host has to send, and brings its next wake forward if need be.
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
-        self.transmit(index, fabric);
-        self.settle(index, fabric);
-    }
-
-    /// Sends what the host has to send.
-    #[inline]
-    fn transmit(&mut self, index: usize, fabric: &mut Fabric) {
         if self.inspected {
-            // It is laid out first, since a box may hand the host a packet in turn.
-            let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
-            let _ = self.host.transmit(fabric.now, &mut tray);
-            for handle in tray.written {
-                if self.pass_boxes(index, handle, fabric) {
-                    fabric.forward(index, handle);
-                }
-            }
+            self.transmit_inspected(index, fabric);
         } else {
             let mut plug = Plug { index, fabric, place: None };
             let _ = self.host.transmit(plug.fabric.now, &mut plug);
             plug.unplug();
+        }
+        self.settle(index, fabric);
+    }
+
+    /// Sends what the host has to send, past the boxes.
+    fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
+        // It is laid out first, since a box may hand the host a packet in turn.
+        let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
+        let _ = self.host.transmit(fabric.now, &mut tray);
+        for handle in tray.written {
+            if self.pass_boxes(index, handle, fabric) {
+                fabric.forward(index, handle);
+            }
         }
     }
 

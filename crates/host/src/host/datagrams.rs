@@ -77,18 +77,20 @@ impl Datagrams {
     }
 
     /// Lets what is due at `now` be sent.
-    #[inline]
     pub(super) fn handle_timeout(&mut self, now: Time) {
         self.due = self.next() <= now;
     }
 
-    /// Sends what [`Datagrams::handle_timeout`] has found due: in the order of the times, and of
-    /// the sources where they tie.
-    #[inline]
+    /// Sends what [`Datagrams::handle_timeout`] has found due.
     pub(super) fn transmit<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
-        if !core::mem::take(&mut self.due) {
-            return;
+        if core::mem::take(&mut self.due) {
+            self.send_due(now, outlet);
         }
+    }
+
+    /// Sends what is due at `now`, in the order of the times, and of the sources where they tie.
+    #[inline]
+    pub(super) fn send_due<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
         loop {
             let (time, id) = self.schedule.first();
             if time > now {

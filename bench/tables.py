@@ -36,7 +36,11 @@ def speed(result: Result) -> str:
         "| case | simulator | segments per CPU second | lasthop is faster by |",
         "| --- | --- | ---: | ---: |",
     ]
-    names = {"one": "one flow, 10 ms", "fifty": "fifty flows, 20 ms"}
+    names = {
+        "one": "one flow, 10 ms",
+        "fifty": "fifty flows, 20 ms",
+        "udp": "UDP cross traffic, 100 ms",
+    }
     for row in result["rows"]:
         low, high = (f"{value / 1e6:.2f}" for value in row["range"])
         ratio = "" if row["simulator"] == "lasthop" else f"{row['lasthop_is_faster_by']:.1f}"

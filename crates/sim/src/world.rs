@@ -127,12 +127,7 @@ impl<A: Application> World<A> {
             self.events += 1;
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
-                None => {
-                    let node = &mut self.nodes[component];
-                    node.host.handle_timeout(time);
-                    self.fabric.schedule.set(component as u32, node.host.poll_timeout());
-                    node.flush(component, &mut self.fabric);
-                }
+                None => self.nodes[component].serve(component, &mut self.fabric),
                 Some(link) => match self.fabric.arrive(link) {
                     Some((node, Arrival { packet, fate: Fate::Intact })) => {
                         self.nodes[node].receive(node, link, packet, &mut self.fabric);
@@ -389,18 +384,27 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Sends what the host has to send, and schedules its next wake.
+    /// The host's wake has come.
+    #[inline]
+    fn serve(&mut self, index: usize, fabric: &mut Fabric) {
+        let next = if self.inspected {
+            self.host.handle_timeout(fabric.now);
+            self.transmit_inspected(index, fabric);
+            self.host.poll_timeout()
+        } else {
+            let mut plug = Plug { index, fabric, place: None };
+            let next = self.host.serve(plug.fabric.now, &mut plug);
+            plug.unplug();
+            next
+        };
+        fabric.schedule.set(index as u32, next);
+        self.watch(index, fabric);
+    }
+
+    /// Sends what the host has to send, and brings its next wake forward if need be.
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
         if self.inspected {
-            // It is laid out first, since a box may hand the host a packet in turn.
-            let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
-            let _ = self.host.transmit(fabric.now, &mut tray);
-            for handle in tray.written {
-                if self.pass_boxes(index, None, handle, fabric) {
-                    self.forward(index, handle, fabric);
-                }
-            }
-            self.send_outbox(index, fabric);
+            self.transmit_inspected(index, fabric);
         } else {
             let mut plug = Plug { index, fabric, place: None };
             let _ = self.host.transmit(plug.fabric.now, &mut plug);
@@ -409,9 +413,28 @@ impl<A: Application> Node<A> {
         self.settle(index, fabric);
     }
 
+    /// Sends what the host has to send, past the boxes.
+    fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
+        // It is laid out first, since a box may hand the host a packet in turn.
+        let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
+        let _ = self.host.transmit(fabric.now, &mut tray);
+        for handle in tray.written {
+            if self.pass_boxes(index, None, handle, fabric) {
+                self.forward(index, handle, fabric);
+            }
+        }
+        self.send_outbox(index, fabric);
+    }
+
     /// The host has done something: its wake may have come forward.
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
+        self.watch(index, fabric);
+    }
+
+    /// Whoever watches the host takes note of what it did.
+    #[inline]
+    fn watch(&mut self, index: usize, fabric: &mut Fabric) {
         if let Some(observer) = &mut fabric.observer {
             observer.events(fabric.now, NodeId(index), &mut self.host);
         }

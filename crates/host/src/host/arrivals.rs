@@ -51,11 +51,7 @@ impl<A: Application> Host<A> {
                 return self.notify(now, Source::Router, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(udp) => {
-                let taken = self.datagrams.take(udp.destination_port, packet.payload);
-                self.statistics.strays += u64::from(!taken);
-                return;
-            }
+            Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
         };
         let key = Key {
             remote: packet.ip.source,

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from lasthop.errors import unknown
+from lasthop.publications.rows import Outcome
 
 
 class Reproduce(Protocol):
     """Runs an experiment and fills a folder with results.json and report.html."""
 
-    def __call__(self, folder: Path, *, seeds: int | None, quick: bool, threads: int) -> None: ...
+    def __call__(
+        self, folder: Path, *, seeds: int | None, quick: bool, threads: int
+    ) -> Outcome: ...
 
 
 @dataclass(frozen=True)

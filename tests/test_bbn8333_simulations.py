@@ -43,10 +43,10 @@ def test_every_statement_is_tested_and_becomes_a_row(
     simulation = _simulation(name)
     stated = library.published("bbn8333")[name]
     assert {s["id"] for s in stated["statement"]} == set(simulation.tests)
-    found = simulation.write(tmp_path, evidence[name])
+    found = simulation.write(tmp_path, evidence[name]).findings
     rows = json.loads((tmp_path / "results.json").read_text())
     assert [row["claim"] for row in rows if row["metric"] == "finding"] == [
-        s["claim"] for s in stated["statement"]
+        s["claim"] for s in [*stated.get("ratio", ()), *stated["statement"]]
     ]
     contradictory = [s["id"] for s in stated["statement"] if "contradicts" in s]
     for finding in found:
@@ -174,7 +174,7 @@ def test_a_variation_changes_one_thing() -> None:
                 *(["hops"] if variation.hops else []),
                 *(["recovery"] if variation.recovery else []),
                 *(["link"] if variation.link is not None else []),
-                *(["errors"] if variation.errors != variations.ERRORS else []),
+                *(["clean_return"] if variation.clean_return else []),
             ]
             assert len(changed) == 1, variation.id
 

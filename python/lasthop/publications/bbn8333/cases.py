@@ -21,9 +21,10 @@ ETEN: Mapping[str, Mapping[str, str]] = {
     NONE: {"report": "none"},
     "backward": {"report": "backward"},
     "oracle": {"report": "oracle"},
-    "cumulative": {"report": "cumulative", "strategy": "published"},
-    "cumulative-loss-ratio": {"report": "cumulative", "strategy": "loss-ratio"},
-    "cumulative-adaptive": {"report": "cumulative", "strategy": "adaptive"},
+    "cumulative": {"report": "cumulative", "strategy": "published", "fields": "free"},
+    "cumulative-loss-ratio": {"report": "cumulative", "strategy": "loss-ratio", "fields": "free"},
+    "cumulative-adaptive": {"report": "cumulative", "strategy": "adaptive", "fields": "free"},
+    "cumulative-real": {"report": "cumulative", "strategy": "published", "fields": "real"},
 }
 #: Who is told of every packet that was corrupted, from what can be built to the upper bound.
 NOTIFIED = tuple(of for of in ETEN if ETEN[of]["report"] not in (NONE, "cumulative"))
@@ -55,6 +56,7 @@ NAMES: Mapping[str, str] = {
     "cumulative": "CETEN",
     "cumulative-loss-ratio": "CETEN by loss ratio",
     "cumulative-adaptive": "CETEN-A",
+    "cumulative-real": "CETEN, fields real",
 }
 
 
@@ -143,6 +145,11 @@ class Variant:
         """What makes it, as keys of the flow's `tcp`."""
         told = {f"eten.{key}": value for key, value in ETEN[self.eten].items()}
         return {"recovery": self.recovery, "congestion": self.window, **told}
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """What it is in a case."""
+        return {"recovery": self.recovery, "eten": self.eten, "window": self.window}
 
     @property
     def name(self) -> str:

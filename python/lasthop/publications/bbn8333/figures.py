@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Entries of a legend that takes two rows.
+_LONG = 6
 _BIT_ERROR_RATE = "bit error rate / 1.56"
 #: Colour and marker of what a sender is told, or of what sizes its window if it is no AIMD.
 LOOKS: Mapping[str, tuple[str, str]] = {
@@ -34,6 +36,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     "cumulative": (pictures.BLUE, "o"),
     "cumulative-loss-ratio": (pictures.GREEN, "D"),
     "cumulative-adaptive": (pictures.ORANGE, "v"),
+    "cumulative-real": (pictures.SKY, "P"),
     WESTWOOD: (pictures.GREEN, "D"),
     WESTWOOD_PLUS: (pictures.PURPLE, "v"),
 }
@@ -167,7 +170,7 @@ def factors(evidence: Evidence, ratios: Sequence[tuple[Case, float]]) -> Figure:
 
 
 def _legend(drawn: Figure, of: Iterable[Axes]) -> None:
-    """One legend for all panels, in two rows below them; single points last."""
+    """One legend for all panels, below them, in two rows if it is long; single points last."""
     named = {
         label: handle
         for panel in of
@@ -178,7 +181,7 @@ def _legend(drawn: Figure, of: Iterable[Axes]) -> None:
         [named[label] for label in labels],
         labels,
         loc="outside lower center",
-        ncols=(len(labels) + 1) // 2,
+        ncols=len(labels) if len(labels) < _LONG else (len(labels) + 1) // 2,
     )
 
 
@@ -198,9 +201,7 @@ def _variants(
 ) -> None:
     sack = {variant.eten for variant in variants if variant.recovery == "sack"}
     for variant in variants:
-        cases = runs.cases(
-            recovery=variant.recovery, eten=variant.eten, window=variant.window, **query
-        )
+        cases = runs.cases(**variant.keys, **query)
         if not cases:
             continue
         # Reno beside SACK that is told the same; what was built on Reno is not a variant of it.

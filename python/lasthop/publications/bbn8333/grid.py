@@ -61,7 +61,9 @@ class Block:
     #: Whether nothing is corrupted on the way back, whatever the direction is said to be.
     clean_return: bool = False
     profile: str = PERIOD
-    #: The report has no such variants: fewer seeds do.
+    #: The scenario file of its path, if it is not that of the path's hops and cross traffic.
+    file: str = ""
+    #: Whether the report has no such variants: fewer seeds do.
     beyond: bool = False
     seeds: int = 30
 
@@ -86,7 +88,7 @@ class Block:
 
     def scenario(self, variation: Variation | None = None) -> Scenario:
         """Its sweep."""
-        file = Scenario.load(_FILES[self.hops, self.cross_traffic])
+        file = Scenario.load(self.file or _FILES[self.hops, self.cross_traffic])
         flows = tomllib.loads(file.source)["flows"][: 1 + 2 * self.competitors]
         points = list(self.points())
         forward, backward = self._errors
@@ -122,6 +124,10 @@ class Block:
             {f"{_TCP}.{key}": settings.get(key, filled[key]) for key in filled}
             for settings in every
         ]
+
+    def but_beyond(self, variants: tuple[Variant, ...]) -> Block:
+        """The same with variants that the report does not have."""
+        return replace(self, variants=variants, beyond=True)
 
     def varied(self, variation: Variation) -> Block:
         """The same with one factor that differs, as far as that is a matter of the grid."""

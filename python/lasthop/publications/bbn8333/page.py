@@ -12,9 +12,11 @@ from lasthop.publications.bbn8333 import figures, numbers
 from lasthop.publications.bbn8333.cases import (
     ETENS,
     MODERN,
+    NONE,
     NOTIFIED,
     PERIOD,
     RECOVERIES,
+    Network,
     Runs,
     Variant,
 )
@@ -63,6 +65,11 @@ def write(
         "ratios": numbers.ratios(ratios, runs, found),
         "why": numbers.why(ratios, evidence),
         "figures": _figures(simulation, runs, ratios),
+        "gains": [
+            _gains(simulation.variants, runs, of, t, query)
+            for of in simulation.networks
+            for t, query in simulation.panels.items()
+        ],
         "two_recoveries": len({variant.recovery for variant in simulation.shown}) > 1,
         "every": _every(simulation, runs),
         "worse": worse(runs),
@@ -146,14 +153,43 @@ def _svg(figure: Figure, name: str) -> Any:
     return Markup(pictures.svg(figure, name))
 
 
+def _gains(
+    variants: Sequence[Variant], runs: Runs, of: Network, title: str, query: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What being told is worth at every point of a panel, and what differs with it."""
+
+    def cell(variant: Variant, rate: float) -> Any:
+        cases = runs.cases(**variant.keys, network=of, bit_error_rate=rate, **query)
+        if not cases:
+            return None
+        (case,) = cases
+        plain = case.but(eten=NONE)
+        alive = case.eten != NONE and runs.is_alive(case) and runs.is_alive(plain)
+        return {
+            "gain": runs.gain(case) if alive else None,
+            "reductions": runs.reductions(case),
+            "timeouts": runs.timeouts(case),
+        }
+
+    rows: list[dict[str, Any]] = [
+        {"bit_error_rate": rate, "cells": [cell(variant, rate) for variant in variants]}
+        for rate in runs.error_rates(of)
+    ]
+    return {
+        "title": title,
+        "network": of.name,
+        "variants": [variant.name for variant in variants],
+        "rows": [row for row in rows if any(row["cells"])],
+    }
+
+
 def _table(
     simulation: Simulation, runs: Runs, title: str, query: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Goodput of every variant at every point of a panel."""
 
     def goodput(variant: Variant, **where: Any) -> Any:
-        who = {"recovery": variant.recovery, "eten": variant.eten, "window": variant.window}
-        cases = runs.cases(**who, **query, **where)
+        cases = runs.cases(**variant.keys, **query, **where)
         return runs.goodput(cases[0]) if cases else None
 
     rows: list[dict[str, Any]] = [

@@ -101,15 +101,16 @@ class Simulation:
             for block in self.blocks(self.networks)
         ]
         if quick:
-            return [(block, None) for block in drawn]
+            return [(block, None) for block in drawn if not block.beyond]
         rest: list[Block] = []
         for rate in sorted({network.rate_bps for network in NETWORKS}):
             others = tuple(n for n in NETWORKS if n.rate_bps == rate and n not in self.networks)
             rest += [replace(b, seeds=seeds or _others_seeds(b)) for b in self.blocks(others)]
         tried: list[tuple[Block, Variation | None]] = [
-            (replace(block, seeds=min(seeds or VARIATION_SEEDS, VARIATION_SEEDS)), variation)
+            (replace(block, seeds=min(seeds or _others_seeds(block), VARIATION_SEEDS)), variation)
             for variation in self.variations
             for block in self.blocks(self.networks)
+            if not block.beyond
         ]
         return [*((block, None) for block in [*drawn, *rest]), *tried]
 
@@ -220,7 +221,7 @@ class Simulation:
 
 def _seeds(block: Block) -> int:
     """Of a figure's network."""
-    return CROSS_SEEDS if block.beyond else SEEDS
+    return _others_seeds(block) if block.beyond else SEEDS
 
 
 def _others_seeds(block: Block) -> int:

@@ -156,7 +156,8 @@ SIMULATION = Simulation(
     panels=panels(COMPETITORS, "UDP"),
     shown=ceten.SHOWN,
     tests=TESTS,
-    variations=(ceten.LONG_MEMORY,),
+    # Dear beside UDP at this rate; simulation 8 has them.
+    variations=(),
     lead=_lead,
 )
 reproduce = SIMULATION.reproduce

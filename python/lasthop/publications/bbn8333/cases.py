@@ -15,8 +15,8 @@ MODERN = "modern"
 
 RECOVERIES = ("reno", "sack")
 NONE = "none"
-#: How a sender is told of corruption, as its `tcp.eten`. To have another, add it here, with a name
-#: and a look (figures.LOOKS), and to the variants of the simulations that are to have it.
+#: How a sender is told of corruption, as its `tcp.eten`. To have another in simulations 1 and 2,
+#: add it here, with a name and a look (figures.LOOKS).
 ETEN: Mapping[str, Mapping[str, str]] = {
     NONE: {"report": "none"},
     "backward": {"report": "backward"},
@@ -30,7 +30,6 @@ ETEN: Mapping[str, Mapping[str, str]] = {
 NOTIFIED = tuple(of for of in ETEN if ETEN[of]["report"] not in (NONE, "cumulative"))
 #: Of those, what the report simulated.
 SIMULATED = ("backward", "oracle")
-ETENS = (NONE, *NOTIFIED)
 #: Which way errors strike.
 ERRORS: Mapping[str, str] = {
     "forward": "errors on data only",
@@ -170,6 +169,11 @@ class Besides:
     #: Expiries of the sender's retransmission timer, and its other reductions of the window.
     timeouts: Sequence[float]
     reductions: Sequence[float]
+
+
+def variants(etens: Iterable[str]) -> tuple[Variant, ...]:
+    """SACK and Reno, told in each of these ways."""
+    return tuple(Variant(recovery, eten) for eten in etens for recovery in reversed(RECOVERIES))
 
 
 class Runs:

@@ -10,12 +10,11 @@ from lasthop import pictures, report, units
 from lasthop.files import write_text
 from lasthop.publications.bbn8333 import figures, numbers
 from lasthop.publications.bbn8333.cases import (
-    ETENS,
     MODERN,
     NONE,
-    NOTIFIED,
     PERIOD,
     RECOVERIES,
+    SIMULATED,
     Network,
     Runs,
     Variant,
@@ -141,9 +140,9 @@ def _today(simulation: Simulation, runs: Runs, modern: Runs | None) -> dict[str,
             "modern": modern.gain(case.but(profile=MODERN)),
         }
         for of in simulation.networks
-        for case in runs.cases(network=of, eten=NOTIFIED, bit_error_rate=HIGH, errors="both")
+        for case in runs.cases(network=of, eten=SIMULATED, bit_error_rate=HIGH, errors="both")
     ]
-    drawn = figures.then_and_now(both, simulation.networks, RECOVERIES, ETENS)
+    drawn = figures.then_and_now(both, simulation.networks, RECOVERIES, (NONE, *SIMULATED))
     return {"svg": _svg(drawn, "today"), "gains": gains}
 
 

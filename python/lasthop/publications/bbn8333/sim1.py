@@ -6,16 +6,17 @@ from lasthop import library
 from lasthop.publications.bbn8333.cases import (
     DIRECTIONS,
     ERRORS,
-    ETENS,
     LFN,
     LTN,
     MODERN,
+    NONE,
+    NOTIFIED,
     PERIOD,
-    RECOVERIES,
     SFN,
+    SIMULATED,
     Network,
     Runs,
-    Variant,
+    variants,
 )
 from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, versus
 from lasthop.publications.bbn8333.findings import HIGH, at, number
@@ -24,12 +25,17 @@ from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.statements import TESTS
 from lasthop.publications.bbn8333.variations import VARIATIONS
 
-VARIANTS = tuple(Variant(recovery, eten) for eten in ETENS for recovery in reversed(RECOVERIES))
+PUBLISHED = variants((NONE, *SIMULATED))
+#: Told of every corrupted packet in ways that the report only describes.
+BEYOND = variants(eten for eten in NOTIFIED if eten not in SIMULATED)
+VARIANTS = (*PUBLISHED, *BEYOND)
 PANELS = {ERRORS[errors].capitalize(): {"errors": errors} for errors in reversed(DIRECTIONS)}
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    return [Block(VARIANTS, networks, hops=1, directions=DIRECTIONS)]
+def blocks(networks: tuple[Network, ...], hops: int = 1) -> list[Block]:
+    """What the report ran, and what it did not."""
+    block = Block(PUBLISHED, networks, hops=hops, directions=DIRECTIONS)
+    return [block, *([block.but_beyond(BEYOND)] if BEYOND else [])]
 
 
 def _lead(runs: Runs) -> Lead:
@@ -52,7 +58,7 @@ def _lead(runs: Runs) -> Lead:
 SIMULATION = Simulation(
     id="sim1",
     variants=VARIANTS,
-    blocks=_blocks,
+    blocks=blocks,
     figures={4: (LFN,), 5: (SFN,), 6: (LTN,)},
     panels=PANELS,
     shown=VARIANTS,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from lasthop import library
 from lasthop.publications.bbn8333 import statements
 from lasthop.publications.bbn8333.cases import (
-    DIRECTIONS,
     ERRORS,
     LFN,
     LTN,
@@ -40,13 +39,13 @@ from lasthop.publications.bbn8333.findings import (
     percent,
 )
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS
+from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS, blocks
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
 
 
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    return [Block(VARIANTS, networks, directions=DIRECTIONS)]
+    return blocks(networks, hops=3)
 
 
 def _same(runs: Runs) -> Verdict:

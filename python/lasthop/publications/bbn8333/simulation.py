@@ -99,9 +99,10 @@ class Simulation:
             replace(block, seeds=QUICK_SEEDS if quick else seeds or _seeds(block), profile=profile)
             for profile in self.profiles
             for block in self.blocks(self.networks)
+            if profile == PERIOD or not block.beyond
         ]
         if quick:
-            return [(block, None) for block in drawn if not block.beyond]
+            return [(b, None) for b in drawn if not b.beyond or not b.competitors]
         rest: list[Block] = []
         for rate in sorted({network.rate_bps for network in NETWORKS}):
             others = tuple(n for n in NETWORKS if n.rate_bps == rate and n not in self.networks)

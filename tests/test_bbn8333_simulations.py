@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import tables
+from typer.testing import CliRunner
 
 from lasthop import lab, library, publications
+from lasthop.cli import app
 from lasthop.publications.bbn8333 import comparisons, findings
 from lasthop.publications.bbn8333.cases import (
     LFN,
@@ -333,6 +335,20 @@ def test_a_publication_has_a_page_that_leads_to_all_of_it(
         for row in json.loads((tmp_path / name / "results.json").read_text())
     ]
     assert sum("contradicts" in row for row in rows) == 2
+
+
+def test_all_of_a_publication_is_reproduced_into_one_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    two = [of for of in publications.EXPERIMENTS if of.id in ("bbn8333/sim4", "bbn8333/sim5")]
+    monkeypatch.setattr(publications, "EXPERIMENTS", two)
+    done = CliRunner().invoke(app, ["reproduce", "bbn8333", "--quick", "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+    each = ("results.json", "explanations.json", "report.html")
+    assert written == {"results.json", "report.html"} | {
+        f"{name}/{file}" for name in ("sim4", "sim5") for file in each
+    }
 
 
 def test_a_case_says_only_what_was_varied() -> None:

@@ -355,15 +355,16 @@ def reproduce(
     if quick and seeds is not None:
         raise UserError("--quick and --seeds both say how many runs a point gets: choose one")
     together = len(chosen) > 1
+    all_of_it = output or Path("reports") / chosen[0].publication
     with _files():
         outcomes = []
-        all_of_it = output or Path("reports") / chosen[0].publication
         for one in chosen:
             name = one.id.rpartition("/")[2]
             folder = all_of_it / name if output is None or together else all_of_it
             folder.mkdir(parents=True, exist_ok=True)
-            outcomes.append(one.load()(folder, seeds=seeds, quick=quick, threads=threads))
-        if together:
+            outcome = one.load()(folder, seeds=seeds, quick=quick, threads=threads)
+            outcomes += [outcome] if outcome else []
+        if together and outcomes:
             index.write(all_of_it, chosen[0].publication, outcomes)
 
 

@@ -16,11 +16,14 @@ from lasthop.publications.rows import Outcome
 
 
 class Reproduce(Protocol):
-    """Runs an experiment and fills a folder with results.json and report.html."""
+    """Runs an experiment and fills a folder with results.json and report.html.
+
+    Gives back what the page of all experiments says of it, where there is to be one.
+    """
 
     def __call__(
         self, folder: Path, *, seeds: int | None, quick: bool, threads: int
-    ) -> Outcome: ...
+    ) -> Outcome | None: ...
 
 
 @dataclass(frozen=True)

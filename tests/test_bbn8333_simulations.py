@@ -288,9 +288,9 @@ def test_with_a_clean_return_what_counts_for_both_directions_is_run_once() -> No
     assert len(runs.cases()) == 8
 
 
-def _two(told: list[float], plain: list[float], timeouts: float = 1.0) -> Runs:
+def _two(told: list[float], plain: list[float], *, timeouts: float = 1.0) -> Runs:
     case = Case("sack", "backward", LTN.rate_bps, LTN.one_way_delay_s, 1e-5, "both", "ns2-2001")
-    ours = Besides([0.0] * 4, [timeouts] * 4, [3.0] * 4)
+    ours = Besides([0.0] * 4, [timeouts] * 4, [2.0] * 4)
     besides = {case: ours, case.but(eten="none"): Besides([0.0] * 4, [1.0] * 4, [3.0] * 4)}
     return Runs({case: told, case.but(eten="none"): plain}, besides)
 

@@ -98,7 +98,7 @@ def _differ(runs: Runs, case: Case) -> str:
         f"Its timer expires {timeouts.value:.3g} times a run instead of {before.value:.3g}, and it"
         f" reduces its window {cuts.value:.3g} times instead of {cuts_before.value:.3g}."
     )
-    if timeouts.lo > before.hi:
+    if timeouts.lo > before.hi and cuts.value < cuts_before.value:
         told += " The timeouts cost more than the reductions that it is spared."
     return told
 

@@ -270,6 +270,9 @@ def test_who_is_told_what_is_told_by_the_settings_that_any_of_a_block_has() -> N
     senders = sweep["zip"][1]
     assert senders["flows.0.tcp.eten.report"] == ["none", "cumulative"]
     assert senders["flows.0.tcp.eten.strategy"] == ["loss-ratio", "loss-ratio"]
+    twice = Block((Variant("reno"), Variant("reno")), (LTN,))
+    with pytest.raises(ValueError, match="nothing tells these apart"):
+        twice.scenario()
     # Others are not asked for what they do not know.
     sweep = dict(Block((Variant("sack"), Variant("sack", "oracle")), (LTN,)).scenario().overrides)[
         "sweep"

@@ -119,11 +119,13 @@ class Block:
         """The settings of every variant, all with the same keys: what one does without is as
         with another."""
         every = [of.settings for of in self.variants]
-        filled = {key: value for settings in every for key, value in settings.items()}
-        return [
-            {f"{_TCP}.{key}": settings.get(key, filled[key]) for key in filled}
-            for settings in every
-        ]
+        filled: dict[str, str] = {}
+        for settings in every:
+            filled = {**settings, **filled}
+        senders = [{f"{_TCP}.{k}": of.get(k, filled[k]) for k in filled} for of in every]
+        if len({tuple(who.values()) for who in senders}) < len(senders):
+            raise ValueError(f"nothing tells these apart: {self.variants}")
+        return senders
 
     def but_beyond(self, variants: tuple[Variant, ...]) -> Block:
         """The same with variants that the report does not have."""

@@ -341,7 +341,7 @@ def published_ratios(rows: Result) -> list[dict[str, Any]]:
 def unsuppressed_ratios() -> list[dict[str, Any]]:
     """The same ratios where duplicate ACKs count as ever."""
     rows = json.loads((RESULTS / "bbn8333-sim1-explanations.json").read_text())
-    return [dict(row) for row in rows if row["variation"] == "dupacks-count"]
+    return [dict(row) for row in rows if "ratio" in row and row["variation"] == "dupacks-count"]
 
 
 # --- bbn8333, the other simulations ---

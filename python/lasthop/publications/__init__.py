@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from lasthop.errors import unknown
+from lasthop.publications.rows import Outcome
 
 
 class Reproduce(Protocol):
-    """Runs an experiment and fills a folder with results.json and report.html."""
+    """Runs an experiment and fills a folder with results.json and report.html.
 
-    def __call__(self, folder: Path, *, seeds: int | None, quick: bool, threads: int) -> None: ...
+    Gives back what the page of all experiments says of it, where there is to be one.
+    """
+
+    def __call__(
+        self, folder: Path, *, seeds: int | None, quick: bool, threads: int
+    ) -> Outcome | None: ...
 
 
 @dataclass(frozen=True)

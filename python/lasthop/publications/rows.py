@@ -60,6 +60,8 @@ class Finding:
     runs: int
     published: float | None = None
     measured: Estimate | None = None
+    #: Where the publication says otherwise itself.
+    contradicts: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The row as results.json has it."""
@@ -77,7 +79,37 @@ class Finding:
             "claim": self.claim,
             "agrees": self.agrees,
             "why": self.why,
+            **({"contradicts": self.contradicts} if self.contradicts else {}),
         }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an experiment."""
+
+    #: The experiment's name within the publication.
+    id: str
+    title: str
+    #: Where the publication has it: "Figure 7, appendix C".
+    where: str
+    #: What came of it, in a sentence.
+    line: str
+    rows: Sequence[Row | Finding]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The published statements."""
+        return [row for row in self.rows if isinstance(row, Finding)]
+
+    @property
+    def agree(self) -> int:
+        """How many of them hold."""
+        return sum(finding.agrees for finding in self.findings)
+
+    @property
+    def contradictory(self) -> int:
+        """How many the publication contradicts itself."""
+        return sum(finding.contradicts is not None for finding in self.findings)
 
 
 def write(path: Path, rows: Sequence[Row | Finding]) -> None:

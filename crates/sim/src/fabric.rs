@@ -244,8 +244,7 @@ impl Fabric {
     /// From now on, packets of a flow that links drop may be taken for corrupted ones.
     pub(crate) fn add_mistakes(&mut self, flow: Flow, probability: f64, random: Random) {
         let schedule = &mut self.schedule;
-        let mistakes =
-            self.mistakes.get_or_insert_with(|| Box::new(Mistakes::new(schedule.add())));
+        let mistakes = self.mistakes.get_or_insert_with(|| Box::new(Mistakes::new(schedule.add())));
         mistakes.add(flow, probability, random);
     }
 

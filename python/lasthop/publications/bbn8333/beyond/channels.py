@@ -80,7 +80,9 @@ def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
     corrupted, sent = column("corrupted", "ftp")(rows), column("segments", "ftp")(rows)
     return {
         "goodput_bps": column("goodput_bps", "ftp")(rows),
-        "corrupted_share": [(a or 0) / max(b or 0, 1) for a, b in zip(corrupted, sent, strict=True)],
+        "corrupted_share": [
+            (a or 0) / max(b or 0, 1) for a, b in zip(corrupted, sent, strict=True)
+        ],
         "timeouts": column("timeouts", "ftp")(rows),
     }
 

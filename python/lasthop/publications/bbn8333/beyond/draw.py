@@ -96,7 +96,11 @@ def _line(
     middle = [value.value / panel.scale for _, value in points]
     ends = [
         [(value.value - value.lo) / panel.scale for _, value in points],
-        [(min(value.hi, 1e3 * value.value) - value.value) / panel.scale for _, value in points],
+        # One that has no end is not drawn.
+        [
+            (value.hi - value.value) / panel.scale if math.isfinite(value.hi) else 0.0
+            for _, value in points
+        ],
     ]
     ax.errorbar(
         [place for place, _ in points],

@@ -73,8 +73,10 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "How does the gain by ETEN change if the channel fades?",
             "§8.3",
             None,
-            f"SACK, 320 ms: with errors at all times and with fades of {lengths}, Backward multiplies"
-            f" the goodput by {gains('backward', 'sack')}; Oracle by {gains('oracle', 'sack')}. Reno:"
+            f"SACK, 320 ms: with errors at all times and with fades of {lengths}, Backward"
+            " multiplies"
+            f" the goodput by {gains('backward', 'sack')}; Oracle by {gains('oracle', 'sack')}."
+            " Reno:"
             f" Backward {gains('backward', 'reno')}.",
             case,
             runs.ratio(case, case.but(eten=NONE), "goodput_bps"),
@@ -116,9 +118,7 @@ def _never_worse(runs: Runs) -> Answer:
 def _timeout_after_s(eten: str, fade: float, **where: Any) -> float:
     """When in a period of fades, on average, the sender times out: in one run."""
     (cell,) = (
-        cell
-        for cell in cells()
-        if {"eten": eten, _KEY: fade, **where}.items() <= cell.case.items()
+        cell for cell in cells() if {"eten": eten, _KEY: fade, **where}.items() <= cell.case.items()
     )
     run = lab.run(cell.build(1), settings={"duration": "30 s"}, events=True)
     assert run.events is not None
@@ -129,11 +129,13 @@ def _timeout_after_s(eten: str, fade: float, **where: Any) -> float:
 QUESTION = Question(
     id="fade",
     title="Channel fades",
-    asks="Does notification still help if the link is clean most of the time, and hardly anything gets"
+    asks="Does notification still help if the link is clean most of the time, and hardly anything"
+    " gets"
     " through now and then?",
     where="§8.3",
     method=(
-        "A bulk transfer of 120 s over one hop of 1.5 Mb/s, 320 or 10 ms one way, as in simulation 1.",
+        "A bulk transfer of 120 s over one hop of 1.5 Mb/s, 320 or 10 ms one way, as in"
+        " simulation 1.",
         "The link fades for a tenth of the time, in both directions: for 50 ms every 500 ms, up to"
         " 4 s every 40 s. In a fade 7.2 % or 69 % of data packets are corrupted, at other times"
         " none: averaged over time, as many as by single bit errors at 1.56e-6 or 1.56e-5.",

@@ -18,21 +18,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCENARIO = "bbn8333/beyond/mistake"
-MISTAKES = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+MISTAKES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 WORDS: Mapping[Any, str] = {share: f"{100 * share:g}" for share in MISTAKES}
 COMPETITORS = (1, 4, 8)
-SEEDS, QUICK_SEEDS = 10, 1
+SEEDS, QUICK_SEEDS = 15, 1
 #: Who errs: one flow beside others, or every flow of five.
 ONE, ALL = "one", "all"
 _EVERYBODY = 4
 _BOTTLENECK_BPS = 1.5e6
-_OWN = "mistaken"
+_OWN, _BYSTANDER = "mistaken", "bystander"
 
 
 def _cell(who: str, competitors: int, share: float) -> Cell:
     flows = tomllib.loads(Scenario.load(SCENARIO).source)["flows"][: 1 + competitors]
-    for flow in flows if who == ALL else flows[:1]:
-        flow["tcp"] = {**flow["tcp"], "eten": {"report": "oracle", "mistakes": share}}
+    settings: dict[str, Any] = {}
+    tcp = flows[0]["tcp"]
+    if who == ALL:
+        # Over a link of their own that is busy, too: half of it is the bystander's.
+        settings = {"links.0.rate": "3 Mbit/s", "links.0.queue": "50 packets"}
+        plain = flows[-1]["tcp"]
+        flows = [{**flow, "from": _OWN, "tcp": tcp} for flow in flows]
+        flows.append({"name": _BYSTANDER, "from": _OWN, "to": "left", "tcp": plain})
+    for flow in flows:
+        if "eten" in flow["tcp"]:
+            flow["tcp"] = {**tcp, "eten": {"report": "oracle", "mistakes": share}}
     case = Case(
         recovery="sack",
         eten="oracle",
@@ -41,7 +50,7 @@ def _cell(who: str, competitors: int, share: float) -> Cell:
         competitors=competitors,
         mistakes=share,
     )
-    return Cell(case, SCENARIO, {"flows": flows}, SEEDS, QUICK_SEEDS)
+    return Cell(case, SCENARIO, {**settings, "flows": flows}, SEEDS, QUICK_SEEDS)
 
 
 def cells() -> list[Cell]:
@@ -60,16 +69,18 @@ def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
     """Who gets what, and what is dropped for it."""
     found: dict[str, list[float | None]] = {}
 
-    def keep(metric: str, value: float) -> None:
+    def keep(metric: str, value: float | None) -> None:
         found.setdefault(metric, []).append(value)
 
     for (_,), run in rows.group_by("seed", maintain_order=True):
         rates = dict(zip(run["flow"], run["goodput_bps"], strict=True))
+        keep("bystander_goodput_bps", rates.pop(_BYSTANDER, None))
         own = rates[_OWN]
         others = [rate for flow, rate in rates.items() if flow != _OWN]
         keep("goodput_bps", own)
         keep("others_goodput_bps", sum(others) / len(others))
         keep("share_of_fair", own * len(rates) / sum(rates.values()))
+        keep("all_goodput_bps", sum(run["goodput_bps"]))
         keep("utilisation", sum(rates.values()) / _BOTTLENECK_BPS)
         keep("fairness", jain(list(rates.values())))
         keep("dropped_share", run["dropped"][0] / sum(run["segments"]))
@@ -89,41 +100,28 @@ def figure(runs: Runs) -> Figure:
     beside4 = {"mistaken": ONE, "competitors": 4}
 
     def panel(title: str, metric: str, words: str, **keys: Any) -> draw.Panel:
-        return draw.Panel(
-            title, {}, lambda runs, case: runs.mean(case, metric), words, **keys
-        )
+        return draw.Panel(title, {}, lambda runs, case: runs.mean(case, metric), words, **keys)
 
-    return draw.panels(
-        runs,
+    together = {"scale": 1e3, "lines": [everybody]}
+    rows = [
         [
-            [
-                panel("The one that errs", "share_of_fair", "share, of a fair one", lines=lines),
-                panel(
-                    "Each of the others",
-                    "others_goodput_bps",
-                    "goodput, kb/s",
-                    scale=1e3,
-                    lines=lines,
-                ),
-            ],
-            [
-                panel("Jain's fairness index", "fairness", "index", lines=lines, top=1.03),
-                panel(
-                    "Dropped, of all segments",
-                    "dropped_share",
-                    "%",
-                    scale=0.01,
-                    lines=[
-                        draw.Line("beside 4", beside4, pictures.BLUE),
-                        everybody,
-                    ],
-                ),
-            ],
+            panel("The one that errs", "share_of_fair", "of a fair share", lines=lines),
+            panel("Each of the others", "others_goodput_bps", "kb/s", scale=1e3, lines=lines),
+            panel("Jain's fairness index", "fairness", "index", lines=lines, top=1.03),
         ],
-        "mistakes",
-        "drops taken for corruption, %",
-        WORDS,
-    )
+        [
+            panel(
+                "Dropped, of all segments",
+                "dropped_share",
+                "%",
+                scale=0.01,
+                lines=[draw.Line("beside 4", beside4, pictures.BLUE), everybody],
+            ),
+            panel("All five err: a bystander", "bystander_goodput_bps", "kb/s", **together),
+            panel("All five err: everything", "all_goodput_bps", "kb/s", **together),
+        ],
+    ]
+    return draw.panels(runs, rows, "mistakes", "drops taken for corruption, %", WORDS)
 
 
 def _few(runs: Runs) -> Answer:
@@ -156,12 +154,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
     share, others = runs.mean(always, "share_of_fair"), runs.mean(always, "others_goodput_bps")
     seldom = runs.case(mistaken=ONE, competitors=8, mistakes=0.1)
     mild = runs.mean(seldom, "share_of_fair")
-    collapse = runs.case(mistaken=ALL, mistakes=1.0)
-    used, dropped = runs.mean(collapse, "utilisation"), runs.mean(collapse, "dropped_share")
-    before, lost = (
-        runs.mean(collapse.but(mistakes=0.0), metric) for metric in ("utilisation", "dropped_share")
-    )
-    assert share and others and mild and used and dropped and before and lost
+    assert share is not None
+    assert others is not None
+    assert mild is not None
     return [
         _few(runs),
         Answer(
@@ -173,26 +168,46 @@ def answers(runs: Runs) -> Sequence[Answer]:
             always,
             share,
         ),
-        Answer(
-            "If all senders err, the network can collapse: less and less of what is sent is of use.",
-            "§7.1",
-            used.hi < before.lo * (1 - SMALL),
-            f"Five connections that take every drop for corruption have {percent(dropped.value)} of"
-            f" their segments dropped instead of {percent(lost.value)}, and use"
-            f" {percent(used.value)} of the bottleneck instead of {percent(before.value)}. Drops come"
-            " before the bottleneck here, and what passes it arrives: the receive window, 100 segments,"
-            " bounds the waste. Where dropped packets had crossed another busy link first, they would"
-            " have taken it from others.",
-            collapse,
-            used,
-        ),
+        _collapse(runs),
     ]
+
+
+def _collapse(runs: Runs) -> Answer:
+    """Whether less arrives in all if everybody errs."""
+    always = runs.case(mistaken=ALL, mistakes=1.0)
+    never = always.but(mistakes=0.0)
+    all_of_it = runs.ratio(always, never, "all_goodput_bps")
+
+    def change(metric: str, scale: float, unit: str) -> str:
+        before, after = (runs.mean(case, metric) for case in (never, always))
+        if before is None or after is None:
+            return "nothing"
+        words = (units.significant(value.value / scale) for value in (before, after))
+        return f"{' to '.join(words)} {unit}"
+
+    return Answer(
+        "If many senders err at once, the network collapses: it is busy with packets that are of"
+        " no use.",
+        "§7.1",
+        all_of_it is not None and all_of_it.hi < 1 - SMALL,
+        "Five connections that err share their first link, 3 Mb/s, with a bystander that leaves it"
+        " before the bottleneck of 1.5 Mb/s. If they take every drop for corruption instead of"
+        " none,"
+        f" the share of segments dropped goes from {change('dropped_share', 0.01, '%')}, the"
+        f" bystander's goodput from {change('bystander_goodput_bps', 1e3, 'kb/s')}, and all"
+        " goodput is"
+        f" multiplied by {told(all_of_it)}; the bottleneck itself stays in use"
+        f" ({change('utilisation', 0.01, '%')}). Their receive windows bound what they waste.",
+        always,
+        all_of_it,
+    )
 
 
 QUESTION = Question(
     id="mistake",
     title="Congestion taken for corruption",
-    asks="A sender that takes a congestion loss for corruption does not slow down. What does the mistake"
+    asks="A sender that takes a congestion loss for corruption does not slow down. What does the"
+    " mistake"
     " cost it, and what the others?",
     where="§8.3",
     method=(
@@ -200,8 +215,12 @@ QUESTION = Question(
         " queue dropped, when that packet could have been at the end of the link. No link corrupts"
         " anything, so that every notice is a mistake.",
         "One such connection beside 1, 4 or 8 that know no ETEN; all are SACK with a window of 100"
-        " segments, a round trip of 140 ms, and one bottleneck of 1.5 Mb/s with a drop-tail queue of 50"
-        " packets; 120 s. And five connections that all err.",
+        " segments, a round trip of 140 ms, and one bottleneck of 1.5 Mb/s with a drop-tail queue"
+        " of 50"
+        " packets; 120 s.",
+        "And five connections that all err, behind a first link of 3 Mb/s with such a queue that"
+        " they"
+        " share with one more, which knows no ETEN and does not cross the bottleneck.",
         "Fair is as much for each.",
     ),
     cells=cells,
@@ -213,6 +232,8 @@ QUESTION = Question(
         mean("fairness", "1", "Jain's index"),
         mean("utilisation", "1", "bottleneck used, %", 0.01),
         mean("dropped_share", "1", "dropped, %", 0.01),
+        mean("bystander_goodput_bps", "bit/s", "bystander, kb/s", 1e3),
+        mean("all_goodput_bps", "bit/s", "everything, kb/s", 1e3),
     ),
     figure=figure,
     caption="What each gets, how fair that is, and what is dropped.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,7 @@ class Answer:
     agrees: bool | None
     #: The measured outcome.
     why: str
-    case: Case = Case()
+    case: Case = field(default_factory=Case)
     measured: Estimate | None = None
 
 

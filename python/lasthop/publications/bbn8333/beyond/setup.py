@@ -146,7 +146,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
             f"At {high} in both directions the median time to the first byte is"
             f" {times(0.5)} s {who}; the 95th percentile is {times(0.95)} s. With errors on the"
             f" way of the SYN alone: {times(0.5, errors='forward')} s and"
-            f" {times(0.95, errors='forward')} s. In the profile modern: {times(0.5, profile=MODERN)} s"
+            f" {times(0.95, errors='forward')} s. In the profile modern:"
+            f" {times(0.5, profile=MODERN)} s"
             f" and {times(0.95, profile=MODERN)} s, errors in both directions.",
             oracle,
             sooner,
@@ -157,7 +158,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
             oracle_fails.hi < plain_fails.lo,
             f"At {units.scientific(BIT_ERROR_RATES[-1])} in both directions these fail, {who}:"
             f" {failing(**worst)}; with errors on the way of the SYN alone"
-            f" {failing(**worst, errors='forward')}. A SYN is given up after six timeouts; one that a"
+            f" {failing(**worst, errors='forward')}. A SYN is given up after six timeouts; one"
+            " that a"
             " notice sends again is none.",
         ),
         Answer(
@@ -166,7 +168,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
             None,
             f"A notice is no smaller than the SYN that it is about. At {high} in both directions"
             f" Backward multiplies the median time by"
-            f" {told(runs.quantile_ratio(large, plain, _TIME, 0.5))} in notices of 180 bytes, and by"
+            f" {told(runs.quantile_ratio(large, plain, _TIME, 0.5))} in notices of 180 bytes, and"
+            " by"
             f" {told(runs.quantile_ratio(small, plain, _TIME, 0.5))} in those of 56 bytes. Nobody"
             " tells of a corrupted SYN-ACK: its sender has not asked for notices.",
             small,
@@ -178,7 +181,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
 QUESTION = Question(
     id="setup",
     title="Connection set-up",
-    asks="Where errors are many, connections take long to be established, or never are. How much does"
+    asks="Where errors are many, connections take long to be established, or never are. How much"
+    " does"
     " a notice about a SYN help?",
     where="§8.3",
     method=(
@@ -186,7 +190,8 @@ QUESTION = Question(
         " until the byte is there, which takes three packets one after the other.",
         "Six timeouts in a row, and the connection is given up, as by Linux. The initial"
         " retransmission timeout is 6 s in ns2-2001 and 1 s in modern.",
-        "A failed connection counts as longer than all others: quantiles are of all connections, not"
+        "A failed connection counts as longer than all others: quantiles are of all connections,"
+        " not"
         " of those that came about.",
     ),
     cells=cells,

@@ -167,13 +167,16 @@ def _slow_start(runs: Runs) -> Answer:
 QUESTION = Question(
     id="short",
     title="Short flows",
-    asks="The simulations have transfers without end. What does notification do for those of 5 kB to"
+    asks="The simulations have transfers without end. What does notification do for those of 5 kB"
+    " to"
     " 1 MB, of which the shorter ones never leave slow start?",
     where="§8.3",
     method=(
-        "One transfer a run, SACK, over one hop of 1.5 Mb/s and 320 ms one way with bit errors in both"
+        "One transfer a run, SACK, over one hop of 1.5 Mb/s and 320 ms one way with bit errors in"
+        " both"
         " directions, from the SYN until the receiver has the last byte.",
-        "Profile ns2-2001: an initial window of one segment, a window of 20. Profile modern: segments"
+        "Profile ns2-2001: an initial window of one segment, a window of 20. Profile modern:"
+        " segments"
         " of 536 bytes and a window of 20 all the same, an initial window of ten, delayed"
         " acknowledgments.",
         "A transfer that does not end within 1500 s counts as longer than all others.",

@@ -111,11 +111,14 @@ def _answer(runs: Runs, claim: str, name: str) -> Answer:
         "§8.3",
         None,
         f"At {units.scientific(HIGH)} the median is {seconds('median', NONE)} without ETEN,"
-        f" {seconds('median', 'backward')} with Backward and {seconds('median', 'oracle')} with Oracle;"
+        f" {seconds('median', 'backward')} with Backward and {seconds('median', 'oracle')} with"
+        " Oracle;"
         f" Backward multiplies it by {ratios('median')}, and the 95th percentile by {ratios('p95')}"
         f" (Oracle: {ratios('median', eten='oracle')} and {ratios('p95', eten='oracle')}). At"
-        f" {units.scientific(BIT_ERROR_RATES[1])}: {ratios('median', **low)} and {ratios('p95', **low)}."
-        f" In the profile modern, at {units.scientific(HIGH)}: {ratios('median', profile=MODERN)} and"
+        f" {units.scientific(BIT_ERROR_RATES[1])}: {ratios('median', **low)} and"
+        f" {ratios('p95', **low)}."
+        f" In the profile modern, at {units.scientific(HIGH)}: {ratios('median', profile=MODERN)}"
+        " and"
         f" {ratios('p95', profile=MODERN)}. Without ETEN and with Backward, {shares} of what was"
         " started had ended by the end of the run.",
         case,
@@ -127,7 +130,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
     """One for each user."""
     return [
         _answer(runs, "How much sooner do pages come over one connection that stays?", "page"),
-        _answer(runs, "How much sooner do objects come, each over a connection of its own?", "object"),
+        _answer(
+            runs, "How much sooner do objects come, each over a connection of its own?", "object"
+        ),
     ]
 
 
@@ -148,24 +153,31 @@ def _measures() -> list[Measure]:
 QUESTION = Question(
     id="web",
     title="Web traffic",
-    asks="The simulations have bulk transfers. What does notification do for pages that somebody waits"
+    asks="The simulations have bulk transfers. What does notification do for pages that somebody"
+    " waits"
     " for?",
     where="§8.3",
     method=(
-        "SACK over one hop of 1.5 Mb/s and 320 ms one way with bit errors in both directions, 300 s.",
-        "Pages: a request of 300 bytes and a page of 20 kB, 2 s after the one before has come, over one"
+        "SACK over one hop of 1.5 Mb/s and 320 ms one way with bit errors in both directions, 300"
+        " s.",
+        "Pages: a request of 300 bytes and a page of 20 kB, 2 s after the one before has come,"
+        " over one"
         " connection. Only the server has asked for notices: a corrupted request is nobody's.",
-        "Objects: two connections a second on average (Poisson), each for one object of log-normal size"
-        " (median 10 kB, mean 31 kB), a third of the rate of the link. They meet in the queue, so that"
+        "Objects: two connections a second on average (Poisson), each for one object of"
+        " log-normal size"
+        " (median 10 kB, mean 31 kB), a third of the rate of the link. They meet in the queue, so"
+        " that"
         " congestion plays its part.",
-        "Pages and objects have links of their own. Times are quantiles of each run, averaged over runs,"
+        "Pages and objects have links of their own. Times are quantiles of each run, averaged"
+        " over runs,"
         " and of what has ended by the end of the run.",
     ),
     cells=cells,
     collect=collect,
     measures=_measures(),
     figure=figure,
-    caption="Times of pages (20 kB, one connection) and of objects (log-normal, a connection each).",
+    caption="Times of pages (20 kB, one connection) and of objects (log-normal, a connection"
+    " each).",
     answers=answers,
     keys={"profile": "profile", "bit_error_rate": "bit errors", "eten": "ETEN"},
 )

@@ -75,6 +75,7 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
     for answer in answers:
         assert answer.why in page
     assert page.count("<tr><td>") == len(runs[name].found)
+    assert ("This was a quick run" in page) == (name not in ("short", "setup"))
 
 
 @pytest.mark.parametrize("name", NAMES)

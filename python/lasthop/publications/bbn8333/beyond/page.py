@@ -13,6 +13,7 @@ from lasthop import library, pictures, report, units
 from lasthop.files import write_text
 from lasthop.publications.bbn8333.beyond.question import PUBLICATION, Answer, Measure, Question
 from lasthop.publications.bbn8333.beyond.runs import Case, Runs
+from lasthop.publications.bbn8333.findings import FEW_SEEDS
 from lasthop.stats import Estimate
 
 
@@ -26,6 +27,8 @@ def write(path: Path, question: Question, runs: Runs, answers: Sequence[Answer])
         "runs": len(runs),
         "cells": len(runs.found),
         "seeds": runs.seeds,
+        "fewest": min(runs.count(case) for case in runs),
+        "few": FEW_SEEDS,
         "table": [
             {
                 "keys": [word(case[key]) if key in case else "" for key in question.keys],

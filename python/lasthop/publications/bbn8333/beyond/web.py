@@ -82,12 +82,9 @@ def figure(runs: Runs) -> Figure:
         )
 
     rows = [
-        [
-            panel(profile, name, which, words)
-            for name in FLOWS.values()
-            for which, words in (("median", "median"), ("p95", "95th percentile"))
-        ]
+        [panel(profile, name, "median", "median"), panel(profile, name, "p95", "95th percentile")]
         for profile in (PERIOD, MODERN)
+        for name in FLOWS.values()
     ]
     return draw.panels(runs, rows, "bit_error_rate", "bit error rate", WORDS)
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import beyond
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 Result = Any
@@ -449,6 +451,12 @@ def sim_about(about: Result) -> str:
     )
 
 
+def beyond_about(about: Result) -> str:
+    """How long bbn8333's open questions took."""
+    spent = ", ".join(f"{name} {cpu_s:.0f} s" for name, cpu_s in about["cpu_s"].items())
+    return f"Seconds of one core: {spent}. {circumstances(about)}"
+
+
 def readme_peers() -> str:
     """What the README says of the peers."""
     lines = []
@@ -513,6 +521,12 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "sim1-ratios": ("bbn8333-sim1.json", sim1_ratios),
     "sim1-findings": ("bbn8333-sim1.json", sim1_findings),
     "sim1-why": ("bbn8333-sim1.json", sim1_why),
+    "beyond-about": ("bbn8333-beyond-about.json", beyond_about),
+    **{
+        f"beyond-{name}-{what}": (f"bbn8333-beyond-{name}.json", table)
+        for name, shown in beyond.TABLES.items()
+        for what, table in (("answers", beyond.answers), ("numbers", shown.markdown))
+    },
     **{
         f"{name}-{what}": (f"bbn8333-{name}{file}.json", table)
         for name in FIGURES

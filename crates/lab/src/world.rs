@@ -49,7 +49,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     });
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
-    add_reports(&mut hosts);
+    add_reports(&mut hosts, Seed(seed));
     for &node in &nodes {
         world.wake(node);
     }
@@ -79,11 +79,15 @@ impl Stage for Hosts<'_> {
 }
 
 /// Whoever tells senders of corruption: the world itself, or boxes in every node.
-fn add_reports(hosts: &mut Hosts<'_>) {
+fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, flow) in hosts.scenario.flows.iter().enumerate() {
         if flow.report == Report::Oracle {
             let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
             hosts.world.add_oracle(from, to, port(index));
+            if flow.mistakes > 0.0 {
+                let random = seed.stream(&format!("flow.{}.mistakes", flow.name));
+                hosts.world.add_mistakes(from, to, port(index), flow.mistakes, random);
+            }
         }
     }
     let address = |flow, node| hosts.address(flow, node);

@@ -7,7 +7,7 @@ use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use crate::switches::Turn;
-use base::{Seed, Time};
+use base::{Random, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings};
 use link::{Arrival, Fate};
@@ -77,6 +77,21 @@ impl<A: Application> World<A> {
         self.oracle.push((source, destination, destination_port));
     }
 
+    /// Lets the source of a flow, with this `probability` each, hear of packets that links dropped
+    /// as if they had been corrupted on the link: when they could have been at its end. That is an
+    /// oracle that mistakes congestion for corruption (`bbn8333` §8.3).
+    pub fn add_mistakes(
+        &mut self,
+        source: IpAddr,
+        destination: IpAddr,
+        destination_port: u16,
+        probability: f64,
+        random: Random,
+    ) {
+        let flow = (source, destination, destination_port);
+        self.fabric.add_mistakes(flow, probability, random);
+    }
+
     /// Records time series and logs of `targets`.
     pub fn trace(&mut self, targets: &[TraceTarget]) {
         let observer = self.fabric.observer.get_or_insert_default();
@@ -139,13 +154,16 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// More is due at a link than an arrival, or at what switches links.
+    /// More is due at a link than an arrival, or at what switches links, or a mistake.
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
         if let Some((node, arrival)) = self.fabric.wake(link) {
             self.receive_any(node, link, arrival);
         }
         self.tell_of_links();
+        while let Some(packet) = self.fabric.mistaken() {
+            self.tell_source(&packet);
+        }
     }
 
     /// A packet is at a node, in whatever state, by a link.
@@ -182,14 +200,21 @@ impl<A: Application> World<A> {
         self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.fabric);
         if let Body::Tcp(segment) = &packet.body {
             let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
-            if self.oracle.contains(&flow)
-                && let Some(index) = address::node(flow.0)
-            {
-                let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
-                let source = &mut self.nodes[index];
-                source.host.notify(self.fabric.now, tcp::Source::Local, &notice);
-                source.flush(index, &mut self.fabric);
+            if self.oracle.contains(&flow) {
+                self.tell_source(&packet);
             }
+        }
+    }
+
+    /// The source of a packet hears that it was corrupted.
+    fn tell_source(&mut self, packet: &Packet) {
+        let Body::Tcp(segment) = &packet.body else { return };
+        let (from, to) = (packet.ip.source, packet.ip.destination);
+        if let Some(index) = address::node(from) {
+            let notice = CorruptionNotice::about(from, to, segment, packet.payload.len);
+            let source = &mut self.nodes[index];
+            source.host.notify(self.fabric.now, tcp::Source::Local, &notice);
+            source.flush(index, &mut self.fabric);
         }
     }
 

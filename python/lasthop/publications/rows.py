@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lasthop.files import write_text
 from lasthop.stats import Estimate
@@ -112,7 +112,14 @@ class Outcome:
         return sum(finding.contradicts is not None for finding in self.findings)
 
 
-def write(path: Path, rows: Sequence[Row | Finding]) -> None:
+class Written(Protocol):
+    """Whatever makes a row of results.json."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row."""
+
+
+def write(path: Path, rows: Sequence[Written]) -> None:
     """Writes results.json, a line a row."""
     lines = (json.dumps(row.as_dict(), ensure_ascii=False) for row in rows)
     write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")

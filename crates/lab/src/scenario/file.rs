@@ -9,7 +9,7 @@ use super::keep_alive::KeepAlive;
 use super::links;
 use super::mechanism::Entry;
 use super::quantity::{
-    Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
+    Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole, Written,
 };
 use super::{stack, testbed, traffic};
 use crate::document::Node;
@@ -171,6 +171,9 @@ table! {
         suppress_dupacks: bool;
         /// Size of a notice, bytes of the whole packet.
         notice_size: Spanned<Amount>;
+        /// The probability that the oracle takes a packet for corrupted that a queue dropped; 0 if
+        /// absent.
+        mistakes: Spanned<Probability>;
     }
 }
 

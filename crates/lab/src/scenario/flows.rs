@@ -86,6 +86,7 @@ impl Context<'_> {
             receiver: settings.receiver,
             report: settings.report,
             notice_size: settings.notice_size,
+            mistakes: settings.mistakes,
             stacks: stacks?,
         })
     }

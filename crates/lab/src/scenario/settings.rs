@@ -19,6 +19,7 @@ pub(super) struct Settings {
     pub(super) receiver: Config,
     pub(super) report: Report,
     pub(super) notice_size: u16,
+    pub(super) mistakes: f64,
 }
 
 /// The largest window that a scaled window field can say (RFC 7323 §2.3).
@@ -47,6 +48,7 @@ pub(super) fn resolve(
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
+    let mistakes = mistakes(tcp.eten.as_ref()).told(problems);
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
     let receiver = Config {
@@ -80,7 +82,7 @@ pub(super) fn resolve(
     let (report, notice_size, notified) = eten?;
     let mut sender = receiver.clone();
     sender.mechanisms.extend(notified.map(Mechanism::Eten));
-    Some(Settings { sender, receiver, report, notice_size })
+    Some(Settings { sender, receiver, report, notice_size, mistakes: mistakes? })
 }
 
 /// Who reports a corruption, in packets of which size, and what the sender makes of it.
@@ -104,6 +106,19 @@ fn eten(
     let standard = Eten::default();
     let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
     Ok((report, size, Some(Eten { suppress_dupacks })))
+}
+
+/// How likely the oracle takes a dropped packet for a corrupted one.
+fn mistakes(written: Option<&Spanned<file::Eten>>) -> Result<f64, Problem> {
+    let Some(table) = written.map(|written| &written.get_ref().0) else { return Ok(0.0) };
+    match &table.mistakes {
+        None => Ok(0.0),
+        Some(p) if p.get_ref().0 > 0.0 && table.report != Some(Report::Oracle) => {
+            let message = "only the oracle makes mistakes: expected it with `report = \"oracle\"`";
+            Err(Problem::at(p.span(), message))
+        }
+        Some(p) => Ok(p.get_ref().0),
+    }
 }
 
 fn increase(

@@ -247,6 +247,7 @@ impl<A: Application> Host<A> {
         let mut sooner = false;
         let packet = &*outlet.packet();
         if let Body::Tcp(segment) = &packet.body
+            && !packet.rare.has_ip()
             && let Some(id) = self.guess(packet, segment)
         {
             self.last = id;

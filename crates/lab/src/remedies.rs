@@ -74,15 +74,19 @@ fn settings() -> [Remedy; 7] {
     ]
 }
 
-/// A mechanism with its defaults. Of error notification there are two kinds, by who notifies.
+/// A mechanism with its defaults. Error notification has a key of its own, which says who notifies.
 fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
-    if name == "eten" {
-        let oracle = Remedy { buildable: false, ..Remedy::new([(name, "oracle")], Needs::SENDER) };
-        return vec![Remedy::new([(name, "backward")], needs), oracle];
+    let eten = |kind: &'static str, needs| Remedy::new([("eten", kind)], needs);
+    let oracle = Remedy { buildable: false, ..eten("oracle", Needs::SENDER) };
+    match name {
+        "eten" => vec![eten("backward", needs), oracle],
+        "forward-eten" => vec![eten("forward", needs)],
+        _ => {
+            let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
+            let list = toml::Value::Array(vec![entry.into()]);
+            vec![Remedy::new([("mechanisms", list)], needs)]
+        }
     }
-    let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
-    let list = toml::Value::Array(vec![entry.into()]);
-    vec![Remedy::new([("mechanisms", list)], needs)]
 }
 
 #[cfg(test)]
@@ -94,8 +98,9 @@ mod tests {
     fn every_mechanism_is_a_remedy() {
         let settings: Vec<_> = remedies().into_iter().flat_map(|remedy| remedy.settings).collect();
         for name in Mechanism::NAMES {
-            let named = |(key, value): &(&str, toml::Value)| {
-                key == name || value.to_string().contains(&format!("\"{name}\""))
+            let named = |(key, value): &(&str, toml::Value)| match value.as_str() {
+                Some(kind) if *key == "eten" => *name == "eten" || *name == format!("{kind}-eten"),
+                _ => value.to_string().contains(&format!("\"{name}\"")),
             };
             assert!(settings.iter().any(named), "{name}");
         }

@@ -78,7 +78,7 @@ impl Stage for Hosts<'_> {
     }
 }
 
-/// Whoever tells senders of corruption: the world itself, or boxes in every node.
+/// Whoever tells of corruption: the world itself, or boxes in every node.
 fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, flow) in hosts.scenario.flows.iter().enumerate() {
         if flow.report == Report::Oracle {
@@ -90,12 +90,11 @@ fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
             }
         }
     }
-    let address = |flow, node| hosts.address(flow, node);
-    let reporters: Vec<_> =
-        (0..hosts.nodes.len()).map(|node| reports::at(hosts.scenario, node, address)).collect();
-    for (&node, reporters) in hosts.nodes.iter().zip(reporters) {
-        for reporter in reporters {
-            hosts.world.add_box(node, reporter);
-        }
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        let reporters = reports::at(hosts.scenario, seed, index, address);
+        let forwarders = reports::forwarders_at(hosts.scenario, seed, index, address);
+        reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
+        forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
     }
 }

@@ -211,6 +211,12 @@ fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
                 assert_eq!(digest(&with), digest(&without), "{recovery:?}, {report:?}");
             }
         }
+        for transport in TRANSPORTS {
+            let mechanisms = forward_eten(true);
+            let tcp = tcp::Config { mechanisms, ..without.tcp.clone() };
+            let with = Path { tcp, report: Report::Forward(transport), ..without.clone() };
+            assert_eq!(digest(&with), digest(&without), "{recovery:?}, {transport:?}");
+        }
     }
 }
 

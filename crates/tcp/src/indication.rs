@@ -32,6 +32,15 @@ pub enum Subject {
         /// Which copy it was; [`CopyId::NONE`] for the latest.
         copy: CopyId,
     },
+    /// A copy of a segment of the peer's arrived corrupted at some node, on its way to us.
+    PeerCorrupted {
+        /// The first octet it carried.
+        seq: SeqNumber,
+        /// Octets it carried.
+        len: u32,
+        /// Which copy it was; [`CopyId::NONE`] if nobody can tell.
+        copy: CopyId,
+    },
     /// A packet could not be delivered (an ICMP error that quotes it, RFC 5461).
     Unreachable {
         /// The first octet it carried.

@@ -325,6 +325,7 @@ impl Sender {
             una: self.una(),
             nxt: self.nxt(),
             srtt: self.srtt(),
+            mss: self.mss(),
             statistics: self.statistics,
         }
     }

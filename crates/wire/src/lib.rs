@@ -9,6 +9,9 @@
 //! the wire.
 
 mod checksum;
+mod corruption;
+mod damage;
+mod echo;
 mod error;
 mod icmp;
 mod ip;
@@ -26,6 +29,9 @@ mod seq;
 mod udp;
 
 pub use checksum::PartialChecksum;
+pub use corruption::CorruptedCopy;
+pub use damage::Vouched;
+pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
 pub use icmp::Icmp;
 pub use ip::{Ecn, Ip};

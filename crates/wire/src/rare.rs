@@ -54,6 +54,13 @@ impl Rare {
         self.ip_len | self.tcp_len == 0
     }
 
+    /// Whether there are IPv4 options or IPv6 extension headers.
+    #[must_use]
+    #[inline]
+    pub fn has_ip(&self) -> bool {
+        self.ip_len > 0
+    }
+
     /// Whether it is not on the wire.
     #[must_use]
     pub fn is_weightless(&self) -> bool {

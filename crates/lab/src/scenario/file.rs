@@ -165,7 +165,8 @@ table! {
 table! {
     /// Explicit transport error notification: who reports, and what the sender makes of it.
     pub(super) struct EtenTable {
-        /// Who tells the sender: nobody, the world itself, or by a packet the node that detects it.
+        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, or the
+        /// receiver, whom that node tells.
         report: Report, needed;
         /// The duplicate ACKs of a reported corruption reduce nothing.
         suppress_dupacks: bool;
@@ -174,6 +175,11 @@ table! {
         /// The probability that the oracle takes a packet for corrupted that a queue dropped; 0 if
         /// absent.
         mistakes: Spanned<Probability>;
+        /// How word gets to the receiver; `"message"` if absent. Only of `report = "forward"`.
+        transport: Spanned<Transport>;
+        /// What the node that detects it can read: all of the headers, or what the checksums vouch for
+        /// once one bit of the packet is flipped; `"readable"` if absent.
+        headers: Spanned<Headers>;
     }
 }
 
@@ -208,6 +214,32 @@ pub enum Report {
     Oracle,
     /// The node that detects it, by a packet.
     Backward,
+    /// The receiver, in its acknowledgments, once the node that detects it has told the receiver.
+    Forward,
+}
+
+/// How a node that detects a corruption tells the receiver of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// By a packet of its own.
+    #[default]
+    Message,
+    /// With the flow's next packet that is intact.
+    Piggyback,
+    /// It marks the corrupted packet and lets it go on.
+    Marked,
+}
+
+/// What a node can read of a corrupted packet's headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Headers {
+    /// Everything, whatever was hit.
+    #[default]
+    Readable,
+    /// What the checksums vouch for once one bit of the packet is flipped.
+    Checked,
 }
 
 /// A word that stands for a table, or the table.
@@ -273,9 +305,10 @@ impl Shape for Eten {
             Some("none") => Report::None,
             Some("oracle") => Report::Oracle,
             Some("backward") => Report::Backward,
+            Some("forward") => Report::Forward,
             _ => {
-                let expected =
-                    "\"none\", \"oracle\", \"backward\", or { report = one of them, ... }";
+                let expected = "\"none\", \"oracle\", \"backward\", \"forward\", or \
+                                { report = one of them, ... }";
                 return unexpected(node, expected, problems);
             }
         };

@@ -84,9 +84,11 @@ impl Context<'_> {
             traffic: traffic?,
             sender: settings.sender,
             receiver: settings.receiver,
-            report: settings.report,
-            notice_size: settings.notice_size,
-            mistakes: settings.mistakes,
+            report: settings.eten.report,
+            notice_size: settings.eten.notice_size,
+            transport: settings.eten.transport,
+            headers: settings.eten.headers,
+            mistakes: settings.eten.mistakes,
             stacks: stacks?,
         })
     }

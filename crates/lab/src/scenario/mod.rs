@@ -18,7 +18,7 @@ mod words;
 mod workload;
 
 pub use datagrams::Datagrams;
-pub use file::{IpVersion, Report};
+pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
 pub use stack::{Stack, Stacks};
 pub use testbed::{Corrupted, Testbed};
@@ -92,7 +92,8 @@ pub struct Flow {
     pub traffic: Traffic,
     /// The settings of the sending end.
     pub sender: tcp::Config,
-    /// The settings of the receiving end: the sender's without its error notification.
+    /// The settings of the receiving end: the sender's without error notification that is the
+    /// sender's alone.
     pub receiver: tcp::Config,
     /// Who tells the sender of corruption.
     pub report: Report,
@@ -100,6 +101,10 @@ pub struct Flow {
     pub notice_size: u16,
     /// How likely the oracle takes a packet for corrupted that a link dropped.
     pub mistakes: f64,
+    /// How word of it gets to the receiver.
+    pub transport: Transport,
+    /// What nodes can read of a corrupted packet.
+    pub headers: Headers,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,
 }

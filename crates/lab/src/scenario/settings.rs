@@ -1,6 +1,6 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
-use super::file::{self, IpVersion, Report};
+use super::file::{self, Headers, IpVersion, Report, Transport};
 use super::keep_alive;
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
@@ -10,16 +10,23 @@ use base::Duration;
 use base::units::Size;
 use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{Eten, Mechanism};
+use tcp::mechanism::{Eten, ForwardEten, Mechanism};
 use toml::Spanned;
 
 /// The settings of a flow.
 pub(super) struct Settings {
     pub(super) sender: Config,
     pub(super) receiver: Config,
+    pub(super) eten: Notification,
+}
+
+/// Who reports a corruption, and how.
+pub(super) struct Notification {
     pub(super) report: Report,
     pub(super) notice_size: u16,
     pub(super) mistakes: f64,
+    pub(super) transport: Transport,
+    pub(super) headers: Headers,
 }
 
 /// The largest window that a scaled window field can say (RFC 7323 §2.3).
@@ -48,7 +55,6 @@ pub(super) fn resolve(
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
-    let mistakes = mistakes(tcp.eten.as_ref()).told(problems);
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
     let receiver = Config {
@@ -79,45 +85,64 @@ pub(super) fn resolve(
         time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
         mechanisms,
     };
-    let (report, notice_size, notified) = eten?;
+    let (eten, notified) = eten?;
+    let mut receiver = receiver;
     let mut sender = receiver.clone();
-    sender.mechanisms.extend(notified.map(Mechanism::Eten));
-    Some(Settings { sender, receiver, report, notice_size, mistakes: mistakes? })
+    if let Some(Mechanism::ForwardEten(_)) = notified {
+        receiver.mechanisms.extend(notified.clone());
+    }
+    sender.mechanisms.extend(notified);
+    Some(Settings { sender, receiver, eten })
 }
 
-/// Who reports a corruption, in packets of which size, and what the sender makes of it.
+/// Who reports a corruption and how, and what an end makes of it.
 fn eten(
     written: Option<Spanned<file::Eten>>,
     ip: IpVersion,
     mechanisms: &[Mechanism],
     defaults: &Defaults,
-) -> Result<(Report, u16, Option<Eten>), Problem> {
-    let Some(written) = written else { return Ok((Report::None, defaults.notice_size, None)) };
-    let table = &written.get_ref().0;
-    let size = notice_size(&table.notice_size, ip, defaults)?;
+) -> Result<(Notification, Option<Mechanism>), Problem> {
+    let span = written.as_ref().map(Spanned::span);
+    let table = written.map(|written| written.into_inner().0).unwrap_or_default();
+    let notice_size = notice_size(&table.notice_size, ip, defaults)?;
     let report = table.report.unwrap_or_default();
-    if report == Report::None {
-        return Ok((report, size, None));
-    }
-    if mechanisms.iter().any(|mechanism| matches!(mechanism, Mechanism::Eten(_))) {
-        return Err(Problem::at(written.span(), "`mechanisms` names eten already")
-            .help("expected it in one place only"));
-    }
+    let told = "only where `report` is \"forward\" is the receiver told";
+    let transport = where_it_means_something(table.transport, report == Report::Forward, told)?;
+    let read = "only where `report` is \"backward\" or \"forward\" does a node read them";
+    let reads = matches!(report, Report::Backward | Report::Forward);
+    let headers = where_it_means_something(table.headers, reads, read)?;
+    let erring = "only the oracle makes mistakes: expected it with `report = \"oracle\"`";
+    let mistakes = table.mistakes.filter(|written| written.get_ref().0 > 0.0);
+    let mistakes = mistakes.map(|written| Spanned::new(written.span(), written.get_ref().0));
+    let mistakes = where_it_means_something(mistakes, report == Report::Oracle, erring)?;
     let standard = Eten::default();
     let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
-    Ok((report, size, Some(Eten { suppress_dupacks })))
+    let mechanism = match report {
+        Report::None => None,
+        Report::Oracle | Report::Backward => Some(Mechanism::Eten(Eten { suppress_dupacks })),
+        Report::Forward => Some(Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))),
+    };
+    let named = mechanism.as_ref().filter(|_| {
+        let is_eten = |m: &Mechanism| matches!(m, Mechanism::Eten(_) | Mechanism::ForwardEten(_));
+        mechanisms.iter().any(is_eten)
+    });
+    if named.is_some() {
+        let message = "`mechanisms` names eten already".to_owned();
+        let problem = Problem { span, message, ..Problem::default() };
+        return Err(problem.help("expected it in one place only"));
+    }
+    Ok((Notification { report, notice_size, mistakes, transport, headers }, mechanism))
 }
 
-/// How likely the oracle takes a dropped packet for a corrupted one.
-fn mistakes(written: Option<&Spanned<file::Eten>>) -> Result<f64, Problem> {
-    let Some(table) = written.map(|written| &written.get_ref().0) else { return Ok(0.0) };
-    match &table.mistakes {
-        None => Ok(0.0),
-        Some(p) if p.get_ref().0 > 0.0 && table.report != Some(Report::Oracle) => {
-            let message = "only the oracle makes mistakes: expected it with `report = \"oracle\"`";
-            Err(Problem::at(p.span(), message))
-        }
-        Some(p) => Ok(p.get_ref().0),
+/// A setting, or its default, of what there is only where it means something.
+fn where_it_means_something<T: Default>(
+    written: Option<Spanned<T>>,
+    means: bool,
+    otherwise: &str,
+) -> Result<T, Problem> {
+    match written {
+        Some(written) if !means => Err(Problem::at(written.span(), otherwise)),
+        written => Ok(written.map(Spanned::into_inner).unwrap_or_default()),
     }
 }
 

@@ -86,6 +86,12 @@ impl Scenario {
                     "on the testbed nobody knows of a corruption by himself",
                     "expected \"backward\" or \"none\"; the oracle is the lab's",
                 ),
+                Report::Forward => refuse(
+                    &at("eten"),
+                    "on real packets no header says which copy of a segment it is, which the echoes \
+                     of a receiver must name",
+                    "expected \"backward\" or \"none\"; forward notification is the lab's",
+                ),
                 Report::Backward if dumb => refuse(
                     &at("eten"),
                     "the kernel's TCP does not know what a notice of corruption is",

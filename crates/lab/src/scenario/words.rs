@@ -28,7 +28,7 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    super::Report super::Stack super::Corrupted Fortune
+    super::Report super::Transport super::Headers super::Stack super::Corrupted Fortune
 }
 
 macro_rules! foreign_words {

@@ -23,6 +23,8 @@ pub struct View {
     pub nxt: u64,
     /// The smoothed round trip.
     pub srtt: Option<Duration>,
+    /// Bytes of payload in a full-sized segment.
+    pub mss: u32,
     /// What the sender did so far.
     pub statistics: Statistics,
 }
@@ -199,6 +201,12 @@ pub trait Rules {
         let _ = (view, packet);
     }
 
+    /// Whether something found no room in the last outgoing segment and is to go in an
+    /// acknowledgment of its own.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// An acceptable segment has arrived and is about to be taken in.
     fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let _ = (view, segment);
@@ -254,6 +262,10 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(m) => m.outgoing(view, packet),)+ }
             }
 
+            fn is_waiting(&self) -> bool {
+                match self { $(Mechanism::$Mechanism(m) => m.is_waiting(),)+ }
+            }
+
             fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
                 match self { $(Mechanism::$Mechanism(m) => m.incoming(view, segment),)+ }
             }
@@ -264,6 +276,8 @@ macro_rules! mechanisms {
 mechanisms! {
     /// Explicit transport error notification, per packet (`bbn8333` §2.1).
     eten::Eten = "eten";
+    /// The same by way of the receiver (`bbn8333` §2.1.3).
+    forward_eten::ForwardEten = "forward-eten";
     /// Duplicate acknowledgments held back by the receiver.
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
 }
@@ -314,6 +328,10 @@ impl Mechanisms {
         for mechanism in self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::OUTGOING)) {
             mechanism.outgoing(view, packet);
         }
+    }
+
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.list.iter().any(Mechanism::is_waiting)
     }
 
     pub(crate) fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {

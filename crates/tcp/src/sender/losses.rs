@@ -48,6 +48,14 @@ impl Sender {
         self.restart_timer(now);
     }
 
+    /// Whether this copy is the latest of what is still missing; any, if it is none in particular.
+    pub(crate) fn is_missing(&self, start: u64, copy: CopyId) -> bool {
+        self.board.find(start).map(|index| self.board.get(index)).is_some_and(|record| {
+            let latest = copy == CopyId::NONE || record.copy == copy;
+            latest && !record.state.contains(State::SACKED)
+        })
+    }
+
     /// Whether a notice is of the latest copy of a record. One that does not say of which copy it
     /// is, is of the latest, unless that is younger than any that was ever reported: then one
     /// before it is meant, or the notice is a double.

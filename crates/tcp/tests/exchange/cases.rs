@@ -4,7 +4,7 @@ use base::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{DelayedDupacks, Eten, Mechanism};
+use tcp::mechanism::{DelayedDupacks, Eten, ForwardEten, Mechanism};
 use tcp::{
     Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff, Validation,
 };
@@ -69,7 +69,7 @@ pub(crate) enum Act {
 pub(crate) struct Luck {
     pub(crate) lost: f64,
     pub(crate) corrupted: f64,
-    /// Of the corrupted, those that somebody tells the sender about.
+    /// Of the corrupted, those that somebody tells of.
     pub(crate) reported: f64,
     pub(crate) doubled: f64,
     pub(crate) late: f64,
@@ -222,8 +222,10 @@ fn manners() -> impl Strategy<Value = Manners> {
     let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
         KeepAlive { idle, interval, probes: u32::MAX } // However bad the luck.
     });
-    let eten =
-        any::<bool>().prop_map(|suppress_dupacks| Mechanism::Eten(Eten { suppress_dupacks }));
+    let eten = (likely(), any::<bool>()).prop_map(|(forward, suppress_dupacks)| match forward {
+        true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
+        false => Mechanism::Eten(Eten { suppress_dupacks }),
+    });
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (

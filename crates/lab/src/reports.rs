@@ -1,10 +1,11 @@
 //! The boxes that tell ends of flows of corruption.
 
-use crate::scenario::{Flow, Headers, Report, Scenario, Transport};
+use crate::scenario::{Ceten, Flow, Headers, Report, Scenario, Transport};
 use crate::stage::port;
 use base::Seed;
 use core::net::IpAddr;
-use middlebox::{Forwarder, Reading, Reporter};
+use middlebox::{Forwarder, Meter, Reading, Reporter, Traceback};
+use tcp::mechanism;
 
 /// The boxes of the node with this index that tell senders: one for each kind that flows asked for.
 /// `address` gives that of an end of a flow, both by their index; a node that is no end of it has
@@ -80,4 +81,32 @@ impl<F: Fn(usize, usize) -> IpAddr> Boxes<'_, F> {
             }
         }
     }
+}
+
+/// What the node with this index measures its links with, if a flow wants that; `address` as for
+/// [`at`].
+pub(crate) fn meter(
+    scenario: &Scenario,
+    seed: Seed,
+    node: usize,
+    address: impl Fn(usize, usize) -> IpAddr,
+) -> Option<Meter> {
+    let Ceten { network, messages } = scenario.ceten;
+    let flows = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.is_metered());
+    let flows: Vec<(usize, &Flow)> = flows.collect();
+    if flows.is_empty() {
+        return None;
+    }
+    let meter = Meter::new(network.a, network.form);
+    if network.transport == mechanism::Transport::Header {
+        return Some(meter);
+    }
+    let own = flows.iter().map(|&(index, _)| address(index, node)).collect();
+    let random = seed.stream(&format!("node.{node}.ceten"));
+    let mut traceback = Traceback::new(own, messages, random);
+    for (index, flow) in flows {
+        let [from, to] = [flow.from, flow.to].map(|node| address(index, node));
+        traceback.register(from, to, port(index));
+    }
+    Some(meter.with_traceback(traceback))
 }

@@ -50,6 +50,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
     add_reports(&mut hosts, Seed(seed));
+    add_meters(&mut hosts, Seed(seed));
     for &node in &nodes {
         world.wake(node);
     }
@@ -96,5 +97,15 @@ fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
         let forwarders = reports::forwarders_at(hosts.scenario, seed, index, address);
         reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
         forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
+    }
+}
+
+/// What measures links, in every node.
+fn add_meters(hosts: &mut Hosts<'_>, seed: Seed) {
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        if let Some(meter) = reports::meter(hosts.scenario, seed, index, address) {
+            hosts.world.add_box(node, meter);
+        }
     }
 }

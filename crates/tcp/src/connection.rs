@@ -189,7 +189,7 @@ impl Connection {
             low_water: None,
             sender: Sender::new(config),
             receiver: Receiver::new(config),
-            mechanisms: Mechanisms::new(config.mechanisms.clone(), identity.secret),
+            mechanisms: Mechanisms::new(config.mechanisms.clone(), &identity),
             events: Events::empty(),
         }
     }
@@ -403,6 +403,8 @@ impl Connection {
                 start.is_some_and(|start| self.receiver.misses(start, start + u64::from(len)))
             }
             Subject::Unreachable { seq, .. } => self.is_outstanding(seq),
+            // That is of a path, not of what goes over it.
+            Subject::Path(_) | Subject::Link { .. } => false,
         }
     }
 

@@ -78,6 +78,12 @@ impl Rare {
         &self.ip[..usize::from(self.ip_len)]
     }
 
+    /// The same bytes, for whoever changes some of them but not their meaning.
+    #[inline]
+    pub(crate) fn ip_mut(&mut self) -> &mut [u8] {
+        &mut self.ip[..usize::from(self.ip_len)]
+    }
+
     /// The type of the first extension header (RFC 8200 §4); means nothing without one.
     #[must_use]
     pub fn first_extension(&self) -> u8 {

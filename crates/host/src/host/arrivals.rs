@@ -3,8 +3,12 @@
 use super::{Host, Key, Slot, hint};
 use crate::{Application, Bytes};
 use base::Time;
+use core::net::IpAddr;
 use tcp::{Indication, Source, Subject};
-use wire::{Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, Payload, Segment};
+use wire::{
+    Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment,
+    SurvivalNotice,
+};
 
 impl<A: Application> Host<A> {
     /// Takes in a packet that is addressed to this host.
@@ -53,6 +57,9 @@ impl<A: Application> Host<A> {
                     false => self.notify(now, Source::Router, notice),
                 };
             }
+            Body::Icmp(Icmp::Survival(notice)) => {
+                return self.on_survival(now, packet.ip.source, notice);
+            }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
             Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
         };
@@ -76,6 +83,10 @@ impl<A: Application> Host<A> {
             Err(why) => return self.on_stray(now, packet, segment, why),
         };
         self.hints[hint(segment)] = id;
+        if let Some(fields) = PathFields::of(packet) {
+            let told = Indication { source: Source::Router, subject: Subject::Path(fields) };
+            self.slots[id as usize].connection.indicate(now, &told);
+        }
         take(&mut self.slots[id as usize], now, segment);
         if packet.rare.has_ip() {
             // What the segment itself has brought is no longer missing.
@@ -130,5 +141,22 @@ impl<A: Application> Host<A> {
         let (Some((_, &id)), None) = (concerned.next(), concerned.next()) else { return None };
         self.statistics.recovered += 1;
         Some(id)
+    }
+
+    /// A node tells of a link on the path of a connection.
+    fn on_survival(&mut self, now: Time, node: IpAddr, notice: &SurvivalNotice) {
+        let key = Key {
+            remote: notice.destination,
+            remote_port: notice.destination_port,
+            local_port: notice.source_port,
+        };
+        let Some(&id) = self.by_key.get(&key) else {
+            self.statistics.strays += 1;
+            return;
+        };
+        let subject = Subject::Link { node, link: notice.link, survival: notice.survival };
+        let indication = Indication { source: Source::Router, subject };
+        self.slots[id as usize].connection.indicate(now, &indication);
+        self.after(now, id);
     }
 }

@@ -11,7 +11,7 @@ use super::mechanism::Entry;
 use super::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole, Written,
 };
-use super::{stack, testbed, traffic};
+use super::{ceten, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -20,6 +20,7 @@ use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
 use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Fields, Strategy};
 use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
@@ -39,6 +40,8 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// What nodes measure and tell for flows with cumulative error notification.
+        ceten: ceten::Table;
         /// How it is run on real packets.
         testbed: testbed::Table;
         /// What is varied, and how often each combination is run.
@@ -165,8 +168,8 @@ table! {
 table! {
     /// Explicit transport error notification: who reports, and what the sender makes of it.
     pub(super) struct EtenTable {
-        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, or the
-        /// receiver, whom that node tells.
+        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, the
+        /// receiver, whom that node tells, or all nodes by what they add to the headers of packets.
         report: Report, needed;
         /// The duplicate ACKs of a reported corruption reduce nothing.
         suppress_dupacks: bool;
@@ -180,6 +183,13 @@ table! {
         /// What the node that detects it can read: all of the headers, or what the checksums vouch for
         /// once one bit of the packet is flipped; `"readable"` if absent.
         headers: Spanned<Headers>;
+        /// Of `cumulative`: how the sender decides what a loss means.
+        strategy: Strategy = Strategy::default();
+        /// Of `cumulative`: the largest share of the flight that a loss may leave, whatever the path is
+        /// said to be like; 0.5 to 1.
+        bound: ceten::Bound;
+        /// Of `cumulative`: whether what packets carry for it takes bytes.
+        fields: Fields = Fields::default();
     }
 }
 
@@ -216,6 +226,8 @@ pub enum Report {
     Backward,
     /// The receiver, in its acknowledgments, once the node that detects it has told the receiver.
     Forward,
+    /// All nodes, by what they add to the headers of packets.
+    Cumulative,
 }
 
 /// How a node that detects a corruption tells the receiver of it.
@@ -306,8 +318,9 @@ impl Shape for Eten {
             Some("oracle") => Report::Oracle,
             Some("backward") => Report::Backward,
             Some("forward") => Report::Forward,
+            Some("cumulative") => Report::Cumulative,
             _ => {
-                let expected = "\"none\", \"oracle\", \"backward\", \"forward\", or \
+                let expected = "\"none\", \"oracle\", \"backward\", \"forward\", \"cumulative\", or \
                                 { report = one of them, ... }";
                 return unexpected(node, expected, problems);
             }

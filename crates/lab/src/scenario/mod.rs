@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod ceten;
 mod datagrams;
 mod file;
 mod flows;
@@ -17,6 +18,7 @@ mod traffic;
 mod words;
 mod workload;
 
+pub use ceten::Ceten;
 pub use datagrams::Datagrams;
 pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
@@ -47,6 +49,8 @@ pub struct Scenario {
     pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// What nodes measure for flows with cumulative error notification.
+    pub ceten: Ceten,
     /// How it is run on real packets.
     pub testbed: Testbed,
 }
@@ -153,9 +157,10 @@ impl Scenario {
         } else {
             Vec::new()
         };
-        let (title, duration, flows) = (file.title?, duration?, flows?);
+        let (title, duration, mut flows) = (file.title?, duration?, flows?);
+        let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario { title, duration, nodes, links, attachments, flows, testbed })
+        Some(Scenario { title, duration, nodes, links, attachments, flows, ceten, testbed })
     }
 }
 

@@ -10,7 +10,7 @@ use base::Duration;
 use base::units::Size;
 use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{Eten, ForwardEten, Mechanism};
+use tcp::mechanism::{CumulativeEten, Eten, ForwardEten, Mechanism, Needs};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -57,7 +57,7 @@ pub(super) fn resolve(
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
-    let receiver = Config {
+    let mut receiver = Config {
         mss: mss?,
         receive_window: receive_window?,
         recovery: tcp.recovery,
@@ -86,9 +86,8 @@ pub(super) fn resolve(
         mechanisms,
     };
     let (eten, notified) = eten?;
-    let mut receiver = receiver;
     let mut sender = receiver.clone();
-    if let Some(Mechanism::ForwardEten(_)) = notified {
+    if notified.as_ref().is_some_and(|one| one.needs().contains(Needs::RECEIVER)) {
         receiver.mechanisms.extend(notified.clone());
     }
     sender.mechanisms.extend(notified);
@@ -121,10 +120,17 @@ fn eten(
         Report::None => None,
         Report::Oracle | Report::Backward => Some(Mechanism::Eten(Eten { suppress_dupacks })),
         Report::Forward => Some(Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))),
+        Report::Cumulative => {
+            let bound = table.bound.map_or(1.0, |bound| bound.0);
+            let ceten = CumulativeEten::new(table.strategy, bound, table.fields);
+            Some(Mechanism::CumulativeEten(ceten))
+        }
     };
     let named = mechanism.as_ref().filter(|_| {
-        let is_eten = |m: &Mechanism| matches!(m, Mechanism::Eten(_) | Mechanism::ForwardEten(_));
-        mechanisms.iter().any(is_eten)
+        mechanisms.iter().any(|other| {
+            use Mechanism::{CumulativeEten, Eten, ForwardEten};
+            matches!(other, Eten(_) | ForwardEten(_) | CumulativeEten(_))
+        })
     });
     if named.is_some() {
         let message = "`mechanisms` names eten already".to_owned();

@@ -10,7 +10,9 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Fields, Strategy, Transport};
 use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
+use wire::PathForm;
 
 macro_rules! words {
     ($($Enum:ty)*) => {$(
@@ -28,7 +30,8 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    super::Report super::Transport super::Headers super::Stack super::Corrupted Fortune
+    Strategy Fields Transport PathForm super::Report super::Transport super::Headers super::Stack
+    super::Corrupted Fortune
 }
 
 macro_rules! foreign_words {

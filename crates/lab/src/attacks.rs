@@ -5,7 +5,7 @@ use crate::stage::{End, port};
 use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{DatagramFlow, DatagramSource};
-use middlebox::{EchoLiar, FieldLiar, Forgery, Guesser, Tap};
+use middlebox::{EchoLiar, FieldLiar, Forger, Forgery, Guesser, Tap};
 use sim::{NodeId, World};
 use tcp::mechanism::Mechanism;
 use wire::{Ip, Udp};
@@ -14,7 +14,7 @@ use wire::{Ip, Udp};
 /// a part of it.
 pub(crate) fn add(
     scenario: &Scenario,
-    attack: &Attack,
+    (number, attack): (usize, &Attack),
     world: &mut World<End>,
     node: impl Fn(usize) -> NodeId,
     address: impl Fn(usize) -> IpAddr,
@@ -54,11 +54,13 @@ pub(crate) fn add(
             let bits = u64::from(rate) * u64::from(flow.notice_size) * 8;
             let Some(rate) = Rate::from_bps(bits) else { return };
             let headers = (Ip::new(forgery.attacker, forgery.target).len() + Udp::HEADER) as u32;
+            // Unlike that of another attack from here.
+            let flood_port = 1 + number as u16;
             let flood = DatagramFlow {
                 stream: u32::MAX, // No flow's.
                 remote: forgery.target,
                 remote_port: Tap::DISCARD,
-                local_port: Tap::DISCARD,
+                local_port: flood_port,
                 payload: u32::from(flow.notice_size).saturating_sub(headers),
                 rate,
                 start: attack.start,
@@ -67,10 +69,11 @@ pub(crate) fn add(
             };
             let flood = DatagramSource::new(flood, random("flood"));
             let host = world.host_mut(node(attack.at));
+            host.send_datagrams(flood);
             if !forges {
-                return host.send_datagrams(flood);
+                return;
             }
-            host.send_datagrams(flood.of_notices(forgery.notice()));
+            world.add_box(node(attack.at), Forger(forgery, flood_port));
             let guesser = Guesser::new(forgery, aim, nonces, random("guesses"));
             world.add_box(node(target), guesser);
         }

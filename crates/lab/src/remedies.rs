@@ -109,15 +109,12 @@ mod tests {
     fn every_mechanism_that_helps_by_itself_is_a_remedy() {
         let settings: Vec<_> = remedies().into_iter().flat_map(|remedy| remedy.settings).collect();
         for (name, _) in helping() {
-            // Error notification of a kind is `eten = KIND`, or a table with more.
-            let named = |(key, value): &(&str, toml::Value)| {
-                let kind = value.get("report").unwrap_or(value).as_str();
-                match kind {
-                    Some(kind) if *key == "eten" => {
-                        name == "eten" || name == format!("{kind}-eten")
-                    }
-                    _ => value.to_string().contains(&format!("\"{name}\"")),
-                }
+            // Error notification of a kind is `eten = KIND`, or a table that reports so.
+            let kind = name.strip_suffix("-eten").unwrap_or(name);
+            let named = |(key, value): &(&str, toml::Value)| match value.as_str() {
+                Some(value) if *key == "eten" => name == "eten" || value == kind,
+                _ if *key == "eten" => value.to_string().contains(&format!("\"{kind}\"")),
+                _ => value.to_string().contains(&format!("\"{name}\"")),
             };
             assert!(settings.iter().any(named), "{name}");
         }

@@ -5,7 +5,7 @@ use crate::stage::port;
 use base::Seed;
 use core::net::IpAddr;
 use middlebox::{Forwarder, Meter, Reading, Reporter, Traceback};
-use tcp::mechanism::Transport as Means;
+use tcp::mechanism;
 
 /// The boxes of the node with this index that tell senders: one for each kind that flows asked for.
 /// `address` gives that of an end of a flow, both by their index; a node that is no end of it has
@@ -98,7 +98,7 @@ pub(crate) fn meter(
         return None;
     }
     let meter = Meter::new(network.a, network.form);
-    if network.transport == Means::Header {
+    if network.transport == mechanism::Transport::Header {
         return Some(meter);
     }
     let own = flows.iter().map(|&(index, _)| address(index, node)).collect();

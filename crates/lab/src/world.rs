@@ -51,7 +51,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
     add_reports(&mut hosts, Seed(seed));
-    add_meters(&mut hosts, seed);
+    add_meters(&mut hosts, Seed(seed));
     for (index, attack) in scenario.attacks.iter().enumerate() {
         let random = |part: &str| Seed(seed).stream(&format!("attack.{index}.{part}"));
         let node = |node: usize| nodes[node];
@@ -59,7 +59,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
             IpVersion::V4 => nodes[node].address(),
             IpVersion::V6 => nodes[node].address_v6(),
         };
-        attacks::add(scenario, attack, hosts.world, node, address, random);
+        attacks::add(scenario, (index, attack), hosts.world, node, address, random);
     }
     for &node in &nodes {
         world.wake(node);
@@ -95,6 +95,10 @@ fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
         if flow.report == Report::Oracle {
             let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
             hosts.world.add_oracle(from, to, port(index));
+            if flow.mistakes > 0.0 {
+                let random = seed.stream(&format!("flow.{}.mistakes", flow.name));
+                hosts.world.add_mistakes(from, to, port(index), flow.mistakes, random);
+            }
         }
     }
     for (index, &node) in hosts.nodes.iter().enumerate() {
@@ -107,10 +111,10 @@ fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
 }
 
 /// What measures links, in every node.
-fn add_meters(hosts: &mut Hosts<'_>, seed: u64) {
+fn add_meters(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, &node) in hosts.nodes.iter().enumerate() {
         let address = |flow, node| hosts.address(flow, node);
-        if let Some(meter) = reports::meter(hosts.scenario, Seed(seed), index, address) {
+        if let Some(meter) = reports::meter(hosts.scenario, seed, index, address) {
             hosts.world.add_box(node, meter);
         }
     }

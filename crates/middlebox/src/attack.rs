@@ -61,6 +61,32 @@ impl Forgery {
     }
 }
 
+/// In the node of a blind attacker: the datagrams that its host sends from a port leave as notices of the
+/// same size, which say nothing yet but whose they are. [`Guesser`] does the rest.
+#[derive(Clone, Copy, Debug)]
+pub struct Forger(pub Forgery, pub u16);
+
+impl Middlebox for Forger {
+    fn packet(
+        &mut self,
+        _: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
+        let Forger(forgery, port) = self;
+        if from.is_none()
+            && packet.ip.destination == forgery.target
+            && matches!(packet.body, Body::Udp(udp) if udp.source_port == *port)
+        {
+            let (notice, size) = (forgery.notice(), forgery.size);
+            packet.body = Body::Icmp(Icmp::Corruption { notice, size });
+            packet.payload = Payload::default();
+        }
+        Passage::Forward
+    }
+}
+
 /// Where a blind attacker guesses that the victim's sequence numbers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -301,6 +327,25 @@ mod tests {
         for count in [quarters(|n| n.seq.0), quarters(|n| n.copy.0)].concat() {
             assert!((870..=1130).contains(&count), "{count}");
         }
+    }
+
+    #[test]
+    fn datagrams_leave_the_forger_as_notices_of_the_same_size() {
+        let Forgery { attacker, target, size, .. } = forgery();
+        let udp = Udp { source_port: 9, destination_port: 9 };
+        let payload = Payload { len: u32::from(size) - 28, ..Payload::default() };
+        let inert = Packet {
+            ip: Ip::new(attacker, target),
+            body: Body::Udp(udp),
+            payload,
+            ..Packet::BLANK
+        };
+        let (mut leaving, mut send) = (inert, Vec::new());
+        let mut cx = Context { send: &mut send };
+        Forger(forgery(), 9).packet(Time::ZERO, None, &mut leaving, &mut cx);
+        assert_eq!((leaving, leaving.len()), (forged(), inert.len()));
+        // What passes on its way from elsewhere is not the attacker's.
+        assert_eq!(pass(&mut Forger(forgery(), 9), inert).0, inert);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod eten;
 mod forward;
 mod liar;
 
-pub use attack::{Aim, Forgery, Guesser, Tap};
+pub use attack::{Aim, Forger, Forgery, Guesser, Tap};
 pub use ceten::{Meter, Traceback};
 pub use detection::Reading;
 pub use eten::Reporter;

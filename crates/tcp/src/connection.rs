@@ -403,7 +403,7 @@ impl Connection {
                 start.is_some_and(|start| self.receiver.misses(start, start + u64::from(len)))
             }
             Subject::Unreachable { seq, .. } => self.is_outstanding(seq),
-            // Of a path, and not of a segment.
+            // That is of a path, not of what goes over it.
             Subject::Path(_) | Subject::Link { .. } => false,
         }
     }

@@ -61,11 +61,7 @@ impl<A: Application> Host<A> {
                 return self.on_survival(now, packet.ip.source, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(udp) => {
-                let taken = self.datagrams.take(udp.destination_port, packet.payload);
-                self.statistics.strays += u64::from(!taken);
-                return;
-            }
+            Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
         };
         if packet.rare.is_marked_corrupted() {
             let (source, destination) = (packet.ip.source, packet.ip.destination);

@@ -9,7 +9,8 @@ use super::keep_alive::KeepAlive;
 use super::links;
 use super::mechanism::Entry;
 use super::quantity::{
-    Amount, ByteCounting, Count, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
+    Amount, ByteCounting, Count, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole,
+    Written,
 };
 use super::{attacks, ceten, stack, testbed, traffic};
 use crate::document::Node;
@@ -177,6 +178,9 @@ table! {
         suppress_dupacks: bool;
         /// Size of a notice, bytes of the whole packet.
         notice_size: Spanned<Amount>;
+        /// The probability that the oracle takes a packet for corrupted that a queue dropped; 0 if
+        /// absent.
+        mistakes: Spanned<Probability>;
         /// How word gets to the receiver; `"message"` if absent. Only of `report = "forward"`.
         transport: Spanned<Transport>;
         /// What the node that detects it can read: all of the headers, or what the checksums vouch for

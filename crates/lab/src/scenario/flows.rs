@@ -88,6 +88,7 @@ impl Context<'_> {
             notice_size: settings.eten.notice_size,
             transport: settings.eten.transport,
             headers: settings.eten.headers,
+            mistakes: settings.eten.mistakes,
             stacks: stacks?,
         })
     }

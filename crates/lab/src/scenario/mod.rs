@@ -107,6 +107,8 @@ pub struct Flow {
     pub report: Report,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// How likely the oracle takes a packet for corrupted that a link dropped.
+    pub mistakes: f64,
     /// How word of it gets to the receiver.
     pub transport: Transport,
     /// What nodes can read of a corrupted packet.

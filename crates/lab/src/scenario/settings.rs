@@ -24,6 +24,7 @@ pub(super) struct Settings {
 pub(super) struct Notification {
     pub(super) report: Report,
     pub(super) notice_size: u16,
+    pub(super) mistakes: f64,
     pub(super) transport: Transport,
     pub(super) headers: Headers,
 }
@@ -111,6 +112,10 @@ fn eten(
     let read = "only where `report` is \"backward\" or \"forward\" does a node read them";
     let reads = matches!(report, Report::Backward | Report::Forward);
     let headers = where_it_means_something(table.headers, reads, read)?;
+    let erring = "only the oracle makes mistakes: expected it with `report = \"oracle\"`";
+    let mistakes = table.mistakes.filter(|written| written.get_ref().0 > 0.0);
+    let mistakes = mistakes.map(|written| Spanned::new(written.span(), written.get_ref().0));
+    let mistakes = where_it_means_something(mistakes, report == Report::Oracle, erring)?;
     let standard = Eten::default();
     let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
     let mechanism = match report {
@@ -124,11 +129,9 @@ fn eten(
         }
     };
     let named = mechanism.as_ref().filter(|_| {
-        mechanisms.iter().any(|mechanism| {
-            matches!(
-                mechanism,
-                Mechanism::Eten(_) | Mechanism::ForwardEten(_) | Mechanism::CumulativeEten(_)
-            )
+        mechanisms.iter().any(|other| {
+            use Mechanism::{CumulativeEten, Eten, ForwardEten};
+            matches!(other, Eten(_) | ForwardEten(_) | CumulativeEten(_))
         })
     });
     if named.is_some() {
@@ -136,7 +139,7 @@ fn eten(
         let problem = Problem { span, message, ..Problem::default() };
         return Err(problem.help("expected it in one place only"));
     }
-    Ok((Notification { report, notice_size, transport, headers }, mechanism))
+    Ok((Notification { report, notice_size, mistakes, transport, headers }, mechanism))
 }
 
 /// A setting, or its default, of what there is only where it means something.

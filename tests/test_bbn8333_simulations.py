@@ -304,6 +304,10 @@ def test_a_cell_in_which_being_told_costs_goodput_is_told_with_what_differs() ->
     assert cell.gain.value == pytest.approx(21 / 41.5)
     assert "4 times a run instead of 1" in cell.why
     assert "The timeouts cost more" in cell.why
+    assert "nothing to gain" not in cell.why
+    full = [LTN.rate_bps - 1, LTN.rate_bps - 2, LTN.rate_bps - 1, LTN.rate_bps - 2]
+    (cell,) = comparisons.worse(_two([rate - 5 for rate in full], full))
+    assert "nothing to gain" in cell.why
 
 
 def test_a_bound_holds_unless_one_is_clearly_above() -> None:

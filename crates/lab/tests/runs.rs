@@ -138,7 +138,7 @@ fn an_oracle_that_errs_keeps_its_source_from_slowing_down() {
     assert_eq!(never.digest, honest.digest);
     assert!(never.rows[0].sender.reductions > Some(0) && always.totals.dropped > 0);
     assert_eq!(always.rows[0].sender.reductions, Some(0));
-    assert_eq!(always.rows[0].sender.notices, Some(always.totals.dropped as i64));
+    assert_eq!(always.rows[0].sender.notices, Some(always.totals.dropped));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn settings_without_a_meaning_are_told_at_their_place() {
     at(
         "{ report = \"forward\", transport = \"pigeon\" }",
         "\"pigeon\"",
-        "`flows.0.tcp.eten.transport`: unknown name `pigeon`, expected one of `message`, `piggyback`, `marked`",
+        "`flows.0.tcp.eten.transport = \"pigeon\"`: unknown name `pigeon`, expected one of `message`, `piggyback`, `marked`",
     );
     for mechanism in ["eten", "forward-eten"] {
         let twice = format!("eten = \"forward\", mechanisms = [{{ mechanism = \"{mechanism}\" }}]");

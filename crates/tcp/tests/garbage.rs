@@ -141,7 +141,14 @@ fn config() -> impl Strategy<Value = Config> {
         prop::sample::select(tcp::congestion::Congestion::ALL),
     )
         .prop_map(
-            |((_, recovery), [timestamps, ecn, asks, prr], mechanisms, window, mss, control)| {
+            move |(
+                (_, recovery),
+                [timestamps, ecn, asks, prr],
+                mechanisms,
+                window,
+                mss,
+                control,
+            )| {
                 Config {
                     mss,
                     receive_window: window,

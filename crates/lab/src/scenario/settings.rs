@@ -105,11 +105,12 @@ fn eten(
     let table = written.map(|written| written.into_inner().0).unwrap_or_default();
     let notice_size = notice_size(&table.notice_size, ip, defaults)?;
     let report = table.report.unwrap_or_default();
+    // Beside "none" they may stay: a sweep may turn notification off.
+    let tells = matches!(report, Report::None | Report::Forward);
     let told = "only where `report` is \"forward\" is the receiver told";
-    let transport = where_it_means_something(table.transport, report == Report::Forward, told)?;
+    let transport = where_it_means_something(table.transport, tells, told)?;
     let read = "only where `report` is \"backward\" or \"forward\" does a node read them";
-    let reads = matches!(report, Report::Backward | Report::Forward);
-    let headers = where_it_means_something(table.headers, reads, read)?;
+    let headers = where_it_means_something(table.headers, report != Report::Oracle, read)?;
     let standard = Eten::default();
     let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
     let mechanism = match report {
@@ -117,11 +118,9 @@ fn eten(
         Report::Oracle | Report::Backward => Some(Mechanism::Eten(Eten { suppress_dupacks })),
         Report::Forward => Some(Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))),
     };
-    let named = mechanism.as_ref().filter(|_| {
-        let is_eten = |m: &Mechanism| matches!(m, Mechanism::Eten(_) | Mechanism::ForwardEten(_));
-        mechanisms.iter().any(is_eten)
-    });
-    if named.is_some() {
+    let is_eten =
+        |other: &Mechanism| matches!(other, Mechanism::Eten(_) | Mechanism::ForwardEten(_));
+    if mechanism.is_some() && mechanisms.iter().any(is_eten) {
         let message = "`mechanisms` names eten already".to_owned();
         let problem = Problem { span, message, ..Problem::default() };
         return Err(problem.help("expected it in one place only"));

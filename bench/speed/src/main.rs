@@ -47,7 +47,6 @@ struct Case {
     packets: fn(&Host<Traffic>) -> u64,
 }
 
-/// The cases by their names.
 /// A case by its name, and what sets it up.
 type Named = (&'static str, fn() -> Case);
 

@@ -67,6 +67,9 @@ EXPERIMENTS = (
     _beyond("web", "ETEN and web traffic"),
     _beyond("setup", "ETEN and connection set-up"),
     _beyond("mistake", "the penalty of mistaking congestion for corruption"),
+    _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
+    _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
+    _beyond("ecn", "ECN beside cumulative ETEN"),
 )
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 STRATEGIES = ("published", "loss-ratio", "adaptive")
 #: Weight of a new sample in the report's simulations.
 PUBLISHED_A = 0.5
+#: The strategy that averages over long windows takes no more.
+ADAPTIVE_A = 1 / 64
 #: Connections that know no ETEN.
 OTHERS = 4
 #: Of the bottleneck.
@@ -54,7 +56,7 @@ def cell(
     *,
     own: int = 1,
     others: int = OTHERS,
-    a: float = PUBLISHED_A,
+    a: float | None = None,
     ecn: bool = False,
     settings: Mapping[str, Any] | None = None,
     **case: Any,
@@ -78,6 +80,8 @@ def cell(
         competitors=others,
         **case,
     )
+    if a is None:
+        a = ADAPTIVE_A if strategy == "adaptive" else PUBLISHED_A
     given = {"links.2.errors.bit": rate, "ceten.a": a, "flows": [*mine, *theirs]}
     return Cell(what, scenario, {**given, **(settings or {})}, SEEDS, QUICK_SEEDS)
 

@@ -146,7 +146,8 @@ QUESTION = Question(
         " Mb/s with"
         " RED (5 to 15 packets) or CoDel (interval 150 ms), room for 50 packets and bit errors in"
         " both"
-        " directions; a round trip of 140 ms, windows of 100 segments, 120 s; a = 0.5.",
+        " directions; a round trip of 140 ms, windows of 100 segments, 120 s; a = 0.5 (adaptive:"
+        " 1/64).",
         "All have ECN, or nobody has. A mark is answered as congestion, whatever the estimates"
         " say.",
     ),

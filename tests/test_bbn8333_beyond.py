@@ -96,7 +96,7 @@ def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_pat
     assert all(line.count("|") == width + 1 for line in table)
     assert len(table) > 5
     assert f"beyond-{name}-numbers" in tables.TABLES
-    # Nothing is empty but a quantile that is not reached, and weights that a strategy does not take.
+    # Nothing is empty but quantiles not reached, and weights that a strategy does not take.
     allowed = {"setup": 3, "alpha": 12}.get(name, 0)
     assert sum(line.count("|  |") for line in table) <= allowed
 

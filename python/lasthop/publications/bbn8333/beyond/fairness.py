@@ -125,7 +125,7 @@ QUESTION = Question(
         " bottleneck of 1.5 Mb/s with a drop-tail queue of 50 packets and bit errors in both"
         " directions;"
         " a round trip of 140 ms, windows of 100 segments, 120 s. The weight of a new sample is"
-        " 0.5.",
+        " 0.5 (adaptive: 1/64).",
         "Fair is as much for each. Corruption alone makes room: who uses what others leave takes"
         " nothing"
         " from them, and so their goodput over that without ETEN tells more than shares do.",

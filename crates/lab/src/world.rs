@@ -1,5 +1,6 @@
 //! From a scenario to a world.
 
+use crate::attacks;
 use crate::ideal::{Ideal, ideals};
 use crate::reports;
 use crate::scenario::{IpVersion, Report, Scenario};
@@ -51,6 +52,15 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     enact(scenario, seed, &mut hosts);
     add_reports(&mut hosts, Seed(seed));
     add_meters(&mut hosts, Seed(seed));
+    for (index, attack) in scenario.attacks.iter().enumerate() {
+        let random = |part: &str| Seed(seed).stream(&format!("attack.{index}.{part}"));
+        let node = |node: usize| nodes[node];
+        let address = |node: usize| match scenario.flows[attack.flow].ip {
+            IpVersion::V4 => nodes[node].address(),
+            IpVersion::V6 => nodes[node].address_v6(),
+        };
+        attacks::add(scenario, (index, attack), hosts.world, node, address, random);
+    }
     for &node in &nodes {
         world.wake(node);
     }

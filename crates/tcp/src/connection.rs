@@ -419,6 +419,8 @@ impl Connection {
             Action::RetransmitNow { seq, copy } => (seq, copy, false),
             Action::Acknowledge => return self.receiver.acknowledge_now(),
         };
+        self.sender.settle_notices(now, &mut self.mechanisms);
+        let Some(copy) = self.mechanisms.admit(&self.sender.view(now), copy) else { return };
         if let Some(start) = self.sent(seq) {
             self.sender.on_notice(now, start, copy, judged, &mut self.mechanisms);
         }

@@ -9,9 +9,10 @@ use super::keep_alive::KeepAlive;
 use super::links;
 use super::mechanism::Entry;
 use super::quantity::{
-    Amount, ByteCounting, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole, Written,
+    Amount, ByteCounting, Count, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole,
+    Written,
 };
-use super::{ceten, stack, testbed, traffic};
+use super::{attacks, ceten, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -40,6 +41,8 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// Each forges notices of corruption of a flow's packets.
+        attacks: Vec<Spanned<attacks::Table>>;
         /// What nodes measure and tell for flows with cumulative error notification.
         ceten: ceten::Table;
         /// How it is run on real packets.
@@ -190,6 +193,21 @@ table! {
         bound: ceten::Bound;
         /// Of `cumulative`: whether what packets carry for it takes bytes.
         fields: Fields = Fields::default();
+        /// The sender's defences against forged notices; none if absent.
+        defences: Defences;
+    }
+}
+
+table! {
+    /// Defences against forged notices, each by itself.
+    pub(super) struct Defences {
+        /// Copies carry numbers that only who sees a packet can know, and what names none is not
+        /// believed.
+        nonce: bool = false;
+        /// Notices that prove false cost trust; without it none is believed for a while.
+        trust: bool = false;
+        /// So many notices are believed in a round trip; any number if absent.
+        limit: Count;
     }
 }
 

@@ -127,7 +127,7 @@ impl Context<'_> {
             return Err(Problem::at(receiver.span(), message));
         }
         let limit = u32::from(Ip::HOP_LIMIT);
-        match self.hops(from, to) {
+        match hops(self.nodes.len(), self.links, from, to) {
             _ if !self.routed => Ok(()),
             None => {
                 let message = format!("there is no way from `{}` to here", sender.get_ref());
@@ -140,27 +140,27 @@ impl Context<'_> {
             Some(_) => Ok(()),
         }
     }
+}
 
-    /// The number of links on the shortest way; `None` if there is no way.
-    fn hops(&self, from: usize, to: usize) -> Option<u32> {
-        let mut hops = vec![None; self.nodes.len()];
-        hops[from] = Some(0);
-        let mut queue = VecDeque::from([(from, 0)]);
-        while let Some((node, distance)) = queue.pop_front() {
-            for link in self.links {
-                let other = match node {
-                    _ if node == link.from => link.to,
-                    _ if node == link.to => link.from,
-                    _ => continue,
-                };
-                if hops[other].is_none() {
-                    hops[other] = Some(distance + 1);
-                    queue.push_back((other, distance + 1));
-                }
+/// The number of links on the shortest way; `None` if there is no way.
+pub(super) fn hops(nodes: usize, links: &[Link], from: usize, to: usize) -> Option<u32> {
+    let mut hops = vec![None; nodes];
+    hops[from] = Some(0);
+    let mut queue = VecDeque::from([(from, 0)]);
+    while let Some((node, distance)) = queue.pop_front() {
+        for link in links {
+            let other = match node {
+                _ if node == link.from => link.to,
+                _ if node == link.to => link.from,
+                _ => continue,
+            };
+            if hops[other].is_none() {
+                hops[other] = Some(distance + 1);
+                queue.push_back((other, distance + 1));
             }
         }
-        hops[to]
     }
+    hops[to]
 }
 
 fn name(index: usize, flow: &file::Flow) -> Result<String, Problem> {

@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod attacks;
 mod ceten;
 mod datagrams;
 mod file;
@@ -18,6 +19,7 @@ mod traffic;
 mod words;
 mod workload;
 
+pub use attacks::{Attack, AttackKind, Method};
 pub use ceten::Ceten;
 pub use datagrams::Datagrams;
 pub use file::{Headers, IpVersion, Report, Transport};
@@ -49,6 +51,8 @@ pub struct Scenario {
     pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// Who forges notices.
+    pub attacks: Vec<Attack>,
     /// What nodes measure for flows with cumulative error notification.
     pub ceten: Ceten,
     /// How it is run on real packets.
@@ -157,10 +161,26 @@ impl Scenario {
         } else {
             Vec::new()
         };
+        let attacks = match (&flows, file.attacks) {
+            (Some(flows), Some(attacks)) => {
+                attacks::Context { nodes: &nodes, links: &links, flows }.resolve(attacks, problems)
+            }
+            _ => Vec::new(),
+        };
         let (title, duration, mut flows) = (file.title?, duration?, flows?);
         let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario { title, duration, nodes, links, attachments, flows, ceten, testbed })
+        Some(Scenario {
+            title,
+            duration,
+            nodes,
+            links,
+            attachments,
+            flows,
+            attacks,
+            ceten,
+            testbed,
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use base::Duration;
 use base::units::Size;
 use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{CumulativeEten, Eten, ForwardEten, Mechanism, Needs};
+use tcp::mechanism::{CumulativeEten, Eten, ForwardEten, Guard, Mechanism, Needs};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -55,6 +55,7 @@ pub(super) fn resolve(
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
+    let guard = tcp.eten.as_ref().and_then(|eten| guard(&eten.get_ref().0));
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
     let mut receiver = Config {
@@ -87,6 +88,7 @@ pub(super) fn resolve(
     };
     let (eten, notified) = eten?;
     let mut sender = receiver.clone();
+    sender.mechanisms.extend(guard.map(Mechanism::Guard));
     if notified.as_ref().is_some_and(|one| one.needs().contains(Needs::RECEIVER)) {
         receiver.mechanisms.extend(notified.clone());
     }
@@ -150,6 +152,15 @@ fn where_it_means_something<T: Default>(
         Some(written) if !means => Err(Problem::at(written.span(), otherwise)),
         written => Ok(written.map(Spanned::into_inner).unwrap_or_default()),
     }
+}
+
+/// The sender's defences against forged notices, if there are any.
+fn guard(table: &file::EtenTable) -> Option<Guard> {
+    let file::Defences { nonce, trust, limit } = table.defences.as_ref()?;
+    // The table's numbers are no larger than this.
+    let limit = limit.as_ref().map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
+    let notified = !matches!(table.report, None | Some(Report::None));
+    (notified && (*nonce || *trust || limit > 0)).then(|| Guard::new(*nonce, *trust, limit))
 }
 
 fn increase(

@@ -19,6 +19,7 @@ mod ecn;
 mod eten;
 mod exchange;
 mod forward;
+mod guard;
 mod handshake;
 mod liveness;
 mod nagle;

@@ -40,6 +40,7 @@ impl Sender {
             return;
         }
         self.statistics.notices += 1;
+        self.on_believed(now, &record, mechanisms);
         if judged {
             self.judge(now, index, Signal::Notice, mechanisms);
         } else {

@@ -1,5 +1,6 @@
 //! Boxes on the path that see, make or change packets.
 
 mod eten;
+pub mod fec;
 
 pub use eten::Reporter;

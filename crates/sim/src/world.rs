@@ -131,6 +131,7 @@ impl<A: Application> World<A> {
                     let node = &mut self.nodes[component];
                     node.host.handle_timeout(time);
                     self.fabric.schedule.set(component as u32, node.host.poll_timeout());
+                    node.wake_boxes(component, &mut self.fabric);
                     node.flush(component, &mut self.fabric);
                 }
                 Some(link) => match self.fabric.arrive(link) {
@@ -312,6 +313,7 @@ impl<A: Application> Node<A> {
             middlebox.link(fabric.now, port(link), event, &mut cx);
         }
         self.send_outbox(index, fabric);
+        self.await_boxes(index, fabric);
     }
 
     /// Shows a packet to the boxes, which came by a link unless it starts here; false if one of
@@ -332,7 +334,31 @@ impl<A: Application> Node<A> {
             fabric.slab.release(handle);
         }
         self.send_outbox(index, fabric);
+        self.await_boxes(index, fabric);
         !kept
+    }
+
+    /// Wakes the boxes that want it now. The schedule has forgotten when the others do.
+    #[inline]
+    fn wake_boxes(&mut self, index: usize, fabric: &mut Fabric) {
+        if self.boxes.is_empty() {
+            return;
+        }
+        for middlebox in &mut self.boxes {
+            if middlebox.next_wake() <= fabric.now {
+                let mut cx = Context { send: &mut self.outbox };
+                middlebox.wake(fabric.now, &mut cx);
+            }
+        }
+        self.send_outbox(index, fabric);
+        self.await_boxes(index, fabric);
+    }
+
+    /// A box may want to be woken sooner than the node is.
+    fn await_boxes(&self, index: usize, fabric: &mut Fabric) {
+        for middlebox in &self.boxes {
+            fabric.schedule.bring_forward(index as u32, middlebox.next_wake());
+        }
     }
 
     /// Sends what boxes have made.

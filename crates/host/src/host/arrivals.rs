@@ -51,6 +51,11 @@ impl<A: Application> Host<A> {
                 return self.notify(now, Source::Router, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
+            // There is no decoder that would have taken it.
+            Body::Repair(_) => {
+                self.statistics.strays += 1;
+                return;
+            }
             Body::Udp(udp) => {
                 let taken = self.datagrams.take(udp.destination_port, packet.payload);
                 self.statistics.strays += u64::from(!taken);

@@ -54,7 +54,7 @@ pub use reports::at as reporters_at;
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Pace, Report, Routes, Scenario,
+    Attachments, Coding, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Pace, Report, Routes, Scenario,
     Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
 };
 pub use schema::schema;

@@ -6,6 +6,7 @@ use crate::scenario::{IpVersion, Report, Scenario};
 use crate::stage::{End, Stage, enact, port};
 use base::Seed;
 use core::net::IpAddr;
+use middlebox::fec::{self, Beside, Decoder, Encoder};
 use host::Host;
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ pub(crate) struct Built {
     pub(crate) links: Vec<(LinkId, LinkId)>,
     /// By the index of the flow.
     pub(crate) ideals: Vec<Ideal>,
+    /// What goes beside the packets of flows that are coded, by the index of the flow.
+    pub(crate) codings: Vec<Option<Beside>>,
 }
 
 /// Builds the world of a scenario at time zero, its flows waiting for their start.
@@ -50,10 +53,11 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
     add_reports(&mut hosts);
+    let codings = add_codings(&mut hosts);
     for &node in &nodes {
         world.wake(node);
     }
-    Built { world, nodes, links, ideals }
+    Built { world, nodes, links, ideals, codings }
 }
 
 /// The simulator's hosts, one in every node.
@@ -94,4 +98,22 @@ fn add_reports(hosts: &mut Hosts<'_>) {
             hosts.world.add_box(node, reporter);
         }
     }
+}
+
+/// Encoders and decoders, behind all other boxes of their hosts.
+fn add_codings(hosts: &mut Hosts<'_>) -> Vec<Option<Beside>> {
+    let flows = hosts.scenario.flows.iter().enumerate();
+    let codings = flows.map(|(index, flow)| {
+        let coding = flow.coding?;
+        let [source, destination] = [flow.from, flow.to].map(|node| hosts.address(index, node));
+        let coded = fec::Flow { source, destination, port: port(index) };
+        let beside = Beside::default();
+        let mut encoder = Encoder::new(coded, coding.settings, beside.clone());
+        encoder.set_corruption(coding.corruption);
+        let decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
+        hosts.world.add_box(hosts.nodes[flow.from], encoder);
+        hosts.world.add_box(hosts.nodes[flow.to], decoder);
+        Some(beside)
+    });
+    codings.collect()
 }

@@ -66,6 +66,7 @@ impl<A: Application> World<A> {
 
     /// Puts a box into a node, behind those that are there.
     pub fn add_box(&mut self, node: NodeId, middlebox: impl Middlebox + Send + 'static) {
+        self.fabric.schedule.bring_forward(node.0 as u32, middlebox.next_wake());
         let node = &mut self.nodes[node.0];
         node.inspected |= middlebox.inspects_packets();
         node.boxes.push(Box::new(middlebox));

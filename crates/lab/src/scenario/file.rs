@@ -11,7 +11,7 @@ use super::mechanism::Entry;
 use super::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
 };
-use super::{stack, testbed, traffic};
+use super::{coding, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -74,6 +74,8 @@ table! {
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Spanned<Tcp>;
+        /// Erasure coding of its data from end to end; `"off"` if absent.
+        coding: Spanned<coding::Form>;
         /// Whose TCP (or UDP) the ends use on the testbed: ours, or the kernel's. The lab always runs
         /// ours.
         stack: stack::Written;

@@ -1,7 +1,7 @@
 //! From `[[flows]]` to flows.
 
 use super::Traffic;
-use super::{Flow, IpVersion, Link, Scenario, file, node, settings, stack, traffic};
+use super::{Flow, IpVersion, Link, Scenario, coding, file, node, settings, stack, traffic};
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{AtLeastOne, Told as _};
@@ -66,6 +66,7 @@ impl Context<'_> {
             problems.push(Problem::at(tcp.span(), message));
         }
         let tcp = flow.tcp.map(Spanned::into_inner).unwrap_or_default();
+        let coding = coding::resolve(flow.coding, traffic.as_ref(), tcp.ecn, problems);
         let mut defaults = profile.defaults();
         if flow.ip == IpVersion::V6 {
             defaults = defaults.over_ipv6();
@@ -86,6 +87,7 @@ impl Context<'_> {
             receiver: settings.receiver,
             report: settings.report,
             notice_size: settings.notice_size,
+            coding,
             stacks: stacks?,
         })
     }

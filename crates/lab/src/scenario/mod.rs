@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod coding;
 mod datagrams;
 mod file;
 mod flows;
@@ -17,6 +18,7 @@ mod traffic;
 mod words;
 mod workload;
 
+pub use coding::Coding;
 pub use datagrams::Datagrams;
 pub use file::{IpVersion, Report};
 pub use routes::{Hop, Routes};
@@ -98,6 +100,8 @@ pub struct Flow {
     pub report: Report,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// How its data are coded from end to end; only the lab does that.
+    pub coding: Option<Coding>,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,
 }

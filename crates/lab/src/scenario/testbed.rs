@@ -99,6 +99,13 @@ impl Scenario {
                 ),
                 Report::Backward => {}
             }
+            if flow.coding.is_some() {
+                refuse(
+                    &["flows", index.as_str(), "coding"],
+                    "on the testbed nobody codes: expected \"off\"",
+                    "only the lab has erasure coding",
+                );
+            }
             if needs_of_the_kernel(flow) {
                 refuse(
                     &at("mechanisms"),

@@ -6,6 +6,7 @@ use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{Shape, word};
 use link::{Damage, JitterShape};
+use middlebox::fec::Signal;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
@@ -53,6 +54,10 @@ foreign_words! {
     Damage {
         "loss" => Damage::Loss,
         "corruption" => Damage::Corruption,
+    }
+    Signal {
+        "all" => Signal::All,
+        "none" => Signal::None,
     }
     JitterShape {
         "uniform" => JitterShape::Uniform,

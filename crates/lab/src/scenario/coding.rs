@@ -1,0 +1,148 @@
+//! End-to-end erasure coding of a flow.
+
+use super::quantity::{Count, Probability, Written};
+use super::traffic::Traffic;
+use crate::document::Node;
+use crate::error::Problem;
+use crate::shape::{Shape, Told as _, number, table, unexpected};
+use base::Duration;
+use middlebox::fec::{Settings, Signal, Strength};
+use serde_json::{Value, json};
+use toml::Spanned;
+
+/// How a flow is coded from end to end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coding {
+    /// What both ends know.
+    pub settings: Settings,
+    /// Which losses congestion control hears of.
+    pub signal: Signal,
+    /// The probability of corruption that the encoder is told of.
+    pub corruption: f64,
+}
+
+/// As it is written.
+#[derive(Debug)]
+pub(super) enum Form {
+    Off,
+    On(Table),
+}
+
+table! {
+    /// End-to-end erasure coding of a flow's data: repair packets, of which the receiving host
+    /// rebuilds what was lost.
+    pub(super) struct Table {
+        /// Source packets of a block, 1 to 200; 20 if absent.
+        block: Spanned<Count>;
+        /// Repair packets for each source packet, 0 to 1. If absent, as many as `corruption` asks for.
+        strength: Spanned<Ratio>;
+        /// The probability of corruption per packet that the strength follows.
+        corruption: Spanned<Probability>;
+        /// The probability that a block cannot be repaired, which a strength that follows corruption
+        /// keeps to; 0.001 if absent.
+        target: Spanned<Probability>;
+        /// How long a block stays open at the sender; what comes behind a gap waits at the receiver
+        /// twice as long at most. 100 ms if absent.
+        wait: Spanned<Written<Duration>>;
+        /// Which losses congestion control hears of, repaired or not, as marks of congestion: all, or
+        /// none. All but `none` needs `ecn = true`.
+        signal: Signal = Signal::All;
+    }
+}
+
+/// Repair packets for each source packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ratio(f64);
+
+impl Shape for Ratio {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Ratio> {
+        match number(node) {
+            Some(ratio) if (0.0..=1.0).contains(&ratio) => Some(Ratio(ratio)),
+            _ => unexpected(node, "a number from 0 to 1", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
+impl Shape for Form {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Form> {
+        match node.get_ref().as_str() {
+            Some("off") => Some(Form::Off),
+            _ if node.get_ref().is_table() => Table::read(node, problems).map(Form::On),
+            _ => unexpected(node, "\"off\" or { strength = 0.1, ... }", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "const": "off" }, Table::schema()], "default": "off" })
+    }
+}
+
+/// What it means for a flow that carries `traffic` over TCP with ECN or without.
+pub(super) fn resolve(
+    form: Option<Spanned<Form>>,
+    traffic: Option<&Traffic>,
+    ecn: bool,
+    problems: &mut Vec<Problem>,
+) -> Option<Coding> {
+    let form = form?;
+    let span = form.span();
+    let Form::On(table) = form.into_inner() else { return None };
+    if let Some(Traffic::Datagrams(_)) = traffic {
+        problems.push(Problem::at(span, "only TCP is coded: expected \"off\" where `traffic.udp` is"));
+        return None;
+    }
+    if table.signal != Signal::None && !ecn {
+        let message = "congestion control hears of repaired losses by ECN: expected `ecn = true` in \
+                       the flow's `tcp`, or `signal = \"none\"`";
+        problems.push(Problem::at(span.clone(), message));
+    }
+    let standard = Settings::default();
+    let strength = strength(&table, span).told(problems);
+    let block = block(table.block, standard.block).told(problems);
+    let wait = wait(table.wait, standard.wait).told(problems);
+    let (strength, corruption) = strength?;
+    let settings = Settings { block: block?, strength, wait: wait? };
+    Some(Coding { settings, signal: table.signal, corruption })
+}
+
+/// The strength, and the corruption that it follows.
+fn strength(table: &Table, span: core::ops::Range<usize>) -> Result<(Strength, f64), Problem> {
+    let follows = table.corruption.as_ref().or(table.target.as_ref());
+    match (&table.strength, &table.corruption, follows) {
+        (Some(_), _, Some(other)) => {
+            let message = "expected either `strength`, or what it is to follow";
+            Err(Problem::at(other.span(), message))
+        }
+        (Some(ratio), ..) => Ok((Strength::Fixed(ratio.get_ref().0), 0.0)),
+        (None, Some(corruption), _) => {
+            let strength = match &table.target {
+                None => Strength::default(),
+                Some(target) if target.get_ref().0 > 0.0 => Strength::Following(target.get_ref().0),
+                Some(target) => return Err(Problem::at(target.span(), "expected more than 0")),
+            };
+            Ok((strength, corruption.get_ref().0))
+        }
+        (None, None, _) => {
+            Err(Problem::at(span, "expected `strength`, or `corruption` that it follows"))
+        }
+    }
+}
+
+fn block(written: Option<Spanned<Count>>, default: u8) -> Result<u8, Problem> {
+    let Some(written) = written else { return Ok(default) };
+    let most = Settings::MOST_SOURCES;
+    let block = u8::try_from(written.get_ref().0).ok().filter(|block| *block <= most);
+    block.ok_or_else(|| Problem::at(written.span(), format!("expected at most {most}")))
+}
+
+fn wait(written: Option<Spanned<Written<Duration>>>, default: Duration) -> Result<Duration, Problem> {
+    let Some(written) = written else { return Ok(default) };
+    match written.get_ref().0 {
+        Duration::ZERO => Err(Problem::at(written.span(), "expected more than 0 s")),
+        wait => Ok(wait),
+    }
+}

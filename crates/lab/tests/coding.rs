@@ -1,0 +1,136 @@
+//! End-to-end erasure coding of flows.
+
+mod common;
+
+use common::{error, run_with, scenario};
+use lab::{Outcome, Watch};
+use middlebox::fec::Strength;
+
+/// A flow over a long link that corrupts 1 % of its packets, beside whatever `rest` says.
+fn lossy(coding: &str, rest: &str) -> String {
+    format!(
+        r#"
+title    = "coding"
+duration = "60 s"
+nodes    = {{ a = {{}}, b = {{}} }}
+
+[[links]]
+between = ["a", "b"]
+rate    = "5 Mbit/s"
+delay   = "50 ms"
+queue   = "60 packets"
+forward = {{ errors = {{ packet = 0.01 }} }}
+
+[[flows]]
+from    = "a"
+to      = "b"
+tcp     = {{ recovery = "sack", mss = 1000, ecn = true }}
+coding  = {coding}
+{rest}
+"#
+    )
+}
+
+fn outcome(text: &str, bytes: bool) -> Outcome {
+    run_with(text, 1, &Watch { digest: true, bytes, ..Watch::default() })
+}
+
+#[test]
+fn where_corruption_limits_a_flow_coding_brings_it_close_to_the_rate_of_the_link() {
+    let goodput = |coding: &str| outcome(&lossy(coding, ""), false).rows[0].payload_bps / 1e6;
+    let (off, coded) = (
+        goodput("\"off\""),
+        goodput("{ corruption = 0.01, signal = \"none\" }"),
+    );
+    assert!(off < 2.0, "{off}");
+    assert!(coded > 3.8, "{coded}");
+}
+
+#[test]
+fn a_receiver_that_must_take_every_loss_for_congestion_gains_little() {
+    let run = |coding: &str| outcome(&lossy(coding, ""), false).rows.remove(0);
+    let off = run("\"off\"");
+    let coded = run("{ corruption = 0.01 }");
+    assert!(coded.coding.rebuilt > 50, "{coded:?}");
+    assert!(coded.sender.reductions > Some(20), "{coded:?}");
+    // Nor does it lose much.
+    let ratio = coded.payload_bps / off.payload_bps;
+    assert!((0.7..1.5).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn bytes_that_are_really_coded_give_the_same_run() {
+    for ip in ["ip = 4", "ip = 6"] {
+        let text = lossy("{ strength = 0.1, block = 10, signal = \"all\" }", ip);
+        let (symbols, bytes) = (outcome(&text, false), outcome(&text, true));
+        assert!(symbols.rows[0].coding.rebuilt > 10, "{:?}", symbols.rows);
+        assert_eq!(symbols, bytes);
+    }
+}
+
+#[test]
+fn a_code_that_follows_corruption_costs_nothing_where_there_is_none() {
+    let clean = |coding: &str| lossy(coding, "").replace("packet = 0.01", "packet = 0.0");
+    let off = outcome(&clean("\"off\""), false);
+    let coded = outcome(&clean("{ corruption = 0.0 }"), false);
+    assert_eq!(off, coded);
+    let fixed = outcome(&clean("{ strength = 0.1 }"), false);
+    let ratio = fixed.rows[0].payload_bps / off.rows[0].payload_bps;
+    assert!((0.85..0.95).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_coded_flow_yields_to_congestion_unless_coding_hides_it() {
+    let beside = r#"
+[[flows]]
+from = "a"
+to   = "b"
+tcp  = { recovery = "sack", mss = 1000, ecn = true }
+"#;
+    let share = |coding: &str| {
+        let text = lossy(coding, beside).replace("packet = 0.01", "packet = 0.0");
+        let rows = outcome(&text, false).rows;
+        rows[0].payload_bps / (rows[0].payload_bps + rows[1].payload_bps)
+    };
+    let (told, hidden) =
+        (share("{ strength = 0.2 }"), share("{ strength = 0.2, signal = \"none\" }"));
+    assert!(told < 0.6, "{told}");
+    assert!(hidden > 0.6, "{hidden}");
+}
+
+#[test]
+fn settings_are_read_with_their_defaults() {
+    let flow = |coding: &str| scenario(&lossy(coding, "")).flows.remove(0).coding;
+    assert_eq!(flow("\"off\""), None);
+    let following = flow("{ corruption = 0.01 }").unwrap();
+    assert_eq!(following.settings, middlebox::fec::Settings::default());
+    assert_eq!(following.corruption.to_bits(), 0.01f64.to_bits());
+    let fixed = flow("{ strength = 0.3, block = 7, wait = \"20 ms\" }").unwrap();
+    assert_eq!(fixed.settings.strength, Strength::Fixed(0.3));
+    assert_eq!((fixed.settings.block, fixed.settings.wait.as_nanos()), (7, 20_000_000));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let told = |coding: &str| {
+        let error = error(&lossy(coding, ""));
+        let [finding] = error.findings() else { panic!("{:?}", error.findings()) };
+        (finding.key.clone().unwrap_or_default(), finding.message.clone())
+    };
+    for (coding, key, message) in [
+        ("1", "flows.0.coding", "\"off\" or { strength = 0.1, ... }"),
+        ("{}", "flows.0.coding", "expected `strength`, or `corruption`"),
+        ("{ strength = 2 }", "flows.0.coding.strength", "a number from 0 to 1"),
+        ("{ strength = 0.1, block = 201 }", "flows.0.coding.block", "at most 200"),
+        ("{ strength = 0.1, wait = \"0 s\" }", "flows.0.coding.wait", "more than 0 s"),
+        ("{ strength = 0.1, corruption = 0.1 }", "flows.0.coding.corruption", "either `strength`"),
+        ("{ corruption = 0.1, target = 0 }", "flows.0.coding.target", "more than 0"),
+    ] {
+        let (at, says) = told(coding);
+        assert_eq!(at, key, "{says}");
+        assert!(says.contains(message), "{says}");
+    }
+    let deaf = lossy("{ strength = 0.1 }", "").replace(", ecn = true", "");
+    assert!(error(&deaf).to_string().contains("ecn = true"));
+    scenario(&deaf.replace("strength = 0.1", "strength = 0.1, signal = \"none\""));
+}

@@ -47,15 +47,15 @@ fn where_corruption_limits_a_flow_coding_brings_it_close_to_the_rate_of_the_link
 }
 
 #[test]
-fn a_receiver_that_must_take_every_loss_for_congestion_gains_little() {
+fn where_every_loss_must_be_taken_for_congestion_coding_gains_nothing() {
     let run = |coding: &str| outcome(&lossy(coding, ""), false).rows.remove(0);
     let off = run("\"off\"");
     let coded = run("{ corruption = 0.01 }");
-    assert!(coded.coding.rebuilt > 50, "{coded:?}");
-    assert!(coded.sender.reductions > Some(20), "{coded:?}");
-    // Nor does it lose much.
+    // Nothing is sent again, but the window comes down all the same.
+    assert!(coded.coding.rebuilt > 30, "{coded:?}");
+    assert!(coded.sender.reductions > Some(30), "{coded:?}");
     let ratio = coded.payload_bps / off.payload_bps;
-    assert!((0.7..1.5).contains(&ratio), "{ratio}");
+    assert!(ratio < 1.1, "{ratio}");
 }
 
 #[test]
@@ -94,8 +94,7 @@ tcp  = { recovery = "sack", mss = 1000, ecn = true }
     };
     let (told, hidden) =
         (share("{ strength = 0.2 }"), share("{ strength = 0.2, signal = \"none\" }"));
-    assert!(told < 0.6, "{told}");
-    assert!(hidden > 0.6, "{hidden}");
+    assert!(told < 0.5 && hidden > 0.5, "{told} {hidden}");
 }
 
 #[test]

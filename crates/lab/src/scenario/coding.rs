@@ -45,8 +45,8 @@ table! {
         /// twice as long at most. 100 ms if absent.
         wait: Spanned<Written<Duration>>;
         /// Which losses congestion control hears of, repaired or not, as marks of congestion: all, or
-        /// none. All but `none` needs `ecn = true`.
-        signal: Signal = Signal::All;
+        /// none; `all` if absent, which needs `ecn = true`.
+        signal: Signal;
     }
 }
 
@@ -71,7 +71,12 @@ impl Shape for Form {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Form> {
         match node.get_ref().as_str() {
             Some("off") => Some(Form::Off),
-            _ if node.get_ref().is_table() => Table::read(node, problems).map(Form::On),
+            _ if node.get_ref().is_table() => {
+                // Whether something is missing shows once nothing else is wrong.
+                let before = problems.len();
+                let table = Table::read(node, problems);
+                table.filter(|_| problems.len() == before).map(Form::On)
+            }
             _ => unexpected(node, "\"off\" or { strength = 0.1, ... }", problems),
         }
     }
@@ -95,7 +100,8 @@ pub(super) fn resolve(
         problems.push(Problem::at(span, "only TCP is coded: expected \"off\" where `traffic.udp` is"));
         return None;
     }
-    if table.signal != Signal::None && !ecn {
+    let signal = table.signal.unwrap_or_default();
+    if signal != Signal::None && !ecn {
         let message = "congestion control hears of repaired losses by ECN: expected `ecn = true` in \
                        the flow's `tcp`, or `signal = \"none\"`";
         problems.push(Problem::at(span.clone(), message));
@@ -106,7 +112,7 @@ pub(super) fn resolve(
     let wait = wait(table.wait, standard.wait).told(problems);
     let (strength, corruption) = strength?;
     let settings = Settings { block: block?, strength, wait: wait? };
-    Some(Coding { settings, signal: table.signal, corruption })
+    Some(Coding { settings, signal, corruption })
 }
 
 /// The strength, and the corruption that it follows.

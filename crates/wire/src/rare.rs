@@ -71,6 +71,19 @@ impl Rare {
         &self.ip[..usize::from(self.ip_len)]
     }
 
+    /// Whether there are any of these.
+    #[must_use]
+    #[inline]
+    pub fn has_ip(&self) -> bool {
+        self.ip_len != 0
+    }
+
+    /// The same bytes, for whoever changes some of them but not their meaning.
+    #[inline]
+    pub(crate) fn ip_mut(&mut self) -> &mut [u8] {
+        &mut self.ip[..usize::from(self.ip_len)]
+    }
+
     /// The type of the first extension header (RFC 8200 §4); means nothing without one.
     #[must_use]
     pub fn first_extension(&self) -> u8 {

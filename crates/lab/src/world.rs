@@ -6,8 +6,8 @@ use crate::scenario::{IpVersion, Report, Scenario};
 use crate::stage::{End, Stage, enact, port};
 use base::Seed;
 use core::net::IpAddr;
-use middlebox::fec::{self, Beside, Decoder, Encoder};
 use host::Host;
+use middlebox::fec::{self, Beside, Decoder, Encoder};
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;
 

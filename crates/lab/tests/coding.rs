@@ -38,10 +38,7 @@ fn outcome(text: &str, bytes: bool) -> Outcome {
 #[test]
 fn where_corruption_limits_a_flow_coding_brings_it_close_to_the_rate_of_the_link() {
     let goodput = |coding: &str| outcome(&lossy(coding, ""), false).rows[0].payload_bps / 1e6;
-    let (off, coded) = (
-        goodput("\"off\""),
-        goodput("{ corruption = 0.01, signal = \"none\" }"),
-    );
+    let (off, coded) = (goodput("\"off\""), goodput("{ corruption = 0.01, signal = \"none\" }"));
     assert!(off < 2.0, "{off}");
     assert!(coded > 3.8, "{coded}");
 }

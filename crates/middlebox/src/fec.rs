@@ -13,6 +13,7 @@ mod codec;
 mod decoder;
 mod encoder;
 mod losses;
+mod rates;
 mod strength;
 #[cfg(test)]
 mod tests;
@@ -43,15 +44,25 @@ impl Flow {
         (packet.ip.source, packet.ip.destination) == (self.source, self.destination)
     }
 
+    /// Whether it is a segment to or from the flow's port.
+    fn has_port(&self, packet: &Packet) -> bool {
+        match &packet.body {
+            Body::Tcp(segment) => {
+                segment.destination_port == self.port || segment.source_port == self.port
+            }
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => false,
+        }
+    }
+
     /// Whether it is a segment of the flow, in the direction of its data.
     fn carries(&self, packet: &Packet) -> bool {
-        self.has_ends(packet)
-            && match &packet.body {
-                Body::Tcp(segment) => {
-                    segment.destination_port == self.port || segment.source_port == self.port
-                }
-                Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => false,
-            }
+        self.has_ends(packet) && self.has_port(packet)
+    }
+
+    /// Whether it is a segment that comes back.
+    fn answers(&self, packet: &Packet) -> bool {
+        (packet.ip.source, packet.ip.destination) == (self.destination, self.source)
+            && self.has_port(packet)
     }
 }
 

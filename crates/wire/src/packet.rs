@@ -2,7 +2,9 @@
 
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
-use crate::{EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Repair, Segment, Udp, ipv4, ipv6};
+use crate::{
+    EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Repair, Segment, Udp, ipv4, ipv6,
+};
 use core::net::IpAddr;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
@@ -57,7 +59,9 @@ impl Packet {
                 segment.options.clear();
                 segment
             }
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => unreachable!("it has just been made a segment"),
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => {
+                unreachable!("it has just been made a segment")
+            }
         }
     }
 

@@ -97,7 +97,8 @@ pub(super) fn resolve(
     let span = form.span();
     let Form::On(table) = form.into_inner() else { return None };
     if let Some(Traffic::Datagrams(_)) = traffic {
-        problems.push(Problem::at(span, "only TCP is coded: expected \"off\" where `traffic.udp` is"));
+        problems
+            .push(Problem::at(span, "only TCP is coded: expected \"off\" where `traffic.udp` is"));
         return None;
     }
     let signal = table.signal.unwrap_or_default();
@@ -145,7 +146,10 @@ fn block(written: Option<Spanned<Count>>, default: u8) -> Result<u8, Problem> {
     block.ok_or_else(|| Problem::at(written.span(), format!("expected at most {most}")))
 }
 
-fn wait(written: Option<Spanned<Written<Duration>>>, default: Duration) -> Result<Duration, Problem> {
+fn wait(
+    written: Option<Spanned<Written<Duration>>>,
+    default: Duration,
+) -> Result<Duration, Problem> {
     let Some(written) = written else { return Ok(default) };
     match written.get_ref().0 {
         Duration::ZERO => Err(Problem::at(written.span(), "expected more than 0 s")),

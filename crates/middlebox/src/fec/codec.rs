@@ -48,8 +48,8 @@ fn symbol(packet: &Packet, size: usize) -> Result<Vec<u8>, Fault> {
 /// The symbols of the repair packets of a block of canonical packets.
 pub(super) fn encode(sources: &[Packet], repairs: u8) -> Result<Vec<Vec<u8>>, Fault> {
     let size = symbol_size(sources) as usize;
-    let mut encoder = ReedSolomonEncoder::new(sources.len(), usize::from(repairs), size)
-        .map_err(|_| Fault)?;
+    let mut encoder =
+        ReedSolomonEncoder::new(sources.len(), usize::from(repairs), size).map_err(|_| Fault)?;
     for packet in sources {
         encoder.add_original_shard(symbol(packet, size)?).map_err(|_| Fault)?;
     }

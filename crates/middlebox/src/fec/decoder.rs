@@ -2,11 +2,12 @@
 
 use super::beside::Come;
 use super::losses::Losses;
+use super::rates::Rates;
 use super::{Beside, Flow, Settings};
 use base::Time;
 use host::{Context, Middlebox, Passage, Port};
 use std::collections::BTreeMap;
-use wire::{Body, Ecn, Flags, Packet, Place, Repair};
+use wire::{Body, Ecn, Flags, Packet, PathFields, Place, Repair};
 
 /// Which losses in the encoded stream TCP's congestion control hears of, as a mark that congestion was
 /// experienced. The rest is taken for corruption.
@@ -34,6 +35,8 @@ pub struct Decoder {
     beside: Beside,
     /// The share of losses that congestion causes on the path.
     congestion: f64,
+    /// What packets tell of the path, if they are to be heard.
+    rates: Option<Rates>,
     losses: Losses,
     /// Losses to congestion that no mark has told of.
     untold: f64,
@@ -78,6 +81,7 @@ impl Decoder {
             signal,
             beside,
             congestion: 1.0,
+            rates: None,
             losses: Losses::new(),
             untold: 0.0,
             current: Current::default(),
@@ -90,6 +94,21 @@ impl Decoder {
     /// Tells the decoder which share of the losses on the path congestion causes.
     pub fn set_congestion(&mut self, share: f64) {
         self.congestion = share;
+    }
+
+    /// Lets the decoder learn that by Cumulative ETEN, from the packets of the flow, where nodes weigh
+    /// a packet with `a` in their averages. It needs probabilities, not levels.
+    pub fn follow(&mut self, a: f64) {
+        self.rates = Some(Rates::new(a));
+    }
+
+    fn listen(&mut self, packet: &Packet) {
+        if let Some(rates) = &mut self.rates
+            && let Some(PathFields::Exact { forward, .. }) = PathFields::of(packet)
+        {
+            rates.hear(forward);
+            self.congestion = rates.congestion_share();
+        }
     }
 
     /// A packet of the encoded stream has come: what is missing before it is seen.
@@ -206,7 +225,8 @@ impl Decoder {
             let next = if missing {
                 rebuilt.next()
             } else {
-                let key = self.held.range((place, 0)..=(place, u64::MAX)).next().map(|(key, _)| *key);
+                let key =
+                    self.held.range((place, 0)..=(place, u64::MAX)).next().map(|(key, _)| *key);
                 key.and_then(|key| self.held.remove(&key)).map(|held| held.packet)
             };
             if let Some(packet) = next {
@@ -259,16 +279,19 @@ impl Middlebox for Decoder {
                 true
             }
             _ if !self.flow.carries(packet) => return Passage::Forward,
-            _ => match Place::of(packet) {
-                Some(tag) => self.take_source(now, packet, tag),
-                None if self.held.is_empty() || !has_sequence(packet) => false,
-                None => {
-                    // Behind everything that was sent before it, as far as is known.
-                    let place = self.losses.next().saturating_sub(1);
-                    self.hold(now, packet, place, None);
-                    true
+            _ => {
+                self.listen(packet);
+                match Place::of(packet) {
+                    Some(tag) => self.take_source(now, packet, tag),
+                    None if self.held.is_empty() || !has_sequence(packet) => false,
+                    None => {
+                        // Behind everything that was sent before it, as far as is known.
+                        let place = self.losses.next().saturating_sub(1);
+                        self.hold(now, packet, place, None);
+                        true
+                    }
                 }
-            },
+            }
         };
         if !kept {
             return Passage::Forward;

@@ -1,9 +1,10 @@
 //! At the sending host: tags source packets, and sends repair packets.
 
+use super::rates::Rates;
 use super::{Beside, Flow, Settings, codec};
 use base::Time;
 use host::{Context, Middlebox, Passage, Port};
-use wire::{Body, Ecn, Ip, Packet, Payload, Place, Repair};
+use wire::{Body, Ecn, Ip, Packet, PathFields, Payload, Place, Repair};
 
 /// Codes a flow of the host in which it is. Other boxes of that host come before it.
 ///
@@ -15,6 +16,8 @@ pub struct Encoder {
     beside: Beside,
     /// The probability with which the path corrupts a packet.
     corruption: f64,
+    /// What acknowledgments tell of the path, if they are to be heard.
+    rates: Option<Rates>,
     /// The next place in the encoded stream.
     next: u64,
     /// The source packets of the block that is open, canonical.
@@ -33,12 +36,37 @@ impl Encoder {
     #[must_use]
     pub fn new(flow: Flow, settings: Settings, beside: Beside) -> Encoder {
         let open = Vec::with_capacity(usize::from(settings.block));
-        Encoder { flow, settings, beside, corruption: 0.0, next: 0, open, since: Time::ZERO }
+        Encoder {
+            flow,
+            settings,
+            beside,
+            corruption: 0.0,
+            rates: None,
+            next: 0,
+            open,
+            since: Time::ZERO,
+        }
     }
 
     /// Tells the encoder with which probability the path corrupts a packet.
     pub fn set_corruption(&mut self, probability: f64) {
         self.corruption = probability;
+    }
+
+    /// Lets the encoder learn that by Cumulative ETEN, from what comes back of the flow, where nodes
+    /// weigh a packet with `a` in their averages. It needs probabilities, not levels.
+    pub fn follow(&mut self, a: f64) {
+        self.rates = Some(Rates::new(a));
+    }
+
+    fn listen(&mut self, packet: &Packet) {
+        if let Some(rates) = &mut self.rates
+            && self.flow.answers(packet)
+            && let Some(PathFields::Exact { echoed, .. }) = PathFields::of(packet)
+        {
+            rates.hear(echoed);
+            self.corruption = rates.corruption();
+        }
     }
 
     fn repairs(&self, sources: u8) -> u8 {
@@ -78,8 +106,12 @@ impl Middlebox for Encoder {
         packet: &mut Packet,
         cx: &mut Context<'_>,
     ) -> Passage {
+        if from.is_some() {
+            self.listen(packet);
+            return Passage::Forward;
+        }
         let codable = packet.payload.len > 0 && packet.len() <= Encoder::LONGEST;
-        if from.is_some() || !self.flow.carries(packet) || !codable {
+        if !self.flow.carries(packet) || !codable {
             return Passage::Forward;
         }
         if self.open.is_empty() && self.repairs(self.settings.block) == 0 {

@@ -30,7 +30,11 @@ impl Losses {
     pub(super) fn unwrap(&self, place: Place) -> Option<u64> {
         let modulus = u64::from(Place::MODULUS);
         let ahead = u64::from(place.sequence).wrapping_sub(self.next) % modulus;
-        if ahead < modulus / 2 { Some(self.next + ahead) } else { (self.next + ahead).checked_sub(modulus) }
+        if ahead < modulus / 2 {
+            Some(self.next + ahead)
+        } else {
+            (self.next + ahead).checked_sub(modulus)
+        }
     }
 
     /// A packet has come; says how many are known to be lost that were not before.

@@ -6,7 +6,10 @@ use core::net::IpAddr;
 use host::{Context, Middlebox, Passage, Port};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use wire::{Body, Ecn, Flags, Ip, Packet, Payload, Place, Segment, SeqNumber};
+use wire::{
+    Body, Causes, Ecn, Flags, Ip, Packet, PathFields, Payload, Place, Probability, Segment,
+    SeqNumber,
+};
 
 const FLOW: Flow = Flow {
     source: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)),
@@ -209,6 +212,35 @@ fn on_a_path_that_corrupts_nothing_a_code_that_follows_it_adds_nothing() {
     assert_eq!(pipe.statistics().sources, 4);
     assert_eq!(pipe.statistics().repairs, pipe.sent - 13);
     assert!(pipe.sent > 13);
+}
+
+#[test]
+fn encoder_and_decoder_learn_of_the_path_from_its_fields() {
+    let settings = Settings { strength: Strength::Following(1e-3), ..blocks_of_four(0.0) };
+    let mut pipe = Pipe::new(settings, Signal::Share, true, |sent| sent % 9 == 8);
+    pipe.encoder.follow(0.5);
+    pipe.decoder.follow(0.5);
+    // Of what is corrupted, nodes tell half; nothing else is lost.
+    let corrupted = Causes { corruption: Probability::of(0.95), congestion: Probability::ONE };
+    let fields = |forward, echoed| PathFields::Exact { forward, echoed };
+    let mut answer = Packet { ip: Ip::new(FLOW.destination, FLOW.source), ..Packet::BLANK };
+    answer.make_tcp().source_port = FLOW.port;
+    fields(Causes::SURVIVES, corrupted).put(false, &mut answer.rare);
+    let mut data = Packet { ip: Ip::new(FLOW.source, FLOW.destination), ..Packet::BLANK };
+    data.make_tcp().destination_port = FLOW.port;
+    fields(corrupted, Causes::SURVIVES).put(false, &mut data.rare);
+    let mut cx = Context { send: &mut Vec::new() };
+    for _ in 0..2000 {
+        pipe.encoder.packet(Time::ZERO, Some(Port(1)), &mut answer, &mut cx);
+        pipe.decoder.packet(Time::ZERO, Some(Port(0)), &mut data, &mut cx);
+    }
+    for _ in 0..40 {
+        pipe.send(100);
+    }
+    let expected = Strength::Following(1e-3).repairs(4, 0.1);
+    assert_eq!(pipe.statistics().repairs, 10 * u64::from(expected));
+    assert!(pipe.statistics().lost > 0);
+    assert_eq!((pipe.offsets().len(), pipe.statistics().marked), (40, 0));
 }
 
 #[test]

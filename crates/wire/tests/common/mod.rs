@@ -6,8 +6,8 @@ pub(crate) mod corpus;
 use proptest::prelude::*;
 use std::net::IpAddr;
 use wire::{
-    Body, CopyId, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet, Payload, Place, Quote, Rare,
-    Repair, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, Udp,
+    Body, CopyId, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet, Payload, Place, Quote,
+    Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, Udp,
 };
 
 /// A packet and its payload.

@@ -66,8 +66,8 @@ pub trait Middlebox {
 
     /// The queue of a link that begins at the node has taken a packet. It may be edited in place,
     /// but keeps its length.
-    fn queued(&mut self, now: Time, to: Port, packet: &mut Packet) {
-        let _ = (now, to, packet);
+    fn queued(&mut self, now: Time, to: Port, packet: &mut Packet, cx: &mut Context<'_>) {
+        let _ = (now, to, packet, cx);
     }
 
     /// When the box wants to be woken; [`Time::NEVER`] if it waits for nothing. Asked after whatever

@@ -54,8 +54,8 @@ pub use reports::at as reporters_at;
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Coding, Corrupted, Datagrams, Flow, Hop, IpVersion, Link, Pace, Report, Routes,
-    Scenario, Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
+    Attachments, Ceten, Coding, Corrupted, Corruption, Datagrams, Flow, Hop, IpVersion, Link, Pace,
+    Report, Routes, Scenario, Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

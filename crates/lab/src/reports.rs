@@ -1,9 +1,11 @@
 //! The boxes that tell senders of corruption.
 
-use crate::scenario::{Report, Scenario};
+use crate::scenario::{Ceten, Flow, Report, Scenario};
 use crate::stage::port;
+use base::Seed;
 use core::net::IpAddr;
-use middlebox::Reporter;
+use middlebox::{Meter, Reporter, Traceback};
+use tcp::mechanism::Transport;
 
 /// The boxes of the node with this index: one for every size of notice and version of IP that
 /// flows asked for. `address` gives that of an end of a flow, both by their index; a node that is
@@ -29,4 +31,32 @@ pub fn at(
         reporters[place].register(from, to, port(index));
     }
     reporters
+}
+
+/// What the node with this index measures its links with, if a flow wants that; `address` as for
+/// [`at`].
+pub(crate) fn meter(
+    scenario: &Scenario,
+    seed: Seed,
+    node: usize,
+    address: impl Fn(usize, usize) -> IpAddr,
+) -> Option<Meter> {
+    let Ceten { network, messages } = scenario.ceten;
+    let flows = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.is_metered());
+    let flows: Vec<(usize, &Flow)> = flows.collect();
+    if flows.is_empty() {
+        return None;
+    }
+    let meter = Meter::new(network.a, network.form);
+    if network.transport == Transport::Header {
+        return Some(meter);
+    }
+    let own = flows.iter().map(|&(index, _)| address(index, node)).collect();
+    let random = seed.stream(&format!("node.{node}.ceten"));
+    let mut traceback = Traceback::new(own, messages, random);
+    for (index, flow) in flows {
+        let [from, to] = [flow.from, flow.to].map(|node| address(index, node));
+        traceback.register(from, to, port(index));
+    }
+    Some(meter.with_traceback(traceback))
 }

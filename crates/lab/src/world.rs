@@ -2,12 +2,12 @@
 
 use crate::ideal::{Ideal, ideals};
 use crate::reports;
-use crate::scenario::{IpVersion, Report, Scenario};
+use crate::scenario::{Corruption, IpVersion, Report, Scenario};
 use crate::stage::{End, Stage, enact, port};
 use base::Seed;
 use core::net::IpAddr;
 use host::Host;
-use middlebox::fec::{self, Beside, Decoder, Encoder};
+use middlebox::fec::{self, Beside, Decoder, Encoder, Signal};
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;
 
@@ -53,6 +53,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
     add_reports(&mut hosts);
+    add_meters(&mut hosts, seed);
     let codings = add_codings(&mut hosts);
     for &node in &nodes {
         world.wake(node);
@@ -100,6 +101,16 @@ fn add_reports(hosts: &mut Hosts<'_>) {
     }
 }
 
+/// What measures links, in every node.
+fn add_meters(hosts: &mut Hosts<'_>, seed: u64) {
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        if let Some(meter) = reports::meter(hosts.scenario, Seed(seed), index, address) {
+            hosts.world.add_box(node, meter);
+        }
+    }
+}
+
 /// Encoders and decoders, behind all other boxes of their hosts.
 fn add_codings(hosts: &mut Hosts<'_>) -> Vec<Option<Beside>> {
     let flows = hosts.scenario.flows.iter().enumerate();
@@ -109,8 +120,14 @@ fn add_codings(hosts: &mut Hosts<'_>) -> Vec<Option<Beside>> {
         let coded = fec::Flow { source, destination, port: port(index) };
         let beside = Beside::default();
         let mut encoder = Encoder::new(coded, coding.settings, beside.clone());
-        encoder.set_corruption(coding.corruption);
-        let decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
+        let mut decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
+        match coding.corruption {
+            Corruption::Known(probability) => encoder.set_corruption(probability),
+            Corruption::Told => encoder.follow(hosts.scenario.ceten.network.a),
+        }
+        if coding.signal == Signal::Share {
+            decoder.follow(hosts.scenario.ceten.network.a);
+        }
         hosts.world.add_box(hosts.nodes[flow.from], encoder);
         hosts.world.add_box(hosts.nodes[flow.to], decoder);
         Some(beside)

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{error, run_with, scenario};
-use lab::{Outcome, Watch};
+use lab::{Corruption, Outcome, Watch};
 use middlebox::fec::Strength;
 
 /// A flow over a long link that corrupts 1 % of its packets, beside whatever `rest` says.
@@ -94,13 +94,43 @@ tcp  = { recovery = "sack", mss = 1000, ecn = true }
     assert!(told < 0.5 && hidden > 0.5, "{told} {hidden}");
 }
 
+/// [`lossy`], with Cumulative ETEN.
+fn told(coding: &str, rest: &str) -> String {
+    let eten = "ecn = true, eten = { report = \"cumulative\", strategy = \"loss-ratio\" }";
+    lossy(coding, "").replace("ecn = true", eten) + rest
+}
+
+#[test]
+fn a_code_that_follows_what_the_path_tells_finds_its_strength_and_what_congestion_control_must_know()
+ {
+    let coding = "{ strength = \"cumulative\", signal = \"share\" }";
+    let row = |text: &str| outcome(text, false).rows.remove(0);
+    let (off, coded) = (row(&told("\"off\"", "")), row(&told(coding, "")));
+    // A block of 20 needs three repair packets at 1 %.
+    let share = coded.coding.repairs as f64 / coded.coding.sources as f64;
+    assert!((0.1..0.3).contains(&share), "{coded:?}");
+    assert!(coded.payload_bps > 1.2 * off.payload_bps, "{off:?} {coded:?}");
+    let clean = |text: String| row(&text.replace("packet = 0.01", "packet = 0.0"));
+    let (off, coded) = (clean(told("\"off\"", "")), clean(told(coding, "")));
+    assert_eq!(coded.coding.repairs, 0);
+    assert_eq!(off, coded);
+}
+
+#[test]
+fn a_code_that_follows_what_the_path_tells_is_the_same_in_bytes() {
+    let text = told("{ strength = \"cumulative\", signal = \"share\" }", "");
+    assert_eq!(outcome(&text, false), outcome(&text, true));
+    let real = text.replace("loss-ratio\"", "loss-ratio\", fields = \"real\"");
+    assert_eq!(outcome(&real, false), outcome(&real, true));
+}
+
 #[test]
 fn settings_are_read_with_their_defaults() {
     let flow = |coding: &str| scenario(&lossy(coding, "")).flows.remove(0).coding;
     assert_eq!(flow("\"off\""), None);
     let following = flow("{ corruption = 0.01 }").unwrap();
     assert_eq!(following.settings, middlebox::fec::Settings::default());
-    assert_eq!(following.corruption.to_bits(), 0.01f64.to_bits());
+    assert_eq!(following.corruption, Corruption::Known(0.01));
     let fixed = flow("{ strength = 0.3, block = 7, wait = \"20 ms\" }").unwrap();
     assert_eq!(fixed.settings.strength, Strength::Fixed(0.3));
     assert_eq!((fixed.settings.block, fixed.settings.wait.as_nanos()), (7, 20_000_000));
@@ -116,10 +146,13 @@ fn what_is_wrong_is_told_with_its_place() {
     for (coding, key, message) in [
         ("1", "flows.0.coding", "\"off\" or { strength = 0.1, ... }"),
         ("{}", "flows.0.coding", "expected `strength`, or `corruption`"),
-        ("{ strength = 2 }", "flows.0.coding.strength", "a number from 0 to 1"),
+        ("{ strength = 2 }", "flows.0.coding.strength", "\"cumulative\" or a number from 0 to 1"),
         ("{ strength = 0.1, block = 201 }", "flows.0.coding.block", "at most 200"),
         ("{ strength = 0.1, wait = \"0 s\" }", "flows.0.coding.wait", "more than 0 s"),
         ("{ strength = 0.1, corruption = 0.1 }", "flows.0.coding.corruption", "either `strength`"),
+        ("{ strength = 0.1, target = 0.1 }", "flows.0.coding.target", "no `target`"),
+        ("{ strength = \"cumulative\" }", "flows.0.coding", "eten = \"cumulative\""),
+        ("{ strength = 0.1, signal = \"share\" }", "flows.0.coding", "eten = \"cumulative\""),
         ("{ corruption = 0.1, target = 0 }", "flows.0.coding.target", "more than 0"),
     ] {
         let (at, says) = told(coding);

@@ -127,7 +127,7 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
         ("duration", "duratoin"),
         "duratoin",
         "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `profile`, \
-         `nodes`, `links`, `flows`, `testbed`, `sweep`",
+         `nodes`, `links`, `flows`, `ceten`, `testbed`, `sweep`",
     );
     let report = error(&with(&[("duration", "duratoin")])).render(Style::Plain);
     assert!(report.contains("did you mean `duration`?"), "{report}");
@@ -165,8 +165,8 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
     told(
         ("\"none\"", "\"forward\""),
         "\"forward\"",
-        "`flows.0.tcp.eten = \"forward\"`: expected \"none\", \"oracle\", \"backward\", or \
-         { report = one of them, ... }",
+        "`flows.0.tcp.eten = \"forward\"`: expected \"none\", \"oracle\", \"backward\", \
+         \"cumulative\", or { report = one of them, ... }",
     );
     told(
         ("eten = \"none\"", "congestion = \"bbr\""),

@@ -394,10 +394,10 @@ impl<A: Application> Node<A> {
         let (boxes, outbox) = (&mut self.boxes, &mut self.outbox);
         fabric.send_told(route, handle, |link, packet, accepted| {
             for middlebox in boxes {
+                let mut cx = Context { send: outbox };
                 if accepted {
-                    middlebox.queued(now, Port(link), packet);
+                    middlebox.queued(now, Port(link), packet, &mut cx);
                 } else {
-                    let mut cx = Context { send: outbox };
                     middlebox.link(now, Port(link), LinkEvent::Dropped(packet), &mut cx);
                 }
             }

@@ -189,7 +189,7 @@ impl Connection {
             low_water: None,
             sender: Sender::new(config),
             receiver: Receiver::new(config),
-            mechanisms: Mechanisms::new(config.mechanisms.clone(), identity.secret),
+            mechanisms: Mechanisms::new(config.mechanisms.clone(), &identity),
             events: Events::empty(),
         }
     }

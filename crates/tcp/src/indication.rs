@@ -1,6 +1,7 @@
 //! What the layers below, a router or the peer tell a connection: the one door for all of it.
 
-use wire::{CopyId, SeqNumber};
+use core::net::IpAddr;
+use wire::{Causes, CopyId, PathFields, Probability, SeqNumber};
 
 /// Something that a connection is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,17 @@ pub enum Subject {
         len: u32,
         /// Which copy it was; [`CopyId::NONE`] for the latest.
         copy: CopyId,
+    },
+    /// What the header of a segment says of its path, and of the way back. The segment itself follows.
+    Path(PathFields),
+    /// How many packets survive on a link of the path, and in the queue to it.
+    Link {
+        /// The node that says so.
+        node: IpAddr,
+        /// Which of its links.
+        link: u32,
+        /// The probabilities; 1 for what it does not know.
+        survival: Causes<Probability>,
     },
     /// A packet could not be delivered (an ICMP error that quotes it, RFC 5461).
     Unreachable {

@@ -2,7 +2,7 @@
 
 use crate::checksum::{Sum, Tail};
 use crate::ip::{self, protocol, u16_at, u32_at};
-use crate::{CorruptionNotice, EmitError, Header, ParseError, Quote};
+use crate::{CorruptionNotice, EmitError, Header, ParseError, Quote, SurvivalNotice};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,8 @@ pub enum Icmp {
         /// agent, 56 for an ICMP error in IPv4. A packet that needs more has more.
         size: u16,
     },
+    /// What a source is told of a link.
+    Survival(SurvivalNotice),
     /// Anything else; what follows the checksum is the packet's payload.
     Other {
         /// The type.
@@ -85,6 +87,8 @@ mod kind {
     pub(super) const CORRUPTION: [u8; 2] = [253, 100];
 }
 
+/// The code of [`kind::CORRUPTION`] that tells of a link and not of a packet.
+const SURVIVAL: u8 = 1;
 /// IPv4's code for [`kind::TOO_BIG`].
 const FRAGMENTATION_NEEDED: u8 = 4;
 
@@ -108,6 +112,7 @@ impl Icmp {
             Icmp::EchoRequest { .. }
             | Icmp::EchoReply { .. }
             | Icmp::Corruption { .. }
+            | Icmp::Survival(_)
             | Icmp::Other { .. } => None,
         }
     }
@@ -123,6 +128,7 @@ impl Icmp {
             Icmp::Corruption { notice, size } => {
                 (HEADER + notice.bytes()).max(usize::from(*size).saturating_sub(ip))
             }
+            Icmp::Survival(notice) => HEADER + notice.bytes(),
             Icmp::Other { .. } => SHORT_HEADER,
         }
     }
@@ -152,6 +158,12 @@ impl Icmp {
         {
             let size = (ip + bytes.len()).min(usize::from(u16::MAX)) as u16;
             return Ok((Icmp::Corruption { notice, size }, bytes.len()));
+        }
+        if is(kind::CORRUPTION)
+            && code == SURVIVAL
+            && let Some(notice) = SurvivalNotice::parse(&bytes[SHORT_HEADER..], v6)
+        {
+            return Ok((Icmp::Survival(notice), HEADER + notice.bytes()));
         }
         if is(kind::ECHO_REQUEST) || is(kind::ECHO_REPLY) {
             expect(HEADER)?;
@@ -234,6 +246,11 @@ impl Icmp {
                 put(kind::CORRUPTION, 0, notice.copy.0);
                 notice.emit(v6, out)?;
                 out.resize(begin + self.len(ip), 0);
+                None
+            }
+            Icmp::Survival(notice) => {
+                put(kind::CORRUPTION, SURVIVAL, notice.link);
+                notice.emit(v6, out)?;
                 None
             }
             Icmp::Other { kind, code } => {

@@ -1,5 +1,9 @@
 //! What a packet says of its path, and nodes on the way add to: the fields of Cumulative ETEN.
 
+mod form;
+
+pub use form::PathForm;
+
 use crate::{Packet, Rare, ip::protocol};
 use serde::{Deserialize, Serialize};
 
@@ -42,14 +46,21 @@ pub struct Causes<T> {
     pub congestion: T,
 }
 
+impl<T> Causes<T> {
+    /// Something else about both.
+    pub fn map<U>(self, mut other: impl FnMut(T) -> U) -> Causes<U> {
+        Causes { corruption: other(self.corruption), congestion: other(self.congestion) }
+    }
+}
+
 impl Causes<Probability> {
     /// Nothing is ever lost.
     pub const SURVIVES: Causes<Probability> =
         Causes { corruption: Probability::ONE, congestion: Probability::ONE };
 }
 
-/// A few bits in place of a probability: a level of loss from 0 on, or (modulo 4) a step by which it
-/// has changed. What they mean is agreed upon elsewhere.
+/// Two bits in place of a probability: a level of loss from 0 on, or (modulo 4) a step by which it has
+/// changed, as the [`PathForm`] is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Code(u8);
@@ -101,7 +112,7 @@ impl Code {
 ///
 /// The 16 bytes are four [`Probability`]s, the one byte four [`Code`]s, the highest bits first:
 /// corruption and congestion of the path so far, then both of the way back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PathFields {
     /// Probabilities.
     Exact {
@@ -153,8 +164,8 @@ impl PathFields {
         })
     }
 
-    /// Makes the fields what a packet without IP options has of them, for a header of IPv6 or IPv4.
-    /// Options that are there stay alone.
+    /// Gives them to a packet without IP options, in a header of IPv6 or IPv4. If it has any, those
+    /// stay alone.
     pub fn put(&self, v6: bool, rare: &mut Rare) {
         if rare.has_ip() {
             return;

@@ -117,7 +117,7 @@ proptest! {
         // It has room for three SACK blocks, and knows what types of ICMPv6 there are.
         let known = !short && match packet.body {
             Body::Tcp(segment) => segment.options.sack.as_slice().len() < 4,
-            Body::Icmp(Icmp::Other { .. } | Icmp::Corruption { .. }) => packet.ip.source.is_ipv4(),
+            Body::Icmp(Icmp::Other { .. } | Icmp::Corruption { .. } | Icmp::Survival(_)) => packet.ip.source.is_ipv4(),
             _ => true,
         };
         if known {

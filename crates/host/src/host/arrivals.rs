@@ -3,8 +3,9 @@
 use super::{Host, Key, Slot, hint};
 use crate::{Application, Bytes};
 use base::Time;
+use core::net::IpAddr;
 use tcp::{Indication, Source, Subject};
-use wire::{Body, CorruptionNotice, Icmp, Packet, Payload, Segment};
+use wire::{Body, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment, SurvivalNotice};
 
 impl<A: Application> Host<A> {
     /// Takes in a packet that is addressed to this host.
@@ -50,6 +51,9 @@ impl<A: Application> Host<A> {
             Body::Icmp(Icmp::Corruption { notice, .. }) => {
                 return self.notify(now, Source::Router, notice);
             }
+            Body::Icmp(Icmp::Survival(notice)) => {
+                return self.on_survival(now, packet.ip.source, notice);
+            }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
             // There is no decoder that would have taken it.
             Body::Repair(_) => {
@@ -76,6 +80,10 @@ impl<A: Application> Host<A> {
             Err(why) => return self.on_stray(now, packet, segment, why),
         };
         self.hints[hint(segment)] = id;
+        if let Some(fields) = PathFields::of(packet) {
+            let told = Indication { source: Source::Router, subject: Subject::Path(fields) };
+            self.slots[id as usize].connection.indicate(now, &told);
+        }
         take(&mut self.slots[id as usize], now, segment);
         self.after(now, id);
     }
@@ -93,6 +101,23 @@ impl<A: Application> Host<A> {
         };
         let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
         self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
+        self.after(now, id);
+    }
+
+    /// A node tells of a link on the path of a connection.
+    fn on_survival(&mut self, now: Time, node: IpAddr, notice: &SurvivalNotice) {
+        let key = Key {
+            remote: notice.destination,
+            remote_port: notice.destination_port,
+            local_port: notice.source_port,
+        };
+        let Some(&id) = self.by_key.get(&key) else {
+            self.statistics.strays += 1;
+            return;
+        };
+        let subject = Subject::Link { node, link: notice.link, survival: notice.survival };
+        let indication = Indication { source: Source::Router, subject };
+        self.slots[id as usize].connection.indicate(now, &indication);
         self.after(now, id);
     }
 }

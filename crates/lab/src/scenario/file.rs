@@ -11,7 +11,7 @@ use super::mechanism::Entry;
 use super::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
 };
-use super::{coding, stack, testbed, traffic};
+use super::{ceten, coding, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -20,6 +20,7 @@ use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
 use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Fields, Strategy};
 use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
@@ -39,6 +40,8 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// What nodes measure and tell for flows with cumulative error notification.
+        ceten: ceten::Table;
         /// How it is run on real packets.
         testbed: testbed::Table;
         /// What is varied, and how often each combination is run.
@@ -167,12 +170,20 @@ table! {
 table! {
     /// Explicit transport error notification: who reports, and what the sender makes of it.
     pub(super) struct EtenTable {
-        /// Who tells the sender: nobody, the world itself, or by a packet the node that detects it.
+        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, or all
+        /// nodes by what they add to the headers of packets.
         report: Report, needed;
         /// The duplicate ACKs of a reported corruption reduce nothing.
         suppress_dupacks: bool;
         /// Size of a notice, bytes of the whole packet.
         notice_size: Spanned<Amount>;
+        /// Of `cumulative`: how the sender decides what a loss means.
+        strategy: Strategy = Strategy::default();
+        /// Of `cumulative`: the largest share of the flight that a loss may leave, whatever the path is
+        /// said to be like; 0.5 to 1.
+        bound: ceten::Bound;
+        /// Of `cumulative`: whether what packets carry for it takes bytes.
+        fields: Fields = Fields::default();
     }
 }
 
@@ -207,6 +218,8 @@ pub enum Report {
     Oracle,
     /// The node that detects it, by a packet.
     Backward,
+    /// All nodes, by what they add to the headers of packets.
+    Cumulative,
 }
 
 /// A word that stands for a table, or the table.
@@ -272,9 +285,10 @@ impl Shape for Eten {
             Some("none") => Report::None,
             Some("oracle") => Report::Oracle,
             Some("backward") => Report::Backward,
+            Some("cumulative") => Report::Cumulative,
             _ => {
-                let expected =
-                    "\"none\", \"oracle\", \"backward\", or { report = one of them, ... }";
+                let expected = "\"none\", \"oracle\", \"backward\", \"cumulative\", or \
+                                { report = one of them, ... }";
                 return unexpected(node, expected, problems);
             }
         };

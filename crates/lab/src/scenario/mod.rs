@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod ceten;
 mod coding;
 mod datagrams;
 mod file;
@@ -18,7 +19,8 @@ mod traffic;
 mod words;
 mod workload;
 
-pub use coding::Coding;
+pub use ceten::Ceten;
+pub use coding::{Coding, Corruption};
 pub use datagrams::Datagrams;
 pub use file::{IpVersion, Report};
 pub use routes::{Hop, Routes};
@@ -49,6 +51,8 @@ pub struct Scenario {
     pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// What nodes measure for flows with cumulative error notification.
+    pub ceten: Ceten,
     /// How it is run on real packets.
     pub testbed: Testbed,
 }
@@ -141,7 +145,15 @@ impl Scenario {
         // With a link that could not be read, there may be a way all the same.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);
-        let context = flows::Context { duration, profile, nodes: &nodes, links: &links, routed };
+        let probabilities = ceten::tells_probabilities(file.ceten.as_ref());
+        let context = flows::Context {
+            duration,
+            profile,
+            nodes: &nodes,
+            links: &links,
+            routed,
+            probabilities,
+        };
         let flows = flows.and_then(|flows| context.resolve(flows, problems));
         let attachments = if routed {
             let flows = flows.as_deref().unwrap_or_default();
@@ -150,9 +162,10 @@ impl Scenario {
         } else {
             Vec::new()
         };
-        let (title, duration, flows) = (file.title?, duration?, flows?);
+        let (title, duration, mut flows) = (file.title?, duration?, flows?);
+        let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario { title, duration, nodes, links, attachments, flows, testbed })
+        Some(Scenario { title, duration, nodes, links, attachments, flows, ceten, testbed })
     }
 }
 

@@ -10,7 +10,7 @@ use base::Duration;
 use base::units::Size;
 use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{Eten, Mechanism};
+use tcp::mechanism::{CumulativeEten, Eten, Mechanism, Needs};
 use toml::Spanned;
 
 /// The settings of a flow.
@@ -49,7 +49,7 @@ pub(super) fn resolve(
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
-    let receiver = Config {
+    let mut receiver = Config {
         mss: mss?,
         receive_window: receive_window?,
         recovery: tcp.recovery,
@@ -79,17 +79,20 @@ pub(super) fn resolve(
     };
     let (report, notice_size, notified) = eten?;
     let mut sender = receiver.clone();
-    sender.mechanisms.extend(notified.map(Mechanism::Eten));
+    if notified.as_ref().is_some_and(|one| one.needs().contains(Needs::RECEIVER)) {
+        receiver.mechanisms.extend(notified.clone());
+    }
+    sender.mechanisms.extend(notified);
     Some(Settings { sender, receiver, report, notice_size })
 }
 
-/// Who reports a corruption, in packets of which size, and what the sender makes of it.
+/// Who reports a corruption, in packets of which size, and what is made of it.
 fn eten(
     written: Option<Spanned<file::Eten>>,
     ip: IpVersion,
     mechanisms: &[Mechanism],
     defaults: &Defaults,
-) -> Result<(Report, u16, Option<Eten>), Problem> {
+) -> Result<(Report, u16, Option<Mechanism>), Problem> {
     let Some(written) = written else { return Ok((Report::None, defaults.notice_size, None)) };
     let table = &written.get_ref().0;
     let size = notice_size(&table.notice_size, ip, defaults)?;
@@ -97,13 +100,22 @@ fn eten(
     if report == Report::None {
         return Ok((report, size, None));
     }
-    if mechanisms.iter().any(|mechanism| matches!(mechanism, Mechanism::Eten(_))) {
+    let is_eten =
+        |one: &Mechanism| matches!(one, Mechanism::Eten(_) | Mechanism::CumulativeEten(_));
+    if mechanisms.iter().any(is_eten) {
         return Err(Problem::at(written.span(), "`mechanisms` names eten already")
             .help("expected it in one place only"));
     }
-    let standard = Eten::default();
-    let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
-    Ok((report, size, Some(Eten { suppress_dupacks })))
+    let mechanism = if report == Report::Cumulative {
+        let bound = table.bound.map_or(1.0, |bound| bound.0);
+        let ceten = CumulativeEten::new(table.strategy, bound, table.fields);
+        Mechanism::CumulativeEten(ceten)
+    } else {
+        let standard = Eten::default();
+        let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
+        Mechanism::Eten(Eten { suppress_dupacks })
+    };
+    Ok((report, size, Some(mechanism)))
 }
 
 fn increase(

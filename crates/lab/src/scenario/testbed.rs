@@ -80,7 +80,7 @@ impl Scenario {
             let at = |key| ["flows", index.as_str(), "tcp", key];
             let dumb = flow.stacks.from == Stack::Linux;
             match flow.report {
-                Report::None => {}
+                Report::None | Report::Cumulative => {}
                 Report::Oracle => refuse(
                     &at("eten"),
                     "on the testbed nobody knows of a corruption by himself",
@@ -104,6 +104,14 @@ impl Scenario {
                     &["flows", index.as_str(), "coding"],
                     "on the testbed nobody codes: expected \"off\"",
                     "only the lab has erasure coding",
+                );
+            }
+            if flow.is_metered() {
+                let key = if flow.report == Report::Cumulative { "eten" } else { "mechanisms" };
+                refuse(
+                    &at(key),
+                    "the nodes of the testbed do not measure their links",
+                    "only the lab has cumulative notification",
                 );
             }
             if needs_of_the_kernel(flow) {

@@ -11,7 +11,9 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Fields, Strategy, Transport};
 use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
+use wire::PathForm;
 
 macro_rules! words {
     ($($Enum:ty)*) => {$(
@@ -29,7 +31,7 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    super::Report super::Stack super::Corrupted Fortune
+    Strategy Fields Transport PathForm super::Report super::Stack super::Corrupted Fortune
 }
 
 macro_rules! foreign_words {
@@ -58,6 +60,7 @@ foreign_words! {
     Signal {
         "all" => Signal::All,
         "none" => Signal::None,
+        "share" => Signal::Share,
     }
     JitterShape {
         "uniform" => JitterShape::Uniform,

@@ -110,7 +110,8 @@ impl Connection {
         }
         // Options take from it (RFC 6691).
         let peer_mss = options.mss.unwrap_or(self.default_mss).max(1);
-        let mut mss = u32::from(self.mss.min(peer_mss));
+        let mss = u32::from(self.mss.min(peer_mss));
+        let mut mss = mss.saturating_sub(self.mechanisms.overhead()).max(1);
         if let Some(stamp) = options.timestamps
             && self.agreed.contains(Agreed::TIMESTAMPS)
         {

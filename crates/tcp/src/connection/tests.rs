@@ -12,6 +12,7 @@
 //! move past anything that the connection has sent and the diagram does not show.
 
 mod attacks;
+mod ceten;
 mod close;
 mod dupacks;
 mod ecn;

@@ -6,8 +6,8 @@
 //!
 //! A new one is a file beside this page and a line in the table below.
 
-use crate::Statistics;
 use crate::indication::Indication;
+use crate::{Identity, Statistics};
 use base::{Duration, Time};
 use bitflags::bitflags;
 use wire::{CopyId, Packet, Segment, SeqNumber};
@@ -59,7 +59,7 @@ pub struct Loss {
 }
 
 /// What a loss means.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The network is congested: retransmit, and reduce the window once per episode.
@@ -169,10 +169,15 @@ pub trait Rules {
     /// What it takes.
     const NEEDS: Needs;
 
-    /// The connection begins. `secret` is a number that nobody outside knows, and that no other
-    /// connection has.
-    fn begin(&mut self, secret: u64) {
-        let _ = secret;
+    /// The connection begins. Its secret is one that nothing else of the connection has.
+    fn begin(&mut self, identity: &Identity) {
+        let _ = identity;
+    }
+
+    /// Bytes that it adds to the IP header of every segment: there is so much less room for data
+    /// (RFC 6691 §3).
+    fn overhead(&self) -> u32 {
+        0
     }
 
     /// A layer below, a peer or a router has said something.
@@ -234,8 +239,12 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(_) => $Mechanism::HOOKS,)+ }
             }
 
-            fn begin(&mut self, secret: u64) {
-                match self { $(Mechanism::$Mechanism(m) => m.begin(secret),)+ }
+            fn begin(&mut self, identity: &Identity) {
+                match self { $(Mechanism::$Mechanism(m) => m.begin(identity),)+ }
+            }
+
+            fn overhead(&self) -> u32 {
+                match self { $(Mechanism::$Mechanism(m) => m.overhead(),)+ }
             }
 
             fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
@@ -264,9 +273,13 @@ macro_rules! mechanisms {
 mechanisms! {
     /// Explicit transport error notification, per packet (`bbn8333` §2.1).
     eten::Eten = "eten";
+    /// Explicit transport error notification, cumulative (`bbn8333` §2.2, §4).
+    cumulative_eten::CumulativeEten = "cumulative-eten";
     /// Duplicate acknowledgments held back by the receiver.
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
 }
+
+pub use cumulative_eten::{Fields, Network, Strategy, Transport};
 
 /// The mechanisms of one connection, asked in order; the first opinion counts.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -276,12 +289,18 @@ pub(crate) struct Mechanisms {
 }
 
 impl Mechanisms {
-    pub(crate) fn new(mut list: Vec<Mechanism>, secret: u64) -> Mechanisms {
+    pub(crate) fn new(mut list: Vec<Mechanism>, identity: &Identity) -> Mechanisms {
         for (mechanism, number) in list.iter_mut().zip(0..) {
-            mechanism.begin(secret.wrapping_add(number));
+            let secret = identity.secret.wrapping_add(number);
+            mechanism.begin(&Identity { secret, ..*identity });
         }
         let hooks = list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
         Mechanisms { list, hooks }
+    }
+
+    /// Bytes of IP header that all of them add to every segment.
+    pub(crate) fn overhead(&self) -> u32 {
+        self.list.iter().map(Mechanism::overhead).sum()
     }
 
     /// Whether anybody answers one of the questions.

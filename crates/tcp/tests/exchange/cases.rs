@@ -4,10 +4,14 @@ use base::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{DelayedDupacks, Eten, Mechanism};
+use tcp::mechanism::{
+    CumulativeEten, DelayedDupacks, Eten, Fields, Mechanism, Network, Strategy as Response,
+    Transport,
+};
 use tcp::{
     Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff, Validation,
 };
+use wire::PathForm;
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -232,7 +236,29 @@ fn manners() -> impl Strategy<Value = Manners> {
         millis(0..1000),
         prop::option::weighted(0.2, keep_alive),
         1_u32..11,
-        (prop::option::weighted(0.5, eten), prop::option::weighted(0.2, held))
-            .prop_map(|(eten, held)| eten.into_iter().chain(held).collect()),
+        (
+            prop::option::weighted(0.5, eten),
+            prop::option::weighted(0.3, ceten()),
+            prop::option::weighted(0.2, held),
+        )
+            .prop_map(|(eten, ceten, held)| eten.into_iter().chain(ceten).chain(held).collect()),
     )
+}
+
+fn ceten() -> impl Strategy<Value = Mechanism> {
+    use PathForm::{Binary, Levels, Probability, Relative};
+    let strategies = vec![Response::Published, Response::LossRatio, Response::Adaptive];
+    (
+        prop::sample::select(strategies),
+        0.5..=1.0,
+        prop::sample::select(vec![Fields::Free, Fields::Real]),
+        prop::sample::select(vec![Probability, Levels, Binary, Relative]),
+        prop::sample::select(vec![Transport::Header, Transport::Traceback]),
+        0.001..=1.0,
+    )
+        .prop_map(|(strategy, bound, fields, form, transport, a)| {
+            let mut ceten = CumulativeEten::new(strategy, bound, fields);
+            ceten.set_network(Network { a, form, transport });
+            Mechanism::CumulativeEten(ceten)
+        })
 }

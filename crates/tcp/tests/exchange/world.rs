@@ -5,7 +5,7 @@ use crate::host::{Host, ISS, millis};
 use base::{Duration, Random, Seed, Time};
 use std::collections::BTreeMap;
 use tcp::{Connection, Events, Indication, Side, Source, State, Subject};
-use wire::{Body, CopyId, Ecn, Flags, Packet, Segment};
+use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
 /// A packet on its way, or word of its corruption on its way back.
 struct Flying {
@@ -122,6 +122,10 @@ impl World {
         let host = &mut self.hosts[to];
         let local = host.local(self.now);
         if let Some(connection) = &mut host.connection {
+            if let Some(fields) = PathFields::of(&packet) {
+                let subject = Subject::Path(fields);
+                connection.indicate(local, &Indication { source: Source::Router, subject });
+            }
             connection.handle_segment(local, &segment, packet.payload, packet.ip.ecn);
         }
         self.after(to);
@@ -234,9 +238,11 @@ impl World {
         if !segment.flags.contains(Flags::SYN) {
             let mss = u32::from(host.end.config.mss.min(peer.end.config.mss));
             // RFC 6691 §3; an acknowledgment without data has no such limit.
-            let options = segment.options.len() as u32;
+            // Fields without weight are not on the wire.
+            let ip = if packet.rare.is_weightless() { 0 } else { packet.rare.ip().len() };
+            let options = segment.options.len() as u32 + ip as u32;
             assert!(packet.payload.len == 0 || packet.payload.len + options <= mss, "too large");
-            assert!(options <= 40);
+            assert!(segment.options.len() <= 40);
         }
         let new = (segment.seq - ISS[i]) + len;
         let host = &mut self.hosts[i];
@@ -260,6 +266,9 @@ impl World {
         if packet.ip.ecn == Ecn::Capable && self.chance.chance(luck.marked) {
             packet.ip.ecn = Ecn::Congested;
         }
+        if let Some(fields) = PathFields::of(&packet) {
+            self.wear(fields).renew(&mut packet);
+        }
         let copies = if self.chance.chance(luck.doubled) { 2 } else { 1 };
         let corrupted = self.chance.chance(luck.corrupted);
         if corrupted && !self.chance.chance(luck.reported) {
@@ -272,6 +281,18 @@ impl World {
             self.order += 1;
             self.flying.insert((at, self.order), Flying { to, packet, corrupted });
         }
+    }
+
+    /// Nodes on the way say whatever they like of the path.
+    fn wear(&mut self, mut fields: PathFields) -> PathFields {
+        let mut any = || self.chance.bits() as u32;
+        match &mut fields {
+            PathFields::Exact { forward, .. } => *forward = forward.map(|_| Probability(any())),
+            PathFields::Coded { forward, .. } => {
+                *forward = forward.map(|_| Code::level((any() & 3) as u8));
+            }
+        }
+        fields
     }
 
     /// What must be true in the end.

@@ -6,8 +6,9 @@ pub(crate) mod corpus;
 use proptest::prelude::*;
 use std::net::IpAddr;
 use wire::{
-    Body, CopyId, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet, Payload, Place, Quote,
-    Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, Udp,
+    Body, Causes, CopyId, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet, Payload, Place,
+    Probability, Quote, Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice,
+    Timestamps, Udp,
 };
 
 /// A packet and its payload.
@@ -193,6 +194,12 @@ fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
             len,
             copy: CopyId(copy),
         });
+    let survival = (address(v6), any::<[u16; 2]>(), any::<[u32; 3]>());
+    let survival = survival.prop_map(|(destination, ports, [link, corruption, congestion])| {
+        let survival = Causes { corruption, congestion }.map(Probability);
+        let [source_port, destination_port] = ports;
+        SurvivalNotice { destination, source_port, destination_port, link, survival }
+    });
     let (most_mtu, most_pointer) = if v6 { (u32::MAX, u32::MAX) } else { (0xffff, 0xff) };
     // Code 4 is another message in IPv4.
     let code = (0u8..16).prop_filter("too big", |code| *code != 4);
@@ -206,6 +213,7 @@ fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
         any::<(u16, u16)>().prop_map(|(id, seq)| Icmp::EchoRequest { id, seq }),
         any::<(u16, u16)>().prop_map(|(id, seq)| Icmp::EchoReply { id, seq }),
         (notice, 0u16..200).prop_map(|(notice, size)| Icmp::Corruption { notice, size }),
+        survival.prop_map(Icmp::Survival),
         (others, any::<u8>()).prop_map(|(kind, code)| Icmp::Other { kind, code }),
     ]
 }

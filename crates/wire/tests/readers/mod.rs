@@ -78,7 +78,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
     let ip = &packet.ip;
     let place = match packet.body {
         // Others know nothing of notices: to them all behind the checksum is payload.
-        Body::Icmp(Icmp::Corruption { .. }) => {
+        Body::Icmp(Icmp::Corruption { .. } | Icmp::Survival(_)) => {
             ip.len() + packet.rare.ip().len() + 4..packet.len() as usize
         }
         _ => place,
@@ -138,6 +138,7 @@ fn icmp_of(icmp: &Icmp, v6: bool) -> Transport {
             (pick([0, 129]), 0, Some(u32::from(id) << 16 | u32::from(seq)))
         }
         Icmp::Corruption { .. } => (pick([253, 100]), 0, None),
+        Icmp::Survival(_) => (pick([253, 100]), 1, None),
         Icmp::Other { kind, code } => (kind, code, None),
     };
     let quote = icmp.quote().map(|quote| {

@@ -1,0 +1,180 @@
+//! Cumulative ETEN: a node measures how many packets survive its links and its queues, and says so
+//! in the headers of those that pass (`bbn8333` §4.1, §4.2).
+
+mod traceback;
+
+pub use traceback::Traceback;
+
+use base::Time;
+use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use wire::{Causes, Code, Packet, PathFields, PathForm, Probability};
+
+/// Measures the links of a node and works on the fields of packets.
+///
+/// Of every link that ends here it averages how many packets arrive undamaged, of every link that
+/// begins here how many its queue takes: all packets count, whosever they are. A host's own is
+/// counted likewise, at both ends of a path.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    a: f64,
+    form: PathForm,
+    /// By the numbers of links.
+    arriving: Vec<Survival>,
+    leaving: Vec<Survival>,
+    traceback: Option<Traceback>,
+}
+
+/// What becomes of the packets of a link, for one of two reasons.
+#[derive(Clone, Copy, Debug)]
+struct Survival {
+    /// The average of 1 for each that survived and 0 for each that did not.
+    share: f64,
+    /// The level of loss that packets have told of, if they tell of changes.
+    told: u8,
+}
+
+impl Survival {
+    const FULL: Survival = Survival { share: 1.0, told: 0 };
+
+    /// `bbn8333` §4.2, equation 1: p = a x + (1 - a) p.
+    #[inline]
+    fn count(&mut self, a: f64, survived: bool) {
+        let x = if survived { 1.0 } else { 0.0 };
+        self.share = a * x + (1.0 - a) * self.share;
+    }
+
+    /// The code of a packet that says `code` of its path so far.
+    fn code(&mut self, form: PathForm, code: Code) -> Code {
+        let level = form.level(1.0 - self.share);
+        if form != PathForm::Relative {
+            return Code::level(level.max(code.as_level()));
+        }
+        // A level at a time, and only if the packet has room for the step.
+        let step = (level as i8 - self.told as i8).signum();
+        let sum = code.as_step() + step;
+        if sum.abs() > 1 {
+            return code;
+        }
+        self.told = self.told.saturating_add_signed(step);
+        Code::step(sum)
+    }
+}
+
+/// What is known of a link.
+#[inline]
+fn at(links: &mut Vec<Survival>, Port(number): Port) -> &mut Survival {
+    let index = number as usize;
+    if index >= links.len() {
+        links.resize(index + 1, Survival::FULL);
+    }
+    &mut links[index]
+}
+
+/// Which of the fields' parts a measurement is about.
+#[derive(Clone, Copy)]
+enum Cause {
+    Corruption,
+    Congestion,
+}
+
+impl Cause {
+    fn of<T>(self, causes: &mut Causes<T>) -> &mut T {
+        match self {
+            Cause::Corruption => &mut causes.corruption,
+            Cause::Congestion => &mut causes.congestion,
+        }
+    }
+}
+
+impl Meter {
+    /// A meter that gives each packet the weight `a`, from 0 to 1, in its averages and tells them in
+    /// this form. Nothing is lost before it has seen anything.
+    #[must_use]
+    pub fn new(a: f64, form: PathForm) -> Meter {
+        Meter { a, form, arriving: Vec::new(), leaving: Vec::new(), traceback: None }
+    }
+
+    /// Sends messages, too.
+    #[must_use]
+    pub fn with_traceback(self, traceback: Traceback) -> Meter {
+        Meter { traceback: Some(traceback), ..self }
+    }
+
+    /// The survival of corruption on a link that ends here, as estimated.
+    #[must_use]
+    pub fn corruption(&self, port: Port) -> f64 {
+        self.arriving.get(port.0 as usize).map_or(1.0, |link| link.share)
+    }
+
+    /// The survival of congestion at a link that begins here, as estimated.
+    #[must_use]
+    pub fn congestion(&self, port: Port) -> f64 {
+        self.leaving.get(port.0 as usize).map_or(1.0, |link| link.share)
+    }
+}
+
+/// Adds what is known of a link to a packet's fields.
+fn tell(form: PathForm, survival: &mut Survival, cause: Cause, packet: &mut Packet) {
+    let Some(mut fields) = PathFields::of(packet) else { return };
+    match &mut fields {
+        PathFields::Exact { forward, .. } if form.is_exact() => {
+            let field: &mut Probability = cause.of(forward);
+            *field = field.and(survival.share);
+        }
+        PathFields::Coded { forward, .. } if !form.is_exact() => {
+            let field = cause.of(forward);
+            *field = survival.code(form, *field);
+        }
+        // Of another form than this network's.
+        _ => return,
+    }
+    fields.renew(packet);
+}
+
+impl Middlebox for Meter {
+    #[inline]
+    fn packet(
+        &mut self,
+        _now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Passage {
+        if let Some(port) = from {
+            let survival = at(&mut self.arriving, port);
+            survival.count(self.a, true);
+            if packet.rare.has_ip() {
+                tell(self.form, survival, Cause::Corruption, packet);
+            }
+            if let Some(traceback) = &mut self.traceback {
+                let of = |corruption| Causes { corruption, ..Causes::SURVIVES };
+                traceback.consider(packet, port, survival, of, cx);
+            }
+        }
+        Passage::Forward
+    }
+
+    #[inline]
+    fn queued(&mut self, _now: Time, to: Port, packet: &mut Packet, cx: &mut Context<'_>) {
+        let survival = at(&mut self.leaving, to);
+        survival.count(self.a, true);
+        if packet.rare.has_ip() {
+            tell(self.form, survival, Cause::Congestion, packet);
+        }
+        if let Some(traceback) = &mut self.traceback {
+            let of = |congestion| Causes { congestion, ..Causes::SURVIVES };
+            traceback.consider(packet, to, survival, of, cx);
+        }
+    }
+
+    fn link(&mut self, _now: Time, port: Port, event: LinkEvent<'_>, _cx: &mut Context<'_>) {
+        match event {
+            LinkEvent::Corrupted(_) => at(&mut self.arriving, port).count(self.a, false),
+            LinkEvent::Dropped(_) => at(&mut self.leaving, port).count(self.a, false),
+            LinkEvent::Up { .. } | LinkEvent::Down { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use crate::stage::{End, Stage, enact, port};
 use base::Seed;
 use core::net::IpAddr;
 use host::Host;
-use middlebox::fec::{self, Beside, Decoder, Encoder, Signal};
+use middlebox::fec::{self, Beside, Decoder, Encoder};
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;
 
@@ -120,13 +120,10 @@ fn add_codings(hosts: &mut Hosts<'_>) -> Vec<Option<Beside>> {
         let coded = fec::Flow { source, destination, port: port(index) };
         let beside = Beside::default();
         let mut encoder = Encoder::new(coded, coding.settings, beside.clone());
-        let mut decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
+        let decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
         match coding.corruption {
             Corruption::Known(probability) => encoder.set_corruption(probability),
             Corruption::Told => encoder.follow(hosts.scenario.ceten.network.a),
-        }
-        if coding.signal == Signal::Share {
-            decoder.follow(hosts.scenario.ceten.network.a);
         }
         hosts.world.add_box(hosts.nodes[flow.from], encoder);
         hosts.world.add_box(hosts.nodes[flow.to], decoder);

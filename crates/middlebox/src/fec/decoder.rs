@@ -2,7 +2,7 @@
 
 use super::beside::Come;
 use super::losses::Losses;
-use super::rates::Rates;
+use super::rates;
 use super::{Beside, Flow, Settings};
 use base::Time;
 use host::{Context, Middlebox, Passage, Port};
@@ -35,8 +35,6 @@ pub struct Decoder {
     beside: Beside,
     /// The share of losses that congestion causes on the path.
     congestion: f64,
-    /// What packets tell of the path, if they are to be heard.
-    rates: Option<Rates>,
     losses: Losses,
     /// Losses to congestion that no mark has told of.
     untold: f64,
@@ -81,7 +79,6 @@ impl Decoder {
             signal,
             beside,
             congestion: 1.0,
-            rates: None,
             losses: Losses::new(),
             untold: 0.0,
             current: Current::default(),
@@ -96,18 +93,13 @@ impl Decoder {
         self.congestion = share;
     }
 
-    /// Lets the decoder learn that by Cumulative ETEN, from the packets of the flow, where nodes weigh
-    /// a packet with `a` in their averages. It needs probabilities, not levels.
-    pub fn follow(&mut self, a: f64) {
-        self.rates = Some(Rates::new(a));
-    }
-
+    /// Packets of the flow may tell that by Cumulative ETEN, in probabilities. What the latest tells
+    /// counts: it is of the losses that have just been, if nodes forget soon.
     fn listen(&mut self, packet: &Packet) {
-        if let Some(rates) = &mut self.rates
+        if self.signal == Signal::Share
             && let Some(PathFields::Exact { forward, .. }) = PathFields::of(packet)
         {
-            rates.hear(forward);
-            self.congestion = rates.congestion_share();
+            self.congestion = rates::congestion_share(forward).unwrap_or(self.congestion);
         }
     }
 

@@ -1,6 +1,6 @@
 //! At the sending host: tags source packets, and sends repair packets.
 
-use super::rates::Rates;
+use super::rates;
 use super::{Beside, Flow, Settings, codec};
 use base::Time;
 use host::{Context, Middlebox, Passage, Port};
@@ -17,7 +17,7 @@ pub struct Encoder {
     /// The probability with which the path corrupts a packet.
     corruption: f64,
     /// What acknowledgments tell of the path, if they are to be heard.
-    rates: Option<Rates>,
+    told: Option<rates::Corruption>,
     /// The next place in the encoded stream.
     next: u64,
     /// The source packets of the block that is open, canonical.
@@ -41,7 +41,7 @@ impl Encoder {
             settings,
             beside,
             corruption: 0.0,
-            rates: None,
+            told: None,
             next: 0,
             open,
             since: Time::ZERO,
@@ -56,16 +56,16 @@ impl Encoder {
     /// Lets the encoder learn that by Cumulative ETEN, from what comes back of the flow, where nodes
     /// weigh a packet with `a` in their averages. It needs probabilities, not levels.
     pub fn follow(&mut self, a: f64) {
-        self.rates = Some(Rates::new(a));
+        self.told = Some(rates::Corruption::new(a));
     }
 
     fn listen(&mut self, packet: &Packet) {
-        if let Some(rates) = &mut self.rates
+        if let Some(told) = &mut self.told
             && self.flow.answers(packet)
             && let Some(PathFields::Exact { echoed, .. }) = PathFields::of(packet)
         {
-            rates.hear(echoed);
-            self.corruption = rates.corruption();
+            told.hear(echoed);
+            self.corruption = told.get();
         }
     }
 

@@ -219,7 +219,6 @@ fn encoder_and_decoder_learn_of_the_path_from_its_fields() {
     let settings = Settings { strength: Strength::Following(1e-3), ..blocks_of_four(0.0) };
     let mut pipe = Pipe::new(settings, Signal::Share, true, |sent| sent % 9 == 8);
     pipe.encoder.follow(0.5);
-    pipe.decoder.follow(0.5);
     // Of what is corrupted, nodes tell half; nothing else is lost.
     let corrupted = Causes { corruption: Probability::of(0.95), congestion: Probability::ONE };
     let fields = |forward, echoed| PathFields::Exact { forward, echoed };

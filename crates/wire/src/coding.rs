@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// A source packet carries its place as an IP option of a type for experiments: in IPv4 222
 /// (RFC 4727 §2.2), in IPv6 0x1e in destination options (RFC 4727 §3.4: who does not know it skips
-/// it). It comes behind all other options.
+/// it; its length tells it from others of the type). It comes behind all other options.
 ///
 /// ```text
 /// IPv4: 222, 6,        then 4 bytes, end, end
@@ -38,7 +38,7 @@ impl Place {
     const KIND_V6: u8 = 0x1e;
 
     fn word(self) -> u32 {
-        self.sequence % Place::MODULUS << 8 | u32::from(self.index)
+        (self.sequence % Place::MODULUS) << 8 | u32::from(self.index)
     }
 
     fn from_word(word: u32) -> Place {

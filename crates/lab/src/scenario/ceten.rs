@@ -76,6 +76,14 @@ impl Shape for Bound {
     }
 }
 
+/// Whether packets tell probabilities, which a code may follow.
+pub(super) fn tells_probabilities(table: Option<&Table>) -> bool {
+    table.is_none_or(|table| {
+        let exact = table.form.as_ref().is_none_or(|form| form.get_ref().is_exact());
+        exact && table.transport == Transport::Header
+    })
+}
+
 impl Flow {
     /// Whether it wants nodes to measure their links.
     #[must_use]

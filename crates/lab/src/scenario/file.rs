@@ -12,7 +12,7 @@ use super::quantity::{
     Amount, ByteCounting, Count, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole,
     Written,
 };
-use super::{attacks, ceten, stack, testbed, traffic};
+use super::{attacks, ceten, coding, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -80,6 +80,8 @@ table! {
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Spanned<Tcp>;
+        /// Erasure coding of its data from end to end; `"off"` if absent.
+        coding: Spanned<coding::Form>;
         /// Whose TCP (or UDP) the ends use on the testbed: ours, or the kernel's. The lab always runs
         /// ours.
         stack: stack::Written;

@@ -355,6 +355,8 @@ FIGURES: Mapping[str, Mapping[str, float]] = {
     "sim4": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
     "sim5": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
     "sim6": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
+    "sim7": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
+    "sim8": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
 }
 
 
@@ -379,6 +381,10 @@ SENDERS = {
     ("reno", "aimd", "none"): "Reno",
     ("reno", "aimd", "backward"): "Reno + Backward",
     ("reno", "aimd", "oracle"): "Reno + Oracle",
+    ("reno", "aimd", "cumulative"): "Reno + CETEN",
+    ("reno", "aimd", "cumulative-loss-ratio"): "by loss ratio",
+    ("reno", "aimd", "cumulative-adaptive"): "CETEN-A",
+    ("reno", "aimd", "cumulative-real"): "CETEN, fields real",
     ("sack", "aimd", "none"): "SACK",
     ("sack", "aimd", "backward"): "SACK + Backward",
     ("sack", "aimd", "oracle"): "SACK + Oracle",

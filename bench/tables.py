@@ -379,6 +379,9 @@ def statements(rows: Result) -> str:
 #: The words for who sends: recovery, window and ETEN.
 SENDERS = {
     ("reno", "aimd", "none"): "Reno",
+    ("reno", "aimd", "forward"): "Reno + Forward",
+    ("reno", "aimd", "forward-piggyback"): "Reno + Forward, piggy-backed",
+    ("reno", "aimd", "forward-marked"): "Reno + Forward, marked",
     ("reno", "aimd", "backward"): "Reno + Backward",
     ("reno", "aimd", "oracle"): "Reno + Oracle",
     ("reno", "aimd", "cumulative"): "Reno + CETEN",
@@ -386,6 +389,9 @@ SENDERS = {
     ("reno", "aimd", "cumulative-adaptive"): "CETEN-A",
     ("reno", "aimd", "cumulative-real"): "CETEN, fields real",
     ("sack", "aimd", "none"): "SACK",
+    ("sack", "aimd", "forward"): "SACK + Forward",
+    ("sack", "aimd", "forward-piggyback"): "SACK + Forward, piggy-backed",
+    ("sack", "aimd", "forward-marked"): "SACK + Forward, marked",
     ("sack", "aimd", "backward"): "SACK + Backward",
     ("sack", "aimd", "oracle"): "SACK + Oracle",
     ("reno", "westwood-2001", "none"): "Westwood",

@@ -156,7 +156,9 @@ def test_a_quick_plan_has_the_figures_alone(name: str) -> None:
     for block, variation in simulation.plan(None, quick=True):
         assert variation is None
         assert block.networks == simulation.networks
-        assert (block.seeds, block.beyond) == (3, False)
+        assert block.seeds == 3
+        # What the report lacks only where it is cheap.
+        assert not (block.beyond and block.competitors)
 
 
 def _any_runs(simulation: Simulation) -> Runs:

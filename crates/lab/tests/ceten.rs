@@ -65,7 +65,7 @@ fn what_is_no_setting_is_told_at_its_place() {
     told(
         ("eten = \"none\"", "eten = { report = \"cumulative\", strategy = \"coin\" }"),
         "\"coin\"",
-        "`flows.0.tcp.eten.strategy = \"coin\"`: unknown name `coin`, expected `published`, \
+        "`flows.0.tcp.eten.strategy = \"coin\"`: unknown name `coin`, expected one of `published`, \
          `loss-ratio`, `adaptive`",
     );
 }
@@ -152,7 +152,7 @@ fn where_every_loss_is_congestion_it_is_answered_as_ever() {
         run(&text.replace("20 segments", "200 segments"))
     };
     let plain = congested("\"none\"");
-    assert!(plain.totals.dropped > 20, "{}", plain.totals.dropped);
+    assert!(plain.totals.dropped > 10, "{}", plain.totals.dropped);
     let ratio = congested(&cumulative(", strategy = \"loss-ratio\""));
     assert_eq!(ratio.digest, plain.digest);
 }

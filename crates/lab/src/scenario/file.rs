@@ -180,7 +180,7 @@ table! {
         /// Of `cumulative`: how the sender decides what a loss means.
         strategy: Strategy = Strategy::default();
         /// Of `cumulative`: the largest share of the flight that a loss may leave, whatever the path is
-        /// said to be like; 0.5 to 1.
+        /// said to be like.
         bound: ceten::Bound;
         /// Of `cumulative`: whether what packets carry for it takes bytes.
         fields: Fields = Fields::default();

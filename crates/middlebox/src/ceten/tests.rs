@@ -196,7 +196,7 @@ fn the_source_is_told_of_the_links_of_one_packet_in_so_many() {
         .map(|packet| match packet.body {
             Body::Icmp(Icmp::Survival(notice)) => {
                 assert_eq!((packet.ip.source, packet.ip.destination), (node, sender));
-                assert_eq!((notice.destination, packet.len()), (receiver, 48));
+                assert_eq!((notice.destination, packet.len()), (receiver, 44));
                 (notice.link, notice.survival.map(Probability::get))
             }
             other => panic!("{other:?}"),

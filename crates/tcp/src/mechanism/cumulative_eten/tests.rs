@@ -30,8 +30,9 @@ fn view(una: u64, nxt: u64) -> View {
 
 /// What it says of `count` losses, each in a window of its own.
 fn verdicts(ceten: &mut CumulativeEten, signal: Signal, count: u64) -> Vec<Verdict> {
+    let first = ceten.state.decided_until;
     let verdict = |n| ceten.loss(&view(n, n + 1), &loss(n, signal)).expect("it has an opinion");
-    (0..count).map(verdict).collect()
+    (first..first + count).map(verdict).collect()
 }
 
 fn loss(start: u64, signal: Signal) -> Loss {
@@ -89,6 +90,20 @@ fn a_timeout_is_decided_by_itself() {
 }
 
 #[test]
+fn of_the_timeouts_of_a_window_the_first_alone_is_excused_but_as_published_every_one() {
+    use Verdict::Corruption;
+    // The third is of data that was sent after the first.
+    let timeouts = [(0, 10), (5, 10), (10, 20), (11, 20)];
+    let verdicts = |strategy, corruption, congestion| {
+        let mut ceten = told(strategy, corruption, congestion);
+        timeouts.map(|(start, nxt)| ceten.loss(&view(start, nxt), &loss(start, Signal::Rto)))
+    };
+    let found = verdicts(Strategy::LossRatio, 0.9, 1.0);
+    assert_eq!(found, [Some(Corruption), None, Some(Corruption), None]);
+    assert_eq!(verdicts(Strategy::Published, 1.0, 0.0), [Some(Corruption); 4]);
+}
+
+#[test]
 fn marks_and_notices_are_not_for_it() {
     let mut ceten = told(Strategy::LossRatio, 0.9, 1.0);
     assert_eq!(ceten.loss(&view(0, 10), &loss(0, Signal::Ecn)), None);
@@ -106,7 +121,7 @@ fn nothing_excuses_more_than_the_bound() {
 /// [`Strategy::Adaptive`] after so many segments, of which so many were lost one after the other.
 fn adaptive(corruption: f64, segments: u64, losses: u64) -> f64 {
     let mut ceten = told(Strategy::Adaptive, 1.0 - corruption, 1.0);
-    ceten.network.a = 0.01;
+    ceten.network.a = 0.001;
     for n in 0..segments {
         let lost = losses * (n + 1) / segments;
         let statistics =

@@ -369,7 +369,7 @@ proptest! {
         let mut left = 0;
         // In each block, the first places that the pattern names, as many as can be repaired.
         let lose = |sent: u64| {
-            if sent % size == 0 {
+            if sent.is_multiple_of(size) {
                 left = repairs;
             }
             let lost = left > 0 && pattern >> (sent % 64) & 1 == 1;

@@ -2,7 +2,7 @@
 
 use base::{Duration, Time};
 use proptest::prelude::*;
-use tcp::mechanism::{Eten, ForwardEten, Mechanism};
+use tcp::mechanism::{Eten, ForwardEten, Guard, Mechanism};
 use tcp::{Config, Connection, Identity, Indication, KeepAlive, Recovery, Side, Source, State};
 use tcp::{Reduction, Subject};
 use wire::{
@@ -131,7 +131,8 @@ fn config() -> impl Strategy<Value = Config> {
         KeepAlive { idle: Duration::from_secs(5), interval: Duration::from_secs(1), probes: 3 };
     let eten = Mechanism::Eten(Eten::default());
     let forward = Mechanism::ForwardEten(ForwardEten::default());
-    let mechanisms = prop::sample::select(vec![vec![], vec![eten], vec![forward]]);
+    let guarded = vec![Mechanism::Guard(Guard::new(false, true, 3)), eten.clone()];
+    let mechanisms = prop::sample::select(vec![vec![], vec![eten], vec![forward], guarded]);
     (
         prop::sample::select(Recovery::ALL),
         [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()],

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
-    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Mechanism, Network,
+    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Guard, Mechanism, Network,
     Strategy as Response, Transport,
 };
 use tcp::{
@@ -230,6 +230,8 @@ fn manners() -> impl Strategy<Value = Manners> {
         true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
         false => Mechanism::Eten(Eten { suppress_dupacks }),
     });
+    let guard = (any::<bool>(), any::<bool>(), 0_u32..5)
+        .prop_map(|(nonce, trust, limit)| Mechanism::Guard(Guard::new(nonce, trust, limit)));
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
@@ -242,8 +244,11 @@ fn manners() -> impl Strategy<Value = Manners> {
             prop::option::weighted(0.5, eten),
             prop::option::weighted(0.3, ceten()),
             prop::option::weighted(0.2, held),
+            prop::option::weighted(0.3, guard),
         )
-            .prop_map(|(eten, ceten, held)| eten.into_iter().chain(ceten).chain(held).collect()),
+            .prop_map(|(eten, ceten, held, guard)| {
+                guard.into_iter().chain(eten).chain(ceten).chain(held).collect()
+            }),
     )
 }
 

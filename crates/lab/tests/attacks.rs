@@ -93,7 +93,8 @@ fn ratio(of: &str, to: &str, what: fn(&Outcome) -> f64) -> (f64, f64) {
         (1..=SEEDS).map(|seed| what(&outcome(of, seed)) / what(&outcome(to, seed))).collect();
     let n = SEEDS as f64;
     let mean = ratios.iter().sum::<f64>() / n;
-    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance =
+        ratios.iter().map(|ratio| (ratio - mean) * (ratio - mean)).sum::<f64>() / (n - 1.0);
     (mean, T * (variance / n).sqrt())
 }
 
@@ -167,7 +168,8 @@ fn with_defences_no_flood_makes_the_victim_send_more_than_a_plain_sender() {
 /// A scenario of the book's, shorter, in which the receiver of the first flow lies from `start` on.
 fn liar(name: &str, start: &str, changes: &[(&str, &str)]) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/bbn8333/beyond");
-    let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
+    let text =
+        std::fs::read_to_string(format!("{folder}/{name}.toml")).expect("it is in the package");
     let start = format!("start     = \"{start}\"");
     let common = [
         ("\"60 s\"", "\"20 s\""),

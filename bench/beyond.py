@@ -106,6 +106,7 @@ def _etens(metrics: Mapping[str, str]) -> list[Column]:
 
 
 PERIOD = {"profile": "ns2-2001"}
+STRATEGIES = ("published", "loss-ratio", "adaptive")
 
 TABLES: Mapping[str, Table] = {
     "burst": _goodputs("burst_packets", "packets in a burst", lambda n: str(n or "bit errors")),
@@ -161,6 +162,48 @@ TABLES: Mapping[str, Table] = {
             Column("all err: everything, kb/s", "all_goodput_bps", {"mistaken": "all"}, 1e3),
         ],
         lambda share: f"{100 * share:g} %",
+    ),
+    "alpha": Table(
+        "alpha",
+        "a",
+        {},
+        [
+            Column(
+                f"{strategy}, {'beside 4' if others else 'alone'}",
+                "ratio",
+                {"strategy": strategy, "competitors": others, "bit_error_rate": 1.56e-6},
+            )
+            for others in (0, 4)
+            for strategy in STRATEGIES
+        ],
+        lambda weight: f"{weight:g}",
+    ),
+    "fairness": Table(
+        "bit_error_rate",
+        "bit errors",
+        {"own": 1},
+        [
+            Column(f"{words}, {strategy}", metric, {"strategy": strategy})
+            for metric, words in (("share_of_fair", "of a fair share"), ("ratio", "others"))
+            for strategy in STRATEGIES
+        ],
+        lambda rate: f"{rate:g}",
+    ),
+    "ecn": Table(
+        "bit_error_rate",
+        "bit errors",
+        {},
+        [
+            Column(
+                f"{name}, {strategy}, {'with' if ecn else 'without'} ECN",
+                "ratio",
+                {"queue": queue, "strategy": strategy, "ecn_on": ecn},
+            )
+            for queue, name in (("red", "RED"), ("codel", "CoDel"))
+            for strategy in ("published", "loss-ratio")
+            for ecn in (True, False)
+        ],
+        lambda rate: f"{rate:g}",
     ),
 }
 

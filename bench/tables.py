@@ -355,6 +355,8 @@ FIGURES: Mapping[str, Mapping[str, float]] = {
     "sim4": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
     "sim5": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
     "sim6": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
+    "sim7": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
+    "sim8": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
 }
 
 
@@ -377,9 +379,19 @@ def statements(rows: Result) -> str:
 #: The words for who sends: recovery, window and ETEN.
 SENDERS = {
     ("reno", "aimd", "none"): "Reno",
+    ("reno", "aimd", "forward"): "Reno + Forward",
+    ("reno", "aimd", "forward-piggyback"): "Reno + Forward, piggy-backed",
+    ("reno", "aimd", "forward-marked"): "Reno + Forward, marked",
     ("reno", "aimd", "backward"): "Reno + Backward",
     ("reno", "aimd", "oracle"): "Reno + Oracle",
+    ("reno", "aimd", "cumulative"): "Reno + CETEN",
+    ("reno", "aimd", "cumulative-loss-ratio"): "by loss ratio",
+    ("reno", "aimd", "cumulative-adaptive"): "CETEN-A",
+    ("reno", "aimd", "cumulative-real"): "CETEN, fields real",
     ("sack", "aimd", "none"): "SACK",
+    ("sack", "aimd", "forward"): "SACK + Forward",
+    ("sack", "aimd", "forward-piggyback"): "SACK + Forward, piggy-backed",
+    ("sack", "aimd", "forward-marked"): "SACK + Forward, marked",
     ("sack", "aimd", "backward"): "SACK + Backward",
     ("sack", "aimd", "oracle"): "SACK + Oracle",
     ("reno", "westwood-2001", "none"): "Westwood",

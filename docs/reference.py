@@ -101,7 +101,8 @@ def kind(form: Schema) -> str:
             return "`true`, `false`"
         case "integer" | "number" as number:
             name = "whole number" if number == "integer" else "number"
-            low, high = form.get("minimum"), form.get("maximum")
+            low = form.get("minimum", form.get("exclusiveMinimum"))
+            high = form.get("maximum")
             return f"{name}, {low} to {high}" if high is not None else name
         case "array" if form["items"] == {"type": "string"}:
             return "list of texts"

@@ -16,7 +16,7 @@ import pytest
 import tables
 
 from lasthop import lab, publications
-from lasthop.publications.bbn8333.beyond import channels, fade, mistake, quantiles
+from lasthop.publications.bbn8333.beyond import ceten, channels, fade, mistake, quantiles
 from lasthop.publications.bbn8333.beyond.question import Question
 from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
 from lasthop.scenario import Scenario
@@ -24,7 +24,7 @@ from lasthop.scenario import Scenario
 #: The fixture of that name.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
-NAMES = ("burst", "fade", "short", "web", "setup", "mistake")
+NAMES = ("burst", "fade", "short", "web", "setup", "mistake", "alpha", "fairness", "ecn")
 
 
 def _question(name: str) -> Question:
@@ -96,8 +96,9 @@ def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_pat
     assert all(line.count("|") == width + 1 for line in table)
     assert len(table) > 5
     assert f"beyond-{name}-numbers" in tables.TABLES
-    # Nothing is empty but a quantile that is not reached.
-    assert sum(line.count("|  |") for line in table) <= (3 if name == "setup" else 0)
+    # Nothing is empty but quantiles not reached, and weights that a strategy does not take.
+    allowed = {"setup": 3, "alpha": 12}.get(name, 0)
+    assert sum(line.count("|  |") for line in table) <= allowed
 
 
 def test_a_quick_run_is_one_command(lasthop: Command, tmp_path: Path) -> None:
@@ -246,3 +247,40 @@ def test_who_overlooks_every_drop_takes_the_link_and_wastes_it(runs: Mapping[str
 def test_jains_index_is_one_for_equals_and_a_share_for_a_monopoly() -> None:
     assert mistake.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
     assert mistake.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+
+
+# --- Cumulative ETEN ---
+
+
+@pytest.mark.parametrize("name", ["alpha", "fairness", "ecn"])
+def test_every_strategy_is_beside_plain_tcp_with_the_same_errors(
+    name: str, runs: Mapping[str, Runs]
+) -> None:
+    found = runs[name]
+    rates = {case["bit_error_rate"] for case in found.cases(eten="none")}
+    for strategy in ceten.STRATEGIES:
+        cases = found.cases(strategy=strategy)
+        assert {case["bit_error_rate"] for case in cases} == rates
+        assert all(min(found.values(case, "goodput_bps")) > 0 for case in cases)
+
+
+def test_alone_and_told_of_corruption_goodput_is_no_less(runs: Mapping[str, Runs]) -> None:
+    found = runs["alpha"]
+    where = {"competitors": 0, "bit_error_rate": ceten.HIGH}
+    plain = found.case(eten="none", **where)
+    for case in found.cases(strategy="loss-ratio", **where):
+        assert _goodput(found, case) > 0.9 * _goodput(found, plain), case
+
+
+def test_connections_that_are_alike_share_alike(runs: Mapping[str, Runs]) -> None:
+    found = runs["fairness"]
+    for case in found.cases(eten="none", bit_error_rate=0.0):
+        assert min(found.values(case, "fairness")) > 0.9
+
+
+def test_marks_take_the_place_of_drops(runs: Mapping[str, Runs]) -> None:
+    found = runs["ecn"]
+    for case in found.cases(eten="none", bit_error_rate=0.0, ecn_on=True):
+        (marked,) = found.values(case, "dropped_share")
+        (dropped,) = found.values(case.but(ecn_on=False), "dropped_share")
+        assert marked < 0.5 * dropped, case

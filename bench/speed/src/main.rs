@@ -47,8 +47,10 @@ struct Case {
     packets: fn(&Host<Traffic>) -> u64,
 }
 
-/// The cases by their names.
-const CASES: [(&str, fn() -> Case); 3] = [
+/// A case by its name, and what sets it up.
+type Named = (&'static str, fn() -> Case);
+
+const CASES: [Named; 3] = [
     ("one", || bulk(1, 10, 1000, 250)),
     ("fifty", || bulk(50, 20, 500, 64)),
     ("udp", cross_traffic),

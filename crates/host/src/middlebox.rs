@@ -70,6 +70,17 @@ pub trait Middlebox {
         let _ = (now, to, packet, cx);
     }
 
+    /// When the box wants to be woken; [`Time::NEVER`] if it waits for nothing. Asked after whatever
+    /// the box was told, if it inspects packets.
+    fn next_wake(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// It is [`Middlebox::next_wake`], which then must be later.
+    fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
+        let _ = (now, cx);
+    }
+
     /// Something happened on a link that begins or ends at the node.
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let _ = (now, port, event, cx);

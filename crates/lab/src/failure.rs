@@ -42,6 +42,19 @@ pub enum RunError {
         /// The seed.
         seed: u64,
     },
+    /// Packets that were rebuilt by erasure coding were not those that were sent.
+    #[error(
+        "internal error: {blocks} blocks of `{flow}` were not rebuilt to what was sent (seed \
+         {seed}); please report it together with the scenario"
+    )]
+    Coding {
+        /// The flow's name.
+        flow: String,
+        /// The seed.
+        seed: u64,
+        /// How many blocks.
+        blocks: u64,
+    },
     /// Packets were to be captured where there is nothing.
     #[error(
         "packets cannot be captured at `{place}`: there is no such node and no such direction of a link (`a->b`)"

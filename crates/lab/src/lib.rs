@@ -55,9 +55,9 @@ pub use reports::at as reporters_at;
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Attack, AttackKind, Ceten, Corrupted, Datagrams, Flow, Headers, Hop, IpVersion,
-    Link, Method, Pace, Report, Routes, Scenario, Sending, Stack, Stacks, Testbed, Traffic,
-    Transfer, Transport, Workload,
+    Attachments, Attack, AttackKind, Ceten, Coding, Corrupted, Corruption, Datagrams, Flow,
+    Headers, Hop, IpVersion, Link, Method, Pace, Report, Routes, Scenario, Sending, Stack, Stacks,
+    Testbed, Traffic, Transfer, Transport, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

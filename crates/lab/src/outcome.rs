@@ -9,6 +9,7 @@ use crate::stage::End;
 use crate::table::{Column, Table};
 use crate::watch::Watch;
 use crate::world::Built;
+use middlebox::fec::Beside;
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
 /// What came of a run.
@@ -72,7 +73,14 @@ pub(crate) fn of(
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
-    let rows = ledger.rows();
+    let mut rows = ledger.rows();
+    for (row, beside) in rows.iter_mut().zip(&built.codings) {
+        row.coding = beside.as_ref().map(Beside::statistics).unwrap_or_default();
+        if row.coding.faults > 0 {
+            let (flow, blocks) = (row.flow.clone(), row.coding.faults);
+            return Err(RunError::Coding { flow, seed, blocks });
+        }
+    }
     if let Some(row) = rows.iter().find(|row| row.misplaced > 0) {
         let (flow, misplaced) = (row.flow.clone(), row.misplaced);
         return Err(RunError::Misplaced { flow, seed, misplaced });

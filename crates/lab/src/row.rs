@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use crate::scenario::{Datagrams, Flow, Scenario, Traffic, Workload};
 use crate::table::{Column, Table};
 use base::{Histogram, Time};
+use middlebox::fec;
 
 /// What came of a flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +45,8 @@ pub struct Row {
     pub datagrams: Delivery,
     /// What the sender did; of many connections, all together.
     pub sender: Counts,
+    /// What its erasure coding did; nothing if it has none.
+    pub coding: fec::Statistics,
     /// Runs of bytes that were not the next of the stream; 0, or the run is in error.
     pub misplaced: u64,
 }
@@ -137,6 +140,7 @@ fn row(scenario: &Scenario, flow: &Flow, ideal: &Ideal, tally: &Tally) -> Row {
         slowdown,
         datagrams: tally.datagrams,
         sender: tally.sender,
+        coding: fec::Statistics::default(),
         misplaced: tally.misplaced,
     }
 }
@@ -193,6 +197,8 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("timeouts", counts(|c| c.timeouts));
     table.push("reductions", counts(|c| c.reductions));
     table.push("notices", counts(|c| c.notices));
+    table.push("repairs", integers(|r| r.row.coding.repairs));
+    table.push("rebuilt", integers(|r| r.row.coding.rebuilt));
     table.push("misplaced", integers(|r| r.row.misplaced));
     table.push("dropped", integers(|r| r.outcome.totals.dropped));
     table.push("corrupted", integers(|r| r.outcome.totals.corrupted));

@@ -10,6 +10,7 @@ use crate::scenario::{Flow, Scenario};
 use crate::watch::Watch;
 use crate::world;
 use base::{Duration, Time};
+use middlebox::fec::Beside;
 use sim::TraceTarget;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,6 +44,7 @@ pub fn run(
     }
     if watch.bytes {
         built.world.byte_mode();
+        built.codings.iter().flatten().for_each(Beside::use_bytes);
     }
     if let Some(capture) = &watch.capture {
         capture::start(capture, scenario, seed, &mut built)?;

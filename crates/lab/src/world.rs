@@ -3,11 +3,12 @@
 use crate::attacks;
 use crate::ideal::{Ideal, ideals};
 use crate::reports;
-use crate::scenario::{IpVersion, Report, Scenario};
+use crate::scenario::{Corruption, IpVersion, Report, Scenario};
 use crate::stage::{End, Stage, enact, port};
 use base::Seed;
 use core::net::IpAddr;
 use host::Host;
+use middlebox::fec::{self, Beside, Decoder, Encoder};
 use sim::{LinkId, Network, NodeId, World};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub(crate) struct Built {
     pub(crate) links: Vec<(LinkId, LinkId)>,
     /// By the index of the flow.
     pub(crate) ideals: Vec<Ideal>,
+    /// What goes beside the packets of flows that are coded, by the index of the flow.
+    pub(crate) codings: Vec<Option<Beside>>,
 }
 
 /// Builds the world of a scenario at time zero, its flows waiting for their start.
@@ -61,10 +64,11 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         };
         attacks::add(scenario, (index, attack), hosts.world, node, address, random);
     }
+    let codings = add_codings(&mut hosts);
     for &node in &nodes {
         world.wake(node);
     }
-    Built { world, nodes, links, ideals }
+    Built { world, nodes, links, ideals, codings }
 }
 
 /// The simulator's hosts, one in every node.
@@ -118,4 +122,25 @@ fn add_meters(hosts: &mut Hosts<'_>, seed: Seed) {
             hosts.world.add_box(node, meter);
         }
     }
+}
+
+/// Encoders and decoders, behind all other boxes of their hosts.
+fn add_codings(hosts: &mut Hosts<'_>) -> Vec<Option<Beside>> {
+    let flows = hosts.scenario.flows.iter().enumerate();
+    let codings = flows.map(|(index, flow)| {
+        let coding = flow.coding?;
+        let [source, destination] = [flow.from, flow.to].map(|node| hosts.address(index, node));
+        let coded = fec::Flow { source, destination, port: port(index) };
+        let beside = Beside::default();
+        let mut encoder = Encoder::new(coded, coding.settings, beside.clone());
+        let decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
+        match coding.corruption {
+            Corruption::Known(probability) => encoder.set_corruption(probability),
+            Corruption::Told => encoder.follow(hosts.scenario.ceten.network.a),
+        }
+        hosts.world.add_box(hosts.nodes[flow.from], encoder);
+        hosts.world.add_box(hosts.nodes[flow.to], decoder);
+        Some(beside)
+    });
+    codings.collect()
 }

@@ -22,6 +22,9 @@ fn forward_notification_is_for_both_ends_and_goes_by_message_unless_told_otherwi
     let settings = "{ report = \"forward\", transport = \"marked\", headers = \"checked\" }";
     let flow = &scenario(&eten(settings)).flows[0];
     assert_eq!((flow.transport, flow.headers), (Transport::Marked, Headers::Checked));
+    let off =
+        scenario(&eten("{ report = \"none\", transport = \"marked\", headers = \"checked\" }"));
+    assert!(off.flows[0].sender.mechanisms.is_empty());
     let flow = &scenario(&eten("{ report = \"backward\", headers = \"checked\" }")).flows[0];
     assert_eq!((flow.headers, flow.receiver.mechanisms.len()), (Headers::Checked, 0));
 }
@@ -101,7 +104,7 @@ fn settings_without_a_meaning_are_told_at_their_place() {
     at(
         "{ report = \"forward\", transport = \"pigeon\" }",
         "\"pigeon\"",
-        "`flows.0.tcp.eten.transport`: unknown name `pigeon`, expected one of `message`, `piggyback`, `marked`",
+        "`flows.0.tcp.eten.transport = \"pigeon\"`: unknown name `pigeon`, expected one of `message`, `piggyback`, `marked`",
     );
     for mechanism in ["eten", "forward-eten"] {
         let twice = format!("eten = \"forward\", mechanisms = [{{ mechanism = \"{mechanism}\" }}]");

@@ -64,6 +64,8 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "timeouts",
             "reductions",
             "notices",
+            "repairs",
+            "rebuilt",
             "misplaced",
             "dropped",
             "corrupted",

@@ -4,6 +4,7 @@ mod attack;
 mod ceten;
 mod detection;
 mod eten;
+pub mod fec;
 mod forward;
 mod liar;
 

@@ -96,6 +96,9 @@ impl Digest {
             Body::Udp(udp) => {
                 self.add(u64::from(udp.source_port) | u64::from(udp.destination_port) << 16);
             }
+            Body::Repair(repair) => {
+                self.add(u64::from(repair.place.sequence) | u64::from(repair.place.index) << 32);
+            }
             Body::Icmp(icmp) => {
                 if let Some(quote) = icmp.quote() {
                     self.add(u64::from(quote.seq.0) | u64::from(quote.source_port) << 32);

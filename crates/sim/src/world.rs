@@ -66,6 +66,7 @@ impl<A: Application> World<A> {
 
     /// Puts a box into a node, behind those that are there.
     pub fn add_box(&mut self, node: NodeId, middlebox: impl Middlebox + Send + 'static) {
+        self.fabric.schedule.bring_forward(node.0 as u32, middlebox.next_wake());
         let node = &mut self.nodes[node.0];
         node.inspected |= middlebox.inspects_packets();
         node.boxes.push(Box::new(middlebox));
@@ -332,6 +333,7 @@ impl<A: Application> Node<A> {
             middlebox.link(fabric.now, port(link), event, &mut cx);
         }
         self.send_outbox(index, fabric);
+        self.await_boxes(index, fabric);
     }
 
     /// Shows a packet to the boxes, which came by a link unless it starts here; false if one of
@@ -352,7 +354,26 @@ impl<A: Application> Node<A> {
             fabric.slab.release(handle);
         }
         self.send_outbox(index, fabric);
+        self.await_boxes(index, fabric);
         !kept
+    }
+
+    /// Wakes the boxes that want it now.
+    fn wake_boxes(&mut self, index: usize, fabric: &mut Fabric) {
+        for middlebox in &mut self.boxes {
+            if middlebox.next_wake() <= fabric.now {
+                let mut cx = Context { send: &mut self.outbox };
+                middlebox.wake(fabric.now, &mut cx);
+            }
+        }
+        self.send_outbox(index, fabric);
+    }
+
+    /// A box may want to be woken sooner than the node is.
+    fn await_boxes(&self, index: usize, fabric: &mut Fabric) {
+        for middlebox in &self.boxes {
+            fabric.schedule.bring_forward(index as u32, middlebox.next_wake());
+        }
     }
 
     /// Sends what boxes have made.
@@ -414,8 +435,10 @@ impl<A: Application> Node<A> {
     fn serve(&mut self, index: usize, fabric: &mut Fabric) {
         let next = if self.inspected {
             self.host.handle_timeout(fabric.now);
+            self.wake_boxes(index, fabric);
             self.transmit_inspected(index, fabric);
-            self.host.poll_timeout()
+            let boxes = self.boxes.iter().map(|middlebox| middlebox.next_wake());
+            boxes.fold(self.host.poll_timeout(), Time::min)
         } else {
             let mut plug = Plug { index, fabric, place: None };
             let next = self.host.serve(plug.fabric.now, &mut plug);

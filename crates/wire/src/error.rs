@@ -22,6 +22,8 @@ pub enum Header {
     Icmp,
     /// ICMP for IPv6 (RFC 4443).
     Icmpv6,
+    /// A repair packet of an erasure code.
+    Repair,
     /// The start of a packet that an ICMP error is about.
     Quote,
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Header {
             Header::Udp => "UDP",
             Header::Icmp => "ICMP",
             Header::Icmpv6 => "ICMPv6",
+            Header::Repair => "repair packet",
             Header::Quote => "packet quoted by ICMP",
         })
     }

@@ -117,6 +117,8 @@ pub(crate) mod protocol {
     pub(crate) const FRAGMENT: u8 = 44;
     pub(crate) const ICMPV6: u8 = 58;
     pub(crate) const DESTINATION_OPTIONS: u8 = 60;
+    /// For experiments (RFC 3692 §2.1); here [`crate::Repair`].
+    pub(crate) const REPAIR: u8 = 253;
 }
 
 /// What an IP header says of what follows.

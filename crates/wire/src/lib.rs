@@ -1,7 +1,7 @@
 //! Packets: plain structs that are `Copy`, and their bytes on the wire.
 //!
 //! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
-//! headers, TCP with all options, UDP, ICMP and ICMPv6. Any bytes give a packet or a typed error.
+//! headers, TCP with all options, UDP, ICMP and ICMPv6, repair packets of erasure codes. Any bytes give a packet or a typed error.
 //! What is not understood but can be passed on is kept in [`Rare`].
 //!
 //! A simulated packet carries no payload bytes, only the payload's identity ([`Payload`]), so that
@@ -9,6 +9,7 @@
 //! the wire.
 
 mod checksum;
+mod coding;
 mod corruption;
 mod damage;
 mod echo;
@@ -31,6 +32,7 @@ mod survival;
 mod udp;
 
 pub use checksum::PartialChecksum;
+pub use coding::{Place, Repair};
 pub use corruption::CorruptedCopy;
 pub use damage::Vouched;
 pub use echo::CorruptionEcho;

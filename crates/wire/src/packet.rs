@@ -2,7 +2,9 @@
 
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
-use crate::{EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Segment, Udp, ipv4, ipv6};
+use crate::{
+    EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Repair, Segment, Udp, ipv4, ipv6,
+};
 use core::net::IpAddr;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,8 @@ pub enum Body {
     Udp(Udp),
     /// A message of ICMP or ICMPv6, as the packet's addresses are.
     Icmp(Icmp),
+    /// A repair packet of an erasure code; its symbol is the packet's payload.
+    Repair(Repair),
 }
 
 /// A packet as a node sees it.
@@ -55,7 +59,9 @@ impl Packet {
                 segment.options.clear();
                 segment
             }
-            Body::Udp(_) | Body::Icmp(_) => unreachable!("it has just been made a segment"),
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => {
+                unreachable!("it has just been made a segment")
+            }
         }
     }
 
@@ -71,7 +77,7 @@ impl Packet {
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Udp(_) | Body::Icmp(_) => None,
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => None,
         }
     }
 
@@ -118,6 +124,7 @@ impl Packet {
             }
             Body::Udp(_) => Udp::HEADER,
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
+            Body::Repair(_) => Repair::HEADER,
         }
     }
 
@@ -156,6 +163,7 @@ impl Packet {
             Body::Tcp(_) => Segment::CHECKSUM,
             Body::Udp(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
+            Body::Repair(_) => Repair::CHECKSUM,
         };
         Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
     }
@@ -166,6 +174,7 @@ impl Packet {
             (Body::Udp(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
+            (Body::Repair(_), _) => protocol::REPAIR,
         };
         self.emit_ip(number, self.transport_len() + tail.len(), out)?;
         let ends = (self.ip.source, self.ip.destination);
@@ -173,6 +182,7 @@ impl Packet {
             Body::Tcp(segment) => segment.emit(ends, &self.rare, tail, out),
             Body::Udp(udp) => udp.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
+            Body::Repair(repair) => repair.emit(ends, tail, out),
         }
     }
 
@@ -253,6 +263,10 @@ impl Packet {
             (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {
                 let (icmp, len) = Icmp::parse(transport, ends, inner.start)?;
                 (Body::Icmp(icmp), len..transport.len())
+            }
+            (protocol::REPAIR, _) => {
+                let repair = Repair::parse(transport, ends, trusted)?;
+                (Body::Repair(repair), Repair::HEADER..transport.len())
             }
             (found, _) => return Err(ParseError::Protocol { found }),
         };

@@ -38,7 +38,7 @@ const TRANSPORT: usize = 8;
 
 impl Quote {
     /// The quote of a packet that carries TCP or UDP; `None` for ICMP, about which no errors are
-    /// sent (RFC 1122 §3.2.2).
+    /// sent (RFC 1122 §3.2.2), and for repair packets, about which nobody wants to know.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Quote> {
         let (protocol, source_port, destination_port, seq) = match &packet.body {
@@ -48,7 +48,7 @@ impl Quote {
                 let len = crate::Udp::HEADER as u32 + packet.payload.len;
                 (protocol::UDP, udp.source_port, udp.destination_port, SeqNumber(len << 16))
             }
-            Body::Icmp(_) => return None,
+            Body::Icmp(_) | Body::Repair(_) => return None,
         };
         Some(Quote {
             source: packet.ip.source,

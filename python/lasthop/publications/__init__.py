@@ -61,12 +61,17 @@ EXPERIMENTS = (
     _bbn8333("sim4", "ETEN beside other TCP connections"),
     _bbn8333("sim5", "ETEN and TCP Westwood"),
     _bbn8333("sim6", "ETEN and TCP Westwood beside UDP cross traffic"),
+    _bbn8333("sim7", "cumulative ETEN beside UDP cross traffic"),
+    _bbn8333("sim8", "cumulative ETEN beside other TCP connections"),
     _beyond("burst", "ETEN and errors in bursts"),
     _beyond("fade", "ETEN and fading channels"),
     _beyond("short", "ETEN and short flows"),
     _beyond("web", "ETEN and web traffic"),
     _beyond("setup", "ETEN and connection set-up"),
     _beyond("mistake", "the penalty of mistaking congestion for corruption"),
+    _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
+    _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
+    _beyond("ecn", "ECN beside cumulative ETEN"),
 )
 
 

@@ -62,6 +62,11 @@ impl<A: Application> Host<A> {
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
             Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
+            // There is no decoder that would have taken it.
+            Body::Repair(_) => {
+                self.statistics.strays += 1;
+                return;
+            }
         };
         if packet.rare.is_marked_corrupted() {
             let (source, destination) = (packet.ip.source, packet.ip.destination);

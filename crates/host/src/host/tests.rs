@@ -115,7 +115,7 @@ fn changed(packet: &Packet, change: impl FnOnce(&mut Segment)) -> Packet {
 fn tcp_of(packet: &Packet) -> Segment {
     match packet.body {
         Body::Tcp(segment) => segment,
-        Body::Udp(_) | Body::Icmp(_) => panic!("not TCP"),
+        Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => panic!("not TCP"),
     }
 }
 

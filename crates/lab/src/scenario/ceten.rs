@@ -31,8 +31,9 @@ table! {
         /// The weight of a packet in the average of what a link does with packets, above 0 and at most
         /// 1; 0.5 if absent. The strategy `adaptive` needs at most 1/64.
         a: Spanned<Weight>;
-        /// What is told: the probability of survival; the loss as low, medium (from 1 %) or high (from
-        /// 10 %); whether it is 1 % or more; or whether it has gone up or down one of these levels.
+        /// What is told: the probability of survival, if absent; the loss as low, medium (from 1 %) or
+        /// high (from 10 %); whether it is 1 % or more; or whether it has gone up or down one of these
+        /// levels.
         form: Spanned<PathForm>;
         /// By which way: in the headers of packets, or by messages of the nodes to the sender, one for
         /// each link.
@@ -74,6 +75,14 @@ impl Shape for Bound {
     fn schema() -> Value {
         json!({ "type": "number", "minimum": 0.5, "maximum": 1, "default": 1 })
     }
+}
+
+/// Whether packets tell probabilities, which a code may follow.
+pub(super) fn tells_probabilities(table: Option<&Table>) -> bool {
+    table.is_none_or(|table| {
+        let exact = table.form.as_ref().is_none_or(|form| form.get_ref().is_exact());
+        exact && table.transport == Transport::Header
+    })
 }
 
 impl Flow {

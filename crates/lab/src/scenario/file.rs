@@ -12,7 +12,7 @@ use super::quantity::{
     Amount, ByteCounting, Count, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole,
     Written,
 };
-use super::{attacks, ceten, stack, testbed, traffic};
+use super::{attacks, ceten, coding, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -80,6 +80,8 @@ table! {
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Spanned<Tcp>;
+        /// Erasure coding of its data from end to end; `"off"` if absent.
+        coding: Spanned<coding::Form>;
         /// Whose TCP (or UDP) the ends use on the testbed: ours, or the kernel's. The lab always runs
         /// ours.
         stack: stack::Written;
@@ -189,7 +191,7 @@ table! {
         /// Of `cumulative`: how the sender decides what a loss means.
         strategy: Strategy = Strategy::default();
         /// Of `cumulative`: the largest share of the flight that a loss may leave, whatever the path is
-        /// said to be like; 0.5 to 1.
+        /// said to be like.
         bound: ceten::Bound;
         /// Of `cumulative`: whether what packets carry for it takes bytes.
         fields: Fields = Fields::default();

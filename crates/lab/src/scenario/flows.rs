@@ -1,7 +1,9 @@
 //! From `[[flows]]` to flows.
 
 use super::Traffic;
-use super::{Flow, IpVersion, Link, Scenario, file, node, settings, stack, traffic};
+use super::{
+    Flow, IpVersion, Link, Report, Scenario, coding, file, node, settings, stack, traffic,
+};
 use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{AtLeastOne, Told as _};
@@ -19,6 +21,8 @@ pub(super) struct Context<'a> {
     pub(super) links: &'a [Link],
     /// These are all the links.
     pub(super) routed: bool,
+    /// Whether nodes that tell senders of loss tell probabilities.
+    pub(super) probabilities: bool,
 }
 
 impl Context<'_> {
@@ -66,6 +70,7 @@ impl Context<'_> {
             problems.push(Problem::at(tcp.span(), message));
         }
         let tcp = flow.tcp.map(Spanned::into_inner).unwrap_or_default();
+        let ecn = tcp.ecn;
         let mut defaults = profile.defaults();
         if flow.ip == IpVersion::V6 {
             defaults = defaults.over_ipv6();
@@ -75,6 +80,9 @@ impl Context<'_> {
         }
         let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
         let ((from, to), settings) = (ends?, settings?);
+        let told = self.probabilities && settings.eten.report == Report::Cumulative;
+        let carries = coding::Carrier { traffic: traffic.as_ref(), ecn, told };
+        let coding = coding::resolve(flow.coding, &carries, problems);
         Some(Flow {
             name: name?,
             from,
@@ -89,6 +97,7 @@ impl Context<'_> {
             transport: settings.eten.transport,
             headers: settings.eten.headers,
             mistakes: settings.eten.mistakes,
+            coding,
             stacks: stacks?,
         })
     }

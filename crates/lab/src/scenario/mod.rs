@@ -3,6 +3,7 @@
 mod attachments;
 mod attacks;
 mod ceten;
+mod coding;
 mod datagrams;
 mod file;
 mod flows;
@@ -21,6 +22,7 @@ mod workload;
 
 pub use attacks::{Attack, AttackKind, Method};
 pub use ceten::Ceten;
+pub use coding::{Coding, Corruption};
 pub use datagrams::Datagrams;
 pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
@@ -113,6 +115,8 @@ pub struct Flow {
     pub transport: Transport,
     /// What nodes can read of a corrupted packet.
     pub headers: Headers,
+    /// How its data are coded from end to end; only the lab does that.
+    pub coding: Option<Coding>,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,
 }
@@ -152,7 +156,15 @@ impl Scenario {
         // With a link that could not be read, there may be a way all the same.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);
-        let context = flows::Context { duration, profile, nodes: &nodes, links: &links, routed };
+        let probabilities = ceten::tells_probabilities(file.ceten.as_ref());
+        let context = flows::Context {
+            duration,
+            profile,
+            nodes: &nodes,
+            links: &links,
+            routed,
+            probabilities,
+        };
         let flows = flows.and_then(|flows| context.resolve(flows, problems));
         let attachments = if routed {
             let flows = flows.as_deref().unwrap_or_default();

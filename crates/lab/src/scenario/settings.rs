@@ -107,10 +107,12 @@ fn eten(
     let table = written.map(|written| written.into_inner().0).unwrap_or_default();
     let notice_size = notice_size(&table.notice_size, ip, defaults)?;
     let report = table.report.unwrap_or_default();
+    // Beside "none" they may stay: a sweep may turn notification off.
+    let tells = matches!(report, Report::None | Report::Forward);
     let told = "only where `report` is \"forward\" is the receiver told";
-    let transport = where_it_means_something(table.transport, report == Report::Forward, told)?;
+    let transport = where_it_means_something(table.transport, tells, told)?;
     let read = "only where `report` is \"backward\" or \"forward\" does a node read them";
-    let reads = matches!(report, Report::Backward | Report::Forward);
+    let reads = matches!(report, Report::None | Report::Backward | Report::Forward);
     let headers = where_it_means_something(table.headers, reads, read)?;
     let erring = "only the oracle makes mistakes: expected it with `report = \"oracle\"`";
     let mistakes = table.mistakes.filter(|written| written.get_ref().0 > 0.0);
@@ -128,13 +130,11 @@ fn eten(
             Some(Mechanism::CumulativeEten(ceten))
         }
     };
-    let named = mechanism.as_ref().filter(|_| {
-        mechanisms.iter().any(|other| {
-            use Mechanism::{CumulativeEten, Eten, ForwardEten};
-            matches!(other, Eten(_) | ForwardEten(_) | CumulativeEten(_))
-        })
-    });
-    if named.is_some() {
+    let is_eten = |other: &Mechanism| {
+        use Mechanism::{CumulativeEten, Eten, ForwardEten};
+        matches!(other, Eten(_) | ForwardEten(_) | CumulativeEten(_))
+    };
+    if mechanism.is_some() && mechanisms.iter().any(is_eten) {
         let message = "`mechanisms` names eten already".to_owned();
         let problem = Problem { span, message, ..Problem::default() };
         return Err(problem.help("expected it in one place only"));

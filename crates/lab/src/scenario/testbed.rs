@@ -120,6 +120,13 @@ impl Scenario {
                 ),
                 Report::Backward => {}
             }
+            if flow.coding.is_some() {
+                refuse(
+                    &["flows", index.as_str(), "coding"],
+                    "on the testbed nobody codes: expected \"off\"",
+                    "only the lab has erasure coding",
+                );
+            }
             if flow.is_metered() {
                 let key = if flow.report == Report::Cumulative { "eten" } else { "mechanisms" };
                 refuse(

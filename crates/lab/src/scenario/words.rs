@@ -7,6 +7,7 @@ use crate::profile::Profile;
 use crate::shape::{Shape, word};
 use link::{Damage, JitterShape};
 use middlebox::Aim;
+use middlebox::fec::Signal;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
@@ -57,6 +58,11 @@ foreign_words! {
     Damage {
         "loss" => Damage::Loss,
         "corruption" => Damage::Corruption,
+    }
+    Signal {
+        "all" => Signal::All,
+        "none" => Signal::None,
+        "share" => Signal::Share,
     }
     JitterShape {
         "uniform" => JitterShape::Uniform,

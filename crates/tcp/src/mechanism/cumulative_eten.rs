@@ -111,6 +111,8 @@ struct State {
     /// Losses below share a decision.
     decided_until: u64,
     decision: Option<Verdict>,
+    /// Of what was outstanding at the last timeout.
+    timed_out_until: u64,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -240,9 +242,17 @@ impl Rules for CumulativeEten {
         match loss.signal {
             // Somebody knows.
             Signal::Notice | Signal::Ecn => return None,
-            Signal::Rto if self.strategy == Strategy::Adaptive => return None,
-            // A timeout is an event of its own.
-            Signal::Rto => {}
+            // A timeout is an event of its own, and excused once in a window: an excuse repairs one
+            // segment, and if more are missing each would take a timeout that is twice as long.
+            Signal::Rto => {
+                let again = loss.start < self.state.timed_out_until;
+                self.state.timed_out_until = view.nxt;
+                match self.strategy {
+                    Strategy::Adaptive => return None,
+                    Strategy::LossRatio if again => return None,
+                    Strategy::LossRatio | Strategy::Published => {}
+                }
+            }
             Signal::Dupack | Signal::Sack => {
                 if loss.start < self.state.decided_until {
                     return self.state.decision;

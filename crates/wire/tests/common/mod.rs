@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use std::net::IpAddr;
 use wire::{
     Body, Causes, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet,
-    Payload, Probability, Quote, Rare, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice,
-    Timestamps, Udp,
+    Payload, Place, Probability, Quote, Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber,
+    SurvivalNotice, Timestamps, Udp,
 };
 
 /// A packet and its payload.
@@ -23,7 +23,7 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
             match &mut packet.body {
                 Body::Tcp(segment) => fit(&mut packet.rare, segment, &unknown),
                 Body::Icmp(Icmp::Corruption { .. }) => payload.clear(),
-                Body::Udp(_) | Body::Icmp(_) => {}
+                Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => {}
             }
             // A notice says how long it is; one that is too short is longer.
             let len = packet.len();
@@ -106,6 +106,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
                 Body::Tcp(_) => 6,
                 Body::Udp(_) => 17,
                 Body::Icmp(_) => 58,
+                Body::Repair(_) => 253,
             };
             let nexts = headers.iter().skip(1).map(|header| header.0).chain([transport]);
             let mut chain = Vec::new();
@@ -227,10 +228,17 @@ fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
 fn body(v6: bool) -> impl Strategy<Value = Body> {
     let udp = any::<[u16; 2]>()
         .prop_map(|[source_port, destination_port]| Udp { source_port, destination_port });
+    let repair = (any::<(u16, u8)>(), 0..Place::MODULUS, 1u8..200, 1u8..50).prop_map(
+        |((port, index), sequence, sources, repairs)| {
+            let place = Place { sequence, index: sources + index % repairs };
+            Repair { port, place, sources, repairs }
+        },
+    );
     prop_oneof![
         4 => segment().prop_map(Body::Tcp),
         1 => udp.prop_map(Body::Udp),
         3 => icmp(v6).prop_map(Body::Icmp),
+        1 => repair.prop_map(Body::Repair),
     ]
 }
 

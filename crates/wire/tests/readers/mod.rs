@@ -106,6 +106,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         }
         Body::Udp(udp) => Transport::Udp { ports: [udp.source_port, udp.destination_port] },
         Body::Icmp(icmp) => icmp_of(icmp, ip.source.is_ipv6()),
+        Body::Repair(_) => return Err("nobody else knows repair packets".to_owned()),
     };
     Ok(Fields {
         source: ip.source,

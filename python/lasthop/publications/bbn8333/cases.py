@@ -19,6 +19,9 @@ NONE = "none"
 #: add it here, with a name and a look (figures.LOOKS).
 ETEN: Mapping[str, Mapping[str, str]] = {
     NONE: {"report": "none"},
+    "forward": {"report": "forward", "transport": "message"},
+    "forward-piggyback": {"report": "forward", "transport": "piggyback"},
+    "forward-marked": {"report": "forward", "transport": "marked"},
     "backward": {"report": "backward"},
     "oracle": {"report": "oracle"},
     "cumulative": {"report": "cumulative", "strategy": "published", "fields": "free"},
@@ -28,7 +31,8 @@ ETEN: Mapping[str, Mapping[str, str]] = {
 }
 #: Who is told of every packet that was corrupted, from what can be built to the upper bound.
 NOTIFIED = tuple(of for of in ETEN if ETEN[of]["report"] not in (NONE, "cumulative"))
-#: Of those, what the report simulated.
+#: Of those, who is told by way of the receiver, and what the report simulated.
+FORWARD = tuple(of for of in NOTIFIED if ETEN[of]["report"] == "forward")
 SIMULATED = ("backward", "oracle")
 #: Which way errors strike.
 ERRORS: Mapping[str, str] = {
@@ -50,6 +54,9 @@ NAMES: Mapping[str, str] = {
     "reno": "Reno",
     "sack": "SACK",
     "none": "no ETEN",
+    "forward": "Forward",
+    "forward-piggyback": "Forward, piggy-backed",
+    "forward-marked": "Forward, marked",
     "backward": "Backward",
     "oracle": "Oracle",
     "cumulative": "CETEN",

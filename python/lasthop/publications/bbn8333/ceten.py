@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lasthop.publications.bbn8333.cases import NOBODY, Network, Runs, Variant
 from lasthop.publications.bbn8333.comparisons import every, versus
 from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, NOTHING, Verdict, at, number
+from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.variations import Variation
 
 #: Of figures 11 and 12.
@@ -22,6 +25,16 @@ PUBLISHED = (RENO, CETEN)
 BEYOND = (LOSS_RATIO, ADAPTIVE)
 SHOWN = (*PUBLISHED, *BEYOND)
 VARIANTS = (*SHOWN, REAL, BACKWARD)
+
+#: CETEN-A compares averages over many packets: a may be no larger.
+_LARGEST = 1 / 64
+
+
+def apart(block: Block) -> list[Block]:
+    """The same with CETEN-A on a path whose nodes have the memory that it needs."""
+    others = tuple(of for of in block.variants if of != ADAPTIVE)
+    return [replace(block, variants=others), replace(block, variants=(ADAPTIVE,), weight=_LARGEST)]
+
 
 LONG_MEMORY = Variation(
     "long-memory",

@@ -21,6 +21,7 @@ from lasthop.publications.bbn8333.cases import (
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     NEGLIGIBLE,
+    NOTHING,
     Test,
     Verdict,
     at,
@@ -100,6 +101,8 @@ def _differ(runs: Runs, case: Case) -> str:
     )
     if timeouts.lo > before.hi and cuts.value < cuts_before.value:
         told += " The timeouts cost more than the reductions that it is spared."
+    if runs.goodput(plain).value > (1 - NOTHING) * case.rate_bps:
+        told += " The link is full without: there is nothing to gain."
     return told
 
 

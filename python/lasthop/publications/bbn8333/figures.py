@@ -31,6 +31,9 @@ _BIT_ERROR_RATE = "bit error rate / 1.56"
 #: Colour and marker of what a sender is told, or of what sizes its window if it is no AIMD.
 LOOKS: Mapping[str, tuple[str, str]] = {
     NONE: (pictures.BLACK, "s"),
+    "forward": (pictures.SKY, "v"),
+    "forward-piggyback": (pictures.GREEN, "D"),
+    "forward-marked": (pictures.PURPLE, "P"),
     "backward": (pictures.BLUE, "o"),
     "oracle": (pictures.ORANGE, "^"),
     "cumulative": (pictures.BLUE, "o"),

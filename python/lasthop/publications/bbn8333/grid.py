@@ -63,6 +63,8 @@ class Block:
     profile: str = PERIOD
     #: The scenario file of its path, if it is not that of the path's hops and cross traffic.
     file: str = ""
+    #: The weight of the newest packet in what nodes estimate, if it is not the file's.
+    weight: float | None = None
     #: Whether the report has no such variants: fewer seeds do.
     beyond: bool = False
     seeds: int = 30
@@ -102,6 +104,7 @@ class Block:
             ],
         }
         settings: dict[str, Any] = {"links.*.errors.bit": 0.0}
+        settings |= {} if self.weight is None else {"ceten.a": self.weight}
         settings |= variation.settings if variation else {}
         for index in range(1, len(flows)):
             if self.cross_traffic == UDP:

@@ -8,6 +8,7 @@ from lasthop import library
 from lasthop.publications.bbn8333 import statements
 from lasthop.publications.bbn8333.cases import (
     ERRORS,
+    FORWARD,
     LFN,
     LTN,
     NONE,
@@ -23,6 +24,7 @@ from lasthop.publications.bbn8333.comparisons import (
     SACK,
     every,
     kept,
+    no_better,
     versus,
     where,
 )
@@ -119,6 +121,9 @@ TESTS: Mapping[str, Test] = {
     "always-improve": _always,
     "oracle-keeps-goodput": _oracle_keeps,
     "backward-approaches-oracle": _approaches,
+    "forward-below-backward": no_better(
+        FORWARD, ("backward",), "Goodput with Forward over goodput with Backward"
+    ),
 }
 
 

@@ -33,14 +33,14 @@ _FILE = "bbn8333/sim7"
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     """Beside UDP, what the report lacks is run at its figure's network and where that is cheap."""
     dear = any(network.rate_bps >= FAST.rate_bps for network in networks) and networks != (FAST,)
-    blocks = [Block(VARIANTS, networks, file=_FILE)]
+    blocks = ceten.apart(Block(VARIANTS, networks, file=_FILE))
     for competitors in COMPETITORS:
         block = Block(
             ceten.PUBLISHED, networks, cross_traffic=UDP, competitors=competitors, file=_FILE
         )
         blocks.append(block)
         if not dear:
-            blocks.append(block.but_beyond(ceten.BEYOND))
+            blocks += ceten.apart(block.but_beyond(ceten.BEYOND))
     return blocks
 
 

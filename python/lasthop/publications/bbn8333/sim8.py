@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import TCP, Network, Runs
@@ -30,13 +31,9 @@ _FILE = "bbn8333/sim8"
 
 
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    return [
-        Block(VARIANTS, networks, file=_FILE),
-        *(
-            Block(VARIANTS, networks, cross_traffic=TCP, competitors=competitors, file=_FILE)
-            for competitors in COMPETITORS
-        ),
-    ]
+    alone = Block(VARIANTS, networks, file=_FILE)
+    beside = (replace(alone, cross_traffic=TCP, competitors=of) for of in COMPETITORS)
+    return [part for block in (alone, *beside) for part in ceten.apart(block)]
 
 
 def _moderate(runs: Runs) -> Verdict:

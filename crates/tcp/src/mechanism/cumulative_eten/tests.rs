@@ -90,6 +90,20 @@ fn a_timeout_is_decided_by_itself() {
 }
 
 #[test]
+fn of_the_timeouts_of_a_window_the_first_alone_is_excused_but_as_published_every_one() {
+    use Verdict::Corruption;
+    // The third is of data that was sent after the first.
+    let timeouts = [(0, 10), (5, 10), (10, 20), (11, 20)];
+    let verdicts = |strategy, corruption, congestion| {
+        let mut ceten = told(strategy, corruption, congestion);
+        timeouts.map(|(start, nxt)| ceten.loss(&view(start, nxt), &loss(start, Signal::Rto)))
+    };
+    let found = verdicts(Strategy::LossRatio, 0.9, 1.0);
+    assert_eq!(found, [Some(Corruption), None, Some(Corruption), None]);
+    assert_eq!(verdicts(Strategy::Published, 1.0, 0.0), [Some(Corruption); 4]);
+}
+
+#[test]
 fn marks_and_notices_are_not_for_it() {
     let mut ceten = told(Strategy::LossRatio, 0.9, 1.0);
     assert_eq!(ceten.loss(&view(0, 10), &loss(0, Signal::Ecn)), None);

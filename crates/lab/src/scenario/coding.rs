@@ -1,0 +1,200 @@
+//! End-to-end erasure coding of a flow.
+
+use super::quantity::{Count, Probability, Written};
+use super::traffic::Traffic;
+use crate::document::Node;
+use crate::error::Problem;
+use crate::shape::{Shape, Told as _, number, table, unexpected};
+use base::Duration;
+use core::ops::Range;
+use middlebox::fec::{Settings, Signal, Strength};
+use serde_json::{Value, json};
+use toml::Spanned;
+
+/// How a flow is coded from end to end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coding {
+    /// What both ends know.
+    pub settings: Settings,
+    /// Which losses congestion control hears of.
+    pub signal: Signal,
+    /// What the encoder knows of corruption.
+    pub corruption: Corruption,
+}
+
+/// What an encoder knows of corruption on the path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Corruption {
+    /// The probability per packet, beforehand.
+    Known(f64),
+    /// What Cumulative ETEN tells.
+    Told,
+}
+
+/// What is coded.
+pub(super) struct Carrier<'a> {
+    pub(super) traffic: Option<&'a Traffic>,
+    /// Whether it has ECN.
+    pub(super) ecn: bool,
+    /// Whether it is told of the path by Cumulative ETEN, in probabilities.
+    pub(super) told: bool,
+}
+
+/// As it is written.
+#[derive(Debug)]
+pub(super) enum Form {
+    Off,
+    On(Table),
+}
+
+table! {
+    /// End-to-end erasure coding of a flow's data: repair packets, of which the receiving host
+    /// rebuilds what was lost.
+    pub(super) struct Table {
+        /// Source packets of a block, 1 to 200; 20 if absent.
+        block: Spanned<Count>;
+        /// Repair packets for each source packet, 0 to 1; or `"cumulative"`, as many as the corruption asks
+        /// for that Cumulative ETEN tells of. If absent, as many as `corruption` asks for.
+        strength: Spanned<Power>;
+        /// The probability of corruption per packet that the strength follows.
+        corruption: Spanned<Probability>;
+        /// The probability that a block cannot be repaired, which a strength that follows corruption
+        /// keeps to; 0.001 if absent.
+        target: Spanned<Probability>;
+        /// How long a block stays open at the sender; what comes behind a gap waits at the receiver
+        /// twice as long at most. 100 ms if absent.
+        wait: Spanned<Written<Duration>>;
+        /// Which losses congestion control hears of, repaired or not, as marks of congestion: all, none,
+        /// or the share that congestion caused as Cumulative ETEN tells; all if absent. All but `none`
+        /// needs `ecn = true`.
+        signal: Signal;
+    }
+}
+
+/// How strong the code is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Power {
+    /// Repair packets for each source packet.
+    Ratio(f64),
+    /// What Cumulative ETEN asks for.
+    Cumulative,
+}
+
+impl Shape for Power {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Power> {
+        match (node.get_ref().as_str(), number(node)) {
+            (Some("cumulative"), _) => Some(Power::Cumulative),
+            (_, Some(ratio)) if (0.0..=1.0).contains(&ratio) => Some(Power::Ratio(ratio)),
+            _ => unexpected(node, "\"cumulative\" or a number from 0 to 1", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "const": "cumulative" },
+            { "title": "ratio", "type": "number", "minimum": 0, "maximum": 1 },
+        ] })
+    }
+}
+
+impl Shape for Form {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Form> {
+        match node.get_ref().as_str() {
+            Some("off") => Some(Form::Off),
+            _ if node.get_ref().is_table() => {
+                // Whether something is missing shows once nothing else is wrong.
+                let before = problems.len();
+                let table = Table::read(node, problems);
+                table.filter(|_| problems.len() == before).map(Form::On)
+            }
+            _ => unexpected(node, "\"off\" or { strength = 0.1, ... }", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "const": "off" }, Table::schema()], "default": "off" })
+    }
+}
+
+/// What it means for a flow.
+pub(super) fn resolve(
+    form: Option<Spanned<Form>>,
+    carrier: &Carrier<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Coding> {
+    let form = form?;
+    let span = form.span();
+    let Form::On(table) = form.into_inner() else { return None };
+    let mut refuse = |message: &str| problems.push(Problem::at(span.clone(), message));
+    if let Some(Traffic::Datagrams(_)) = carrier.traffic {
+        refuse("only TCP is coded: expected \"off\" where `traffic.udp` is");
+        return None;
+    }
+    let signal = table.signal.unwrap_or_default();
+    if signal != Signal::None && !carrier.ecn {
+        refuse(
+            "congestion control hears of repaired losses by ECN: expected `ecn = true` in the flow's \
+             `tcp`, or `signal = \"none\"`",
+        );
+    }
+    let cumulative = table.strength.as_ref().map(Spanned::get_ref);
+    if !carrier.told && (signal == Signal::Share || matches!(cumulative, Some(Power::Cumulative))) {
+        refuse(
+            "nobody tells of corruption: expected `eten = \"cumulative\"` in the flow's `tcp`, and \
+             nodes that tell probabilities in headers",
+        );
+    }
+    let standard = Settings::default();
+    let strength = strength(&table, span).told(problems);
+    let block = block(table.block, standard.block).told(problems);
+    let wait = wait(table.wait, standard.wait).told(problems);
+    let (strength, corruption) = strength?;
+    let settings = Settings { block: block?, strength, wait: wait? };
+    Some(Coding { settings, signal, corruption })
+}
+
+/// The strength, and the corruption that it follows.
+fn strength(table: &Table, span: Range<usize>) -> Result<(Strength, Corruption), Problem> {
+    let following = match &table.target {
+        None => Strength::default(),
+        Some(target) if target.get_ref().0 > 0.0 => Strength::Following(target.get_ref().0),
+        Some(target) => return Err(Problem::at(target.span(), "expected more than 0")),
+    };
+    let power = table.strength.as_ref().map(Spanned::get_ref);
+    match (power, &table.corruption) {
+        (Some(_), Some(corruption)) => {
+            let message = "expected either `strength`, or `corruption` that it follows";
+            Err(Problem::at(corruption.span(), message))
+        }
+        (Some(Power::Ratio(ratio)), None) => match &table.target {
+            None => Ok((Strength::Fixed(*ratio), Corruption::Known(0.0))),
+            Some(target) => {
+                let message = "expected `strength` not to be fixed, or no `target`";
+                Err(Problem::at(target.span(), message))
+            }
+        },
+        (Some(Power::Cumulative), None) => Ok((following, Corruption::Told)),
+        (None, Some(corruption)) => Ok((following, Corruption::Known(corruption.get_ref().0))),
+        (None, None) => {
+            Err(Problem::at(span, "expected `strength`, or `corruption` that it follows"))
+        }
+    }
+}
+
+fn block(written: Option<Spanned<Count>>, default: u8) -> Result<u8, Problem> {
+    let Some(written) = written else { return Ok(default) };
+    let most = Settings::MOST_SOURCES;
+    let block = u8::try_from(written.get_ref().0).ok().filter(|block| *block <= most);
+    block.ok_or_else(|| Problem::at(written.span(), format!("expected at most {most}")))
+}
+
+fn wait(
+    written: Option<Spanned<Written<Duration>>>,
+    default: Duration,
+) -> Result<Duration, Problem> {
+    let Some(written) = written else { return Ok(default) };
+    match written.get_ref().0 {
+        Duration::ZERO => Err(Problem::at(written.span(), "expected more than 0 s")),
+        wait => Ok(wait),
+    }
+}

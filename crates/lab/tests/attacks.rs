@@ -168,13 +168,8 @@ fn with_defences_no_flood_makes_the_victim_send_more_than_a_plain_sender() {
 /// A scenario of the book's, shorter, in which the receiver of the first flow lies from `start` on.
 fn liar(name: &str, start: &str, changes: &[(&str, &str)]) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/bbn8333/beyond");
-<<<<<<< HEAD
-    let file = std::fs::read_to_string(format!("{folder}/{name}.toml"));
-    let text = file.expect("a scenario of the book's");
-=======
     let text =
         std::fs::read_to_string(format!("{folder}/{name}.toml")).expect("it is in the package");
->>>>>>> main
     let start = format!("start     = \"{start}\"");
     let common = [
         ("\"60 s\"", "\"20 s\""),

@@ -67,8 +67,8 @@ fn tcp() -> impl Strategy<Value = tcp::Config> {
 
 fn path() -> impl Strategy<Value = Path> {
     let forward = prop::sample::select(&TRANSPORTS[..]).prop_map(Report::Forward);
-    let others = [Report::Nobody, Report::Oracle, Report::Backward];
-    let report = prop_oneof![prop::sample::select(&others[..]), forward];
+    let others = vec![Report::Nobody, Report::Oracle, Report::Backward];
+    let report = prop_oneof![prop::sample::select(others), forward];
     let size = prop_oneof![0u64..3000, 0u64..200_000];
     let hops = prop::collection::vec(hop(), 1..4);
     let mechanism = prop::option::of(any::<bool>());

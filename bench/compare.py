@@ -4,6 +4,7 @@ python bench/compare.py                  all of it
 python bench/compare.py speed            segments per CPU second, beside ns-2 and ns-3
 python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own families
 python bench/compare.py bbn8333          bbn8333's simulations in full, and how long they take
+python bench/compare.py beyond           bbn8333's open questions, likewise
 python bench/compare.py tables           prints the tables from what was kept
 
 A peer that is not installed is left out, with a word about it.
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import beyond
 import peers
 import tables
 
@@ -221,6 +223,24 @@ def keep_simulation(name: str, folder: Path, took: Mapping[str, float]) -> None:
     path.write_text(json.dumps(about, indent=1) + "\n")
 
 
+def keep_beyond(threads: int) -> None:
+    """Reproduces what goes beyond bbn8333, and keeps what the book shows of it."""
+    from lasthop import publications
+
+    took = {}
+    for experiment in publications.find("bbn8333/beyond"):
+        name = experiment.id.rpartition("/")[2]
+        with tempfile.TemporaryDirectory() as folder:
+            cpu = time.process_time()
+            experiment.load()(Path(folder), seeds=None, quick=False, threads=threads)
+            took[name] = round(time.process_time() - cpu, 1)
+            lines = ",\n".join(json.dumps(row) for row in beyond.kept(name, Path(folder)))
+        (RESULTS / f"bbn8333-beyond-{name}.json").write_text(f"[\n{lines}\n]\n")
+    about = {"experiment": "bbn8333/beyond", **circumstances(), "cpu_s": took}
+    path = RESULTS / "bbn8333-beyond-about.json"
+    path.write_text(json.dumps(about, indent=1) + "\n")
+
+
 def read(path: Path) -> list[Row]:
     """The rows of a file."""
     return list(json.loads(path.read_text()))
@@ -266,7 +286,10 @@ def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(description="Measures lasthop beside its peers.")
     parser.add_argument(
-        "what", nargs="?", choices=["speed", "agreement", "bbn8333", "tables", "all"], default="all"
+        "what",
+        nargs="?",
+        choices=["speed", "agreement", "bbn8333", "beyond", "tables", "all"],
+        default="all",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
     parser.add_argument("--seeds", type=int, default=30, help="runs per cell of the agreement")
@@ -278,6 +301,8 @@ def main() -> int:
         keep(AGREEMENT, measure_agreement(options.seeds))
     if options.what in ("bbn8333", "all"):
         keep_bbn8333(options.threads)
+    if options.what in ("beyond", "all"):
+        keep_beyond(options.threads)
     for name, text in tables.all_tables():
         own = "sim" if options.what == "bbn8333" else options.what
         if options.what in ("tables", "all") or name.startswith(own):

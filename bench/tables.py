@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import beyond
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 Result = Any
@@ -36,7 +38,11 @@ def speed(result: Result) -> str:
         "| case | simulator | segments per CPU second | lasthop is faster by |",
         "| --- | --- | ---: | ---: |",
     ]
-    names = {"one": "one flow, 10 ms", "fifty": "fifty flows, 20 ms"}
+    names = {
+        "one": "one flow, 10 ms",
+        "fifty": "fifty flows, 20 ms",
+        "udp": "UDP cross traffic, 100 ms",
+    }
     for row in result["rows"]:
         low, high = (f"{value / 1e6:.2f}" for value in row["range"])
         ratio = "" if row["simulator"] == "lasthop" else f"{row['lasthop_is_faster_by']:.1f}"
@@ -337,7 +343,7 @@ def published_ratios(rows: Result) -> list[dict[str, Any]]:
 def unsuppressed_ratios() -> list[dict[str, Any]]:
     """The same ratios where duplicate ACKs count as ever."""
     rows = json.loads((RESULTS / "bbn8333-sim1-explanations.json").read_text())
-    return [dict(row) for row in rows if row["variation"] == "dupacks-count"]
+    return [dict(row) for row in rows if "ratio" in row and row["variation"] == "dupacks-count"]
 
 
 # --- bbn8333, the other simulations ---
@@ -349,6 +355,8 @@ FIGURES: Mapping[str, Mapping[str, float]] = {
     "sim4": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
     "sim5": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
     "sim6": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
+    "sim7": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
+    "sim8": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
 }
 
 
@@ -371,9 +379,19 @@ def statements(rows: Result) -> str:
 #: The words for who sends: recovery, window and ETEN.
 SENDERS = {
     ("reno", "aimd", "none"): "Reno",
+    ("reno", "aimd", "forward"): "Reno + Forward",
+    ("reno", "aimd", "forward-piggyback"): "Reno + Forward, piggy-backed",
+    ("reno", "aimd", "forward-marked"): "Reno + Forward, marked",
     ("reno", "aimd", "backward"): "Reno + Backward",
     ("reno", "aimd", "oracle"): "Reno + Oracle",
+    ("reno", "aimd", "cumulative"): "Reno + CETEN",
+    ("reno", "aimd", "cumulative-loss-ratio"): "by loss ratio",
+    ("reno", "aimd", "cumulative-adaptive"): "CETEN-A",
+    ("reno", "aimd", "cumulative-real"): "CETEN, fields real",
     ("sack", "aimd", "none"): "SACK",
+    ("sack", "aimd", "forward"): "SACK + Forward",
+    ("sack", "aimd", "forward-piggyback"): "SACK + Forward, piggy-backed",
+    ("sack", "aimd", "forward-marked"): "SACK + Forward, marked",
     ("sack", "aimd", "backward"): "SACK + Backward",
     ("sack", "aimd", "oracle"): "SACK + Oracle",
     ("reno", "westwood-2001", "none"): "Westwood",
@@ -445,6 +463,12 @@ def sim_about(about: Result) -> str:
     )
 
 
+def beyond_about(about: Result) -> str:
+    """How long bbn8333's open questions took."""
+    spent = ", ".join(f"{name} {cpu_s:.0f} s" for name, cpu_s in about["cpu_s"].items())
+    return f"Seconds of one core: {spent}. {circumstances(about)}"
+
+
 def readme_peers() -> str:
     """What the README says of the peers."""
     lines = []
@@ -509,6 +533,12 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "sim1-ratios": ("bbn8333-sim1.json", sim1_ratios),
     "sim1-findings": ("bbn8333-sim1.json", sim1_findings),
     "sim1-why": ("bbn8333-sim1.json", sim1_why),
+    "beyond-about": ("bbn8333-beyond-about.json", beyond_about),
+    **{
+        f"beyond-{name}-{what}": (f"bbn8333-beyond-{name}.json", table)
+        for name, shown in beyond.TABLES.items()
+        for what, table in (("answers", beyond.answers), ("numbers", shown.markdown))
+    },
     **{
         f"{name}-{what}": (f"bbn8333-{name}{file}.json", table)
         for name in FIGURES

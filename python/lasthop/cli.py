@@ -22,6 +22,7 @@ from rich.markup import escape
 from lasthop import _lasthop as engine
 from lasthop import checks, journal, lab, library, publications, results, show, terminal, units
 from lasthop.errors import UserError, unknown
+from lasthop.publications import index
 from lasthop.scenario import Scenario, setting
 
 #: How the command ends, besides 0: a check inside a run failed; what the user can mend (typer's
@@ -341,7 +342,7 @@ def reproduce(
             metavar="ID", help="Publication and experiment: bbn8333/sim1; or all of a publication."
         ),
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds: wider intervals.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The figures alone, 3 seeds.")] = False,
     seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
     threads: _Threads = 0,
     output: Annotated[
@@ -353,13 +354,18 @@ def reproduce(
     chosen = publications.find(experiment)
     if quick and seeds is not None:
         raise UserError("--quick and --seeds both say how many runs a point gets: choose one")
+    together = len(chosen) > 1
+    all_of_it = output or Path("reports") / chosen[0].publication
     with _files():
+        outcomes = []
         for one in chosen:
-            folder = output or Path("reports") / one.publication
-            if output is None or len(chosen) > 1:
-                folder /= one.id.rpartition("/")[2]
+            name = one.id.rpartition("/")[2]
+            folder = all_of_it / name if output is None or together else all_of_it
             folder.mkdir(parents=True, exist_ok=True)
-            one.load()(folder, seeds=seeds, quick=quick, threads=threads)
+            outcome = one.load()(folder, seeds=seeds, quick=quick, threads=threads)
+            outcomes += [outcome] if outcome else []
+        if together and outcomes:
+            index.write(all_of_it, chosen[0].publication, outcomes)
 
 
 @app.command()

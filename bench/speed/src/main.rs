@@ -1,10 +1,11 @@
-//! How fast the simulator is, on the two cases that the peers run too.
+//! How fast the simulator is, on the two cases that the peers run too, and beside UDP cross traffic.
 //!
 //! Prints one line of JSON per case: segments delivered per second of CPU time, start-up excluded,
-//! and allocations per delivered segment in steady state.
+//! and allocations per delivered segment in steady state. Of UDP cross traffic, every datagram that
+//! is sent counts as a segment.
 
 use base::{Duration, Rate, Seed, Time};
-use host::{Opening, Sink, Source, Traffic};
+use host::{DatagramFlow, DatagramSource, Host, OnOff, Opening, Sink, Source, Traffic};
 use sim::{Network, NodeId, World};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,64 +39,125 @@ static ALLOCATOR: Counting = Counting;
 
 const MSS: u16 = 1448;
 
+/// What is measured: how many packets a world deals with.
 struct Case {
-    name: &'static str,
-    flows: u32,
-    delay: Duration,
-    queue: u32,
-    /// Segments.
-    window: u32,
+    world: World<Traffic>,
+    /// The nodes whose packets count.
+    nodes: Vec<NodeId>,
+    packets: fn(&Host<Traffic>) -> u64,
 }
 
-const CASES: [Case; 2] = [
-    Case { name: "one", flows: 1, delay: Duration::from_millis(10), queue: 1000, window: 250 },
-    Case { name: "fifty", flows: 50, delay: Duration::from_millis(20), queue: 500, window: 64 },
+/// A case by its name, and what sets it up.
+type Named = (&'static str, fn() -> Case);
+
+const CASES: [Named; 3] = [
+    ("one", || bulk(1, 10, 1000, 250)),
+    ("fifty", || bulk(50, 20, 500, 64)),
+    ("udp", cross_traffic),
 ];
 
-fn world(case: &Case) -> (World<Traffic>, NodeId) {
+/// A link of 100 Mbit/s; `queue` is in packets.
+fn direction(delay_ms: u64, queue: u32) -> link::Config {
+    link::Config {
+        rate: Rate::from_bps(100_000_000),
+        delay: Duration::from_millis(delay_ms),
+        queue: link::Queue::Packets(queue),
+        ..link::Config::default()
+    }
+}
+
+/// Transfers without end over one link; `window` is in segments.
+fn bulk(flows: u32, delay_ms: u64, queue: u32, window: u32) -> Case {
     let mut network = Network::new();
     let (sender, receiver) = (network.add_node(), network.add_node());
-    let direction = link::Config {
-        rate: Rate::from_bps(100_000_000),
-        delay: case.delay,
-        queue: link::Queue::Packets(case.queue),
-        ..link::Config::default()
-    };
+    let direction = direction(delay_ms, queue);
     network.add_link(sender, receiver, direction.clone(), direction);
     let mut world = network.build(Seed(1));
+    for flow in 0..flows {
+        let at = Time::ZERO + Duration::from_millis(10) * u64::from(flow);
+        transfer(&mut world, (sender, receiver), flow, at, window);
+    }
+    world.wake(sender);
+    Case { world, nodes: vec![receiver], packets: delivered_segments }
+}
+
+/// A bulk transfer from one node to another.
+fn transfer(
+    world: &mut World<Traffic>,
+    (sender, receiver): (NodeId, NodeId),
+    flow: u32,
+    at: Time,
+    window: u32,
+) {
     let config = tcp::Config {
         mss: MSS,
-        receive_window: case.window * u32::from(MSS),
+        receive_window: window * u32::from(MSS),
         delayed_ack: None,
         ..tcp::Config::default()
     };
-    for flow in 0..case.flows {
-        let port = 5000 + flow as u16;
-        let accepted = config.clone();
-        world
-            .host_mut(receiver)
-            .listen(port, move || (accepted.clone(), Traffic::Sink(Sink::new(flow))));
-        world.host_mut(sender).open(Opening {
-            at: Time::ZERO + Duration::from_millis(10) * u64::from(flow),
-            remote: receiver.address(),
-            remote_port: port,
-            local_port: None,
-            config: config.clone(),
-            application: Traffic::Source(Source::new(flow, None)),
-        });
-    }
-    world.wake(sender);
-    (world, receiver)
+    let port = 5000 + flow as u16;
+    let accepted = config.clone();
+    world
+        .host_mut(receiver)
+        .listen(port, move || (accepted.clone(), Traffic::Sink(Sink::new(flow))));
+    world.host_mut(sender).open(Opening {
+        at,
+        remote: receiver.address(),
+        remote_port: port,
+        local_port: None,
+        config,
+        application: Traffic::Source(Source::new(flow, None)),
+    });
 }
 
-fn delivered(world: &World<Traffic>, receiver: NodeId) -> u64 {
-    let bytes: u64 = world
-        .host(receiver)
-        .connections()
-        .filter_map(|(_, _, application)| application.sink())
-        .map(|sink| sink.received)
-        .sum();
-    bytes / u64::from(MSS)
+fn delivered_segments(receiver: &Host<Traffic>) -> u64 {
+    let sinks = receiver.connections().filter_map(|(_, _, application)| application.sink());
+    sinks.map(|sink| sink.received).sum::<u64>() / u64::from(MSS)
+}
+
+/// The heaviest of `bbn8333`'s settings (§3.5): a transfer over three hops with bit errors, and over
+/// the middle one eight on-off flows of 210-byte packets each way, each a quarter of its rate.
+fn cross_traffic() -> Case {
+    let mut network = Network::new();
+    let nodes: Vec<NodeId> = (0..4).map(|_| network.add_node()).collect();
+    for ends in nodes.windows(2) {
+        let errors = link::Uniform { bit: 1.56e-6, packet: 0.0 }.into();
+        let direction = link::Config { errors, ..direction(100, 50) };
+        network.add_link(ends[0], ends[1], direction.clone(), direction);
+    }
+    let mut world = network.build(Seed(1));
+    transfer(&mut world, (nodes[0], nodes[3]), 0, Time::ZERO, 20);
+    let half = Duration::from_millis(500);
+    for (from, to) in [(nodes[1], nodes[2]), (nodes[2], nodes[1])] {
+        for flow in 0..8u16 {
+            let datagrams = DatagramFlow {
+                stream: u32::from(flow),
+                remote: to.address(),
+                remote_port: 6000 + flow,
+                local_port: 6000 + flow,
+                payload: 182,
+                rate: Rate::from_bps(25_000_000).expect("it is not 0"),
+                start: Time::ZERO + Duration::from_millis(40 + 50 * u64::from(flow)),
+                stop: Time::NEVER,
+                bursts: Some(OnOff { on: half, off: half }),
+            };
+            let random = Seed(1).stream(&format!("{}.{flow}", from.index()));
+            world.host_mut(to).take_datagrams(6000 + flow);
+            world.host_mut(from).send_datagrams(DatagramSource::new(datagrams, random));
+        }
+    }
+    nodes.iter().for_each(|&node| world.wake(node));
+    Case { world, nodes, packets: sent_datagrams }
+}
+
+fn sent_datagrams(host: &Host<Traffic>) -> u64 {
+    host.datagram_sources().iter().map(|source| source.sent).sum()
+}
+
+impl Case {
+    fn packets(&self) -> u64 {
+        self.nodes.iter().map(|&node| (self.packets)(self.world.host(node))).sum()
+    }
 }
 
 fn cpu_seconds() -> f64 {
@@ -106,36 +168,35 @@ fn cpu_seconds() -> f64 {
 fn main() {
     let budget: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(3.0);
     let only = std::env::args().nth(2);
-    for case in &CASES {
-        if only.as_deref().is_some_and(|name| name != case.name) {
+    for (name, start) in CASES {
+        if only.as_deref().is_some_and(|only| only != name) {
             continue;
         }
-        let (mut world, receiver) = world(case);
+        let mut case = start();
         // Slow start, and every buffer at its size.
-        world.run_until(Time::ZERO + Duration::from_secs(20));
-        let (segments, allocations) =
-            (delivered(&world, receiver), ALLOCATIONS.load(Ordering::Relaxed));
+        case.world.run_until(Time::ZERO + Duration::from_secs(20));
+        let (packets, allocations) = (case.packets(), ALLOCATIONS.load(Ordering::Relaxed));
         let start = cpu_seconds();
         // At least the 120 s that the peers simulate, then on until the budget is used.
         let mut until = Duration::from_secs(140);
         loop {
-            world.run_until(Time::ZERO + until);
+            case.world.run_until(Time::ZERO + until);
             if cpu_seconds() - start >= budget {
                 break;
             }
             until = until + Duration::from_secs(120);
         }
         let cpu = cpu_seconds() - start;
-        let segments = delivered(&world, receiver) - segments;
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
+        let packets = case.packets() - packets;
         let row = serde_json::json!({
             "simulator": "lasthop",
-            "case": case.name,
+            "case": name,
             "simulated_s": until.as_secs_f64() - 20.0,
-            "delivered_segments": segments,
+            "delivered_segments": packets,
             "cpu_s": cpu,
-            "segments_per_cpu_s": segments as f64 / cpu,
-            "allocations_per_segment": allocations as f64 / segments as f64,
+            "segments_per_cpu_s": packets as f64 / cpu,
+            "allocations_per_segment": allocations as f64 / packets as f64,
         });
         println!("{row}");
     }

@@ -1,6 +1,7 @@
 //! The order in which components wake.
 
 use crate::Time;
+use core::hint::select_unpredictable;
 
 /// A priority queue of components, each with at most one wake, ordered by (time, component id).
 ///
@@ -36,11 +37,10 @@ impl Block {
 
     #[inline]
     fn first(&self) -> (Time, u32) {
-        let earlier = |low: usize, high: usize| {
-            if self.wakes[high] < self.wakes[low] { high } else { low }
-        };
-        let winner = earlier(earlier(0, 1), earlier(2, 3));
-        (self.wakes[winner], self.ids[winner])
+        let [a, b, c, d] = self.wakes;
+        let (low, high) = (a.min(b), c.min(d));
+        let place = select_unpredictable(high < low, 2 + usize::from(d < c), usize::from(b < a));
+        (low.min(high), self.ids[place])
     }
 }
 
@@ -65,7 +65,6 @@ impl Schedule {
         if id == room {
             self.grow();
         }
-        self.blocks[(self.lowest + id / 4) as usize].ids[(id % 4) as usize] = id;
         self.set(id, Time::NEVER);
         id
     }
@@ -80,7 +79,8 @@ impl Schedule {
         self.blocks.resize(self.lowest as usize + 4 * width, Block::EMPTY);
         // What the layers above said of other blocks is replaced, too.
         for block in self.lowest..self.blocks.len() as u32 {
-            self.replay(block);
+            let Block { wakes, ids } = self.blocks[block as usize];
+            self.replay(block, 0, (wakes[0], ids[0]));
         }
     }
 
@@ -97,9 +97,7 @@ impl Schedule {
     /// If `id` was not returned by [`Schedule::add`].
     #[inline]
     pub fn set(&mut self, id: u32, time: Time) {
-        let block = self.lowest + id / 4;
-        self.blocks[block as usize].wakes[(id % 4) as usize] = time;
-        self.replay(block);
+        self.replay(self.lowest + id / 4, id % 4, (time, id));
     }
 
     /// Wakes `id` at `time` if that is earlier than its present wake.
@@ -113,20 +111,18 @@ impl Schedule {
         }
     }
 
-    /// Replays the matches from `block` up.
+    /// Replays the matches from `block` up, in which an entry is now another.
     #[inline]
-    fn replay(&mut self, mut block: u32) {
+    fn replay(&mut self, mut block: u32, mut entry: u32, mut wake: (Time, u32)) {
         loop {
-            let (wake, id) = self.blocks[block as usize].first();
+            let four = &mut self.blocks[block as usize];
+            (four.wakes[entry as usize], four.ids[entry as usize]) = wake;
+            wake = four.first();
             if block == 0 {
-                self.first = (wake, id);
+                self.first = wake;
                 return;
             }
-            let entry = (block - 1) % 4;
-            block = (block - 1) / 4;
-            let above = &mut self.blocks[block as usize];
-            above.wakes[entry as usize] = wake;
-            above.ids[entry as usize] = id;
+            (block, entry) = ((block - 1) / 4, (block - 1) % 4);
         }
     }
 }

@@ -12,6 +12,7 @@ mod slot;
 mod slots;
 mod snapshot;
 mod strangers;
+mod timers;
 mod workloads;
 
 pub use listeners::Listener;
@@ -20,11 +21,11 @@ pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
-use crate::traffic::Datagrams;
 use crate::{Application, Workload};
-pub(crate) use addresses::Addresses;
+use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
+use datagrams::Datagrams;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
 use slot::Slot;
@@ -145,7 +146,7 @@ impl<A: Application> Host<A> {
     }
 
     /// Gives the host an address of the other version of IP, or another one of a version that it
-    /// has an address of. Connections that there are keep theirs.
+    /// has an address of. Connections and sources of datagrams that there are keep theirs.
     pub fn add_address(&mut self, address: IpAddr) {
         self.addresses.add(address);
     }
@@ -216,8 +217,7 @@ impl<A: Application> Host<A> {
             && self.openings.is_empty()
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
-            && self.datagrams.waiting.is_empty()
-            && self.datagrams.next == Time::NEVER
+            && self.datagrams.next() == Time::NEVER
             && self.spawn == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
@@ -247,6 +247,7 @@ impl<A: Application> Host<A> {
         let mut sooner = false;
         let packet = &*outlet.packet();
         if let Body::Tcp(segment) = &packet.body
+            && !packet.rare.has_ip()
             && let Some(id) = self.guess(packet, segment)
         {
             self.last = id;
@@ -268,44 +269,15 @@ impl<A: Application> Host<A> {
             if self.busy.is_empty() {
                 return sooner;
             }
+        } else if let Body::Udp(udp) = &packet.body {
+            self.on_datagram(*udp, packet.payload);
+            if self.busy.is_empty() {
+                return false;
+            }
         } else {
             self.handle_packet(now, packet);
         }
         self.transmit(now, outlet) | sooner | (self.spawn <= now)
-    }
-
-    /// Does what is due at `now`.
-    pub fn handle_timeout(&mut self, now: Time) {
-        self.open_due(now);
-        self.spawn_due(now);
-        if self.datagrams.next <= now {
-            self.datagrams.send_due(now, self.addresses);
-        }
-        loop {
-            let (time, id) = self.schedule.first();
-            if time > now {
-                break;
-            }
-            let slot = &mut self.slots[id as usize];
-            let due = slot.due();
-            if due > now {
-                // Its deadline moved on since; nobody had to say so.
-                self.reschedule(id, due);
-                continue;
-            }
-            slot.serve(now);
-            self.after(now, id);
-            let due = self.slots[id as usize].due();
-            self.reschedule(id, due);
-        }
-    }
-
-    /// When [`Host::handle_timeout`] is next worth calling.
-    #[must_use]
-    #[inline]
-    pub fn poll_timeout(&self) -> Time {
-        let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening).min(self.datagrams.next).min(self.spawn)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -330,10 +302,7 @@ impl<A: Application> Host<A> {
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
         }
-        for datagram in self.datagrams.waiting.drain(..) {
-            *outlet.packet() = datagram;
-            outlet.send(datagram.payload.len, &mut None, None);
-        }
+        self.datagrams.transmit(now, outlet);
         if !self.over.is_empty() {
             self.put_away();
         }

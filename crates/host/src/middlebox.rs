@@ -71,7 +71,7 @@ pub trait Middlebox {
     }
 
     /// When the box wants to be woken; [`Time::NEVER`] if it waits for nothing. Asked after whatever
-    /// the box was told.
+    /// the box was told, if it inspects packets.
     fn next_wake(&self) -> Time {
         Time::NEVER
     }

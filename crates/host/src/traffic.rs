@@ -8,7 +8,6 @@ mod paced;
 mod slow;
 
 pub use buffered::BufferedSource;
-pub(crate) use datagrams::Datagrams;
 pub use datagrams::{DatagramFlow, DatagramSink, DatagramSource, OnOff};
 pub use dialogue::{Dialogue, Requester, Responder};
 pub use paced::PacedSource;

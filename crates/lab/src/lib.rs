@@ -9,6 +9,7 @@
 //! knows no publication; whatever is derived from rows is another's business.
 
 mod account;
+mod attacks;
 mod capture;
 mod document;
 mod error;
@@ -54,8 +55,9 @@ pub use reports::at as reporters_at;
 pub use row::{Delivery, Row, Spread};
 pub use run::run;
 pub use scenario::{
-    Attachments, Ceten, Coding, Corrupted, Corruption, Datagrams, Flow, Hop, IpVersion, Link, Pace,
-    Report, Routes, Scenario, Sending, Stack, Stacks, Testbed, Traffic, Transfer, Workload,
+    Attachments, Attack, AttackKind, Ceten, Coding, Corrupted, Corruption, Datagrams, Flow,
+    Headers, Hop, IpVersion, Link, Method, Pace, Report, Routes, Scenario, Sending, Stack, Stacks,
+    Testbed, Traffic, Transfer, Transport, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

@@ -54,7 +54,7 @@ pub fn remedies() -> Vec<Remedy> {
         .chain(Congestion::ALL.iter().map(congestion))
         .chain(Increase::ALL.iter().skip(1).map(increase))
         .chain(settings())
-        .chain(Mechanism::NEEDS.iter().flat_map(|&(name, needs)| mechanism(name, needs)))
+        .chain(helping().flat_map(|(name, needs)| mechanism(name, needs)))
         .collect()
 }
 
@@ -74,21 +74,30 @@ fn settings() -> [Remedy; 7] {
     ]
 }
 
-/// A mechanism with its defaults. Of error notification there are two kinds, by who notifies.
+/// The mechanisms that help by themselves.
+fn helping() -> impl Iterator<Item = (&'static str, Needs)> {
+    Mechanism::NEEDS.iter().copied().filter(|(_, needs)| !needs.is_empty())
+}
+
+/// A mechanism with its defaults. Error notification has a key of its own, which says who notifies.
 fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
-    if name == "eten" {
-        let oracle = Remedy { buildable: false, ..Remedy::new([(name, "oracle")], Needs::SENDER) };
-        return vec![Remedy::new([(name, "backward")], needs), oracle];
+    let eten = |kind: &'static str, needs| Remedy::new([("eten", kind)], needs);
+    let oracle = Remedy { buildable: false, ..eten("oracle", Needs::SENDER) };
+    match name {
+        "eten" => vec![eten("backward", needs), oracle],
+        "forward-eten" => vec![eten("forward", needs)],
+        "cumulative-eten" => {
+            // Not as published, which is the toss of a coin where losses are rare.
+            let eten = [("report", "cumulative"), ("strategy", "loss-ratio")];
+            let eten = eten.map(|(key, value)| (key.to_owned(), value.into()));
+            vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs)]
+        }
+        _ => {
+            let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
+            let list = toml::Value::Array(vec![entry.into()]);
+            vec![Remedy::new([("mechanisms", list)], needs)]
+        }
     }
-    if name == "cumulative-eten" {
-        // Not as published, which is the toss of a coin where losses are rare.
-        let eten = [("report", "cumulative"), ("strategy", "loss-ratio")];
-        let eten = eten.map(|(key, value)| (key.to_owned(), value.into()));
-        return vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs)];
-    }
-    let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
-    let list = toml::Value::Array(vec![entry.into()]);
-    vec![Remedy::new([("mechanisms", list)], needs)]
 }
 
 #[cfg(test)]
@@ -97,13 +106,15 @@ mod tests {
     use crate::{Experiment, Source};
 
     #[test]
-    fn every_mechanism_is_a_remedy() {
+    fn every_mechanism_that_helps_by_itself_is_a_remedy() {
         let settings: Vec<_> = remedies().into_iter().flat_map(|remedy| remedy.settings).collect();
-        for name in Mechanism::NAMES {
-            // Error notification of a kind is `eten = KIND`.
-            let name = name.strip_suffix("-eten").unwrap_or(name);
-            let named = |(key, value): &(&str, toml::Value)| {
-                *key == name || value.to_string().contains(&format!("\"{name}\""))
+        for (name, _) in helping() {
+            // Error notification of a kind is `eten = KIND`, or a table that reports so.
+            let kind = name.strip_suffix("-eten").unwrap_or(name);
+            let named = |(key, value): &(&str, toml::Value)| match value.as_str() {
+                Some(value) if *key == "eten" => name == "eten" || value == kind,
+                _ if *key == "eten" => value.to_string().contains(&format!("\"{kind}\"")),
+                _ => value.to_string().contains(&format!("\"{name}\"")),
             };
             assert!(settings.iter().any(named), "{name}");
         }

@@ -1,5 +1,6 @@
 //! From a scenario to a world.
 
+use crate::attacks;
 use crate::ideal::{Ideal, ideals};
 use crate::reports;
 use crate::scenario::{Corruption, IpVersion, Report, Scenario};
@@ -52,8 +53,17 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     });
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
-    add_reports(&mut hosts);
-    add_meters(&mut hosts, seed);
+    add_reports(&mut hosts, Seed(seed));
+    add_meters(&mut hosts, Seed(seed));
+    for (index, attack) in scenario.attacks.iter().enumerate() {
+        let random = |part: &str| Seed(seed).stream(&format!("attack.{index}.{part}"));
+        let node = |node: usize| nodes[node];
+        let address = |node: usize| match scenario.flows[attack.flow].ip {
+            IpVersion::V4 => nodes[node].address(),
+            IpVersion::V6 => nodes[node].address_v6(),
+        };
+        attacks::add(scenario, (index, attack), hosts.world, node, address, random);
+    }
     let codings = add_codings(&mut hosts);
     for &node in &nodes {
         world.wake(node);
@@ -83,29 +93,32 @@ impl Stage for Hosts<'_> {
     }
 }
 
-/// Whoever tells senders of corruption: the world itself, or boxes in every node.
-fn add_reports(hosts: &mut Hosts<'_>) {
+/// Whoever tells of corruption: the world itself, or boxes in every node.
+fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, flow) in hosts.scenario.flows.iter().enumerate() {
         if flow.report == Report::Oracle {
             let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
             hosts.world.add_oracle(from, to, port(index));
+            if flow.mistakes > 0.0 {
+                let random = seed.stream(&format!("flow.{}.mistakes", flow.name));
+                hosts.world.add_mistakes(from, to, port(index), flow.mistakes, random);
+            }
         }
     }
-    let address = |flow, node| hosts.address(flow, node);
-    let reporters: Vec<_> =
-        (0..hosts.nodes.len()).map(|node| reports::at(hosts.scenario, node, address)).collect();
-    for (&node, reporters) in hosts.nodes.iter().zip(reporters) {
-        for reporter in reporters {
-            hosts.world.add_box(node, reporter);
-        }
+    for (index, &node) in hosts.nodes.iter().enumerate() {
+        let address = |flow, node| hosts.address(flow, node);
+        let reporters = reports::at(hosts.scenario, seed, index, address);
+        let forwarders = reports::forwarders_at(hosts.scenario, seed, index, address);
+        reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
+        forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
     }
 }
 
 /// What measures links, in every node.
-fn add_meters(hosts: &mut Hosts<'_>, seed: u64) {
+fn add_meters(hosts: &mut Hosts<'_>, seed: Seed) {
     for (index, &node) in hosts.nodes.iter().enumerate() {
         let address = |flow, node| hosts.address(flow, node);
-        if let Some(meter) = reports::meter(hosts.scenario, Seed(seed), index, address) {
+        if let Some(meter) = reports::meter(hosts.scenario, seed, index, address) {
             hosts.world.add_box(node, meter);
         }
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LONG_LINK, error, told, with};
+use common::{LONG_LINK, error, scenario, told, with};
 use lab::{Experiment, Source, Style, SweepError, Value};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -403,6 +403,21 @@ fn a_receive_window_holds_a_segment() {
             ),
         );
     }
+}
+
+#[test]
+fn only_an_oracle_errs_and_only_with_a_probability() {
+    told(
+        ("eten = \"none\"", "eten = { report = \"backward\", mistakes = 0.1 }"),
+        "0.1",
+        "`flows.0.tcp.eten.mistakes = 0.1`: only the oracle makes mistakes: expected it with \
+         `report = \"oracle\"`",
+    );
+    let wrong = ("eten = \"none\"", "eten = { report = \"oracle\", mistakes = 1.5 }");
+    let message = error(&with(&[wrong])).to_string();
+    assert!(message.starts_with("`flows.0.tcp.eten.mistakes = 1.5`: expected"), "{message}");
+    // None is said of those who cannot make any.
+    scenario(&with(&[("eten = \"none\"", "eten = { report = \"none\", mistakes = 0 }")]));
 }
 
 #[test]

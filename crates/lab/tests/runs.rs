@@ -125,6 +125,23 @@ fn every_error_is_counted_and_a_notice_repairs_it() {
 }
 
 #[test]
+fn an_oracle_that_errs_keeps_its_source_from_slowing_down() {
+    let erring = |mistakes: &str| {
+        run(&with(&[
+            ("1e-5", "0"),
+            ("50 packets", "5 packets"),
+            ("\"none\"", &format!("{{ report = \"oracle\", mistakes = {mistakes} }}")),
+        ]))
+    };
+    let [never, always] = ["0", "1"].map(erring);
+    let honest = run(&with(&[("1e-5", "0"), ("50 packets", "5 packets")]));
+    assert_eq!(never.digest, honest.digest);
+    assert!(never.rows[0].sender.reductions > Some(0) && always.totals.dropped > 0);
+    assert_eq!(always.rows[0].sender.reductions, Some(0));
+    assert_eq!(always.rows[0].sender.notices, Some(always.totals.dropped));
+}
+
+#[test]
 fn errors_may_differ_by_direction() {
     let lost = |direction: &str| {
         run(&with(&[("errors  = { bit = 1e-5 }\n", &format!("errors = {{}}\n{direction}\n"))]))

@@ -77,6 +77,7 @@ fn what_only_the_lab_can_do_is_told_at_its_place() {
     let delayed = LONG_LINK.replace("eten = \"none\"", delayed);
     let cases = [
         (eten("\"oracle\""), "\"oracle\"", "nobody knows of a corruption by himself"),
+        (eten("\"forward\""), "\"forward\"", "no header says which copy"),
         (linux(&eten("\"backward\"")), "\"backward\"", "does not know what a notice"),
         (
             format!("{}[testbed]\ncorrupted = \"flip\"\n", eten("\"backward\"")),

@@ -14,9 +14,12 @@ pub(crate) struct Fifo<P> {
     queue: Queue,
     red: Option<Box<Average>>,
     errors: Errors,
-    /// To packets with lower numbers in `flying` nothing else can happen than that they are sent: no
-    /// error, and there was room for them when that was last looked into.
+    /// To packets with lower numbers in `flying` nothing else can happen than that they are sent, if
+    /// they are of the last length: no error, and there was room for them when that was last looked
+    /// into.
     plain_until: u64,
+    /// The packets from this one of `flying` on were sent without a word to `errors`.
+    untold: u64,
     /// When the transmitter has sent all it has accepted.
     free_at: Time,
     /// Accepted and not arrived, in order of arrival.
@@ -52,6 +55,7 @@ impl<P: Copy + Default> Fifo<P> {
             queue: config.queue,
             errors: Errors::new(&config.errors, seed.stream(&format!("{name}.errors"))),
             plain_until: 0,
+            untold: 0,
             free_at: Time::ZERO,
             flying: Ring::new(),
             departed: 0,
@@ -91,6 +95,9 @@ impl<P: Copy + Default> Fifo<P> {
             self.statistics.dropped += 1;
             return Err(packet);
         }
+        // Plain packets are all of the last length.
+        self.errors.skip(self.flying.end() - self.untold, self.last_time.0);
+        self.untold = self.flying.end() + 1;
         if len != self.last_time.0 {
             let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
@@ -115,9 +122,11 @@ impl<P: Copy + Default> Fifo<P> {
             Queue::Packets(limit) => self.departed + u64::from(limit),
             Queue::Bytes(_) => 0,
         };
-        if self.errors.never() && self.red.is_none() {
-            self.plain_until = room_until;
-        }
+        self.plain_until = if self.red.is_none() && room_until > self.untold {
+            room_until.min(self.untold.saturating_add(self.errors.clear(len)))
+        } else {
+            0
+        };
         Ok(self.send(now, packet, len, fate))
     }
 

@@ -1,13 +1,11 @@
 //! Backward ETEN: the node at the end of a link tells the source what was corrupted
 //! (`bbn8333` §2.1.2).
 
+use crate::detection::{Detector, Found, Reading};
 use base::Time;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
-use wire::{Body, CorruptionNotice, Icmp, Ip, Packet};
-
-/// Who asked to be told: a source address, and the port that data goes to.
-type Registration = (IpAddr, IpAddr, u16);
+use wire::{Body, Icmp, Ip, Packet};
 
 /// Sends the source of every corrupted segment a notice.
 ///
@@ -17,7 +15,7 @@ type Registration = (IpAddr, IpAddr, u16);
 pub struct Reporter {
     address: IpAddr,
     size: u16,
-    registered: Vec<Registration>,
+    detector: Detector,
 }
 
 impl Reporter {
@@ -30,13 +28,13 @@ impl Reporter {
 
     /// A reporter at `address` whose notices have `size` bytes.
     #[must_use]
-    pub fn new(address: IpAddr, size: u16) -> Reporter {
-        Reporter { address, size, registered: Vec::new() }
+    pub fn new(address: IpAddr, size: u16, reading: Reading) -> Reporter {
+        Reporter { address, size, detector: Detector::new(reading) }
     }
 
     /// Tells the flow from `source` to `destination` and its port about corruption from now on.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
-        self.registered.push((source, destination, destination_port));
+        self.detector.register(source, destination, destination_port);
     }
 }
 
@@ -49,16 +47,11 @@ impl Middlebox for Reporter {
         let LinkEvent::Corrupted(packet) = event else {
             return;
         };
-        let Body::Tcp(segment) = &packet.body else {
+        let Some(Found { notice, .. }) = self.detector.examine(packet) else {
             return;
         };
-        let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
-        if !self.registered.contains(&flow) {
-            return;
-        }
-        let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
         cx.send.push(Packet {
-            ip: Ip::new(self.address, flow.0),
+            ip: Ip::new(self.address, notice.source),
             body: Body::Icmp(Icmp::Corruption { notice, size: self.size }),
             ..Packet::BLANK
         });
@@ -73,7 +66,7 @@ mod tests {
     #[test]
     fn only_registered_flows_are_told_and_told_which_copy() {
         let [sender, receiver, router] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
-        let mut reporter = Reporter::new(router, Reporter::SIZE_NS2);
+        let mut reporter = Reporter::new(router, Reporter::SIZE_NS2, Reading::Whole);
         reporter.register(sender, receiver, 5001);
         let mut packet = Packet::BLANK;
         packet.ip = Ip { source: sender, destination: receiver, ..packet.ip };

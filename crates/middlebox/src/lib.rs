@@ -1,8 +1,16 @@
 //! Boxes on the path that see, make or change packets.
 
+mod attack;
 mod ceten;
+mod detection;
 mod eten;
 pub mod fec;
+mod forward;
+mod liar;
 
+pub use attack::{Aim, Forger, Forgery, Guesser, Tap};
 pub use ceten::{Meter, Traceback};
+pub use detection::Reading;
 pub use eten::Reporter;
+pub use forward::Forwarder;
+pub use liar::{EchoLiar, FieldLiar};

@@ -1,12 +1,13 @@
 //! What lies between the nodes: links, routes, the packets on them, and the time.
 
 use crate::address;
+use crate::mistakes::{Mistakes, Passage};
 use crate::network::{LinkId, Network};
 use crate::observer::Observer;
 use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
 use crate::switches::{Switches, Turn};
-use base::{Schedule, Seed, Time};
+use base::{Random, Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
 use wire::{Ecn, Packet};
@@ -15,7 +16,7 @@ use wire::{Ecn, Packet};
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
 
 /// Links and the packets on them. In the schedule, nodes are components 0, 1, 2, ..., links follow,
-/// then what switches them.
+/// then what switches them, then the mistakes of an oracle.
 pub(crate) struct Fabric {
     pub(crate) now: Time,
     pub(crate) schedule: Schedule,
@@ -31,6 +32,9 @@ pub(crate) struct Fabric {
     pub(crate) fixed_routes: bool,
     switches: Switches,
     nodes: u32,
+    /// By link; only mistakes need to know.
+    passages: Vec<Passage>,
+    mistakes: Option<Box<Mistakes>>,
 }
 
 struct Hop {
@@ -78,6 +82,8 @@ impl Fabric {
             fixed_routes: !switches.change_routes(),
             switches,
             nodes: network.nodes as u32,
+            passages: network.links.iter().map(|link| Passage::of(&link.config)).collect(),
+            mistakes: None,
         }
     }
 
@@ -101,7 +107,9 @@ impl Fabric {
     /// What reaches the end of a link of which more is to be expected than arrivals.
     pub(crate) fn wake(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
         if index >= self.links.len() {
-            self.switch(index);
+            if index - self.links.len() < self.switches.len() {
+                self.switch(index);
+            }
             return None;
         }
         let hop = &mut self.links[index];
@@ -114,7 +122,7 @@ impl Fabric {
                 Arrival { packet, fate }
             }
             Output::Dropped(packet) => {
-                self.slab.release(packet);
+                self.dropped(index, packet);
                 return None;
             }
         };
@@ -232,9 +240,36 @@ impl Fabric {
         match queued {
             Ok(None) => {}
             Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
-            Err(handle) => self.slab.release(handle),
+            Err(handle) => self.dropped(index as usize, handle),
         }
         accepted
+    }
+
+    /// A link has dropped a packet.
+    #[cold]
+    fn dropped(&mut self, index: usize, handle: Handle) {
+        if let Some(mistakes) = &mut self.mistakes {
+            mistakes.dropped(self.now, self.slab.get(handle), self.passages[index]);
+            self.schedule.bring_forward(mistakes.component(), mistakes.next());
+        }
+        self.slab.release(handle);
+    }
+
+    /// From now on, packets of a flow that links drop may be taken for corrupted ones.
+    pub(crate) fn add_mistakes(&mut self, flow: Flow, probability: f64, random: Random) {
+        let schedule = &mut self.schedule;
+        let mistakes = self.mistakes.get_or_insert_with(|| Box::new(Mistakes::new(schedule.add())));
+        mistakes.add(flow, probability, random);
+    }
+
+    /// The next dropped packet that is now taken for a corrupted one.
+    pub(crate) fn mistaken(&mut self) -> Option<Packet> {
+        let mistakes = self.mistakes.as_mut()?;
+        let packet = mistakes.due(self.now);
+        if packet.is_none() {
+            self.schedule.set(mistakes.component(), mistakes.next());
+        }
+        packet
     }
 
     #[cold]

@@ -7,6 +7,7 @@
 mod address;
 mod bytes;
 mod fabric;
+mod mistakes;
 mod network;
 mod observer;
 mod routing;

@@ -7,7 +7,7 @@ use crate::network::{LinkId, Network, NodeId};
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::{Handle, Slab};
 use crate::switches::Turn;
-use base::{Seed, Time};
+use base::{Random, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings};
 use link::{Arrival, Fate};
@@ -78,6 +78,21 @@ impl<A: Application> World<A> {
         self.oracle.push((source, destination, destination_port));
     }
 
+    /// Lets the source of a flow, with this `probability` each, hear of packets that links dropped
+    /// as if they had been corrupted on the link: when they could have been at its end. That is an
+    /// oracle that mistakes congestion for corruption (`bbn8333` §8.3).
+    pub fn add_mistakes(
+        &mut self,
+        source: IpAddr,
+        destination: IpAddr,
+        destination_port: u16,
+        probability: f64,
+        random: Random,
+    ) {
+        let flow = (source, destination, destination_port);
+        self.fabric.add_mistakes(flow, probability, random);
+    }
+
     /// Records time series and logs of `targets`.
     pub fn trace(&mut self, targets: &[TraceTarget]) {
         let observer = self.fabric.observer.get_or_insert_default();
@@ -128,13 +143,7 @@ impl<A: Application> World<A> {
             self.events += 1;
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
-                None => {
-                    let node = &mut self.nodes[component];
-                    node.host.handle_timeout(time);
-                    self.fabric.schedule.set(component as u32, node.host.poll_timeout());
-                    node.wake_boxes(component, &mut self.fabric);
-                    node.flush(component, &mut self.fabric);
-                }
+                None => self.nodes[component].serve(component, &mut self.fabric),
                 Some(link) => match self.fabric.arrive(link) {
                     Some((node, Arrival { packet, fate: Fate::Intact })) => {
                         self.nodes[node].receive(node, link, packet, &mut self.fabric);
@@ -146,13 +155,16 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// More is due at a link than an arrival, or at what switches links.
+    /// More is due at a link than an arrival, or at what switches links, or a mistake.
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
         if let Some((node, arrival)) = self.fabric.wake(link) {
             self.receive_any(node, link, arrival);
         }
         self.tell_of_links();
+        while let Some(packet) = self.fabric.mistaken() {
+            self.tell_source(&packet);
+        }
     }
 
     /// A packet is at a node, in whatever state, by a link.
@@ -189,14 +201,21 @@ impl<A: Application> World<A> {
         self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.fabric);
         if let Body::Tcp(segment) = &packet.body {
             let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
-            if self.oracle.contains(&flow)
-                && let Some(index) = address::node(flow.0)
-            {
-                let notice = CorruptionNotice::about(flow.0, flow.1, segment, packet.payload.len);
-                let source = &mut self.nodes[index];
-                source.host.notify(self.fabric.now, tcp::Source::Local, &notice);
-                source.flush(index, &mut self.fabric);
+            if self.oracle.contains(&flow) {
+                self.tell_source(&packet);
             }
+        }
+    }
+
+    /// The source of a packet hears that it was corrupted.
+    fn tell_source(&mut self, packet: &Packet) {
+        let Body::Tcp(segment) = &packet.body else { return };
+        let (from, to) = (packet.ip.source, packet.ip.destination);
+        if let Some(index) = address::node(from) {
+            let notice = CorruptionNotice::about(from, to, segment, packet.payload.len);
+            let source = &mut self.nodes[index];
+            source.host.notify(self.fabric.now, tcp::Source::Local, &notice);
+            source.flush(index, &mut self.fabric);
         }
     }
 
@@ -339,12 +358,8 @@ impl<A: Application> Node<A> {
         !kept
     }
 
-    /// Wakes the boxes that want it now. The schedule has forgotten when the others do.
-    #[inline]
+    /// Wakes the boxes that want it now.
     fn wake_boxes(&mut self, index: usize, fabric: &mut Fabric) {
-        if self.boxes.is_empty() {
-            return;
-        }
         for middlebox in &mut self.boxes {
             if middlebox.next_wake() <= fabric.now {
                 let mut cx = Context { send: &mut self.outbox };
@@ -352,7 +367,6 @@ impl<A: Application> Node<A> {
             }
         }
         self.send_outbox(index, fabric);
-        self.await_boxes(index, fabric);
     }
 
     /// A box may want to be woken sooner than the node is.
@@ -416,18 +430,29 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Sends what the host has to send, and schedules its next wake.
+    /// The host's wake has come.
+    #[inline]
+    fn serve(&mut self, index: usize, fabric: &mut Fabric) {
+        let next = if self.inspected {
+            self.host.handle_timeout(fabric.now);
+            self.wake_boxes(index, fabric);
+            self.transmit_inspected(index, fabric);
+            let boxes = self.boxes.iter().map(|middlebox| middlebox.next_wake());
+            boxes.fold(self.host.poll_timeout(), Time::min)
+        } else {
+            let mut plug = Plug { index, fabric, place: None };
+            let next = self.host.serve(plug.fabric.now, &mut plug);
+            plug.unplug();
+            next
+        };
+        fabric.schedule.set(index as u32, next);
+        self.watch(index, fabric);
+    }
+
+    /// Sends what the host has to send, and brings its next wake forward if need be.
     fn flush(&mut self, index: usize, fabric: &mut Fabric) {
         if self.inspected {
-            // It is laid out first, since a box may hand the host a packet in turn.
-            let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
-            let _ = self.host.transmit(fabric.now, &mut tray);
-            for handle in tray.written {
-                if self.pass_boxes(index, None, handle, fabric) {
-                    self.forward(index, handle, fabric);
-                }
-            }
-            self.send_outbox(index, fabric);
+            self.transmit_inspected(index, fabric);
         } else {
             let mut plug = Plug { index, fabric, place: None };
             let _ = self.host.transmit(plug.fabric.now, &mut plug);
@@ -436,9 +461,28 @@ impl<A: Application> Node<A> {
         self.settle(index, fabric);
     }
 
+    /// Sends what the host has to send, past the boxes.
+    fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
+        // It is laid out first, since a box may hand the host a packet in turn.
+        let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
+        let _ = self.host.transmit(fabric.now, &mut tray);
+        for handle in tray.written {
+            if self.pass_boxes(index, None, handle, fabric) {
+                self.forward(index, handle, fabric);
+            }
+        }
+        self.send_outbox(index, fabric);
+    }
+
     /// The host has done something: its wake may have come forward.
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
+        self.watch(index, fabric);
+    }
+
+    /// Whoever watches the host takes note of what it did.
+    #[inline]
+    fn watch(&mut self, index: usize, fabric: &mut Fabric) {
         if let Some(observer) = &mut fabric.observer {
             observer.events(fabric.now, NodeId(index), &mut self.host);
         }

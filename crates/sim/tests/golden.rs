@@ -3,11 +3,11 @@
 
 mod common;
 
-use base::{Duration, Time};
+use base::{Duration, Rate, Seed, Time};
 use common::boxes::Tap;
 use common::*;
-use host::{Opening, Sink, Source, Traffic};
-use link::Queue;
+use host::{DatagramFlow, DatagramSource, OnOff, Opening, Sink, Source, Traffic};
+use link::{Queue, Uniform};
 use sim::{Digest, TraceTarget};
 use std::thread;
 use tcp::Recovery;
@@ -90,6 +90,60 @@ const GOLDEN: [(&str, u64); 11] = [
     ("three hops, today's defaults", 0xef4d109026b47ba1),
 ];
 
+/// A flow over three hops, and datagrams both ways over the middle one, which is too slow for all of
+/// them: in bursts and not, in either version of IP, with many that are due at the same instant.
+fn crossed(errors: Uniform, report: Report) -> Lab {
+    let hop = Hop { forward: errors, backward: errors, rate: mbps(4), ..bad_hop() };
+    let tcp = tcp::Config { mechanisms: eten(true), ..coarse() };
+    let path = Path { hops: vec![hop; 3], tcp, report, size: Some(1_000_000), ..Path::default() };
+    let mut lab = path.build();
+    for (way, ends) in [[1, 2], [2, 1]].into_iter().enumerate() {
+        let [from, to] = ends.map(|end| lab.nodes[end]);
+        for number in 0..6u16 {
+            let port = 10 + number;
+            let span = Duration::from_millis(100 + 50 * u64::from(number));
+            let remote = if number == 3 { to.address_v6() } else { to.address() };
+            let flow = DatagramFlow {
+                stream: u32::from(10 * number) + way as u32,
+                remote,
+                remote_port: port,
+                local_port: port,
+                payload: [182, 182, 182, 182, 600, 182][usize::from(number)],
+                rate: Rate::from_bps(1_000_000).expect("it is not 0"),
+                // Pairs begin together.
+                start: millis(40 + 50 * u64::from(number / 2)),
+                stop: secs(4 + u64::from(number)),
+                bursts: (number > 1).then_some(OnOff { on: span, off: span }),
+            };
+            // Nobody takes the last.
+            if number < 5 {
+                lab.world.host_mut(to).take_datagrams(port);
+            }
+            let random = Seed(1).stream(&format!("datagrams.{way}.{number}"));
+            lab.world.host_mut(from).send_datagrams(DatagramSource::new(flow, random));
+        }
+        lab.world.wake(from);
+    }
+    lab
+}
+
+const GOLDEN_CROSSED: [(&str, u64); 3] = [
+    ("clean", 0xcbacb6aabd13cbd7),
+    ("noisy", 0xd0291f27ad7ed805),
+    ("noisy, reported", 0xf39f79faa8056c22),
+];
+
+#[test]
+fn recorded_digests_hold_beside_datagrams() {
+    let noisy = Uniform { packet: 0.005, ..noisy(0.01, 1040) };
+    let now = [
+        ("clean", crossed(Uniform::default(), Report::Nobody)),
+        ("noisy", crossed(noisy, Report::Nobody)),
+        ("noisy, reported", crossed(noisy, Report::Backward)),
+    ];
+    assert_eq!(now.map(|(name, lab)| (name, digest_of(lab).0)), GOLDEN_CROSSED);
+}
+
 fn digest_of(mut lab: Lab) -> Digest {
     lab.world.digest();
     lab.world.run_until(secs(10_000));
@@ -156,6 +210,12 @@ fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
                 let with = Path { tcp, report, ..without.clone() };
                 assert_eq!(digest(&with), digest(&without), "{recovery:?}, {report:?}");
             }
+        }
+        for transport in TRANSPORTS {
+            let mechanisms = forward_eten(true);
+            let tcp = tcp::Config { mechanisms, ..without.tcp.clone() };
+            let with = Path { tcp, report: Report::Forward(transport), ..without.clone() };
+            assert_eq!(digest(&with), digest(&without), "{recovery:?}, {transport:?}");
         }
     }
 }

@@ -66,14 +66,18 @@ fn tcp() -> impl Strategy<Value = tcp::Config> {
 }
 
 fn path() -> impl Strategy<Value = Path> {
-    let report = prop_oneof![Just(Report::Nobody), Just(Report::Oracle), Just(Report::Backward)];
+    let forward = prop::sample::select(&TRANSPORTS[..]).prop_map(Report::Forward);
+    let others = vec![Report::Nobody, Report::Oracle, Report::Backward];
+    let report = prop_oneof![prop::sample::select(others), forward];
     let size = prop_oneof![0u64..3000, 0u64..200_000];
     let hops = prop::collection::vec(hop(), 1..4);
     let mechanism = prop::option::of(any::<bool>());
-    (hops, tcp(), size, report, mechanism, any::<u64>()).prop_map(
-        |(hops, tcp, size, report, suppress_dupacks, seed)| {
-            let mechanisms = suppress_dupacks.map(eten).unwrap_or_default();
-            Path { hops, tcp: tcp::Config { mechanisms, ..tcp }, size: Some(size), report, seed }
+    (hops, tcp(), size, report, mechanism, any::<bool>(), any::<u64>()).prop_map(
+        |(hops, tcp, size, report, suppress_dupacks, checked, seed)| {
+            let heeds = if matches!(report, Report::Forward(_)) { forward_eten } else { eten };
+            let mechanisms = suppress_dupacks.map(heeds).unwrap_or_default();
+            let tcp = tcp::Config { mechanisms, ..tcp };
+            Path { hops, tcp, size: Some(size), report, checked, seed }
         },
     )
 }

@@ -377,10 +377,39 @@ impl Connection {
         if !self.mechanisms.answer(Hooks::INDICATION) {
             return;
         }
+        // Of what has arrived, or cannot arrive, nobody needs to hear (RFC 5927 §4.1).
+        if let Subject::PeerCorrupted { .. } = indication.subject
+            && !self.is_concerned(&indication.subject)
+        {
+            return;
+        }
         let view = self.sender.view(now);
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             self.act(now, action);
         }
+    }
+
+    /// Whether what is told can be of this connection as it stands: of the latest copy of what is
+    /// outstanding, or of what the peer may send and has not got through.
+    #[must_use]
+    pub fn is_concerned(&self, subject: &Subject) -> bool {
+        match *subject {
+            Subject::Corrupted { seq, copy, .. } => {
+                self.sent(seq).is_some_and(|start| self.sender.is_missing(start, copy))
+            }
+            Subject::PeerCorrupted { seq, len, .. } => {
+                let nxt = self.receiver.nxt();
+                let start = absolute(seq, self.irs, nxt).filter(|_| nxt > 0);
+                start.is_some_and(|start| self.receiver.misses(start, start + u64::from(len)))
+            }
+            Subject::Unreachable { seq, .. } => self.is_outstanding(seq),
+            // That is of a path, not of what goes over it.
+            Subject::Path(_) | Subject::Link { .. } => false,
+        }
+    }
+
+    fn is_outstanding(&self, seq: SeqNumber) -> bool {
+        self.sent(seq).is_some_and(|seq| (self.sender.una()..self.sender.nxt()).contains(&seq))
     }
 
     /// Does what a mechanism asks for.
@@ -390,6 +419,8 @@ impl Connection {
             Action::RetransmitNow { seq, copy } => (seq, copy, false),
             Action::Acknowledge => return self.receiver.acknowledge_now(),
         };
+        self.sender.settle_notices(now, &mut self.mechanisms);
+        let Some(copy) = self.mechanisms.admit(&self.sender.view(now), copy) else { return };
         if let Some(start) = self.sent(seq) {
             self.sender.on_notice(now, start, copy, judged, &mut self.mechanisms);
         }
@@ -398,9 +429,7 @@ impl Connection {
     /// RFC 5461 §4: once the peer has answered, an ICMP error is no reason to give it up.
     fn on_unreachable(&mut self, seq: SeqNumber, hard: bool) {
         // RFC 5927 §4.1: whoever does not know what is outstanding is not believed.
-        let outstanding =
-            self.sent(seq).is_some_and(|seq| (self.sender.una()..self.sender.nxt()).contains(&seq));
-        if outstanding && hard && self.state == State::SynSent {
+        if self.is_outstanding(seq) && hard && self.state == State::SynSent {
             self.enter_closed(Events::UNREACHABLE | Events::CLOSED);
         }
     }

@@ -33,6 +33,15 @@ pub enum Subject {
         /// Which copy it was; [`CopyId::NONE`] for the latest.
         copy: CopyId,
     },
+    /// A copy of a segment of the peer's arrived corrupted at some node, on its way to us.
+    PeerCorrupted {
+        /// The first octet it carried.
+        seq: SeqNumber,
+        /// Octets it carried.
+        len: u32,
+        /// Which copy it was; [`CopyId::NONE`] if nobody can tell.
+        copy: CopyId,
+    },
     /// What the header of a segment says of its path, and of the way back. The segment itself follows.
     Path(PathFields),
     /// How many packets survive on a link of the path, and in the queue to it.

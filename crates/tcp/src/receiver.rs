@@ -383,6 +383,20 @@ impl Receiver {
         (self.beyond[first].start, self.beyond[last].end())
     }
 
+    /// Whether some of these octets lie in the window and are missing.
+    pub(crate) fn misses(&self, start: u64, end: u64) -> bool {
+        // A FIN needs no window, but a place.
+        let end = end.min(self.edge + 1);
+        let mut missing = start.max(self.nxt);
+        for island in &self.beyond {
+            if island.start > missing {
+                break;
+            }
+            missing = missing.max(island.end());
+        }
+        missing < end && !self.finished()
+    }
+
     /// Whether there is something to tell beyond the acknowledgment number.
     #[inline]
     pub(crate) fn has_blocks(&self) -> bool {

@@ -8,6 +8,7 @@
 
 mod acks;
 mod losses;
+mod notices;
 mod timer;
 mod transmit;
 
@@ -25,6 +26,7 @@ use crate::state::Standing;
 use crate::stream::Stream;
 use base::{Duration, Time};
 use losses::Doubt;
+use notices::Notices;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -45,6 +47,8 @@ pub struct Statistics {
     pub twice: u64,
     /// Notices of corruption that led to a retransmission.
     pub notices: u64,
+    /// Those among them that turned out to be false, if a mechanism wants to know.
+    pub refuted: u64,
 }
 
 impl core::ops::AddAssign for Statistics {
@@ -56,6 +60,7 @@ impl core::ops::AddAssign for Statistics {
         self.undone += other.undone;
         self.twice += other.twice;
         self.notices += other.notices;
+        self.refuted += other.refuted;
     }
 }
 
@@ -110,6 +115,8 @@ pub(crate) struct Sender {
     copies: u32,
     /// The shortest time from a copy to a notice that was surely of that.
     soonest_notice: Duration,
+    /// Those that were believed and may yet prove false.
+    believed: Notices,
     /// When the timer expires.
     deadline: Time,
     /// When something was last acknowledged, or first outstanding.
@@ -201,6 +208,7 @@ impl Sender {
             delivered: Delivered::default(),
             copies: 0,
             soonest_notice: Duration::MAX,
+            believed: Notices::default(),
             deadline: Time::NEVER,
             progress_at: Time::ZERO,
             sent_at: Time::ZERO,
@@ -325,6 +333,7 @@ impl Sender {
             una: self.una(),
             nxt: self.nxt(),
             srtt: self.srtt(),
+            mss: self.mss(),
             statistics: self.statistics,
         }
     }

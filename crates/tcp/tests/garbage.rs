@@ -2,10 +2,12 @@
 
 use base::{Duration, Time};
 use proptest::prelude::*;
+use tcp::mechanism::{Eten, ForwardEten, Guard, Mechanism};
 use tcp::{Config, Connection, Identity, Indication, KeepAlive, Recovery, Side, Source, State};
 use tcp::{Reduction, Subject};
 use wire::{
-    CopyId, Ecn, Flags, Packet, Payload, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
+    CopyId, CorruptionEcho, Ecn, Flags, Packet, Payload, SackBlock, SackBlocks, Segment, SeqNumber,
+    Timestamps,
 };
 
 const OURS: SeqNumber = SeqNumber(u32::MAX - 1000);
@@ -28,11 +30,7 @@ enum Op {
     Wait(u64),
     /// The clock moves on to the next deadline.
     Expire,
-    Indication {
-        seq: SeqNumber,
-        copy: u32,
-        unreachable: bool,
-    },
+    Indication(Subject),
     Poll(u16),
 }
 
@@ -52,19 +50,25 @@ fn options() -> impl Strategy<Value = wire::Options> {
     let stamps = (0_u32..100_000, any::<u32>(), any::<bool>()).prop_map(|(value, echo, near)| {
         Timestamps { value, echo: if near { echo % 100_000 } else { echo } }
     });
+    let echo = (near(OURS), 0_u32..30, any::<u16>(), any::<bool>())
+        .prop_map(|(seq, copy, len, alone)| CorruptionEcho { seq, copy: CopyId(copy), len, alone });
     (
         prop::option::weighted(0.3, any::<u16>()),
         prop::option::weighted(0.3, any::<u8>()),
         any::<bool>(),
         prop::option::of(stamps),
         prop::collection::vec(block, 0..4),
+        prop::option::weighted(0.3, echo),
     )
-        .prop_map(|(mss, window_scale, sack_permitted, timestamps, sack)| wire::Options {
-            mss,
-            window_scale,
-            sack_permitted,
-            timestamps,
-            sack: SackBlocks::from(sack),
+        .prop_map(|(mss, window_scale, sack_permitted, timestamps, sack, corrupted)| {
+            wire::Options {
+                mss,
+                window_scale,
+                sack_permitted,
+                timestamps,
+                sack: SackBlocks::from(sack),
+                corrupted,
+            }
         })
 }
 
@@ -104,25 +108,48 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop::bool::weighted(0.1).prop_map(|aborts| if aborts { Op::Abort } else { Op::Expire }),
         2 => (0_u64..100_000).prop_map(Op::Wait),
         4 => Just(Op::Expire),
-        2 => (near(OURS), 0_u32..30, any::<bool>())
-            .prop_map(|(seq, copy, unreachable)| Op::Indication { seq, copy, unreachable }),
+        3 => subject().prop_map(Op::Indication),
         8 => (1_u16..20).prop_map(Op::Poll),
+    ]
+}
+
+fn subject() -> impl Strategy<Value = Subject> {
+    let copy = || (0_u32..30).prop_map(CopyId);
+    prop_oneof![
+        (near(OURS), any::<bool>()).prop_map(|(seq, hard)| Subject::Unreachable { seq, hard }),
+        (near(OURS), copy()).prop_map(|(seq, copy)| Subject::Corrupted { seq, len: 10, copy }),
+        (near(THEIRS), any::<u32>(), copy()).prop_map(|(seq, len, copy)| Subject::PeerCorrupted {
+            seq,
+            len,
+            copy
+        }),
     ]
 }
 
 fn config() -> impl Strategy<Value = Config> {
     let keep_alive =
         KeepAlive { idle: Duration::from_secs(5), interval: Duration::from_secs(1), probes: 3 };
-    let eten = tcp::mechanism::Mechanism::Eten(tcp::mechanism::Eten::default());
+    let eten = Mechanism::Eten(Eten::default());
+    let forward = Mechanism::ForwardEten(ForwardEten::default());
+    let guarded = vec![Mechanism::Guard(Guard::new(false, true, 3)), eten.clone()];
+    let mechanisms = prop::sample::select(vec![vec![], vec![eten], vec![forward], guarded]);
     (
         prop::sample::select(Recovery::ALL),
-        [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()],
+        [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()],
+        mechanisms,
         prop_oneof![1_u32..5000, 5000_u32..1 << 20],
         1_u16..1500,
         prop::sample::select(tcp::congestion::Congestion::ALL),
     )
         .prop_map(
-            move |((_, recovery), [timestamps, ecn, asks, prr, listens], window, mss, control)| {
+            move |(
+                (_, recovery),
+                [timestamps, ecn, asks, prr],
+                mechanisms,
+                window,
+                mss,
+                control,
+            )| {
                 Config {
                     mss,
                     receive_window: window,
@@ -132,7 +159,7 @@ fn config() -> impl Strategy<Value = Config> {
                     ecn,
                     keep_alive: asks.then_some(keep_alive),
                     reduction: if prr { Reduction::Prr } else { Reduction::Immediate },
-                    mechanisms: if listens { vec![eten.clone()] } else { vec![] },
+                    mechanisms,
                     ..Config::default()
                 }
             },
@@ -197,12 +224,7 @@ proptest! {
                 Op::Abort => connection.abort(),
                 Op::Wait(millis) => now += Duration::from_millis(millis),
                 Op::Expire => now = now.max(connection.poll_timeout().min(now + Duration::from_secs(1 << 20))),
-                Op::Indication { seq, copy, unreachable } => {
-                    let subject = if unreachable {
-                        Subject::Unreachable { seq, hard: copy > 20 }
-                    } else {
-                        Subject::Corrupted { seq, len: 10, copy: CopyId(copy) }
-                    };
+                Op::Indication(subject) => {
                     connection.indicate(now, &Indication { source: Source::Router, subject });
                 }
                 Op::Poll(unit) => {

@@ -38,8 +38,9 @@ pub(crate) fn start(
         });
         emulator.add_link(ends, directions, link.outages.as_ref());
     }
+    let address = |flow, node| address(scenario, flow, node);
     let reporters = (0..scenario.nodes.len())
-        .map(|node| lab::reporters_at(scenario, node, |flow, node| address(scenario, flow, node)));
+        .map(|node| lab::reporters_at(scenario, Seed(seed), node, address));
     emulator.observe(Box::new(Reporters(reporters.collect())));
     emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });
     Ok(emulator.start()?)

@@ -10,6 +10,9 @@
 
 mod checksum;
 mod coding;
+mod corruption;
+mod damage;
+mod echo;
 mod error;
 mod icmp;
 mod ip;
@@ -30,6 +33,9 @@ mod udp;
 
 pub use checksum::PartialChecksum;
 pub use coding::{Place, Repair};
+pub use corruption::CorruptedCopy;
+pub use damage::Vouched;
+pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
 pub use icmp::Icmp;
 pub use ip::{Ecn, Ip};

@@ -1,15 +1,17 @@
 //! The options of a TCP header (RFC 9293 §3.2).
 //!
 //! They are laid out as Linux lays them out: MSS, SACK permitted, timestamps, window scale, SACK
-//! blocks, each aligned to four bytes by no-operations in front; options of unknown kinds come
-//! last. If that exceeds the 40 bytes that a header has for options, they are packed tightly, so
+//! blocks, each aligned to four bytes by no-operations in front; the echo of a corruption and
+//! options of unknown kinds come last. If that exceeds the 40 bytes that a header has for options, they are packed tightly, so
 //! that whatever was parsed can be written again.
 //!
 //! What is in a header twice counts the last time, as in Linux. An option of an impossible length
 //! is an error (RFC 9293 MUST-7 asks not to crash, and suggests to give the connection up).
 
 use crate::ip::{u16_at, u32_at};
-use crate::{EmitError, Header, ParseError, Rare, SackBlock, SackBlocks, SeqNumber};
+use crate::{
+    CorruptionEcho, EmitError, Header, ParseError, Rare, SackBlock, SackBlocks, SeqNumber,
+};
 use serde::{Deserialize, Serialize};
 
 /// Bytes that a header has for options.
@@ -45,9 +47,14 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// SACK blocks.
     pub sack: SackBlocks,
+    /// A corruption that the receiver was told of.
+    pub corrupted: Option<CorruptionEcho>,
 }
 
 impl Options {
+    /// Bytes that a header has for options.
+    pub const ROOM: usize = MOST;
+
     /// Bytes in the header, padding included: a multiple of four.
     #[must_use]
     #[inline]
@@ -64,7 +71,8 @@ impl Options {
             | self.window_scale.is_some()
             | self.sack_permitted
             | self.timestamps.is_some()
-            | !self.sack.is_empty())
+            | !self.sack.is_empty()
+            | self.corrupted.is_some())
     }
 
     /// Forgets all options.
@@ -75,6 +83,7 @@ impl Options {
         self.sack_permitted = false;
         self.timestamps = None;
         self.sack.clear();
+        self.corrupted = None;
     }
 
     /// Bytes in the header together with `unknown` bytes of options of unknown kinds.
@@ -103,6 +112,9 @@ impl Options {
         if !self.sack.is_empty() {
             len += 4 + 8 * self.sack.as_slice().len();
         }
+        if self.corrupted.is_some() {
+            len += 1 + CorruptionEcho::LEN;
+        }
         len
     }
 
@@ -115,6 +127,7 @@ impl Options {
             + 2 * usize::from(self.sack_permitted)
             + 10 * usize::from(self.timestamps.is_some())
             + if sack > 0 { 2 + 8 * sack } else { 0 }
+            + CorruptionEcho::LEN * usize::from(self.corrupted.is_some())
     }
 
     /// Writes the options, and the bytes of `unknown` ones behind them.
@@ -156,6 +169,10 @@ impl Options {
                 out.extend_from_slice(&block.start.0.to_be_bytes());
                 out.extend_from_slice(&block.end.0.to_be_bytes());
             }
+        }
+        if let Some(echo) = &self.corrupted {
+            pad(out, 1);
+            echo.emit(out);
         }
         out.extend_from_slice(unknown);
         out.resize(end, END);
@@ -207,7 +224,10 @@ pub(crate) fn parse(
                 }
             }
             (SACK, _) => return Err(wrong("10, 18, 26 or 34")),
-            _ => rare.keep_tcp(option)?,
+            _ => match CorruptionEcho::parse(option) {
+                Some(echo) => options.corrupted = Some(echo),
+                None => rare.keep_tcp(option)?,
+            },
         }
     }
     Ok(())
@@ -216,6 +236,7 @@ pub(crate) fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CopyId;
 
     const CLOCK: Option<Timestamps> = Some(Timestamps { value: 0x01020304, echo: 0x05060708 });
 
@@ -266,6 +287,38 @@ mod tests {
         let bytes = written(both, &[]);
         assert_eq!((bytes.len(), &bytes[12..16]), (40, &[1, 1, 5, 26][..]));
         assert_eq!(Options { sack: sack(4), ..Options::default() }.len(), 36);
+    }
+
+    #[test]
+    fn an_echo_of_a_corruption_follows_what_all_know() {
+        let copy = CopyId(0x0a0b0c0d);
+        let echo = CorruptionEcho { seq: SeqNumber(0x01020304), copy, len: 536, alone: true };
+        let told = Options { corrupted: Some(echo), ..Options::default() };
+        let bytes = [1, 253, 15, 0xfe, 0x7e, 1, 2, 3, 4, 10, 11, 12, 13, 2, 24, 1];
+        assert_eq!(written(told, &[]), bytes);
+        assert_eq!(written(told, &[34, 2])[16..], [34, 2, 0, 0]);
+        // Beside it there is room for two blocks, with timestamps for one.
+        assert_eq!(written(Options { sack: sack(2), ..told }, &[]).len(), 36);
+        assert_eq!(written(Options { sack: sack(1), timestamps: CLOCK, ..told }, &[]).len(), 40);
+        for too_many in [
+            Options { sack: sack(3), ..told },
+            Options { sack: sack(2), timestamps: CLOCK, ..told },
+        ] {
+            assert!(too_many.len() > Options::ROOM);
+        }
+    }
+
+    #[test]
+    fn what_is_not_quite_an_echo_is_kept_as_it_is() {
+        let echo = [253, 15, 0xfe, 0x7e, 1, 2, 3, 4, 10, 11, 12, 13, 2, 24, 1];
+        let (mut longer, mut other, mut flags) = ([0; 16], echo, echo);
+        longer[..15].copy_from_slice(&echo);
+        (longer[1], other[3], flags[14]) = (16, 0x7f, 2);
+        for option in [&longer[..], &other, &flags, &[253, 2], &[254, 4, 0xfe, 0x7e]] {
+            let (mut read, mut kept) = (Options::default(), Rare::NONE);
+            parse(option, &mut read, &mut kept).unwrap();
+            assert_eq!((read.corrupted, kept.tcp_options()), (None, option));
+        }
     }
 
     #[test]

@@ -65,6 +65,14 @@ impl Packet {
         }
     }
 
+    /// Makes the body a UDP header; the IP header and the payload are to be overwritten. Nothing else
+    /// is left of what the packet was.
+    #[inline]
+    pub fn make_udp(&mut self, udp: Udp) {
+        self.rare.clear();
+        self.body = Body::Udp(udp);
+    }
+
     /// The TCP segment, if it is one.
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
@@ -89,6 +97,11 @@ impl Packet {
     /// Bytes of all headers, whatever is in them.
     #[inline(never)]
     fn headers_len(&self) -> usize {
+        if let Body::Udp(_) = self.body
+            && self.rare.is_empty()
+        {
+            return self.ip.len() + Udp::HEADER;
+        }
         self.ip_len() + self.transport_len()
     }
 

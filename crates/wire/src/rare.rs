@@ -54,6 +54,13 @@ impl Rare {
         self.ip_len | self.tcp_len == 0
     }
 
+    /// Whether there are IPv4 options or IPv6 extension headers.
+    #[must_use]
+    #[inline]
+    pub fn has_ip(&self) -> bool {
+        self.ip_len > 0
+    }
+
     /// Whether it is not on the wire.
     #[must_use]
     pub fn is_weightless(&self) -> bool {
@@ -69,13 +76,6 @@ impl Rare {
     #[must_use]
     pub fn ip(&self) -> &[u8] {
         &self.ip[..usize::from(self.ip_len)]
-    }
-
-    /// Whether there are any of these.
-    #[must_use]
-    #[inline]
-    pub fn has_ip(&self) -> bool {
-        self.ip_len != 0
     }
 
     /// The same bytes, for whoever changes some of them but not their meaning.

@@ -40,6 +40,11 @@ impl SackBlocks {
         self.len = 0;
     }
 
+    /// Keeps at most so many of the first blocks.
+    pub fn truncate(&mut self, count: usize) {
+        self.len = self.len.min(count as u8);
+    }
+
     /// The blocks in the order of the option.
     #[must_use]
     #[inline]

@@ -12,27 +12,33 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from lasthop.errors import unknown
+from lasthop.publications.rows import Outcome
 
 
 class Reproduce(Protocol):
-    """Runs an experiment and fills a folder with results.json and report.html."""
+    """Runs an experiment and fills a folder with results.json and report.html.
 
-    def __call__(self, folder: Path, *, seeds: int | None, quick: bool, threads: int) -> None: ...
+    Gives back what the page of all experiments says of it, where there is to be one.
+    """
+
+    def __call__(
+        self, folder: Path, *, seeds: int | None, quick: bool, threads: int
+    ) -> Outcome | None: ...
 
 
 @dataclass(frozen=True)
 class Experiment:
     """One published experiment."""
 
-    #: Publication and experiment, as in "bbn8333/sim1".
+    #: Publication and experiment, as in "bbn8333/sim1", "bbn8333/beyond/burst".
     id: str
     title: str
     module: str
 
     @property
     def publication(self) -> str:
-        """As in "bbn8333"."""
-        return self.id.partition("/")[0]
+        """As in "bbn8333"; what goes beyond it is apart: "bbn8333/beyond"."""
+        return self.id.rpartition("/")[0]
 
     def load(self) -> Reproduce:
         """What reproduces it; imported here, since it needs heavy libraries."""
@@ -43,6 +49,11 @@ def _bbn8333(simulation: str, title: str) -> Experiment:
     return Experiment(f"bbn8333/{simulation}", title, f"lasthop.publications.bbn8333.{simulation}")
 
 
+def _beyond(question: str, title: str) -> Experiment:
+    folder = "lasthop.publications.bbn8333.beyond"
+    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{question}")
+
+
 EXPERIMENTS = (
     _bbn8333("sim1", "error notification (ETEN) over one lossy hop"),
     _bbn8333("sim2", "ETEN over three lossy hops"),
@@ -50,6 +61,17 @@ EXPERIMENTS = (
     _bbn8333("sim4", "ETEN beside other TCP connections"),
     _bbn8333("sim5", "ETEN and TCP Westwood"),
     _bbn8333("sim6", "ETEN and TCP Westwood beside UDP cross traffic"),
+    _bbn8333("sim7", "cumulative ETEN beside UDP cross traffic"),
+    _bbn8333("sim8", "cumulative ETEN beside other TCP connections"),
+    _beyond("burst", "ETEN and errors in bursts"),
+    _beyond("fade", "ETEN and fading channels"),
+    _beyond("short", "ETEN and short flows"),
+    _beyond("web", "ETEN and web traffic"),
+    _beyond("setup", "ETEN and connection set-up"),
+    _beyond("mistake", "the penalty of mistaking congestion for corruption"),
+    _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
+    _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
+    _beyond("ecn", "ECN beside cumulative ETEN"),
 )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lasthop.files import write_text
 from lasthop.stats import Estimate
@@ -60,6 +60,8 @@ class Finding:
     runs: int
     published: float | None = None
     measured: Estimate | None = None
+    #: Where the publication says otherwise itself.
+    contradicts: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The row as results.json has it."""
@@ -77,10 +79,47 @@ class Finding:
             "claim": self.claim,
             "agrees": self.agrees,
             "why": self.why,
+            **({"contradicts": self.contradicts} if self.contradicts else {}),
         }
 
 
-def write(path: Path, rows: Sequence[Row | Finding]) -> None:
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an experiment."""
+
+    #: The experiment's name within the publication.
+    id: str
+    title: str
+    #: Where the publication has it: "Figure 7, appendix C".
+    where: str
+    #: What came of it, in a sentence.
+    line: str
+    rows: Sequence[Row | Finding]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The published statements."""
+        return [row for row in self.rows if isinstance(row, Finding)]
+
+    @property
+    def agree(self) -> int:
+        """How many of them hold."""
+        return sum(finding.agrees for finding in self.findings)
+
+    @property
+    def contradictory(self) -> int:
+        """How many the publication contradicts itself."""
+        return sum(finding.contradicts is not None for finding in self.findings)
+
+
+class Written(Protocol):
+    """Whatever makes a row of results.json."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row."""
+
+
+def write(path: Path, rows: Sequence[Written]) -> None:
     """Writes results.json, a line a row."""
     lines = (json.dumps(row.as_dict(), ensure_ascii=False) for row in rows)
     write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")

@@ -5,7 +5,10 @@ use crate::{Application, Bytes};
 use base::Time;
 use core::net::IpAddr;
 use tcp::{Indication, Source, Subject};
-use wire::{Body, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment, SurvivalNotice};
+use wire::{
+    Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment,
+    SurvivalNotice,
+};
 
 impl<A: Application> Host<A> {
     /// Takes in a packet that is addressed to this host.
@@ -49,23 +52,28 @@ impl<A: Application> Host<A> {
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Icmp(Icmp::Corruption { notice, .. }) => {
-                return self.notify(now, Source::Router, notice);
+                return match notice.destination == packet.ip.destination {
+                    true => self.notify_of_peer(now, notice),
+                    false => self.notify(now, Source::Router, notice),
+                };
             }
             Body::Icmp(Icmp::Survival(notice)) => {
                 return self.on_survival(now, packet.ip.source, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
+            Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
             // There is no decoder that would have taken it.
             Body::Repair(_) => {
                 self.statistics.strays += 1;
                 return;
             }
-            Body::Udp(udp) => {
-                let taken = self.datagrams.take(udp.destination_port, packet.payload);
-                self.statistics.strays += u64::from(!taken);
-                return;
-            }
         };
+        if packet.rare.is_marked_corrupted() {
+            let (source, destination) = (packet.ip.source, packet.ip.destination);
+            let len = packet.payload.len;
+            let notice = CorruptionNotice::about(source, destination, segment, len);
+            return self.notify_of_peer(now, &notice);
+        }
         let key = Key {
             remote: packet.ip.source,
             remote_port: segment.source_port,
@@ -85,7 +93,26 @@ impl<A: Application> Host<A> {
             self.slots[id as usize].connection.indicate(now, &told);
         }
         take(&mut self.slots[id as usize], now, segment);
+        if packet.rare.has_ip() {
+            // What the segment itself has brought is no longer missing.
+            for CorruptedCopy { seq, copy, len } in packet.rare.corrupted_copies() {
+                let subject = Subject::PeerCorrupted { seq, len: u32::from(len), copy };
+                let indication = Indication { source: Source::Router, subject };
+                self.slots[id as usize].connection.indicate(now, &indication);
+            }
+        }
         self.after(now, id);
+    }
+
+    /// Tells the connection that a copy of one of its peer's segments was corrupted.
+    fn notify_of_peer(&mut self, now: Time, notice: &CorruptionNotice) {
+        let key = Key {
+            remote: notice.source,
+            remote_port: notice.source_port,
+            local_port: notice.destination_port,
+        };
+        let CorruptionNotice { seq, len, copy, .. } = *notice;
+        self.tell(now, key, Source::Router, Subject::PeerCorrupted { seq, len, copy });
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -95,13 +122,30 @@ impl<A: Application> Host<A> {
             remote_port: notice.destination_port,
             local_port: notice.source_port,
         };
-        let Some(&id) = self.by_key.get(&key) else {
+        let CorruptionNotice { seq, len, copy, .. } = *notice;
+        self.tell(now, key, source, Subject::Corrupted { seq, len, copy });
+    }
+
+    /// Tells a connection of a corruption.
+    fn tell(&mut self, now: Time, key: Key, source: Source, subject: Subject) {
+        let Some(id) = self.by_key.get(&key).copied().or_else(|| self.recover(&key, &subject))
+        else {
             self.statistics.strays += 1;
             return;
         };
-        let subject = Subject::Corrupted { seq: notice.seq, len: notice.len, copy: notice.copy };
         self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
         self.after(now, id);
+    }
+
+    /// The only connection between two hosts that something can be about. What names none may have
+    /// been read from a damaged packet (`bbn8333` §6).
+    fn recover(&mut self, key: &Key, subject: &Subject) -> Option<u32> {
+        let mut concerned = self.by_key.iter().filter(|(other, id)| {
+            other.remote == key.remote && self.slots[**id as usize].connection.is_concerned(subject)
+        });
+        let (Some((_, &id)), None) = (concerned.next(), concerned.next()) else { return None };
+        self.statistics.recovered += 1;
+        Some(id)
     }
 
     /// A node tells of a link on the path of a connection.

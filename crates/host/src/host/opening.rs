@@ -35,6 +35,7 @@ impl<A: Application> Host<A> {
         self.openings.insert(index, opening);
     }
 
+    #[inline]
     pub(super) fn open_due(&mut self, now: Time) {
         while self.openings.front().is_some_and(|opening| opening.at <= now) {
             if let Some(opening) = self.openings.pop_front() {

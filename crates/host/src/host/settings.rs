@@ -32,6 +32,9 @@ pub struct Statistics {
     pub overflows: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
+    /// Notices of corruption that named no connection they could be about, and were about the only
+    /// one between the same hosts that they could be about.
+    pub recovered: u64,
     /// Fragments of packets, which are not put together here.
     pub fragments: u64,
     /// Packets that could not be read.

@@ -1,5 +1,7 @@
 //! Hosts on a wire that takes no time: who gets what, and when they wake.
 
+mod corruption;
+mod datagrams;
 mod events;
 mod listening;
 mod numbering;

@@ -12,6 +12,7 @@ impl<A: Application> Host<A> {
     }
 
     /// Opens what workloads have due.
+    #[inline]
     pub(super) fn spawn_due(&mut self, now: Time) {
         if self.spawn > now {
             return;

@@ -1,10 +1,8 @@
 //! Traffic that does not respond: datagrams, sent whatever becomes of them.
 
-use crate::host::Addresses;
 use base::{Duration, Random, Rate, Time};
 use core::net::IpAddr;
-use rustc_hash::FxHashMap;
-use wire::{Body, Ip, Packet, Payload, Udp};
+use wire::{Ip, Payload, Udp};
 
 /// Who sends datagrams where, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,35 +89,33 @@ impl DatagramSource {
         });
     }
 
+    /// A burst is over.
+    #[cold]
+    fn pause(&mut self) {
+        if let Some(bursts) = self.flow.bursts {
+            self.next += self.random.exponential_span(bursts.off);
+            self.begin_burst();
+        }
+    }
+
     /// When the next is to be sent; [`Time::NEVER`] after the last.
     #[must_use]
+    #[inline]
     pub fn next(&self) -> Time {
         self.next
     }
 
-    /// The datagram that is due, as a packet.
-    fn send(&mut self, local: Addresses) -> Packet {
-        let remote = self.flow.remote;
-        let (source_port, destination_port) = (self.flow.local_port, self.flow.remote_port);
-        Packet {
-            ip: Ip::new(local.towards(remote), remote),
-            body: Body::Udp(Udp { source_port, destination_port }),
-            payload: self.take(),
-            ..Packet::BLANK
-        }
-    }
-
     /// What the next datagram carries, which is sent now; the time of the one after it is then
     /// another.
+    #[inline]
     pub fn take(&mut self) -> Payload {
         let DatagramFlow { stream, payload: len, .. } = self.flow;
         let payload = Payload { stream, offset: self.sent * u64::from(len), len };
         self.sent += 1;
         self.left -= 1;
         self.next += self.interval;
-        if let (0, Some(bursts)) = (self.left, self.flow.bursts) {
-            self.next += self.random.exponential_span(bursts.off);
-            self.begin_burst();
+        if self.left == 0 {
+            self.pause();
         }
         if self.next >= self.flow.stop {
             self.next = Time::NEVER;
@@ -129,7 +125,8 @@ impl DatagramSource {
 }
 
 impl DatagramSink {
-    fn take(&mut self, payload: Payload) {
+    #[inline]
+    pub(crate) fn take(&mut self, payload: Payload) {
         self.received += 1;
         self.bytes += u64::from(payload.len);
         self.late += u64::from(payload.offset < self.end);
@@ -137,53 +134,10 @@ impl DatagramSink {
     }
 }
 
-/// The sources and sinks of a host.
-#[derive(Debug)]
-pub(crate) struct Datagrams {
-    pub(crate) sources: Vec<DatagramSource>,
-    pub(crate) sinks: FxHashMap<u16, DatagramSink>,
-    /// When the next is due.
-    pub(crate) next: Time,
-    /// To be sent now.
-    pub(crate) waiting: Vec<Packet>,
-}
-
-impl Default for Datagrams {
-    fn default() -> Datagrams {
-        let (sources, sinks, waiting) = Default::default();
-        Datagrams { sources, sinks, next: Time::NEVER, waiting }
-    }
-}
-
-impl Datagrams {
-    pub(crate) fn add(&mut self, source: DatagramSource) {
-        self.next = self.next.min(source.next);
-        self.sources.push(source);
-    }
-
-    /// Makes what is due at `now`.
-    pub(crate) fn send_due(&mut self, now: Time, local: Addresses) {
-        self.next = Time::NEVER;
-        for source in &mut self.sources {
-            while source.next <= now {
-                self.waiting.push(source.send(local));
-            }
-            self.next = self.next.min(source.next);
-        }
-    }
-
-    /// A datagram arrives; false if nobody wants it.
-    pub(crate) fn take(&mut self, port: u16, payload: Payload) -> bool {
-        self.sinks.get_mut(&port).map(|sink| sink.take(payload)).is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::Seed;
-
-    const LOCAL: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 
     /// 210-byte packets at 1 Mbit/s: one every 1.68 ms.
     fn flow(bursts: Option<OnOff>) -> DatagramFlow {
@@ -200,53 +154,48 @@ mod tests {
         }
     }
 
-    /// When datagrams are sent, and which they are.
-    fn packets(flow: DatagramFlow, until: Duration) -> Vec<(Time, Packet)> {
-        let mut datagrams = Datagrams::default();
-        datagrams.add(DatagramSource::new(flow, Seed(1).stream("datagrams")));
-        let mut packets = Vec::new();
-        while datagrams.next <= Time::ZERO + until {
-            let now = datagrams.next;
-            datagrams.send_due(now, Addresses::new(LOCAL));
-            packets.extend(datagrams.waiting.drain(..).map(|packet| (now, packet)));
+    /// When datagrams are sent, and which bytes are in them.
+    fn datagrams(flow: DatagramFlow, until: Duration) -> Vec<(Time, Payload)> {
+        let mut source = DatagramSource::new(flow, Seed(1).stream("datagrams"));
+        let mut datagrams = Vec::new();
+        while source.next() <= Time::ZERO + until {
+            datagrams.push((source.next(), source.take()));
         }
-        packets
+        datagrams
     }
 
     #[test]
     fn a_constant_bit_rate_sends_at_equal_distances() {
-        let packets = packets(flow(None), Duration::from_secs(1));
-        for (number, (time, packet)) in packets.iter().enumerate() {
+        let datagrams = datagrams(flow(None), Duration::from_secs(1));
+        for (number, (time, payload)) in datagrams.iter().enumerate() {
             let offset = 1_680_000 * number as u64;
             assert_eq!(*time, Time::from_nanos(40_000_000 + offset));
-            assert_eq!(packet.len(), 210);
-            let expected = Payload { stream: 3, offset: 182 * number as u64, len: 182 };
-            assert_eq!(packet.payload, expected);
+            assert_eq!(*payload, Payload { stream: 3, offset: 182 * number as u64, len: 182 });
         }
-        assert_eq!(packets.len(), 572);
+        assert_eq!(datagrams.len(), 572);
     }
 
     #[test]
     fn a_flow_ends_when_it_is_to_stop() {
         let stop = Time::ZERO + Duration::from_millis(50);
-        let packets = packets(DatagramFlow { stop, ..flow(None) }, Duration::from_secs(9));
-        assert_eq!(packets.len(), 6);
+        let datagrams = datagrams(DatagramFlow { stop, ..flow(None) }, Duration::from_secs(9));
+        assert_eq!(datagrams.len(), 6);
         let never = DatagramFlow { stop: Time::ZERO, ..flow(None) };
-        assert!(self::packets(never, Duration::from_secs(9)).is_empty());
+        assert!(self::datagrams(never, Duration::from_secs(9)).is_empty());
     }
 
     #[test]
     fn on_off_traffic_has_its_mean_rate_bursts_and_silence() {
         let [on, off] = [500, 1500].map(Duration::from_millis);
         let seconds = 20_000;
-        let packets = packets(flow(Some(OnOff { on, off })), Duration::from_secs(seconds));
-        let rate = packets.len() as f64 * 210.0 * 8.0 / seconds as f64;
+        let datagrams = datagrams(flow(Some(OnOff { on, off })), Duration::from_secs(seconds));
+        let rate = datagrams.len() as f64 * 210.0 * 8.0 / seconds as f64;
         assert!((rate - 250_000.0).abs() < 7_500.0, "{rate}");
-        let gaps = packets.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs_f64());
+        let gaps = datagrams.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs_f64());
         let silences: Vec<_> = gaps.filter(|&gap| gap > 0.00169).collect();
         let silence = silences.iter().sum::<f64>() / silences.len() as f64;
         assert!((silence - 1.5).abs() < 0.05, "{silence}");
-        let burst = packets.len() as f64 / silences.len() as f64 * 0.00168;
+        let burst = datagrams.len() as f64 / silences.len() as f64 * 0.00168;
         assert!((burst - 0.5).abs() < 0.015, "{burst}");
     }
 

@@ -9,9 +9,10 @@ use super::keep_alive::KeepAlive;
 use super::links;
 use super::mechanism::Entry;
 use super::quantity::{
-    Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
+    Amount, ByteCounting, Count, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole,
+    Written,
 };
-use super::{ceten, coding, stack, testbed, traffic};
+use super::{attacks, ceten, coding, stack, testbed, traffic};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -40,6 +41,8 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// Each forges notices of corruption of a flow's packets.
+        attacks: Vec<Spanned<attacks::Table>>;
         /// What nodes measure and tell for flows with cumulative error notification.
         ceten: ceten::Table;
         /// How it is run on real packets.
@@ -170,13 +173,21 @@ table! {
 table! {
     /// Explicit transport error notification: who reports, and what the sender makes of it.
     pub(super) struct EtenTable {
-        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, or all
-        /// nodes by what they add to the headers of packets.
+        /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, the
+        /// receiver, whom that node tells, or all nodes by what they add to the headers of packets.
         report: Report, needed;
         /// The duplicate ACKs of a reported corruption reduce nothing.
         suppress_dupacks: bool;
         /// Size of a notice, bytes of the whole packet.
         notice_size: Spanned<Amount>;
+        /// The probability that the oracle takes a packet for corrupted that a queue dropped; 0 if
+        /// absent.
+        mistakes: Spanned<Probability>;
+        /// How word gets to the receiver; `"message"` if absent. Only of `report = "forward"`.
+        transport: Spanned<Transport>;
+        /// What the node that detects it can read: all of the headers, or what the checksums vouch for
+        /// once one bit of the packet is flipped; `"readable"` if absent.
+        headers: Spanned<Headers>;
         /// Of `cumulative`: how the sender decides what a loss means.
         strategy: Strategy = Strategy::default();
         /// Of `cumulative`: the largest share of the flight that a loss may leave, whatever the path is
@@ -184,6 +195,21 @@ table! {
         bound: ceten::Bound;
         /// Of `cumulative`: whether what packets carry for it takes bytes.
         fields: Fields = Fields::default();
+        /// The sender's defences against forged notices; none if absent.
+        defences: Defences;
+    }
+}
+
+table! {
+    /// Defences against forged notices, each by itself.
+    pub(super) struct Defences {
+        /// Copies carry numbers that only who sees a packet can know, and what names none is not
+        /// believed.
+        nonce: bool = false;
+        /// Notices that prove false cost trust; without it none is believed for a while.
+        trust: bool = false;
+        /// So many notices are believed in a round trip; any number if absent.
+        limit: Count;
     }
 }
 
@@ -218,8 +244,34 @@ pub enum Report {
     Oracle,
     /// The node that detects it, by a packet.
     Backward,
+    /// The receiver, in its acknowledgments, once the node that detects it has told the receiver.
+    Forward,
     /// All nodes, by what they add to the headers of packets.
     Cumulative,
+}
+
+/// How a node that detects a corruption tells the receiver of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// By a packet of its own.
+    #[default]
+    Message,
+    /// With the flow's next packet that is intact.
+    Piggyback,
+    /// It marks the corrupted packet and lets it go on.
+    Marked,
+}
+
+/// What a node can read of a corrupted packet's headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Headers {
+    /// Everything, whatever was hit.
+    #[default]
+    Readable,
+    /// What the checksums vouch for once one bit of the packet is flipped.
+    Checked,
 }
 
 /// A word that stands for a table, or the table.
@@ -285,9 +337,10 @@ impl Shape for Eten {
             Some("none") => Report::None,
             Some("oracle") => Report::Oracle,
             Some("backward") => Report::Backward,
+            Some("forward") => Report::Forward,
             Some("cumulative") => Report::Cumulative,
             _ => {
-                let expected = "\"none\", \"oracle\", \"backward\", \"cumulative\", or \
+                let expected = "\"none\", \"oracle\", \"backward\", \"forward\", \"cumulative\", or \
                                 { report = one of them, ... }";
                 return unexpected(node, expected, problems);
             }

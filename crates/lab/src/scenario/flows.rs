@@ -80,7 +80,7 @@ impl Context<'_> {
         }
         let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
         let ((from, to), settings) = (ends?, settings?);
-        let told = self.probabilities && settings.report == Report::Cumulative;
+        let told = self.probabilities && settings.eten.report == Report::Cumulative;
         let carries = coding::Carrier { traffic: traffic.as_ref(), ecn, told };
         let coding = coding::resolve(flow.coding, &carries, problems);
         Some(Flow {
@@ -92,8 +92,11 @@ impl Context<'_> {
             traffic: traffic?,
             sender: settings.sender,
             receiver: settings.receiver,
-            report: settings.report,
-            notice_size: settings.notice_size,
+            report: settings.eten.report,
+            notice_size: settings.eten.notice_size,
+            transport: settings.eten.transport,
+            headers: settings.eten.headers,
+            mistakes: settings.eten.mistakes,
             coding,
             stacks: stacks?,
         })
@@ -133,7 +136,7 @@ impl Context<'_> {
             return Err(Problem::at(receiver.span(), message));
         }
         let limit = u32::from(Ip::HOP_LIMIT);
-        match self.hops(from, to) {
+        match hops(self.nodes.len(), self.links, from, to) {
             _ if !self.routed => Ok(()),
             None => {
                 let message = format!("there is no way from `{}` to here", sender.get_ref());
@@ -146,27 +149,27 @@ impl Context<'_> {
             Some(_) => Ok(()),
         }
     }
+}
 
-    /// The number of links on the shortest way; `None` if there is no way.
-    fn hops(&self, from: usize, to: usize) -> Option<u32> {
-        let mut hops = vec![None; self.nodes.len()];
-        hops[from] = Some(0);
-        let mut queue = VecDeque::from([(from, 0)]);
-        while let Some((node, distance)) = queue.pop_front() {
-            for link in self.links {
-                let other = match node {
-                    _ if node == link.from => link.to,
-                    _ if node == link.to => link.from,
-                    _ => continue,
-                };
-                if hops[other].is_none() {
-                    hops[other] = Some(distance + 1);
-                    queue.push_back((other, distance + 1));
-                }
+/// The number of links on the shortest way; `None` if there is no way.
+pub(super) fn hops(nodes: usize, links: &[Link], from: usize, to: usize) -> Option<u32> {
+    let mut hops = vec![None; nodes];
+    hops[from] = Some(0);
+    let mut queue = VecDeque::from([(from, 0)]);
+    while let Some((node, distance)) = queue.pop_front() {
+        for link in links {
+            let other = match node {
+                _ if node == link.from => link.to,
+                _ if node == link.to => link.from,
+                _ => continue,
+            };
+            if hops[other].is_none() {
+                hops[other] = Some(distance + 1);
+                queue.push_back((other, distance + 1));
             }
         }
-        hops[to]
     }
+    hops[to]
 }
 
 fn name(index: usize, flow: &file::Flow) -> Result<String, Problem> {

@@ -1,6 +1,7 @@
 //! What is to be run: a scenario file with every default filled in and everything checked.
 
 mod attachments;
+mod attacks;
 mod ceten;
 mod coding;
 mod datagrams;
@@ -19,10 +20,11 @@ mod traffic;
 mod words;
 mod workload;
 
+pub use attacks::{Attack, AttackKind, Method};
 pub use ceten::Ceten;
 pub use coding::{Coding, Corruption};
 pub use datagrams::Datagrams;
-pub use file::{IpVersion, Report};
+pub use file::{Headers, IpVersion, Report, Transport};
 pub use routes::{Hop, Routes};
 pub use stack::{Stack, Stacks};
 pub use testbed::{Corrupted, Testbed};
@@ -51,6 +53,8 @@ pub struct Scenario {
     pub attachments: Vec<Attachments>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// Who forges notices.
+    pub attacks: Vec<Attack>,
     /// What nodes measure for flows with cumulative error notification.
     pub ceten: Ceten,
     /// How it is run on real packets.
@@ -98,12 +102,19 @@ pub struct Flow {
     pub traffic: Traffic,
     /// The settings of the sending end.
     pub sender: tcp::Config,
-    /// The settings of the receiving end: the sender's without its error notification.
+    /// The settings of the receiving end: the sender's without error notification that is the
+    /// sender's alone.
     pub receiver: tcp::Config,
     /// Who tells the sender of corruption.
     pub report: Report,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
+    /// How likely the oracle takes a packet for corrupted that a link dropped.
+    pub mistakes: f64,
+    /// How word of it gets to the receiver.
+    pub transport: Transport,
+    /// What nodes can read of a corrupted packet.
+    pub headers: Headers,
     /// How its data are coded from end to end; only the lab does that.
     pub coding: Option<Coding>,
     /// Whose TCP its ends use on the testbed.
@@ -162,10 +173,26 @@ impl Scenario {
         } else {
             Vec::new()
         };
+        let attacks = match (&flows, file.attacks) {
+            (Some(flows), Some(attacks)) => {
+                attacks::Context { nodes: &nodes, links: &links, flows }.resolve(attacks, problems)
+            }
+            _ => Vec::new(),
+        };
         let (title, duration, mut flows) = (file.title?, duration?, flows?);
         let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario { title, duration, nodes, links, attachments, flows, ceten, testbed })
+        Some(Scenario {
+            title,
+            duration,
+            nodes,
+            links,
+            attachments,
+            flows,
+            attacks,
+            ceten,
+            testbed,
+        })
     }
 }
 

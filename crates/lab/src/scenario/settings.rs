@@ -1,6 +1,6 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
-use super::file::{self, IpVersion, Report};
+use super::file::{self, Headers, IpVersion, Report, Transport};
 use super::keep_alive;
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
 use crate::error::Problem;
@@ -10,15 +10,23 @@ use base::Duration;
 use base::units::Size;
 use tcp::Config;
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{CumulativeEten, Eten, Mechanism, Needs};
+use tcp::mechanism::{CumulativeEten, Eten, ForwardEten, Guard, Mechanism, Needs};
 use toml::Spanned;
 
 /// The settings of a flow.
 pub(super) struct Settings {
     pub(super) sender: Config,
     pub(super) receiver: Config,
+    pub(super) eten: Notification,
+}
+
+/// Who reports a corruption, and how.
+pub(super) struct Notification {
     pub(super) report: Report,
     pub(super) notice_size: u16,
+    pub(super) mistakes: f64,
+    pub(super) transport: Transport,
+    pub(super) headers: Headers,
 }
 
 /// The largest window that a scaled window field can say (RFC 7323 §2.3).
@@ -47,6 +55,7 @@ pub(super) fn resolve(
     let user_timeout = user_timeout(tcp.user_timeout).told(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
+    let guard = tcp.eten.as_ref().and_then(|eten| guard(&eten.get_ref().0));
     let eten = eten(tcp.eten, ip, &mechanisms, defaults).told(problems);
     let standard = Config::default();
     let mut receiver = Config {
@@ -77,45 +86,81 @@ pub(super) fn resolve(
         time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
         mechanisms,
     };
-    let (report, notice_size, notified) = eten?;
+    let (eten, notified) = eten?;
     let mut sender = receiver.clone();
+    sender.mechanisms.extend(guard.map(Mechanism::Guard));
     if notified.as_ref().is_some_and(|one| one.needs().contains(Needs::RECEIVER)) {
         receiver.mechanisms.extend(notified.clone());
     }
     sender.mechanisms.extend(notified);
-    Some(Settings { sender, receiver, report, notice_size })
+    Some(Settings { sender, receiver, eten })
 }
 
-/// Who reports a corruption, in packets of which size, and what is made of it.
+/// Who reports a corruption and how, and what an end makes of it.
 fn eten(
     written: Option<Spanned<file::Eten>>,
     ip: IpVersion,
     mechanisms: &[Mechanism],
     defaults: &Defaults,
-) -> Result<(Report, u16, Option<Mechanism>), Problem> {
-    let Some(written) = written else { return Ok((Report::None, defaults.notice_size, None)) };
-    let table = &written.get_ref().0;
-    let size = notice_size(&table.notice_size, ip, defaults)?;
+) -> Result<(Notification, Option<Mechanism>), Problem> {
+    let span = written.as_ref().map(Spanned::span);
+    let table = written.map(|written| written.into_inner().0).unwrap_or_default();
+    let notice_size = notice_size(&table.notice_size, ip, defaults)?;
     let report = table.report.unwrap_or_default();
-    if report == Report::None {
-        return Ok((report, size, None));
-    }
-    let is_eten =
-        |one: &Mechanism| matches!(one, Mechanism::Eten(_) | Mechanism::CumulativeEten(_));
-    if mechanisms.iter().any(is_eten) {
-        return Err(Problem::at(written.span(), "`mechanisms` names eten already")
-            .help("expected it in one place only"));
-    }
-    let mechanism = if report == Report::Cumulative {
-        let bound = table.bound.map_or(1.0, |bound| bound.0);
-        let ceten = CumulativeEten::new(table.strategy, bound, table.fields);
-        Mechanism::CumulativeEten(ceten)
-    } else {
-        let standard = Eten::default();
-        let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
-        Mechanism::Eten(Eten { suppress_dupacks })
+    // Beside "none" they may stay: a sweep may turn notification off.
+    let tells = matches!(report, Report::None | Report::Forward);
+    let told = "only where `report` is \"forward\" is the receiver told";
+    let transport = where_it_means_something(table.transport, tells, told)?;
+    let read = "only where `report` is \"backward\" or \"forward\" does a node read them";
+    let reads = matches!(report, Report::None | Report::Backward | Report::Forward);
+    let headers = where_it_means_something(table.headers, reads, read)?;
+    let erring = "only the oracle makes mistakes: expected it with `report = \"oracle\"`";
+    let mistakes = table.mistakes.filter(|written| written.get_ref().0 > 0.0);
+    let mistakes = mistakes.map(|written| Spanned::new(written.span(), written.get_ref().0));
+    let mistakes = where_it_means_something(mistakes, report == Report::Oracle, erring)?;
+    let standard = Eten::default();
+    let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
+    let mechanism = match report {
+        Report::None => None,
+        Report::Oracle | Report::Backward => Some(Mechanism::Eten(Eten { suppress_dupacks })),
+        Report::Forward => Some(Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))),
+        Report::Cumulative => {
+            let bound = table.bound.map_or(1.0, |bound| bound.0);
+            let ceten = CumulativeEten::new(table.strategy, bound, table.fields);
+            Some(Mechanism::CumulativeEten(ceten))
+        }
     };
-    Ok((report, size, Some(mechanism)))
+    let is_eten = |other: &Mechanism| {
+        use Mechanism::{CumulativeEten, Eten, ForwardEten};
+        matches!(other, Eten(_) | ForwardEten(_) | CumulativeEten(_))
+    };
+    if mechanism.is_some() && mechanisms.iter().any(is_eten) {
+        let message = "`mechanisms` names eten already".to_owned();
+        let problem = Problem { span, message, ..Problem::default() };
+        return Err(problem.help("expected it in one place only"));
+    }
+    Ok((Notification { report, notice_size, mistakes, transport, headers }, mechanism))
+}
+
+/// A setting, or its default, of what there is only where it means something.
+fn where_it_means_something<T: Default>(
+    written: Option<Spanned<T>>,
+    means: bool,
+    otherwise: &str,
+) -> Result<T, Problem> {
+    match written {
+        Some(written) if !means => Err(Problem::at(written.span(), otherwise)),
+        written => Ok(written.map(Spanned::into_inner).unwrap_or_default()),
+    }
+}
+
+/// The sender's defences against forged notices, if there are any.
+fn guard(table: &file::EtenTable) -> Option<Guard> {
+    let file::Defences { nonce, trust, limit } = table.defences.as_ref()?;
+    // The table's numbers are no larger than this.
+    let limit = limit.as_ref().map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
+    let notified = !matches!(table.report, None | Some(Report::None));
+    (notified && (*nonce || *trust || limit > 0)).then(|| Guard::new(*nonce, *trust, limit))
 }
 
 fn increase(

@@ -75,8 +75,23 @@ impl Scenario {
             let path = ["nodes", &self.nodes[attachments.node], "attached"];
             refuse(&path, "nodes of the testbed do not move", "only the lab has attachments");
         }
+        if !self.attacks.is_empty() {
+            refuse(
+                &["attacks"],
+                "nobody forges notices on the testbed",
+                "only the lab has attacks",
+            );
+        }
         for (index, flow) in self.flows.iter().enumerate() {
             let index = index.to_string();
+            let nonces = |m: &Mechanism| matches!(m, Mechanism::Guard(guard) if guard.nonce);
+            if flow.sender.mechanisms.iter().any(nonces) {
+                refuse(
+                    &["flows", &index, "tcp"],
+                    "no real header has room for a nonce, and no notice would be believed",
+                    "expected no `defences = { nonce = true }`",
+                );
+            }
             let at = |key| ["flows", index.as_str(), "tcp", key];
             let dumb = flow.stacks.from == Stack::Linux;
             match flow.report {
@@ -85,6 +100,12 @@ impl Scenario {
                     &at("eten"),
                     "on the testbed nobody knows of a corruption by himself",
                     "expected \"backward\" or \"none\"; the oracle is the lab's",
+                ),
+                Report::Forward => refuse(
+                    &at("eten"),
+                    "on real packets no header says which copy of a segment it is, which the echoes \
+                     of a receiver must name",
+                    "expected \"backward\" or \"none\"; forward notification is the lab's",
                 ),
                 Report::Backward if dumb => refuse(
                     &at("eten"),

@@ -6,6 +6,7 @@ use crate::error::Problem;
 use crate::profile::Profile;
 use crate::shape::{Shape, word};
 use link::{Damage, JitterShape};
+use middlebox::Aim;
 use middlebox::fec::Signal;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
@@ -31,7 +32,8 @@ macro_rules! words {
 
 words! {
     Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
-    Strategy Fields Transport PathForm super::Report super::Stack super::Corrupted Fortune
+    Strategy Fields Transport PathForm super::Report super::Transport super::Headers super::Stack
+    super::Corrupted super::AttackKind super::attacks::Knowledge Aim Fortune
 }
 
 macro_rules! foreign_words {

@@ -50,6 +50,14 @@ trait Model {
 trait Process {
     /// The fate of the next packet.
     fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate;
+
+    /// How many of the next packets, if all are of `len` bytes, are intact whenever they are sent.
+    fn clear(&self, _len: u32) -> u64 {
+        0
+    }
+
+    /// The next so many packets, no more than [`Process::clear`] says, have been sent.
+    fn skip(&mut self, _packets: u64, _len: u32) {}
 }
 
 macro_rules! error_models {
@@ -93,6 +101,16 @@ macro_rules! error_models {
             #[inline(never)]
             fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate {
                 match self { $(Running::$Model(process) => process.next(packet, random),)+ }
+            }
+
+            #[inline(never)]
+            fn clear(&self, len: u32) -> u64 {
+                match self { $(Running::$Model(process) => process.clear(len),)+ }
+            }
+
+            #[inline(never)]
+            fn skip(&mut self, packets: u64, len: u32) {
+                match self { $(Running::$Model(process) => process.skip(packets, len),)+ }
             }
         }
     };
@@ -138,10 +156,25 @@ impl Errors {
         Errors { running, never: *model == ErrorModel::default(), random }
     }
 
-    /// Whether nothing ever goes wrong.
+    /// How many of the next packets, if all are of `len` bytes, are certain to be intact.
     #[inline]
-    pub(crate) fn never(&self) -> bool {
-        self.never
+    pub(crate) fn clear(&self, len: u32) -> u64 {
+        match &self.running {
+            _ if self.never => u64::MAX,
+            Running::Uniform(process) => process.clear(len),
+            running => running.clear(len),
+        }
+    }
+
+    /// The next so many packets of `len` bytes, no more than [`Errors::clear`] says, have been
+    /// transmitted without asking for their fates.
+    #[inline]
+    pub(crate) fn skip(&mut self, packets: u64, len: u32) {
+        match &mut self.running {
+            _ if self.never => {}
+            Running::Uniform(process) => process.skip(packets, len),
+            running => running.skip(packets, len),
+        }
     }
 
     /// The fate of the next packet, which has been transmitted after the last. [`Fate::Intact`], [`Fate::Corrupted`] or [`Fate::Lost`].

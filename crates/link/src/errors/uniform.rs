@@ -57,4 +57,16 @@ impl Process for Distances {
         self.good_bytes = random.geometric(self.byte_error);
         Fate::Corrupted
     }
+
+    #[inline]
+    fn clear(&self, len: u32) -> u64 {
+        let between_bytes = self.good_bytes.checked_div(u64::from(len)).unwrap_or(u64::MAX);
+        self.good_packets.min(between_bytes)
+    }
+
+    #[inline]
+    fn skip(&mut self, packets: u64, len: u32) {
+        self.good_packets -= packets;
+        self.good_bytes -= packets * u64::from(len);
+    }
 }

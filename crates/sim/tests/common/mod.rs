@@ -6,8 +6,9 @@ pub mod boxes;
 use base::{Duration, Rate, Seed, Time};
 use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
+use middlebox::{Forwarder, Reading, Reporter};
 use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
-use tcp::mechanism::{Eten, Mechanism};
+use tcp::mechanism::{Eten, ForwardEten, Mechanism};
 use tcp::{Connection, Recovery};
 
 pub const PORT: u16 = 5000;
@@ -24,7 +25,20 @@ pub enum Report {
     Nobody,
     Oracle,
     Backward,
+    /// By a message, by the next packet, by the corrupted one.
+    Forward(Transport),
 }
+
+/// How word gets to the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Message,
+    Piggyback,
+    Marked,
+}
+
+pub const TRANSPORTS: [Transport; 3] =
+    [Transport::Message, Transport::Piggyback, Transport::Marked];
 
 /// A link of the path.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +58,8 @@ pub struct Path {
     /// Bytes; `None` never ends.
     pub size: Option<u64>,
     pub report: Report,
+    /// Nodes read of corrupted headers what checksums leave; else all of them.
+    pub checked: bool,
     pub seed: u64,
 }
 
@@ -67,6 +83,7 @@ impl Default for Path {
             tcp: plain(),
             size: None,
             report: Report::Nobody,
+            checked: false,
             seed: 1,
         }
     }
@@ -166,13 +183,32 @@ impl Path {
             Report::Nobody => {}
             Report::Oracle => lab.world.add_oracle(sender.address(), receiver.address(), PORT),
             Report::Backward => {
-                for &node in &lab.nodes[1..] {
-                    let size = middlebox::Reporter::SIZE_ICMP;
-                    let mut reporter = middlebox::Reporter::new(node.address(), size);
+                for (number, node) in (1..).zip(lab.nodes[1..].to_vec()) {
+                    let size = Reporter::SIZE_ICMP;
+                    let mut reporter = Reporter::new(node.address(), size, self.reading(number));
                     reporter.register(sender.address(), receiver.address(), PORT);
                     lab.world.add_box(node, reporter);
                 }
             }
+            Report::Forward(transport) => {
+                for (number, node) in (1..).zip(lab.nodes[1..].to_vec()) {
+                    let (size, reading) = (Reporter::SIZE_ICMP, self.reading(number));
+                    let mut forwarder = match transport {
+                        Transport::Message => Forwarder::by_message(node.address(), size, reading),
+                        Transport::Piggyback => Forwarder::by_next_packet(reading),
+                        Transport::Marked => Forwarder::by_mark(reading),
+                    };
+                    forwarder.register(sender.address(), receiver.address(), PORT);
+                    lab.world.add_box(node, forwarder);
+                }
+            }
+        }
+    }
+
+    fn reading(&self, node: u32) -> Reading {
+        match self.checked {
+            true => Reading::Checked(Seed(self.seed).stream(&format!("reading.{node}"))),
+            false => Reading::Whole,
         }
     }
 
@@ -261,4 +297,9 @@ impl Lab {
 /// A sender that heeds notices of corruption.
 pub fn eten(suppress_dupacks: bool) -> Vec<Mechanism> {
     vec![Mechanism::Eten(Eten { suppress_dupacks })]
+}
+
+/// Both ends of a flow whose receiver hears of corruption.
+pub fn forward_eten(suppress_dupacks: bool) -> Vec<Mechanism> {
+    vec![Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))]
 }

@@ -57,10 +57,17 @@ impl Connection {
         if self.state == State::Closed || self.aside.is_some() {
             return self.poll_aside(now, packet);
         }
-        let transmit = self.poll_general(now, segments, packet)?;
-        if self.mechanisms.answer(Hooks::OUTGOING) {
-            let view = self.sender.view(now);
-            self.mechanisms.outgoing(&view, packet);
+        if !self.mechanisms.answer(Hooks::OUTGOING) {
+            return self.poll_general(now, segments, packet);
+        }
+        let due = self.receiver.ack_due();
+        let mut transmit = self.poll_general(now, segments, packet)?;
+        let view = self.sender.view(now);
+        self.mechanisms.outgoing(&view, packet);
+        // What has found no room beside data goes in an acknowledgment of its own.
+        if due && !self.receiver.ack_due() && self.mechanisms.are_waiting() {
+            self.receiver.acknowledge_now();
+            transmit.more = true;
         }
         Some(transmit)
     }

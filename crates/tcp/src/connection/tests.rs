@@ -18,6 +18,8 @@ mod dupacks;
 mod ecn;
 mod eten;
 mod exchange;
+mod forward;
+mod guard;
 mod handshake;
 mod liveness;
 mod nagle;
@@ -41,7 +43,7 @@ use crate::indication::{Source, Subject};
 use crate::{InitialWindow, Rto, Standing, Validation};
 use seg::*;
 use std::collections::VecDeque;
-use wire::{CopyId, Ecn, Flags, Packet, SackBlock};
+use wire::{CopyId, CorruptionEcho, Ecn, Flags, Packet, SackBlock};
 
 const MSS: u32 = 1000;
 /// Both sequence spaces wrap within the first segments.
@@ -172,6 +174,12 @@ impl Diagram {
         for (start, end) in seg.sack {
             segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
         }
+        segment.options.corrupted = seg.echo.map(|(seq, copy, alone)| CorruptionEcho {
+            seq: ISS + seq,
+            copy: CopyId(copy),
+            len: MSS as u16,
+            alone,
+        });
         let payload = Payload { stream: 7, offset: u64::from(seg.seq).max(1) - 1, len: seg.len };
         self.connection.handle_segment(self.now + self.ahead, &segment, payload, self.mark);
         self.transmit();
@@ -216,6 +224,7 @@ impl Diagram {
                 len: packet.payload.len,
                 ack: if acks { segment.ack - PEER_ISS } else { 0 },
                 sack: blocks.map(|b| (b.start - PEER_ISS, b.end - PEER_ISS)).collect(),
+                echo: segment.options.corrupted.map(|e| (e.seq - PEER_ISS, e.copy.0, e.alone)),
                 window: None,
             };
             self.unseen.push_back((self.now, seg));

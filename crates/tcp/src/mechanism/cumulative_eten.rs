@@ -214,7 +214,9 @@ impl Rules for CumulativeEten {
             Subject::Link { node, link, survival } => {
                 self.state.links.heard(view.now, (node, link), survival);
             }
-            Subject::Corrupted { .. } | Subject::Unreachable { .. } => {}
+            Subject::Corrupted { .. }
+            | Subject::PeerCorrupted { .. }
+            | Subject::Unreachable { .. } => {}
         }
         None
     }

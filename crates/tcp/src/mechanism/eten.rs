@@ -6,6 +6,7 @@
 use super::{Action, Hooks, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::indication::{Indication, Subject};
 use serde::{Deserialize, Serialize};
+use wire::{CopyId, SeqNumber};
 
 /// Retransmits what a notice names, without touching the congestion state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,17 @@ impl Default for Eten {
     }
 }
 
+impl Eten {
+    /// What is to be done about a copy that was corrupted.
+    pub(super) fn repair(self, seq: SeqNumber, len: u32, copy: CopyId) -> Option<Action> {
+        match (len, self.suppress_dupacks) {
+            (0, _) => None,
+            (_, true) => Some(Action::Lost { seq, copy }),
+            (_, false) => Some(Action::RetransmitNow { seq, copy }),
+        }
+    }
+}
+
 impl Rules for Eten {
     const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS);
     // Whoever finds a packet corrupted tells which it was.
@@ -31,14 +43,10 @@ impl Rules for Eten {
         Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
-        let Subject::Corrupted { seq, copy, len: 1.. } = indication.subject else {
-            return None;
-        };
-        Some(if self.suppress_dupacks {
-            Action::Lost { seq, copy }
-        } else {
-            Action::RetransmitNow { seq, copy }
-        })
+        match indication.subject {
+            Subject::Corrupted { seq, copy, len } => self.repair(seq, len, copy),
+            _ => None,
+        }
     }
 
     fn loss(&mut self, _view: &View, loss: &Loss) -> Option<Verdict> {

@@ -23,6 +23,8 @@ pub struct View {
     pub nxt: u64,
     /// The smoothed round trip.
     pub srtt: Option<Duration>,
+    /// Bytes of payload in a full-sized segment.
+    pub mss: u32,
     /// What the sender did so far.
     pub statistics: Statistics,
 }
@@ -123,6 +125,10 @@ bitflags! {
         const OUTGOING = 1 << 3;
         /// [`Rules::incoming`]
         const INCOMING = 1 << 4;
+        /// [`Rules::admit`]
+        const ADMISSION = 1 << 5;
+        /// [`Rules::outcome`]
+        const OUTCOME = 1 << 6;
     }
 }
 
@@ -161,13 +167,31 @@ pub enum AckTiming {
     After(Duration),
 }
 
+/// What became of somebody's word that a copy was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It led to a retransmission.
+    Believed,
+    /// The retransmission was acknowledged, in a time that it may have taken, and something sent
+    /// after it, too: nothing says that it was needless.
+    Confirmed,
+    /// What was said to be lost has arrived: the peer reports the range twice (RFC 2883), or has
+    /// acknowledged it too soon for that to be the retransmission's doing.
+    Refuted,
+}
+
 /// The questions. Every default is "no opinion"; a mechanism declares in [`Rules::HOOKS`] which it
 /// answers and is asked no other.
 pub trait Rules {
-    /// The questions that it answers.
+    /// The questions that it answers, whatever its settings.
     const HOOKS: Hooks;
     /// What it takes.
     const NEEDS: Needs;
+
+    /// The questions that it answers with its settings.
+    fn hooks(&self) -> Hooks {
+        Self::HOOKS
+    }
 
     /// The connection begins. Its secret is one that nothing else of the connection has.
     fn begin(&mut self, identity: &Identity) {
@@ -204,10 +228,28 @@ pub trait Rules {
         let _ = (view, packet);
     }
 
+    /// Whether something found no room in the last outgoing segment and is to go in an
+    /// acknowledgment of its own.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// An acceptable segment has arrived and is about to be taken in.
     fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let _ = (view, segment);
         None
+    }
+
+    /// Somebody says that `copy` was lost, and a mechanism would act on that: the copy by the
+    /// sender's own number, or `None` if it is not to be believed. All that answer must agree.
+    fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
+        let _ = view;
+        Some(copy)
+    }
+
+    /// What became of something that was admitted.
+    fn outcome(&mut self, view: &View, outcome: Outcome) {
+        let _ = (view, outcome);
     }
 }
 
@@ -236,7 +278,7 @@ macro_rules! mechanisms {
             }
 
             fn hooks(&self) -> Hooks {
-                match self { $(Mechanism::$Mechanism(_) => $Mechanism::HOOKS,)+ }
+                match self { $(Mechanism::$Mechanism(m) => m.hooks(),)+ }
             }
 
             fn begin(&mut self, identity: &Identity) {
@@ -263,8 +305,20 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(m) => m.outgoing(view, packet),)+ }
             }
 
+            fn is_waiting(&self) -> bool {
+                match self { $(Mechanism::$Mechanism(m) => m.is_waiting(),)+ }
+            }
+
             fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
                 match self { $(Mechanism::$Mechanism(m) => m.incoming(view, segment),)+ }
+            }
+
+            fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
+                match self { $(Mechanism::$Mechanism(m) => m.admit(view, copy),)+ }
+            }
+
+            fn outcome(&mut self, view: &View, outcome: Outcome) {
+                match self { $(Mechanism::$Mechanism(m) => m.outcome(view, outcome),)+ }
             }
         }
     };
@@ -273,10 +327,14 @@ macro_rules! mechanisms {
 mechanisms! {
     /// Explicit transport error notification, per packet (`bbn8333` §2.1).
     eten::Eten = "eten";
+    /// The same by way of the receiver (`bbn8333` §2.1.3).
+    forward_eten::ForwardEten = "forward-eten";
     /// Explicit transport error notification, cumulative (`bbn8333` §2.2, §4).
     cumulative_eten::CumulativeEten = "cumulative-eten";
     /// Duplicate acknowledgments held back by the receiver.
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
+    /// Notices believed within bounds.
+    guard::Guard = "guard";
 }
 
 pub use cumulative_eten::{Fields, Network, Strategy, Transport};
@@ -335,7 +393,23 @@ impl Mechanisms {
         }
     }
 
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.list.iter().any(Mechanism::is_waiting)
+    }
+
     pub(crate) fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         self.first(Hooks::INCOMING, |m| m.incoming(view, segment))
+    }
+
+    /// The copy that somebody names, by the sender's own number, if it is to be believed.
+    pub(crate) fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
+        let mut asked = self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::ADMISSION));
+        asked.try_fold(copy, |copy, mechanism| mechanism.admit(view, copy))
+    }
+
+    pub(crate) fn outcome(&mut self, view: &View, outcome: Outcome) {
+        for mechanism in self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::OUTCOME)) {
+            mechanism.outcome(view, outcome);
+        }
     }
 }

@@ -160,6 +160,7 @@ impl Sender {
         let closed = self.right_edge <= self.board.una();
         self.on_window(now, &ack.window);
         let blocks = self.on_twice(ack);
+        self.weigh_notices(now, ack, blocks, mechanisms);
         if self.log.is_kept() {
             for &(start, end) in blocks.iter().filter(|&&block| self.board.is_news(block)) {
                 self.log.push(|| Event::Sacked { start, end });

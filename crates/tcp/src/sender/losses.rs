@@ -40,12 +40,21 @@ impl Sender {
             return;
         }
         self.statistics.notices += 1;
+        self.on_believed(now, &record, mechanisms);
         if judged {
             self.judge(now, index, Signal::Notice, mechanisms);
         } else {
             self.forced.push_back(record.start);
         }
         self.restart_timer(now);
+    }
+
+    /// Whether this copy is the latest of what is still missing; any, if it is none in particular.
+    pub(crate) fn is_missing(&self, start: u64, copy: CopyId) -> bool {
+        self.board.find(start).map(|index| self.board.get(index)).is_some_and(|record| {
+            let latest = copy == CopyId::NONE || record.copy == copy;
+            latest && !record.state.contains(State::SACKED)
+        })
     }
 
     /// Whether a notice is of the latest copy of a record. One that does not say of which copy it

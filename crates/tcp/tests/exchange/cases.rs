@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
-    CumulativeEten, DelayedDupacks, Eten, Fields, Mechanism, Network, Strategy as Response,
-    Transport,
+    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Guard, Mechanism, Network,
+    Strategy as Response, Transport,
 };
 use tcp::{
     Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff, Validation,
@@ -73,7 +73,7 @@ pub(crate) enum Act {
 pub(crate) struct Luck {
     pub(crate) lost: f64,
     pub(crate) corrupted: f64,
-    /// Of the corrupted, those that somebody tells the sender about.
+    /// Of the corrupted, those that somebody tells of.
     pub(crate) reported: f64,
     pub(crate) doubled: f64,
     pub(crate) late: f64,
@@ -226,8 +226,12 @@ fn manners() -> impl Strategy<Value = Manners> {
     let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
         KeepAlive { idle, interval, probes: u32::MAX } // However bad the luck.
     });
-    let eten =
-        any::<bool>().prop_map(|suppress_dupacks| Mechanism::Eten(Eten { suppress_dupacks }));
+    let eten = (likely(), any::<bool>()).prop_map(|(forward, suppress_dupacks)| match forward {
+        true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
+        false => Mechanism::Eten(Eten { suppress_dupacks }),
+    });
+    let guard = (any::<bool>(), any::<bool>(), 0_u32..5)
+        .prop_map(|(nonce, trust, limit)| Mechanism::Guard(Guard::new(nonce, trust, limit)));
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
@@ -240,8 +244,11 @@ fn manners() -> impl Strategy<Value = Manners> {
             prop::option::weighted(0.5, eten),
             prop::option::weighted(0.3, ceten()),
             prop::option::weighted(0.2, held),
+            prop::option::weighted(0.3, guard),
         )
-            .prop_map(|(eten, ceten, held)| eten.into_iter().chain(ceten).chain(held).collect()),
+            .prop_map(|(eten, ceten, held, guard)| {
+                guard.into_iter().chain(eten).chain(ceten).chain(held).collect()
+            }),
     )
 }
 

@@ -4,10 +4,11 @@ use crate::cases::{Act, Case, Luck};
 use crate::host::{Host, ISS, millis};
 use base::{Duration, Random, Seed, Time};
 use std::collections::BTreeMap;
+use tcp::mechanism::Mechanism;
 use tcp::{Connection, Events, Indication, Side, Source, State, Subject};
 use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
-/// A packet on its way, or word of its corruption on its way back.
+/// A packet on its way, or word of its corruption on its way back or on.
 struct Flying {
     to: usize,
     packet: Packet,
@@ -108,7 +109,7 @@ impl World {
     fn arrive(&mut self, Flying { to, packet, corrupted }: Flying) {
         let Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         if corrupted {
-            return self.report(1 - to, &segment, packet.payload.len);
+            return self.report(to, &segment, packet.payload.len);
         }
         let host = &mut self.hosts[to];
         let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
@@ -131,15 +132,22 @@ impl World {
         self.after(to);
     }
 
-    /// Somebody on the way tells a sender that its packet was corrupted.
-    fn report(&mut self, source: usize, segment: &Segment, len: u32) {
-        let subject = Subject::Corrupted { seq: segment.seq, len, copy: segment.copy };
-        let host = &mut self.hosts[source];
+    /// Somebody on the way tells that a packet was corrupted: its receiver, if that can make use of
+    /// it, else its sender.
+    fn report(&mut self, to: usize, segment: &Segment, len: u32) {
+        let (seq, copy) = (segment.seq, segment.copy);
+        let passes_on = |mechanism: &Mechanism| matches!(mechanism, Mechanism::ForwardEten(_));
+        let (told, subject) = if self.hosts[to].end.config.mechanisms.iter().any(passes_on) {
+            (to, Subject::PeerCorrupted { seq, len, copy })
+        } else {
+            (1 - to, Subject::Corrupted { seq, len, copy })
+        };
+        let host = &mut self.hosts[told];
         let local = host.local(self.now);
         if let Some(connection) = &mut host.connection {
             connection.indicate(local, &Indication { source: Source::Local, subject });
         }
-        self.after(source);
+        self.after(told);
     }
 
     /// A segment for a connection that is not there (RFC 9293 §3.10.7.1).

@@ -6,9 +6,9 @@ pub(crate) mod corpus;
 use proptest::prelude::*;
 use std::net::IpAddr;
 use wire::{
-    Body, Causes, CopyId, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet, Payload, Place,
-    Probability, Quote, Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice,
-    Timestamps, Udp,
+    Body, Causes, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet,
+    Payload, Place, Probability, Quote, Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber,
+    SurvivalNotice, Timestamps, Udp,
 };
 
 /// A packet and its payload.
@@ -150,13 +150,20 @@ fn segment() -> impl Strategy<Value = Segment> {
         any::<bool>(),
         any::<Option<(u32, u32)>>(),
         prop::collection::vec(block, 0..=4),
+        any::<Option<(u32, u32, u16, bool)>>(),
     );
     let header = (any::<[u16; 4]>(), seq(), seq(), 0u16..1 << 12);
     (header, options).prop_map(|((words, seq, ack, flags), options)| {
         let [source_port, destination_port, window, urgent] = words;
-        let (mss, window_scale, sack_permitted, timestamps, blocks) = options;
+        let (mss, window_scale, sack_permitted, timestamps, blocks, echo) = options;
         let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
         let sack = SackBlocks::from(blocks);
+        let corrupted = echo.map(|(seq, copy, len, alone)| CorruptionEcho {
+            seq: SeqNumber(seq),
+            copy: CopyId(copy),
+            len,
+            alone,
+        });
         Segment {
             source_port,
             destination_port,
@@ -165,7 +172,7 @@ fn segment() -> impl Strategy<Value = Segment> {
             flags: Flags::from_bits_retain(flags),
             window,
             urgent,
-            options: Options { mss, window_scale, sack_permitted, timestamps, sack },
+            options: Options { mss, window_scale, sack_permitted, timestamps, sack, corrupted },
             copy: CopyId(0),
         }
     })

@@ -100,7 +100,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
                     sack_permitted: options.sack_permitted,
                     timestamps: options.timestamps.map(|clock| (clock.value, clock.echo)),
                     sack: blocks.map(|block| (block.start.0, block.end.0)).collect(),
-                    unknown: packet.rare.tcp_options().to_vec(),
+                    unknown: [&echo_of(options)[..], packet.rare.tcp_options()].concat(),
                 },
             }))
         }
@@ -120,6 +120,21 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         transport,
         payload: bytes[place].to_vec(),
     })
+}
+
+/// Others know nothing of echoes: an option of a kind for experiments.
+fn echo_of(options: &wire::Options) -> Vec<u8> {
+    let Some(echo) = options.corrupted else { return Vec::new() };
+    let (seq, copy, len) = (echo.seq.0, echo.copy.0, echo.len);
+    let head = [253, 15, 0xfe, 0x7e];
+    [
+        &head[..],
+        &seq.to_be_bytes(),
+        &copy.to_be_bytes(),
+        &len.to_be_bytes(),
+        &[u8::from(echo.alone)],
+    ]
+    .concat()
 }
 
 fn icmp_of(icmp: &Icmp, v6: bool) -> Transport {

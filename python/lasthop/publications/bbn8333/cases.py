@@ -15,10 +15,31 @@ MODERN = "modern"
 
 RECOVERIES = ("reno", "sack")
 NONE = "none"
-#: From what can be built to the upper bound.
-NOTIFIED = ("backward", "oracle")
-ETENS = (NONE, *NOTIFIED)
-DIRECTIONS = ("forward", "both")
+#: How a sender is told of corruption, as its `tcp.eten`. To have another in simulations 1 and 2,
+#: add it here, with a name and a look (figures.LOOKS).
+ETEN: Mapping[str, Mapping[str, str]] = {
+    NONE: {"report": "none"},
+    "forward": {"report": "forward", "transport": "message"},
+    "forward-piggyback": {"report": "forward", "transport": "piggyback"},
+    "forward-marked": {"report": "forward", "transport": "marked"},
+    "backward": {"report": "backward"},
+    "oracle": {"report": "oracle"},
+    "cumulative": {"report": "cumulative", "strategy": "published", "fields": "free"},
+    "cumulative-loss-ratio": {"report": "cumulative", "strategy": "loss-ratio", "fields": "free"},
+    "cumulative-adaptive": {"report": "cumulative", "strategy": "adaptive", "fields": "free"},
+    "cumulative-real": {"report": "cumulative", "strategy": "published", "fields": "real"},
+}
+#: Who is told of every packet that was corrupted, from what can be built to the upper bound.
+NOTIFIED = tuple(of for of in ETEN if ETEN[of]["report"] not in (NONE, "cumulative"))
+#: Of those, who is told by way of the receiver, and what the report simulated.
+FORWARD = tuple(of for of in NOTIFIED if ETEN[of]["report"] == "forward")
+SIMULATED = ("backward", "oracle")
+#: Which way errors strike.
+ERRORS: Mapping[str, str] = {
+    "forward": "errors on data only",
+    "both": "errors in both directions",
+}
+DIRECTIONS = tuple(ERRORS)
 
 #: What sizes the window.
 AIMD, WESTWOOD, WESTWOOD_PLUS = "aimd", "westwood-2001", "westwood+"
@@ -33,10 +54,15 @@ NAMES: Mapping[str, str] = {
     "reno": "Reno",
     "sack": "SACK",
     "none": "no ETEN",
+    "forward": "Forward",
+    "forward-piggyback": "Forward, piggy-backed",
+    "forward-marked": "Forward, marked",
     "backward": "Backward",
     "oracle": "Oracle",
-    "forward": "errors on data only",
-    "both": "errors in both directions",
+    "cumulative": "CETEN",
+    "cumulative-loss-ratio": "CETEN by loss ratio",
+    "cumulative-adaptive": "CETEN-A",
+    "cumulative-real": "CETEN, fields real",
 }
 
 
@@ -108,7 +134,7 @@ class Case:
     def __str__(self) -> str:
         errors = "no errors"
         if self.bit_error_rate:
-            errors = f"{units.scientific(self.bit_error_rate)} {NAMES[self.errors]}"
+            errors = f"{units.scientific(self.bit_error_rate)} {ERRORS[self.errors]}"
         return f"{self.variant} at {self.network.name}, {errors}"
 
 
@@ -121,6 +147,17 @@ class Variant:
     window: str = AIMD
 
     @property
+    def settings(self) -> Mapping[str, str]:
+        """What makes it, as keys of the flow's `tcp`."""
+        told = {f"eten.{key}": value for key, value in ETEN[self.eten].items()}
+        return {"recovery": self.recovery, "congestion": self.window, **told}
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """What it is in a case."""
+        return {"recovery": self.recovery, "eten": self.eten, "window": self.window}
+
+    @property
     def name(self) -> str:
         """As in "SACK + Backward", "Reno", "Westwood"."""
         name = NAMES[self.recovery]
@@ -130,20 +167,38 @@ class Variant:
         return name if self.eten == NONE else f"{name} + {NAMES[self.eten]}"
 
 
+@dataclass(frozen=True)
+class Besides:
+    """What else is known of a case's runs, in the order of the seeds."""
+
+    #: Goodput of all competitors that go the same way, together, in bits per second.
+    others: Sequence[float]
+    #: Expiries of the sender's retransmission timer, and its other reductions of the window.
+    timeouts: Sequence[float]
+    reductions: Sequence[float]
+
+
+def variants(etens: Iterable[str]) -> tuple[Variant, ...]:
+    """SACK and Reno, told in each of these ways."""
+    return tuple(Variant(recovery, eten) for eten in etens for recovery in reversed(RECOVERIES))
+
+
 class Runs:
     """The goodput of every run, in bits per second, by case and in the order of the seeds."""
 
     def __init__(
         self,
         goodputs: Mapping[Case, Sequence[float]],
-        others: Mapping[Case, Sequence[float]] | None = None,
+        besides: Mapping[Case, Besides] | None = None,
     ) -> None:
         self._goodputs = {case: list(values) for case, values in goodputs.items()}
-        #: Of all competitors that go the same way, together.
-        self._others = {case: list(values) for case, values in (others or {}).items()}
+        self._besides = dict(besides or {})
 
     def __iter__(self) -> Iterator[Case]:
         return iter(self._goodputs)
+
+    def __contains__(self, case: Case) -> bool:
+        return case in self._goodputs
 
     def __len__(self) -> int:
         """How many there are; those without errors, which count for either direction, once."""
@@ -163,13 +218,13 @@ class Runs:
         """The runs of several, of different cases."""
         return cls(
             {case: g for part in parts for case, g in part._goodputs.items()},
-            {case: g for part in parts for case, g in part._others.items()},
+            {case: b for part in parts for case, b in part._besides.items()},
         )
 
     def over(self, networks: Sequence[Network]) -> Runs:
         """Those over some networks."""
         kept = {case: g for case, g in self._goodputs.items() if case.network in networks}
-        return Runs(kept, {case: g for case, g in self._others.items() if case in kept})
+        return Runs(kept, {case: b for case, b in self._besides.items() if case in kept})
 
     def cases(self, **values: Any) -> list[Case]:
         """The cases with these values; a tuple or list names several, a Network its two."""
@@ -220,12 +275,20 @@ class Runs:
 
     def share(self, case: Case) -> Estimate:
         """The share of what the middle link delivers in the same direction."""
-        own, others = self._goodputs[case], self._others[case]
+        own, others = self._goodputs[case], self._besides[case].others
         return ratio_interval(own, [a + b for a, b in zip(own, others, strict=True)])
 
     def load(self, case: Case) -> Estimate:
         """What the middle link delivers to competitors, of what it could."""
-        return mean_interval([goodput / case.rate_bps for goodput in self._others[case]])
+        return mean_interval([other / case.rate_bps for other in self._besides[case].others])
+
+    def timeouts(self, case: Case) -> Estimate:
+        """How often the sender's retransmission timer expires in a run."""
+        return mean_interval(self._besides[case].timeouts)
+
+    def reductions(self, case: Case) -> Estimate:
+        """How often the sender reduces its window in a run, timeouts apart."""
+        return mean_interval(self._besides[case].reductions)
 
     def gain(self, case: Case, confidence: float = CONFIDENCE) -> Estimate:
         """The goodput with notification over the goodput without."""

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from lasthop.publications.bbn8333.cases import AIMD, LTN, NAMES, Case, Runs, Variant, extreme
-from lasthop.publications.bbn8333.findings import HIGH, NEGLIGIBLE, Verdict, at, more, number
-from lasthop.stats import Estimate
+from lasthop.publications.bbn8333.cases import (
+    AIMD,
+    ERRORS,
+    ETEN,
+    LTN,
+    NAMES,
+    NONE,
+    Case,
+    Runs,
+    Variant,
+    extreme,
+)
+from lasthop.publications.bbn8333.findings import (
+    HIGH,
+    NEGLIGIBLE,
+    NOTHING,
+    Test,
+    Verdict,
+    at,
+    interval,
+    more,
+    number,
+    percent,
+)
+from lasthop.stats import CONFIDENCE, Estimate
 
 Pairs = Sequence[tuple[Case, Estimate]]
 
@@ -35,6 +57,85 @@ def gains_beside(runs: Runs) -> str:
     pairs = versus(runs, BACKWARD, SACK, network=LTN, bit_error_rate=HIGH)
     gains = {case.competitors: gain.value for case, gain in pairs}
     return ", ".join(f"{gains[n]:.1f} times beside {n or 'none'}" for n in sorted(gains))
+
+
+@dataclass(frozen=True)
+class Worse:
+    """A cell in which a sender that is told has less goodput than one that is not."""
+
+    case: Case
+    where: str
+    gain: Estimate
+    #: What the runs of the two differ in.
+    why: str
+
+
+def worse(runs: Runs) -> list[Worse]:
+    """Every cell in which being told costs goodput, the costliest first."""
+    cases = [
+        case
+        for case in runs.cases(eten=tuple(of for of in ETEN if of != NONE))
+        if runs.is_alive(case) and runs.is_alive(case.but(eten=NONE))
+    ]
+    # All intervals together are to hold with 95 %: each alone with more (Bonferroni).
+    gains = [(case, runs.gain(case, together(len(cases)))) for case in cases]
+    clear = sorted((pair for pair in gains if pair[1].hi < 1), key=lambda pair: pair[1].value)
+    return [
+        Worse(case, f"{where(case)}, {ERRORS[case.errors]}", runs.gain(case), _differ(runs, case))
+        for case, _ in clear
+    ]
+
+
+def together(cells: int) -> float:
+    """The confidence of each of many intervals that all together are to hold (Bonferroni)."""
+    return 1 - (1 - CONFIDENCE) / max(cells, 1)
+
+
+def _differ(runs: Runs, case: Case) -> str:
+    plain = case.but(eten=NONE)
+    timeouts, before = runs.timeouts(case), runs.timeouts(plain)
+    cuts, cuts_before = runs.reductions(case), runs.reductions(plain)
+    told = (
+        f"Its timer expires {timeouts.value:.3g} times a run instead of {before.value:.3g}, and it"
+        f" reduces its window {cuts.value:.3g} times instead of {cuts_before.value:.3g}."
+    )
+    if timeouts.lo > before.hi and cuts.value < cuts_before.value:
+        told += " The timeouts cost more than the reductions that it is spared."
+    if runs.goodput(plain).value > (1 - NOTHING) * case.rate_bps:
+        told += " The link is full without: there is nothing to gain."
+    return told
+
+
+def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:
+    """Tests that nobody who is told in one of the ways `lower` has more goodput than one who is
+    told in one of the ways `upper`, all else equal, wherever there are both."""
+
+    def test(runs: Runs) -> Verdict:
+        pairs = [
+            (case, case.but(eten=eten))
+            for case in runs.cases(eten=tuple(lower))
+            for eten in upper
+            if eten != case.eten and case.but(eten=eten) in runs
+        ]
+        pairs = [(case, to) for case, to in pairs if runs.is_alive(case) and runs.is_alive(to)]
+        if not pairs:
+            return Verdict(False, f"{what}: nothing arrived that could be compared.")
+        confidence = together(len(pairs))
+        ratios = {(case, to): runs.ratio(case, to, confidence) for case, to in pairs}
+        above = sum(ratio.lo > 1 for ratio in ratios.values())
+        case, to = max(pairs, key=lambda pair: ratios[pair].value)
+        most = runs.ratio(case, to)
+        return Verdict(
+            all(ratio.lo <= 1 + NEGLIGIBLE for ratio in ratios.values()),
+            f"{what}: at most {interval(most)} ({case.variant} over {to.variant}, {where(case)},"
+            f" {ERRORS[case.errors]}); clearly more in {above} of {len(pairs)} cells, at 95 %"
+            f" confidence for all of them together. Less than {percent(NEGLIGIBLE)} is not held to"
+            " be more.",
+            most,
+            case,
+        )
+
+    return test
 
 
 def kept(runs: Runs, variant: Variant, **where: Any) -> Pairs:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
 from lasthop.publications.bbn8333.cases import (
     AIMD,
-    DIRECTIONS,
-    ETENS,
     MODERN,
     NAMES,
     NONE,
     PERIOD,
-    RECOVERIES,
     WESTWOOD,
     WESTWOOD_PLUS,
     Case,
@@ -22,35 +19,45 @@ from lasthop.publications.bbn8333.cases import (
     Runs,
     Variant,
 )
-from lasthop.publications.bbn8333.variations import VARIATIONS
+from lasthop.publications.bbn8333.findings import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS: Mapping[str, str] = {
-    "none": pictures.BLACK,
-    "backward": pictures.BLUE,
-    "oracle": pictures.ORANGE,
-}
+#: Entries of a legend that takes two rows.
+_LONG = 6
 _BIT_ERROR_RATE = "bit error rate / 1.56"
-_MARKERS: Mapping[str, str] = {"none": "s", "backward": "o", "oracle": "^"}
-#: Of what is no AIMD.
-_WINDOWS: Mapping[str, tuple[str, str]] = {
+#: Colour and marker of what a sender is told, or of what sizes its window if it is no AIMD.
+LOOKS: Mapping[str, tuple[str, str]] = {
+    NONE: (pictures.BLACK, "s"),
+    "forward": (pictures.SKY, "v"),
+    "forward-piggyback": (pictures.GREEN, "D"),
+    "forward-marked": (pictures.PURPLE, "P"),
+    "backward": (pictures.BLUE, "o"),
+    "oracle": (pictures.ORANGE, "^"),
+    "cumulative": (pictures.BLUE, "o"),
+    "cumulative-loss-ratio": (pictures.GREEN, "D"),
+    "cumulative-adaptive": (pictures.ORANGE, "v"),
+    "cumulative-real": (pictures.SKY, "P"),
     WESTWOOD: (pictures.GREEN, "D"),
     WESTWOOD_PLUS: (pictures.PURPLE, "v"),
 }
 
 
-def _look(case: Case) -> tuple[str, str]:
-    """Colour and marker."""
-    return _WINDOWS.get(case.window, (_COLOURS[case.eten], _MARKERS[case.eten]))
+def _look(of: Case | Variant) -> tuple[str, str]:
+    return LOOKS[of.eten if of.window == AIMD else of.window]
 
 
 def panels(
-    runs: Runs, of: Network, variants: Sequence[Variant], queries: Mapping[str, Mapping[str, Any]]
+    runs: Runs,
+    of: Network,
+    variants: Sequence[Variant],
+    queries: Mapping[str, Mapping[str, Any]],
+    ratios: Sequence[Mapping[str, Any]] = (),
 ) -> Figure:
-    """Goodput over the bit error rate for one network, a panel for each query."""
+    """Goodput over the bit error rate for one network, a panel for each query; published ratios
+    are marked."""
     with pictures.figure(3.4 + 3 * len(queries), 3.9) as drawn:
         row: Sequence[Axes] = drawn.subplots(1, len(queries), sharey=True, squeeze=False)[0]
         scale, unit = _scale(runs, of)
@@ -58,8 +65,9 @@ def panels(
             _variants(panel, runs, variants, scale, network=of, **query)
             panel.set_title(title)
             panel.set_xlabel(_BIT_ERROR_RATE)
+            _published(panel, runs, of, query.get("errors"), ratios, scale)
         row[0].set_ylabel(f"goodput, {unit}")
-        _legend(drawn, row[-1])
+        _legend(drawn, row)
     return drawn
 
 
@@ -69,26 +77,6 @@ def all_networks(runs: Runs, variants: Sequence[Variant], query: Mapping[str, An
         runs,
         lambda panel, of, scale: _variants(panel, runs, variants, scale, network=of, **query),
     )
-
-
-def network(runs: Runs, of: Network, ratios: Sequence[Mapping[str, Any]]) -> Figure:
-    """Goodput over the bit error rate, for one hop; published ratios are marked."""
-    with pictures.figure(9.4, 3.9) as drawn:
-        panels: Sequence[Axes] = drawn.subplots(1, 2, sharey=True)
-        for panel, errors in zip(panels, DIRECTIONS, strict=True):
-            scale, unit = _scale(runs, of)
-            _goodput(panel, runs, of, errors, scale)
-            panel.set_title(NAMES[errors].capitalize())
-            panel.set_xlabel(_BIT_ERROR_RATE)
-            _published(panel, runs, of, errors, ratios, scale)
-        panels[0].set_ylabel(f"goodput, {unit}")
-        _legend(drawn, panels[1])
-    return drawn
-
-
-def every_network(runs: Runs, errors: str) -> Figure:
-    """The same for all nine hops, small."""
-    return _matrix(runs, lambda panel, of, scale: _goodput(panel, runs, of, errors, scale))
 
 
 def _matrix(runs: Runs, draw: Callable[[Axes, Network, float], None]) -> Figure:
@@ -107,19 +95,21 @@ def _matrix(runs: Runs, draw: Callable[[Axes, Network, float], None]) -> Figure:
                 panel.set_ylabel(f"goodput, {unit}" if column == 0 else unit)
                 if row == len(rates) - 1:
                     panel.set_xlabel(_BIT_ERROR_RATE)
-        _legend(drawn, panels[0][0])
+        _legend(drawn, panels.flat)
     return drawn
 
 
-def then_and_now(runs: Runs, networks: Sequence[Network]) -> Figure:
+def then_and_now(
+    runs: Runs, networks: Sequence[Network], recoveries: Sequence[str], etens: Sequence[str]
+) -> Figure:
     """The report's stack and today's, with errors in both directions."""
     with pictures.figure(9.4, 5.6) as drawn:
-        panels = drawn.subplots(len(RECOVERIES), len(networks), squeeze=False, sharey="col")
-        for row, recovery in enumerate(RECOVERIES):
+        panels = drawn.subplots(len(recoveries), len(networks), squeeze=False, sharey="col")
+        for row, recovery in enumerate(recoveries):
             for column, of in enumerate(networks):
                 panel = panels[row][column]
                 scale, unit = _scale(runs, of)
-                for eten in ETENS:
+                for eten in etens:
                     for profile, style in ((PERIOD, "-"), (MODERN, ":")):
                         _line(
                             panel,
@@ -140,27 +130,27 @@ def then_and_now(runs: Runs, networks: Sequence[Network]) -> Figure:
                 panel.set_ylabel(f"goodput, {unit}" if column == 0 else unit)
         for panel in panels[-1]:
             panel.set_xlabel(_BIT_ERROR_RATE)
-        _legend(drawn, panels[0][0])
+        _legend(drawn, panels.flat)
     return drawn
 
 
-def factors(
-    runs: Runs, varied: Mapping[str, Runs], modern: Runs, ratios: Sequence[Mapping[str, Any]]
-) -> Figure:
+def factors(evidence: Evidence, ratios: Sequence[tuple[Case, float]]) -> Figure:
     """Each published ratio, what is measured, and what each single factor makes of it."""
-    names = ["as reproduced", *(v.name.removeprefix("an ").removeprefix("a ") for v in VARIATIONS)]
-    names.append("today's stack (many factors)")
+    tried = [(v.name.removeprefix("an ").removeprefix("a "), v.id) for v in evidence.variations]
+    names = ["as reproduced", *(name for name, _ in tried)]
+    if evidence.modern is not None:
+        names.append("today's stack (many factors)")
     with pictures.figure(10.2, 4.8, {"axes.titlesize": 9, "font.size": 8.5}) as drawn:
         panels: Sequence[Axes] = drawn.subplots(1, len(ratios), sharey=True)
-        for panel, ratio in zip(panels, ratios, strict=True):
-            case = Case(**ratio["case"], profile=PERIOD)
-            gains = [runs.gain(case)]
-            gains += [varied[v.id].gain(case.but(errors=v.errors)) for v in VARIATIONS]
-            gains.append(modern.gain(case.but(profile=MODERN)))
-            lo, hi = runs.single_gain(case)
+        for panel, (case, published) in zip(panels, ratios, strict=True):
+            gains = [evidence.runs.gain(case)]
+            gains += [evidence.varied[id].gain(case) for _, id in tried]
+            if evidence.modern is not None:
+                gains.append(evidence.modern.gain(case.but(profile=MODERN)))
+            lo, hi = evidence.runs.single_gain(case)
             panel.axvspan(lo, hi, color="#dfe9f3", linewidth=0)
             panel.axvline(gains[0].value, color=pictures.BLUE, linewidth=0.8)
-            panel.axvline(ratio["value"], color=pictures.ORANGE, linewidth=1.6)
+            panel.axvline(published, color=pictures.ORANGE, linewidth=1.6)
             for y, gain in enumerate(gains):
                 clear = y == 0 or gain.lo > gains[0].hi or gain.hi < gains[0].lo
                 panel.errorbar(
@@ -182,12 +172,20 @@ def factors(
     return drawn
 
 
-def _legend(drawn: Figure, of: Axes) -> None:
-    """One legend for all panels, in two rows below them; single points last."""
-    named = list(zip(*of.get_legend_handles_labels(), strict=True))
-    named.sort(key=lambda pair: not hasattr(pair[0], "has_xerr"))
-    handles, labels = zip(*named, strict=True)
-    drawn.legend(handles, labels, loc="outside lower center", ncols=(len(labels) + 1) // 2)
+def _legend(drawn: Figure, of: Iterable[Axes]) -> None:
+    """One legend for all panels, below them, in two rows if it is long; single points last."""
+    named = {
+        label: handle
+        for panel in of
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    labels = sorted(named, key=lambda label: not hasattr(named[label], "has_xerr"))
+    drawn.legend(
+        [named[label] for label in labels],
+        labels,
+        loc="outside lower center",
+        ncols=len(labels) if len(labels) < _LONG else (len(labels) + 1) // 2,
+    )
 
 
 def _scale(runs: Runs, of: Network) -> tuple[float, str]:
@@ -201,23 +199,17 @@ def _positions(rates: Sequence[float]) -> dict[float, int]:
     return {rate: i for i, rate in enumerate(sorted(rates))}
 
 
-def _goodput(panel: Axes, runs: Runs, of: Network, errors: str, scale: float) -> None:
-    variants = [Variant(recovery, eten) for eten in ETENS for recovery in reversed(RECOVERIES)]
-    _variants(panel, runs, variants, scale, network=of, errors=errors)
-
-
 def _variants(
     panel: Axes, runs: Runs, variants: Sequence[Variant], scale: float, **query: Any
 ) -> None:
+    sack = {variant.eten for variant in variants if variant.recovery == "sack"}
     for variant in variants:
-        cases = runs.cases(
-            recovery=variant.recovery, eten=variant.eten, window=variant.window, **query
-        )
+        cases = runs.cases(**variant.keys, **query)
         if not cases:
             continue
-        # What was built on Reno is not a variant of it.
-        solid = variant.recovery == "sack" or variant.window != AIMD
-        style = "-" if solid else "--"
+        # Reno beside SACK that is told the same; what was built on Reno is not a variant of it.
+        hollow = variant.recovery == "reno" and variant.window == AIMD and variant.eten in sack
+        style = "--" if hollow else "-"
         _line(panel, runs, cases, scale, label=variant.name, linestyle=style)
     panel.set_ylim(bottom=0)
 
@@ -256,27 +248,26 @@ def _published(
     panel: Axes,
     runs: Runs,
     of: Network,
-    errors: str,
+    errors: str | None,
     ratios: Sequence[Mapping[str, Any]],
     scale: float,
 ) -> None:
     """Published ratios, times the goodput that is measured without notification."""
-    labelled = False
     for ratio in ratios:
         case = Case(**ratio["case"], profile=PERIOD)
         if case.network != of or case.errors != errors:
             continue
         plain = runs.goodput(case.but(eten=NONE)).value
         positions = _positions(runs.error_rates(of))
+        colour, _ = _look(case)
         panel.plot(
             [positions[case.bit_error_rate] + 0.13],
             [ratio["value"] * plain / scale],
             marker="*",
             markersize=11,
             linestyle="none",
-            color=_COLOURS[case.eten],
-            markerfacecolor=_COLOURS[case.eten] if case.recovery == "sack" else "white",
+            color=colour,
+            markerfacecolor=colour if case.recovery == "sack" else "white",
             markeredgewidth=0.9,
-            label=None if labelled else "published ratio",
+            label="published ratio",
         )
-        labelled = True

@@ -50,6 +50,12 @@ class Evidence:
     #: The variations that statements are tried with, and the networks that they were run over.
     variations: Sequence[Variation] = ()
     tried_over: Sequence[Network] = ()
+    #: The figures' networks with the stack of today, where that is run.
+    modern: Runs | None = None
+
+    def moved(self, case: Case) -> list[Moved]:
+        """What every variation makes of a case's gain, the strongest first."""
+        return moved(case, case.but(eten=NONE), self.runs, self.variations, self.varied)
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ def findings(
             runs=evidence.runs.seeds,
             published=statement.get("value"),
             measured=verdict.measured,
+            contradicts=statement.get("contradicts"),
         )
 
     found = []
@@ -111,10 +118,10 @@ def tried(test: Test, evidence: Evidence) -> str:
     verdicts = [(v, test(evidence.varied[v.id])) for v in evidence.variations]
     holds = [(v, verdict) for v, verdict in verdicts if verdict.agrees]
     at_all = ", ".join(of.name for of in evidence.tried_over)
-    # Over the networks of the figures alone it may hold as it is.
+    # There alone it may hold as it is.
     plain = test(evidence.runs.over(evidence.tried_over))
     if plain.agrees:
-        return f"At {at_all}, the figure's network, it holds: {plain.why}"
+        return f"At {at_all} alone it holds: {plain.why}"
     if holds:
         does = " ".join(f"With {v.name} it does: {verdict.why}" for v, verdict in holds)
         return f"At {at_all}, one factor changed and all else equal: {does}"
@@ -149,8 +156,8 @@ def _ratio(ratio: Mapping[str, Any], case: Case, evidence: Evidence) -> Verdict:
     # A bound that holds needs no reason; how far above it the outcome lies still does.
     away = not within(value, single)
     why = [f"Measured {interval(gain)}, published {words}{value:g}; {_singles(single)}."]
-    if away:
-        why.append(explain(value, moved(case, case.but(eten=NONE), evidence.runs, evidence.varied)))
+    if away and evidence.variations:
+        why.append(explain(value, evidence.moved(case)))
     return Verdict(agrees, " ".join(why), gain, case)
 
 

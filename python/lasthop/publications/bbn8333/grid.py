@@ -10,17 +10,17 @@ from typing import Any
 from lasthop import lab, units
 from lasthop.publications.bbn8333.cases import (
     AIMD,
-    DIRECTIONS,
     NOBODY,
     PERIOD,
     TCP,
     UDP,
+    Besides,
     Case,
     Network,
     Runs,
     Variant,
 )
-from lasthop.publications.bbn8333.variations import ERRORS, Variation
+from lasthop.publications.bbn8333.variations import Variation
 from lasthop.results import SEED, Sweep
 from lasthop.scenario import Scenario
 
@@ -42,8 +42,6 @@ _FEWEST_ERRORS, _DURATION_S = 25, 120
 
 _RATE, _DELAY = "links.*.rate", "links.*.delay"
 _TCP = "flows.0.tcp"
-_RECOVERY, _ETEN = f"{_TCP}.recovery", f"{_TCP}.eten.report"
-_WINDOW = f"{_TCP}.congestion"
 _GOODPUT = "goodput_bps"
 
 
@@ -60,10 +58,20 @@ class Block:
     directions: tuple[str, ...] = ("both",)
     #: The links with errors.
     links: str = "*"
+    #: Whether nothing is corrupted on the way back, whatever the direction is said to be.
+    clean_return: bool = False
+    profile: str = PERIOD
+    #: The scenario file of its path, if it is not that of the path's hops and cross traffic.
+    file: str = ""
+    #: The weight of the newest packet in what nodes estimate, if it is not the file's.
+    weight: float | None = None
+    #: Whether the report has no such variants: fewer seeds do.
+    beyond: bool = False
     seeds: int = 30
 
     def points(self) -> Iterator[tuple[Network, float, str]]:
         """Networks, bit error rates and directions; no errors count for either direction."""
+        directions = self.directions[:1] if self.clean_return else self.directions
         for network in self.networks:
             yield network, 0.0, "both"
             for rate in _ERROR_RATES:
@@ -71,7 +79,7 @@ class Block:
                 if self.competitors and rate == _ERROR_RATES[0]:
                     continue
                 if network.rate_bps * _DURATION_S * rate >= _FEWEST_ERRORS:
-                    yield from ((network, rate, direction) for direction in self.directions)
+                    yield from ((network, rate, direction) for direction in directions)
 
     @property
     def _errors(self) -> tuple[str, str]:
@@ -82,7 +90,7 @@ class Block:
 
     def scenario(self, variation: Variation | None = None) -> Scenario:
         """Its sweep."""
-        file = Scenario.load(_FILES[self.hops, self.cross_traffic])
+        file = Scenario.load(self.file or _FILES[self.hops, self.cross_traffic])
         flows = tomllib.loads(file.source)["flows"][: 1 + 2 * self.competitors]
         points = list(self.points())
         forward, backward = self._errors
@@ -90,9 +98,13 @@ class Block:
             _RATE: [f"{network.rate_bps / 1e6:g} Mbit/s" for network, _, _ in points],
             _DELAY: [f"{network.one_way_delay_s * 1e3:g} ms" for network, _, _ in points],
             forward: [rate for _, rate, _ in points],
-            backward: [rate if errors == "both" else 0.0 for _, rate, errors in points],
+            backward: [
+                rate if errors == "both" and not self.clean_return else 0.0
+                for _, rate, errors in points
+            ],
         }
         settings: dict[str, Any] = {"links.*.errors.bit": 0.0}
+        settings |= {} if self.weight is None else {"ceten.a": self.weight}
         settings |= variation.settings if variation else {}
         for index in range(1, len(flows)):
             if self.cross_traffic == UDP:
@@ -101,13 +113,26 @@ class Block:
                 ]
             for key, value in (variation.cross if variation else {}).items():
                 settings[f"flows.{index}.{key}"] = value
-        senders = {
-            _RECOVERY: [variant.recovery for variant in self.variants],
-            _WINDOW: [variant.window for variant in self.variants],
-            _ETEN: [variant.eten for variant in self.variants],
-        }
+        senders = {key: [who[key] for who in self._senders] for key in self._senders[0]}
         sweep = {"seeds": self.seeds, "zip": [columns, senders]}
-        return file.set({"profile": PERIOD, "flows": flows, **settings, "sweep": sweep})
+        return file.set({"profile": self.profile, "flows": flows, **settings, "sweep": sweep})
+
+    @property
+    def _senders(self) -> Sequence[Mapping[str, str]]:
+        """The settings of every variant, all with the same keys: what one does without is as
+        with another."""
+        every = [of.settings for of in self.variants]
+        filled: dict[str, str] = {}
+        for settings in every:
+            filled = {**settings, **filled}
+        senders = [{f"{_TCP}.{k}": of.get(k, filled[k]) for k in filled} for of in every]
+        if len({tuple(who.values()) for who in senders}) < len(senders):
+            raise ValueError(f"nothing tells these apart: {self.variants}")
+        return senders
+
+    def but_beyond(self, variants: tuple[Variant, ...]) -> Block:
+        """The same with variants that the report does not have."""
+        return replace(self, variants=variants, beyond=True)
 
     def varied(self, variation: Variation) -> Block:
         """The same with one factor that differs, as far as that is a matter of the grid."""
@@ -116,7 +141,7 @@ class Block:
             self,
             hops=variation.hops or self.hops,
             links=self.links if variation.link is None else str(variation.link),
-            directions=self.directions if variation.errors == ERRORS else (variation.errors,),
+            clean_return=variation.clean_return,
             variants=tuple(
                 replace(variant, recovery=recovery)
                 if recovery and variant.window != AIMD
@@ -126,43 +151,56 @@ class Block:
         )
 
     def runs(self, sweep: Sweep) -> Runs:
-        """The goodputs of its sweep, by case."""
-        columns = (_RATE, _DELAY, *self._errors, _RECOVERY, _WINDOW, _ETEN)
-        found: dict[Case, list[float]] = {}
-        others: dict[Case, list[float]] = {}
+        """What came of its sweep, by case."""
+        settings = (tuple(who.values()) for who in self._senders)
+        senders = dict(zip(settings, self.variants, strict=True))
+        points = (_RATE, _DELAY, *self._errors)
+        columns = (*points, *self._senders[0])
+        found: dict[Case, list[tuple[float, ...]]] = {}
         rows = sweep.rows.sort(SEED, maintain_order=True)
         ours, same_way = rows["flow"] == FLOW, rows["from"] == _ACROSS
+        told = {
+            _GOODPUT: rows[_GOODPUT] * ours,
+            "others": rows[_GOODPUT] * same_way,
+            # UDP has neither.
+            "timeouts": rows["timeouts"] * ours,
+            "reductions": rows["reductions"] * ours,
+        }
         rows = (
-            rows.with_columns(own=rows[_GOODPUT] * ours, others=rows[_GOODPUT] * same_way)
-            .select(*columns, SEED, "own", "others")
+            rows.with_columns(**told)
+            .select(*columns, SEED, *told)
             .group_by(*columns, SEED, maintain_order=True)
             .sum()
             .drop(SEED)
         )
-        for rate, delay, forward, backward, recovery, window, eten, own, other in rows.iter_rows():
-            for errors in _directions(forward, backward, self.directions):
+        for rate, delay, forward, backward, *rest in rows.iter_rows():
+            variant = senders[tuple(rest[: -len(told)])]
+            for errors in self._directions(forward, backward):
                 case = Case(
-                    recovery,
-                    eten,
+                    variant.recovery,
+                    variant.eten,
                     units.parse(rate),
                     units.parse(delay),
                     forward,
                     errors,
-                    PERIOD,
-                    window,
+                    self.profile,
+                    variant.window,
                     self.hops,
                     self.cross_traffic if self.competitors else NOBODY,
                     self.competitors,
                 )
-                found.setdefault(case, []).append(own)
-                others.setdefault(case, []).append(other)
-        return Runs(found, others)
+                found.setdefault(case, []).append(tuple(rest[-len(told) :]))
+        by_case = {case: [*zip(*values, strict=True)] for case, values in found.items()}
+        return Runs(
+            {case: goodputs for case, (goodputs, *_) in by_case.items()},
+            {case: Besides(*besides) for case, (_, *besides) in by_case.items()},
+        )
 
-
-def _directions(forward: float, backward: float, directions: Sequence[str]) -> Sequence[str]:
-    if not forward:
-        return directions if len(directions) < len(DIRECTIONS) else DIRECTIONS
-    return ("both",) if backward else ("forward",)
+    def _directions(self, forward: float, backward: float) -> Sequence[str]:
+        """Which directions a run counts for."""
+        if not forward or self.clean_return:
+            return self.directions
+        return ("both",) if backward else ("forward",)
 
 
 #: What was run already: several simulations have cells in common.

@@ -1,29 +1,25 @@
-"""The report of simulation 1."""
+"""The report of a simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, report, units
 from lasthop.files import write_text
-from lasthop.publications.bbn8333 import figures
+from lasthop.publications.bbn8333 import figures, numbers
 from lasthop.publications.bbn8333.cases import (
-    DIRECTIONS,
-    ETENS,
-    LFN,
-    LTN,
     MODERN,
-    NAMES,
     NONE,
-    NOTIFIED,
     PERIOD,
     RECOVERIES,
-    SFN,
-    Case,
+    SIMULATED,
+    Network,
     Runs,
+    Variant,
 )
+from lasthop.publications.bbn8333.comparisons import worse
 from lasthop.publications.bbn8333.findings import (
     FEW_SEEDS,
     HIGH,
@@ -35,60 +31,52 @@ from lasthop.publications.bbn8333.findings import (
     number,
     percent,
 )
-from lasthop.publications.bbn8333.variations import VARIATIONS, Moved, moved
 from lasthop.publications.rows import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The networks of the report's figures, by number.
-_FIGURES = {4: LFN, 5: SFN, 6: LTN}
+    from lasthop.publications.bbn8333.simulation import Simulation
 
 
 def write(
     path: Path,
     published: Mapping[str, Any],
+    simulation: Simulation,
     evidence: Evidence,
-    modern: Runs,
     found: Sequence[Finding],
 ) -> None:
     """Writes the report, one HTML file with everything in it."""
     runs = evidence.runs
-    stated = published["sim1"]["ratio"]
-    by_id = {finding.id: finding for finding in found}
-    cases = [Case(**ratio["case"], profile=PERIOD) for ratio in stated]
-    moves = [moved(case, case.but(eten=NONE), runs, evidence.varied) for case in cases]
+    stated = published[simulation.id]
+    ratios = stated.get("ratio", ())
+    numbered = {ratio["id"] for ratio in ratios}
     values = {
         "published": published,
+        "stated": stated,
+        "number_of": simulation.number,
+        "appendix": simulation.appendix,
+        "id": simulation.id,
+        "lead": simulation.lead(runs),
         "findings": found,
-        "statements": [f for f in found if f.id not in {ratio["id"] for ratio in stated}],
-        "cause": cause(stated, moves),
+        "statements": [finding for finding in found if finding.id not in numbered],
         "agree": sum(finding.agrees for finding in found),
-        "ratios": [
-            {
-                "network": case.network.name,
-                "kind": case.network.kind,
-                "variant": case.variant,
-                "word": "" if ratio["word"] == "is" else ratio["word"],
-                "published": ratio["value"],
-                "gain": runs.gain(case),
-                "single": runs.single_gain(case),
-                "finding": by_id[ratio["id"]],
-            }
-            for case, ratio in zip(cases, stated, strict=True)
+        "ratios": numbers.ratios(ratios, runs, found),
+        "why": numbers.why(ratios, evidence),
+        "figures": _figures(simulation, runs, ratios),
+        "gains": [
+            _gains(simulation.variants, runs, of, t, query)
+            for of in simulation.networks
+            for t, query in simulation.panels.items()
         ],
-        "ratios_agree": sum(by_id[ratio["id"]].agrees for ratio in stated),
-        "headline": _headline(stated, runs),
-        "variations": [
-            {"name": v.name, "about": v.about, "moved": [_of(v.id, list_) for list_ in moves]}
-            for v in VARIATIONS
-        ],
-        "figures": _figures(evidence, modern, stated),
-        "today": _today(runs, modern),
-        "table": _table(runs),
-        "rates": _listed(units.line_rate, {of.rate_bps for of in runs.networks()}),
-        "delays": _listed(units.duration, {of.one_way_delay_s for of in runs.networks()}),
-        "runs": len(runs) + len(modern) + sum(len(varied) for varied in evidence.varied.values()),
+        "two_recoveries": len({variant.recovery for variant in simulation.shown}) > 1,
+        "every": _every(simulation, runs),
+        "worse": worse(runs),
+        "today": _today(simulation, runs, evidence.modern),
+        "variations": evidence.variations,
+        "tried_over": "; ".join(of.name for of in evidence.tried_over),
+        "tables": [_table(simulation, runs, t, query) for t, query in simulation.panels.items()],
+        "runs": sum(map(len, (runs, evidence.modern or (), *evidence.varied.values()))),
         "seeds": runs.seeds,
         "few": FEW_SEEDS,
         "period": PERIOD,
@@ -97,70 +85,65 @@ def write(
         "small": SMALL,
         "nothing": NOTHING,
         "marked": MARKED,
+        "high": HIGH,
         "number": number,
         "percent": percent,
         "power": units.power_of_ten,
     }
-    write_text(path, report.render("bbn8333-sim1.html.jinja", values))
-
-
-def _of(id: str, moves: Sequence[Moved]) -> Moved:
-    return next(move for move in moves if move.variation.id == id)
-
-
-def cause(stated: Sequence[Mapping[str, Any]], moves: Sequence[Sequence[Moved]]) -> str:
-    """The one factor that accounts for most published ratios, in a sentence."""
-    reached: dict[str, int] = {}
-    for ratio, moves_of_one in zip(stated, moves, strict=True):
-        for move in moves_of_one:
-            ends = sorted((move.baseline.value, move.ratio.value))
-            if move.clear and ends[0] <= ratio["value"] <= ends[1]:
-                reached[move.variation.name] = reached.get(move.variation.name, 0) + 1
-    if not reached:
-        return "No single factor tried accounts for any published number."
-    name = max(reached, key=lambda name: reached[name])
-    return (
-        f"One factor stands out: {reached[name]} of the {len(stated)} published numbers lie between"
-        f" what is reproduced and the same with {name}."
-    )
-
-
-def _headline(stated: Sequence[Mapping[str, Any]], runs: Runs) -> dict[str, Any]:
-    """SACK's gains over the long fat network."""
-    told: dict[str, Any] = {}
-    for ratio in stated:
-        case = Case(**ratio["case"], profile=PERIOD)
-        if case.network == LFN and case.recovery == "sack":
-            told[case.eten] = runs.gain(case)
-            told[f"{case.eten}_published"] = f"{ratio['value']:g}"
-    return told
+    write_text(path, report.render("bbn8333.html.jinja", values))
 
 
 def _figures(
-    evidence: Evidence, modern: Runs, stated: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    runs = evidence.runs
+    simulation: Simulation, runs: Runs, ratios: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    found = []
+    for number_of, networks in simulation.figures.items():
+        for index, of in enumerate(networks):
+            drawn = figures.panels(runs, of, simulation.shown, simulation.panels, ratios)
+            of_which = f"Figure {number_of}" if number_of else f"Appendix {simulation.appendix}"
+            found.append(
+                {
+                    "number": number_of,
+                    "title": of_which,
+                    "kind": of.kind,
+                    "network": of.name + (" a hop" if simulation.hops > 1 else ""),
+                    "svg": _svg(drawn, f"figure-{number_of}-{index}"),
+                }
+            )
+    return found
+
+
+def _every(simulation: Simulation, runs: Runs) -> Iterable[dict[str, Any]]:
+    """The panels of the appendix."""
+    if len(runs.networks()) <= len(simulation.networks):
+        return []
+    return [
+        {
+            "title": title,
+            "svg": _svg(figures.all_networks(runs, simulation.variants, query), f"every-{index}"),
+        }
+        for index, (title, query) in enumerate(simulation.panels.items())
+    ]
+
+
+def _today(simulation: Simulation, runs: Runs, modern: Runs | None) -> dict[str, Any] | None:
+    """The stack of today beside the report's."""
+    if modern is None:
+        return None
     both = Runs.joined(runs, modern)
-    return {
-        "factors": _svg(figures.factors(runs, evidence.varied, modern, stated), "factors"),
-        "networks": [
-            {
-                "number": number,
-                "kind": of.kind,
-                "network": of.name,
-                "svg": _svg(figures.network(runs, of, stated), f"figure-{number}"),
-            }
-            for number, of in _FIGURES.items()
-        ],
-        "every": [
-            {
-                "title": NAMES[errors].capitalize(),
-                "svg": _svg(figures.every_network(runs, errors), f"every-{errors}"),
-            }
-            for errors in reversed(DIRECTIONS)
-        ],
-        "today": _svg(figures.then_and_now(both, (LFN, SFN, LTN)), "today"),
-    }
+    gains = [
+        {
+            "network": case.network.name,
+            "kind": case.network.kind,
+            "variant": case.variant,
+            "period": runs.gain(case),
+            "modern": modern.gain(case.but(profile=MODERN)),
+        }
+        for of in simulation.networks
+        for case in runs.cases(network=of, eten=SIMULATED, bit_error_rate=HIGH, errors="both")
+    ]
+    drawn = figures.then_and_now(both, simulation.networks, RECOVERIES, (NONE, *SIMULATED))
+    return {"svg": _svg(drawn, "today"), "gains": gains}
 
 
 def _svg(figure: Figure, name: str) -> Any:
@@ -169,39 +152,55 @@ def _svg(figure: Figure, name: str) -> Any:
     return Markup(pictures.svg(figure, name))
 
 
-def _today(runs: Runs, modern: Runs) -> list[dict[str, Any]]:
-    return [
-        {
-            "network": case.network.name,
-            "kind": case.network.kind,
-            "variant": case.variant,
-            "period": runs.gain(case),
-            "modern": modern.gain(case.but(profile=MODERN)),
+def _gains(
+    variants: Sequence[Variant], runs: Runs, of: Network, title: str, query: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What being told is worth at every point of a panel, and what differs with it."""
+
+    def cell(variant: Variant, rate: float) -> Any:
+        cases = runs.cases(**variant.keys, network=of, bit_error_rate=rate, **query)
+        if not cases:
+            return None
+        (case,) = cases
+        plain = case.but(eten=NONE)
+        alive = case.eten != NONE and runs.is_alive(case) and runs.is_alive(plain)
+        return {
+            "gain": runs.gain(case) if alive else None,
+            "reductions": runs.reductions(case),
+            "timeouts": runs.timeouts(case),
         }
-        for of in (LFN, SFN, LTN)
-        for case in runs.cases(network=of, eten=NOTIFIED, bit_error_rate=HIGH, errors="both")
+
+    rows: list[dict[str, Any]] = [
+        {"bit_error_rate": rate, "cells": [cell(variant, rate) for variant in variants]}
+        for rate in runs.error_rates(of)
     ]
+    return {
+        "title": title,
+        "network": of.name,
+        "variants": [variant.name for variant in variants],
+        "rows": [row for row in rows if any(row["cells"])],
+    }
 
 
-def _table(runs: Runs) -> dict[str, Any]:
-    variants = [(recovery, eten) for recovery in RECOVERIES for eten in ETENS]
-    rows = []
-    for of in runs.networks():
-        for rate in runs.error_rates(of):
-            cases = [
-                Case(recovery, eten, of.rate_bps, of.one_way_delay_s, rate, "both", PERIOD)
-                for recovery, eten in variants
-            ]
-            rows.append(
-                {
-                    "network": of.name,
-                    "bit_error_rate": rate,
-                    "goodputs": [runs.goodput(case) for case in cases],
-                }
-            )
-    return {"variants": [case.variant for case in cases], "rows": rows}
+def _table(
+    simulation: Simulation, runs: Runs, title: str, query: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Goodput of every variant at every point of a panel."""
 
+    def goodput(variant: Variant, **where: Any) -> Any:
+        cases = runs.cases(**variant.keys, **query, **where)
+        return runs.goodput(cases[0]) if cases else None
 
-def _listed(written: Callable[[float], str], values: Iterable[float]) -> str:
-    *most, last = (written(value) for value in sorted(values))
-    return f"{', '.join(most)} and {last}"
+    rows: list[dict[str, Any]] = [
+        {
+            "network": of.name,
+            "bit_error_rate": rate,
+            "goodputs": [
+                goodput(variant, network=of, bit_error_rate=rate) for variant in simulation.variants
+            ],
+        }
+        for of in runs.networks()
+        for rate in runs.error_rates(of)
+    ]
+    rows = [row for row in rows if any(row["goodputs"])]
+    return {"title": title, "variants": [v.name for v in simulation.variants], "rows": rows}

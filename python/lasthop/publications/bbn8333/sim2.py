@@ -7,21 +7,27 @@ from collections.abc import Mapping
 from lasthop import library
 from lasthop.publications.bbn8333 import statements
 from lasthop.publications.bbn8333.cases import (
-    DIRECTIONS,
-    ETENS,
+    ERRORS,
+    FORWARD,
     LFN,
     LTN,
-    NAMES,
     NONE,
-    NOTIFIED,
-    RECOVERIES,
     SFN,
+    SIMULATED,
     Network,
     Runs,
-    Variant,
     extreme,
 )
-from lasthop.publications.bbn8333.comparisons import ORACLE, SACK, every, kept, versus, where
+from lasthop.publications.bbn8333.comparisons import (
+    BACKWARD,
+    ORACLE,
+    SACK,
+    every,
+    kept,
+    no_better,
+    versus,
+    where,
+)
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     MARKED,
@@ -35,14 +41,13 @@ from lasthop.publications.bbn8333.findings import (
     percent,
 )
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS, blocks
+from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
-
-VARIANTS = tuple(Variant(recovery, eten) for eten in ETENS for recovery in reversed(RECOVERIES))
 
 
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    return [Block(VARIANTS, networks, directions=DIRECTIONS)]
+    return blocks(networks, hops=3)
 
 
 def _same(runs: Runs) -> Verdict:
@@ -59,14 +64,14 @@ def _same(runs: Runs) -> Verdict:
 def _always(runs: Runs) -> Verdict:
     gains = [
         (case, runs.gain(case))
-        for case in runs.cases(eten=NOTIFIED)
+        for case in runs.cases(eten=SIMULATED)
         if case.bit_error_rate and runs.is_alive(case.but(eten=NONE))
     ]
     return every(
         gains,
         lambda gain: gain.hi >= 1 - NEGLIGIBLE,
         f"Goodput with ETEN over goodput without, held to be no worse within {percent(NEGLIGIBLE)}",
-        lambda case: f"{case.variant}, {where(case)}, {NAMES[case.errors]}",
+        lambda case: f"{case.variant}, {where(case)}, {ERRORS[case.errors]}",
     )
 
 
@@ -91,8 +96,7 @@ def _oracle_keeps(runs: Runs) -> Verdict:
 
 
 def _approaches(runs: Runs) -> Verdict:
-    backward, oracle = (Variant("sack", eten) for eten in NOTIFIED)
-    shares = versus(runs, backward, oracle, errors="forward", bit_error_rate=MIDDLE)
+    shares = versus(runs, BACKWARD, ORACLE, errors="forward", bit_error_rate=MIDDLE)
     rates = sorted({case.rate_bps for case, _ in shares})
     closer = 0
     for rate in rates:
@@ -117,25 +121,23 @@ TESTS: Mapping[str, Test] = {
     "always-improve": _always,
     "oracle-keeps-goodput": _oracle_keeps,
     "backward-approaches-oracle": _approaches,
+    "forward-below-backward": no_better(
+        FORWARD, ("backward",), "Goodput with Forward over goodput with Backward"
+    ),
 }
 
 
-def _lead(runs: Runs) -> str:
-    (backward,) = (
-        r
-        for _, r in versus(
-            runs, VARIANTS[2], SACK, network=LFN, errors="both", bit_error_rate=MIDDLE
-        )
-    )
-    (oracle,) = (
-        r for _, r in versus(runs, ORACLE, SACK, network=LFN, errors="both", bit_error_rate=MIDDLE)
-    )
-    return (
+def _lead(runs: Runs) -> Lead:
+    where = {"network": LFN, "errors": "both", "bit_error_rate": MIDDLE}
+    ((_, backward),) = versus(runs, BACKWARD, SACK, **where)
+    ((_, oracle),) = versus(runs, ORACLE, SACK, **where)
+    return Lead(
         "The same transfer as in simulation 1, but over three links, each of which corrupts"
         " packets: notices come from the sink or from routers on the way, and cross one, two or"
-        f" three links that may damage them. At {LFN.name} and a bit error rate of {at(MIDDLE)},"
-        f" SACK with Backward has {number(backward.value)} times the goodput of SACK alone, with"
-        f" Oracle {number(oracle.value)} times."
+        " three links that may damage them.",
+        f"At {LFN.name} a hop and a bit error rate of {at(MIDDLE)}, SACK with Backward has"
+        f" {number(backward.value)} times the goodput of SACK alone, with Oracle"
+        f" {number(oracle.value)} times.",
     )
 
 
@@ -144,7 +146,7 @@ SIMULATION = Simulation(
     variants=VARIANTS,
     blocks=_blocks,
     figures={None: (LFN, SFN, LTN)},
-    panels={NAMES[errors].capitalize(): {"errors": errors} for errors in DIRECTIONS},
+    panels=PANELS,
     shown=VARIANTS,
     tests=TESTS,
     variations=(

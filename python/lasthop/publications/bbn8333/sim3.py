@@ -26,7 +26,7 @@ from lasthop.publications.bbn8333.findings import (
     percent,
 )
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
 
 #: Flows each way.
@@ -116,12 +116,13 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> str:
-    return (
+def _lead(runs: Runs) -> Lead:
+    return Lead(
         "On the middle of three lossy links the transfer meets UDP sources that know no congestion"
         " control. A notice says that a packet was corrupted; what queues drop stays congestion,"
-        f" and is answered as ever. At {LTN.name} a hop and {at(HIGH)} Backward ETEN still"
-        f" multiplies the goodput of SACK: {gains_beside(runs)} of them each way."
+        " and is answered as ever.",
+        f"At {LTN.name} a hop and {at(HIGH)} Backward ETEN still multiplies the goodput of SACK:"
+        f" {gains_beside(runs)} of them each way.",
     )
 
 

@@ -27,7 +27,7 @@ from lasthop.publications.bbn8333.findings import (
 )
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
-from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, SMALL_COMPETITORS, named
 
 #: "A much higher share": at least so many times.
@@ -164,12 +164,13 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> str:
-    return (
+def _lead(runs: Runs) -> Lead:
+    return Lead(
         "On the middle of three lossy links the transfer shares with Tahoe connections that take"
         " every loss for congestion. They slow down for errors, and the transfer that is told what"
-        f" was corrupted takes what they leave. At {LTN.name} a hop and {at(HIGH)} Backward"
-        f" multiplies the goodput of SACK: {gains_beside(runs)} of them each way."
+        " was corrupted takes what they leave.",
+        f"At {LTN.name} a hop and {at(HIGH)} Backward multiplies the goodput of SACK:"
+        f" {gains_beside(runs)} of them each way.",
     )
 
 

@@ -23,7 +23,7 @@ from lasthop.publications.bbn8333.findings import (
     within,
 )
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import EXACT_CLOCK, SACK_WESTWOOD, THREE_HOPS, named
 
 #: Of figures 9 and 10.
@@ -130,17 +130,18 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> str:
+def _lead(runs: Runs) -> Lead:
     where = {"network": SLOW_AND_SHORT, "bit_error_rate": HIGH}
     (over_first,) = versus(runs, BACKWARD, FIRST, **where)
     (over_sack,) = versus(runs, FIRST, SACK, **where)
     (plus,) = versus(runs, PLUS, SACK, **where)
-    return (
+    return Lead(
         "TCP Westwood asks nobody why a packet was lost: it measures what the path delivers and"
-        f" reduces to that. At {SLOW_AND_SHORT.name} and {at(HIGH)} Westwood as of 2001 has"
+        " reduces to that.",
+        f"At {SLOW_AND_SHORT.name} and {at(HIGH)} Westwood as of 2001 has"
         f" {number(over_sack[1].value)} times the goodput of SACK, Westwood+"
         f" {number(plus[1].value)} times; with Backward ETEN SACK has"
-        f" {number(over_first[1].value)} times that of Westwood."
+        f" {number(over_first[1].value)} times that of Westwood.",
     )
 
 

@@ -23,7 +23,7 @@ from lasthop.publications.bbn8333.findings import (
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, blocks, panels
 from lasthop.publications.bbn8333.sim5 import FIRST, LOWER, PLUS, SLOW_AND_SHORT
-from lasthop.publications.bbn8333.simulation import Simulation
+from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import (
     ALWAYS_ON,
     EXACT_CLOCK,
@@ -134,17 +134,18 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> str:
+def _lead(runs: Runs) -> Lead:
     where = {"network": SLOW_AND_SHORT, "competitors": 4}
     ((_, high),) = versus(runs, BACKWARD, FIRST, **where, bit_error_rate=HIGH)
     ((_, middle),) = versus(runs, FIRST, SACK, **where, bit_error_rate=MIDDLE)
     ((_, clean),) = versus(runs, FIRST, SACK, **where, bit_error_rate=0.0)
-    return (
+    return Lead(
         "Three lossy links with UDP cross traffic on the middle one: losses are congestion and"
-        f" corruption at once. Beside four UDP flows, at {SLOW_AND_SHORT.name} a hop, Westwood has"
+        " corruption at once.",
+        f"Beside four UDP flows, at {SLOW_AND_SHORT.name} a hop, Westwood has"
         f" {number(clean.value)} times the goodput of SACK without errors and"
         f" {number(middle.value)} times at {at(MIDDLE)}; at {at(HIGH)} SACK with Backward ETEN has"
-        f" {number(high.value)} times that of Westwood."
+        f" {number(high.value)} times that of Westwood.",
     )
 
 

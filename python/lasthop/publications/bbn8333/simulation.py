@@ -14,18 +14,18 @@ from typing import Any
 from lasthop import lab, library, terminal
 from lasthop.files import write_text
 from lasthop.publications import rows
-from lasthop.publications.bbn8333 import overview
-from lasthop.publications.bbn8333.cases import NONE, Network, Runs, Variant
+from lasthop.publications.bbn8333 import page
+from lasthop.publications.bbn8333.cases import NONE, PERIOD, Case, Network, Runs, Variant
 from lasthop.publications.bbn8333.findings import Evidence, Test, findings
 from lasthop.publications.bbn8333.grid import Block, measure
 from lasthop.publications.bbn8333.show import show
 from lasthop.publications.bbn8333.variations import Variation
-from lasthop.publications.rows import Finding, Row
+from lasthop.publications.rows import Finding, Outcome, Row
 from lasthop.stats import Estimate
 
 PUBLICATION = "bbn8333"
 QUICK_SEEDS = 3
-#: Of the networks that no figure shows: without cross traffic, with it, and at 100 Mb/s.
+#: Of the figures' networks and of all without cross traffic; with it elsewhere; and at 100 Mb/s.
 SEEDS, CROSS_SEEDS, FAST_CROSS_SEEDS = 30, 10, 3
 _FAST = 100e6
 #: Of every variation.
@@ -35,6 +35,14 @@ VARIATION_SEEDS = 10
 NETWORKS = tuple(
     Network(rate, delay) for rate in (1.5e6, 10e6, 100e6) for delay in (0.01, 0.1, 0.32)
 )
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What a simulation is about, and how it came out, in a sentence or two each."""
+
+    about: str
+    outcome: str
 
 
 @dataclass(frozen=True)
@@ -53,8 +61,32 @@ class Simulation:
     shown: tuple[Variant, ...]
     tests: Mapping[str, Test]
     variations: tuple[Variation, ...]
-    #: The outcome in some sentences.
-    lead: Callable[[Runs], str]
+    lead: Callable[[Runs], Lead]
+    #: The first is the report's; others are run over the networks of the figures.
+    profiles: tuple[str, ...] = (PERIOD,)
+
+    @property
+    def number(self) -> int:
+        """Its number in the report."""
+        return int(self.id.removeprefix("sim"))
+
+    @property
+    def appendix(self) -> str:
+        """Where the report has all of it: A for the first."""
+        return chr(ord("A") + self.number - 1)
+
+    @property
+    def where(self) -> str:
+        """Its figures and its appendix in the report."""
+        numbers = [number for number in self.figures if number]
+        last = f" to {numbers[-1]}" if len(numbers) > 1 else ""
+        drawn = f"figure{'s' if last else ''} {numbers[0]}{last}, " if numbers else ""
+        return f"Simulation {self.number}: {drawn}appendix {self.appendix}"
+
+    @property
+    def hops(self) -> int:
+        """Links of its path."""
+        return self.blocks(self.networks)[0].hops
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -63,18 +95,23 @@ class Simulation:
 
     def plan(self, seeds: int | None, quick: bool) -> list[tuple[Block, Variation | None]]:
         """Blocks of the figures, then those of the appendix, then of every variation."""
-        drawn = [replace(b, seeds=seeds or SEEDS) for b in self.blocks(self.networks)]
+        drawn = [
+            replace(block, seeds=QUICK_SEEDS if quick else seeds or _seeds(block), profile=profile)
+            for profile in self.profiles
+            for block in self.blocks(self.networks)
+            if profile == PERIOD or not block.beyond
+        ]
         if quick:
-            drawn = [replace(block, seeds=QUICK_SEEDS) for block in drawn]
-            return [(block, None) for block in drawn]
+            return [(b, None) for b in drawn if not b.beyond or not b.competitors]
         rest: list[Block] = []
         for rate in sorted({network.rate_bps for network in NETWORKS}):
             others = tuple(n for n in NETWORKS if n.rate_bps == rate and n not in self.networks)
-            rest += [replace(b, seeds=seeds or _seeds(b)) for b in self.blocks(others)]
+            rest += [replace(b, seeds=seeds or _others_seeds(b)) for b in self.blocks(others)]
         tried: list[tuple[Block, Variation | None]] = [
-            (replace(block, seeds=min(seeds or VARIATION_SEEDS, VARIATION_SEEDS)), variation)
+            (replace(block, seeds=min(seeds or _others_seeds(block), VARIATION_SEEDS)), variation)
             for variation in self.variations
             for block in self.blocks(self.networks)
+            if not block.beyond
         ]
         return [*((block, None) for block in [*drawn, *rest]), *tried]
 
@@ -89,75 +126,107 @@ class Simulation:
         """All runs. A quick one has the figures alone, and tries nothing."""
         plan = self.plan(seeds, quick)
         measured = measure(plan, threads, progress)
-        by_variation: dict[str, list[Runs]] = {}
-        for (_, variation), runs in zip(plan, measured, strict=True):
-            by_variation.setdefault(variation.id if variation else "", []).append(runs)
-        joined = {id: Runs.joined(*parts) for id, parts in by_variation.items()}
-        base = joined.pop("")
+        parts: dict[tuple[str, str], list[Runs]] = {}
+        for (block, variation), runs in zip(plan, measured, strict=True):
+            of = block.profile, variation.id if variation else ""
+            parts.setdefault(of, []).append(runs)
+        joined = {of: Runs.joined(*runs) for of, runs in parts.items()}
+        runs, *today = (joined.pop((profile, "")) for profile in self.profiles)
+        modern = today[0] if today else None
         if quick:
-            return Evidence(base, {})
-        return Evidence(base, joined, self.variations, self.networks)
+            return Evidence(runs, {}, modern=modern)
+        varied = {id: runs for (_, id), runs in joined.items()}
+        return Evidence(runs, varied, self.variations, self.networks, modern)
 
-    def write(self, folder: Path, evidence: Evidence) -> list[Finding]:
-        """Writes the results and the report; returns the verdicts on the published statements."""
+    def write(self, folder: Path, evidence: Evidence) -> Outcome:
+        """Writes the results and the report."""
         published = library.published(PUBLICATION)
         stated = published[self.id]
         found = findings(self.id, stated, evidence, self.tests)
-        rows.write(folder / "results.json", [*found, *self._measurements(evidence.runs)])
+        all_rows: list[Row | Finding] = [*found, *self._measurements(stated, evidence)]
+        rows.write(folder / "results.json", all_rows)
         told = json.dumps(self._explanations(stated, evidence), indent=1)
         write_text(folder / "explanations.json", told + "\n")
-        overview.write(folder / "report.html", published, self, evidence, found)
-        return found
+        page.write(folder / "report.html", published, self, evidence, found)
+        line = self.lead(evidence.runs).outcome
+        return Outcome(self.id, stated["title"], self.where, line, all_rows)
 
-    def reproduce(self, folder: Path, *, seeds: int | None, quick: bool, threads: int) -> None:
+    def reproduce(self, folder: Path, *, seeds: int | None, quick: bool, threads: int) -> Outcome:
         """Runs everything and writes what came of it."""
         with terminal.progress(f"{PUBLICATION}/{self.id}") as progress:
             evidence = self.measure(seeds=seeds, quick=quick, threads=threads, progress=progress)
-        show(f"{PUBLICATION}/{self.id}", self.write(folder, evidence))
+        outcome = self.write(folder, evidence)
+        show(f"{PUBLICATION}/{self.id}", outcome.findings)
         for name, what in (
             ("results.json", "all values"),
             ("explanations.json", "what one factor changes"),
             ("report.html", "report"),
         ):
             terminal.written(folder / name, what)
+        return outcome
 
-    def _measurements(self, runs: Runs) -> list[Row]:
+    def _measurements(self, stated: Mapping[str, Any], evidence: Evidence) -> list[Row]:
         """Goodput of every case, and the ratio to no notification."""
+        numbers = {
+            Case(**ratio["case"], profile=PERIOD): float(ratio["value"])
+            for ratio in stated.get("ratio", ())
+        }
         measured = []
 
-        def add(case: Any, metric: str, unit: str, value: Estimate) -> None:
-            measured.append(Row(PUBLICATION, self.id, case.as_dict(), metric, unit, value))
+        def add(case: Case, metric: str, unit: str, value: Estimate) -> None:
+            number = numbers.get(case) if metric == "ratio" else None
+            measured.append(Row(PUBLICATION, self.id, case.as_dict(), metric, unit, value, number))
 
-        for case in runs:
-            add(case, "goodput_bps", "bit/s", runs.goodput(case))
-            plain = case.but(eten=NONE)
-            if case.eten != NONE and runs.is_alive(case) and runs.is_alive(plain):
-                add(case, "ratio", "1", runs.gain(case))
+        for runs in (evidence.runs, evidence.modern or Runs({})):
+            for case in runs:
+                add(case, "goodput_bps", "bit/s", runs.goodput(case))
+                plain = case.but(eten=NONE)
+                if case.eten != NONE and runs.is_alive(case) and runs.is_alive(plain):
+                    add(case, "ratio", "1", runs.gain(case))
         return measured
 
     def _explanations(self, stated: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any]]:
-        """What every variation makes of every statement."""
+        """What every variation makes of every published number and statement."""
         told: list[dict[str, Any]] = []
+
+        def tell(of: Mapping[str, Any], variation: Variation, **what: Any) -> None:
+            told.append({**of, "variation": variation.id, "with": variation.name, **what})
+
+        for ratio in stated.get("ratio", ()):
+            case = Case(**ratio["case"], profile=PERIOD)
+            for move in evidence.moved(case):
+                tell(
+                    {"ratio": ratio["id"], "case": case.as_dict(), "published": ratio["value"]},
+                    move.variation,
+                    reproduced=move.baseline.value,
+                    measured=move.ratio.value,
+                    ci95=[move.ratio.lo, move.ratio.hi],
+                    runs=move.ratio.n,
+                    moves=move.clear,
+                )
         for statement in stated["statement"]:
             test = self.tests[statement["id"]]
             for variation in evidence.variations:
                 verdict = test(evidence.varied[variation.id])
                 measured = verdict.measured
-                told.append(
-                    {
-                        "statement": statement["id"],
-                        "variation": variation.id,
-                        "with": variation.name,
-                        "agrees": verdict.agrees,
-                        "measured": None if measured is None else measured.value,
-                        "ci95": None if measured is None else [measured.lo, measured.hi],
-                        "why": verdict.why,
-                    }
+                tell(
+                    {"statement": statement["id"]},
+                    variation,
+                    agrees=verdict.agrees,
+                    measured=None if measured is None else measured.value,
+                    ci95=None if measured is None else [measured.lo, measured.hi],
+                    why=verdict.why,
                 )
         return told
 
 
 def _seeds(block: Block) -> int:
+    """Of a figure's network."""
+    return _others_seeds(block) if block.beyond else SEEDS
+
+
+def _others_seeds(block: Block) -> int:
+    """Of a network that only the appendix has."""
     if not block.competitors:
         return SEEDS
     return FAST_CROSS_SEEDS if block.networks[0].rate_bps >= _FAST else CROSS_SEEDS

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lasthop.publications.bbn8333.cases import (
-    LFN,
-    LTN,
-    SFN,
-    Case,
-    Runs,
-)
+from lasthop.publications.bbn8333.cases import Case, Runs
 from lasthop.stats import Estimate
-
-#: Every variation is measured where the report names numbers, and in its third figure.
-NETWORKS = (LFN, SFN, LTN)
-BIT_ERROR_RATE = 1.56e-5
-ERRORS = "both"
 
 
 @dataclass(frozen=True)
@@ -32,8 +21,8 @@ class Variation:
     about: str
     #: Keys of the scenario.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    #: Which way errors strike.
-    errors: str = ERRORS
+    #: Whether nothing is corrupted on the way back.
+    clean_return: bool = False
     #: Keys of every flow of the cross traffic, where there is some.
     cross: Mapping[str, Any] = field(default_factory=dict)
     #: Hops, if there are others.
@@ -67,7 +56,7 @@ VARIATIONS = (
         "an error-free way back",
         "Neither ACKs nor notices are lost; the report simulated both and does not say which its"
         " numbers are from.",
-        errors="forward",
+        clean_return=True,
     ),
     Variation(
         "window-40",
@@ -217,13 +206,23 @@ class Moved:
         return self.ratio.lo > self.baseline.hi or self.ratio.hi < self.baseline.lo
 
 
-def moved(case: Case, to: Case, baseline: Runs, varied: Mapping[str, Runs]) -> list[Moved]:
+def moved(
+    case: Case,
+    to: Case,
+    baseline: Runs,
+    variations: Sequence[Variation],
+    varied: Mapping[str, Runs],
+) -> list[Moved]:
     """What every variation makes of the ratio of two cases' goodputs, the strongest first."""
     found = []
-    for variation in VARIATIONS:
+    for variation in variations:
         runs = varied[variation.id]
-        pair = case.but(errors=variation.errors), to.but(errors=variation.errors)
         found.append(
-            Moved(variation, runs.ratio(*pair), runs.single_ratio(*pair), baseline.ratio(case, to))
+            Moved(
+                variation,
+                runs.ratio(case, to),
+                runs.single_ratio(case, to),
+                baseline.ratio(case, to),
+            )
         )
     return sorted(found, key=lambda m: max(m.factor, 1 / m.factor), reverse=True)

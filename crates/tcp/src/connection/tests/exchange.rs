@@ -1,11 +1,11 @@
 //! Two connections over a network that loses, doubles and reorders: what must hold at every step.
 
 use super::*;
-use crate::mechanism::{Eten, Mechanism};
+use crate::mechanism::{Eten, ForwardEten, Mechanism};
 use base::{Random, Seed};
 use proptest::prelude::*;
 
-/// A packet on its way, or word of its corruption on its way back.
+/// A packet on its way, or word of its corruption on its way back or on.
 #[derive(Clone, Copy)]
 struct Flying {
     at: Time,
@@ -30,6 +30,8 @@ struct Exchange {
     luck: Luck,
     random: Random,
     limited_transmit: bool,
+    /// The receiver is told of a corruption, not the sender.
+    forward: bool,
     /// Segments may take the plain road; else all are treated as the general case.
     plain: bool,
     /// Everything that was ever sent.
@@ -63,6 +65,7 @@ impl Exchange {
             luck,
             random: Seed(seed).stream("exchange"),
             limited_transmit: config.limited_transmit,
+            forward: matches!(config.mechanisms[..], [Mechanism::ForwardEten(_)]),
             plain: true,
             trace: Vec::new(),
             sacked: [vec![], vec![]],
@@ -99,14 +102,16 @@ impl Exchange {
     fn arrive(&mut self, Flying { to, packet, corrupted, .. }: Flying) {
         let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         if corrupted {
-            let subject = Subject::Corrupted {
-                seq: segment.seq,
-                len: packet.payload.len,
-                copy: segment.copy,
+            let (seq, len, copy) = (segment.seq, packet.payload.len, segment.copy);
+            let (told, subject) = match self.forward {
+                false => (1 - to, Subject::Corrupted { seq, len, copy }),
+                true => (to, Subject::PeerCorrupted { seq, len, copy }),
             };
-            let indication = Indication { source: Source::Local, subject };
-            self.ends[1 - to].indicate(self.now, &indication);
-            return self.after(1 - to);
+            if self.ends[told].side == Side::Passive && self.ends[told].receiver.nxt() == 0 {
+                return; // Nobody is there yet.
+            }
+            self.ends[told].indicate(self.now, &Indication { source: Source::Local, subject });
+            return self.after(told);
         }
         if self.ends[to].state() == State::Closed && segment.flags.contains(Flags::ACK) {
             // The host's answer for a connection that is no more (RFC 9293 §3.10.7.1).
@@ -224,7 +229,7 @@ fn luck() -> impl Strategy<Value = Luck> {
 
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
-    let eten = prop::option::of(any::<bool>());
+    let eten = prop::option::of((any::<bool>(), any::<bool>()));
     (recovery, eten, any::<bool>(), any::<bool>(), 1u32..=12, 4u32..=64).prop_map(
         |(recovery, eten, limited_transmit, delay, initial_window, window)| Config {
             recovery,
@@ -234,7 +239,10 @@ fn configs() -> impl Strategy<Value = Config> {
             receive_window: window * MSS,
             retries: u32::MAX, // However bad the luck.
             mechanisms: eten
-                .map(|suppress_dupacks| Mechanism::Eten(Eten { suppress_dupacks }))
+                .map(|(forward, suppress_dupacks)| match forward {
+                    true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
+                    false => Mechanism::Eten(Eten { suppress_dupacks }),
+                })
                 .into_iter()
                 .collect(),
             ..config()

@@ -13,6 +13,8 @@ pub(super) struct Seg {
     pub(super) len: u32,
     pub(super) ack: u32,
     pub(super) sack: Vec<(u32, u32)>,
+    /// An echo of a corruption: the first octet, the copy, whether it is all there is to say.
+    pub(super) echo: Option<(u32, u32, bool)>,
     /// Bytes; of segments that the peer sends.
     pub(super) window: Option<u32>,
 }
@@ -34,7 +36,15 @@ pub(super) fn each(range: RangeInclusive<u32>) -> Vec<Seg> {
 
 /// Bytes `from..to` of the stream.
 pub(super) fn bytes(from: u32, to: u32) -> Seg {
-    Seg { flags: Flags::ACK, seq: 1 + from, len: to - from, ack: 1, sack: vec![], window: None }
+    Seg {
+        flags: Flags::ACK,
+        seq: 1 + from,
+        len: to - from,
+        ack: 1,
+        sack: vec![],
+        echo: None,
+        window: None,
+    }
 }
 
 /// An acknowledgment of everything before segment `n`.
@@ -98,6 +108,16 @@ impl Seg {
         self
     }
 
+    /// Telling that this copy of segment `n` was corrupted.
+    pub(super) fn echoes(self, n: u32, copy: u32) -> Seg {
+        Seg { echo: Some((at(n), copy, false)), ..self }
+    }
+
+    /// Saying so for no other reason.
+    pub(super) fn echoes_alone(self, n: u32, copy: u32) -> Seg {
+        Seg { echo: Some((at(n), copy, true)), ..self }
+    }
+
     /// Offering a window of this many bytes.
     pub(super) fn window(self, bytes: u32) -> Seg {
         Seg { window: Some(bytes), ..self }
@@ -110,6 +130,9 @@ impl fmt::Debug for Seg {
         write!(f, " {}:{} ack {}", self.seq, self.seq + self.len, self.ack)?;
         if !self.sack.is_empty() {
             write!(f, " sack {:?}", self.sack)?;
+        }
+        if let Some(echo) = self.echo {
+            write!(f, " echo {echo:?}")?;
         }
         Ok(())
     }

@@ -1,0 +1,111 @@
+//! Word of corruption to the receiver, and names that were damaged (`bbn8333` §2.1.3, §6).
+
+use super::*;
+use tcp::mechanism::ForwardEten;
+use wire::CorruptedCopy;
+
+/// Two hosts with so many connections to port 80 whose ends pass on and heed what they hear, and the
+/// data that is on its way on them.
+fn meeting(connections: u32) -> (Host<Traffic>, Host<Traffic>, Vec<Packet>) {
+    let mechanisms = vec![Mechanism::ForwardEten(ForwardEten::default())];
+    let config = Config { mechanisms, ..Config::default() };
+    let (mut client, mut server) = (host(CLIENT), host(SERVER));
+    let (accepted, mut streams) = (config.clone(), 0..);
+    server
+        .listen(80, move || (accepted.clone(), Traffic::Sink(Sink::new(streams.next().unwrap()))));
+    for stream in 0..connections {
+        let opening = transfer(Time::ZERO, 80, stream, 100_000);
+        client.open(Opening { config: config.clone(), ..opening });
+    }
+    client.handle_timeout(Time::ZERO);
+    let syns = sent(&mut client, Time::ZERO);
+    syns.iter().for_each(|syn| server.handle_packet(Time::ZERO, syn));
+    for answer in sent(&mut server, Time::ZERO) {
+        client.handle_packet(Time::ZERO, &answer);
+    }
+    let data = sent(&mut client, Time::ZERO);
+    (client, server, data.into_iter().filter(|packet| packet.payload.len > 0).collect())
+}
+
+fn about(packet: &Packet) -> CorruptionNotice {
+    CorruptionNotice::about(CLIENT, SERVER, &tcp_of(packet), packet.payload.len)
+}
+
+/// A message about a packet, to the host at `to`.
+fn message(notice: CorruptionNotice, to: IpAddr) -> Packet {
+    let mut message = Packet::BLANK;
+    message.ip.destination = to;
+    message.body = Body::Icmp(Icmp::Corruption { notice, size: 56 });
+    message
+}
+
+/// Which copies the answers of a host tell of.
+fn echoes(host: &mut Host<Traffic>) -> Vec<Option<CopyId>> {
+    let copy = |packet: &Packet| tcp_of(packet).options.corrupted.map(|echo| echo.copy);
+    sent(host, millis(1)).iter().map(copy).collect()
+}
+
+#[test]
+fn a_notice_to_the_destination_makes_the_receiver_tell_the_sender() {
+    let (mut client, mut server, data) = meeting(1);
+    server.handle_packet(millis(1), &message(about(&data[1]), SERVER));
+    let answers = sent(&mut server, millis(1));
+    let [answer] = answers[..] else { panic!("one acknowledgment, not {}", answers.len()) };
+    client.handle_packet(millis(1), &answer);
+    let again: Vec<_> = sent(&mut client, millis(1)).iter().map(|p| tcp_of(p).seq).collect();
+    assert_eq!(again, [tcp_of(&data[1]).seq]);
+}
+
+#[test]
+fn a_marked_packet_is_word_of_itself_and_nothing_is_taken_from_it() {
+    let (_, mut server, data) = meeting(1);
+    let mut marked = data[0];
+    assert!(marked.rare.mark_corrupted(false));
+    server.handle_packet(millis(1), &marked);
+    assert_eq!(received(&server), [(0, 0)]);
+    assert_eq!(echoes(&mut server), [Some(tcp_of(&data[0]).copy)]);
+    // The fast way takes nothing from it, either.
+    let mut tray = Tray { next: marked, sent: Vec::new() };
+    let _ = server.exchange(millis(1), &mut tray);
+    assert_eq!((received(&server), tray.sent.len()), (vec![(0, 0)], 0));
+}
+
+#[test]
+fn reports_that_a_packet_brings_are_of_its_own_connection() {
+    let (_, mut server, data) = meeting(2);
+    let mine = |packet: &&Packet| tcp_of(packet).source_port == tcp_of(&data[0]).source_port;
+    let data: Vec<_> = data.iter().filter(mine).collect();
+    let Segment { seq, copy, .. } = tcp_of(data[0]);
+    let mut carrier = *data[1];
+    assert!(carrier.rare.add_corrupted_copy(false, CorruptedCopy { seq, copy, len: 1000 }));
+    server.handle_packet(millis(1), &carrier);
+    // One for the report, one for the segment.
+    assert_eq!(echoes(&mut server), [Some(copy), Some(copy)]);
+    // One about the segment that brings it has come too late.
+    let Segment { seq, copy, .. } = tcp_of(data[0]);
+    let mut carrier = *data[0];
+    assert!(carrier.rare.add_corrupted_copy(false, CorruptedCopy { seq, copy, len: 1000 }));
+    server.handle_packet(millis(1), &carrier);
+    assert_eq!(echoes(&mut server), [None]);
+}
+
+#[test]
+fn a_name_that_was_damaged_is_made_up_for_if_only_one_connection_can_be_meant() {
+    let (mut client, mut server, data) = meeting(3);
+    let wrong = CorruptionNotice { source_port: 7, ..about(&data[0]) };
+    server.handle_packet(millis(1), &message(wrong, SERVER));
+    assert_eq!(echoes(&mut server), [Some(wrong.copy)]);
+    let wrong = CorruptionNotice { destination_port: 7, ..about(&data[0]) };
+    client.handle_packet(millis(1), &message(wrong, CLIENT));
+    for host in [&client, &server] {
+        assert_eq!((host.statistics().recovered, host.statistics().strays), (1, 0));
+    }
+
+    // Nobody's octets, or between other hosts.
+    let nobodys = CorruptionNotice { seq: wrong.seq + (1 << 30), ..wrong };
+    let others = CorruptionNotice { destination: CLIENT, ..wrong };
+    for notice in [nobodys, others] {
+        client.handle_packet(millis(1), &message(notice, IpAddr::from([10, 9, 9, 9])));
+    }
+    assert_eq!((client.statistics().recovered, client.statistics().strays), (1, 2));
+}

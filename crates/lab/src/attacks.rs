@@ -1,0 +1,81 @@
+//! Attackers in a world.
+
+use crate::scenario::{Attack, AttackKind, Method, Report, Scenario};
+use crate::stage::{End, port};
+use base::{Random, Rate};
+use core::net::IpAddr;
+use host::{DatagramFlow, DatagramSource};
+use middlebox::{EchoLiar, FieldLiar, Forger, Forgery, Guesser, Tap};
+use sim::{NodeId, World};
+use tcp::mechanism::Mechanism;
+use wire::{Ip, Udp};
+
+/// Puts an attacker into a world. What it sends has an address of its node; `random` is the chance of
+/// a part of it.
+pub(crate) fn add(
+    scenario: &Scenario,
+    (number, attack): (usize, &Attack),
+    world: &mut World<End>,
+    node: impl Fn(usize) -> NodeId,
+    address: impl Fn(usize) -> IpAddr,
+    random: impl Fn(&str) -> Random,
+) {
+    let flow = &scenario.flows[attack.flow];
+    // Who is to hear of corruption.
+    let target = if flow.report == Report::Forward { flow.to } else { flow.from };
+    let forgery = Forgery {
+        attacker: address(attack.at),
+        source: address(flow.from),
+        destination: address(flow.to),
+        destination_port: port(attack.flow),
+        target: address(target),
+        size: flow.notice_size,
+    };
+    let forges = attack.kind == AttackKind::Notices;
+    // Attackers know by which defences they have to get past.
+    let nonces = |m: &Mechanism| matches!(m, Mechanism::Guard(guard) if guard.nonce);
+    let nonces = flow.sender.mechanisms.iter().any(nonces);
+    match attack.method {
+        Method::Receiver { claim } => {
+            let times = (attack.start, attack.stop);
+            if attack.kind == AttackKind::Fields {
+                world.add_box(node(attack.at), FieldLiar::new(forgery, claim, times));
+            } else {
+                let liar = EchoLiar::new(forgery, nonces, times, random("guesses"));
+                world.add_box(node(attack.at), liar);
+            }
+        }
+        Method::OnPath { every } => {
+            let tap = Tap::new(forgery, every, attack.start, attack.stop);
+            world.add_box(node(attack.at), if forges { tap } else { tap.inert() });
+        }
+        Method::Blind { rate, aim } => {
+            // None, then.
+            let bits = u64::from(rate) * u64::from(flow.notice_size) * 8;
+            let Some(rate) = Rate::from_bps(bits) else { return };
+            let headers = (Ip::new(forgery.attacker, forgery.target).len() + Udp::HEADER) as u32;
+            // Unlike that of another attack from here.
+            let flood_port = 1 + number as u16;
+            let flood = DatagramFlow {
+                stream: u32::MAX, // No flow's.
+                remote: forgery.target,
+                remote_port: Tap::DISCARD,
+                local_port: flood_port,
+                payload: u32::from(flow.notice_size).saturating_sub(headers),
+                rate,
+                start: attack.start,
+                stop: attack.stop,
+                bursts: None,
+            };
+            let flood = DatagramSource::new(flood, random("flood"));
+            let host = world.host_mut(node(attack.at));
+            host.send_datagrams(flood);
+            if !forges {
+                return;
+            }
+            world.add_box(node(attack.at), Forger(forgery, flood_port));
+            let guesser = Guesser::new(forgery, aim, nonces, random("guesses"));
+            world.add_box(node(target), guesser);
+        }
+    }
+}

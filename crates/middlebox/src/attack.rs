@@ -1,0 +1,383 @@
+//! Who forges notices of corruption (`bbn8333` §6.2, §7.1), by what they know.
+
+use base::{Random, Time};
+use core::net::IpAddr;
+use host::{Context, Middlebox, Passage, Port};
+use wire::{Body, CopyId, CorruptionNotice, Icmp, Ip, Packet, Payload, Segment, SeqNumber, Udp};
+
+/// Whose notices are forged, and what they look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forgery {
+    /// The address of the attacker.
+    pub attacker: IpAddr,
+    /// The victim's end that sends data.
+    pub source: IpAddr,
+    /// The one that receives it.
+    pub destination: IpAddr,
+    /// The port that data goes to.
+    pub destination_port: u16,
+    /// To which of them the notices go.
+    pub target: IpAddr,
+    /// Bytes of a notice, with its headers.
+    pub size: u16,
+}
+
+impl Forgery {
+    /// The notice that says nothing yet but whose it is.
+    #[must_use]
+    pub fn notice(&self) -> CorruptionNotice {
+        CorruptionNotice {
+            source: self.source,
+            destination: self.destination,
+            source_port: 0,
+            destination_port: self.destination_port,
+            seq: SeqNumber(0),
+            len: 1,
+            copy: CopyId::NONE,
+        }
+    }
+
+    /// A segment of the victim's that carries something.
+    pub(crate) fn data<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
+        let ends = (packet.ip.source, packet.ip.destination);
+        match &packet.body {
+            Body::Tcp(segment) if packet.payload.len > 0 => (ends
+                == (self.source, self.destination)
+                && segment.destination_port == self.destination_port)
+                .then_some(segment),
+            _ => None,
+        }
+    }
+
+    /// A segment of the other direction.
+    pub(crate) fn acknowledgment<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
+        let ends = (packet.ip.destination, packet.ip.source);
+        match &packet.body {
+            Body::Tcp(segment) => (ends == (self.source, self.destination)
+                && segment.source_port == self.destination_port)
+                .then_some(segment),
+            _ => None,
+        }
+    }
+}
+
+/// In the node of a blind attacker: the datagrams that its host sends from a port leave as notices of the
+/// same size, which say nothing yet but whose they are. [`Guesser`] does the rest.
+#[derive(Clone, Copy, Debug)]
+pub struct Forger(pub Forgery, pub u16);
+
+impl Middlebox for Forger {
+    fn packet(
+        &mut self,
+        _: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
+        let Forger(forgery, port) = self;
+        if from.is_none()
+            && packet.ip.destination == forgery.target
+            && matches!(packet.body, Body::Udp(udp) if udp.source_port == *port)
+        {
+            let (notice, size) = (forgery.notice(), forgery.size);
+            packet.body = Body::Icmp(Icmp::Corruption { notice, size });
+            packet.payload = Payload::default();
+        }
+        Passage::Forward
+    }
+}
+
+/// Where a blind attacker guesses that the victim's sequence numbers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aim {
+    /// Among all 2^32.
+    #[default]
+    Anywhere,
+    /// Among those in flight: the strongest guess that there is.
+    Window,
+}
+
+/// What a blind attacker's guesses come to: it stands at the target's door and writes them into the
+/// notices that arrive. So whoever made these on the other side of the network knows no more of
+/// the victim than its addresses and ports, or where its window is at this very moment.
+#[derive(Clone, Debug)]
+pub struct Guesser {
+    forgery: Forgery,
+    aim: Aim,
+    /// Nonces are guessed, too. Who need not guess them names no copy.
+    nonces: bool,
+    random: Random,
+    seen: Seen,
+}
+
+/// What has been seen of the victim.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    port: u16,
+    /// SND.UNA and SND.NXT.
+    una: Option<SeqNumber>,
+    nxt: Option<SeqNumber>,
+}
+
+impl Guesser {
+    /// At the door of the target, with its own stream of randomness.
+    #[must_use]
+    pub fn new(forgery: Forgery, aim: Aim, nonces: bool, random: Random) -> Guesser {
+        Guesser { forgery, aim, nonces, random, seen: Seen::default() }
+    }
+
+    fn see(&mut self, packet: &Packet) {
+        if let Some(segment) = self.forgery.data(packet) {
+            let end = segment.seq + packet.payload.len;
+            self.seen.port = segment.source_port;
+            self.seen.una.get_or_insert(segment.seq);
+            if self.seen.nxt.is_none_or(|nxt| end.beyond(nxt) > 0) {
+                self.seen.nxt = Some(end);
+            }
+        } else if let Some(segment) = self.forgery.acknowledgment(packet)
+            && self.seen.una.is_some_and(|una| segment.ack.beyond(una) > 0)
+        {
+            self.seen.una = Some(segment.ack);
+        }
+    }
+
+    /// A uniform number below `end`, 2^32 for 0.
+    fn below(&mut self, end: u32) -> u32 {
+        let bits = self.random.bits() >> 32;
+        if end == 0 { bits as u32 } else { ((bits * u64::from(end)) >> 32) as u32 }
+    }
+
+    fn guess(&mut self, notice: &mut CorruptionNotice) {
+        let Seen { port, una, nxt } = self.seen;
+        let (Some(una), Some(nxt)) = (una, nxt) else { return };
+        notice.source_port = port;
+        notice.seq = match self.aim {
+            Aim::Anywhere => SeqNumber(self.below(0)),
+            // Of nothing in flight, the next is guessed.
+            Aim::Window => una + self.below(nxt.beyond(una).max(1) as u32),
+        };
+        if self.nonces {
+            notice.copy = CopyId(self.below(0));
+        }
+    }
+}
+
+impl Middlebox for Guesser {
+    fn packet(
+        &mut self,
+        _: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
+        self.see(packet);
+        let Forgery { attacker, target, .. } = self.forgery;
+        let arrives = from.is_some();
+        if arrives
+            && (packet.ip.source, packet.ip.destination) == (attacker, target)
+            && let Body::Icmp(Icmp::Corruption { notice, .. }) = &mut packet.body
+            && notice.destination_port == self.forgery.destination_port
+        {
+            self.guess(notice);
+        }
+        Passage::Forward
+    }
+}
+
+/// An attacker on the path: it reads the victim's packets as they pass, and claims of every n-th
+/// that carries data that it was corrupted, although it goes on its way.
+#[derive(Clone, Debug)]
+pub struct Tap {
+    forgery: Forgery,
+    /// It sends inert datagrams instead, at the same times and as long.
+    inert: bool,
+    every: u64,
+    start: Time,
+    stop: Time,
+    passed: u64,
+}
+
+impl Tap {
+    /// The port to which inert datagrams go (discard, RFC 863).
+    pub const DISCARD: u16 = 9;
+
+    /// One that answers every n-th packet (at least 1) from `start` to `stop`.
+    #[must_use]
+    pub fn new(forgery: Forgery, every: u64, start: Time, stop: Time) -> Tap {
+        Tap { forgery, inert: false, every: every.max(1), start, stop, passed: 0 }
+    }
+
+    /// The same with datagrams that nobody reads, for comparison.
+    #[must_use]
+    pub fn inert(self) -> Tap {
+        Tap { inert: true, ..self }
+    }
+}
+
+impl Middlebox for Tap {
+    fn packet(
+        &mut self,
+        now: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Passage {
+        let Some(segment) = self.forgery.data(packet) else { return Passage::Forward };
+        if now < self.start || now >= self.stop {
+            return Passage::Forward;
+        }
+        self.passed += 1;
+        if !self.passed.is_multiple_of(self.every) {
+            return Passage::Forward;
+        }
+        let Forgery { attacker, source, destination, target, size, .. } = self.forgery;
+        let ip = Ip::new(attacker, target);
+        cx.send.push(if self.inert {
+            let len = u32::from(size).saturating_sub((ip.len() + Udp::HEADER) as u32);
+            let body = Body::Udp(Udp { source_port: Tap::DISCARD, destination_port: Tap::DISCARD });
+            Packet { ip, body, payload: Payload { len, ..Payload::default() }, ..Packet::BLANK }
+        } else {
+            let len = packet.payload.len;
+            let notice = CorruptionNotice::about(source, destination, segment, len);
+            Packet { ip, body: Body::Icmp(Icmp::Corruption { notice, size }), ..Packet::BLANK }
+        });
+        Passage::Forward
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Seed;
+
+    fn forgery() -> Forgery {
+        let [attacker, source, destination] = [9, 1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
+        let target = source;
+        Forgery { attacker, source, destination, destination_port: 5001, target, size: 180 }
+    }
+
+    /// A segment of 100 bytes from the victim, or an acknowledgment for it.
+    fn segment(seq: u32, ack: Option<u32>) -> Packet {
+        let Forgery { source, destination, .. } = forgery();
+        let mut packet = Packet::BLANK;
+        let mut tcp = Segment { copy: CopyId(seq), ..Segment::default() };
+        if let Some(ack) = ack {
+            (packet.ip.source, packet.ip.destination) = (destination, source);
+            (tcp.source_port, tcp.destination_port, tcp.ack) = (5001, 50_000, SeqNumber(ack));
+        } else {
+            (packet.ip.source, packet.ip.destination) = (source, destination);
+            (tcp.source_port, tcp.destination_port, tcp.seq) = (50_000, 5001, SeqNumber(seq));
+            packet.payload.len = 100;
+        }
+        packet.body = Body::Tcp(tcp);
+        packet
+    }
+
+    fn forged() -> Packet {
+        let Forgery { attacker, target, size, .. } = forgery();
+        let body = Body::Icmp(Icmp::Corruption { notice: forgery().notice(), size });
+        Packet { ip: Ip::new(attacker, target), body, ..Packet::BLANK }
+    }
+
+    fn pass(middlebox: &mut impl Middlebox, mut packet: Packet) -> (Packet, Vec<Packet>) {
+        let mut send = Vec::new();
+        let mut cx = Context { send: &mut send };
+        assert_eq!(
+            middlebox.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut cx),
+            Passage::Forward
+        );
+        (packet, send)
+    }
+
+    fn told(packet: &Packet) -> CorruptionNotice {
+        let Body::Icmp(Icmp::Corruption { notice, .. }) = packet.body else { panic!("no notice") };
+        notice
+    }
+
+    #[test]
+    fn guesses_near_the_window_are_all_in_flight_and_reach_all_of_it() {
+        let start = u32::MAX - 500; // It wraps.
+        let random = Seed(1).stream("attack.0");
+        let mut guesser = Guesser::new(forgery(), Aim::Window, false, random);
+        for i in 0..20 {
+            pass(&mut guesser, segment(start.wrapping_add(100 * i), None));
+        }
+        pass(&mut guesser, segment(0, Some(start.wrapping_add(1000))));
+        let guesses: Vec<_> = (0..500).map(|_| told(&pass(&mut guesser, forged()).0)).collect();
+        assert!(guesses.iter().all(|n| (n.source_port, n.copy) == (50_000, CopyId::NONE)));
+        let places = guesses.iter().map(|n| n.seq.beyond(SeqNumber(start)));
+        let (least, most) = (places.clone().min(), places.max());
+        assert!(least >= Some(1000) && least < Some(1050), "{least:?}");
+        assert!(most < Some(2000) && most >= Some(1950), "{most:?}");
+    }
+
+    #[test]
+    fn guesses_anywhere_and_of_nonces_are_uniform() {
+        let random = Seed(1).stream("attack.0");
+        let mut guesser = Guesser::new(forgery(), Aim::Anywhere, true, random);
+        pass(&mut guesser, segment(7, None));
+        let guesses: Vec<_> = (0..4000).map(|_| told(&pass(&mut guesser, forged()).0)).collect();
+        let quarters = |number: fn(&CorruptionNotice) -> u32| {
+            let mut counts = [0; 4];
+            guesses.iter().for_each(|notice| counts[(number(notice) >> 30) as usize] += 1);
+            counts
+        };
+        // 1000 each, with a standard deviation of 27.
+        for count in [quarters(|n| n.seq.0), quarters(|n| n.copy.0)].concat() {
+            assert!((870..=1130).contains(&count), "{count}");
+        }
+    }
+
+    #[test]
+    fn datagrams_leave_the_forger_as_notices_of_the_same_size() {
+        let Forgery { attacker, target, size, .. } = forgery();
+        let udp = Udp { source_port: 9, destination_port: 9 };
+        let payload = Payload { len: u32::from(size) - 28, ..Payload::default() };
+        let inert = Packet {
+            ip: Ip::new(attacker, target),
+            body: Body::Udp(udp),
+            payload,
+            ..Packet::BLANK
+        };
+        let (mut leaving, mut send) = (inert, Vec::new());
+        let mut cx = Context { send: &mut send };
+        Forger(forgery(), 9).packet(Time::ZERO, None, &mut leaving, &mut cx);
+        assert_eq!((leaving, leaving.len()), (forged(), inert.len()));
+        // What passes on its way from elsewhere is not the attacker's.
+        assert_eq!(pass(&mut Forger(forgery(), 9), inert).0, inert);
+    }
+
+    #[test]
+    fn notices_of_others_stay_as_they_are() {
+        let random = Seed(1).stream("attack.0");
+        let mut guesser = Guesser::new(forgery(), Aim::Window, true, random);
+        pass(&mut guesser, segment(7, None));
+        let mut honest = forged();
+        honest.ip.source = IpAddr::from([10, 0, 0, 3]);
+        assert_eq!(pass(&mut guesser, honest).0, honest);
+    }
+
+    #[test]
+    fn a_tap_claims_of_every_second_packet_of_data_that_it_was_corrupted() {
+        let mut tap = Tap::new(forgery(), 2, Time::ZERO, Time::NEVER);
+        let mut sent = Vec::new();
+        for i in 1..=6 {
+            sent.extend(pass(&mut tap, segment(100 * i, None)).1);
+            assert!(pass(&mut tap, segment(0, Some(100 * i))).1.is_empty());
+        }
+        let copies: Vec<_> = sent.iter().map(|packet| told(packet).copy.0).collect();
+        assert_eq!(copies, [200, 400, 600]);
+        assert!(
+            sent.iter()
+                .all(|packet| (packet.ip.destination, packet.len()) == (forgery().target, 180))
+        );
+    }
+
+    #[test]
+    fn inert_datagrams_are_as_long() {
+        let mut tap = Tap::new(forgery(), 1, Time::ZERO, Time::NEVER).inert();
+        let (_, sent) = pass(&mut tap, segment(100, None));
+        assert!(matches!(sent[0].body, Body::Udp(_)) && sent[0].len() == 180);
+    }
+}

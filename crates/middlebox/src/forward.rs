@@ -1,0 +1,244 @@
+//! Forward ETEN: the node at the end of a link tells the destination what was corrupted
+//! (`bbn8333` §2.1.3).
+
+use crate::detection::{Detector, Found, Reading};
+use base::Time;
+use core::net::IpAddr;
+use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use std::collections::VecDeque;
+use wire::{Body, CorruptedCopy, Icmp, Ip, Packet};
+
+/// Sends word of every corrupted segment of data on to its destination. Only flows that registered
+/// have it.
+#[derive(Clone, Debug)]
+pub struct Forwarder {
+    detector: Detector,
+    transport: Transport,
+}
+
+#[derive(Clone, Debug)]
+enum Transport {
+    /// By a packet of `size` bytes from `address`.
+    Message { address: IpAddr, size: u16 },
+    /// With the flow's next packet through this node.
+    Piggyback(VecDeque<Waiting>),
+    /// By the corrupted packet.
+    Marked,
+}
+
+/// A report that waits for a packet of its flow.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    flow: Flow,
+    copy: CorruptedCopy,
+}
+
+/// Source and destination, addresses and ports.
+type Flow = (IpAddr, IpAddr, u16, u16);
+
+fn flow(packet: &Packet) -> Option<Flow> {
+    let Body::Tcp(segment) = &packet.body else { return None };
+    let ports = (segment.source_port, segment.destination_port);
+    Some((packet.ip.source, packet.ip.destination, ports.0, ports.1))
+}
+
+impl Forwarder {
+    /// So many reports wait at a node; of more, the oldest is forgotten.
+    const MOST: usize = 256;
+
+    /// A forwarder at `address` that sends notices of `size` bytes.
+    #[must_use]
+    pub fn by_message(address: IpAddr, size: u16, reading: Reading) -> Forwarder {
+        Forwarder::new(Transport::Message { address, size }, reading)
+    }
+
+    /// One that writes what it has to tell into the flow's next packet that passes, up to three
+    /// reports in each. What nothing follows is never told.
+    #[must_use]
+    pub fn by_next_packet(reading: Reading) -> Forwarder {
+        Forwarder::new(Transport::Piggyback(VecDeque::new()), reading)
+    }
+
+    /// One that marks what is corrupted and lets it go on.
+    #[must_use]
+    pub fn by_mark(reading: Reading) -> Forwarder {
+        Forwarder::new(Transport::Marked, reading)
+    }
+
+    fn new(transport: Transport, reading: Reading) -> Forwarder {
+        Forwarder { detector: Detector::new(reading), transport }
+    }
+
+    /// Tells the destination of the flow from `source` to `destination` and its port of corruption
+    /// from now on.
+    pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
+        self.detector.register(source, destination, destination_port);
+    }
+}
+
+impl Middlebox for Forwarder {
+    fn inspects_packets(&self) -> bool {
+        matches!(self.transport, Transport::Piggyback(_))
+    }
+
+    fn packet(
+        &mut self,
+        _: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
+        if let Transport::Piggyback(waiting) = &mut self.transport
+            && !waiting.is_empty()
+            && let Some(flow) = flow(packet)
+        {
+            let v6 = packet.ip.source.is_ipv6();
+            waiting.retain(|report| {
+                report.flow != flow || !packet.rare.add_corrupted_copy(v6, report.copy)
+            });
+        }
+        Passage::Forward
+    }
+
+    fn link(&mut self, _: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        let LinkEvent::Corrupted(packet) = event else {
+            return;
+        };
+        let Some(Found { mut packet, notice }) = self.detector.examine(packet) else {
+            return;
+        };
+        // Of a segment without data there is nothing to be sent again.
+        let Ok(len @ 1..) = u16::try_from(notice.len) else {
+            return;
+        };
+        match &mut self.transport {
+            Transport::Message { address, size } => cx.send.push(Packet {
+                ip: Ip::new(*address, notice.destination),
+                body: Body::Icmp(Icmp::Corruption { notice, size: *size }),
+                ..Packet::BLANK
+            }),
+            Transport::Piggyback(waiting) => {
+                let Some(flow) = flow(&packet) else { return };
+                let copy = CorruptedCopy { seq: notice.seq, copy: notice.copy, len };
+                // What it brought from nodes before is not to get lost with it.
+                for copy in packet.rare.corrupted_copies().chain([copy]) {
+                    if waiting.len() == Forwarder::MOST {
+                        waiting.pop_front();
+                    }
+                    waiting.push_back(Waiting { flow, copy });
+                }
+            }
+            Transport::Marked => {
+                packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
+                if packet.ip.hop_limit > 0 && packet.rare.mark_corrupted(packet.ip.source.is_ipv6())
+                {
+                    cx.send.push(packet);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{CopyId, Segment, SeqNumber};
+
+    const SENDER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
+    const RECEIVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));
+    const ROUTER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 3));
+
+    /// Segment `n` of a connection, by its port.
+    fn segment(n: u32, source_port: u16) -> Packet {
+        let segment = Segment {
+            source_port,
+            destination_port: 5001,
+            seq: SeqNumber(1000 * n),
+            copy: CopyId(n),
+            ..Segment::default()
+        };
+        let mut packet =
+            Packet { ip: Ip::new(SENDER, RECEIVER), body: Body::Tcp(segment), ..Packet::BLANK };
+        packet.payload.len = 1000;
+        packet
+    }
+
+    fn corrupt(forwarder: &mut Forwarder, packet: &Packet) -> Vec<Packet> {
+        let mut sent = Vec::new();
+        let mut cx = Context { send: &mut sent };
+        forwarder.link(Time::ZERO, Port(0), LinkEvent::Corrupted(packet), &mut cx);
+        sent
+    }
+
+    /// What a packet that passes tells afterwards.
+    fn pass(forwarder: &mut Forwarder, mut packet: Packet) -> Vec<u32> {
+        let mut sent = Vec::new();
+        let mut cx = Context { send: &mut sent };
+        let passage = forwarder.packet(Time::ZERO, None, &mut packet, &mut cx);
+        assert_eq!((passage, sent.len()), (Passage::Forward, 0));
+        packet.rare.corrupted_copies().map(|copy| copy.copy.0).collect()
+    }
+
+    #[test]
+    fn a_message_goes_to_the_destination_of_registered_flows() {
+        let mut forwarder = Forwarder::by_message(ROUTER, 180, Reading::Whole);
+        assert_eq!(corrupt(&mut forwarder, &segment(1, 9)), []);
+        forwarder.register(SENDER, RECEIVER, 5001);
+        let [told] = corrupt(&mut forwarder, &segment(1, 9))[..] else { panic!("not one") };
+        assert_eq!((told.ip.source, told.ip.destination, told.len()), (ROUTER, RECEIVER, 180));
+        let Body::Icmp(Icmp::Corruption { notice, .. }) = told.body else { panic!("not a notice") };
+        assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(1000), 1000, CopyId(1)));
+        let mut empty = segment(1, 9);
+        empty.payload.len = 0;
+        assert_eq!(corrupt(&mut forwarder, &empty), []);
+    }
+
+    #[test]
+    fn reports_wait_for_packets_of_their_own_connection_three_in_each() {
+        let mut forwarder = Forwarder::by_next_packet(Reading::Whole);
+        forwarder.register(SENDER, RECEIVER, 5001);
+        for n in 1..=4 {
+            assert_eq!(corrupt(&mut forwarder, &segment(n, 9)), []);
+        }
+        assert_eq!(pass(&mut forwarder, segment(5, 8)), []);
+        assert_eq!(pass(&mut forwarder, segment(5, 9)), [1, 2, 3]);
+        assert_eq!(pass(&mut forwarder, segment(6, 9)), [4]);
+        assert_eq!(pass(&mut forwarder, segment(7, 9)), []);
+    }
+
+    #[test]
+    fn reports_outlive_the_packet_that_carried_them() {
+        let [mut first, mut second] = [0, 0].map(|_| Forwarder::by_next_packet(Reading::Whole));
+        for forwarder in [&mut first, &mut second] {
+            forwarder.register(SENDER, RECEIVER, 5001);
+        }
+        corrupt(&mut first, &segment(1, 9));
+        let mut carrier = segment(2, 9);
+        let mut sent = Vec::new();
+        first.packet(Time::ZERO, None, &mut carrier, &mut Context { send: &mut sent });
+        corrupt(&mut second, &carrier);
+        assert_eq!(pass(&mut second, segment(3, 9)), [1, 2]);
+    }
+
+    #[test]
+    fn of_too_many_reports_the_oldest_is_forgotten() {
+        let mut forwarder = Forwarder::by_next_packet(Reading::Whole);
+        forwarder.register(SENDER, RECEIVER, 5001);
+        for n in 1..=258 {
+            corrupt(&mut forwarder, &segment(n, 9));
+        }
+        assert_eq!(pass(&mut forwarder, segment(999, 9)), [3, 4, 5]);
+    }
+
+    #[test]
+    fn what_is_marked_goes_on_as_long_as_it_was() {
+        let mut forwarder = Forwarder::by_mark(Reading::Whole);
+        forwarder.register(SENDER, RECEIVER, 5001);
+        let [marked] = corrupt(&mut forwarder, &segment(1, 9))[..] else { panic!("not one") };
+        assert!(marked.rare.is_marked_corrupted());
+        assert_eq!((marked.len(), marked.ip.hop_limit), (1044, 63));
+        // Corrupted again, it is no more corrupted than it was.
+        let [again] = corrupt(&mut forwarder, &marked)[..] else { panic!("not one") };
+        assert_eq!((again.rare, again.ip.hop_limit), (marked.rare, 62));
+    }
+}

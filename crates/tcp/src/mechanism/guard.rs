@@ -1,0 +1,180 @@
+//! Defences against forged notices (`bbn8333` §6.2, §7.1), whatever mechanism acts on them.
+
+mod nonce;
+mod trust;
+
+use super::{Hooks, Needs, Outcome, Rules, View};
+use crate::Identity;
+use base::{Duration, Time};
+use nonce::Nonces;
+use serde::{Deserialize, Serialize};
+use trust::Trust;
+use wire::{Body, CopyId, Packet};
+
+/// Believes notices within bounds. All of them are off unless they are turned on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Guard {
+    /// Copies carry numbers that nobody can guess who has not seen them, and a notice that names
+    /// none is not believed.
+    pub nonce: bool,
+    /// Notices that prove false cost trust, and without trust none is believed.
+    pub trust: bool,
+    /// So many notices are believed in a round trip; 0 for any number. Before the first round trip
+    /// is measured, a second stands for it.
+    pub limit: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+}
+
+/// What a guard knows once its connection has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    nonces: Nonces,
+    trust: Trust,
+    /// Notices believed since.
+    believed: u32,
+    since: Time,
+}
+
+impl Guard {
+    /// With these defences.
+    #[must_use]
+    pub fn new(nonce: bool, trust: bool, limit: u32) -> Guard {
+        Guard { nonce, trust, limit, state: None }
+    }
+}
+
+impl Rules for Guard {
+    const HOOKS: Hooks = Hooks::ADMISSION;
+    // It helps nobody by itself.
+    const NEEDS: Needs = Needs::empty();
+
+    fn hooks(&self) -> Hooks {
+        let mut hooks = Hooks::empty();
+        hooks.set(Hooks::OUTGOING, self.nonce);
+        hooks.set(Hooks::OUTCOME, self.trust || self.limit > 0);
+        hooks.set(Hooks::ADMISSION, !hooks.is_empty());
+        hooks
+    }
+
+    fn begin(&mut self, identity: &Identity) {
+        self.state = Some(State {
+            nonces: Nonces::new(identity.secret),
+            trust: Trust::default(),
+            believed: 0,
+            since: Time::ZERO,
+        });
+    }
+
+    fn outgoing(&mut self, _view: &View, packet: &mut Packet) {
+        if let (Some(state), Body::Tcp(segment)) = (&self.state, &mut packet.body)
+            && segment.copy != CopyId::NONE
+        {
+            segment.copy = state.nonces.of(segment.copy);
+        }
+    }
+
+    fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
+        let state = self.state.as_mut()?;
+        // Notices that come to nothing use up neither: who cannot guess, cannot silence others.
+        if self.limit > 0 {
+            let period = view.srtt.unwrap_or(Duration::from_secs(1));
+            if view.now.since(state.since) >= period {
+                (state.believed, state.since) = (0, view.now);
+            }
+            if state.believed >= self.limit {
+                return None;
+            }
+        }
+        if self.trust && !state.trust.believes(view.now) {
+            return None;
+        }
+        match copy {
+            copy if !self.nonce => Some(copy),
+            CopyId::NONE => None,
+            nonce => Some(state.nonces.copy(nonce)),
+        }
+    }
+
+    fn outcome(&mut self, view: &View, outcome: Outcome) {
+        if let Some(state) = &mut self.state {
+            state.believed += u32::from(outcome == Outcome::Believed);
+            state.trust.learn(view.now, outcome);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Statistics;
+    use wire::Segment;
+
+    fn at(millis: u64) -> View {
+        View {
+            now: Time::ZERO + Duration::from_millis(millis),
+            una: 1,
+            nxt: 10_000,
+            srtt: Some(Duration::from_millis(100)),
+            mss: 1000,
+            statistics: Statistics::default(),
+        }
+    }
+
+    fn guard(nonce: bool, trust: bool, limit: u32) -> Guard {
+        let mut guard = Guard::new(nonce, trust, limit);
+        guard.begin(&Identity { secret: 0x1234_5678_9abc_def0, ..Identity::default() });
+        guard
+    }
+
+    #[test]
+    fn without_defences_nothing_is_asked() {
+        assert_eq!(guard(false, false, 0).hooks(), Hooks::empty());
+    }
+
+    #[test]
+    fn a_nonce_comes_back_as_the_copy_that_carried_it_and_none_is_not_believed() {
+        let mut guard = guard(true, false, 0);
+        let mut packet = Packet::BLANK;
+        packet.body = Body::Tcp(Segment { copy: CopyId(7), ..Segment::default() });
+        guard.outgoing(&at(0), &mut packet);
+        let Body::Tcp(Segment { copy: nonce, .. }) = packet.body else { panic!("no segment") };
+        assert_ne!(nonce, CopyId(7));
+        assert_eq!(guard.admit(&at(0), nonce), Some(CopyId(7)));
+        assert_ne!(guard.admit(&at(0), CopyId(7)), Some(CopyId(7)));
+        assert_eq!(guard.admit(&at(0), CopyId::NONE), None);
+    }
+
+    #[test]
+    fn an_acknowledgment_has_no_copy_and_gets_no_nonce() {
+        let mut packet = Packet::BLANK;
+        packet.body = Body::Tcp(Segment::default());
+        guard(true, false, 0).outgoing(&at(0), &mut packet);
+        assert_eq!(packet.body, Body::Tcp(Segment::default()));
+    }
+
+    #[test]
+    fn no_more_than_the_limit_are_believed_in_a_round_trip() {
+        let mut guard = guard(false, false, 3);
+        let mut believed = |millis| {
+            let admitted = guard.admit(&at(millis), CopyId(1)).is_some();
+            if admitted {
+                guard.outcome(&at(millis), Outcome::Believed);
+            }
+            admitted
+        };
+        let first = (0..10).filter(|&millis| believed(1000 + millis)).count();
+        assert_eq!(first, 3);
+        assert!(!believed(1099));
+        assert!(believed(1100));
+    }
+
+    #[test]
+    fn notices_that_come_to_nothing_do_not_use_up_the_limit() {
+        let mut guard = guard(false, true, 1);
+        for _ in 0..1000 {
+            assert_eq!(guard.admit(&at(1), CopyId(1)), Some(CopyId(1)));
+        }
+    }
+}

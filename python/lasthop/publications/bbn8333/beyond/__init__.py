@@ -1,0 +1,4 @@
+"""What bbn8333 §8.3 leaves open, as experiments.
+
+Each module here is one: its cells, what is measured, a picture, and what comes of it.
+"""

@@ -1,0 +1,163 @@
+"""Simulation 7 (bbn8333 §4.4): cumulative ETEN over three lossy hops, beside UDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lasthop.publications.bbn8333 import ceten
+from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
+from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
+from lasthop.publications.bbn8333.comparisons import every, mostly, versus
+from lasthop.publications.bbn8333.findings import (
+    HIGH,
+    LOW,
+    LOWEST,
+    MIDDLE,
+    NEGLIGIBLE,
+    SMALL,
+    Test,
+    Verdict,
+    at,
+    interval,
+    more,
+    percent,
+)
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
+from lasthop.publications.bbn8333.simulation import Lead, Simulation
+from lasthop.stats import Estimate
+
+_FILE = "bbn8333/sim7"
+
+
+def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+    """Beside UDP, what the report lacks is run at its figure's network and where that is cheap."""
+    dear = any(network.rate_bps >= FAST.rate_bps for network in networks) and networks != (FAST,)
+    blocks = ceten.apart(Block(VARIANTS, networks, file=_FILE))
+    for competitors in COMPETITORS:
+        block = Block(
+            ceten.PUBLISHED, networks, cross_traffic=UDP, competitors=competitors, file=_FILE
+        )
+        blocks.append(block)
+        if not dear:
+            blocks += ceten.apart(block.but_beyond(ceten.BEYOND))
+    return blocks
+
+
+def _about(ratio: Estimate) -> bool:
+    return 1 - SMALL < ratio.value < 1 + SMALL
+
+
+def _better(runs: Runs) -> Verdict:
+    gains = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=MIDDLE)
+    verdict = every(gains, more, f"CETEN over Reno at {at(MIDDLE)}")
+    return Verdict(
+        any(more(gain) for _, gain in gains), verdict.why, verdict.measured, verdict.case
+    )
+
+
+def _no_gain(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH),
+        _about,
+        f"CETEN over Reno, about taken as {percent(SMALL)}",
+    )
+
+
+def _alike(runs: Runs) -> Verdict:
+    return every(
+        versus(
+            runs, CETEN, RENO, network=FAST, cross_traffic=NOBODY, bit_error_rate=(0.0, LOWEST, LOW)
+        ),
+        _about,
+        f"CETEN over Reno, about taken as {percent(SMALL)}",
+    )
+
+
+def _slightly_worse(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, CETEN, RENO, network=FAST, competitors=4, bit_error_rate=(0.0, LOW)),
+        lambda ratio: ratio.hi < 1 and ratio.value > 1 - SMALL,
+        f"CETEN over Reno beside four flows, slightly taken as less than {percent(SMALL)}",
+        largest=True,
+    )
+
+
+def _both_ends(runs: Runs) -> Verdict:
+    return every(
+        versus(runs, CETEN, RENO, bit_error_rate=(LOW, HIGH)),
+        _about,
+        f"CETEN over Reno, about taken as {percent(SMALL)}",
+    )
+
+
+def _in_between(runs: Runs) -> Verdict:
+    return mostly(
+        versus(runs, CETEN, RENO, bit_error_rate=MIDDLE), f"CETEN over Reno at {at(MIDDLE)}"
+    )
+
+
+def _less_congestion(runs: Runs) -> Verdict:
+    """Of all networks at modest error rates."""
+    alone = versus(runs, CETEN, RENO, cross_traffic=NOBODY, bit_error_rate=MIDDLE)
+    falling, told = 0, []
+    for case, gain in alone:
+        beside = [case.but(cross_traffic=UDP, competitors=n) for n in COMPETITORS]
+        gains = [gain, *(runs.gain(of) for of in beside if runs.is_alive(of.but(eten="none")))]
+        falling += all(gain.value > other.value for other in gains[1:])
+        if case.network == FAST:
+            told = [interval(of) for of in gains]
+    return Verdict(
+        2 * falling > len(alone),
+        f"At {FAST.name} and {at(MIDDLE)}, CETEN over Reno is {', '.join(told)} beside 0, 4 and 8"
+        f" flows; it is largest without any in {falling} of {len(alone)} networks.",
+    )
+
+
+def _sometimes_worse(runs: Runs) -> Verdict:
+    gains = versus(runs, CETEN, RENO)
+    worse = [pair for pair in gains if pair[1].hi < 1 - NEGLIGIBLE]
+    verdict = every(gains, more, "CETEN over Reno")
+    return Verdict(
+        bool(worse),
+        f"{verdict.why} It is worse in {len(worse)}.",
+        verdict.measured,
+        verdict.case,
+    )
+
+
+TESTS: Mapping[str, Test] = {
+    "better-at-moderate-error-rates": _better,
+    "no-gain-at-the-highest": _no_gain,
+    "alike-at-low-error-rates": _alike,
+    "slightly-worse-in-heavy-congestion": _slightly_worse,
+    "alike-at-both-ends": _both_ends,
+    "gains-in-between": _in_between,
+    "more-with-less-congestion": _less_congestion,
+    "sometimes-worse": _sometimes_worse,
+    "below-per-packet": ceten.below_per_packet,
+}
+
+
+def _lead(runs: Runs) -> Lead:
+    return Lead(
+        "No notice says which packet was corrupted: every packet carries the probabilities that"
+        " packets of its path survive corruption and congestion, and at a loss the sender decides"
+        " by them whether to slow down.",
+        ceten.outcome(runs),
+    )
+
+
+SIMULATION = Simulation(
+    id="sim7",
+    variants=VARIANTS,
+    blocks=_blocks,
+    figures={11: (FAST,)},
+    panels=panels(COMPETITORS, "UDP"),
+    shown=ceten.SHOWN,
+    tests=TESTS,
+    # Dear beside UDP at this rate; simulation 8 has them.
+    variations=(),
+    lead=_lead,
+)
+reproduce = SIMULATION.reproduce

@@ -1,0 +1,286 @@
+"""bbn8333's open questions: what must hold of each, with few seeds."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import beyond as book
+import pytest
+import tables
+
+from lasthop import lab, publications
+from lasthop.publications.bbn8333.beyond import ceten, channels, fade, mistake, quantiles
+from lasthop.publications.bbn8333.beyond.question import Question
+from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
+from lasthop.scenario import Scenario
+
+#: The fixture of that name.
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+NAMES = ("burst", "fade", "short", "web", "setup", "mistake", "alpha", "fairness", "ecn")
+
+
+def _question(name: str) -> Question:
+    module = importlib.import_module(f"lasthop.publications.bbn8333.beyond.{name}")
+    question: Question = module.QUESTION
+    return question
+
+
+@pytest.fixture(scope="module")
+def runs() -> Mapping[str, Runs]:
+    """Quick runs of all."""
+    return {name: _question(name).measure(quick=True) for name in NAMES}
+
+
+def _goodput(runs: Runs, case: Case) -> float:
+    values = runs.values(case, "goodput_bps")
+    return sum(values) / len(values)
+
+
+# --- What all have in common ---
+
+
+def test_the_publication_keeps_its_simulations_and_what_goes_beyond_apart() -> None:
+    ids = [of.id for of in publications.find("bbn8333/beyond")]
+    assert ids == [f"bbn8333/beyond/{name}" for name in NAMES]
+    assert [of.id for of in publications.find("bbn8333/beyond/fade")] == ["bbn8333/beyond/fade"]
+    assert not any("beyond" in of.id for of in publications.find("bbn8333"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_question_becomes_rows_a_picture_and_a_page(
+    name: str, runs: Mapping[str, Runs], tmp_path: Path
+) -> None:
+    question = _question(name)
+    answers = question.write(tmp_path, runs[name])
+    rows = json.loads((tmp_path / "results.json").read_text())
+    found = [row for row in rows if row["metric"] == "finding"]
+    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
+    assert all(row["why"] and row["agrees"] in (True, False, None) for row in found)
+    for row in rows:
+        assert row["experiment"] == f"beyond/{name}"
+        if row["measured"] is not None:
+            low, high = row["ci95"]
+            assert low <= row["measured"] <= high
+            assert math.isfinite(low + high)
+    page = re.sub(r"\s+", " ", (tmp_path / "report.html").read_text().replace("&#39;", "'"))
+    assert page.count("<svg") == 1
+    for answer in answers:
+        assert answer.why in page
+    assert page.count("<tr><td>") == len(runs[name].found)
+    assert ("This was a quick run" in page) == (name not in ("short", "setup"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None:
+    scenario = Scenario.load(f"bbn8333/beyond/{name}")
+    assert scenario.source.startswith("# bbn8333 §8.3")
+    assert scenario.outline().runs > 1
+    links = tomllib.loads(scenario.source)["links"]
+    assert all({"rate", "delay"} <= set(link) for link in links)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
+    _question(name).write(tmp_path, runs[name])
+    kept = book.kept(name, tmp_path)
+    table = book.TABLES[name].markdown(kept).splitlines()
+    width = 1 + len(book.TABLES[name].columns)
+    assert all(line.count("|") == width + 1 for line in table)
+    assert len(table) > 5
+    assert f"beyond-{name}-numbers" in tables.TABLES
+    # Nothing is empty but quantiles not reached, and weights that a strategy does not take.
+    allowed = {"setup": 3, "alpha": 12}.get(name, 0)
+    assert sum(line.count("|  |") for line in table) <= allowed
+
+
+def test_a_quick_run_is_one_command(lasthop: Command, tmp_path: Path) -> None:
+    done = lasthop("reproduce", "bbn8333/beyond/setup", "--seeds", "4")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "reports" / "bbn8333" / "beyond" / "setup"
+    assert {file.name for file in folder.iterdir()} == {"results.json", "report.html"}
+
+
+# --- The engine ---
+
+
+def test_cells_are_run_as_often_whatever_differs_between_their_runs() -> None:
+    starts = [f"{n} s" for n in range(4)]
+    for runs, values, seeds in ((1, 1, 1), (2, 2, 1), (4, 4, 1), (12, 4, 3)):
+        along = {"flows.0.start": starts}
+        outline = Cell(Case(a=1), "demo", {}, 30, 3, along).build(runs).outline()
+        assert (outline.points, outline.seeds) == (values, seeds)
+
+
+def test_a_case_is_what_was_varied() -> None:
+    case = Case(eten="none", burst_packets=5)
+    assert case.but(eten="oracle") == Case(burst_packets=5, eten="oracle")
+    assert len({case, Case(eten="none", burst_packets=5), case.but(eten="oracle")}) == 2
+    found = Runs({case: {"x": [1.0]}, case.but(eten="oracle"): {"x": [2.0, None]}})
+    assert found.cases(eten=("none", "oracle"), burst_packets=5) == list(found)
+    assert found.cases(other=1) == []
+    ratio = found.ratio(case.but(eten="oracle"), case, "x")
+    assert ratio is not None
+    assert (ratio.value, ratio.n) == (2.0, 1)
+
+
+def test_what_never_ends_is_longer_than_all_else() -> None:
+    times = [1.0, 2.0, 3.0, None]
+    assert quantiles.interval(times, 0.5).value == 2.0
+    assert quantiles.interval(times, 0.95).value == math.inf
+    assert quantiles.ratio(times, [2.0, 4.0, 6.0, None], 0.5) is not None
+    assert quantiles.ratio(times, times, 0.95) is None
+    ordered = [float(n) for n in range(1, 101)]
+    median = quantiles.interval(ordered, 0.5)
+    # The textbook's: the 40th and the 61st of a hundred.
+    assert (median.value, median.lo, median.hi) == (50.0, 40.0, 61.0)
+
+
+def test_a_share_has_an_interval_even_if_it_is_nothing() -> None:
+    none = quantiles.proportion(0, 400)
+    assert (none.value, none.lo) == (0.0, 0.0)
+    # Wilson: z^2 / (n + z^2).
+    assert none.hi == pytest.approx(3.8415 / 403.8415, rel=1e-4)
+    half = quantiles.proportion(50, 100)
+    assert half.hi - 0.5 == pytest.approx(0.5 - half.lo) == pytest.approx(0.0962, abs=1e-3)
+
+
+# --- What must come of them ---
+
+
+@pytest.mark.parametrize("name", ["burst", "fade"])
+def test_other_patterns_corrupt_as_much_on_average(name: str) -> None:
+    module = importlib.import_module(f"lasthop.publications.bbn8333.beyond.{name}")
+    expected = channels.packet_loss(channels.HIGH)
+    wanted = {"recovery": "sack", "eten": "none", "bit_error_rate": channels.HIGH}
+    cells = [
+        cell
+        for cell in module.cells()
+        if {**wanted, "one_way_delay_s": channels.SHORT}.items() <= cell.case.items()
+    ]
+    assert len(cells) == 5
+    for cell in cells:
+        # UDP does not mind: it samples the channel evenly.
+        udp = {"rate": "1 Mbit/s", "packet": "576 B"}
+        flow = {"name": "probe", "from": "source", "to": "sink", "traffic": {"udp": udp}}
+        settings = {k: v for k, v in cell.settings.items() if not k.startswith("flows")}
+        scenario = Cell(cell.case, cell.scenario, {**settings, "flows": [flow]}, 1, 1, cell.along)
+        rows = lab.sweep(scenario.build(10)).rows
+        lost = sum(rows["corrupted"]) / sum(rows["datagrams_sent"])
+        assert lost == pytest.approx(expected, rel=0.15), cell.case
+
+
+def test_notices_help_with_single_errors_and_with_bursts(runs: Mapping[str, Runs]) -> None:
+    found = runs["burst"]
+    for case in found.cases(eten="backward", bit_error_rate=channels.HIGH, recovery="sack"):
+        assert _goodput(found, case) > 1.5 * _goodput(found, case.but(eten="none")), case
+
+
+def test_in_long_fades_there_is_little_to_gain(runs: Mapping[str, Runs]) -> None:
+    found = runs["fade"]
+    where = {"recovery": "sack", "one_way_delay_s": channels.LONG, "bit_error_rate": channels.HIGH}
+
+    def gain(length: float) -> float:
+        case = found.case(eten="backward", fade_s=length, **where)
+        return _goodput(found, case) / _goodput(found, case.but(eten="none"))
+
+    assert gain(fade.ALWAYS) > 2.5
+    assert gain(fade.FADES[-1]) < 1.3
+
+
+def test_the_larger_the_transfer_the_larger_the_gain(runs: Mapping[str, Runs]) -> None:
+    found = runs["short"]
+    ratios = []
+    for size in (5_000, 1_000_000):
+        case = found.case(
+            eten="backward", profile="ns2-2001", bit_error_rate=1.56e-5, size_bytes=size
+        )
+        ratio = found.quantile_ratio(case, case.but(eten="none"), "transfer_s", 0.5)
+        assert ratio is not None
+        ratios.append(ratio.value)
+    assert ratios[1] < 0.5 < ratios[0] <= 1.001
+
+
+def test_pages_and_objects_come_sooner(runs: Mapping[str, Runs]) -> None:
+    found = runs["web"]
+    for case in found.cases(eten="oracle", bit_error_rate=1.56e-5):
+        for metric in ("page_p95_s", "object_p95_s"):
+            ratio = found.ratio(case, case.but(eten="none"), metric)
+            assert ratio is not None
+            assert ratio.value < 0.6, case
+        assert min(found.values(case, "objects_ended")) > 0.9
+
+
+def test_a_notice_about_a_syn_spares_the_back_off(runs: Mapping[str, Runs]) -> None:
+    found = runs["setup"]
+    where = {"errors": "forward", "profile": "ns2-2001", "bit_error_rate": 4e-3}
+    alone = found.case(eten="none", **where)
+    told = found.case(eten="oracle", **where)
+    assert found.share(alone, "first_byte_s").value > 0.15
+    assert found.share(told, "first_byte_s").value == 0.0
+    assert found.quantile(told, "first_byte_s", 0.5).value < 10
+
+
+def test_who_overlooks_every_drop_takes_the_link_and_wastes_it(runs: Mapping[str, Runs]) -> None:
+    found = runs["mistake"]
+
+    def value(metric: str, **where: object) -> float:
+        (only,) = found.values(found.case(**where), metric)
+        return only
+
+    one = {"mistaken": mistake.ONE, "competitors": 4}
+    assert value("fairness", mistakes=0.0, **one) > 0.95
+    assert value("fairness", mistakes=0.1, **one) > 0.9
+    assert value("share_of_fair", mistakes=1.0, **one) > 3
+    every = {"mistaken": mistake.ALL}
+    for metric in ("all_goodput_bps", "bystander_goodput_bps"):
+        assert value(metric, mistakes=1.0, **every) < 0.6 * value(metric, mistakes=0.0, **every)
+
+
+def test_jains_index_is_one_for_equals_and_a_share_for_a_monopoly() -> None:
+    assert mistake.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
+    assert mistake.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+
+
+# --- Cumulative ETEN ---
+
+
+@pytest.mark.parametrize("name", ["alpha", "fairness", "ecn"])
+def test_every_strategy_is_beside_plain_tcp_with_the_same_errors(
+    name: str, runs: Mapping[str, Runs]
+) -> None:
+    found = runs[name]
+    rates = {case["bit_error_rate"] for case in found.cases(eten="none")}
+    for strategy in ceten.STRATEGIES:
+        cases = found.cases(strategy=strategy)
+        assert {case["bit_error_rate"] for case in cases} == rates
+        assert all(min(found.values(case, "goodput_bps")) > 0 for case in cases)
+
+
+def test_alone_and_told_of_corruption_goodput_is_no_less(runs: Mapping[str, Runs]) -> None:
+    found = runs["alpha"]
+    where = {"competitors": 0, "bit_error_rate": ceten.HIGH}
+    plain = found.case(eten="none", **where)
+    for case in found.cases(strategy="loss-ratio", **where):
+        assert _goodput(found, case) > 0.9 * _goodput(found, plain), case
+
+
+def test_connections_that_are_alike_share_alike(runs: Mapping[str, Runs]) -> None:
+    found = runs["fairness"]
+    for case in found.cases(eten="none", bit_error_rate=0.0):
+        assert min(found.values(case, "fairness")) > 0.9
+
+
+def test_marks_take_the_place_of_drops(runs: Mapping[str, Runs]) -> None:
+    found = runs["ecn"]
+    for case in found.cases(eten="none", bit_error_rate=0.0, ecn_on=True):
+        (marked,) = found.values(case, "dropped_share")
+        (dropped,) = found.values(case.but(ecn_on=False), "dropped_share")
+        assert marked < 0.5 * dropped, case

@@ -163,9 +163,9 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
          `ns2-2007`, `modern`",
     );
     told(
-        ("\"none\"", "\"forward\""),
-        "\"forward\"",
-        "`flows.0.tcp.eten = \"forward\"`: expected \"none\", \"oracle\", \"backward\", \
+        ("\"none\"", "\"sideways\""),
+        "\"sideways\"",
+        "`flows.0.tcp.eten = \"sideways\"`: expected \"none\", \"oracle\", \"backward\", \"forward\", \
          \"cumulative\", or { report = one of them, ... }",
     );
     told(

@@ -31,6 +31,8 @@ struct Node<A> {
     inspected: bool,
     /// Room for what boxes make, kept for the next time.
     outbox: Vec<Packet>,
+    /// Room for what boxes are to see of what the host sends, likewise.
+    tray: Vec<Handle>,
 }
 
 impl<A: Application> World<A> {
@@ -41,7 +43,7 @@ impl<A: Application> World<A> {
             host.add_address(address::v6_of(index));
             // The results of a run are read from what is over, too.
             host.set(Settings { keep_closed: true, ..Settings::default() });
-            Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new() }
+            Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new(), tray: Vec::new() }
         });
         World {
             nodes: nodes.collect(),
@@ -464,13 +466,16 @@ impl<A: Application> Node<A> {
     /// Sends what the host has to send, past the boxes.
     fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
         // It is laid out first, since a box may hand the host a packet in turn.
-        let mut tray = Tray { slab: &mut fabric.slab, written: Vec::new() };
+        let written = core::mem::take(&mut self.tray);
+        let mut tray = Tray { slab: &mut fabric.slab, written };
         let _ = self.host.transmit(fabric.now, &mut tray);
-        for handle in tray.written {
+        let mut written = tray.written;
+        for handle in written.drain(..) {
             if self.pass_boxes(index, None, handle, fabric) {
                 self.forward(index, handle, fabric);
             }
         }
+        self.tray = written;
         self.send_outbox(index, fabric);
     }
 

@@ -62,7 +62,7 @@ impl Middlebox for Witness {
         let Some(port) = from else { return Passage::Forward };
         let outcomes = self.arriving.entry(port).or_default();
         outcomes.push(true);
-        let mut claims = self.path.lock().unwrap();
+        let mut claims = self.path.lock().expect("nobody panics with it");
         if packet.payload.len == 0 {
             return Passage::Forward;
         }
@@ -99,7 +99,7 @@ impl Middlebox for Witness {
         outcomes.push(true);
         let one = Causes { corruption: 1.0, congestion: 1.0 };
         if let Some(copy) = copy(packet) {
-            let mut claims = self.path.lock().unwrap();
+            let mut claims = self.path.lock().expect("nobody panics with it");
             claims.products.entry(copy).or_insert(one).congestion *= average(outcomes);
         }
     }

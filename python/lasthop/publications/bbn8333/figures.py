@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Entries of a legend that takes two rows.
-_LONG = 6
+#: Entries of a legend that takes more than a row, and how many then stand side by side.
+_LONG, _WIDE = 6, 4
 _BIT_ERROR_RATE = "bit error rate / 1.56"
 #: Colour and marker of what a sender is told, or of what sizes its window if it is no AIMD.
 LOOKS: Mapping[str, tuple[str, str]] = {
@@ -173,18 +174,22 @@ def factors(evidence: Evidence, ratios: Sequence[tuple[Case, float]]) -> Figure:
 
 
 def _legend(drawn: Figure, of: Iterable[Axes]) -> None:
-    """One legend for all panels, below them, in two rows if it is long; single points last."""
+    """One legend for all panels, below them; single points last.
+
+    A long one has pairs of rows: for either recovery what is otherwise the same.
+    """
     named = {
         label: handle
         for panel in of
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
     labels = sorted(named, key=lambda label: not hasattr(named[label], "has_xerr"))
+    rows = 1 if len(labels) < _LONG else 2 * math.ceil(len(labels) / (2 * _WIDE))
     drawn.legend(
         [named[label] for label in labels],
         labels,
         loc="outside lower center",
-        ncols=len(labels) if len(labels) < _LONG else (len(labels) + 1) // 2,
+        ncols=math.ceil(len(labels) / rows),
     )
 
 

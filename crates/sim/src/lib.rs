@@ -9,6 +9,7 @@ mod bytes;
 mod fabric;
 mod mistakes;
 mod network;
+mod node;
 mod observer;
 mod routing;
 mod slab;

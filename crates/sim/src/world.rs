@@ -4,12 +4,13 @@ use crate::address;
 use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
 use crate::fabric::{Fabric, Flow};
 use crate::network::{LinkId, Network, NodeId};
+use crate::node::Node;
 use crate::observer::{Digest, Series, TraceTarget};
-use crate::slab::{Handle, Slab};
+use crate::slab::Handle;
 use crate::switches::Turn;
 use base::{Random, Seed, Time};
 use core::net::IpAddr;
-use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings};
+use host::{Application, Host, LinkEvent, Middlebox};
 use link::{Arrival, Fate};
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
@@ -24,27 +25,10 @@ pub struct World<A> {
     events: u64,
 }
 
-struct Node<A> {
-    host: Host<A>,
-    boxes: Vec<Box<dyn Middlebox + Send>>,
-    /// Whether any box wants to see packets.
-    inspected: bool,
-    /// Room for what boxes make, kept for the next time.
-    outbox: Vec<Packet>,
-    /// Room for what boxes are to see of what the host sends, likewise.
-    tray: Vec<Handle>,
-}
-
 impl<A: Application> World<A> {
     pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
-        let nodes = (0..network.nodes).map(|index| {
-            let random = seed.stream(&format!("node.{index}"));
-            let mut host = Host::new(address::of(index), random);
-            host.add_address(address::v6_of(index));
-            // The results of a run are read from what is over, too.
-            host.set(Settings { keep_closed: true, ..Settings::default() });
-            Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new(), tray: Vec::new() }
-        });
+        let nodes =
+            (0..network.nodes).map(|index| Node::new(index, seed.stream(&format!("node.{index}"))));
         World {
             nodes: nodes.collect(),
             fabric: Fabric::new(network, seed),
@@ -69,9 +53,7 @@ impl<A: Application> World<A> {
     /// Puts a box into a node, behind those that are there.
     pub fn add_box(&mut self, node: NodeId, middlebox: impl Middlebox + Send + 'static) {
         self.fabric.schedule.bring_forward(node.0 as u32, middlebox.next_wake());
-        let node = &mut self.nodes[node.0];
-        node.inspected |= middlebox.inspects_packets();
-        node.boxes.push(Box::new(middlebox));
+        self.nodes[node.0].add_box(middlebox);
     }
 
     /// Lets the source of a flow, given by its addresses, hear of every corruption of its packets
@@ -291,266 +273,5 @@ impl<A: Application> World<A> {
     pub fn observations(mut self) -> (Series, Option<Digest>) {
         self.fabric.catch_up();
         self.fabric.observer.map_or_else(Default::default, |o| (o.series, o.digest))
-    }
-}
-
-impl<A: Application> Node<A> {
-    /// An intact packet arrives: the boxes see it, then it is delivered or goes on.
-    #[inline]
-    fn receive(&mut self, index: usize, link: usize, handle: Handle, fabric: &mut Fabric) {
-        if self.inspected {
-            return self.receive_any(index, link, handle, fabric);
-        }
-        let packet = fabric.slab.get_mut(handle);
-        if address::node(packet.ip.destination) != Some(index) {
-            return self.pass_on(index, handle, fabric);
-        }
-        let mut plug = Plug { index, fabric, place: Some(handle) };
-        let sooner = self.host.exchange(plug.fabric.now, &mut plug);
-        plug.unplug();
-        if sooner || fabric.observer.is_some() {
-            self.settle(index, fabric);
-        }
-    }
-
-    /// The same whatever boxes there are.
-    #[inline(never)]
-    fn receive_any(&mut self, index: usize, link: usize, handle: Handle, fabric: &mut Fabric) {
-        if !self.pass_boxes(index, Some(link), handle, fabric) {
-            return;
-        }
-        let packet = fabric.slab.get(handle);
-        if address::node(packet.ip.destination) != Some(index) {
-            return self.pass_on(index, handle, fabric);
-        }
-        self.host.handle_packet(fabric.now, packet);
-        fabric.slab.release(handle);
-        self.flush(index, fabric);
-    }
-
-    /// Something happens on a link that ends here.
-    fn tell(&mut self, index: usize, link: usize, event: LinkEvent<'_>, fabric: &mut Fabric) {
-        for middlebox in &mut self.boxes {
-            let mut cx = Context { send: &mut self.outbox };
-            middlebox.link(fabric.now, port(link), event, &mut cx);
-        }
-        self.send_outbox(index, fabric);
-        self.await_boxes(index, fabric);
-    }
-
-    /// Shows a packet to the boxes, which came by a link unless it starts here; false if one of
-    /// them kept it.
-    fn pass_boxes(
-        &mut self,
-        index: usize,
-        link: Option<usize>,
-        handle: Handle,
-        fabric: &mut Fabric,
-    ) -> bool {
-        let packet = fabric.slab.get_mut(handle);
-        let kept = self.boxes.iter_mut().any(|middlebox| {
-            let mut cx = Context { send: &mut self.outbox };
-            middlebox.packet(fabric.now, link.map(port), packet, &mut cx) == Passage::Drop
-        });
-        if kept {
-            fabric.slab.release(handle);
-        }
-        self.send_outbox(index, fabric);
-        self.await_boxes(index, fabric);
-        !kept
-    }
-
-    /// Wakes the boxes that want it now.
-    fn wake_boxes(&mut self, index: usize, fabric: &mut Fabric) {
-        for middlebox in &mut self.boxes {
-            if middlebox.next_wake() <= fabric.now {
-                let mut cx = Context { send: &mut self.outbox };
-                middlebox.wake(fabric.now, &mut cx);
-            }
-        }
-        self.send_outbox(index, fabric);
-    }
-
-    /// A box may want to be woken sooner than the node is.
-    fn await_boxes(&self, index: usize, fabric: &mut Fabric) {
-        for middlebox in &self.boxes {
-            fabric.schedule.bring_forward(index as u32, middlebox.next_wake());
-        }
-    }
-
-    /// Sends what boxes have made.
-    fn send_outbox(&mut self, index: usize, fabric: &mut Fabric) {
-        if self.outbox.is_empty() {
-            return;
-        }
-        // A packet for this very host may make the boxes send more, meanwhile.
-        let mut outbox = core::mem::take(&mut self.outbox);
-        for packet in outbox.drain(..) {
-            if address::node(packet.ip.destination) == Some(index) {
-                self.host.handle_packet(fabric.now, &packet);
-                self.flush(index, fabric);
-            } else {
-                let handle = fabric.slab.insert(packet);
-                self.forward(index, handle, fabric);
-            }
-        }
-        if self.outbox.is_empty() {
-            self.outbox = outbox;
-        } else {
-            self.send_outbox(index, fabric);
-        }
-    }
-
-    /// Puts a packet on its way. Boxes that inspect packets hear what the queue makes of it.
-    fn forward(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        if !self.inspected {
-            return fabric.forward(index, handle);
-        }
-        let (now, route) = (fabric.now, fabric.route(index, handle));
-        let (boxes, outbox) = (&mut self.boxes, &mut self.outbox);
-        fabric.send_told(route, handle, |link, packet, accepted| {
-            for middlebox in boxes {
-                let mut cx = Context { send: outbox };
-                if accepted {
-                    middlebox.queued(now, Port(link), packet, &mut cx);
-                } else {
-                    middlebox.link(now, Port(link), LinkEvent::Dropped(packet), &mut cx);
-                }
-            }
-        });
-    }
-
-    /// A packet arrives that is for another node.
-    fn pass_on(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        let packet = fabric.slab.get_mut(handle);
-        packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
-        if packet.ip.hop_limit == 0 {
-            fabric.discard(handle);
-        } else {
-            self.forward(index, handle, fabric);
-            self.send_outbox(index, fabric);
-        }
-    }
-
-    /// The host's wake has come.
-    #[inline]
-    fn serve(&mut self, index: usize, fabric: &mut Fabric) {
-        let next = if self.inspected {
-            self.host.handle_timeout(fabric.now);
-            self.wake_boxes(index, fabric);
-            self.transmit_inspected(index, fabric);
-            let boxes = self.boxes.iter().map(|middlebox| middlebox.next_wake());
-            boxes.fold(self.host.poll_timeout(), Time::min)
-        } else {
-            let mut plug = Plug { index, fabric, place: None };
-            let next = self.host.serve(plug.fabric.now, &mut plug);
-            plug.unplug();
-            next
-        };
-        fabric.schedule.set(index as u32, next);
-        self.watch(index, fabric);
-    }
-
-    /// Sends what the host has to send, and brings its next wake forward if need be.
-    fn flush(&mut self, index: usize, fabric: &mut Fabric) {
-        if self.inspected {
-            self.transmit_inspected(index, fabric);
-        } else {
-            let mut plug = Plug { index, fabric, place: None };
-            let _ = self.host.transmit(plug.fabric.now, &mut plug);
-            plug.unplug();
-        }
-        self.settle(index, fabric);
-    }
-
-    /// Sends what the host has to send, past the boxes.
-    fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
-        // It is laid out first, since a box may hand the host a packet in turn.
-        let written = core::mem::take(&mut self.tray);
-        let mut tray = Tray { slab: &mut fabric.slab, written };
-        let _ = self.host.transmit(fabric.now, &mut tray);
-        let mut written = tray.written;
-        for handle in written.drain(..) {
-            if self.pass_boxes(index, None, handle, fabric) {
-                self.forward(index, handle, fabric);
-            }
-        }
-        self.tray = written;
-        self.send_outbox(index, fabric);
-    }
-
-    /// The host has done something: its wake may have come forward.
-    fn settle(&mut self, index: usize, fabric: &mut Fabric) {
-        fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
-        self.watch(index, fabric);
-    }
-
-    /// Whoever watches the host takes note of what it did.
-    #[inline]
-    fn watch(&mut self, index: usize, fabric: &mut Fabric) {
-        if let Some(observer) = &mut fabric.observer {
-            observer.events(fabric.now, NodeId(index), &mut self.host);
-        }
-    }
-}
-
-/// A direction of a link, as boxes know it.
-fn port(link: usize) -> Port {
-    Port(link as u32)
-}
-
-/// A host plugged into the fabric: its packets are written into the slab, where they stay.
-struct Plug<'a> {
-    index: usize,
-    fabric: &'a mut Fabric,
-    /// Where the next packet goes, once that is decided.
-    place: Option<Handle>,
-}
-
-impl Plug<'_> {
-    #[inline]
-    fn unplug(self) {
-        if let Some(handle) = self.place {
-            self.fabric.slab.release(handle);
-        }
-    }
-}
-
-impl<A> Outlet<A> for Plug<'_> {
-    #[inline]
-    fn packet(&mut self) -> &mut Packet {
-        let handle = *self.place.get_or_insert_with(|| self.fabric.slab.take());
-        self.fabric.slab.get_mut(handle)
-    }
-
-    #[inline]
-    fn send(&mut self, _: u32, route: &mut Option<u32>, _: Option<&A>) {
-        if let Some(handle) = self.place.take() {
-            let way = route.or_else(|| {
-                let way = self.fabric.route(self.index, handle);
-                if self.fabric.fixed_routes {
-                    *route = way;
-                }
-                way
-            });
-            self.fabric.send(way, handle);
-        }
-    }
-}
-
-/// A host whose packets pass boxes first: they are written into the slab and listed.
-struct Tray<'a> {
-    slab: &'a mut Slab,
-    written: Vec<Handle>,
-}
-
-impl<A> Outlet<A> for Tray<'_> {
-    fn packet(&mut self) -> &mut Packet {
-        let handle = self.slab.vacant();
-        self.slab.get_mut(handle)
-    }
-
-    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&A>) {
-        self.written.push(self.slab.take());
     }
 }

@@ -46,6 +46,12 @@ def test_no_values_have_no_mean() -> None:
         single_ratio_range([1.0], [1.0])
 
 
+def test_two_pairs_at_any_confidence_have_an_interval_of_numbers() -> None:
+    estimate = ratio_interval([1.0, 1e9], [1e9, 1.0], confidence=1 - 1e-9)
+    assert 0 < estimate.lo < 1e-9
+    assert 1e9 < estimate.hi < math.inf
+
+
 def test_a_ratio_of_pairs_that_move_together_is_sharp() -> None:
     plain = [1.0, 2.0, 3.0, 4.0]
     assert ratio_interval([2 * value for value in plain], plain).half == pytest.approx(0, abs=1e-9)

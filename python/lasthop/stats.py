@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 CONFIDENCE = 0.95
+#: The logarithm of the widest spread that is told apart from a wider one.
+_WIDEST = 300.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def ratio_interval(
     # Each pair's share of the error of log(top / bottom).
     errors = [a / top - b / bottom for a, b in zip(numerators, denominators, strict=True)]
     error = math.sqrt(math.fsum(e * e for e in errors) / (n - 1) / n)
-    spread = math.exp(student_t(n - 1, confidence) * error) if error else 1.0
+    # Two pairs, at a confidence close to 1, can leave an interval that is wider than floats go.
+    spread = math.exp(min(student_t(n - 1, confidence) * error, _WIDEST)) if error else 1.0
     return Estimate(ratio, ratio / spread, ratio * spread, n)
 
 

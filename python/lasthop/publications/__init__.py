@@ -51,7 +51,8 @@ def _bbn8333(simulation: str, title: str) -> Experiment:
 
 def _beyond(question: str, title: str) -> Experiment:
     folder = "lasthop.publications.bbn8333.beyond"
-    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{question}")
+    module = question.replace("-", "_")
+    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{module}")
 
 
 EXPERIMENTS = (
@@ -72,6 +73,11 @@ EXPERIMENTS = (
     _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
     _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
     _beyond("ecn", "ECN beside cumulative ETEN"),
+    _beyond("flood", "a blind flood of forged notices"),
+    _beyond("forged", "notices forged on the path"),
+    _beyond("liar-forward", "a receiver whose echoes lie"),
+    _beyond("liar-cumulative", "a receiver that makes up its path"),
+    _beyond("coding", "erasure coding from end to end"),
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import beyond
+import columns
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -536,8 +537,11 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "beyond-about": ("bbn8333-beyond-about.json", beyond_about),
     **{
         f"beyond-{name}-{what}": (f"bbn8333-beyond-{name}.json", table)
-        for name, shown in beyond.TABLES.items()
-        for what, table in (("answers", beyond.answers), ("numbers", shown.markdown))
+        for name in beyond.TABLES
+        for what, table in (
+            ("answers", columns.answers),
+            *((what, shown.markdown) for what, shown in beyond.tables(name).items()),
+        )
     },
     **{
         f"{name}-{what}": (f"bbn8333-{name}{file}.json", table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
@@ -73,8 +73,14 @@ def plain(case: Case) -> Case:
 
 def worth(bound: float) -> float:
     """How many times a plain sender's rate one has that keeps such a share of its window at a
-    loss, at the same rate of losses: windows of AIMD go with sqrt((1 + b) / (1 - b))."""
-    return math.sqrt((1 + bound) / (1 - bound) / 3) if bound < 1 else math.inf
+    loss, at the same rate of losses a packet: windows of AIMD go with sqrt((1 + b) / (1 - b))."""
+    return math.sqrt(worth_at_times(bound))
+
+
+def worth_at_times(bound: float) -> float:
+    """The same if losses come at the same times, however much is sent: a window grows as much from
+    one to the next, which is 1 - b of it, and is (1 + b) / 2 of its largest in the middle."""
+    return (1 + bound) / (1 - bound) / 3 if bound < 1 else math.inf
 
 
 def _over_plain(metric: str, runs: Runs, case: Case) -> Estimate | None:
@@ -121,13 +127,19 @@ def figure(runs: Runs) -> Figure:
     bounded = [bound for bound in BOUNDS if bound < 1]
     for ax in drawn.axes[: len(_SHOWN)]:
         places = range(len(bounded))
-        ax.plot(places, [worth(bound) for bound in bounded], ":", color=pictures.BLACK, lw=1)
+        for law, style in ((worth, ":"), (worth_at_times, "--")):
+            ax.plot(places, [law(bound) for bound in bounded], style, color=pictures.BLACK, lw=1)
     return drawn
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
     """What a liar gains, and what the bound makes of it."""
-    return [_without(runs), _same(runs), *(_bounded(runs, strategy) for strategy in STRATEGIES)]
+    return [
+        _without(runs),
+        _same(runs),
+        _bounded(runs, worth_at_times, "where losses come at given times"),
+        _bounded(runs, worth, "at a given rate of losses a packet"),
+    ]
 
 
 def _without(runs: Runs) -> Answer:
@@ -168,32 +180,33 @@ def _same(runs: Runs) -> Answer:
     )
 
 
-def _bounded(runs: Runs, strategy: str) -> Answer:
+def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
     """Whether the bound's worth is an upper one."""
-    lies = [case for case in runs.cases(strategy=strategy) if 0.5 < case["bound"] < 1]
+    lies = [case for case in runs.cases(eten="cumulative") if 0.5 < case["bound"] < 1]
     found = {
         bound: held(
             runs,
             [(case, plain(case)) for case in lies if case["bound"] == bound],
             "goodput_bps",
-            most=worth(bound) * (1 + NEGLIGIBLE),
+            most=law(bound) * (1 + NEGLIGIBLE),
             of=len(lies),
         )
         for bound in BOUNDS[1:-1]
     }
-    words = "; ".join(
-        f"{bound:g}: {told(of.ratio)} ({BURSTS[of.case['bursts_bps']]}), worth {worth(bound):.2f}"
+    most = "; ".join(
+        f"{bound:g}: {told(of.ratio)} ({of.case['strategy']}, {BURSTS[of.case['bursts_bps']]}),"
+        f" worth {law(bound):.2f}"
         for bound, of in found.items()
     )
     verdicts = [of.agrees for of in found.values()]
-    nearest = max(found.values(), key=lambda of: of.ratio.hi / worth(of.case["bound"]))
+    nearest = max(found.values(), key=lambda of: of.ratio.hi / law(of.case["bound"]))
     return Answer(
-        f"With {strategy}, a liar gains at most what keeping the bound's share of the window at"
-        " every loss is worth.",
+        "A liar gains at most what keeping the bound's share of the window at every loss is worth"
+        f" {words}.",
         "§7.1",
         False if False in verdicts else all(verdicts) or None,
-        "Goodput over that of plain TCP by bound, the highest interval beside any bursts:"
-        f" {words}.",
+        f"Of {len(lies)} cells, goodput over that of plain TCP by bound, the highest interval of"
+        f" any strategy beside any bursts: {most}.",
         nearest.case,
         nearest.ratio,
     )
@@ -212,9 +225,10 @@ QUESTION = Question(
         " claims certain corruption (published, whose formula is inverted: certain congestion),"
         " the other, which has neither, starts 0 to 3 s later.",
         "Plain TCP in the liar's place for comparison.",
-        "No loss leaves more than the bound's share b of the flight, whatever is claimed. At a"
-        " given rate of losses that is worth sqrt((1 + b) / (1 - b)) over sqrt(3), the rate of AIMD"
-        " with such a decrease over that of one which halves.",
+        "No loss leaves more than the bound's share b of the flight, whatever is claimed. What AIMD"
+        " with such a decrease is worth, over one that halves: w = (1 + b) / (1 - b) / 3 if losses"
+        " come at the same times, however much is sent, as where bursts overflow a queue; the root"
+        " of w if they come with the same probability a packet.",
     ),
     cells=cells,
     collect=attacks.shares,
@@ -225,8 +239,8 @@ QUESTION = Question(
         Measure("others_over_plain", "1", "neighbour's over plain", harm),
     ),
     figure=figure,
-    caption="Goodputs over those with plain TCP in the liar's place; dotted, what the bound is"
-    " worth at a given rate of losses.",
+    caption="Goodputs over those with plain TCP in the liar's place; what the bound is worth"
+    " at a given rate of losses a packet (dotted) and at given times (dashed).",
     answers=answers,
     keys={"bursts_bps": "bursts, bit/s", "strategy": "strategy", "bound": "bound"},
 )

@@ -63,7 +63,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def test_every_row_has_the_format(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         finding = row["metric"] == "finding"
-        assert list(row) == KEYS + (["claim", "agrees", "why"] if finding else [])
+        assert list(row) == KEYS + (["claim", "where", "agrees", "why"] if finding else [])
         assert (row["publication"], row["experiment"]) == ("bbn8333", "sim1")
         assert row["runs"] == SEEDS
         if finding:

@@ -17,8 +17,8 @@ from lasthop.publications.bbn8333.beyond import (
     liar_cumulative,
     liar_forward,
 )
-from lasthop.publications.bbn8333.beyond.question import Answer
-from lasthop.publications.bbn8333.beyond.runs import Case, Runs
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.scenario import Scenario
 from lasthop.units import rate
 
@@ -149,7 +149,7 @@ def test_each_defence_is_switched_by_itself_and_a_limit_too() -> None:
 
 def test_a_liars_gain_is_seen_against_the_defence_that_lets_it() -> None:
     def gains(case: Case) -> Values:
-        lets = case["receiver"] == liar_forward.LIAR and case["defences"] in ("none", "trust")
+        lets = case["receiver"] == attacks.LIAR and case["defences"] in ("none", "trust")
         scale = 1.3 if lets else 1.0
         return {"goodput_bps": 1e6 * scale, "others_goodput_bps": 1e6 / scale, "believed": 1.0}
 

@@ -23,10 +23,9 @@ from lasthop.publications.bbn8333.beyond import (
     fade,
     liar_cumulative,
     mistake,
-    quantiles,
 )
-from lasthop.publications.bbn8333.beyond.question import Question
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Study
 from lasthop.scenario import Scenario
 
 #: The fixture of that name.
@@ -39,10 +38,10 @@ NAMES = (
 )
 
 
-def _question(name: str) -> Question:
+def _question(name: str) -> Study:
     folder = "lasthop.publications.bbn8333.beyond"
     module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
-    question: Question = module.QUESTION
+    question: Study = module.QUESTION
     return question
 
 
@@ -119,50 +118,6 @@ def test_a_quick_run_is_one_command(lasthop: Command, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "reports" / "bbn8333" / "beyond" / "setup"
     assert {file.name for file in folder.iterdir()} == {"results.json", "report.html"}
-
-
-# --- The engine ---
-
-
-def test_cells_are_run_as_often_whatever_differs_between_their_runs() -> None:
-    starts = [f"{n} s" for n in range(4)]
-    for runs, values, seeds in ((1, 1, 1), (2, 2, 1), (4, 4, 1), (12, 4, 3)):
-        along = {"flows.0.start": starts}
-        outline = Cell(Case(a=1), "demo", {}, 30, 3, along).build(runs).outline()
-        assert (outline.points, outline.seeds) == (values, seeds)
-
-
-def test_a_case_is_what_was_varied() -> None:
-    case = Case(eten="none", burst_packets=5)
-    assert case.but(eten="oracle") == Case(burst_packets=5, eten="oracle")
-    assert len({case, Case(eten="none", burst_packets=5), case.but(eten="oracle")}) == 2
-    found = Runs({case: {"x": [1.0]}, case.but(eten="oracle"): {"x": [2.0, None]}})
-    assert found.cases(eten=("none", "oracle"), burst_packets=5) == list(found)
-    assert found.cases(other=1) == []
-    ratio = found.ratio(case.but(eten="oracle"), case, "x")
-    assert ratio is not None
-    assert (ratio.value, ratio.n) == (2.0, 1)
-
-
-def test_what_never_ends_is_longer_than_all_else() -> None:
-    times = [1.0, 2.0, 3.0, None]
-    assert quantiles.interval(times, 0.5).value == 2.0
-    assert quantiles.interval(times, 0.95).value == math.inf
-    assert quantiles.ratio(times, [2.0, 4.0, 6.0, None], 0.5) is not None
-    assert quantiles.ratio(times, times, 0.95) is None
-    ordered = [float(n) for n in range(1, 101)]
-    median = quantiles.interval(ordered, 0.5)
-    # The textbook's: the 40th and the 61st of a hundred.
-    assert (median.value, median.lo, median.hi) == (50.0, 40.0, 61.0)
-
-
-def test_a_share_has_an_interval_even_if_it_is_nothing() -> None:
-    none = quantiles.proportion(0, 400)
-    assert (none.value, none.lo) == (0.0, 0.0)
-    # Wilson: z^2 / (n + z^2).
-    assert none.hi == pytest.approx(3.8415 / 403.8415, rel=1e-4)
-    half = quantiles.proportion(50, 100)
-    assert half.hi - 0.5 == pytest.approx(0.5 - half.lo) == pytest.approx(0.0962, abs=1e-3)
 
 
 # --- What must come of them ---
@@ -255,11 +210,6 @@ def test_who_overlooks_every_drop_takes_the_link_and_wastes_it(runs: Mapping[str
     every = {"mistaken": mistake.ALL}
     for metric in ("all_goodput_bps", "bystander_goodput_bps"):
         assert value(metric, mistakes=1.0, **every) < 0.6 * value(metric, mistakes=0.0, **every)
-
-
-def test_jains_index_is_one_for_equals_and_a_share_for_a_monopoly() -> None:
-    assert mistake.jain([3.0, 3.0, 3.0]) == pytest.approx(1)
-    assert mistake.jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
 
 
 # --- Cumulative ETEN ---

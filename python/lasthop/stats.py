@@ -108,3 +108,9 @@ def single_ratio_range(
     reach = statistics.stdev(logs, middle) * math.sqrt(1 + 1 / n)
     reach *= student_t(n - 1, confidence)
     return math.exp(middle - reach), math.exp(middle + reach)
+
+
+def jain(rates: Sequence[float]) -> float:
+    """Jain's fairness index: 1 if all have as much, 1 / n if one has everything."""
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0

@@ -34,6 +34,8 @@ class Experiment:
     id: str
     title: str
     module: str
+    #: Other figures that its runs are for, as in "koutsianas2007/fig4.3": names of it, too.
+    also: tuple[str, ...] = ()
 
     @property
     def publication(self) -> str:
@@ -83,8 +85,9 @@ EXPERIMENTS = (
 
 def find(id: str) -> list[Experiment]:
     """The experiment of that name, or all of the publication of that name."""
-    found = [of for of in EXPERIMENTS if id in (of.id, of.publication)]
+    found = [of for of in EXPERIMENTS if id in (of.id, of.publication, *of.also)]
     if found:
         return found
     names = dict.fromkeys(of.publication for of in EXPERIMENTS)
-    raise unknown("experiment", id, [*(of.id for of in EXPERIMENTS), *names])
+    figures = [name for of in EXPERIMENTS for name in (of.id, *of.also)]
+    raise unknown("experiment", id, [*figures, *names])

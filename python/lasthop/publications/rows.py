@@ -42,11 +42,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Finding:
-    """A published statement, and whether the runs bear it out."""
+    """A published statement or open question, and whether the runs bear it out."""
 
     publication: str
     experiment: str
-    #: The statement's name within the experiment.
+    #: The statement's name within the experiment; empty: the publication does not state it.
     id: str
     #: The statement, in our words.
     claim: str
@@ -54,7 +54,8 @@ class Finding:
     where: str
     #: Where the numbers are from; empty if the statement is about all cases.
     case: Mapping[str, Any]
-    agrees: bool
+    #: None: the publication only asks.
+    agrees: bool | None
     #: The measured numbers that decide, and what moves them.
     why: str
     runs: int
@@ -62,6 +63,8 @@ class Finding:
     measured: Estimate | None = None
     #: Where the publication says otherwise itself.
     contradicts: str | None = None
+    #: Of the measured number.
+    unit: str = "1"
 
     def as_dict(self) -> dict[str, Any]:
         """The row as results.json has it."""
@@ -71,12 +74,13 @@ class Finding:
             "experiment": self.experiment,
             "case": dict(self.case),
             "metric": "finding",
-            "unit": None if measured is None else "1",
+            "unit": None if measured is None else self.unit,
             "published": self.published,
             "measured": None if measured is None else measured.value,
             "ci95": None if measured is None else [measured.lo, measured.hi],
             "runs": self.runs,
             "claim": self.claim,
+            "where": self.where,
             "agrees": self.agrees,
             "why": self.why,
             **({"contradicts": self.contradicts} if self.contradicts else {}),
@@ -99,12 +103,12 @@ class Outcome:
     @property
     def findings(self) -> list[Finding]:
         """The published statements."""
-        return [row for row in self.rows if isinstance(row, Finding)]
+        return [row for row in self.rows if isinstance(row, Finding) and row.id]
 
     @property
     def agree(self) -> int:
         """How many of them hold."""
-        return sum(finding.agrees for finding in self.findings)
+        return sum(finding.agrees is True for finding in self.findings)
 
     @property
     def contradictory(self) -> int:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from lasthop.publications.bbn8333.cases import NOBODY, Network, Runs, Variant
 from lasthop.publications.bbn8333.comparisons import every, versus
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, NOTHING, Verdict, at, number
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Verdict, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.variations import Variation
+from lasthop.publications.study.words import NOTHING, number
 
 #: Of figures 11 and 12.
 FAST = Network(100e6, 0.1)

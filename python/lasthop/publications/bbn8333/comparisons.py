@@ -18,18 +18,8 @@ from lasthop.publications.bbn8333.cases import (
     Variant,
     extreme,
 )
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    NEGLIGIBLE,
-    NOTHING,
-    Test,
-    Verdict,
-    at,
-    interval,
-    more,
-    number,
-    percent,
-)
+from lasthop.publications.bbn8333.findings import HIGH, Test, Verdict, at, more
+from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, interval, number, percent
 from lasthop.stats import CONFIDENCE, Estimate
 
 Pairs = Sequence[tuple[Case, Estimate]]

@@ -17,21 +17,8 @@ from lasthop import units
 from lasthop.publications.bbn8333.cases import NONE, PERIOD, Case, Network, Runs
 from lasthop.publications.bbn8333.variations import Moved, Variation, moved
 from lasthop.publications.rows import Finding
+from lasthop.publications.study.words import FEW_SEEDS, MARKED, ROUNDING, interval, number
 from lasthop.stats import Estimate
-
-#: How exactly somebody reads a ratio off a plot and words it.
-ROUNDING = 0.05
-#: "Relatively small", "close to", "alike": less than this apart.
-SMALL = 0.10
-#: "No help": less than this.
-NOTHING = 0.02
-#: "Worse": more than this.
-NEGLIGIBLE = 0.01
-#: "Markedly": at least this.
-MARKED = 0.25
-
-#: With fewer, intervals may be too wide for a statement to hold.
-FEW_SEEDS = 10
 
 HIGH = 1.56e-5
 MIDDLE = 1.56e-6
@@ -225,21 +212,6 @@ def more(ratio: Estimate) -> bool:
 
 
 # --- Words -----------------------------------------------------------------------------------
-
-
-def number(value: float) -> str:
-    """A ratio with three significant digits; near 1 with one more."""
-    return f"{value:.3f}" if 0.9 < value < 1.1 else units.significant(value)
-
-
-def interval(estimate: Estimate) -> str:
-    """A ratio with its confidence interval."""
-    return f"{number(estimate.value)} [{number(estimate.lo)}, {number(estimate.hi)}]"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage."""
-    return f"{100 * share:.3g} %"
 
 
 def at(bit_error_rate: float) -> str:

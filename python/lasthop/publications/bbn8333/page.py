@@ -20,18 +20,17 @@ from lasthop.publications.bbn8333.cases import (
     Variant,
 )
 from lasthop.publications.bbn8333.comparisons import worse
-from lasthop.publications.bbn8333.findings import (
+from lasthop.publications.bbn8333.findings import HIGH, Evidence
+from lasthop.publications.rows import Finding
+from lasthop.publications.study.words import (
     FEW_SEEDS,
-    HIGH,
     MARKED,
     NOTHING,
     ROUNDING,
     SMALL,
-    Evidence,
     number,
     percent,
 )
-from lasthop.publications.rows import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +59,7 @@ def write(
         "lead": simulation.lead(runs),
         "findings": found,
         "statements": [finding for finding in found if finding.id not in numbered],
-        "agree": sum(finding.agrees for finding in found),
+        "agree": sum(finding.agrees is True for finding in found),
         "ratios": numbers.ratios(ratios, runs, found),
         "why": numbers.why(ratios, evidence),
         "figures": _figures(simulation, runs, ratios),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.markup import escape
 
 from lasthop import terminal
-from lasthop.publications.bbn8333.findings import FEW_SEEDS, interval
 from lasthop.publications.rows import Finding
+from lasthop.publications.study.words import FEW_SEEDS, interval
 
 
 def show(experiment: str, found: list[Finding]) -> None:
@@ -26,7 +26,7 @@ def show(experiment: str, found: list[Finding]) -> None:
     for finding in found:
         if not finding.agrees:
             terminal.say(f"[red]differs:[/] {escape(finding.claim)} [dim]{escape(finding.why)}[/]")
-    agree = sum(finding.agrees for finding in found)
+    agree = sum(finding.agrees is True for finding in found)
     terminal.say(f"[bold]{agree} of {len(found)}[/] published statements hold.")
     if found[0].runs < FEW_SEEDS:
         terminal.say(

@@ -19,11 +19,12 @@ from lasthop.publications.bbn8333.cases import (
     variants,
 )
 from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, versus
-from lasthop.publications.bbn8333.findings import HIGH, at, number
+from lasthop.publications.bbn8333.findings import HIGH, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.statements import TESTS
 from lasthop.publications.bbn8333.variations import VARIATIONS
+from lasthop.publications.study.words import number
 
 PUBLISHED = variants((NONE, *SIMULATED))
 #: Told of every corrupted packet in ways that the report only describes.

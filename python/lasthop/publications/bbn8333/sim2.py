@@ -28,22 +28,12 @@ from lasthop.publications.bbn8333.comparisons import (
     versus,
     where,
 )
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    MARKED,
-    MIDDLE,
-    NEGLIGIBLE,
-    Test,
-    Verdict,
-    at,
-    interval,
-    number,
-    percent,
-)
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS, blocks
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, interval, number, percent
 
 
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:

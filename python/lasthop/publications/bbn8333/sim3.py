@@ -15,19 +15,11 @@ from lasthop.publications.bbn8333.comparisons import (
     mostly,
     versus,
 )
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    MIDDLE,
-    SMALL,
-    Test,
-    Verdict,
-    at,
-    more,
-    percent,
-)
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at, more
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
+from lasthop.publications.study.words import SMALL, percent
 
 #: Flows each way.
 COMPETITORS = (4, 8)

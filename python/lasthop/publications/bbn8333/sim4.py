@@ -15,20 +15,12 @@ from lasthop.publications.bbn8333.comparisons import (
     mostly,
     versus,
 )
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    MARKED,
-    MIDDLE,
-    Test,
-    Verdict,
-    at,
-    interval,
-    percent,
-)
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, SMALL_COMPETITORS, named
+from lasthop.publications.study.words import MARKED, interval, percent
 
 #: "A much higher share": at least so many times.
 MUCH = 2.0

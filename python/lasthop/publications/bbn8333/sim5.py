@@ -11,20 +11,16 @@ from lasthop.publications.bbn8333.findings import (
     LOW,
     LOWEST,
     MIDDLE,
-    NOTHING,
-    SMALL,
     Test,
     Verdict,
     at,
-    interval,
     more,
-    number,
-    percent,
     within,
 )
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import EXACT_CLOCK, SACK_WESTWOOD, THREE_HOPS, named
+from lasthop.publications.study.words import NOTHING, SMALL, interval, number, percent
 
 #: Of figures 9 and 10.
 SLOW_AND_SHORT = Network(1.5e6, 0.01)

@@ -11,13 +11,10 @@ from lasthop.publications.bbn8333.findings import (
     LOW,
     LOWEST,
     MIDDLE,
-    SMALL,
     Test,
     Verdict,
     at,
-    interval,
     more,
-    number,
     within,
 )
 from lasthop.publications.bbn8333.grid import Block
@@ -31,6 +28,7 @@ from lasthop.publications.bbn8333.variations import (
     SACK_WESTWOOD,
     named,
 )
+from lasthop.publications.study.words import SMALL, interval, number
 
 VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
 _FAST = 100e6

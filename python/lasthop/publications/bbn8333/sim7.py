@@ -8,23 +8,11 @@ from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
 from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
 from lasthop.publications.bbn8333.comparisons import every, mostly, versus
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    LOW,
-    LOWEST,
-    MIDDLE,
-    NEGLIGIBLE,
-    SMALL,
-    Test,
-    Verdict,
-    at,
-    interval,
-    more,
-    percent,
-)
+from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Test, Verdict, at, more
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, percent
 from lasthop.stats import Estimate
 
 _FILE = "bbn8333/sim7"

@@ -9,23 +9,12 @@ from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import TCP, Network, Runs
 from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
 from lasthop.publications.bbn8333.comparisons import every, versus
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    LOW,
-    MARKED,
-    MIDDLE,
-    SMALL,
-    Test,
-    Verdict,
-    at,
-    interval,
-    more,
-    percent,
-)
+from lasthop.publications.bbn8333.findings import HIGH, LOW, MIDDLE, Test, Verdict, at, more
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, named
+from lasthop.publications.study.words import MARKED, SMALL, interval, percent
 
 _FILE = "bbn8333/sim8"
 

@@ -28,19 +28,21 @@ from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
-    MARKED,
     MIDDLE,
-    NEGLIGIBLE,
-    NOTHING,
-    SMALL,
     Test,
     Verdict,
     at,
     briefly,
+    within,
+)
+from lasthop.publications.study.words import (
+    MARKED,
+    NEGLIGIBLE,
+    NOTHING,
+    SMALL,
     interval,
     number,
     percent,
-    within,
 )
 from lasthop.stats import Estimate
 

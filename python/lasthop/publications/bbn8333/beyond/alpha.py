@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond import ceten, draw
+from lasthop.publications.bbn8333.beyond import ceten
 from lasthop.publications.bbn8333.beyond.ceten import HIGH, MEDIUM, OTHERS, PUBLISHED_A, STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import SMALL, percent
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import SMALL, percent, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -113,7 +116,7 @@ def _published_choice(runs: Runs) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="alpha",
     title="The weight of a new sample in CETEN",
     asks="Routers estimate how many packets survive by a moving average, in which a new sample"

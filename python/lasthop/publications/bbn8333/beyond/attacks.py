@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond import draw
 from lasthop.publications.bbn8333.beyond.question import NONE
-from lasthop.publications.bbn8333.beyond.runs import Case, Runs
+from lasthop.publications.study import draw
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.stats import CONFIDENCE, Estimate, ratio_interval
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 from lasthop import units
 from lasthop.publications.bbn8333.beyond import channels
 from lasthop.publications.bbn8333.beyond.channels import HIGH, LONG, MEDIUM, SHORT, packet_loss
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Question, told
-from lasthop.publications.bbn8333.beyond.runs import Cell, Runs
-from lasthop.publications.bbn8333.findings import percent
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Cell, Runs
+from lasthop.publications.study.words import percent, told
 
 #: Corrupted packets in a row, on average; 0 are single bit errors.
 SINGLE = 0
@@ -82,7 +83,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
     ]
 
 
-QUESTION = Question(
+QUESTION = question(
     id="burst",
     title="Errors in bursts",
     asks="The simulations have single bit errors alone. Does notification still help if as many"

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond import draw
-from lasthop.publications.bbn8333.beyond.mistake import jain
 from lasthop.publications.bbn8333.beyond.question import NONE
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell
+from lasthop.publications.study import draw
+from lasthop.publications.study.runs import Case, Cell
 from lasthop.scenario import Scenario
+from lasthop.stats import jain
 
 if TYPE_CHECKING:
     import polars as pl

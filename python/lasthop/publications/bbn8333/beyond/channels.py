@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond import draw
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, gain, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs, column
-from lasthop.publications.bbn8333.findings import FEW_SEEDS, NEGLIGIBLE, number
+from lasthop.publications.bbn8333.beyond.question import ETENS, NONE, gain
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs, column
+from lasthop.publications.study.study import mean
+from lasthop.publications.study.words import FEW_SEEDS, NEGLIGIBLE, number, told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,6 +106,7 @@ def figure(runs: Runs, key: str, xlabel: str, words: Mapping[Any, str]) -> Figur
             lambda runs, case: runs.mean(case, "goodput_bps"),
             "goodput, kb/s",
             1e3,
+            lines=ETENS,
         )
 
     rows = [[panel(recovery, delay) for delay in DELAYS] for recovery in RECOVERIES]

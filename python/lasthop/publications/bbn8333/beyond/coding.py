@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
-from lasthop.publications.bbn8333.beyond import draw
 from lasthop.publications.bbn8333.beyond.attacks import held
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import NEGLIGIBLE, SMALL, percent
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -297,7 +299,7 @@ def _hidden(runs: Runs, code: str, claim: str, *, harms: bool) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="coding",
     title="Erasure coding from end to end",
     asks="The sending host adds repair packets, and the receiving one rebuilds what was lost. When"

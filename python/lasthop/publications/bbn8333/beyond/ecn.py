@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
-from lasthop.publications.bbn8333.beyond import ceten, draw
+from lasthop.publications.bbn8333.beyond import ceten
 from lasthop.publications.bbn8333.beyond.ceten import BIT_ERROR_RATES, HIGH, MEDIUM, STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -134,7 +138,7 @@ def _drops(runs: Runs) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="ecn",
     title="ECN beside CETEN",
     asks="If queues mark packets instead of dropping them, losses are mostly corruption. Does"

@@ -10,8 +10,9 @@ from typing import Any
 from lasthop import lab, units
 from lasthop.publications.bbn8333.beyond import channels
 from lasthop.publications.bbn8333.beyond.channels import HIGH, LONG, bit_errors, packet_loss
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Question
-from lasthop.publications.bbn8333.beyond.runs import Cell, Runs
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Cell, Runs
 
 #: How long a fade lasts, seconds; 0 are single bit errors at all times.
 ALWAYS = 0.0
@@ -126,7 +127,7 @@ def _timeout_after_s(eten: str, fade: float, **where: Any) -> float:
     return statistics.fmean(time % (fade / FADED) for time in times)
 
 
-QUESTION = Question(
+QUESTION = question(
     id="fade",
     title="Channel fades",
     asks="Does notification still help if the link is clean most of the time, and hardly anything"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop.publications.bbn8333.beyond import attacks, draw
+from lasthop.publications.bbn8333.beyond import attacks
 from lasthop.publications.bbn8333.beyond.attacks import (
     ALL,
     CONGESTION,
@@ -17,9 +17,12 @@ from lasthop.publications.bbn8333.beyond.attacks import (
     inert,
     plain,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import MARKED, NEGLIGIBLE
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -170,7 +173,7 @@ def _price(runs: Runs) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="flood",
     title="A blind flood of forged notices",
     asks="Whoever knows a connection's addresses and ports can send notices of corruption. What do"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond import attacks, draw
+from lasthop.publications.bbn8333.beyond import attacks
 from lasthop.publications.bbn8333.beyond.attacks import (
     ALL,
     CONGESTION,
@@ -16,9 +16,12 @@ from lasthop.publications.bbn8333.beyond.attacks import (
     inert,
     plain,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import NEGLIGIBLE
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import NEGLIGIBLE, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -192,7 +195,7 @@ def _limits(runs: Runs) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="forged",
     title="Notices forged on the path",
     asks="An attacker on the path sees the packets, nonces and all, and claims of some of them that"

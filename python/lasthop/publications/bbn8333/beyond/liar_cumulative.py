@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond import attacks, draw
+from lasthop.publications.bbn8333.beyond import attacks
 from lasthop.publications.bbn8333.beyond.attacks import STARTS, held
 from lasthop.publications.bbn8333.beyond.ceten import STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import MARKED, NEGLIGIBLE
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -212,7 +215,7 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="liar-cumulative",
     title="A receiver that makes up its path",
     asks="With Cumulative ETEN the receiver echoes what its path is like, and there is no proof"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop.publications.bbn8333.beyond import attacks, draw
+from lasthop.publications.bbn8333.beyond import attacks
 from lasthop.publications.bbn8333.beyond.attacks import (
     ALL,
     DEFENCES,
@@ -15,9 +15,12 @@ from lasthop.publications.bbn8333.beyond.attacks import (
     STARTS,
     held,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import MARKED, SMALL
+from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.words import MARKED, SMALL, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -131,7 +134,7 @@ def _nothing(runs: Runs, defences: str) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="liar-forward",
     title="A receiver whose echoes lie",
     asks="With Forward ETEN the receiver says what was corrupted. What does one gain that calls"

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
-from lasthop.publications.bbn8333.beyond import draw
-from lasthop.publications.bbn8333.beyond.question import Answer, Question, mean, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs
-from lasthop.publications.bbn8333.findings import MARKED, SMALL, percent
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import mean
+from lasthop.publications.study.words import MARKED, SMALL, percent, told
 from lasthop.scenario import Scenario
+from lasthop.stats import jain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,12 +60,6 @@ def cells() -> list[Cell]:
     """One flow that errs beside others that do not, and five that all do."""
     beside = [_cell(ONE, n, share) for n in COMPETITORS for share in MISTAKES]
     return [*beside, *(_cell(ALL, _EVERYBODY, share) for share in MISTAKES)]
-
-
-def jain(rates: Sequence[float]) -> float:
-    """Jain's fairness index: 1 if all have as much, 1 / n if one has everything."""
-    squares = sum(rate * rate for rate in rates)
-    return sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0
 
 
 def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
@@ -203,7 +200,7 @@ def _collapse(runs: Runs) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="mistake",
     title="Congestion taken for corruption",
     asks="A sender that takes a congestion loss for corruption does not slow down. What does the"

@@ -6,18 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
-from lasthop.publications.bbn8333.beyond import draw
-from lasthop.publications.bbn8333.beyond.question import (
-    NONE,
-    Answer,
-    Measure,
-    Question,
-    quantile,
-    told,
-)
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs, column
+from lasthop.publications.bbn8333.beyond.question import NONE, question
 from lasthop.publications.bbn8333.cases import MODERN, PERIOD
-from lasthop.publications.bbn8333.findings import percent
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs, column
+from lasthop.publications.study.study import Measure, quantile
+from lasthop.publications.study.words import percent, told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -189,7 +184,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
     ]
 
 
-QUESTION = Question(
+QUESTION = question(
     id="setup",
     title="Connection set-up",
     asks="Where errors are many, connections take long to be established, or never are. How much"

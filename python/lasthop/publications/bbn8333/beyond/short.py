@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond import draw
-from lasthop.publications.bbn8333.beyond.question import (
-    NONE,
-    Answer,
-    Measure,
-    Question,
-    quantile,
-    told,
-)
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs, column
+from lasthop.publications.bbn8333.beyond.question import ETENS, NONE, question
 from lasthop.publications.bbn8333.cases import MODERN, PERIOD
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs, column
+from lasthop.publications.study.study import Measure, quantile
+from lasthop.publications.study.words import told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -82,6 +78,7 @@ def figure(runs: Runs) -> Figure:
             lambda runs, case: runs.quantile(case, _TIME, share),
             "transfer time, s",
             log=True,
+            lines=ETENS,
         )
 
     rows = [
@@ -164,7 +161,7 @@ def _slow_start(runs: Runs) -> Answer:
     )
 
 
-QUESTION = Question(
+QUESTION = question(
     id="short",
     title="Short flows",
     asks="The simulations have transfers without end. What does notification do for those of 5 kB"

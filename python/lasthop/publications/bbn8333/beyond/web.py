@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond import draw
-from lasthop.publications.bbn8333.beyond.question import NONE, Answer, Measure, Question, told
-from lasthop.publications.bbn8333.beyond.runs import Case, Cell, Runs, column
+from lasthop.publications.bbn8333.beyond.question import ETENS, NONE, question
 from lasthop.publications.bbn8333.cases import MODERN, PERIOD
-from lasthop.publications.bbn8333.findings import percent
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.runs import Case, Cell, Runs, column
+from lasthop.publications.study.study import Measure
+from lasthop.publications.study.words import percent, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def figure(runs: Runs) -> Figure:
             {"profile": profile},
             lambda runs, case: runs.mean(case, f"{name}_{which}_s"),
             "time, s",
+            lines=ETENS,
         )
 
     rows = [
@@ -147,7 +150,7 @@ def _measures() -> list[Measure]:
     return found
 
 
-QUESTION = Question(
+QUESTION = question(
     id="web",
     title="Web traffic",
     asks="The simulations have bulk transfers. What does notification do for pages that somebody"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lasthop import lab
-from lasthop.publications.bbn8333.beyond import quantiles
+from lasthop.publications.study import quantiles
 from lasthop.results import SEED
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, mean_interval, ratio_interval
@@ -59,16 +59,26 @@ class Cell:
     quick: int
     #: What differs between its runs besides the seed: columns that go together.
     along: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    #: What is drawn for a run, by its number from 0: settings of that run alone.
+    drawn: Callable[[int], Mapping[str, Any]] | None = None
 
     def build(self, runs: int) -> Scenario:
         """What is run: this cell alone, so often."""
+        if self.drawn is not None:
+            each = [self.drawn(run) for run in range(runs)]
+            columns = {key: [settings[key] for settings in each] for key in each[0]}
+            return self._scenario({"seeds": 1, "zip": [columns]})
         values = max((len(column) for column in self.along.values()), default=1)
         step = -(-values // min(runs, values))
         columns = {key: list(column[::step]) for key, column in self.along.items()}
-        sweep = {
-            "seeds": max(1, runs * step // values),
-            **({"zip": [columns]} if columns else {}),
-        }
+        return self._scenario(
+            {
+                "seeds": max(1, runs * step // values),
+                **({"zip": [columns]} if columns else {}),
+            }
+        )
+
+    def _scenario(self, sweep: Mapping[str, Any]) -> Scenario:
         return Scenario.load(self.scenario).set({**self.settings, "sweep": sweep})
 
 

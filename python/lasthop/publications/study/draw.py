@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond.runs import Case, Runs
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -27,14 +27,6 @@ class Line:
     style: str = "-"
 
 
-#: Who tells of corruption, as in the figures of the simulations.
-ETENS = (
-    Line("no ETEN", {"eten": "none"}, pictures.BLACK, "s"),
-    Line("Backward", {"eten": "backward"}, pictures.BLUE, "o"),
-    Line("Oracle", {"eten": "oracle"}, pictures.ORANGE, "^"),
-)
-
-
 @dataclass(frozen=True)
 class Panel:
     """One of several pictures side by side."""
@@ -43,11 +35,11 @@ class Panel:
     where: Mapping[str, Any]
     value: Callable[[Runs, Case], Estimate | None]
     ylabel: str
+    lines: Sequence[Line] = field(kw_only=True)
     #: What to divide values by.
     scale: float = 1.0
     log: bool = False
     top: float | None = None
-    lines: Sequence[Line] = field(default=ETENS)
 
 
 def panels(

@@ -1,0 +1,200 @@
+"""A study: what is run, what is measured, and what comes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from lasthop import lab, terminal
+from lasthop.publications import rows
+from lasthop.publications.rows import Finding, Outcome, Row
+from lasthop.publications.study.published import Answer, Section, Test
+from lasthop.publications.study.runs import Case, Cell, Collect, Runs, measure
+from lasthop.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_VERDICTS = {True: "[green]yes[/]", False: "[red]no[/]", None: "open"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured of a case: a row of results.json, and a column of the report."""
+
+    metric: str
+    unit: str
+    #: As in "goodput, kb/s".
+    words: str
+    of: Callable[[Runs, Case], Estimate | None]
+    #: What to divide it by in the report.
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture of the runs."""
+
+    caption: str
+    draw: Callable[[Runs], Figure]
+    #: Whether it has error bars.
+    bars: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """An experiment of a publication, or of what goes beyond it."""
+
+    publication: str
+    #: Within the publication: "fig4.2", "beyond/fade".
+    experiment: str
+    title: str
+    #: In our words, and where the publication has it or asks for it.
+    asks: str
+    where: str
+    #: What is run, in some sentences.
+    method: Sequence[str]
+    cells: Callable[[], Sequence[Cell]]
+    collect: Collect
+    measures: Sequence[Measure]
+    figures: Sequence[Drawn]
+    #: Words for the values of a case, by key: heads of the report's table.
+    keys: Mapping[str, str]
+    #: What the runs say to open questions.
+    answers: Callable[[Runs], Sequence[Answer]] = lambda _: ()
+    #: Of the published statements, by id.
+    tests: Mapping[str, Test] | None = None
+    #: What came of it in a sentence, for the publication's page; None: it has none.
+    outcome: Callable[[Runs], str] | None = None
+
+    @property
+    def name(self) -> str:
+        """As `lasthop reproduce` takes it."""
+        return f"{self.publication}/{self.experiment}"
+
+    @property
+    def id(self) -> str:
+        """Its own part of the name."""
+        return self.experiment.rpartition("/")[2]
+
+    @property
+    def published(self) -> Section:
+        """What there is to hold against the runs."""
+        return Section.of(self.publication, self.experiment)
+
+    def measure(
+        self,
+        *,
+        seeds: int | None = None,
+        quick: bool = False,
+        threads: int = 0,
+        progress: lab.Progress | None = None,
+    ) -> Runs:
+        """All runs."""
+        return measure(
+            self.cells(),
+            self.collect,
+            seeds=seeds,
+            quick=quick,
+            threads=threads,
+            progress=progress,
+        )
+
+    def judge(self, runs: Runs) -> list[Answer]:
+        """What comes of the runs: published statements, then open questions."""
+        stated = self.published.answers(self.tests or {}, runs)
+        return [*stated, *self.answers(runs)]
+
+    def rows(self, runs: Runs, answers: Sequence[Answer]) -> list[Row | Finding]:
+        """As results.json has them."""
+        found = [self._finding(answer, runs.seeds) for answer in answers]
+        return [*found, *self._measurements(runs)]
+
+    def write(self, folder: Path, runs: Runs) -> Sequence[Answer]:
+        """Writes the results and the report; returns what comes of the runs."""
+        from lasthop.publications.study import page
+
+        answers = self.judge(runs)
+        rows.write(folder / "results.json", self.rows(runs, answers))
+        page.write(folder / "report.html", self, runs, answers)
+        return answers
+
+    def reproduce(
+        self, folder: Path, *, seeds: int | None, quick: bool, threads: int
+    ) -> Outcome | None:
+        """Runs everything and writes what came of it."""
+        with terminal.progress(self.name) as progress:
+            runs = self.measure(seeds=seeds, quick=quick, threads=threads, progress=progress)
+        answers = self.write(folder, runs)
+        shown = terminal.table(f"{self.name}: {self.title}")
+        shown.add_column("statement or question", ratio=2)
+        shown.add_column("measured", ratio=3)
+        shown.add_column("holds")
+        for answer in answers:
+            shown.add_row(escape(answer.claim), escape(answer.why), _VERDICTS[answer.agrees])
+        terminal.out().print(shown)
+        terminal.written(folder / "results.json", "all values")
+        terminal.written(folder / "report.html", "report")
+        if self.outcome is None:
+            return None
+        line = self.outcome(runs)
+        return Outcome(self.id, self.title, self.where, line, self.rows(runs, answers))
+
+    def _finding(self, answer: Answer, runs: int) -> Finding:
+        return Finding(
+            publication=self.publication,
+            experiment=self.experiment,
+            id=answer.id,
+            claim=answer.claim,
+            where=answer.where,
+            case=answer.case,
+            agrees=answer.agrees,
+            why=answer.why,
+            runs=runs,
+            published=answer.published,
+            measured=answer.measured,
+            contradicts=answer.contradicts,
+            unit=answer.unit,
+        )
+
+    def _measurements(self, runs: Runs) -> list[Row]:
+        found = []
+        published = self.published
+        for case in runs:
+            for what in self.measures:
+                value = what.of(runs, case)
+                # A quantile that is not reached is no number.
+                if value is not None and math.isfinite(value.value + value.lo + value.hi):
+                    number = published.number(case, what.metric)
+                    found.append(
+                        Row(
+                            self.publication,
+                            self.experiment,
+                            dict(case),
+                            what.metric,
+                            what.unit,
+                            value,
+                            None if number is None else number.value,
+                        )
+                    )
+        return found
+
+
+# --- Measures --------------------------------------------------------------------------------
+
+
+def mean(
+    metric: str, unit: str, words: str, scale: float = 1.0, name: str | None = None
+) -> Measure:
+    """The mean over the runs."""
+    return Measure(name or metric, unit, words, lambda runs, case: runs.mean(case, metric), scale)
+
+
+def quantile(metric: str, share: float, name: str, words: str) -> Measure:
+    """A quantile over the runs, in seconds."""
+    return Measure(name, "s", words, lambda runs, case: runs.quantile(case, metric, share))

@@ -1,0 +1,89 @@
+"""Studies: what the experiments of every publication have in common."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lasthop.publications.study import quantiles
+from lasthop.publications.study.published import Number, Section, Verdict
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.stats import Estimate, jain
+
+
+def test_cells_are_run_as_often_whatever_differs_between_their_runs() -> None:
+    starts = [f"{n} s" for n in range(4)]
+    for runs, values, seeds in ((1, 1, 1), (2, 2, 1), (4, 4, 1), (12, 4, 3)):
+        along = {"flows.0.start": starts}
+        outline = Cell(Case(a=1), "demo", {}, 30, 3, along).build(runs).outline()
+        assert (outline.points, outline.seeds) == (values, seeds)
+
+
+def test_a_case_is_what_was_varied() -> None:
+    case = Case(eten="none", burst_packets=5)
+    assert case.but(eten="oracle") == Case(burst_packets=5, eten="oracle")
+    assert len({case, Case(eten="none", burst_packets=5), case.but(eten="oracle")}) == 2
+    found = Runs({case: {"x": [1.0]}, case.but(eten="oracle"): {"x": [2.0, None]}})
+    assert found.cases(eten=("none", "oracle"), burst_packets=5) == list(found)
+    assert found.cases(other=1) == []
+    ratio = found.ratio(case.but(eten="oracle"), case, "x")
+    assert ratio is not None
+    assert (ratio.value, ratio.n) == (2.0, 1)
+
+
+def test_what_never_ends_is_longer_than_all_else() -> None:
+    times = [1.0, 2.0, 3.0, None]
+    assert quantiles.interval(times, 0.5).value == 2.0
+    assert quantiles.interval(times, 0.95).value == math.inf
+    assert quantiles.ratio(times, [2.0, 4.0, 6.0, None], 0.5) is not None
+    assert quantiles.ratio(times, times, 0.95) is None
+    ordered = [float(n) for n in range(1, 101)]
+    median = quantiles.interval(ordered, 0.5)
+    # The textbook's: the 40th and the 61st of a hundred.
+    assert (median.value, median.lo, median.hi) == (50.0, 40.0, 61.0)
+
+
+def test_a_share_has_an_interval_even_if_it_is_nothing() -> None:
+    none = quantiles.proportion(0, 400)
+    assert (none.value, none.lo) == (0.0, 0.0)
+    # Wilson: z^2 / (n + z^2).
+    assert none.hi == pytest.approx(3.8415 / 403.8415, rel=1e-4)
+    half = quantiles.proportion(50, 100)
+    assert half.hi - 0.5 == pytest.approx(0.5 - half.lo) == pytest.approx(0.0962, abs=1e-3)
+
+
+def test_jains_index_is_one_for_equals_and_a_share_for_a_monopoly() -> None:
+    assert jain([3.0, 3.0, 3.0]) == pytest.approx(1)
+    assert jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+
+
+def test_what_is_drawn_for_a_run_is_its_own() -> None:
+    cell = Cell(Case(a=1), "demo", {}, 15, 3, drawn=lambda run: {"flows.0.start": f"{run} s"})
+    for runs in (1, 3, 15):
+        outline = cell.build(runs).outline()
+        assert (outline.points, outline.seeds) == (runs, 1)
+
+
+def test_a_published_number_stands_beside_the_case_that_it_is_of() -> None:
+    number = Number("resume_s", 14.6, {"scheme": "standard"}, misprint="of 14.8")
+    section = Section([number])
+    case = Case(scheme="standard", connections=1)
+    assert section.number(case, "resume_s") is number
+    assert section.number(case, "duration_s") is None
+    assert section.number(case.but(scheme="rlci"), "resume_s") is None
+
+
+def test_a_published_number_is_met_within_the_interval_and_its_rounding() -> None:
+    number = Number("x", 100.0, {})
+    assert number.agrees(Estimate(98.0, 96.0, 100.0, 9))
+    assert number.agrees(Estimate(96.0, 96.0, 96.0, 1))
+    assert not number.agrees(Estimate(90.0, 89.0, 91.0, 9))
+
+
+def test_a_statement_is_held_against_the_runs_and_its_contradiction_told() -> None:
+    stated = {"id": "grows", "claim": "It grows.", "where": "§1", "contradicts": "§2 says no."}
+    runs = Runs({Case(a=1): {"x": [1.0]}})
+    (answer,) = Section((), [stated]).answers({"grows": lambda _: Verdict(False, "No.")}, runs)
+    assert (answer.id, answer.agrees, answer.contradicts) == ("grows", False, "§2 says no.")
+    assert answer.why == "No. The publication contradicts itself: §2 says no."

@@ -92,18 +92,15 @@ def cells() -> list[Cell]:
 
 def figure(runs: Runs) -> Figure:
     """What is forged costs, and how much is sent, over how much is forged."""
-    titles = ("neither", "1.7 % corrupted", "bursts", "both")
+    titles = ("neither errors nor bursts", "1.7 % corrupted", "bursts", "both")
     rows = [
         [
-            draw.Panel(f"Goodput: {title}", path, attacks.over_inert, "over inert", lines=LINES)
-            for title, path in zip(titles, _PATHS.values(), strict=True)
-        ],
-        [
+            draw.Panel(f"Goodput: {title}", path, attacks.over_inert, "over inert", lines=LINES),
             draw.Panel(
                 f"Segments: {title}", path, attacks.over_plain, "over plain", log=True, lines=LINES
-            )
-            for title, path in zip(titles, _PATHS.values(), strict=True)
-        ],
+            ),
+        ]
+        for title, path in zip(titles, _PATHS.values(), strict=True)
     ]
     return draw.panels(runs, rows, _KEY, "packets said to be corrupted", WORDS)
 

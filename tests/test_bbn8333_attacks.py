@@ -83,7 +83,7 @@ def test_one_run_of_a_cell_decides_nothing() -> None:
 
 
 def _same(case: Case) -> Values:
-    return {"goodput_bps": 1e6, "segments": 1e4, "believed": 3.0}
+    return {"goodput_bps": 1e6, "segments": 1e4, "believed": 3.0, "timeouts": 1.0}
 
 
 @pytest.mark.parametrize("module", [flood, forged])
@@ -105,7 +105,12 @@ def test_a_single_cell_in_which_it_costs_more_is_found(module: ModuleType) -> No
         hit = case["sent"] == "notices" and case["defences"] == attacks.ALL and case[key] == value
         hit = hit and attacks.CONGESTION.items() <= case.items()
         scale = 1.05 if hit else 1.0
-        return {"goodput_bps": 1e6 / scale, "segments": 1e4 * scale, "believed": 3.0}
+        return {
+            "goodput_bps": 1e6 / scale,
+            "segments": 1e4 * scale,
+            "believed": 3.0,
+            "timeouts": 1.0,
+        }
 
     runs = _runs(module, hurts)
     alone = ("nonces",) if module is flood else ("1.7 %",)

@@ -85,8 +85,8 @@ def case(path: Mapping[str, Any], eten: str, defences: str, sent: str, **more: A
 def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
     """What becomes of the victim."""
     own = rows.filter(rows["flow"] == "victim")
-    metrics = {"goodput_bps": "goodput_bps", "segments": "segments", "believed": "notices"}
-    return {metric: own[name].to_list() for metric, name in metrics.items()}
+    names = ("goodput_bps", "segments", "timeouts")
+    return {**{name: own[name].to_list() for name in names}, "believed": own["notices"].to_list()}
 
 
 def inert(case: Case) -> Case:

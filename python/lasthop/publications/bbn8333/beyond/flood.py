@@ -201,6 +201,7 @@ QUESTION = question(
         Measure("goodput_over_inert", "1", "over inert", attacks.over_inert),
         Measure("segments_over_plain", "1", "segments over plain", attacks.over_plain),
         mean("believed", "1", "believed notices"),
+        mean("timeouts", "1", "timeouts"),
     ),
     figure=figure,
     caption="Goodput over that beside inert datagrams, and segments over those of a plain sender.",

@@ -176,17 +176,20 @@ def _limits(runs: Runs) -> Answer:
         case = runs.case(defences=f"limit {limit}", sent="notices", every=1, **CONGESTION)
         honest = inert(case.but(**PATHS["corruption"]))
         price = runs.ratio(honest, honest.but(defences=NONE), "goodput_bps")
+        goodput = runs.ratio(case, plain(case), "goodput_bps")
+        timeouts = runs.mean(case, "timeouts")
         words.append(
-            f"with {limit}, {told(attacks.over_plain(runs, case))} times a plain sender's segments"
-            f" beside bursts if all packets are said to be corrupted, and {told(price)} times the"
-            " goodput where 1.7 % are and nobody forges"
+            f"a limit of {limit}: {told(attacks.over_plain(runs, case))}, {told(goodput)},"
+            f" {told(timeouts)}; and {told(price)}"
         )
     case = runs.case(defences="limit 1", sent="notices", every=1, **CONGESTION)
     return Answer(
         "What is a limit by itself worth, and what does it cost?",
         "§7.1",
         None,
-        f"Believed notices in a round trip: {'; '.join(words)}.",
+        "Beside bursts, if all packets are said to be corrupted, segments and goodput over those of"
+        " a plain sender, and timeouts in a run; and goodput over that without defences where 1.7 %"
+        f" are corrupted and nobody forges: {'. '.join(words)}.",
         case,
         attacks.over_plain(runs, case),
     )
@@ -218,6 +221,7 @@ QUESTION = question(
         Measure("goodput_over_inert", "1", "over inert", attacks.over_inert),
         Measure("segments_over_plain", "1", "segments over plain", attacks.over_plain),
         mean("believed", "1", "believed notices"),
+        mean("timeouts", "1", "timeouts"),
     ),
     figure=figure,
     caption="Goodput over that beside inert datagrams, and segments over those of a plain sender.",

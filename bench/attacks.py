@@ -69,10 +69,7 @@ TABLES: Mapping[str, Table] = {
         "every",
         "forged: one of",
         {**CORRUPTION, **FORGED},
-        [
-            *(Column(words, OVER_INERT, {"defences": of}) for of, words in LIMITS.items()),
-            Column("segments, all three", OVER_PLAIN, {"defences": "all"}),
-        ],
+        [Column(words, OVER_INERT, {"defences": of}) for of, words in LIMITS.items()],
         lambda every: f"{every:,}",
     ),
     "liar-forward": Table(
@@ -105,18 +102,11 @@ MORE: Mapping[str, Mapping[str, Table]] = {
         "congestion": replace(TABLES["flood"], where={**CONGESTION, **FORGED}),
     },
     "forged": {
-        "congestion": Table(
-            "every",
-            "forged: one of",
-            {**CONGESTION, **FORGED},
-            [
-                *(
-                    Column(f"{what}, {words}", metric, {"defences": of})
-                    for what, metric in (("goodput", OVER_INERT), ("segments", OVER_PLAIN))
-                    for of, words in LIMITS.items()
-                ),
-            ],
-            lambda every: f"{every:,}",
+        "congestion": replace(TABLES["forged"], where={**CONGESTION, **FORGED}),
+        "segments": replace(
+            TABLES["forged"],
+            where={**CONGESTION, **FORGED},
+            columns=[Column(words, OVER_PLAIN, {"defences": of}) for of, words in LIMITS.items()],
         ),
     },
     "liar-cumulative": {

@@ -34,13 +34,14 @@ NAMES = {
     ALL: "all three",
 }
 LINES = tuple(
-    draw.Line(NAMES[defences], {"defences": defences, "sent": "notices"}, colour, marker)
-    for defences, colour, marker in (
-        (NONE, pictures.BLACK, "s"),
-        ("limit", pictures.PURPLE, "v"),
-        ("trust", pictures.ORANGE, "^"),
-        ("nonce", pictures.BLUE, "o"),
-        (ALL, pictures.GREEN, "D"),
+    draw.Line(NAMES[defences], {"defences": defences, "sent": "notices"}, colour, marker, style)
+    # What lies upon another is broken: some defences make no difference to others.
+    for defences, colour, marker, style in (
+        (NONE, pictures.BLACK, "s", "-"),
+        ("limit", pictures.PURPLE, "v", "--"),
+        ("trust", pictures.ORANGE, "^", ":"),
+        ("nonce", pictures.BLUE, "o", "-"),
+        (ALL, pictures.GREEN, "D", "--"),
     )
 )
 

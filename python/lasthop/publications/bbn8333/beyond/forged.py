@@ -52,12 +52,13 @@ _COLOURS = (
     pictures.GREEN,
 )
 LINES = tuple(
-    draw.Line(label, {"defences": name, "sent": "notices"}, colour, marker)
-    for name, label, colour, marker in zip(
+    draw.Line(label, {"defences": name, "sent": "notices"}, colour, marker, style)
+    for name, label, colour, marker, style in zip(
         OWN_DEFENCES,
         ("no defence", *(f"a limit of {limit}" for limit in _LIMITS), "trust", "all three"),
         _COLOURS,
         "sv<o^D",
+        ("-", "--", "-.", ":", "-", "--"),
         strict=True,
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from columns import Column, Table
+from studies import Column, Table
 
 #: Where a flood or an attacker on the path meets its victim.
 CORRUPTION = {"bit_error_rate": 2e-6, "bursts_bps": 0}
@@ -52,7 +52,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:g} %" if share else "none"
 
 
-TABLES: Mapping[str, Table] = {
+_NUMBERS: Mapping[str, Table] = {
     "flood": Table(
         "rate_per_s",
         "notices a second",
@@ -96,28 +96,27 @@ TABLES: Mapping[str, Table] = {
     "coding": Table("loss", "corrupted on one hop", {**ALONE, "hops": 1}, _codes(), _percent),
 }
 
-#: Further tables of some, by what they are about.
-MORE: Mapping[str, Mapping[str, Table]] = {
+_MORE: Mapping[str, Mapping[str, Table]] = {
     "flood": {
-        "congestion": replace(TABLES["flood"], where={**CONGESTION, **FORGED}),
+        "congestion": replace(_NUMBERS["flood"], where={**CONGESTION, **FORGED}),
     },
     "forged": {
-        "congestion": replace(TABLES["forged"], where={**CONGESTION, **FORGED}),
+        "congestion": replace(_NUMBERS["forged"], where={**CONGESTION, **FORGED}),
         "segments": replace(
-            TABLES["forged"],
+            _NUMBERS["forged"],
             where={**CONGESTION, **FORGED},
             columns=[Column(words, OVER_PLAIN, {"defences": of}) for of, words in LIMITS.items()],
         ),
     },
     "liar-cumulative": {
-        "loss-ratio": replace(TABLES["liar-cumulative"], where={"strategy": "loss-ratio"}),
-        "neighbour": replace(TABLES["liar-cumulative"], columns=_bounds("others_over_plain")),
+        "loss-ratio": replace(_NUMBERS["liar-cumulative"], where={"strategy": "loss-ratio"}),
+        "neighbour": replace(_NUMBERS["liar-cumulative"], columns=_bounds("others_over_plain")),
     },
     "coding": {
         "three-hops": replace(
-            TABLES["coding"], words="corrupted on three hops", where={**ALONE, "hops": 3}
+            _NUMBERS["coding"], words="corrupted on three hops", where={**ALONE, "hops": 3}
         ),
-        "reno": replace(TABLES["coding"], where={**ALONE, "recovery": "reno", "hops": 1}),
+        "reno": replace(_NUMBERS["coding"], where={**ALONE, "recovery": "reno", "hops": 1}),
         "delay": Table(
             "one_way_delay_s",
             "one way",
@@ -139,3 +138,5 @@ MORE: Mapping[str, Mapping[str, Table]] = {
         ),
     },
 }
+
+TABLES = {name: replace(table, more=_MORE.get(name, {})) for name, table in _NUMBERS.items()}

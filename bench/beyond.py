@@ -1,14 +1,12 @@
-"""bbn8333's open questions: what is kept of them, and their tables in the book."""
+"""bbn8333's open questions: their tables in the book."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import attacks
-from columns import Column, Row, Table
+from studies import Column, Table
 
 
 def _goodputs(key: str, words: str, value: Callable[[Any], str]) -> Table:
@@ -138,19 +136,3 @@ TABLES: Mapping[str, Table] = {
     ),
     **attacks.TABLES,
 }
-
-
-def tables(name: str) -> Mapping[str, Table]:
-    """Those of an experiment, by name."""
-    return {"numbers": TABLES[name], **attacks.MORE.get(name, {})}
-
-
-def kept(name: str, folder: Path) -> list[Row]:
-    """Of what a reproduction has written, what the book shows."""
-    rows: list[Row] = json.loads((folder / "results.json").read_text())
-    shown = tables(name).values()
-    return [
-        row
-        for row in rows
-        if row["metric"] == "finding" or any(table.shows(row) for table in shown)
-    ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import beyond as book
 import pytest
+import studies
 import tables
 
 from lasthop import lab, publications
@@ -102,8 +103,8 @@ def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
     _question(name).write(tmp_path, runs[name])
-    kept = book.kept(name, tmp_path)
-    for what, shown in book.tables(name).items():
+    kept = studies.kept(book.TABLES[name], tmp_path)
+    for what, shown in book.TABLES[name].all.items():
         table = shown.markdown(kept).splitlines()
         assert all(line.count("|") == len(shown.columns) + 2 for line in table)
         assert len(table) > 4

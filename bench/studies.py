@@ -1,10 +1,12 @@
-"""Tables of the book from rows of results.json: what a column shows, and what a line."""
+"""Studies: what is kept of their results, and their tables in the book."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -31,6 +33,15 @@ class Table:
     columns: Sequence[Column]
     #: What a value of the key is called.
     value: Callable[[Any], str] = str
+    #: Of so many values these; if empty, all.
+    only: Collection[Any] = ()
+    #: Further tables of the same experiment, by what they are about.
+    more: Mapping[str, Table] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Mapping[str, Table]:
+        """This one, its numbers, and the further ones."""
+        return {"numbers": self, **self.more}
 
     def shows(self, row: Row) -> bool:
         """Whether a row is in it."""
@@ -38,7 +49,10 @@ class Table:
 
     def _is_of(self, row: Row, column: Column) -> bool:
         wanted = {**self.where, **column.where}
-        return bool(row["metric"] == column.metric and wanted.items() <= row["case"].items())
+        case = row["case"]
+        if row["metric"] != column.metric or (self.only and case.get(self.key) not in self.only):
+            return False
+        return bool(wanted.items() <= case.items())
 
     def markdown(self, rows: Sequence[Row]) -> str:
         """As the book has it; what a quantile does not reach is left empty."""
@@ -76,3 +90,27 @@ def answers(rows: Sequence[Row]) -> str:
     found = (row for row in rows if row["metric"] == "finding")
     lines += [f"| {row['claim']} | {words[row['agrees']]} | {row['why']} |" for row in found]
     return "\n".join(lines)
+
+
+def published(rows: Sequence[Row]) -> str:
+    """Every published number beside the measured one."""
+    lines = ["| case | | published | measured |", "| --- | --- | ---: | ---: |"]
+    for row in rows:
+        if row["published"] is not None and row["metric"] != "finding":
+            case = ", ".join(f"{key} {value}" for key, value in row["case"].items())
+            lines.append(
+                f"| {case} | {row['metric']} | {row['published']:g} | {number(row, 1.0)} |"
+            )
+    return "\n".join(lines)
+
+
+def kept(table: Table, folder: Path) -> list[Row]:
+    """Of what a reproduction has written, what the book shows."""
+    rows: list[Row] = json.loads((folder / "results.json").read_text())
+    return [
+        row
+        for row in rows
+        if row["metric"] == "finding"
+        or row["published"] is not None
+        or any(shown.shows(row) for shown in table.all.values())
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from studies import Column, Table
 
@@ -41,11 +42,14 @@ CODES = (
     "CETEN, fixed",
     "CETEN, following",
 )
-ALONE = {"recovery": "sack", "competitors": 0, "one_way_delay_s": 0.09}
+ALONE: Mapping[str, Any] = {"recovery": "sack", "competitors": 0, "one_way_delay_s": 0.09}
 
 
-def _codes() -> list[Column]:
-    return [Column(code, "payload_bps", {"code": code}, 1e6) for code in CODES]
+BESIDE = {**ALONE, "competitors": 1}
+
+
+def _codes(metric: str = "payload_bps") -> list[Column]:
+    return [Column(code, metric, {"code": code}, 1e6) for code in CODES]
 
 
 def _percent(share: float) -> str:
@@ -57,12 +61,7 @@ _NUMBERS: Mapping[str, Table] = {
         "rate_per_s",
         "notices a second",
         {**CORRUPTION, **FORGED},
-        [
-            *(Column(words, OVER_INERT, {"defences": of}) for of, words in DEFENCES.items()),
-            Column("segments, no defence", OVER_PLAIN, {"defences": "none"}),
-            Column("segments, trust", OVER_PLAIN, {"defences": "trust"}),
-            Column("segments, nonces", OVER_PLAIN, {"defences": "nonce"}),
-        ],
+        [Column(words, OVER_INERT, {"defences": of}) for of, words in DEFENCES.items()],
         lambda rate: f"{rate:,}",
     ),
     "forged": Table(
@@ -99,6 +98,11 @@ _NUMBERS: Mapping[str, Table] = {
 _MORE: Mapping[str, Mapping[str, Table]] = {
     "flood": {
         "congestion": replace(_NUMBERS["flood"], where={**CONGESTION, **FORGED}),
+        "segments": replace(
+            _NUMBERS["flood"],
+            where={**CONGESTION, **FORGED},
+            columns=[Column(words, OVER_PLAIN, {"defences": of}) for of, words in DEFENCES.items()],
+        ),
     },
     "forged": {
         "congestion": replace(_NUMBERS["forged"], where={**CONGESTION, **FORGED}),
@@ -124,17 +128,9 @@ _MORE: Mapping[str, Mapping[str, Table]] = {
             _codes(),
             lambda delay: f"{delay * 1e3:g} ms",
         ),
-        "beside": Table(
-            "loss",
-            "corrupted on one hop",
-            {"recovery": "sack", "competitors": 1, "one_way_delay_s": 0.09, "hops": 1},
-            [
-                Column(f"{who}: {code}", metric, {"code": code}, 1e6)
-                for who, metric in (("own", "payload_bps"), ("other", "others_payload_bps"))
-                for code in CODES
-                if code != "fixed, all told"
-            ],
-            _percent,
+        "beside": replace(_NUMBERS["coding"], where={**BESIDE, "hops": 1}),
+        "other": replace(
+            _NUMBERS["coding"], where={**BESIDE, "hops": 1}, columns=_codes("others_payload_bps")
         ),
     },
 }

@@ -163,8 +163,7 @@ def _without(runs: Runs) -> Answer:
         "Without a bound, a receiver that makes its path up gets an unfair share.",
         "§7.1",
         worst[1].lo > 1 + MARKED,
-        f"Its goodput over that of plain TCP, least to most over the bursts: {'; '.join(words)}."
-        " A strategy that tosses a coin excuses timeouts as well, and starves.",
+        f"Its goodput over that of plain TCP, least to most over the bursts: {'; '.join(words)}.",
         worst[0],
         worst[1],
     )

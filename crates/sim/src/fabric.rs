@@ -6,7 +6,7 @@ use crate::network::{LinkId, Network};
 use crate::observer::Observer;
 use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
-use crate::switches::{Switches, Turn};
+use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Random, Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
@@ -26,6 +26,8 @@ pub(crate) struct Fabric {
     pub(crate) unroutable: u64,
     /// Links that went down or came up just now, of which nobody was told.
     pub(crate) turned: Vec<Turn>,
+    /// A node that moved just now or is about to, of which nobody was told.
+    pub(crate) moved: Option<Move>,
     links: Vec<Hop>,
     routes: Routes,
     /// Routes stay as they are, and may be remembered.
@@ -93,6 +95,7 @@ impl Fabric {
             observer: None,
             unroutable: 0,
             turned: Vec::new(),
+            moved: None,
             routes: routes(network.nodes, &links, &switches),
             links,
             fixed_routes: !switches.change_routes(),
@@ -171,7 +174,7 @@ impl Fabric {
     #[cold]
     fn switch(&mut self, component: usize) {
         let index = component - self.links.len();
-        let (turns, other_routes) = self.switches.act(index);
+        let Acted { turns, routes: other_routes, moved } = self.switches.act(index);
         for &Turn { link, up } in &turns {
             for direction in [2 * link, 2 * link + 1] {
                 let hop = &mut self.links[direction];
@@ -185,6 +188,7 @@ impl Fabric {
         }
         self.schedule.set(self.nodes + component as u32, self.switches.next(index));
         self.turned.extend(turns);
+        self.moved = moved;
     }
 
     /// The nodes at the ends of a link with two directions.

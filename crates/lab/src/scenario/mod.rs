@@ -85,6 +85,10 @@ pub struct Attachments {
     pub node: usize,
     /// The links, by their index; at other times it is attached to nobody.
     pub links: link::Intervals<usize>,
+    /// The nodes whose hosts hear of it when it is attached anew.
+    pub tells: Vec<usize>,
+    /// They hear so long before it is detached, too.
+    pub warning: Option<Duration>,
 }
 
 /// Who sends to whom, and what.

@@ -96,6 +96,7 @@ EXPERIMENTS = (
     _koutsianas2007("shared-probe", "RLCI with one probe for all connections of a host"),
     _koutsianas2007("after", "what connections that resume with RLCI do to others"),
     _koutsianas2007("freeze", "RLCI beside Freeze-TCP"),
+    _koutsianas2007("attack", "forged changes of connectivity"),
 )
 
 

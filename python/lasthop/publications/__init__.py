@@ -56,6 +56,13 @@ def _beyond(question: str, title: str) -> Experiment:
     return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{question}")
 
 
+def _fairness(part: str, title: str) -> Experiment:
+    module = part.replace("-", "_")
+    return Experiment(
+        f"obanaik2003/fairness/{part}", title, f"lasthop.publications.obanaik2003.{module}"
+    )
+
+
 EXPERIMENTS = (
     _bbn8333("sim1", "error notification (ETEN) over one lossy hop"),
     _bbn8333("sim2", "ETEN over three lossy hops"),
@@ -74,6 +81,18 @@ EXPERIMENTS = (
     _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
     _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
     _beyond("ecn", "ECN beside cumulative ETEN"),
+    _fairness("slow", "fairness policies over a slow link"),
+    _fairness("ltn", "fairness policies over a long thin network"),
+    _fairness("disabled", "the policy off where the last hop is slow"),
+    _fairness("window", "fairness policies and a limited receive window"),
+    _fairness("buffers", "fairness policies and the last-hop router's buffer"),
+    _fairness("testbed", "fairness policies on the test-bed's path"),
+    _fairness("testbed-buffers", "buffers on the test-bed's path"),
+    _fairness("testbed-window", "a small receive window on the test-bed's path"),
+    _fairness("testbed-disabled", "the policy off, on the test-bed's path"),
+    _fairness("factors", "what moves the numbers of fairness policies that differ"),
+    _fairness("fast", "fairness policies where all last hops are fast"),
+    _fairness("auto", "a fairness policy that knows when its last hop is the bottleneck"),
 )
 
 

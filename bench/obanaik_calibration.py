@@ -19,6 +19,7 @@ import itertools
 import json
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -85,15 +86,18 @@ def measured(buffer: int, short: int, long: int) -> Point:
             goodput[metric][name] = round(sum(values) / SEEDS, 1)
         carried = (run.links.filter(run.links["link"] == SHARED)["bytes"][0] for run in runs)
         used.append(sum(carried) / SEEDS * 8 / (_SHARED_BPS * scenario.outline().duration_s))
-    return Point(
-        buffer, short, long, goodput, min(used), {m: error(goodput[m]) for m in METRICS}
-    )
+    return Point(buffer, short, long, goodput, min(used), {m: error(goodput[m]) for m in METRICS})
 
 
 def error(goodput: dict[str, float]) -> float:
     """How far both goodputs are from the published ones."""
     logs = [math.log(goodput[name] / PUBLISHED[name]) for name in PUBLISHED]
     return math.sqrt(sum(log * log for log in logs) / len(logs))
+
+
+def error_of(metric: str) -> Callable[[Point], float]:
+    """For sorting."""
+    return lambda point: point.error[metric]
 
 
 def main() -> None:
@@ -109,9 +113,9 @@ def main() -> None:
         "published_bps": PUBLISHED,
     }
     for metric in METRICS:
-        usable.sort(key=lambda point, of=metric: point.error[of])
-        kept[metric] = [asdict(point) for point in usable[:5]]
-        print(metric, *usable[:5], sep="\n")
+        best = sorted(usable, key=error_of(metric))[:5]
+        kept[metric] = [asdict(point) for point in best]
+        print(metric, *best, sep="\n")
     RESULT.write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -40,9 +40,7 @@ def cells() -> list[Cell]:
 
 
 def _by_size(runs: Runs, link: str, policy: str, metric: str) -> list[float]:
-    return [
-        words.value(runs, case, metric) for case in runs.cases(link=link, policy=policy)
-    ]
+    return [words.value(runs, case, metric) for case in runs.cases(link=link, policy=policy)]
 
 
 def _each(runs: Runs) -> list[tuple[str, str]]:
@@ -68,7 +66,8 @@ def _absorb(runs: Runs) -> Verdict:
     ends = BUFFERS[0], BUFFERS[-1]
     return Verdict(
         holds,
-        f"{_told(runs, 'goodput_bps', ends, 1e3)} kb/s. {_told(runs, 'losses_packets', ends)} losses.",
+        f"{_told(runs, 'goodput_bps', ends, 1e3)} kb/s. {_told(runs, 'losses_packets', ends)}"
+        " losses.",
     )
 
 
@@ -81,7 +80,7 @@ def _no_impact(runs: Runs) -> Verdict:
     told = words.ratios(runs, pairs, "goodput_bps", _where)
     return Verdict(
         all(ratio is not None and abs(ratio.value - 1) < SMALL for ratio in ratios),
-        f"Goodput over the standard’s with {BUFFERS[-1]} packets: {told}.",
+        f"Goodput over the standard's with {BUFFERS[-1]} packets: {told}.",
     )
 
 
@@ -139,7 +138,8 @@ def _least_losses(runs: Runs) -> Verdict:
     )
     return Verdict(
         not few,
-        f"Losses are less than {TWICE:g} times the standard’s in {len(few)} of {len(pairs)} cells; the"
+        f"Losses are less than {TWICE:g} times the standard's in {len(few)} of {len(pairs)}"
+        " cells; the"
         f" least is {least:.2f} times. {told}",
     )
 
@@ -148,7 +148,7 @@ def _outcome(runs: Runs) -> str:
     plain = runs.cases(link=LTN, policy=STANDARD, buffer_packets=(BUFFERS[0], BUFFERS[-1]))
     short, long = (words.value(runs, case, "rtt_s") for case in plain)
     return (
-        f"Over the long thin network the standard’s round trip grows from {short:.2f} s with"
+        f"Over the long thin network the standard's round trip grows from {short:.2f} s with"
         f" {BUFFERS[0]} packets to {long:.2f} s with {BUFFERS[-1]}."
     )
 
@@ -179,14 +179,16 @@ STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/buffers",
     title="The buffer of the last-hop router",
-    asks="Three packets cannot absorb a burst. What do larger buffers make of the policies, and at what"
+    asks="Three packets cannot absorb a burst. What do larger buffers make of the policies, and"
+    " at what"
     " price?",
     where="§3.2.2, figures 3.4 to 3.6",
     method=simulation.METHOD,
     cells=cells,
     collect=single.no_rows,
     observe=simulation.observe,
-    measures=simulation.MEASURES,
+    followed=simulation.FOLLOWED,
+    measures=(*simulation.MEASURES, simulation.RTT),
     figures=[
         _goodput_and_losses(SLOW, "3.4"),
         _goodput_and_losses(LTN, "3.5"),

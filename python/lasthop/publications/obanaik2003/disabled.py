@@ -37,7 +37,8 @@ def _better_without(runs: Runs) -> Verdict:
     ratios = [runs.ratio(*pair, _METRIC) for pair in pairs]
     return Verdict(
         all(ratio is not None and ratio.value > 1 for ratio in ratios),
-        f"Goodput without the policy over that with it: {words.ratios(runs, pairs, _METRIC, _where)}.",
+        "Goodput without the policy over that with it:"
+        f" {words.ratios(runs, pairs, _METRIC, _where)}.",
     )
 
 
@@ -63,7 +64,8 @@ def _outcome(runs: Runs) -> str:
     near = sum(abs(value - 1) < SMALL for value in known)
     return (
         f"With the policy off for it, the connection has {percent(min(known))} to"
-        f" {percent(max(known))} of what it has if nobody has one; within {percent(SMALL)} in {near} of"
+        f" {percent(max(known))} of what it has if nobody has one; within {percent(SMALL)} in"
+        f" {near} of"
         f" {len(known)} cells."
     )
 
@@ -94,7 +96,8 @@ STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/disabled",
     title="The policy off where the last hop is slow",
-    asks="What if the connection over the slow last hop grows as the standard says, and only the others"
+    asks="What if the connection over the slow last hop grows as the standard says, and only the"
+    " others"
     " have the policy?",
     where="§3.2.3, tables 3.3, 3.4",
     method=simulation.METHOD,

@@ -43,7 +43,6 @@ def _all(key: str, value: Any) -> Mapping[str, Any]:
 _TCP = (
     Factor("Tahoe", _all("recovery", "tahoe")),
     Factor("SACK", _all("recovery", "sack")),
-    Factor("RTO min. 1 s", _all("rto.minimum", "1 s")),
     Factor("cap 1", cap=1.0),
     Factor("propagation", rtt=PROPAGATION),
 )
@@ -52,6 +51,7 @@ FACTORS: Mapping[str, Sequence[Factor]] = {
         Factor(AS_IS),
         *_TCP,
         Factor("NewReno", _all("recovery", "newreno")),
+        Factor("RTO min. 1 s", _all("rto.minimum", "1 s")),
         Factor("delayed ACKs", _all("delayed_ack", "100 ms")),
         Factor("windows of 20", _all("receive_window", "20 segments")),
         Factor("short paths", {f"links.{link}.delay": "100 ms" for link in (2, 3, 4)}),
@@ -63,6 +63,7 @@ FACTORS: Mapping[str, Sequence[Factor]] = {
         Factor(AS_IS),
         *_TCP,
         Factor("Reno", _all("recovery", "reno")),
+        Factor("RTO min. 200 ms", _all("rto.minimum", "200 ms")),
         Factor("no delayed ACKs", _all("delayed_ack", "off")),
         Factor("296 bytes for all", _all("mss", 256)),
         Factor("shared buffer 20", {"links.3.queue": "20 packets"}),
@@ -181,13 +182,17 @@ def _which(
     scale: float,
 ) -> str:
     if met:
-        return "It is met with " + ", ".join(
-            f"{name}: {words.number(mean, scale)}" for name, mean in met.items()
-        ) + "."
+        return (
+            "It is met with "
+            + ", ".join(f"{name}: {words.number(mean, scale)}" for name, mean in met.items())
+            + "."
+        )
     name, nearest = min(known.items(), key=lambda pair: abs(pair[1].value - number.value))
     if abs(nearest.value - number.value) >= abs(as_is.value - number.value):
         return "No single factor tried comes nearer."
-    return f"No single factor tried meets it; the nearest is {name}: {words.number(nearest, scale)}."
+    return (
+        f"No single factor tried meets it; the nearest is {name}: {words.number(nearest, scale)}."
+    )
 
 
 def _outcome(runs: Runs) -> str:
@@ -195,7 +200,8 @@ def _outcome(runs: Runs) -> str:
     met = sum(answer.agrees is True for answer in found)
     by_factor = sum("It is met with" in answer.why for answer in found)
     return (
-        f"Of {len(found)} numbers in tables 3.1, 3.2 and 3.7, {met} are met as it is, and {by_factor}"
+        f"Of {len(found)} numbers in tables 3.1, 3.2 and 3.7, {met} are met as it is, and"
+        f" {by_factor}"
         " more with one factor changed."
     )
 
@@ -235,20 +241,26 @@ STUDY = single.SingleRuns(
     publication=PUBLICATION,
     experiment="fairness/factors",
     title="What moves the numbers that differ",
-    asks="Much of the simulations and of the test-bed is not published: the kind of TCP, its timers, windows,"
-    " the delays of half the links. Which of it moves the numbers of tables 3.1, 3.2 and 3.7, and which"
+    asks="Much of the simulations and of the test-bed is not published: the kind of TCP, its"
+    " timers, windows,"
+    " the delays of half the links. Which of it moves the numbers of tables 3.1, 3.2 and 3.7, and"
+    " which"
     " makes them what they are in the thesis?",
     where="tables 3.1, 3.2, 3.7",
     method=(
-        f"Every cell of the three tables with one factor changed for all connections, {SEEDS} runs each.",
-        "The paths as they are: see the reports of the slow link, the long thin network and the test-bed.",
-        "“Short paths” have 100 ms instead of the calibrated delay, so that connection 3’s round trip is near"
-        " the 500 ms that the thesis speaks of. “Last buffer in bytes” is three full packets, 888 bytes.",
+        f"Every cell of the three tables with one factor changed for all connections, {SEEDS}"
+        " runs each.",
+        "The paths as they are: see the reports of the slow link, the long thin network and the"
+        " test-bed.",
+        '"Short paths" have 100 ms instead of the calibrated delay, so that connection 3\'s'
+        " round trip is near"
+        ' the 500 ms that the thesis speaks of. "Last buffer in bytes" is three full packets,'
+        " 888 bytes.",
     ),
     cells=cells,
     collect=single.no_rows,
     observe=observe,
-    measures=(*simulation.MEASURES[:3], *simulation.MEASURES[4:6]),
+    measures=simulation.MEASURES,
     figures=[_figure(SIMULATION), _figure(TESTBED)],
     answers=_answers,
     keys={"path": "path", "link": "last hop", "policy": "policy", "c": "c", "factor": "factor"},

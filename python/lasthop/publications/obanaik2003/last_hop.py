@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import pairwise
 
 from lasthop.publications.obanaik2003 import policies, simulation, single, windows, words
 from lasthop.publications.obanaik2003.policies import (
@@ -90,7 +91,7 @@ def _timeouts(link: str, runs: Runs) -> Verdict:
 def largest_step(cell: Cell) -> float:
     """Of the window at one acknowledgment, segments, in the run of the figure."""
     found = windows.steps(cell, MSS)
-    return max(b - a for a, b in zip(found, found[1:], strict=False))
+    return max(b - a for a, b in pairwise(found))
 
 
 def _steep(link: str, runs: Runs) -> Verdict:
@@ -137,7 +138,8 @@ def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> singl
         publication=simulation.PUBLICATION,
         experiment=f"fairness/{link}",
         title=f"Fairness policies over a {name}",
-        asks=f"Policies that let connections with long round trips grow faster are for fast links that"
+        asks=f"Policies that let connections with long round trips grow faster are for fast links"
+        " that"
         f" they share. What do they do to one whose own last hop, a {name}, is the bottleneck?",
         where=where,
         method=simulation.METHOD,
@@ -147,7 +149,8 @@ def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> singl
         measures=simulation.MEASURES,
         figures=[
             Drawn(
-                f"{figure}: the congestion window over acknowledgments, one run, the first {_SHOWN}.",
+                f"{figure}: the congestion window over acknowledgments, one run, the first"
+                f" {_SHOWN}.",
                 lambda _: windows.figure(
                     {title: _panel(link, policy) for policy, title in drawn.items()}, MSS, _SHOWN
                 ),

@@ -30,7 +30,7 @@ _LONG = range(2, 5)
 #: On which connections the policy is.
 ALL, OTHERS = "all", "others"
 
-observe = single.observed("r2->lasthop", 1.5e6)
+observe = single.observed("r2->lasthop")
 
 
 def with_policy(value: Any, policy: str, enabled: str = ALL) -> Mapping[str, Any]:
@@ -76,22 +76,33 @@ MEASURES = (
     mean("payload_bps", "bit/s", "goodput without headers, kb/s", 1e3),
     mean("losses_before_packets", "packets", "losses before"),
     mean("timeouts", "1", "timeouts"),
-    mean("rtt_s", "s", "smoothed round trip, s"),
-    mean("utilisation", "1", "shared link used, %", 0.01),
+    mean("shared_bps", "bit/s", "shared link carries, kb/s", 1e3),
 )
 
 METHOD = (
-    "Sources 1 to 5, two routers, a last-hop router, sinks 1 to 5. All links have 10 Mb/s but the one to"
-    " the last-hop router (1.5 Mb/s, 25 ms, shared by all) and that to sink 3: 56 kb/s and 50 ms (slow"
-    " link) or 9.6 kb/s and 200 ms (long thin network), with a buffer of 3 packets. Reno, packets of 296"
+    "Sources 1 to 5, two routers, a last-hop router, sinks 1 to 5. All links have 10 Mb/s but the"
+    " one to"
+    " the last-hop router (1.5 Mb/s, 25 ms, shared by all) and that to sink 3: 56 kb/s and 50 ms"
+    " (slow"
+    " link) or 9.6 kb/s and 200 ms (long thin network), with a buffer of 3 packets. Reno, packets"
+    " of 296"
     " bytes, windows of 64 KiB, bulk transfers of 100 s, 20 runs.",
-    "Not published are the delays of the other links and the buffer before the shared one: they are set so"
-    " that the standard policy comes closest to its two published goodputs, once, and nothing else was"
+    "Not published are the delays of the other links and the buffer before the shared one: they"
+    " are set so"
+    " that the standard policy comes closest to its two published goodputs, once, and nothing"
+    " else was"
     " looked at (bench/obanaik_calibration.py).",
-    "Goodput counts 40 bytes of headers for each segment. Losses are packets that the last-hop router drops.",
-    "Constant rate (c = 10) and CANIT (30 ms) go by the round trip that the sender measures, with queues,"
-    " or by twice the links' delays; the thesis does not say which. Increase-by-K (K = 4) is on connections"
+    "Goodput counts 40 bytes of headers for each segment. Losses are packets that the last-hop"
+    " router drops.",
+    "Constant rate (c = 10) and CANIT (30 ms) go by the round trip that the sender measures, with"
+    " queues,"
+    " or by twice the links' delays; the thesis does not say which. Increase-by-K (K = 4) is on"
+    " connections"
     " 3, 4 and 5, the other policies on all.",
 )
+
+#: Where round trips are followed.
+FOLLOWED = 5
+RTT = mean("rtt_s", "s", "smoothed round trip, s")
 
 KEYS = {"link": "last hop", "policy": "policy", "rtt": "round trip"}

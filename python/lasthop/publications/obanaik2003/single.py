@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 #: The connection under study, and its last hop.
 OWN, LAST_HOP = "3", "lasthop->sink3"
-_RATE_UNITS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,9 @@ class SingleRuns(Study):
 
     #: What is measured of a run.
     observe: Callable[[Result], Mapping[str, float | None]]
+    #: In how many runs of a cell the sender's round trip is followed, which takes longer than the
+    #: run.
+    followed: int = 0
 
     def measure(
         self,
@@ -60,7 +63,7 @@ class SingleRuns(Study):
         return Runs(found)
 
     def _run(self, of: Scenario, seed: int) -> Mapping[str, float | None]:
-        return self.observe(lab.run(of, seed=seed, trace=True))
+        return self.observe(lab.run(of, seed=seed, trace=seed <= self.followed))
 
 
 @contextmanager
@@ -83,7 +86,7 @@ def scenario(cell: Cell) -> Scenario:
     return Scenario.load(cell.scenario).set(dict(cell.settings))
 
 
-def observed(shared: str, shared_bps: float) -> Callable[[Result], Mapping[str, float | None]]:
+def observed(shared: str) -> Callable[[Result], Mapping[str, float | None]]:
     """Connection 3 and its neighbours behind a shared link."""
 
     def of(result: Result) -> Mapping[str, float | None]:
@@ -91,8 +94,7 @@ def observed(shared: str, shared_bps: float) -> Callable[[Result], Mapping[str, 
         links = {row["link"]: row for row in result.links.iter_rows(named=True)}
         own, last = rows[OWN], links[LAST_HOP]
         rates = [row["payload_bps"] for row in rows.values()]
-        srtt = result.series(OWN)["srtt_s"].drop_nulls()
-        carried = links[shared]["bytes"] * _RATE_UNITS / own["duration_s"]
+        followed = result.series(OWN)["srtt_s"].drop_nulls().to_list() if result.flows else []
         return {
             "goodput_bps": own["goodput_bps"],
             "payload_bps": own["payload_bps"],
@@ -100,10 +102,12 @@ def observed(shared: str, shared_bps: float) -> Callable[[Result], Mapping[str, 
             # What did not even come to the last hop; the connection's set-up is no loss.
             "losses_before_packets": max(0, own["segments"] - last["packets"] - last["dropped"]),
             "timeouts": own["timeouts"],
-            "rtt_s": float(srtt.mean()) if len(srtt) else None,
+            "rtt_s": statistics.fmean(followed) if followed else None,
             "fairness": jain(rates),
             "all_payload_bps": sum(rates),
-            "utilisation": carried / shared_bps,
+            "shared_bps": links[shared]["bytes"]
+            * 8
+            / max(row["duration_s"] for row in rows.values()),
         }
 
     return of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from lasthop.publications.obanaik2003 import bed, policies, simulation, single, windows, words
 from lasthop.publications.obanaik2003.bed import CONSTANTS, STANDARD_ALONE, VARIANTS, Variant
-from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
+from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, PROPAGATION, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -25,13 +27,19 @@ def cells() -> list[Cell]:
     ]
 
 
+def _known_to_hosts(runs: Runs, link: str) -> list[Case]:
+    """CANIT and constant rate by the measured round trip: real hosts know no other."""
+    found = runs.cases(link=link, policy=(CR, CANIT))
+    return [case for case in found if case["rtt"] != PROPAGATION]
+
+
 def _order(runs: Runs) -> Verdict:
     holds, told = True, []
     for link in (SLOW, LTN):
         cases = runs.cases(link=link)
         goodput = {case: words.value(runs, case, _METRIC) for case in cases}
         first, second = (runs.case(link=link, policy=policy) for policy in (STANDARD, IBK))
-        rest = [case for case in cases if case["policy"] in (CR, CANIT)]
+        rest = _known_to_hosts(runs, link)
         holds &= goodput[first] > goodput[second] > max(goodput[case] for case in rest)
         told.append(f"{LINK_NAMES[link]}: {words.each(runs, cases, _METRIC, 1e3)}")
     return Verdict(holds, f"kb/s. {'; '.join(told)}.")
@@ -43,7 +51,7 @@ def _losses(runs: Runs) -> Verdict:
         cases = runs.cases(link=link)
         losses = {case: words.value(runs, case, "losses_packets") for case in cases}
         first, second = (runs.case(link=link, policy=policy) for policy in (STANDARD, IBK))
-        rest = [case for case in cases if case["policy"] in (CR, CANIT)]
+        rest = _known_to_hosts(runs, link)
         holds &= losses[first] < losses[second] < min(losses[case] for case in rest)
         told.append(f"{LINK_NAMES[link]}: {words.each(runs, cases, 'losses_packets')}")
     return Verdict(holds, f"{'; '.join(told)}.")
@@ -52,15 +60,13 @@ def _losses(runs: Runs) -> Verdict:
 def _growth(cell: Cell) -> float:
     """Segments per acknowledgment where the window grows by less than in slow start, in one run."""
     found = windows.steps(cell, _MSS)
-    grown = [
-        (b - a) * a for a, b in zip(found, found[1:], strict=False) if b > a and b - a < 0.999
-    ]
+    grown = [(b - a) * a for a, b in pairwise(found) if b > a and b - a < 0.999]
     return sum(grown) / len(grown) if grown else 0.0
 
 
 def _largest(cell: Cell) -> float:
     found = windows.steps(cell, _MSS)
-    return max(b - a for a, b in zip(found, found[1:], strict=False))
+    return max(b - a for a, b in pairwise(found))
 
 
 def _twice(_: Runs) -> Verdict:
@@ -82,9 +88,7 @@ def _outcome(runs: Runs) -> str:
     def kbps(case: Case) -> str:
         return f"{words.value(runs, case, _METRIC) / 1e3:.2f}"
 
-    shown = [
-        runs.case(link=SLOW, rtt=policies.default_rtt(v.policy), **v.case) for v in VARIANTS
-    ]
+    shown = [runs.case(link=SLOW, rtt=policies.default_rtt(v.policy), **v.case) for v in VARIANTS]
     told = ", ".join(f"{words.policy(case)} {kbps(case)}" for case in shown)
     return f"Over the slow link, kb/s: {told}."
 
@@ -97,7 +101,8 @@ def _figure(link: str) -> Drawn:
         "(c) Constant rate, c = 10": Variant(CR, CONSTANTS[0]),
     }
     return Drawn(
-        f"Figure {number}: the congestion window of connection 3 over a {LINK_NAMES[link]}, one run,"
+        f"Figure {number}: the congestion window of connection 3 over a {LINK_NAMES[link]}, one"
+        " run,"
         f" the first {_SHOWN} acknowledgments.",
         lambda _: windows.figure(
             {
@@ -114,8 +119,9 @@ def _figure(link: str) -> Drawn:
 STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed",
-    title="The test-bed’s path: the policies",
-    asks="On real hosts, over a modem and over a GSM phone, the thesis finds what its simulations show."
+    title="The test-bed's path: the policies",
+    asks="On real hosts, over a modem and over a GSM phone, the thesis finds what its simulations"
+    " show."
     " What does its path do in the lab?",
     where="§3.3.2, table 3.7, figures 3.9, 3.10",
     method=bed.METHOD,

@@ -42,23 +42,24 @@ def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Verdict:
 def _outcome(runs: Runs) -> str:
     plain = runs.cases(link=SLOW, policy="standard")
     told = ", ".join(f"{words.value(runs, case, 'rtt_s') * 1e3:.0f}" for case in plain)
-    return f"Over the slow link the standard’s round trips are {told} ms."
+    return f"Over the slow link the standard's round trips are {told} ms."
 
 
 STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed-buffers",
-    title="The test-bed’s path: the last-hop router’s buffer",
-    asks="What do larger buffers give on the test-bed’s path, and at what price?",
+    title="The test-bed's path: the last-hop router's buffer",
+    asks="What do larger buffers give on the test-bed's path, and at what price?",
     where="§3.3.3, tables 3.8, 3.9",
     method=bed.METHOD,
     cells=cells,
     collect=single.no_rows,
     observe=bed.observe,
-    measures=bed.MEASURES,
+    followed=simulation.FOLLOWED,
+    measures=(*bed.MEASURES, simulation.RTT),
     figures=[
         Drawn(
-            "Goodput and round trip of connection 3, by the last-hop router’s buffer.",
+            "Goodput and round trip of connection 3, by the last-hop router's buffer.",
             lambda runs: draw.panels(
                 runs,
                 [

@@ -44,7 +44,7 @@ def _outcome(runs: Runs) -> str:
 STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed-disabled",
-    title="The test-bed’s path: the policy off where the last hop is slow",
+    title="The test-bed's path: the policy off where the last hop is slow",
     asks="What if connection 3 has the standard policy, and the others one of the policies?",
     where="§3.3.5, tables 3.12, 3.13",
     method=bed.METHOD,

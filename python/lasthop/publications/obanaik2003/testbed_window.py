@@ -32,7 +32,9 @@ def _pairs(runs: Runs, link: str, *policies: str) -> list[tuple[Case, Case]]:
 
 
 def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
-    return f"Goodput with 1 KB over that with 8 KB: {words.ratios(runs, pairs, _METRIC, bed.where)}."
+    return (
+        f"Goodput with 1 KB over that with 8 KB: {words.ratios(runs, pairs, _METRIC, bed.where)}."
+    )
 
 
 def _slow(runs: Runs) -> Verdict:
@@ -62,8 +64,9 @@ def _outcome(runs: Runs) -> str:
 STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed-window",
-    title="The test-bed’s path: a small receive window",
-    asks="A receive window of 1 KB instead of 8 KB keeps losses away. What does it give, and what does it"
+    title="The test-bed's path: a small receive window",
+    asks="A receive window of 1 KB instead of 8 KB keeps losses away. What does it give, and what"
+    " does it"
     " cost?",
     where="§3.3.4, tables 3.10, 3.11",
     method=bed.METHOD,

@@ -52,7 +52,8 @@ def _fewer_losses(runs: Runs) -> Verdict:
     pairs = _pairs(runs, *ALTERNATIVES)
     return Verdict(
         all(ratio < 1 - MARKED for ratio in _ratios(runs, pairs, "losses_packets")),
-        f"Losses over those without a limit: {words.ratios(runs, pairs, 'losses_packets', _where)}.",
+        "Losses over those without a limit:"
+        f" {words.ratios(runs, pairs, 'losses_packets', _where)}.",
     )
 
 
@@ -89,7 +90,7 @@ def _no_cure(runs: Runs) -> Verdict:
 def _outcome(runs: Runs) -> str:
     ratios = _ratios(runs, _pairs(runs, *ALTERNATIVES), "losses_packets")
     return (
-        f"2 KB leave {min(ratios):.2f} to {max(ratios):.2f} of the policies’ losses, and make"
+        f"2 KB leave {min(ratios):.2f} to {max(ratios):.2f} of the policies' losses, and make"
         f" {sum(gain > 1 for gain in _ratios(runs, _pairs(runs, *ALTERNATIVES), 'goodput_bps'))} of"
         f" {len(ratios)} cells faster."
     )
@@ -121,7 +122,8 @@ STUDY = single.SingleRuns(
     publication=simulation.PUBLICATION,
     experiment="fairness/window",
     title="A limited receive window",
-    asks="Hosts behind slow links could advertise small receive windows. Does that take the harm out of"
+    asks="Hosts behind slow links could advertise small receive windows. Does that take the harm"
+    " out of"
     " the policies?",
     where="§3.2.4, tables 3.5, 3.6",
     method=(*simulation.METHOD, "Connection 3 has a receive window of 2 KiB, eight segments."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lasthop import lab, pictures
 from lasthop.publications.obanaik2003 import policies
@@ -25,7 +25,8 @@ def steps(cell: Cell, mss: int) -> Sequence[float]:
     windows: list[float] = []
     before = None
     for cwnd, rto, flight in series.select("cwnd_bytes", "rto_s", "flight_bytes").iter_rows():
-        # A timeout is no acknowledgment: the timer backs off, and nothing is in flight but one segment.
+        # A timeout is no acknowledgment: the timer backs off, and nothing is in flight but one
+        # segment.
         timed_out = before is not None and rto > before * 1.5 and cwnd <= mss
         if not timed_out and flight > 1:
             windows.append(cwnd / mss)
@@ -51,9 +52,9 @@ def figure(panels: Mapping[str, tuple[Cell, Cell]], mss: int, shown: int) -> Fig
             ax.set_xlabel("acknowledgments")
             ax.set_ylim(0)
         axes[0].set_ylabel("congestion window, segments")
-        handles = {}
+        handles: dict[str, Any] = {}
         for ax in axes:
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        drawn.legend(handles.values(), handles, loc="outside upper right", ncols=4)
+        drawn.legend(handles.values(), list(handles), loc="outside upper right", ncols=4)
     return drawn

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import beyond as book
 import pytest
+import studies
 import tables
 
 from lasthop import lab, publications
@@ -90,7 +91,7 @@ def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
     _question(name).write(tmp_path, runs[name])
-    kept = book.kept(name, tmp_path)
+    kept = studies.kept(book.TABLES[name], tmp_path)
     table = book.TABLES[name].markdown(kept).splitlines()
     width = 1 + len(book.TABLES[name].columns)
     assert all(line.count("|") == width + 1 for line in table)

@@ -37,6 +37,22 @@ pub(crate) struct Fabric {
     mistakes: Option<Box<Mistakes>>,
 }
 
+/// What has happened to a packet on a link.
+pub(crate) enum Woken {
+    /// It is at the end.
+    Arrived {
+        /// At which node.
+        to: usize,
+        arrival: Arrival<Handle>,
+    },
+    /// The queue had taken it, and has dropped it.
+    Dropped {
+        /// At which node.
+        at: usize,
+        packet: Packet,
+    },
+}
+
 struct Hop {
     link: Link<Handle>,
     from: usize,
@@ -104,8 +120,8 @@ impl Fabric {
         Some((to, arrival))
     }
 
-    /// What reaches the end of a link of which more is to be expected than arrivals.
-    pub(crate) fn wake(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+    /// What happens to a packet on a link of which more is to be expected than arrivals.
+    pub(crate) fn wake(&mut self, index: usize) -> Option<Woken> {
         if index >= self.links.len() {
             if index - self.links.len() < self.switches.len() {
                 self.switch(index);
@@ -121,14 +137,19 @@ impl Fabric {
                 let packet = self.slab.insert(*self.slab.get(packet));
                 Arrival { packet, fate }
             }
-            Output::Dropped(packet) => {
+            Output::Dropped(handle) => {
+                let (at, packet) = (hop.from, *self.slab.get(handle));
+                self.dropped(index, handle);
+                return Some(Woken::Dropped { at, packet });
+            }
+            Output::Cut(packet) => {
                 self.dropped(index, packet);
                 return None;
             }
         };
         let to = hop.to;
         self.watch_arrival(index, arrival);
-        Some((to, arrival))
+        Some(Woken::Arrived { to, arrival })
     }
 
     /// Marks a packet as having experienced congestion.

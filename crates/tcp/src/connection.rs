@@ -404,7 +404,7 @@ impl Connection {
             }
             Subject::Unreachable { seq, .. } => self.is_outstanding(seq),
             // That is of a path, not of what goes over it.
-            Subject::Path(_) | Subject::Link { .. } => false,
+            Subject::Path(_) | Subject::Link { .. } | Subject::Connectivity(_) => false,
         }
     }
 
@@ -418,11 +418,32 @@ impl Connection {
             Action::Lost { seq, copy } => (seq, copy, true),
             Action::RetransmitNow { seq, copy } => (seq, copy, false),
             Action::Acknowledge => return self.receiver.acknowledge_now(),
+            Action::SendNow => return self.send_now(),
+            Action::Reprobe { window, resend } => return self.reprobe(now, window, resend),
+            Action::EndSlowStart => return self.sender.end_slow_start(),
+            Action::CloseWindow => return self.receiver.close_window(),
+            Action::OpenWindow => return self.receiver.open_window(),
         };
         self.sender.settle_notices(now, &mut self.mechanisms);
         let Some(copy) = self.mechanisms.admit(&self.sender.view(now), copy) else { return };
         if let Some(start) = self.sent(seq) {
             self.sender.on_notice(now, start, copy, judged, &mut self.mechanisms);
+        }
+    }
+
+    /// The path is another one.
+    fn reprobe(&mut self, now: Time, window: Option<u32>, resend: bool) {
+        self.timestamps.step();
+        let resends = self.sender.reprobe(now, window, resend);
+        if !resends {
+            self.send_now();
+        }
+    }
+
+    /// One segment of new data goes at once, or else an acknowledgment.
+    fn send_now(&mut self) {
+        if !self.sender.let_out() {
+            self.receiver.acknowledge_now();
         }
     }
 
@@ -445,6 +466,12 @@ impl Connection {
             return self.enter_closed(Events::TIMED_OUT | Events::CLOSED);
         }
         self.receiver.on_deadline(now);
+        if self.mechanisms.wake() <= now {
+            let view = self.sender.view(now);
+            if let Some(action) = self.mechanisms.on_wake(&view) {
+                self.act(now, action);
+            }
+        }
         if self.alarm <= now {
             self.on_alarm(now);
         }
@@ -474,8 +501,8 @@ impl Connection {
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Time {
-        let local = self.sender.deadline().min(self.receiver.deadline()).min(self.alarm);
-        self.clock.world(local)
+        let own = self.sender.deadline().min(self.receiver.deadline()).min(self.alarm);
+        self.clock.world(own.min(self.mechanisms.wake()))
     }
 
     /// Whether a SYN may take this connection's place before TIME-WAIT is over: it is later than

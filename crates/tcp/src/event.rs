@@ -81,6 +81,13 @@ pub enum Event {
         /// The window now, bytes.
         window: u64,
     },
+    /// The path is another one: what was known of the old is forgotten (`koutsianas2007` §3.3).
+    Reprobed {
+        /// The window now, bytes.
+        window: u64,
+        /// What is outstanding is sent again.
+        resends: bool,
+    },
     /// The congestion episode is over.
     Recovered,
     /// The retransmission timer expired.

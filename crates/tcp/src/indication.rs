@@ -53,6 +53,8 @@ pub enum Subject {
         /// The probabilities; 1 for what it does not know.
         survival: Causes<Probability>,
     },
+    /// The way to the peer has changed, or is about to (`koutsianas2007` §1).
+    Connectivity(Connectivity),
     /// A packet could not be delivered (an ICMP error that quotes it, RFC 5461).
     Unreachable {
         /// The first octet it carried.
@@ -60,4 +62,18 @@ pub enum Subject {
         /// Nothing of the kind will get through: protocol or port unreachable.
         hard: bool,
     },
+}
+
+/// What becomes of the way to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connectivity {
+    /// It will soon be lost.
+    Ending,
+    /// There is one, and it may be another than before.
+    Changed {
+        /// Segments to be sent at once; the initial window if `None`.
+        window: Option<u32>,
+    },
+    /// Others that share it have met its limits: it can take no more than now.
+    Full,
 }

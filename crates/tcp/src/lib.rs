@@ -29,7 +29,7 @@ pub use config::{
 };
 pub use connection::{AdoptError, Connection, Events, Identity, Side, Snapshot, Transmit};
 pub use event::{Event, Refusal};
-pub use indication::{Indication, Source, Subject};
+pub use indication::{Connectivity, Indication, Source, Subject};
 pub use recovery::Recovery;
 pub use sender::Statistics;
 pub use state::{Info, Standing, State, Vitals};

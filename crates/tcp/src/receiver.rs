@@ -38,6 +38,8 @@ pub(crate) struct Receiver {
     unacknowledged: u32,
     /// Acknowledgments in a row that repeat the last.
     duplicates: u32,
+    /// The window is announced as zero, whatever it is.
+    closed: bool,
     owed: Owed,
 }
 
@@ -92,6 +94,7 @@ impl Receiver {
             mss: u32::from(config.mss),
             unacknowledged: 0,
             duplicates: 0,
+            closed: false,
             owed: Owed::NOTHING,
         }
     }
@@ -121,7 +124,22 @@ impl Receiver {
         if edge >= self.edge + self.step {
             self.edge = edge;
         }
-        self.window()
+        if self.closed { 0 } else { self.window() }
+    }
+
+    /// The peer is told of a window of zero from now on. What it has sent already is taken.
+    pub(crate) fn close_window(&mut self) {
+        self.closed = true;
+        self.acknowledge_now();
+    }
+
+    /// The peer is told of the window again, so often that it takes it for a loss, too, and does not
+    /// wait for its timer.
+    pub(crate) fn open_window(&mut self) {
+        self.closed = false;
+        for _ in 0..3 {
+            self.acknowledge_now();
+        }
     }
 
     /// How far the buffer reaches.

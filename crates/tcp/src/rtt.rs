@@ -94,6 +94,11 @@ impl Rtt {
         }
     }
 
+    /// The path is another one.
+    pub(crate) fn forget(&mut self) {
+        *self = Rtt::new(self.config);
+    }
+
     /// Doubles the timeout (RFC 6298 §5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);

@@ -9,6 +9,7 @@
 mod acks;
 mod losses;
 mod notices;
+mod reprobe;
 mod timer;
 mod transmit;
 
@@ -41,6 +42,8 @@ pub struct Statistics {
     pub timeouts: u64,
     /// Reductions of the window, those by timeouts not counted.
     pub reductions: u64,
+    /// Times that the path was probed anew because it had changed.
+    pub reprobes: u64,
     /// Reductions that turned out to be needless and were taken back.
     pub undone: u64,
     /// Ranges that the peer reported to have received twice (RFC 2883).
@@ -57,12 +60,16 @@ impl core::ops::AddAssign for Statistics {
         self.retransmissions += other.retransmissions;
         self.timeouts += other.timeouts;
         self.reductions += other.reductions;
+        self.reprobes += other.reprobes;
         self.undone += other.undone;
         self.twice += other.twice;
         self.notices += other.notices;
         self.refuted += other.refuted;
     }
 }
+
+/// A segment of what was not sent before, among what is sent whatever the window says.
+const NEW_DATA: u64 = u64::MAX;
 
 /// The sending half of a connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -103,7 +110,7 @@ pub(crate) struct Sender {
     probe_due: bool,
     /// Bytes of data in a full-sized segment.
     mss: u32,
-    /// Starts of records to be sent at once, whatever the window says.
+    /// Starts of records to be sent at once, whatever the window says, or [`NEW_DATA`].
     forced: VecDeque<u64>,
     /// Octets of limited transmit since the last advance (RFC 5681 §3.2 does not count them).
     limited: u64,
@@ -333,6 +340,10 @@ impl Sender {
             una: self.una(),
             nxt: self.nxt(),
             srtt: self.srtt(),
+            rto: self.rto(),
+            stalled: self.is_stalled(),
+            window: self.window(),
+            initial_window: self.config.initial_window.bytes(self.mss),
             mss: self.mss(),
             statistics: self.statistics,
         }

@@ -6,8 +6,8 @@ use tcp::mechanism::{Eten, ForwardEten, Guard, Mechanism};
 use tcp::{Config, Connection, Identity, Indication, KeepAlive, Recovery, Side, Source, State};
 use tcp::{Reduction, Subject};
 use wire::{
-    CopyId, CorruptionEcho, Ecn, Flags, Packet, Payload, SackBlock, SackBlocks, Segment, SeqNumber,
-    Timestamps,
+    ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, Flags, LocalStatus, Packet, Payload,
+    SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
 };
 
 const OURS: SeqNumber = SeqNumber(u32::MAX - 1000);
@@ -45,6 +45,18 @@ fn near(base: SeqNumber) -> impl Strategy<Value = SeqNumber> {
     .prop_map(move |offset| base + offset)
 }
 
+fn connectivity() -> impl Strategy<Value = ConnectivityChange> {
+    let status =
+        prop::sample::select(&[LocalStatus::Idle, LocalStatus::New, LocalStatus::EchoAck][..]);
+    (any::<[bool; 3]>(), status).prop_map(|([c, ec, ecs], cs)| ConnectivityChange {
+        c,
+        ec,
+        cs,
+        ecs,
+        encoding: Encoding::default(),
+    })
+}
+
 fn options() -> impl Strategy<Value = wire::Options> {
     let block = (near(OURS), near(OURS)).prop_map(|(start, end)| SackBlock { start, end });
     let stamps = (0_u32..100_000, any::<u32>(), any::<bool>()).prop_map(|(value, echo, near)| {
@@ -59,17 +71,21 @@ fn options() -> impl Strategy<Value = wire::Options> {
         prop::option::of(stamps),
         prop::collection::vec(block, 0..4),
         prop::option::weighted(0.3, echo),
+        prop::option::weighted(0.3, connectivity()),
     )
-        .prop_map(|(mss, window_scale, sack_permitted, timestamps, sack, corrupted)| {
-            wire::Options {
-                mss,
-                window_scale,
-                sack_permitted,
-                timestamps,
-                sack: SackBlocks::from(sack),
-                corrupted,
-            }
-        })
+        .prop_map(
+            |(mss, window_scale, sack_permitted, timestamps, sack, corrupted, connectivity)| {
+                wire::Options {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps,
+                    sack: SackBlocks::from(sack),
+                    connectivity,
+                    corrupted,
+                }
+            },
+        )
 }
 
 fn segment() -> impl Strategy<Value = Segment> {

@@ -10,6 +10,7 @@
 
 mod checksum;
 mod coding;
+mod connectivity;
 mod corruption;
 mod damage;
 mod echo;
@@ -33,6 +34,7 @@ mod udp;
 
 pub use checksum::PartialChecksum;
 pub use coding::{Place, Repair};
+pub use connectivity::{ConnectivityChange, Encoding, LocalStatus};
 pub use corruption::CorruptedCopy;
 pub use damage::Vouched;
 pub use echo::CorruptionEcho;

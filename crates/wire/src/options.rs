@@ -1,16 +1,18 @@
 //! The options of a TCP header (RFC 9293 §3.2).
 //!
 //! They are laid out as Linux lays them out: MSS, SACK permitted, timestamps, window scale, SACK
-//! blocks, each aligned to four bytes by no-operations in front; the echo of a corruption and
-//! options of unknown kinds come last. If that exceeds the 40 bytes that a header has for options, they are packed tightly, so
-//! that whatever was parsed can be written again.
+//! blocks, each aligned to four bytes by no-operations in front; changes of connectivity, the echo
+//! of a corruption and options of unknown kinds come last. If that exceeds the 40 bytes that a
+//! header has for options, they are packed tightly, so that whatever was parsed can be written
+//! again.
 //!
 //! What is in a header twice counts the last time, as in Linux. An option of an impossible length
 //! is an error (RFC 9293 MUST-7 asks not to crash, and suggests to give the connection up).
 
 use crate::ip::{u16_at, u32_at};
 use crate::{
-    CorruptionEcho, EmitError, Header, ParseError, Rare, SackBlock, SackBlocks, SeqNumber,
+    ConnectivityChange, CorruptionEcho, EmitError, Header, ParseError, Rare, SackBlock, SackBlocks,
+    SeqNumber,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +49,8 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// SACK blocks.
     pub sack: SackBlocks,
+    /// A change of connectivity (`koutsianas2007` §3.1).
+    pub connectivity: Option<ConnectivityChange>,
     /// A corruption that the receiver was told of.
     pub corrupted: Option<CorruptionEcho>,
 }
@@ -72,6 +76,7 @@ impl Options {
             | self.sack_permitted
             | self.timestamps.is_some()
             | !self.sack.is_empty()
+            | self.connectivity.is_some()
             | self.corrupted.is_some())
     }
 
@@ -83,6 +88,7 @@ impl Options {
         self.sack_permitted = false;
         self.timestamps = None;
         self.sack.clear();
+        self.connectivity = None;
         self.corrupted = None;
     }
 
@@ -112,6 +118,9 @@ impl Options {
         if !self.sack.is_empty() {
             len += 4 + 8 * self.sack.as_slice().len();
         }
+        if let Some(change) = &self.connectivity {
+            len += change.encoding.aligned();
+        }
         if self.corrupted.is_some() {
             len += 1 + CorruptionEcho::LEN;
         }
@@ -127,6 +136,7 @@ impl Options {
             + 2 * usize::from(self.sack_permitted)
             + 10 * usize::from(self.timestamps.is_some())
             + if sack > 0 { 2 + 8 * sack } else { 0 }
+            + self.connectivity.map_or(0, |change| change.encoding.size())
             + CorruptionEcho::LEN * usize::from(self.corrupted.is_some())
     }
 
@@ -140,7 +150,7 @@ impl Options {
         let aligned = self.aligned() + unknown.len() <= MOST;
         let pad = |out: &mut Vec<u8>, nops: usize| {
             if aligned {
-                out.extend_from_slice(&[NOP; 2][..nops]);
+                out.extend_from_slice(&[NOP; 3][..nops]);
             }
         };
         if let Some(mss) = self.mss {
@@ -169,6 +179,10 @@ impl Options {
                 out.extend_from_slice(&block.start.0.to_be_bytes());
                 out.extend_from_slice(&block.end.0.to_be_bytes());
             }
+        }
+        if let Some(change) = &self.connectivity {
+            pad(out, change.encoding.aligned() - change.encoding.size());
+            change.emit(out);
         }
         if let Some(echo) = &self.corrupted {
             pad(out, 1);
@@ -224,10 +238,15 @@ pub(crate) fn parse(
                 }
             }
             (SACK, _) => return Err(wrong("10, 18, 26 or 34")),
-            _ => match CorruptionEcho::parse(option) {
-                Some(echo) => options.corrupted = Some(echo),
-                None => rare.keep_tcp(option)?,
-            },
+            _ => {
+                if let Some(echo) = CorruptionEcho::parse(option) {
+                    options.corrupted = Some(echo);
+                } else if let Some(change) = ConnectivityChange::parse(option) {
+                    options.connectivity = Some(change);
+                } else {
+                    rare.keep_tcp(option)?;
+                }
+            }
         }
     }
     Ok(())
@@ -236,7 +255,7 @@ pub(crate) fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CopyId;
+    use crate::{CopyId, Encoding, LocalStatus};
 
     const CLOCK: Option<Timestamps> = Some(Timestamps { value: 0x01020304, echo: 0x05060708 });
 
@@ -306,6 +325,35 @@ mod tests {
         ] {
             assert!(too_many.len() > Options::ROOM);
         }
+    }
+
+    #[test]
+    fn a_change_of_connectivity_takes_eight_bytes_and_in_the_reports_form_four() {
+        let change = ConnectivityChange {
+            c: true,
+            ec: false,
+            cs: LocalStatus::EchoAck,
+            ecs: true,
+            encoding: Encoding::Experimental,
+        };
+        let told = Options { connectivity: Some(change), ..Options::default() };
+        assert_eq!(written(told, &[]), [1, 1, 1, 253, 5, 0xcc, 0x1d, 0b1_0101]);
+        let draft = ConnectivityChange { encoding: Encoding::Draft, ..change };
+        let told = Options { connectivity: Some(draft), ..Options::default() };
+        assert_eq!(written(told, &[]), [1, 200, 3, 0b1_0101]);
+        // Beside it and timestamps there is room for two blocks.
+        assert_eq!(written(Options { sack: sack(2), timestamps: CLOCK, ..told }, &[]).len(), 36);
+    }
+
+    #[test]
+    fn reserved_bits_of_a_change_of_connectivity_are_ignored_and_no_fourth_status_is_known() {
+        let read = |bits: u8| {
+            let (mut read, mut kept) = (Options::default(), Rare::NONE);
+            parse(&[253, 5, 0xcc, 0x1d, bits], &mut read, &mut kept).unwrap();
+            read.connectivity
+        };
+        assert_eq!(read(0b1110_0010).map(|change| change.cs), Some(LocalStatus::New));
+        assert_eq!(read(0b0000_0110), None);
     }
 
     #[test]

@@ -63,6 +63,16 @@ def _fairness(part: str, title: str) -> Experiment:
     )
 
 
+def _koutsianas2007(name: str, title: str, *figures: str) -> Experiment:
+    module = name.replace(".", "_").replace("-", "_")
+    return Experiment(
+        f"koutsianas2007/{name}",
+        title,
+        f"lasthop.publications.koutsianas2007.{module}",
+        tuple(f"koutsianas2007/{figure}" for figure in figures),
+    )
+
+
 EXPERIMENTS = (
     _bbn8333("sim1", "error notification (ETEN) over one lossy hop"),
     _bbn8333("sim2", "ETEN over three lossy hops"),
@@ -93,6 +103,12 @@ EXPERIMENTS = (
     _fairness("factors", "what moves the numbers of fairness policies that differ"),
     _fairness("fast", "fairness policies where all last hops are fast"),
     _fairness("auto", "a fairness policy that knows when its last hop is the bottleneck"),
+    _koutsianas2007("fig4.2", "RLCI over a disconnection of eight seconds", "fig4.3"),
+    _koutsianas2007("fig4.4", "RLCI over disconnections of any length", "fig4.5"),
+    _koutsianas2007("fig4.7", "RLCI with several connections", "fig4.8", "fig4.9"),
+    _koutsianas2007("shared-probe", "RLCI with one probe for all connections of a host"),
+    _koutsianas2007("after", "what connections that resume with RLCI do to others"),
+    _koutsianas2007("freeze", "RLCI beside Freeze-TCP"),
 )
 
 

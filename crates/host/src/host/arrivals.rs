@@ -112,7 +112,9 @@ impl<A: Application> Host<A> {
             local_port: notice.destination_port,
         };
         let CorruptionNotice { seq, len, copy, .. } = *notice;
-        self.tell(now, key, Source::Router, Subject::PeerCorrupted { seq, len, copy });
+        let subject = Subject::PeerCorrupted { seq, len, copy };
+        let id = self.concerned(key, &subject);
+        self.tell(now, id, Source::Router, subject);
     }
 
     /// Tells the connection that a copy of one of its segments was corrupted.
@@ -123,29 +125,9 @@ impl<A: Application> Host<A> {
             local_port: notice.source_port,
         };
         let CorruptionNotice { seq, len, copy, .. } = *notice;
-        self.tell(now, key, source, Subject::Corrupted { seq, len, copy });
-    }
-
-    /// Tells a connection of a corruption.
-    fn tell(&mut self, now: Time, key: Key, source: Source, subject: Subject) {
-        let Some(id) = self.by_key.get(&key).copied().or_else(|| self.recover(&key, &subject))
-        else {
-            self.statistics.strays += 1;
-            return;
-        };
-        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
-        self.after(now, id);
-    }
-
-    /// The only connection between two hosts that something can be about. What names none may have
-    /// been read from a damaged packet (`bbn8333` §6).
-    fn recover(&mut self, key: &Key, subject: &Subject) -> Option<u32> {
-        let mut concerned = self.by_key.iter().filter(|(other, id)| {
-            other.remote == key.remote && self.slots[**id as usize].connection.is_concerned(subject)
-        });
-        let (Some((_, &id)), None) = (concerned.next(), concerned.next()) else { return None };
-        self.statistics.recovered += 1;
-        Some(id)
+        let subject = Subject::Corrupted { seq, len, copy };
+        let id = self.concerned(key, &subject);
+        self.tell(now, id, source, subject);
     }
 
     /// A node tells of a link on the path of a connection.
@@ -155,13 +137,38 @@ impl<A: Application> Host<A> {
             remote_port: notice.destination_port,
             local_port: notice.source_port,
         };
-        let Some(&id) = self.by_key.get(&key) else {
+        let subject = Subject::Link { node, link: notice.link, survival: notice.survival };
+        let id = self.by_key.get(&key).copied();
+        self.tell(now, id, Source::Router, subject);
+    }
+
+    /// Tells a connection of something, if it is there.
+    fn tell(&mut self, now: Time, id: Option<u32>, source: Source, subject: Subject) {
+        let Some(id) = id else {
             self.statistics.strays += 1;
             return;
         };
-        let subject = Subject::Link { node, link: notice.link, survival: notice.survival };
-        let indication = Indication { source: Source::Router, subject };
-        self.slots[id as usize].connection.indicate(now, &indication);
+        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
         self.after(now, id);
+    }
+
+    /// The connection that news of a corrupted segment is about: the one that is named, or the only
+    /// one that can be meant if a bit of the ports was damaged, too (`bbn8333` §2.1, §6). To try
+    /// these 32 costs the same however many connections there are, and whoever forges has to know
+    /// the ports all the same.
+    fn concerned(&mut self, key: Key, subject: &Subject) -> Option<u32> {
+        if let Some(&id) = self.by_key.get(&key) {
+            return Some(id);
+        }
+        let damaged = (0..u16::BITS).flat_map(|bit| {
+            let (remote_port, local_port) = (key.remote_port ^ 1 << bit, key.local_port ^ 1 << bit);
+            [Key { remote_port, ..key }, Key { local_port, ..key }]
+        });
+        let known = damaged.filter_map(|key| self.by_key.get(&key).copied());
+        let mut meant =
+            known.filter(|&id| self.slots[id as usize].connection.is_concerned(subject));
+        let (Some(id), None) = (meant.next(), meant.next()) else { return None };
+        self.statistics.recovered += 1;
+        Some(id)
     }
 }

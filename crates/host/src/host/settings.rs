@@ -32,8 +32,8 @@ pub struct Statistics {
     pub overflows: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
-    /// Notices of corruption that named no connection they could be about, and were about the only
-    /// one between the same hosts that they could be about.
+    /// Notices of corruption that named no connection, and were given to the only one that they can
+    /// have been about if a bit of the ports that they name is wrong.
     pub recovered: u64,
     /// Fragments of packets, which are not put together here.
     pub fragments: u64,

@@ -5,6 +5,7 @@ mod datagrams;
 mod events;
 mod listening;
 mod numbering;
+mod path;
 mod ports;
 mod strangers;
 

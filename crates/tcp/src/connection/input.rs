@@ -4,7 +4,7 @@ use super::output::TIMESTAMPS;
 use super::{Agreed, Aside, Connection, Events, Reset, Side, State, absolute};
 use crate::config::Config;
 use crate::event::{Event, Refusal};
-use crate::mechanism::Hooks;
+use crate::mechanism::{Hooks, Incoming};
 use crate::sender::{Ack, Window};
 use base::Time;
 use wire::{Ecn, Flags, Payload, SackBlocks, Segment};
@@ -79,7 +79,7 @@ impl Connection {
         } else if segment.flags.contains(Flags::SYN) {
             self.on_peer_syn(now, segment);
             if acceptable {
-                self.on_ack(now, segment, 0, 1, false);
+                self.on_ack(now, segment, 0, 1, &Incoming::PLAIN);
             } else {
                 // Both have opened at once (RFC 9293 §3.5, figure 8): our SYN again, with an ACK.
                 self.enter(State::SynReceived);
@@ -111,6 +111,7 @@ impl Connection {
         // Options take from it (RFC 6691).
         let peer_mss = options.mss.unwrap_or(self.default_mss).max(1);
         let mss = u32::from(self.mss.min(peer_mss));
+        self.mechanisms.agree(segment, self.agreed.contains(Agreed::TIMESTAMPS));
         let mut mss = mss.saturating_sub(self.mechanisms.overhead()).max(1);
         if let Some(stamp) = options.timestamps
             && self.agreed.contains(Agreed::TIMESTAMPS)
@@ -178,9 +179,10 @@ impl Connection {
             self.is_echoing |= ecn == Ecn::Congested;
         }
         let occupied = payload.len > 0 || fin;
-        let may_count = self.ask(now, segment) && !occupied;
+        let mut asked = self.ask(now, segment);
+        asked.may_count &= !occupied;
         if ack > self.sender.una() || self.sender.outstanding() > 0 {
-            self.on_ack(now, segment, start, ack, may_count);
+            self.on_ack(now, segment, start, ack, &asked);
         } else if ack == self.sender.una() {
             self.sender.on_window(now, &self.window(segment, start, ack));
         }
@@ -202,18 +204,18 @@ impl Connection {
         taken
     }
 
-    /// Asks the mechanisms about a segment; whether it may count as a duplicate.
+    /// Asks the mechanisms about a segment.
     #[inline]
-    fn ask(&mut self, now: Time, segment: &Segment) -> bool {
+    fn ask(&mut self, now: Time, segment: &Segment) -> Incoming {
         if !self.mechanisms.answer(Hooks::INCOMING) {
-            return true;
+            return Incoming::PLAIN;
         }
         let view = self.sender.view(now);
-        let Some(incoming) = self.mechanisms.incoming(&view, segment) else { return true };
+        let incoming = self.mechanisms.incoming(&view, segment).unwrap_or(Incoming::PLAIN);
         if let Some(action) = incoming.action {
             self.act(now, action);
         }
-        incoming.may_count
+        incoming
     }
 
     /// RFC 5961 §5: SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.NXT; to open, it must be our SYN's.
@@ -351,7 +353,7 @@ impl Connection {
     }
 
     #[inline]
-    fn on_ack(&mut self, now: Time, segment: &Segment, start: u64, ack: u64, bare: bool) {
+    fn on_ack(&mut self, now: Time, segment: &Segment, start: u64, ack: u64, asked: &Incoming) {
         let una = self.sender.una();
         if ack < una {
             return;
@@ -365,7 +367,9 @@ impl Connection {
             _ => None,
         };
         let window = self.window(segment, start, ack);
-        let ack_of = |blocks| Ack { ack, window, blocks, bare, echoed, congested };
+        let Incoming { may_count: bare, is_current: current, lets_out, .. } = *asked;
+        let ack_of =
+            |blocks| Ack { ack, window, blocks, bare, echoed, congested, current, lets_out };
         let blocks = &segment.options.sack;
         if blocks.is_empty() || !self.agreed.contains(Agreed::SACK) {
             self.sender.on_ack(now, &ack_of(&[]), &mut self.mechanisms);

@@ -32,6 +32,11 @@ impl Clocks {
         self.offset.wrapping_add((now.as_nanos() / Self::TICK.as_nanos()) as u32)
     }
 
+    /// From now on our timestamps differ from all before.
+    pub(super) fn step(&mut self) {
+        self.offset = self.offset.wrapping_add(1);
+    }
+
     /// How long ago our timestamp was `echo`, if that can be.
     pub(super) fn since(&self, now: Time, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo) as i32;

@@ -216,6 +216,7 @@ impl Rules for CumulativeEten {
             }
             Subject::Corrupted { .. }
             | Subject::PeerCorrupted { .. }
+            | Subject::Connectivity(_)
             | Subject::Unreachable { .. } => {}
         }
         None

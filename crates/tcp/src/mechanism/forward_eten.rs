@@ -141,7 +141,7 @@ impl Rules for ForwardEten {
     fn incoming(&mut self, _view: &View, segment: &Segment) -> Option<Incoming> {
         let CorruptionEcho { seq, copy, len, alone } = segment.options.corrupted?;
         let action = self.notified().repair(seq, u32::from(len), copy);
-        Some(Incoming { action, may_count: !alone })
+        Some(Incoming { action, may_count: !alone, ..Incoming::PLAIN })
     }
 
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {

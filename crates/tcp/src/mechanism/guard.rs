@@ -108,7 +108,6 @@ impl Rules for Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Statistics;
     use wire::Segment;
 
     fn at(millis: u64) -> View {
@@ -118,7 +117,7 @@ mod tests {
             nxt: 10_000,
             srtt: Some(Duration::from_millis(100)),
             mss: 1000,
-            statistics: Statistics::default(),
+            ..View::default()
         }
     }
 

@@ -13,7 +13,7 @@ use bitflags::bitflags;
 use wire::{CopyId, Packet, Segment, SeqNumber};
 
 /// What a mechanism may know of the connection when it is asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct View {
     /// The time.
     pub now: Time,
@@ -23,6 +23,14 @@ pub struct View {
     pub nxt: u64,
     /// The smoothed round trip.
     pub srtt: Option<Duration>,
+    /// The retransmission timeout, back-off included.
+    pub rto: Duration,
+    /// What was sent again after a timeout has not been acknowledged yet.
+    pub stalled: bool,
+    /// The congestion window, bytes.
+    pub window: u64,
+    /// What it is at the start of a connection.
+    pub initial_window: u64,
     /// Bytes of payload in a full-sized segment.
     pub mss: u32,
     /// What the sender did so far.
@@ -99,6 +107,24 @@ pub enum Action {
     },
     /// Send an acknowledgment at once.
     Acknowledge,
+    /// Send a segment of new data at once, whatever the congestion window says; an acknowledgment
+    /// if there is none or the peer has no room for it.
+    SendNow,
+    /// The path is another one: forget what was known of the old one, start with this many segments
+    /// (`None`: the initial window), and send at once. Timestamps tell what is sent from now on
+    /// from what was sent before.
+    Reprobe {
+        /// The window, segments.
+        window: Option<u32>,
+        /// Hold everything outstanding for lost and send it again.
+        resend: bool,
+    },
+    /// What the path can take is known: leave slow start.
+    EndSlowStart,
+    /// Announce a window of zero until told otherwise.
+    CloseWindow,
+    /// Announce the window again, three times.
+    OpenWindow,
 }
 
 /// What a mechanism makes of a segment that has arrived.
@@ -108,6 +134,18 @@ pub struct Incoming {
     pub action: Option<Action>,
     /// Whether it may count as a duplicate acknowledgment, if it is one (RFC 5681 §2).
     pub may_count: bool,
+    /// Whether it answers what was sent over the present path: the window may grow by it, and a
+    /// round trip be measured.
+    pub is_current: bool,
+    /// If it is one of the first two duplicates, it lets out a segment of new data, however much is
+    /// outstanding (`koutsianas2007` §3.5.3).
+    pub lets_out: bool,
+}
+
+impl Incoming {
+    /// Nobody has an opinion.
+    pub const PLAIN: Incoming =
+        Incoming { action: None, may_count: true, is_current: true, lets_out: false };
 }
 
 bitflags! {
@@ -129,6 +167,10 @@ bitflags! {
         const ADMISSION = 1 << 5;
         /// [`Rules::outcome`]
         const OUTCOME = 1 << 6;
+        /// [`Rules::agree`]
+        const AGREEMENT = 1 << 7;
+        /// [`Rules::wake`], [`Rules::on_wake`]
+        const TIMER = 1 << 8;
     }
 }
 
@@ -198,8 +240,14 @@ pub trait Rules {
         let _ = identity;
     }
 
-    /// Bytes that it adds to the IP header of every segment: there is so much less room for data
-    /// (RFC 6691 §3).
+    /// The peer's SYN has arrived, and it is known whether both ends have `timestamps`. What it
+    /// answers from now on may depend on it.
+    fn agree(&mut self, syn: &Segment, timestamps: bool) {
+        let _ = (syn, timestamps);
+    }
+
+    /// Bytes that it adds, or may add, to the headers of every segment: there is so much less room
+    /// for data (RFC 6691 §3).
     fn overhead(&self) -> u32 {
         0
     }
@@ -251,6 +299,17 @@ pub trait Rules {
     fn outcome(&mut self, view: &View, outcome: Outcome) {
         let _ = (view, outcome);
     }
+
+    /// When it has something to do by itself.
+    fn wake(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// That time has come.
+    fn on_wake(&mut self, view: &View) -> Option<Action> {
+        let _ = view;
+        None
+    }
 }
 
 macro_rules! mechanisms {
@@ -283,6 +342,10 @@ macro_rules! mechanisms {
 
             fn begin(&mut self, identity: &Identity) {
                 match self { $(Mechanism::$Mechanism(m) => m.begin(identity),)+ }
+            }
+
+            fn agree(&mut self, syn: &Segment, timestamps: bool) {
+                match self { $(Mechanism::$Mechanism(m) => m.agree(syn, timestamps),)+ }
             }
 
             fn overhead(&self) -> u32 {
@@ -320,6 +383,14 @@ macro_rules! mechanisms {
             fn outcome(&mut self, view: &View, outcome: Outcome) {
                 match self { $(Mechanism::$Mechanism(m) => m.outcome(view, outcome),)+ }
             }
+
+            fn wake(&self) -> Time {
+                match self { $(Mechanism::$Mechanism(m) => m.wake(),)+ }
+            }
+
+            fn on_wake(&mut self, view: &View) -> Option<Action> {
+                match self { $(Mechanism::$Mechanism(m) => m.on_wake(view),)+ }
+            }
         }
     };
 }
@@ -335,6 +406,10 @@ mechanisms! {
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
     /// Notices believed within bounds.
     guard::Guard = "guard";
+    /// Response to lower-layer connectivity-change indications (`koutsianas2007` §3).
+    rlci::Rlci = "rlci";
+    /// The receiver closes its window while it has no connectivity (Freeze-TCP).
+    freeze::Freeze = "freeze";
 }
 
 pub use cumulative_eten::{Fields, Network, Strategy, Transport};
@@ -352,11 +427,26 @@ impl Mechanisms {
             let secret = identity.secret.wrapping_add(number);
             mechanism.begin(&Identity { secret, ..*identity });
         }
-        let hooks = list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
-        Mechanisms { list, hooks }
+        let mut mechanisms = Mechanisms { list, hooks: Hooks::empty() };
+        mechanisms.gather();
+        mechanisms
     }
 
-    /// Bytes of IP header that all of them add to every segment.
+    /// Learns who answers what.
+    fn gather(&mut self) {
+        self.hooks = self.list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
+    }
+
+    pub(crate) fn agree(&mut self, syn: &Segment, timestamps: bool) {
+        if self.answer(Hooks::AGREEMENT) {
+            for mechanism in &mut self.list {
+                mechanism.agree(syn, timestamps);
+            }
+            self.gather();
+        }
+    }
+
+    /// Bytes of headers that all of them add to every segment.
     pub(crate) fn overhead(&self) -> u32 {
         self.list.iter().map(Mechanism::overhead).sum()
     }
@@ -411,5 +501,20 @@ impl Mechanisms {
         for mechanism in self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::OUTCOME)) {
             mechanism.outcome(view, outcome);
         }
+    }
+
+    /// When the first of them has something to do by itself.
+    #[inline]
+    pub(crate) fn wake(&self) -> Time {
+        if !self.answer(Hooks::TIMER) {
+            return Time::NEVER;
+        }
+        self.list.iter().map(Mechanism::wake).fold(Time::NEVER, Time::min)
+    }
+
+    /// Wakes the first for which it is time.
+    pub(crate) fn on_wake(&mut self, view: &View) -> Option<Action> {
+        let due = self.list.iter_mut().find(|mechanism| mechanism.wake() <= view.now)?;
+        due.on_wake(view)
     }
 }

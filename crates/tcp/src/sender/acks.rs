@@ -22,6 +22,10 @@ pub(crate) struct Ack<'a> {
     pub(crate) echoed: Option<Duration>,
     /// It says that congestion was experienced (RFC 3168 §6.1.2).
     pub(crate) congested: bool,
+    /// It answers what was sent over the present path.
+    pub(crate) current: bool,
+    /// If it is one of the first two duplicates, it lets out a segment of new data.
+    pub(crate) lets_out: bool,
 }
 
 /// The peer's window as a segment announced it (RFC 9293 §3.10.7.4, SND.WL1 and SND.WL2).
@@ -43,7 +47,7 @@ impl Sender {
         if plain && ack.ack > self.board.una() {
             // Nothing is missing, so nothing can be found lost.
             self.on_window(now, &ack.window);
-            self.on_advance(now, ack.ack, ack.echoed, 0, None);
+            self.on_advance(now, ack, 0, None);
         } else {
             self.on_ack_of_gap(now, ack, mechanisms);
         }
@@ -177,13 +181,16 @@ impl Sender {
             self.window_limited = false;
         }
         if advanced {
-            self.on_advance(now, ack.ack, ack.echoed, told, latest);
+            self.on_advance(now, ack, told, latest);
         } else if outstanding > 0 && !closed {
             // RFC 6675 §2 counts what tells something new, RFC 5681 §2 what tells nothing at all.
             let duplicate =
                 if self.detector.uses_sack() { told > 0 } else { ack.bare && same_window };
             if duplicate {
                 self.detector.on_duplicate();
+                if ack.lets_out && self.phase == Phase::Open && self.detector.duplicates() <= 2 {
+                    self.let_out();
+                }
                 self.controller.on_other_ack(&AckSample {
                     now,
                     acked: 0,
@@ -212,21 +219,15 @@ impl Sender {
     }
 
     #[inline]
-    fn on_advance(
-        &mut self,
-        now: Time,
-        ack: u64,
-        echoed: Option<Duration>,
-        told: u64,
-        sacked: Option<Sent>,
-    ) {
+    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, told: u64, sacked: Option<Sent>) {
         self.note_use();
-        let advanced = self.board.advance(ack);
-        self.stream.acknowledged(ack);
+        let advanced = self.board.advance(ack.ack);
+        self.stream.acknowledged(ack.ack);
         let answered = core::mem::take(&mut self.limited);
         self.progress_at = now;
         // Where Karn's rule forbids a sample, the timestamp knows which copy was meant.
-        let sample = if advanced.timed { Some(now.since(advanced.sent_at)) } else { echoed };
+        let sample = if advanced.timed { Some(now.since(advanced.sent_at)) } else { ack.echoed };
+        let sample = sample.filter(|_| ack.current);
         if let Some(sample) = sample {
             self.rtt.sample(now, now - sample);
             self.log.push(|| Event::RoundTrip {
@@ -241,12 +242,12 @@ impl Sender {
             _ => self.restart_timer(now),
         }
         let delivered = advanced.delivered + told;
-        self.log.push(|| Event::Acknowledged { una: ack, delivered });
+        self.log.push(|| Event::Acknowledged { una: ack.ack, delivered });
         let latest = sacked.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
         let rate = self.on_delivery(now, delivered, &latest);
 
         // A recovery keeps its window as it was set; outside, the window grows.
-        let grows = self.phase != Phase::Recovery;
+        let grows = self.phase != Phase::Recovery && ack.current;
         if !self.is_plain() || !advanced.state.is_empty() {
             self.on_gap_moved(now, &advanced);
         }

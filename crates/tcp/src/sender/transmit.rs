@@ -1,6 +1,6 @@
 //! Transmission: what goes out next, if anything may.
 
-use super::Sender;
+use super::{NEW_DATA, Sender};
 use crate::event::Event;
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
@@ -174,6 +174,10 @@ impl Sender {
 
     fn next_with_gap(&mut self, now: Time) -> Option<Transmission> {
         while let Some(start) = self.forced.pop_front() {
+            if start == NEW_DATA {
+                let Some(len) = self.next_len() else { continue };
+                return Some(self.send_new(now, len));
+            }
             let Some(index) = self.board.find(start) else { continue };
             let state = self.board.get(index).state;
             if state & (State::LOST | State::EXCUSED | State::SACKED) == State::LOST {

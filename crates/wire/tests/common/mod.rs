@@ -6,9 +6,9 @@ pub(crate) mod corpus;
 use proptest::prelude::*;
 use std::net::IpAddr;
 use wire::{
-    Body, Causes, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Flags, Icmp, Ip, Options, Packet,
-    Payload, Place, Probability, Quote, Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber,
-    SurvivalNotice, Timestamps, Udp,
+    Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding,
+    Flags, Icmp, Ip, LocalStatus, Options, Packet, Payload, Place, Probability, Quote, Rare,
+    Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice, Timestamps, Udp,
 };
 
 /// A packet and its payload.
@@ -142,6 +142,14 @@ fn seq() -> impl Strategy<Value = SeqNumber> {
     any::<u32>().prop_map(SeqNumber)
 }
 
+fn connectivity() -> impl Strategy<Value = ConnectivityChange> {
+    let status =
+        prop::sample::select(&[LocalStatus::Idle, LocalStatus::New, LocalStatus::EchoAck][..]);
+    let encoding = prop::sample::select(&[Encoding::Experimental, Encoding::Draft][..]);
+    (any::<[bool; 3]>(), status, encoding)
+        .prop_map(|([c, ec, ecs], cs, encoding)| ConnectivityChange { c, ec, cs, ecs, encoding })
+}
+
 fn segment() -> impl Strategy<Value = Segment> {
     let block = (seq(), seq()).prop_map(|(start, end)| SackBlock { start, end });
     let options = (
@@ -151,11 +159,12 @@ fn segment() -> impl Strategy<Value = Segment> {
         any::<Option<(u32, u32)>>(),
         prop::collection::vec(block, 0..=4),
         any::<Option<(u32, u32, u16, bool)>>(),
+        prop::option::of(connectivity()),
     );
     let header = (any::<[u16; 4]>(), seq(), seq(), 0u16..1 << 12);
     (header, options).prop_map(|((words, seq, ack, flags), options)| {
         let [source_port, destination_port, window, urgent] = words;
-        let (mss, window_scale, sack_permitted, timestamps, blocks, echo) = options;
+        let (mss, window_scale, sack_permitted, timestamps, blocks, echo, connectivity) = options;
         let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
         let sack = SackBlocks::from(blocks);
         let corrupted = echo.map(|(seq, copy, len, alone)| CorruptionEcho {
@@ -172,7 +181,15 @@ fn segment() -> impl Strategy<Value = Segment> {
             flags: Flags::from_bits_retain(flags),
             window,
             urgent,
-            options: Options { mss, window_scale, sack_permitted, timestamps, sack, corrupted },
+            options: Options {
+                mss,
+                window_scale,
+                sack_permitted,
+                timestamps,
+                sack,
+                connectivity,
+                corrupted,
+            },
             copy: CopyId(0),
         }
     })

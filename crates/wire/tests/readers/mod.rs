@@ -100,7 +100,12 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
                     sack_permitted: options.sack_permitted,
                     timestamps: options.timestamps.map(|clock| (clock.value, clock.echo)),
                     sack: blocks.map(|block| (block.start.0, block.end.0)).collect(),
-                    unknown: [&echo_of(options)[..], packet.rare.tcp_options()].concat(),
+                    unknown: [
+                        &change_of(options)[..],
+                        &echo_of(options),
+                        packet.rare.tcp_options(),
+                    ]
+                    .concat(),
                 },
             }))
         }
@@ -120,6 +125,24 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         transport,
         payload: bytes[place].to_vec(),
     })
+}
+
+/// Others know nothing of changes of connectivity: an option of a kind for experiments, or of no
+/// kind that was ever given to anybody.
+fn change_of(options: &wire::Options) -> Vec<u8> {
+    let Some(change) = options.connectivity else { return Vec::new() };
+    let head: &[u8] = match change.encoding {
+        wire::Encoding::Experimental => &[253, 5, 0xcc, 0x1d],
+        wire::Encoding::Draft => &[200, 3],
+    };
+    let cs = match change.cs {
+        wire::LocalStatus::Idle => 0,
+        wire::LocalStatus::New => 2,
+        wire::LocalStatus::EchoAck => 4,
+    };
+    let bits = [(change.c, 16), (change.ec, 8), (change.ecs, 1)];
+    let bits = bits.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum::<u8>();
+    [head, &[bits + cs]].concat()
 }
 
 /// Others know nothing of echoes: an option of a kind for experiments.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lasthop.publications.obanaik2003 import fast, policies, simulation, single, words
+from lasthop.publications.obanaik2003 import fast, policies, simulation, words
 from lasthop.publications.obanaik2003.fast import FAST, NEARER, Path
 from lasthop.publications.obanaik2003.policies import AUTO, CANIT, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 from lasthop.stats import Estimate, mean_interval
 
 #: How much of CANIT's fairness is asked for.
@@ -124,7 +124,7 @@ def _figure(runs: Runs) -> Any:
     return draw.panels(runs, [row], "path", "", words_of)
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/auto",
     title="A policy that knows when not to",
@@ -139,8 +139,7 @@ STUDY = single.SingleRuns(
         "The fast paths are those of fairness/fast. All five connections have the policy.",
     ),
     cells=cells,
-    collect=single.no_rows,
-    observe=fast.observe,
+    observe=simulation.observe(),
     measures=(*simulation.MEASURES[:2], *fast.MEASURES[:3]),
     figures=[Drawn("Standard, CANIT and auto over slow and fast last hops.", _figure)],
     answers=lambda runs: [

@@ -10,7 +10,7 @@ from lasthop.publications.obanaik2003 import policies, simulation, single, words
 from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import ALL, LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.runs import Case, Cell, Observe, Runs
 from lasthop.publications.study.study import mean
 
 SCENARIO = f"{simulation.PUBLICATION}/testbed"
@@ -29,7 +29,10 @@ BUFFERS = (3, 10, 20)
 WINDOW, SMALL_WINDOW = "8 KiB", "1 KiB"
 _OWN = 2
 
-observe = single.observed("controller->delaybox")
+
+def observe(followed: int = 0) -> Observe:
+    """What is looked at, with the round trips of so many runs of a cell."""
+    return single.observed("controller->delaybox", followed=followed)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 from lasthop.publications.study.words import SMALL
 
 BUFFERS = (3, 5, 7, 10, 15, 20, 30, 40)
@@ -175,7 +175,7 @@ def _goodput_and_losses(link: str, figure: str) -> Drawn:
     )
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/buffers",
     title="The buffer of the last-hop router",
@@ -185,9 +185,7 @@ STUDY = single.SingleRuns(
     where="§3.2.2, figures 3.4 to 3.6",
     method=simulation.METHOD,
     cells=cells,
-    collect=single.no_rows,
-    observe=simulation.observe,
-    followed=simulation.FOLLOWED,
+    observe=simulation.observe(single.FOLLOWED),
     measures=(*simulation.MEASURES, simulation.RTT),
     figures=[
         _goodput_and_losses(SLOW, "3.4"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lasthop.publications.obanaik2003 import policies, simulation, single, words
+from lasthop.publications.obanaik2003 import policies, simulation, words
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, STANDARD
 from lasthop.publications.obanaik2003.simulation import ALL, LINK_NAMES, LTN, OTHERS, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 from lasthop.publications.study.words import SMALL, percent
 
 _METRIC = "goodput_bps"
@@ -92,7 +92,7 @@ def _label(policy: str, rtt: str) -> str:
     return words.policy({"policy": policy, "rtt": rtt})
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/disabled",
     title="The policy off where the last hop is slow",
@@ -102,8 +102,7 @@ STUDY = single.SingleRuns(
     where="§3.2.3, tables 3.3, 3.4",
     method=simulation.METHOD,
     cells=cells,
-    collect=single.no_rows,
-    observe=simulation.observe,
+    observe=simulation.observe(),
     measures=simulation.MEASURES,
     figures=[
         Drawn(

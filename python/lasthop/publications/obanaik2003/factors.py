@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from lasthop.publications.obanaik2003 import bed, policies, simulation, single, words
+from lasthop.publications.obanaik2003 import bed, policies, simulation, words
 from lasthop.publications.obanaik2003.bed import VARIANTS
 from lasthop.publications.obanaik2003.policies import CANIT, CR, POLICIES, PROPAGATION
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, PUBLICATION, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer, Number, Section
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
+from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
 SIMULATION, TESTBED = "simulation", "test-bed"
@@ -117,10 +119,10 @@ def _bed(link: str, variant: bed.Variant, factor: Factor) -> Cell:
     return Cell(case, bed.SCENARIO, settings, SEEDS, bed.QUICK_SEEDS)
 
 
-def observe(result: Any) -> Mapping[str, float | None]:
+def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
     """Either topology's."""
-    of = simulation.observe if "r2->lasthop" in result.links["link"] else bed.observe
-    return of(result)
+    of = bed.observe() if Path(scenario.name).stem == "testbed" else simulation.observe()
+    return of(scenario, seed)
 
 
 def _published(case: Case, metric: str) -> tuple[Number | None, str]:
@@ -237,7 +239,7 @@ def _figure(path: str) -> Drawn:
     )
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=PUBLICATION,
     experiment="fairness/factors",
     title="What moves the numbers that differ",
@@ -258,7 +260,6 @@ STUDY = single.SingleRuns(
         " 888 bytes.",
     ),
     cells=cells,
-    collect=single.no_rows,
     observe=observe,
     measures=simulation.MEASURES,
     figures=[_figure(SIMULATION), _figure(TESTBED)],

@@ -12,13 +12,11 @@ from lasthop.publications.obanaik2003.simulation import EVERYBODY
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn, mean
+from lasthop.publications.study.study import Drawn, Study, mean
 from lasthop.publications.study.words import percent
-from lasthop.results import Result
 
 #: Connections with long round trips, and their fair share of everything.
-_LONG = ("3", "4", "5")
-FAIR = len(_LONG) / len(EVERYBODY)
+FAIR = len(single.LONG) / len(EVERYBODY)
 #: No more than slow start would add; and no such bound.
 CAPPED, UNCAPPED = 1.0, 0.0
 
@@ -82,16 +80,6 @@ def cells() -> list[Cell]:
                 caps = (UNCAPPED, CAPPED) if policy in (CR, CANIT) else (UNCAPPED,)
                 found += [cell(path, policy, rtt, cap) for cap in caps]
     return found
-
-
-def observe(result: Result) -> Mapping[str, float | None]:
-    """Who gets what of the shared link."""
-    rates = dict(result.rows.select("flow", "payload_bps").iter_rows())
-    together = sum(rates.values())
-    return {
-        **simulation.observe(result),
-        "long_share": sum(rates[flow] for flow in _LONG) / together,
-    }
 
 
 def _plain(case: Case) -> Case:
@@ -201,7 +189,7 @@ MEASURES = (
     mean("payload_bps", "bit/s", "connection 3, kb/s", 1e3),
 )
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/fast",
     title="What the policies are for: fast last hops",
@@ -223,8 +211,7 @@ STUDY = single.SingleRuns(
         " have as much, and 0.2 if one has everything.",
     ),
     cells=cells,
-    collect=single.no_rows,
-    observe=observe,
+    observe=simulation.observe(),
     measures=MEASURES,
     figures=[
         Drawn(

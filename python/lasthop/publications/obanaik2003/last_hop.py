@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 
-from lasthop.publications.obanaik2003 import policies, simulation, single, windows, words
+from lasthop.publications.obanaik2003 import policies, simulation, windows, words
 from lasthop.publications.obanaik2003.policies import (
     ALTERNATIVES,
     CANIT,
@@ -19,7 +19,7 @@ from lasthop.publications.obanaik2003.policies import (
 )
 from lasthop.publications.study.published import Test, Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 
 #: "Two to three times as many" losses at least.
 TWICE = 2.0
@@ -131,10 +131,10 @@ def _outcome(link: str, runs: Runs) -> str:
     return f"Goodput in kb/s: {told}."
 
 
-def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> single.SingleRuns:
+def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> Study:
     """The study of one last hop; `drawn` are the policies of the figure's panels, with titles."""
     name = simulation.LINK_NAMES[link]
-    return single.SingleRuns(
+    return Study(
         publication=simulation.PUBLICATION,
         experiment=f"fairness/{link}",
         title=f"Fairness policies over a {name}",
@@ -144,8 +144,7 @@ def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> singl
         where=where,
         method=simulation.METHOD,
         cells=partial(cells, link),
-        collect=single.no_rows,
-        observe=simulation.observe,
+        observe=simulation.observe(),
         measures=simulation.MEASURES,
         figures=[
             Drawn(

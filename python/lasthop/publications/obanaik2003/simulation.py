@@ -7,7 +7,7 @@ from typing import Any
 
 from lasthop.publications.obanaik2003 import policies, single
 from lasthop.publications.obanaik2003.policies import IBK, NO_RTT, STANDARD
-from lasthop.publications.study.runs import Case, Cell
+from lasthop.publications.study.runs import Case, Cell, Observe
 from lasthop.publications.study.study import mean
 
 PUBLICATION = "obanaik2003"
@@ -30,7 +30,10 @@ _LONG = range(2, 5)
 #: On which connections the policy is.
 ALL, OTHERS = "all", "others"
 
-observe = single.observed("r2->lasthop")
+
+def observe(followed: int = 0) -> Observe:
+    """What is looked at, with the round trips of so many runs of a cell."""
+    return single.observed("r2->lasthop", followed=followed)
 
 
 def with_policy(value: Any, policy: str, enabled: str = ALL) -> Mapping[str, Any]:
@@ -101,8 +104,7 @@ METHOD = (
     " 3, 4 and 5, the other policies on all.",
 )
 
-#: Where round trips are followed.
-FOLLOWED = 5
+#: Of runs whose round trips are followed.
 RTT = mean("rtt_s", "s", "smoothed round trip, s")
 
 KEYS = {"link": "last hop", "policy": "policy", "rtt": "round trip"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lasthop.publications.obanaik2003 import bed, policies, simulation, single, windows, words
+from lasthop.publications.obanaik2003 import bed, policies, simulation, windows, words
 from lasthop.publications.obanaik2003.bed import CONSTANTS, STANDARD_ALONE, VARIANTS, Variant
 from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, PROPAGATION, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 
 _MSS = 256
 _SHOWN = 300
@@ -116,7 +116,7 @@ def _figure(link: str) -> Drawn:
     )
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed",
     title="The test-bed's path: the policies",
@@ -126,8 +126,7 @@ STUDY = single.SingleRuns(
     where="§3.3.2, table 3.7, figures 3.9, 3.10",
     method=bed.METHOD,
     cells=cells,
-    collect=single.no_rows,
-    observe=bed.observe,
+    observe=bed.observe(),
     measures=bed.MEASURES,
     figures=[_figure(SLOW), _figure(LTN)],
     keys=bed.KEYS,

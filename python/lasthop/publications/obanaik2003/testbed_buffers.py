@@ -10,7 +10,7 @@ from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 
 _KEY = "buffer_packets"
 
@@ -45,7 +45,7 @@ def _outcome(runs: Runs) -> str:
     return f"Over the slow link the standard's round trips are {told} ms."
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed-buffers",
     title="The test-bed's path: the last-hop router's buffer",
@@ -53,9 +53,7 @@ STUDY = single.SingleRuns(
     where="§3.3.3, tables 3.8, 3.9",
     method=bed.METHOD,
     cells=cells,
-    collect=single.no_rows,
-    observe=bed.observe,
-    followed=simulation.FOLLOWED,
+    observe=bed.observe(single.FOLLOWED),
     measures=(*bed.MEASURES, simulation.RTT),
     figures=[
         Drawn(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lasthop.publications.obanaik2003 import bed, simulation, single, words
+from lasthop.publications.obanaik2003 import bed, simulation, words
 from lasthop.publications.obanaik2003.bed import VARIANTS
 from lasthop.publications.obanaik2003.simulation import ALL, LTN, OTHERS, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 
 _METRIC = "payload_bps"
 
@@ -41,7 +41,7 @@ def _outcome(runs: Runs) -> str:
     return f"It multiplies goodput by {min(ratios):.2f} to {max(ratios):.2f}."
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed-disabled",
     title="The test-bed's path: the policy off where the last hop is slow",
@@ -49,8 +49,7 @@ STUDY = single.SingleRuns(
     where="§3.3.5, tables 3.12, 3.13",
     method=bed.METHOD,
     cells=cells,
-    collect=single.no_rows,
-    observe=bed.observe,
+    observe=bed.observe(),
     measures=bed.MEASURES,
     figures=[
         Drawn(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lasthop.publications.obanaik2003 import bed, simulation, single, words
+from lasthop.publications.obanaik2003 import bed, simulation, words
 from lasthop.publications.obanaik2003.bed import SMALL_WINDOW, VARIANTS, WINDOW
 from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 
 _METRIC = "payload_bps"
 #: "Hardly anything", of packets in 100 s.
@@ -61,7 +61,7 @@ def _outcome(runs: Runs) -> str:
     return f"1 KB instead of 8 KB multiplies goodput by {min(ratios):.2f} to {max(ratios):.2f}."
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/testbed-window",
     title="The test-bed's path: a small receive window",
@@ -71,8 +71,7 @@ STUDY = single.SingleRuns(
     where="§3.3.4, tables 3.10, 3.11",
     method=bed.METHOD,
     cells=cells,
-    collect=single.no_rows,
-    observe=bed.observe,
+    observe=bed.observe(),
     measures=bed.MEASURES,
     figures=[
         Drawn(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lasthop.publications.obanaik2003 import policies, simulation, single, words
+from lasthop.publications.obanaik2003 import policies, simulation, words
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.publications.study.study import Drawn
+from lasthop.publications.study.study import Drawn, Study
 from lasthop.publications.study.words import MARKED
 
 #: Of connection 3: no limit, and what RFC 3150 recommends.
@@ -118,7 +118,7 @@ def _row(metric: str, words_of: str, scale: float) -> list[draw.Panel]:
     ]
 
 
-STUDY = single.SingleRuns(
+STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/window",
     title="A limited receive window",
@@ -128,8 +128,7 @@ STUDY = single.SingleRuns(
     where="§3.2.4, tables 3.5, 3.6",
     method=(*simulation.METHOD, "Connection 3 has a receive window of 2 KiB, eight segments."),
     cells=cells,
-    collect=single.no_rows,
-    observe=simulation.observe,
+    observe=simulation.observe(),
     measures=simulation.MEASURES,
     figures=[
         Drawn(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import lab, pictures
 from lasthop.publications.obanaik2003 import policies
 from lasthop.publications.obanaik2003.policies import NAMES, STANDARD
-from lasthop.publications.obanaik2003.single import OWN, scenario
+from lasthop.publications.obanaik2003.single import OWN
 from lasthop.publications.study.runs import Cell
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MS = 1e-3
 
 def steps(cell: Cell, mss: int) -> Sequence[float]:
     """The window in segments after each acknowledgment, of connection 3."""
-    series = lab.run(scenario(cell), seed=SEED, trace=True).series(OWN)
+    series = lab.run(cell.single(0)[0], seed=SEED, trace=True).series(OWN)
     windows: list[float] = []
     before = None
     for cwnd, rto, flight in series.select("cwnd_bytes", "rto_s", "flight_bytes").iter_rows():

@@ -40,6 +40,8 @@ class Panel:
     scale: float = 1.0
     log: bool = False
     top: float | None = None
+    #: Values on both sides of nothing, which has a line.
+    signed: bool = False
 
 
 def panels(
@@ -61,6 +63,8 @@ def panels(
                 ax.set_ylabel(panel.ylabel)
                 if panel.log:
                     ax.set_yscale("log")
+                elif panel.signed:
+                    ax.axhline(0, color=pictures.GREY, linewidth=0.9)
                 else:
                     ax.set_ylim(0, panel.top)
                 if down == len(rows) - 1:

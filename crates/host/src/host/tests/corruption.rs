@@ -89,23 +89,77 @@ fn reports_that_a_packet_brings_are_of_its_own_connection() {
     assert_eq!(echoes(&mut server), [None]);
 }
 
-#[test]
-fn a_name_that_was_damaged_is_made_up_for_if_only_one_connection_can_be_meant() {
-    let (mut client, mut server, data) = meeting(3);
-    let wrong = CorruptionNotice { source_port: 7, ..about(&data[0]) };
-    server.handle_packet(millis(1), &message(wrong, SERVER));
-    assert_eq!(echoes(&mut server), [Some(wrong.copy)]);
-    let wrong = CorruptionNotice { destination_port: 7, ..about(&data[0]) };
-    client.handle_packet(millis(1), &message(wrong, CLIENT));
-    for host in [&client, &server] {
-        assert_eq!((host.statistics().recovered, host.statistics().strays), (1, 0));
+/// The same notice with a bit of a port flipped.
+fn damaged(notice: CorruptionNotice, of_source: bool, bit: u32) -> CorruptionNotice {
+    let CorruptionNotice { source_port, destination_port, .. } = notice;
+    match of_source {
+        true => CorruptionNotice { source_port: source_port ^ 1 << bit, ..notice },
+        false => CorruptionNotice { destination_port: destination_port ^ 1 << bit, ..notice },
     }
+}
 
-    // Nobody's octets, or between other hosts.
-    let nobodys = CorruptionNotice { seq: wrong.seq + (1 << 30), ..wrong };
-    let others = CorruptionNotice { destination: CLIENT, ..wrong };
-    for notice in [nobodys, others] {
+#[test]
+fn a_bit_of_a_port_that_was_damaged_is_made_up_for() {
+    for of_source in [true, false] {
+        for bit in 0..16 {
+            let (mut client, mut server, data) = meeting(3);
+            let wrong = damaged(about(&data[0]), of_source, bit);
+            let named = |packet: &Packet| tcp_of(packet).source_port == wrong.source_port;
+            if of_source && data.iter().any(named) {
+                // It has become the name of another connection, which it cannot be about.
+                continue;
+            }
+            server.handle_packet(millis(1), &message(wrong, SERVER));
+            assert_eq!(echoes(&mut server), [Some(wrong.copy)]);
+            client.handle_packet(millis(1), &message(wrong, CLIENT));
+            for host in [&client, &server] {
+                assert_eq!((host.statistics().recovered, host.statistics().strays), (1, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_that_no_damaged_bit_explains_is_nobodys() {
+    let (mut client, _, data) = meeting(3);
+    let right = about(&data[0]);
+    let twice = damaged(damaged(right, true, 1), false, 2);
+    let nobodys = damaged(CorruptionNotice { seq: right.seq + (1 << 30), ..right }, false, 0);
+    let others = damaged(CorruptionNotice { destination: CLIENT, ..right }, false, 0);
+    for notice in [twice, nobodys, others] {
         client.handle_packet(millis(1), &message(notice, IpAddr::from([10, 9, 9, 9])));
     }
-    assert_eq!((client.statistics().recovered, client.statistics().strays), (1, 2));
+    assert_eq!((client.statistics().recovered, client.statistics().strays), (0, 3));
+}
+
+#[test]
+fn a_name_that_may_be_that_of_two_connections_is_nobodys() {
+    // From ports 1 and 2 to the same octets, which both miss: 3 is a bit from either.
+    let (mut server, mut streams) = (host(SERVER), 0..);
+    let mechanisms = vec![Mechanism::ForwardEten(ForwardEten::default())];
+    let config = Config { mechanisms, ..Config::default() };
+    server.listen(80, move || (config.clone(), Traffic::Sink(Sink::new(streams.next().unwrap()))));
+    let syn = |source_port| {
+        let (seq, flags) = (SeqNumber(1000), Flags::SYN);
+        let ends = Segment { source_port, destination_port: 80, ..Segment::default() };
+        let segment = Segment { seq, flags, window: 1000, ..ends };
+        Packet { ip: Ip::new(CLIENT, SERVER), body: Body::Tcp(segment), ..Packet::BLANK }
+    };
+    let told = |server: &mut Host<Traffic>| {
+        let notice = CorruptionNotice {
+            source: CLIENT,
+            destination: SERVER,
+            source_port: 3,
+            destination_port: 80,
+            seq: SeqNumber(1001),
+            len: 100,
+            copy: CopyId(1),
+        };
+        server.handle_packet(millis(1), &message(notice, SERVER));
+        (server.statistics().recovered, server.statistics().strays)
+    };
+    server.handle_packet(Time::ZERO, &syn(1));
+    assert_eq!(told(&mut server), (1, 0));
+    server.handle_packet(Time::ZERO, &syn(2));
+    assert_eq!(told(&mut server), (1, 1));
 }

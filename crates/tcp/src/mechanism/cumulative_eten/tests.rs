@@ -25,7 +25,7 @@ fn indicate(ceten: &mut CumulativeEten, now: Time, subject: Subject) {
 }
 
 fn view(una: u64, nxt: u64) -> View {
-    View { now: Time::ZERO, una, nxt, mss: 536, srtt: None, statistics: Statistics::default() }
+    View { una, nxt, mss: 536, ..View::default() }
 }
 
 /// What it says of `count` losses, each in a window of its own.

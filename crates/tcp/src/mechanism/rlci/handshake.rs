@@ -1,0 +1,227 @@
+//! How both ends agree on a change of connectivity (`koutsianas2007` §3.2), as tables to be held
+//! beside figures 3.2 and 3.3.
+
+use bitflags::bitflags;
+use serde::{Deserialize, Serialize};
+use wire::{ConnectivityChange, Encoding, LocalStatus};
+
+/// REMOTE_CCI_STATUS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum RemoteStatus {
+    /// There is nothing to echo.
+    #[default]
+    Idle,
+    /// The peer's indication is echoed until it says that it has heard.
+    Echo,
+}
+
+/// The events, those that an option makes by the condition it fulfils.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// E_LOCAL_CCI.
+    LocalCci,
+    /// E_REMOTE_CCI, C_NEW_REMOTE_CCI.
+    NewRemoteCci,
+    /// E_REMOTE_CCI, C_ECHOED_LOCAL_CCI.
+    EchoedLocalCci,
+    /// E_REMOTE_CCI, C_ECHOED_REMOTE_CCI.
+    EchoedRemoteCci,
+    /// E_SEGMENT_SENT.
+    SegmentSent,
+}
+
+bitflags! {
+    /// The actions.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct Actions: u16 {
+        const TGL_LOCAL_CCI = 1;
+        const TGL_REMOTE_CCI = 1 << 1;
+        const REPROBE_PATH = 1 << 2;
+        const FORCE_SEND = 1 << 3;
+        const UPD_CCI_PEER_TIME = 1 << 4;
+        const UPD_CCI_PEER_E_TIME = 1 << 5;
+        /// Not of the report: keep the indication for when this one is over.
+        const REMEMBER = 1 << 6;
+        /// Not of the report: acknowledge at once.
+        const ACKNOWLEDGE = 1 << 7;
+    }
+}
+
+/// An arrow of a figure: in state `from`, `on` an event, do `actions` and go to state `to`.
+pub(super) struct Edge<S> {
+    pub(super) from: S,
+    pub(super) on: Event,
+    pub(super) actions: Actions,
+    pub(super) to: S,
+}
+
+const fn edge<S>(from: S, on: Event, actions: Actions, to: S) -> Edge<S> {
+    Edge { from, on, actions, to }
+}
+
+const NOTHING: Actions = Actions::empty();
+const NEW_LOCAL: Actions =
+    Actions::TGL_LOCAL_CCI.union(Actions::REPROBE_PATH).union(Actions::FORCE_SEND);
+const NEW_REMOTE: Actions = Actions::TGL_REMOTE_CCI
+    .union(Actions::UPD_CCI_PEER_TIME)
+    .union(Actions::REPROBE_PATH)
+    .union(Actions::FORCE_SEND);
+
+use Event::{EchoedLocalCci, EchoedRemoteCci, LocalCci, NewRemoteCci, SegmentSent};
+use LocalStatus::{EchoAck, Idle, New};
+
+/// Figure 3.2: the initiator.
+pub(super) const INITIATOR: &[Edge<LocalStatus>] = &[
+    edge(Idle, LocalCci, NEW_LOCAL, New),
+    edge(New, EchoedLocalCci, Actions::UPD_CCI_PEER_E_TIME, EchoAck),
+    edge(EchoAck, SegmentSent, NOTHING, Idle),
+    // The acknowledgment of the echo was lost.
+    edge(Idle, EchoedLocalCci, NOTHING, EchoAck),
+];
+
+/// Figure 3.3: the responder.
+pub(super) const RESPONDER: &[Edge<RemoteStatus>] = &[
+    edge(RemoteStatus::Idle, NewRemoteCci, NEW_REMOTE, RemoteStatus::Echo),
+    edge(RemoteStatus::Echo, EchoedRemoteCci, NOTHING, RemoteStatus::Idle),
+    // The acknowledgment of the last echo was lost, and there is a new indication.
+    edge(RemoteStatus::Echo, NewRemoteCci, NEW_REMOTE, RemoteStatus::Echo),
+];
+
+/// The initiator with its holes mended: an echo is acknowledged at once, whether there is anything
+/// to send or not; and an indication that comes while another is being told is acted on here, and
+/// told as soon as that is over.
+pub(super) const MENDED: &[Edge<LocalStatus>] = &[
+    edge(Idle, LocalCci, NEW_LOCAL, New),
+    edge(New, LocalCci, Actions::REPROBE_PATH.union(Actions::REMEMBER), New),
+    edge(EchoAck, LocalCci, Actions::REPROBE_PATH.union(Actions::REMEMBER), EchoAck),
+    edge(New, EchoedLocalCci, Actions::UPD_CCI_PEER_E_TIME.union(Actions::ACKNOWLEDGE), EchoAck),
+    edge(EchoAck, SegmentSent, NOTHING, Idle),
+    edge(Idle, EchoedLocalCci, Actions::ACKNOWLEDGE, EchoAck),
+];
+
+/// Takes the arrow that leaves `state` on an event, if there is one.
+fn take<S: Copy + PartialEq>(table: &[Edge<S>], state: &mut S, on: Event) -> Actions {
+    match table.iter().find(|edge| edge.from == *state && edge.on == on) {
+        Some(edge) => {
+            *state = edge.to;
+            edge.actions
+        }
+        None => Actions::empty(),
+    }
+}
+
+/// The state variables of §3 that the handshake is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Handshake {
+    /// To the letter of the report, or mended.
+    strict: bool,
+    local_cci: bool,
+    remote_cci: bool,
+    local_cci_status: LocalStatus,
+    remote_cci_status: RemoteStatus,
+    remote_cci_peer_time: u32,
+    local_cci_peer_echo_time: u32,
+    /// Not of the report: an indication waits until the present one is over.
+    pending: bool,
+}
+
+/// Whether a timestamp is later than another (RFC 7323 §5.2).
+pub(super) fn is_later(stamp: u32, than: u32) -> bool {
+    (stamp.wrapping_sub(than) as i32) > 0
+}
+
+impl Handshake {
+    /// How old a timestamp may grow before it could be taken for one to come.
+    const LIFETIME: u32 = 1 << 30;
+
+    /// The peer's SYN had this timestamp.
+    pub(super) fn new(strict: bool, peer_time: u32) -> Handshake {
+        Handshake {
+            strict,
+            remote_cci_peer_time: peer_time,
+            local_cci_peer_echo_time: peer_time,
+            ..Handshake::default()
+        }
+    }
+
+    /// This end has heard from the layers below.
+    pub(super) fn on_local_cci(&mut self) -> Actions {
+        self.step(LocalCci, 0)
+    }
+
+    /// A segment with this timestamp has arrived, perhaps with an option.
+    pub(super) fn on_segment(&mut self, option: Option<ConnectivityChange>, time: u32) -> Actions {
+        self.refresh(time);
+        let Some(option) = option else { return Actions::empty() };
+        let new = is_later(time, self.remote_cci_peer_time);
+        let new_remote = option.c != self.remote_cci && option.cs == New && new;
+        let echoed_remote = option.c == self.remote_cci && option.cs == EchoAck && new;
+        let echoed_local = option.ec == self.local_cci
+            && option.ecs
+            && is_later(time, self.local_cci_peer_echo_time);
+        let mut actions = Actions::empty();
+        for (fulfilled, event) in [
+            (echoed_local, EchoedLocalCci),
+            (echoed_remote, EchoedRemoteCci),
+            (new_remote, NewRemoteCci),
+        ] {
+            if fulfilled {
+                actions |= self.step(event, time);
+            }
+        }
+        actions
+    }
+
+    /// A segment with the option goes out.
+    pub(super) fn on_segment_sent(&mut self) -> Actions {
+        let actions = self.step(SegmentSent, 0);
+        if self.pending && self.local_cci_status == Idle {
+            self.pending = false;
+            // It was acted on when it came.
+            return actions | (self.step(LocalCci, 0) - Actions::REPROBE_PATH);
+        }
+        actions
+    }
+
+    /// The option that every segment must carry just now, if any.
+    pub(super) fn option(&self, encoding: Encoding) -> Option<ConnectivityChange> {
+        (!self.is_idle()).then_some(ConnectivityChange {
+            c: self.local_cci,
+            ec: self.remote_cci,
+            cs: self.local_cci_status,
+            ecs: self.remote_cci_status == RemoteStatus::Echo,
+            encoding,
+        })
+    }
+
+    /// Nothing is being told or echoed.
+    pub(super) fn is_idle(&self) -> bool {
+        self.local_cci_status == Idle && self.remote_cci_status == RemoteStatus::Idle
+    }
+
+    /// An event; `time` is the timestamp of the segment that made it, if one did.
+    fn step(&mut self, event: Event, time: u32) -> Actions {
+        let initiator = if self.strict { INITIATOR } else { MENDED };
+        let actions = take(initiator, &mut self.local_cci_status, event)
+            | take(RESPONDER, &mut self.remote_cci_status, event);
+        self.local_cci ^= actions.contains(Actions::TGL_LOCAL_CCI);
+        self.remote_cci ^= actions.contains(Actions::TGL_REMOTE_CCI);
+        if actions.contains(Actions::UPD_CCI_PEER_TIME) {
+            self.remote_cci_peer_time = time;
+        }
+        if actions.contains(Actions::UPD_CCI_PEER_E_TIME) {
+            self.local_cci_peer_echo_time = time;
+        }
+        self.pending |= actions.contains(Actions::REMEMBER);
+        actions
+    }
+
+    /// Timestamps are compared modulo 2^32: one that is not renewed would lie in the future one day.
+    fn refresh(&mut self, time: u32) {
+        for known in [&mut self.remote_cci_peer_time, &mut self.local_cci_peer_echo_time] {
+            if is_later(time, known.wrapping_add(Handshake::LIFETIME)) {
+                *known = time.wrapping_sub(Handshake::LIFETIME);
+            }
+        }
+    }
+}

@@ -92,13 +92,17 @@ def _window(case: Mapping[str, Any]) -> str:
     return str(case["window"])
 
 
+def _policies() -> list[Column]:
+    return [
+        Column(f"{name}, {words}, kb/s", "goodput_bps", {"link": link, "policy": policy}, 1e3)
+        for link, words in LINKS.items()
+        for policy, name in POLICIES.items()
+        if policy != "auto"
+    ]
+
+
 def _buffers() -> list[Column]:
-    found = []
-    for link, words in LINKS.items():
-        for policy, name in POLICIES.items():
-            where = {"link": link, "policy": policy}
-            if policy != "auto":
-                found.append(Column(f"{name}, {words}, kb/s", "goodput_bps", where, 1e3))
+    found = _policies()
     for link, words in LINKS.items():
         where = {"link": link, "policy": "standard"}
         found.append(Column(f"round trip, {words}, s", "rtt_s", where))
@@ -129,15 +133,7 @@ TABLES: Mapping[str, SideBySide | Table] = {
         {**_BOTH, "policy on": lambda case: ENABLED[case["enabled"]]},
         (PAYLOAD,),
     ),
-    "factors": SideBySide(
-        "factors",
-        {
-            "path": lambda case: str(case["path"]),
-            **_BOTH,
-            "factor": lambda case: str(case["factor"]),
-        },
-        (("with headers, kb/s", "goodput_bps", 1e3), ("without, kb/s", "payload_bps", 1e3), LOSSES),
-    ),
+    "factors": Table("factor", "factor", {"path": "simulation"}, _policies()),
     "fast": SideBySide("fast", {"path": lambda case: str(case["path"]), **_POLICY}, FAIRNESS),
     "auto": SideBySide(
         "auto", {"path": lambda case: str(case["path"]), **_POLICY}, (GOODPUT, LOSSES, *FAIRNESS)

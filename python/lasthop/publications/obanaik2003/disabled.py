@@ -51,9 +51,9 @@ def _best_if_nobody(runs: Runs) -> Verdict:
     return Verdict(
         all(ratio is not None and ratio.value < 1 for ratio in ratios),
         "Goodput if the others have the policy, over that if nobody has:"
-        f" {words.ratios(runs, pairs, _METRIC, _where)}. Constant rate with c = 10 is gentler than the"
-        " standard where the round trip is shorter than 316 ms, as that of connections 1 and 2 is: they"
-        " leave room.",
+        f" {words.ratios(runs, pairs, _METRIC, _where)}. Constant rate with c = 10 is"
+        " gentler than the standard where the round trip is shorter than 316 ms, as that of"
+        " connections 1 and 2 is: they leave room.",
     )
 
 

@@ -15,6 +15,10 @@ Row = Mapping[str, Any]
 class Shown(Protocol):
     """What the book shows of an experiment."""
 
+    @property
+    def all(self) -> Mapping[str, Shown]:
+        """This one, its numbers, and further tables of it, by what they are about."""
+
     def shows(self, row: Row) -> bool:
         """Whether a row is in it."""
 
@@ -49,7 +53,7 @@ class Table:
     more: Mapping[str, Table] = field(default_factory=dict)
 
     @property
-    def all(self) -> Mapping[str, Table]:
+    def all(self) -> Mapping[str, Shown]:
         """This one, its numbers, and the further ones."""
         return {"numbers": self, **self.more}
 

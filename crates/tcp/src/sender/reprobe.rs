@@ -38,7 +38,7 @@ impl Sender {
         } else if self.phase == Phase::Recovery {
             self.end_episode();
         }
-        if self.board.outstanding() > 0 || self.probing {
+        if self.deadline != Time::NEVER {
             self.restart_timer(now);
         }
         let window = self.controller.window();

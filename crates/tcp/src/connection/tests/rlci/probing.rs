@@ -117,6 +117,31 @@ fn nothing_is_sent_again_to_a_peer_without_room() {
 }
 
 #[test]
+fn a_timer_that_is_not_running_is_not_started() {
+    // Data was held, sent in place of a probe and acknowledged: nothing waits any more, and the peer's
+    // segment was too old to say so.
+    let mut t = agreed(with(mended()));
+    t.connection.write_more(3, 0, 10);
+    t.transmit();
+    t.time(500);
+    answer(&mut t, data(2));
+    t.recv([ack(1).sack(2..=2)]);
+    t.time(1100);
+    t.recv([bytes(0, 10).sack(2..=2)]);
+    t.time(1200);
+    answer(&mut t, data(1).acking(11));
+    t.recv([ack(3).seq(11)]);
+    t.tell(MOVED);
+    t.recv([ack(3).seq(11).change(TELLS)]);
+    answer(&mut t, ack(1).seq(at(3)).acking(11).change(ECHOES));
+    t.recv([ack(3).seq(11).change(HEARD)]);
+    t.time(60_000);
+    t.silent();
+    t.close();
+    t.recv([ack(3).seq(11).fin()]);
+}
+
+#[test]
 fn where_it_is_told_how_much_may_go_it_sends_no_more() {
     let mut t = stalled(mended());
     t.tell(Connectivity::Changed { window: Some(2) });

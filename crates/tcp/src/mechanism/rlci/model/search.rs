@@ -17,6 +17,10 @@ impl Found {
     pub(super) fn holes(&self) -> Vec<Hole> {
         self.witnesses.keys().copied().collect()
     }
+
+    pub(super) fn way(&self, hole: Hole) -> String {
+        self.witnesses[&hole].join(", ")
+    }
 }
 
 /// The states seen so far, by 128 bits of hash, and how each was come to.

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod arrivals;
+mod connectivity;
 mod datagrams;
 mod lifecycle;
 mod listeners;

@@ -6,7 +6,7 @@ use crate::network::{LinkId, Network};
 use crate::observer::Observer;
 use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
-use crate::switches::{Switches, Turn};
+use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Random, Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
@@ -26,6 +26,8 @@ pub(crate) struct Fabric {
     pub(crate) unroutable: u64,
     /// Links that went down or came up just now, of which nobody was told.
     pub(crate) turned: Vec<Turn>,
+    /// A node that moved just now or is about to, of which nobody was told.
+    pub(crate) moved: Option<Move>,
     links: Vec<Hop>,
     routes: Routes,
     /// Routes stay as they are, and may be remembered.
@@ -35,6 +37,22 @@ pub(crate) struct Fabric {
     /// By link; only mistakes need to know.
     passages: Vec<Passage>,
     mistakes: Option<Box<Mistakes>>,
+}
+
+/// What has happened to a packet on a link.
+pub(crate) enum Woken {
+    /// It is at the end.
+    Arrived {
+        /// At which node.
+        to: usize,
+        arrival: Arrival<Handle>,
+    },
+    /// The queue had taken it, and has dropped it.
+    Dropped {
+        /// At which node.
+        at: usize,
+        packet: Packet,
+    },
 }
 
 struct Hop {
@@ -77,6 +95,7 @@ impl Fabric {
             observer: None,
             unroutable: 0,
             turned: Vec::new(),
+            moved: None,
             routes: routes(network.nodes, &links, &switches),
             links,
             fixed_routes: !switches.change_routes(),
@@ -104,8 +123,8 @@ impl Fabric {
         Some((to, arrival))
     }
 
-    /// What reaches the end of a link of which more is to be expected than arrivals.
-    pub(crate) fn wake(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+    /// What happens to a packet on a link of which more is to be expected than arrivals.
+    pub(crate) fn wake(&mut self, index: usize) -> Option<Woken> {
         if index >= self.links.len() {
             if index - self.links.len() < self.switches.len() {
                 self.switch(index);
@@ -121,14 +140,19 @@ impl Fabric {
                 let packet = self.slab.insert(*self.slab.get(packet));
                 Arrival { packet, fate }
             }
-            Output::Dropped(packet) => {
+            Output::Dropped(handle) => {
+                let (at, packet) = (hop.from, *self.slab.get(handle));
+                self.dropped(index, handle);
+                return Some(Woken::Dropped { at, packet });
+            }
+            Output::Cut(packet) => {
                 self.dropped(index, packet);
                 return None;
             }
         };
         let to = hop.to;
         self.watch_arrival(index, arrival);
-        Some((to, arrival))
+        Some(Woken::Arrived { to, arrival })
     }
 
     /// Marks a packet as having experienced congestion.
@@ -150,7 +174,7 @@ impl Fabric {
     #[cold]
     fn switch(&mut self, component: usize) {
         let index = component - self.links.len();
-        let (turns, other_routes) = self.switches.act(index);
+        let Acted { turns, routes: other_routes, moved } = self.switches.act(index);
         for &Turn { link, up } in &turns {
             for direction in [2 * link, 2 * link + 1] {
                 let hop = &mut self.links[direction];
@@ -164,6 +188,7 @@ impl Fabric {
         }
         self.schedule.set(self.nodes + component as u32, self.switches.next(index));
         self.turned.extend(turns);
+        self.moved = moved;
     }
 
     /// The nodes at the ends of a link with two directions.

@@ -71,7 +71,7 @@ pub enum AdoptError {
 
 impl HostSnapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 }
 
 impl<A: Application> Slot<A> {

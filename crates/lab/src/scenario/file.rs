@@ -41,7 +41,7 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
-        /// Each forges notices of corruption of a flow's packets.
+        /// Each forges notices about a flow.
         attacks: Vec<Spanned<attacks::Table>>;
         /// What nodes measure and tell for flows with cumulative error notification.
         ceten: ceten::Table;

@@ -7,6 +7,7 @@ mod coding;
 mod datagrams;
 mod file;
 mod flows;
+mod increase;
 mod keep_alive;
 mod links;
 mod mechanism;
@@ -15,6 +16,7 @@ mod routes;
 mod schedule;
 mod settings;
 mod stack;
+mod tagged;
 mod testbed;
 mod traffic;
 mod words;
@@ -83,6 +85,10 @@ pub struct Attachments {
     pub node: usize,
     /// The links, by their index; at other times it is attached to nobody.
     pub links: link::Intervals<usize>,
+    /// The nodes whose hosts hear of it when it is attached anew.
+    pub tells: Vec<usize>,
+    /// They hear so long before it is detached, too.
+    pub warning: Option<Duration>,
 }
 
 /// Who sends to whom, and what.
@@ -182,17 +188,10 @@ impl Scenario {
         let (title, duration, mut flows) = (file.title?, duration?, flows?);
         let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario {
-            title,
-            duration,
-            nodes,
-            links,
-            attachments,
-            flows,
-            attacks,
-            ceten,
-            testbed,
-        })
+        let mut scenario =
+            Scenario { title, duration, nodes, links, attachments, flows, attacks, ceten, testbed };
+        scenario.tell_propagation();
+        Some(scenario)
     }
 }
 

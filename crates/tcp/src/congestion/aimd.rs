@@ -1,6 +1,6 @@
 //! Additive increase, multiplicative decrease (RFC 5681), with a choice of increase functions.
 
-use super::{AckSample, CongestionControl, Episode, Growth, Increase, IncreaseFunction as _};
+use super::{AckSample, CongestionControl, Episode, Growth, Increase};
 use super::{LARGEST_WINDOW, slow_start};
 use base::Rate;
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,13 @@ impl State {
         self.bytes_acked = 0;
     }
 
-    /// RFC 3465 §2.1: whole segments, one for as many octets as make one without byte counting.
+    /// RFC 3465 §2.1: whole segments, one for as many octets as make one without byte counting. Where
+    /// a segment acknowledged makes more than one, there is nothing to wait for.
     fn count(&mut self, acked: u64, per_ack: f64, mss: f64) {
+        if per_ack > 1.0 {
+            self.grow(acked as f64 * per_ack);
+            return;
+        }
         let segment = ((mss / per_ack).round() as u64).max(1);
         self.bytes_acked = self.bytes_acked.saturating_add(acked);
         self.grow((self.bytes_acked / segment) as f64 * mss);
@@ -85,7 +90,7 @@ impl CongestionControl for Aimd {
             return;
         }
         let mss = f64::from(sample.mss);
-        let per_ack = self.increase.per_ack(state.exact / mss, sample.srtt);
+        let per_ack = self.increase.per_ack(state.exact / mss, sample);
         match self.byte_counting {
             None => state.grow(per_ack * mss),
             Some(_) => state.count(sample.counted(), per_ack, mss),

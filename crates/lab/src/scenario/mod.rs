@@ -51,6 +51,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Nodes that move from link to link.
     pub attachments: Vec<Attachments>,
+    /// Nodes whose connections share one probe of a path that has changed.
+    pub shared_probes: Vec<usize>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
     /// Who forges notices.
@@ -177,6 +179,8 @@ impl Scenario {
         } else {
             Vec::new()
         };
+        let sharing = settings.iter().enumerate().filter(|(_, settings)| settings.shared_probe);
+        let shared_probes = sharing.map(|(node, _)| node).collect();
         let attacks = match (&flows, file.attacks) {
             (Some(flows), Some(attacks)) => {
                 attacks::Context { nodes: &nodes, links: &links, flows }.resolve(attacks, problems)
@@ -192,6 +196,7 @@ impl Scenario {
             nodes,
             links,
             attachments,
+            shared_probes,
             flows,
             attacks,
             ceten,

@@ -329,6 +329,14 @@ impl Connection {
         }
     }
 
+    /// Since when what is outstanding waits for an acknowledgment: since the last one, or since it
+    /// was sent. `None` if no data is outstanding.
+    #[must_use]
+    pub fn waits_since(&self) -> Option<Time> {
+        let waits = self.sender.una() > 0 && self.sender.outstanding() > 0;
+        waits.then(|| self.clock.world(self.sender.progress_at()))
+    }
+
     /// What else there is to know.
     #[must_use]
     pub fn info(&self) -> Info {

@@ -278,6 +278,11 @@ impl Sender {
         self.mss
     }
 
+    /// When something was last acknowledged, or first outstanding.
+    pub(crate) fn progress_at(&self) -> Time {
+        self.progress_at
+    }
+
     pub(crate) fn outstanding(&self) -> u64 {
         self.board.outstanding()
     }

@@ -113,8 +113,8 @@ def _outcome(runs: Runs) -> str:
     shares = [words.number(gain(runs, FAST, rtt), 0.01) for rtt in _TRIPS]
     return (
         f"Auto's goodput over the standard's is {' and '.join(ratios)}; over fast last hops it has"
-        f" {' and '.join(shares)} % of CANIT's gain in fairness, by the measured round trip and by the"
-        " propagation delay."
+        f" {' and '.join(shares)} % of CANIT's gain in fairness, by the measured round trip and by"
+        " the propagation delay."
     )
 
 

@@ -6,6 +6,7 @@ python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own
 python bench/compare.py bbn8333          bbn8333's simulations in full, and how long they take
 python bench/compare.py beyond           bbn8333's open questions, likewise
 python bench/compare.py koutsianas2007   koutsianas2007, likewise
+python bench/compare.py obanaik2003      obanaik2003's fairness experiments, likewise
 python bench/compare.py tables           prints the tables from what was kept
 
 A peer that is not installed is left out, with a word about it.
@@ -28,6 +29,7 @@ from typing import Any
 
 import beyond
 import koutsianas2007
+import obanaik2003
 import peers
 import studies
 import tables
@@ -226,7 +228,7 @@ def keep_simulation(name: str, folder: Path, took: Mapping[str, float]) -> None:
     path.write_text(json.dumps(about, indent=1) + "\n")
 
 
-def keep_studies(publication: str, shown: Mapping[str, studies.Table], threads: int) -> None:
+def keep_studies(publication: str, shown: Mapping[str, studies.Shown], threads: int) -> None:
     """Reproduces a publication's studies, and keeps what the book shows of them."""
     from lasthop import publications
 
@@ -292,7 +294,16 @@ def main() -> int:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=["speed", "agreement", "bbn8333", "beyond", "koutsianas2007", "tables", "all"],
+        choices=[
+            "speed",
+            "agreement",
+            "bbn8333",
+            "beyond",
+            "koutsianas2007",
+            "obanaik2003",
+            "tables",
+            "all",
+        ],
         default="all",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
@@ -309,6 +320,8 @@ def main() -> int:
         keep_studies("bbn8333/beyond", beyond.TABLES, options.threads)
     if options.what in ("koutsianas2007", "all"):
         keep_studies("koutsianas2007", koutsianas2007.TABLES, options.threads)
+    if options.what in ("obanaik2003", "all"):
+        keep_studies("obanaik2003/fairness", obanaik2003.TABLES, options.threads)
     for name, text in tables.all_tables():
         own = "sim" if options.what == "bbn8333" else options.what
         if options.what in ("tables", "all") or name.startswith(own):

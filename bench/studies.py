@@ -5,11 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 Row = Mapping[str, Any]
+
+
+class Shown(Protocol):
+    """What the book shows of an experiment."""
+
+    @property
+    def all(self) -> Mapping[str, Shown]:
+        """This one, its numbers, and further tables of it, by what they are about."""
+
+    def shows(self, row: Row) -> bool:
+        """Whether a row is in it."""
+
+    def markdown(self, rows: Sequence[Row]) -> str:
+        """As the book has it."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,13 @@ class Table:
     value: Callable[[Any], str] = str
     #: Of so many values these; if empty, all.
     only: Collection[Any] = ()
+    #: Further tables of the same experiment, by what they are about.
+    more: Mapping[str, Table] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Mapping[str, Shown]:
+        """This one, its numbers, and the further ones."""
+        return {"numbers": self, **self.more}
 
     def shows(self, row: Row) -> bool:
         """Whether a row is in it."""
@@ -97,11 +118,13 @@ def published(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def kept(table: Table, folder: Path) -> list[Row]:
+def kept(table: Shown, folder: Path) -> list[Row]:
     """Of what a reproduction has written, what the book shows."""
     rows: list[Row] = json.loads((folder / "results.json").read_text())
     return [
         row
         for row in rows
-        if row["metric"] == "finding" or row["published"] is not None or table.shows(row)
+        if row["metric"] == "finding"
+        or row["published"] is not None
+        or any(shown.shows(row) for shown in table.all.values())
     ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import beyond
 import koutsianas2007
+import obanaik2003
 import studies
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -537,16 +538,18 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "sim1-why": ("bbn8333-sim1.json", sim1_why),
     "beyond-about": ("bbn8333-beyond-about.json", study_about),
     "koutsianas2007-about": ("koutsianas2007-about.json", study_about),
+    "fairness-about": ("obanaik2003-fairness-about.json", study_about),
     **{
         f"{prefix}-{name}-{what}": (f"{file}-{name}.json", table)
         for prefix, file, shown in (
             ("beyond", "bbn8333-beyond", beyond.TABLES),
             ("koutsianas2007", "koutsianas2007", koutsianas2007.TABLES),
+            ("fairness", "obanaik2003-fairness", obanaik2003.TABLES),
         )
         for name, numbers in shown.items()
         for what, table in (
             ("answers", studies.answers),
-            ("numbers", numbers.markdown),
+            *((of, one.markdown) for of, one in numbers.all.items()),
             ("published", studies.published),
         )
     },

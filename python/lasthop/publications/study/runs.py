@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -217,19 +220,35 @@ def observe(
     *,
     seeds: int | None,
     quick: bool,
+    threads: int,
     progress: lab.Progress | None = None,
 ) -> Runs:
     """The runs of all cells, one by one."""
     wanted = [seeds or (cell.quick if quick else cell.seeds) for cell in cells]
     found: dict[Case, dict[str, list[float | None]]] = {}
     done = 0
-    for cell, runs in zip(cells, wanted, strict=True):
-        kept = found.setdefault(cell.case, {})
-        for run in range(runs):
-            scenario, seed = cell.single(run)
-            for metric, value in of(scenario, seed).items():
-                kept.setdefault(metric, []).append(value)
-            done += 1
-            if progress is not None:
-                progress(done, sum(wanted))
+    with _workers(threads) as workers:
+        # Runs leave the interpreter to the others.
+        started = [
+            [workers.submit(lambda cell, run: of(*cell.single(run)), cell, n) for n in range(runs)]
+            for cell, runs in zip(cells, wanted, strict=True)
+        ]
+        for cell, runs in zip(cells, started, strict=True):
+            kept = found.setdefault(cell.case, {})
+            for run in runs:
+                for metric, value in run.result().items():
+                    kept.setdefault(metric, []).append(value)
+                done += 1
+                if progress is not None:
+                    progress(done, sum(wanted))
     return Runs(found)
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Who ends early, as by Ctrl-C, does not wait for what has not begun."""
+    workers = ThreadPoolExecutor(threads or os.cpu_count())
+    try:
+        yield workers
+    finally:
+        workers.shutdown(cancel_futures=True)

@@ -110,7 +110,14 @@ class Study:
             )
         if self.observe is None:
             raise ValueError(f"{self.name}: neither collect nor observe")
-        return observe(cells, self.observe, seeds=seeds, quick=quick, progress=progress)
+        return observe(
+            cells,
+            self.observe,
+            seeds=seeds,
+            quick=quick,
+            threads=threads,
+            progress=progress,
+        )
 
     def judge(self, runs: Runs) -> list[Answer]:
         """What comes of the runs: published statements, then open questions."""

@@ -48,6 +48,10 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         }
     }
     let mut world = network.build(Seed(seed));
+    for &node in &scenario.shared_probes {
+        let host = world.host_mut(nodes[node]);
+        host.set(host::Settings { shared_probe: true, ..host.settings() });
+    }
     let configs = scenario.links.iter().zip(&links).flat_map(|(link, &(forward, backward))| {
         [(forward, &link.forward), (backward, &link.backward)]
     });

@@ -137,7 +137,11 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
         "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, \
          `gilbert-elliott`, `bursts`, `fades`, `trace`",
     );
-    told(("b = {}", "b = { x = 1 }"), "x = 1", "`nodes.b.x`: unknown key `x`, expected `attached`");
+    told(
+        ("b = {}", "b = { x = 1 }"),
+        "x = 1",
+        "`nodes.b.x`: unknown key `x`, expected one of `attached`, `tells`, `warning`, `shared_probe`",
+    );
 }
 
 #[test]
@@ -223,7 +227,7 @@ fn an_increase_function_is_a_name_or_a_table_with_its_policy() {
         "{ policy = \"kanit\" }",
         "\"kanit\"",
         ".policy = \"kanit\"`: unknown name `kanit`, expected one of `standard`, `increase-by-k`, \
-         `constant-rate`, `canit`",
+         `constant-rate`, `canit`, `auto`",
     );
     told(
         "{ policy = \"canit\", k = 2 }",
@@ -238,6 +242,8 @@ fn settings_of_increase_functions_are_checked_each_by_itself() {
     let span = "expected more than 0 s, in quotes, such as \"30 ms\"";
     let cap = "expected \"off\" or a number of segments, above 0 and at most 1e6";
     let rtt = "expected \"smoothed\", \"propagation\" or a duration, such as \"200 ms\"";
+    let fast = "expected \"increase-by-k\", \"constant-rate\", \"canit\", or \
+                { policy = one of them, ... }";
     for (policy, key, value, message) in [
         ("increase-by-k", "k", "0", above_zero),
         ("constant-rate", "c", "-1.5", above_zero),
@@ -251,6 +257,8 @@ fn settings_of_increase_functions_are_checked_each_by_itself() {
         ("canit", "nit", "\"30 parsec\"", span),
         ("canit", "cap", "0", cap),
         ("canit", "cap", "\"on\"", cap),
+        ("auto", "fast", "\"standard\"", fast),
+        ("auto", "fast", "{ policy = \"canit\", nit = 30 }", span),
     ] {
         let written = format!("increase = {{ policy = \"{policy}\", {key} = {value} }}");
         let message = format!("`flows.0.tcp.increase.{key} = {value}`: {message}");

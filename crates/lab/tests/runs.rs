@@ -5,7 +5,7 @@ mod common;
 use base::Duration;
 use common::{LONG_LINK, digest, run, run_with, scenario, with};
 use lab::{Report, Watch};
-use tcp::congestion::{Canit, Cap, ConstantRate, Increase, IncreaseByK, RoundTrip};
+use tcp::congestion::{Auto, Canit, Cap, ConstantRate, Fast, Increase, IncreaseByK, RoundTrip};
 use tcp::{Estimator, SsthreshOnBackoff};
 
 /// Every packet of [`LONG_LINK`] under seed 1, on every machine. It changes when TCP, a link or
@@ -427,6 +427,11 @@ fn an_increase_function_is_a_name_or_has_settings() {
     assert_eq!(
         increase("{ policy = \"constant-rate\", c = 50, rtt = \"smoothed\", cap = \"off\" }"),
         Increase::ConstantRate(ConstantRate { c: 50.0, ..ConstantRate::default() })
+    );
+    let by_k = Fast::IncreaseByK(IncreaseByK { k: 3.0 });
+    assert_eq!(
+        increase("{ policy = \"auto\", fast = { policy = \"increase-by-k\", k = 3 } }"),
+        Increase::Auto(Auto::new(by_k))
     );
 }
 

@@ -22,6 +22,9 @@ table! {
         /// They hear of it so long before the node is detached, too; on arrival, if the stay is
         /// shorter. `"off"` if absent.
         warning: Spanned<Warning>;
+        /// When the host hears of a change, let one of its connections probe the path for all that
+        /// have data outstanding; otherwise all do so at once.
+        shared_probe: bool = false;
     }
 }
 

@@ -11,7 +11,7 @@ use crate::shape::{Shape, unexpected, word};
 use base::Duration;
 use core::cell::LazyCell;
 use serde_json::{Value, json};
-use tcp::congestion::{Congestion, Increase, RoundTrip};
+use tcp::congestion::{Congestion, Fast, Increase, RoundTrip};
 use toml::Spanned;
 
 impl Tagged for Increase {
@@ -41,6 +41,7 @@ impl Tagged for Increase {
                 json!({ "anyOf": [{ "const": "off" }, Positive::schema()] }),
                 "Segments that an acknowledgment adds at most.",
             ),
+            "fast" => (name_or_table::<Fast>(), "What grows where the path has room for it."),
             _ => return None,
         };
         schema["description"] = description.into();
@@ -64,9 +65,25 @@ impl Shape for Increase {
     }
 
     fn schema() -> Value {
-        let mut forms = vec![json!({ "enum": Increase::names() })];
-        forms.extend(tagged::schemas::<Increase>());
-        json!({ "anyOf": forms })
+        name_or_table::<Increase>()
+    }
+}
+
+fn name_or_table<T: Tagged>() -> Value {
+    let mut forms = vec![json!({ "enum": T::names() })];
+    forms.extend(tagged::schemas::<T>());
+    json!({ "anyOf": forms })
+}
+
+impl Tagged for Fast {
+    const TAG: &'static str = Increase::TAG;
+
+    fn names() -> Vec<&'static str> {
+        Fast::ALL.iter().map(|(name, _)| *name).collect()
+    }
+
+    fn setting(key: &str) -> Option<Value> {
+        Increase::setting(key)
     }
 }
 

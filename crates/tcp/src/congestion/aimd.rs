@@ -112,10 +112,12 @@ impl CongestionControl for Aimd {
     }
 
     fn on_undo(&mut self, before: Self) {
-        *self = before;
+        // What the increase function has measured since stays true.
+        self.state = before.state;
     }
 
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
+        self.increase.reset();
         self.state = State::new(window, ssthresh);
     }
 

@@ -11,7 +11,7 @@ mod increase;
 mod prr;
 mod westwood;
 
-pub use increase::{Canit, ConstantRate, IncreaseByK, Standard};
+pub use increase::{Auto, Canit, ConstantRate, Fast, IncreaseByK, Standard};
 pub use increase::{Cap, Increase, IncreaseFunction, RoundTrip};
 pub use prr::{Bound, Prr};
 

@@ -131,6 +131,7 @@ METHOD = (
     " decides (1 KiB), this is what meets the published numbers. Losses are packets that the"
     " last-hop"
     " router drops.",
+    "Where numbers differ from the published ones: fairness/factors tries what moves them.",
 )
 
 KEYS = {

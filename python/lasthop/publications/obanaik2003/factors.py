@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lasthop import pictures
 from lasthop.publications.obanaik2003 import bed, policies, simulation, words
 from lasthop.publications.obanaik2003.bed import VARIANTS
 from lasthop.publications.obanaik2003.policies import CANIT, CR, POLICIES, PROPAGATION
@@ -17,6 +18,9 @@ from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIMULATION, TESTBED = "simulation", "test-bed"
 AS_IS = "as is"
@@ -152,7 +156,9 @@ def _explained(runs: Runs, case: Case, metric: str, number: Number, table: str) 
     scale, unit = (1.0, " losses") if metric == _LOSSES else (1e3, " kb/s")
     as_is = runs.mean(case, metric)
     assert as_is is not None
-    others = [other for other in runs.cases(**{**case, "factor": _names(case)}) if other != case]
+    others = [
+        other for other in runs.cases(**{**case, "factor": _names(case["path"])}) if other != case
+    ]
     means = {other["factor"]: runs.mean(other, metric) for other in others}
     known = {name: mean for name, mean in means.items() if mean is not None}
     met = {name: mean for name, mean in known.items() if number.agrees(mean)}
@@ -172,8 +178,8 @@ def _explained(runs: Runs, case: Case, metric: str, number: Number, table: str) 
     )
 
 
-def _names(case: Case) -> tuple[str, ...]:
-    return tuple(factor.name for factor in FACTORS[case["path"]])
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(factor.name for factor in FACTORS[path])
 
 
 def _which(
@@ -208,35 +214,57 @@ def _outcome(runs: Runs) -> str:
     )
 
 
-def _panel(path: str, link: str) -> draw.Panel:
-    lines = [policies.line(policy) for policy in POLICIES] if path == SIMULATION else bed.lines()
-    return draw.Panel(
-        f"{path.capitalize()}: {LINK_NAMES[link]}",
-        {"path": path, "link": link},
-        lambda runs, case: runs.mean(case, _GOODPUT[path]),
-        "goodput, kb/s",
-        lines=[
-            draw.Line(
-                line.label,
-                {key: value for key, value in line.where.items() if key != "rtt"},
-                line.colour,
-                line.marker,
-                "",
-            )
-            for line in lines
-        ],
-        scale=1e3,
-    )
-
-
 def _figure(path: str) -> Drawn:
-    names = {factor.name: factor.name.replace(" ", "\n") for factor in FACTORS[path]}
     return Drawn(
-        f"{path.capitalize()}: goodput of connection 3 with one factor changed.",
-        lambda runs: draw.panels(
-            runs, [[_panel(path, SLOW)], [_panel(path, LTN)]], "factor", "", names
-        ),
+        f"{path.capitalize()}: goodput of connection 3 with one factor changed; lines: as it is.",
+        lambda runs: _drawn(runs, path),
     )
+
+
+def _drawn(runs: Runs, path: str) -> Figure:
+    """A row for every factor, a panel for every last hop."""
+    names = _names(path)
+    with pictures.figure(9.4, 1.2 + 0.3 * len(names)) as drawn:
+        axes = drawn.subplots(1, 2, sharey=True)
+        for ax, link in zip(axes, (SLOW, LTN), strict=True):
+            for line in _lines(path):
+                means = {
+                    case["factor"]: runs.mean(case, _GOODPUT[path])
+                    for case in runs.cases(path=path, link=link, **line.where)
+                }
+                known = {name: mean for name, mean in means.items() if mean is not None}
+                ax.errorbar(
+                    [mean.value / 1e3 for mean in known.values()],
+                    [names.index(name) for name in known],
+                    xerr=[mean.half / 1e3 for mean in known.values()],
+                    color=line.colour,
+                    marker=line.marker,
+                    markersize=4.5,
+                    linestyle="",
+                    label=line.label,
+                )
+                ax.axvline(known[AS_IS].value / 1e3, color=line.colour, linewidth=0.8, alpha=0.5)
+            ax.set_title(LINK_NAMES[link].capitalize())
+            ax.set_xlabel("goodput, kb/s")
+            ax.set_xlim(0)
+        axes[0].set_yticks(range(len(names)), names)
+        axes[0].invert_yaxis()
+        handles, labels = axes[0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside upper right", ncols=5)
+    return drawn
+
+
+def _lines(path: str) -> Sequence[draw.Line]:
+    found = [policies.line(policy) for policy in POLICIES] if path == SIMULATION else bed.lines()
+    # Constants have the same colour.
+    return [
+        replace(
+            line,
+            where={key: value for key, value in line.where.items() if key != "rtt"},
+            marker="x" if line.where.get("c") == bed.CONSTANTS[1] else line.marker,
+        )
+        for line in found
+    ]
 
 
 STUDY = Study(

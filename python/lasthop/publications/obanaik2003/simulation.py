@@ -102,6 +102,7 @@ METHOD = (
     " or by twice the links' delays; the thesis does not say which. Increase-by-K (K = 4) is on"
     " connections"
     " 3, 4 and 5, the other policies on all.",
+    "Where numbers differ from the published ones: fairness/factors tries what moves them.",
 )
 
 #: Of runs whose round trips are followed.

@@ -32,6 +32,7 @@ def observed(shared: str, *, followed: int = 0) -> Observe:
             "goodput_bps": own["goodput_bps"],
             "payload_bps": own["payload_bps"],
             "losses_packets": last["dropped"],
+            "loss_share": last["dropped"] / max(1, last["packets"] + last["dropped"]),
             # What did not even come to the last hop; what is on its way at the end is no loss.
             "losses_before_packets": max(0, own["segments"] - last["packets"] - last["dropped"]),
             "timeouts": own["timeouts"],

@@ -7,6 +7,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use auto::Fast;
 pub use settings::{Cap, RoundTrip};
 
 use super::AckSample;
@@ -25,6 +26,9 @@ pub trait IncreaseFunction: Copy {
     fn round_trip(&mut self) -> Option<&mut RoundTrip> {
         None
     }
+
+    /// The path is another one: what is remembered of the old one is forgotten.
+    fn reset(&mut self) {}
 }
 
 macro_rules! increase_functions {
@@ -62,6 +66,10 @@ macro_rules! increase_functions {
                 match self { $(Increase::$Function(f) => f.per_ack(window, ack),)+ }
             }
 
+            pub(super) fn reset(&mut self) {
+                match self { $(Increase::$Function(f) => f.reset(),)+ }
+            }
+
             /// Which round trip it goes by, if by any.
             pub fn round_trip(&mut self) -> Option<&mut RoundTrip> {
                 match self { $(Increase::$Function(f) => f.round_trip(),)+ }
@@ -79,4 +87,6 @@ increase_functions! {
     constant_rate::ConstantRate = "constant-rate";
     /// r/NIT segments per window (`obanaik2003` §2.3.1).
     canit::Canit = "canit";
+    /// Another one where the path has room for it, else the standard's.
+    auto::Auto = "auto";
 }

@@ -102,6 +102,7 @@ def _draw(runs: Runs, of: Sequence[str]) -> Figure:
                     yerr=[around.value if around else 0.0 for _, _, around in points],
                     color=line.colour,
                     marker=line.marker,
+                    linestyle=line.style,
                     markersize=3.5,
                     capsize=2,
                     elinewidth=0.8,

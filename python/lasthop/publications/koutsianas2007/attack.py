@@ -120,7 +120,7 @@ def _held(runs: Runs) -> Answer:
     for limited, words in ((True, "With the limit"), (False, "Without it")):
         case, value = _worst(runs, limited)
         told_of.append(
-            f"{words} the worst is {case['attack']} on the protocol as {case['form']}:"
+            f"{words} the worst is \u201c{case['attack']}\u201d, the protocol {case['form']}:"
             f" it gets {value.value / HELD_BPS:.1f} times that rate, {told(left(runs, case))} times"
             " the goodput without an attack."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attacks
 from studies import Column, Table
 
 
@@ -133,4 +134,5 @@ TABLES: Mapping[str, Table] = {
         ],
         lambda rate: f"{rate:g}",
     ),
+    **attacks.TABLES,
 }

@@ -110,4 +110,18 @@ TABLES: Mapping[str, Table] = {
         ],
         _seconds,
     ),
+    "attack": Table(
+        "attack",
+        "who forges",
+        {},
+        [
+            Column(
+                f"{form}, {words}",
+                "ratio",
+                {"form": form, "rate_limit": limited},
+            )
+            for form in ("published", "mended")
+            for limited, words in ((True, "limited"), (False, "without"))
+        ],
+    ),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studies import Column, Row, Table, number
+from studies import Column, Row, Shown, Table, number
 
 from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case
@@ -44,6 +44,11 @@ class SideBySide:
     keys: Keys
     #: Words, metric, and what to divide by.
     columns: Sequence[tuple[str, str, float]]
+
+    @property
+    def all(self) -> Mapping[str, Shown]:
+        """There is no other."""
+        return {"numbers": self}
 
     def shows(self, row: Row) -> bool:
         """Whether a row is in it."""

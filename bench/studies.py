@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,10 @@ Row = Mapping[str, Any]
 
 class Shown(Protocol):
     """What the book shows of an experiment."""
+
+    @property
+    def all(self) -> Mapping[str, Shown]:
+        """This one, its numbers, and further tables of it, by what they are about."""
 
     def shows(self, row: Row) -> bool:
         """Whether a row is in it."""
@@ -45,6 +49,13 @@ class Table:
     value: Callable[[Any], str] = str
     #: Of so many values these; if empty, all.
     only: Collection[Any] = ()
+    #: Further tables of the same experiment, by what they are about.
+    more: Mapping[str, Table] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Mapping[str, Shown]:
+        """This one, its numbers, and the further ones."""
+        return {"numbers": self, **self.more}
 
     def shows(self, row: Row) -> bool:
         """Whether a row is in it."""
@@ -113,5 +124,7 @@ def kept(table: Shown, folder: Path) -> list[Row]:
     return [
         row
         for row in rows
-        if row["metric"] == "finding" or row["published"] is not None or table.shows(row)
+        if row["metric"] == "finding"
+        or row["published"] is not None
+        or any(shown.shows(row) for shown in table.all.values())
     ]

@@ -549,7 +549,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
         for name, numbers in shown.items()
         for what, table in (
             ("answers", studies.answers),
-            ("numbers", numbers.markdown),
+            *((of, one.markdown) for of, one in numbers.all.items()),
             ("published", studies.published),
         )
     },

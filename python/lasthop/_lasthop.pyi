@@ -191,6 +191,7 @@ def sweep(
       flows of UDP; 0, 0, None for others;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
+    - `reprobes`: how often the sender began anew, having heard that its path is another one;
     - `repairs` (sent), `rebuilt` (by the receiver): packets of erasure coding;
     - `misplaced`: 0, else the run is in error;
     - `dropped` (by queues, and by links that went down), `corrupted`, `lost` (vanished): packets

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod arrivals;
+mod connectivity;
 mod datagrams;
 mod lifecycle;
 mod listeners;
@@ -21,6 +22,7 @@ pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
 
+use crate::shared_probe::SharedProbe;
 use crate::{Application, Workload};
 use addresses::Addresses;
 use base::{Random, Schedule, Time};
@@ -91,13 +93,17 @@ pub struct Host<A> {
     resets: Resets,
     datagrams: Datagrams,
     workloads: Vec<Workload<A>>,
-    /// When one of them is due.
-    spawn: Time,
+    /// What connections share of a path that has changed.
+    probe: Option<Box<SharedProbe<ConnectionId>>>,
+    /// When a workload or the shared probe is due.
+    chore: Time,
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
     /// Whether connections keep events.
     watches: bool,
+    /// Whether anybody wants to know what happens to connections.
+    attends: bool,
     events: VecDeque<(ConnectionId, Event)>,
     statistics: Statistics,
 }
@@ -125,10 +131,12 @@ impl<A: Application> Host<A> {
             resets: Resets::default(),
             datagrams: Datagrams::default(),
             workloads: Vec::new(),
-            spawn: Time::NEVER,
+            probe: None,
+            chore: Time::NEVER,
             numbering,
             next_port: 0,
             watches: false,
+            attends: false,
             events: VecDeque::new(),
             statistics: Statistics::default(),
         }
@@ -137,6 +145,12 @@ impl<A: Application> Host<A> {
     /// Changes what the host does beside its connections.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
+    }
+
+    /// What the host does beside its connections.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
     }
 
     /// The host's address; the first, if it has two.
@@ -218,13 +232,14 @@ impl<A: Application> Host<A> {
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
             && self.datagrams.next() == Time::NEVER
-            && self.spawn == Time::NEVER
+            && self.chore == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
 
     /// Keeps the events of all connections from now on, or no longer.
     pub fn watch(&mut self, keep: bool) {
         self.watches = keep;
+        self.attends = keep || self.probe.is_some();
         self.events.clear();
         self.slots.iter_mut().for_each(|slot| slot.connection.watch(keep));
     }
@@ -261,10 +276,10 @@ impl<A: Application> Host<A> {
             }
             if turned {
                 self.turn(now, id);
-                sooner |= self.spawn <= now;
+                sooner |= self.chore <= now;
             }
-            if self.watches {
-                self.collect(id);
+            if self.attends {
+                sooner |= self.attend(now, id);
             }
             if self.busy.is_empty() {
                 return sooner;
@@ -277,7 +292,7 @@ impl<A: Application> Host<A> {
         } else {
             self.handle_packet(now, packet);
         }
-        self.transmit(now, outlet) | sooner | (self.spawn <= now)
+        self.transmit(now, outlet) | sooner | (self.chore <= now)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -295,8 +310,8 @@ impl<A: Application> Host<A> {
                 self.reschedule(id, due);
                 sooner = true;
             }
-            if self.watches {
-                self.collect(id);
+            if self.attends {
+                sooner |= self.attend(now, id);
             }
         }
         if !self.resets.waiting.is_empty() {

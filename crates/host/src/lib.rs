@@ -7,6 +7,7 @@
 mod application;
 mod host;
 mod middlebox;
+mod shared_probe;
 mod traffic;
 mod workload;
 

@@ -62,6 +62,8 @@ pub struct Counts {
     pub reductions: Option<u64>,
     /// Notices of corruption that led to a retransmission.
     pub notices: Option<u64>,
+    /// How often it began anew because its path had changed.
+    pub reprobes: Option<u64>,
 }
 
 impl Counts {
@@ -72,6 +74,7 @@ impl Counts {
         timeouts: Some(0),
         reductions: Some(0),
         notices: Some(0),
+        reprobes: Some(0),
     };
 }
 
@@ -89,6 +92,7 @@ impl From<tcp::Statistics> for Counts {
             timeouts: Some(counts.timeouts),
             reductions: Some(counts.reductions),
             notices: Some(counts.notices),
+            reprobes: Some(counts.reprobes),
         }
     }
 }
@@ -104,6 +108,7 @@ impl AddAssign for Counts {
         add(&mut self.timeouts, other.timeouts);
         add(&mut self.reductions, other.reductions);
         add(&mut self.notices, other.notices);
+        add(&mut self.reprobes, other.reprobes);
     }
 }
 

@@ -197,6 +197,7 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("timeouts", counts(|c| c.timeouts));
     table.push("reductions", counts(|c| c.reductions));
     table.push("notices", counts(|c| c.notices));
+    table.push("reprobes", counts(|c| c.reprobes));
     table.push("repairs", integers(|r| r.row.coding.repairs));
     table.push("rebuilt", integers(|r| r.row.coding.rebuilt));
     table.push("misplaced", integers(|r| r.row.misplaced));

@@ -9,7 +9,7 @@ use base::Seed;
 use core::net::IpAddr;
 use host::Host;
 use middlebox::fec::{self, Beside, Decoder, Encoder};
-use sim::{LinkId, Network, NodeId, World};
+use sim::{LinkId, Network, NodeId, Roaming, World};
 use std::collections::BTreeMap;
 
 /// A world and where the scenario's parts are in it.
@@ -35,7 +35,12 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     });
     let links: Vec<(LinkId, LinkId)> = links.collect();
     for attachments in &scenario.attachments {
-        network.add_roaming(&attachments.links.map(|&link| links[link].0));
+        let when = attachments.links.map(|&link| links[link].0);
+        network.add_roaming(Roaming {
+            tells: attachments.tells.iter().map(|&node| nodes[node]).collect(),
+            warning: attachments.warning,
+            ..Roaming::new(nodes[attachments.node], when)
+        });
     }
     for (link, &(id, _)) in scenario.links.iter().zip(&links) {
         if let Some(outages) = &link.outages {
@@ -43,6 +48,10 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         }
     }
     let mut world = network.build(Seed(seed));
+    for &node in &scenario.shared_probes {
+        let host = world.host_mut(nodes[node]);
+        host.set(host::Settings { shared_probe: true, ..host.settings() });
+    }
     let configs = scenario.links.iter().zip(&links).flat_map(|(link, &(forward, backward))| {
         [(forward, &link.forward), (backward, &link.backward)]
     });

@@ -137,7 +137,11 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
         "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, \
          `gilbert-elliott`, `bursts`, `fades`, `trace`",
     );
-    told(("b = {}", "b = { x = 1 }"), "x = 1", "`nodes.b.x`: unknown key `x`, expected `attached`");
+    told(
+        ("b = {}", "b = { x = 1 }"),
+        "x = 1",
+        "`nodes.b.x`: unknown key `x`, expected one of `attached`, `tells`, `warning`, `shared_probe`",
+    );
 }
 
 #[test]

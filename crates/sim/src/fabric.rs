@@ -6,7 +6,7 @@ use crate::network::{LinkId, Network};
 use crate::observer::Observer;
 use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
-use crate::switches::{Switches, Turn};
+use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Random, Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
@@ -26,6 +26,8 @@ pub(crate) struct Fabric {
     pub(crate) unroutable: u64,
     /// Links that went down or came up just now, of which nobody was told.
     pub(crate) turned: Vec<Turn>,
+    /// A node that moved just now or is about to, of which nobody was told.
+    pub(crate) moved: Option<Move>,
     links: Vec<Hop>,
     routes: Routes,
     /// Routes stay as they are, and may be remembered.
@@ -45,11 +47,11 @@ pub(crate) enum Woken {
         to: usize,
         arrival: Arrival<Handle>,
     },
-    /// The queue had taken it, and has dropped it.
+    /// The queue had taken it, and drops it: [`Fabric::dropped`] is to hear of it.
     Dropped {
         /// At which node.
         at: usize,
-        packet: Packet,
+        packet: Handle,
     },
 }
 
@@ -93,6 +95,7 @@ impl Fabric {
             observer: None,
             unroutable: 0,
             turned: Vec::new(),
+            moved: None,
             routes: routes(network.nodes, &links, &switches),
             links,
             fixed_routes: !switches.change_routes(),
@@ -137,10 +140,8 @@ impl Fabric {
                 let packet = self.slab.insert(*self.slab.get(packet));
                 Arrival { packet, fate }
             }
-            Output::Dropped(handle) => {
-                let (at, packet) = (hop.from, *self.slab.get(handle));
-                self.dropped(index, handle);
-                return Some(Woken::Dropped { at, packet });
+            Output::Dropped(packet) => {
+                return Some(Woken::Dropped { at: hop.from, packet });
             }
             Output::Cut(packet) => {
                 self.dropped(index, packet);
@@ -171,7 +172,7 @@ impl Fabric {
     #[cold]
     fn switch(&mut self, component: usize) {
         let index = component - self.links.len();
-        let (turns, other_routes) = self.switches.act(index);
+        let Acted { turns, routes: other_routes, moved } = self.switches.act(index);
         for &Turn { link, up } in &turns {
             for direction in [2 * link, 2 * link + 1] {
                 let hop = &mut self.links[direction];
@@ -185,6 +186,7 @@ impl Fabric {
         }
         self.schedule.set(self.nodes + component as u32, self.switches.next(index));
         self.turned.extend(turns);
+        self.moved = moved;
     }
 
     /// The nodes at the ends of a link with two directions.
@@ -268,7 +270,7 @@ impl Fabric {
 
     /// A link has dropped a packet.
     #[cold]
-    fn dropped(&mut self, index: usize, handle: Handle) {
+    pub(crate) fn dropped(&mut self, index: usize, handle: Handle) {
         if let Some(mistakes) = &mut self.mistakes {
             mistakes.dropped(self.now, self.slab.get(handle), self.passages[index]);
             self.schedule.bring_forward(mistakes.component(), mistakes.next());

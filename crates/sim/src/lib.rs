@@ -17,7 +17,7 @@ mod switches;
 mod world;
 
 pub use bytes::{ByteFault, Capture, CapturePoint};
-pub use network::{LinkId, Network, NodeId};
+pub use network::{LinkId, Network, NodeId, Roaming};
 pub use observer::{Digest, FlowSample, QueueSample, Series, TraceTarget};
 pub use routing::Routes;
 pub use world::World;

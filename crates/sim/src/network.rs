@@ -1,7 +1,7 @@
 //! What there is: nodes and links.
 
 use crate::{World, address};
-use base::Seed;
+use base::{Duration, Seed};
 use core::net::IpAddr;
 use host::Application;
 use link::{Intervals, Outages, WhenDown};
@@ -41,8 +41,31 @@ pub struct Network {
     pub(crate) links: Vec<Direction>,
     /// Links, by their index, and when they are down.
     pub(crate) outages: Vec<(usize, Outages)>,
-    /// Nodes that move, each by the links that it is attached by.
-    pub(crate) roaming: Vec<Intervals<usize>>,
+    /// Nodes that move.
+    pub(crate) roaming: Vec<Roaming>,
+}
+
+/// A node that moves: it is attached by one link at a time, or by none.
+#[derive(Clone, Debug)]
+pub struct Roaming {
+    /// The node.
+    pub node: NodeId,
+    /// By which link it is attached, and when; each is named by either of its directions.
+    pub when: Intervals<LinkId>,
+    /// Whose host hears of it when the node is attached anew, and of the warning if there is one:
+    /// the node itself for all its connections, another for those with the node.
+    pub tells: Vec<NodeId>,
+    /// They are warned so long before the node is detached; when it is attached, if that is
+    /// later. `None`: nobody is warned.
+    pub warning: Option<Duration>,
+}
+
+impl Roaming {
+    /// A node that moves; itself hears of it, without a warning.
+    #[must_use]
+    pub fn new(node: NodeId, when: Intervals<LinkId>) -> Roaming {
+        Roaming { node, when, tells: vec![node], warning: None }
+    }
 }
 
 /// One direction of a link.
@@ -89,16 +112,15 @@ impl Network {
         self.outages.push((link.0 / 2, outages));
     }
 
-    /// Lets a node move: `when` says by which link it is attached, each named by either of its
-    /// directions, and at other times it is attached to nobody. All links that `when` names are
-    /// points of attachment of this node, and down but for the present one; where the settings do
-    /// not say what becomes of packets then, they are dropped ([`WhenDown::DROP`]). Routes follow
-    /// as soon as the node is attached anew; until then, they lead to where it was last.
-    pub fn add_roaming(&mut self, when: &Intervals<LinkId>) {
-        for &link in when.values() {
+    /// Lets a node move. All links that it is ever attached by are points of attachment of this
+    /// node, and down but for the present one; where the settings do not say what becomes of
+    /// packets then, they are dropped ([`WhenDown::DROP`]). Routes follow as soon as the node is
+    /// attached anew; until then, they lead to where it was last. Hosts hear of it after that.
+    pub fn add_roaming(&mut self, roaming: Roaming) {
+        for &link in roaming.when.values() {
             self.make_switched(link, WhenDown::DROP);
         }
-        self.roaming.push(when.map(|link| link.0 / 2));
+        self.roaming.push(roaming);
     }
 
     fn make_switched(&mut self, link: LinkId, unless: WhenDown) {

@@ -3,11 +3,11 @@
 use crate::address;
 use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
 use crate::fabric::{Fabric, Flow, Woken};
-use crate::network::{LinkId, Network, NodeId};
+use crate::network::{LinkId, Network, NodeId, Roaming};
 use crate::node::Node;
 use crate::observer::{Digest, Series, TraceTarget};
 use crate::slab::Handle;
-use crate::switches::Turn;
+use crate::switches::{Move, Turn};
 use base::{Random, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, Host, LinkEvent, Middlebox};
@@ -22,6 +22,8 @@ pub struct World<A> {
     /// Flows whose source hears at once of every corruption: Oracle ETEN (`bbn8333` §2.1.1), which
     /// no box could do.
     oracle: Vec<Flow>,
+    /// Nodes that move.
+    roaming: Vec<Roaming>,
     events: u64,
 }
 
@@ -33,6 +35,7 @@ impl<A: Application> World<A> {
             nodes: nodes.collect(),
             fabric: Fabric::new(network, seed),
             oracle: Vec::new(),
+            roaming: network.roaming.clone(),
             events: 0,
         }
     }
@@ -144,12 +147,15 @@ impl<A: Application> World<A> {
     fn wake_link(&mut self, link: usize) {
         match self.fabric.wake(link) {
             Some(Woken::Arrived { to, arrival }) => self.receive_any(to, link, arrival),
-            Some(Woken::Dropped { at, packet }) => {
+            Some(Woken::Dropped { at, packet: handle }) => {
+                let packet = *self.fabric.slab.get(handle);
+                self.fabric.dropped(link, handle);
                 self.nodes[at].tell_of_drop(at, link, &packet, &mut self.fabric);
             }
             None => {}
         }
         self.tell_of_links();
+        self.tell_of_moves();
         while let Some(packet) = self.fabric.mistaken() {
             self.tell_source(&packet);
         }
@@ -179,6 +185,18 @@ impl<A: Application> World<A> {
                 let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
                 self.nodes[node].tell(node, direction, event, &mut self.fabric);
             }
+        }
+    }
+
+    /// Tells hosts of a node that has moved or is about to.
+    fn tell_of_moves(&mut self) {
+        let Some(Move { roaming, connectivity }) = self.fabric.moved.take() else { return };
+        let Roaming { node, tells, .. } = &self.roaming[roaming];
+        for &NodeId(index) in tells {
+            let addresses = [node.address(), node.address_v6()];
+            let peers = if index == node.0 { &[][..] } else { &addresses };
+            self.nodes[index].host.on_connectivity(self.fabric.now, connectivity, peers);
+            self.nodes[index].flush(index, &mut self.fabric);
         }
     }
 

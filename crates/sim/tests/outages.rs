@@ -8,7 +8,7 @@ use common::*;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
 use link::{Config, Interval, Intervals, Outages, Queue, WhenDown};
-use sim::{LinkId, NodeId};
+use sim::{LinkId, NodeId, Roaming};
 use std::sync::{Arc, Mutex};
 
 fn hop() -> Config {
@@ -138,7 +138,8 @@ fn mobile(from: u64) -> Mobile {
         network.add_link(nodes[1], stations[1], hop(), hop());
         let links = [path[2].0, network.add_link(stations[1], nodes[3], hop(), hop()).0];
         let when = [interval(0, 1000, links[0]), interval(from, 1_000_000, links[1])];
-        network.add_roaming(&Intervals::new(when, None).expect("it makes sense"));
+        let when = Intervals::new(when, None).expect("it makes sense");
+        network.add_roaming(Roaming::new(nodes[3], when));
         places = Some((stations, links));
     });
     let (stations, links) = places.expect("they were just built");

@@ -329,6 +329,14 @@ impl Connection {
         }
     }
 
+    /// Since when what is outstanding waits for an acknowledgment: since the last one, or since it
+    /// was sent. `None` if no data is outstanding.
+    #[must_use]
+    pub fn waits_since(&self) -> Option<Time> {
+        let waits = self.sender.una() > 0 && self.sender.outstanding() > 0;
+        waits.then(|| self.clock.world(self.sender.progress_at()))
+    }
+
     /// What else there is to know.
     #[must_use]
     pub fn info(&self) -> Info {
@@ -383,9 +391,22 @@ impl Connection {
         {
             return;
         }
+        if let Subject::Connectivity(_) = indication.subject {
+            return self.on_connectivity(now, indication);
+        }
         let view = self.sender.view(now);
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             self.act(now, action);
+        }
+    }
+
+    /// The way to the peer concerns every mechanism.
+    fn on_connectivity(&mut self, now: Time, indication: &Indication) {
+        for index in 0..self.mechanisms.len() {
+            let view = self.sender.view(now);
+            if let Some(action) = self.mechanisms.indication_to(index, &view, indication) {
+                self.act(now, action);
+            }
         }
     }
 
@@ -565,6 +586,7 @@ impl Connection {
         self.aside = None;
         self.sender.stop();
         self.receiver.stop();
+        self.mechanisms.stop();
         self.events |= events;
     }
 }

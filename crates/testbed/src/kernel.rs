@@ -243,6 +243,7 @@ const UNTOLD: Counts = Counts {
     timeouts: None,
     reductions: None,
     notices: None,
+    reprobes: None,
 };
 
 fn counts(socket: &Socket) -> Counts {

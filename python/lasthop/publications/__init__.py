@@ -53,7 +53,8 @@ def _bbn8333(simulation: str, title: str) -> Experiment:
 
 def _beyond(question: str, title: str) -> Experiment:
     folder = "lasthop.publications.bbn8333.beyond"
-    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{question}")
+    module = question.replace("-", "_")
+    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{module}")
 
 
 def _fairness(part: str, title: str) -> Experiment:
@@ -91,6 +92,11 @@ EXPERIMENTS = (
     _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
     _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
     _beyond("ecn", "ECN beside cumulative ETEN"),
+    _beyond("flood", "a blind flood of forged notices"),
+    _beyond("forged", "notices forged on the path"),
+    _beyond("liar-forward", "a receiver whose echoes lie"),
+    _beyond("liar-cumulative", "a receiver that makes up its path"),
+    _beyond("coding", "erasure coding from end to end"),
     _fairness("slow", "fairness policies over a slow link"),
     _fairness("ltn", "fairness policies over a long thin network"),
     _fairness("disabled", "the policy off where the last hop is slow"),
@@ -109,6 +115,7 @@ EXPERIMENTS = (
     _koutsianas2007("shared-probe", "RLCI with one probe for all connections of a host"),
     _koutsianas2007("after", "what connections that resume with RLCI do to others"),
     _koutsianas2007("freeze", "RLCI beside Freeze-TCP"),
+    _koutsianas2007("attack", "forged changes of connectivity"),
 )
 
 

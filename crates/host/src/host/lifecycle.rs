@@ -99,9 +99,18 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Takes over the events of a connection.
+    /// Something may have happened to a connection. Says whether the host may want to be woken
+    /// earlier.
     #[cold]
-    pub(super) fn collect(&mut self, id: u32) {
+    pub(super) fn attend(&mut self, now: Time, id: u32) -> bool {
+        if self.watches {
+            self.collect(id);
+        }
+        self.observe(now, id)
+    }
+
+    /// Takes over the events of a connection.
+    fn collect(&mut self, id: u32) {
         let Slot { id, connection, .. } = &mut self.slots[id as usize];
         while let Some(event) = connection.poll_event() {
             self.events.push_back((*id, event));

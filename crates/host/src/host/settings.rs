@@ -11,11 +11,14 @@ pub struct Settings {
     /// Keep connections and their applications once they are over, so that both can be looked
     /// at. They are never many enough to matter in a run, but would be on a server.
     pub keep_closed: bool,
+    /// When the way to peers has changed, let one connection probe it for all that have data
+    /// outstanding, instead of all at once. Those that have none hear of the change at once.
+    pub shared_probe: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { resets: 200, keep_closed: false }
+        Settings { resets: 200, keep_closed: false, shared_probe: false }
     }
 }
 

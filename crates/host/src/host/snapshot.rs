@@ -22,7 +22,8 @@ pub struct ConnectionSnapshot {
 }
 
 /// A host at one moment: its connections and its secrets. Listeners, connections that have not
-/// been opened yet, applications, workloads, and sources and sinks of datagrams are not in it.
+/// been opened yet, applications, workloads, and sources and sinks of datagrams are not in it, nor is
+/// a shared probe that is under way: a host that has moved is to be told of that.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostSnapshot {
     version: u32,

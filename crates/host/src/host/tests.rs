@@ -1,5 +1,6 @@
 //! Hosts on a wire that takes no time: who gets what, and when they wake.
 
+mod connectivity;
 mod corruption;
 mod datagrams;
 mod events;

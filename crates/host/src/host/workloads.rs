@@ -7,16 +7,21 @@ use base::Time;
 impl<A: Application> Host<A> {
     /// Opens connections as `workload` says, from now on.
     pub fn add_workload(&mut self, workload: Workload<A>) {
-        self.spawn = self.spawn.min(workload.next);
+        self.chore = self.chore.min(workload.next);
         self.workloads.push(workload);
     }
 
-    /// Opens what workloads have due.
+    /// Does what workloads and the shared probe have due.
     #[inline]
-    pub(super) fn spawn_due(&mut self, now: Time) {
-        if self.spawn > now {
-            return;
+    pub(super) fn do_chores(&mut self, now: Time) {
+        if self.chore <= now {
+            self.spawn_due(now);
+            self.go_on_probing(now);
         }
+    }
+
+    /// Opens what workloads have due.
+    fn spawn_due(&mut self, now: Time) {
         for index in 0..self.workloads.len() {
             while let Some(opening) = self.workloads[index].due(now) {
                 match self.connect(now, opening) {
@@ -28,13 +33,18 @@ impl<A: Application> Host<A> {
                 }
             }
         }
-        self.spawn = self.workloads.iter().map(|w| w.next).min().unwrap_or(Time::NEVER);
+    }
+
+    /// Sets when the next of either is.
+    pub(super) fn set_chore(&mut self) {
+        let workload = self.workloads.iter().map(|w| w.next).min().unwrap_or(Time::NEVER);
+        self.chore = self.probe.as_ref().map_or(workload, |probe| probe.wake().min(workload));
     }
 
     /// A connection of a workload is over.
     pub(super) fn ended(&mut self, now: Time, workload: u32) {
         let workload = &mut self.workloads[workload as usize];
         workload.ended(now);
-        self.spawn = self.spawn.min(workload.next);
+        self.chore = self.chore.min(workload.next);
     }
 }

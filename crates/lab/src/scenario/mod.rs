@@ -53,6 +53,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Nodes that move from link to link.
     pub attachments: Vec<Attachments>,
+    /// Nodes whose connections share one probe of a path that has changed.
+    pub shared_probes: Vec<usize>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
     /// Who forges notices.
@@ -85,6 +87,10 @@ pub struct Attachments {
     pub node: usize,
     /// The links, by their index; at other times it is attached to nobody.
     pub links: link::Intervals<usize>,
+    /// The nodes whose hosts hear of it when it is attached anew.
+    pub tells: Vec<usize>,
+    /// They hear so long before it is detached, too.
+    pub warning: Option<Duration>,
 }
 
 /// Who sends to whom, and what.
@@ -175,6 +181,8 @@ impl Scenario {
         } else {
             Vec::new()
         };
+        let sharing = settings.iter().enumerate().filter(|(_, settings)| settings.shared_probe);
+        let shared_probes = sharing.map(|(node, _)| node).collect();
         let attacks = match (&flows, file.attacks) {
             (Some(flows), Some(attacks)) => {
                 attacks::Context { nodes: &nodes, links: &links, flows }.resolve(attacks, problems)
@@ -184,8 +192,18 @@ impl Scenario {
         let (title, duration, mut flows) = (file.title?, duration?, flows?);
         let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        let mut scenario =
-            Scenario { title, duration, nodes, links, attachments, flows, attacks, ceten, testbed };
+        let mut scenario = Scenario {
+            title,
+            duration,
+            nodes,
+            links,
+            attachments,
+            shared_probes,
+            flows,
+            attacks,
+            ceten,
+            testbed,
+        };
         scenario.tell_propagation();
         Some(scenario)
     }

@@ -318,6 +318,14 @@ words! {
 }
 
 words! {
+    /// How long before something that is to come.
+    Warning expects "\"off\" or a duration, such as \"1 s\"" {
+        "off" => Off,
+        other text => Before(Duration),
+    }
+}
+
+words! {
     /// The slow-start threshold of a new connection.
     Ssthresh expects "\"infinite\", \"receive-window\" or a size, such as \"20 segments\"" {
         "infinite" => Infinite,

@@ -75,6 +75,10 @@ impl Scenario {
             let path = ["nodes", &self.nodes[attachments.node], "attached"];
             refuse(&path, "nodes of the testbed do not move", "only the lab has attachments");
         }
+        for &node in &self.shared_probes {
+            let path = ["nodes", &self.nodes[node], "shared_probe"];
+            refuse(&path, "nodes of the testbed hear of no change: expected false", "");
+        }
         if !self.attacks.is_empty() {
             refuse(
                 &["attacks"],

@@ -28,12 +28,13 @@ NAMES: Mapping[str, str] = {
     SHARED: "RLCI, one probe",
 }
 LINES: Mapping[str, Line] = {
-    scheme: Line(NAMES[scheme], {"scheme": scheme}, colour, marker)
-    for scheme, colour, marker in (
-        (STANDARD, pictures.BLACK, "s"),
-        (RLCI, pictures.BLUE, "o"),
-        (MENDED, pictures.GREEN, "D"),
-        (SHARED, pictures.ORANGE, "^"),
+    scheme: Line(NAMES[scheme], {"scheme": scheme}, colour, marker, style)
+    for scheme, colour, marker, style in (
+        (STANDARD, pictures.BLACK, "s", "-"),
+        (RLCI, pictures.BLUE, "o", "-"),
+        # Where the two are alike, one shows through the other.
+        (MENDED, pictures.GREEN, "D", "--"),
+        (SHARED, pictures.ORANGE, "^", "-"),
     )
 }
 

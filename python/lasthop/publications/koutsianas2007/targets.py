@@ -153,11 +153,19 @@ def deviation(runs: Runs, case: Case) -> Estimate | None:
     return schemes.deviation(gains(runs, case))
 
 
-def pooled(runs: Runs, scheme: str, metric: str, **where: Any) -> Estimate:
-    """How much longer standard TCP takes, over pairs of runs of some cells."""
+def pooled(
+    runs: Runs, scheme: str, metric: str, to: str = schemes.STANDARD, **where: Any
+) -> Estimate:
+    """How much longer standard TCP takes, or another, over pairs of runs of some cells."""
     apart: list[float] = []
     for case in runs.cases(scheme=scheme, **where):
-        plain = case.but(scheme=schemes.STANDARD)
+        plain = case.but(scheme=to)
         pairs = zip(runs.found[plain][metric], runs.found[case][metric], strict=False)
         apart += [a - b for a, b in pairs if a is not None and b is not None]
     return mean_interval(apart)
+
+
+def more(runs: Runs, scheme: str, metric: str, **where: Any) -> Estimate:
+    """How much more a scheme has of something than standard TCP, likewise."""
+    less = pooled(runs, scheme, metric, **where)
+    return Estimate(-less.value, -less.hi, -less.lo, less.n)

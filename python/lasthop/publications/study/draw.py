@@ -45,12 +45,18 @@ class Panel:
 
 
 def panels(
-    runs: Runs, rows: Sequence[Sequence[Panel]], x: str, xlabel: str, words: Mapping[Any, str]
+    runs: Runs,
+    rows: Sequence[Sequence[Panel]],
+    x: str,
+    xlabel: str,
+    words: Mapping[Any, str],
+    inches: float = 4.1,
 ) -> Figure:
-    """Values over one key, whose values stand side by side under their words."""
+    """Values over one key, whose values stand side by side under their words; a panel is so many
+    inches wide."""
     width = max(len(row) for row in rows)
     places = {value: float(place) for place, value in enumerate(words)}
-    with pictures.figure(1.2 + 4.1 * width, 0.6 + 3.1 * len(rows)) as drawn:
+    with pictures.figure(1.2 + inches * width, 0.6 + 3.1 * len(rows)) as drawn:
         axes = drawn.subplots(len(rows), width, squeeze=False)
         for down, row in enumerate(rows):
             for across, panel in enumerate(row):

@@ -1,0 +1,317 @@
+//! Connections that probe a new path together: who starts when, and who hears of the limits.
+
+use super::*;
+use proptest::prelude::*;
+
+const CHANGED: Connectivity = Connectivity::Changed { window: None };
+const ONE: Connectivity = Connectivity::Changed { window: Some(1) };
+const FULL: Connectivity = Connectivity::Full;
+/// The initial window of those that start with it; one segment is 1.
+const INITIAL: u64 = 4;
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + ms(millis)
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A connection in slow start whose retransmission timer takes a second.
+fn fresh(window: u64) -> Glance {
+    Glance {
+        window,
+        ssthresh: u64::MAX,
+        srtt: None,
+        rto: ms(1000),
+        losses: 0,
+        waits: true,
+        over: false,
+    }
+}
+
+/// A probe, and how its connections stand.
+struct Lab {
+    probe: SharedProbe<u32>,
+    glances: BTreeMap<u32, Glance>,
+}
+
+impl Lab {
+    /// Connections 0, 1, 2, ... of a path that changes at time zero.
+    fn new(connections: u32) -> Lab {
+        Lab {
+            probe: SharedProbe::new(Time::ZERO, (0..connections).collect()),
+            glances: BTreeMap::new(),
+        }
+    }
+
+    /// Who is told what now, if all do as they are told.
+    fn told(&mut self, now: Time) -> Vec<(u32, Connectivity)> {
+        let mut told = Vec::new();
+        while let Some((key, connectivity)) = self.probe.poll(now) {
+            if let Connectivity::Changed { window } = connectivity {
+                let glance = fresh(window.map_or(INITIAL, u64::from));
+                self.glances.insert(key, glance);
+                self.probe.started(now, key, Some(glance));
+            }
+            told.push((key, connectivity));
+        }
+        told
+    }
+
+    /// The same up to `end`, with the milliseconds.
+    fn told_until(&mut self, end: u64) -> Vec<(u64, u32, Connectivity)> {
+        let mut told = Vec::new();
+        let mut now = at(0);
+        while now <= at(end) {
+            let millis = now.since(Time::ZERO).as_nanos() / 1_000_000;
+            told.extend(self.told(now).into_iter().map(|(key, what)| (millis, key, what)));
+            let wake = self.probe.wake();
+            if wake <= now {
+                break;
+            }
+            now = wake;
+        }
+        told
+    }
+
+    /// Something happens to a connection.
+    fn change(&mut self, millis: u64, key: u32, change: impl FnOnce(&mut Glance)) {
+        let Some(glance) = self.glances.get_mut(&key) else { return };
+        change(glance);
+        self.probe.observe(at(millis), key, glance);
+    }
+
+    /// A round trip is measured, after which the mean is `mean`.
+    fn mean(&mut self, millis: u64, key: u32, mean: u64) {
+        self.change(millis, key, |glance| glance.srtt = Some(ms(mean)));
+    }
+
+    fn window(&mut self, millis: u64, key: u32, window: u64) {
+        self.change(millis, key, |glance| glance.window = window);
+    }
+
+    fn loss(&mut self, millis: u64, key: u32) {
+        self.change(millis, key, |glance| glance.losses += 1);
+    }
+}
+
+#[test]
+fn the_longest_stalled_probes_alone_until_its_first_round_trip() {
+    let mut lab = Lab::new(4);
+    assert_eq!(lab.told_until(99), [(0, 0, CHANGED)]);
+}
+
+#[test]
+fn then_the_others_start_from_a_segment_each_spread_over_a_round_trip() {
+    let mut lab = Lab::new(4);
+    assert_eq!(lab.told(at(0)), [(0, CHANGED)]);
+    lab.mean(100, 0, 100);
+    assert_eq!(lab.told_until(900), [(125, 1, ONE), (150, 2, ONE), (175, 3, ONE)]);
+}
+
+#[test]
+fn a_leader_without_an_answer_is_succeeded_when_its_timer_strikes() {
+    let mut lab = Lab::new(3);
+    assert_eq!(lab.told_until(2500), [(0, 0, CHANGED), (1000, 1, ONE), (2000, 2, ONE)]);
+    let mut lab = Lab::new(3);
+    lab.told(at(0));
+    lab.loss(400, 0);
+    assert_eq!(lab.told(at(400)), [(1, ONE)]);
+    assert!(!lab.probe.is_over(at(400)));
+    lab.mean(500, 0, 60);
+    assert_eq!(lab.told(at(520)), [(2, ONE)], "whoever's round trip it is");
+}
+
+#[test]
+fn a_leader_that_is_closed_is_succeeded_at_once() {
+    let mut lab = Lab::new(2);
+    lab.told(at(0));
+    lab.change(10, 0, |glance| glance.over = true);
+    assert_eq!(lab.told(at(10)), [(1, ONE)]);
+}
+
+#[test]
+fn a_leader_that_has_nothing_left_to_ask_with_leaves_its_initial_window_to_the_next() {
+    let mut lab = Lab::new(3);
+    lab.told(at(0));
+    lab.change(80, 0, |glance| glance.waits = false);
+    assert_eq!(lab.told(at(80)), [(1, CHANGED)]);
+    lab.mean(180, 1, 100);
+    assert_eq!(lab.told_until(900), [(213, 2, ONE)]);
+}
+
+#[test]
+fn a_connection_that_makes_nothing_of_it_does_not_lead() {
+    let mut probe = SharedProbe::new(at(0), (0..3).collect());
+    assert_eq!(probe.poll(at(0)), Some((0, CHANGED)));
+    probe.started(at(0), 0, None);
+    assert_eq!(probe.poll(at(0)), Some((1, CHANGED)));
+    probe.started(at(0), 1, Some(fresh(INITIAL)));
+    assert_eq!(probe.poll(at(0)), None);
+    let mean = Glance { srtt: Some(ms(100)), ..fresh(INITIAL) };
+    probe.observe(at(100), 1, &mean);
+    assert_eq!(probe.wake(), at(150), "a half of the round trip, for there are two");
+}
+
+/// Four connections that have started, with windows of 16, 4, 2 and 1.
+fn started() -> Lab {
+    let mut lab = Lab::new(4);
+    lab.told(at(0));
+    lab.mean(100, 0, 100);
+    lab.told_until(900);
+    for (key, window) in [(0, 16), (1, 4), (2, 2)] {
+        lab.window(900, key, window);
+    }
+    assert_eq!(lab.told(at(900)), []);
+    lab
+}
+
+#[test]
+fn the_first_loss_ends_slow_start_for_whoever_has_its_share() {
+    let mut lab = started();
+    // The four have 23, less what the third had.
+    lab.loss(901, 2);
+    assert_eq!(lab.told(at(901)), [(0, FULL)], "its share is 7");
+    lab.loss(902, 0);
+    lab.window(903, 1, 6);
+    assert_eq!(lab.told(at(903)), []);
+    lab.window(904, 1, 7);
+    assert_eq!(lab.told(at(904)), [(1, FULL)]);
+    lab.window(904, 3, 7);
+    assert_eq!(lab.told(at(904)), [(3, FULL)]);
+    assert!(lab.probe.is_over(at(904)));
+}
+
+#[test]
+fn a_rise_of_the_delay_ends_slow_start_as_a_loss_does() {
+    // A mean that rises by 2 ms shows a round trip 16 ms above it.
+    let risen = |rise: u64| {
+        let mut lab = started();
+        lab.mean(700, 3, 100);
+        for sample in 0..8 {
+            assert_eq!(lab.told(at(901 + sample)), []);
+            lab.mean(901 + sample, (sample % 2) as u32 * 3, 100 + rise * (1 + sample / 2));
+        }
+        lab.told(at(909))
+    };
+    assert_eq!(risen(2), [(0, FULL)]);
+    assert_eq!(risen(1), []);
+}
+
+#[test]
+fn whoever_starts_later_ends_slow_start_at_its_share() {
+    let mut lab = Lab::new(4);
+    lab.told(at(0));
+    lab.mean(100, 0, 100);
+    lab.window(100, 0, 8);
+    assert_eq!(lab.told(at(125)), [(1, ONE)]);
+    lab.loss(130, 1);
+    assert_eq!(lab.told_until(300), [(0, 0, FULL), (150, 2, ONE), (175, 3, ONE)]);
+    lab.window(310, 3, 2);
+    assert_eq!(lab.told(at(310)), [(3, FULL)], "8 for the three that are left");
+}
+
+#[test]
+fn it_is_over_when_all_have_left_slow_start() {
+    let mut lab = started();
+    lab.change(910, 0, |glance| glance.ssthresh = 16);
+    lab.change(910, 1, |glance| glance.waits = false);
+    lab.change(910, 2, |glance| glance.over = true);
+    assert!(!lab.probe.is_over(at(910)));
+    lab.change(910, 3, |glance| glance.ssthresh = 1);
+    assert!(lab.probe.is_over(at(910)));
+}
+
+#[test]
+fn it_is_over_in_the_end_even_if_a_connection_never_leaves_slow_start() {
+    let lab = started();
+    // 64 round trips after the last start.
+    assert_eq!(lab.probe.wake(), at(175 + 6400));
+    assert!(!lab.probe.is_over(at(6574)) && lab.probe.is_over(at(6575)));
+}
+
+/// Something that happens to one of the connections.
+#[derive(Clone, Debug)]
+enum Op {
+    Mean(u64),
+    Grow,
+    Loss,
+    Idle,
+    Close,
+    Deaf,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => (1..3000_u64).prop_map(Op::Mean),
+        4 => Just(Op::Grow),
+        2 => Just(Op::Loss),
+        1 => Just(Op::Idle),
+        1 => Just(Op::Close),
+        1 => Just(Op::Deaf),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn everybody_starts_once_and_no_more_than_one_initial_window_is_out_at_first(
+        connections in 1..20_u32,
+        ops in proptest::collection::vec((0..20_u32, 0..400_u64, op()), 0..200),
+    ) {
+        let mut probe = SharedProbe::new(at(0), (0..connections).collect());
+        let mut glances: BTreeMap<u32, Glance> = BTreeMap::new();
+        let (mut starts, mut fulls) = (Vec::new(), Vec::new());
+        let mut deaf = Vec::new();
+        let (mut now, mut sampled) = (at(0), false);
+        let out = |glances: &BTreeMap<u32, Glance>| glances.values().any(|glance| glance.waits && !glance.over);
+        let mut ops = ops.into_iter();
+        // Every start moves the next one by at most a timeout, and the last ends by itself.
+        for _ in 0..2000 {
+            while let Some((key, what)) = probe.poll(now) {
+                let Connectivity::Changed { window } = what else {
+                    prop_assert!(glances.contains_key(&key));
+                    fulls.push(key);
+                    continue;
+                };
+                prop_assert!(window.is_some() || !(sampled || out(&glances)));
+                starts.push(key);
+                let hears = !deaf.contains(&key);
+                let glance = hears.then(|| fresh(window.map_or(INITIAL, u64::from)));
+                if let Some(glance) = glance {
+                    glances.insert(key, glance);
+                }
+                probe.started(now, key, glance);
+            }
+            if probe.is_over(now) {
+                break;
+            }
+            let Some((key, pause, op)) = ops.next() else {
+                now = probe.wake();
+                continue;
+            };
+            let then = (now + ms(pause)).min(probe.wake());
+            now = then.max(now);
+            if matches!(op, Op::Deaf) {
+                deaf.push(key);
+            }
+            let Some(glance) = glances.get_mut(&key) else { continue };
+            match op {
+                Op::Mean(mean) => (glance.srtt, sampled) = (Some(ms(mean)), true),
+                Op::Grow => glance.window *= 2,
+                Op::Loss => glance.losses += 1,
+                Op::Idle => glance.waits = false,
+                Op::Close => glance.over = true,
+                Op::Deaf => {}
+            }
+            glance.window = glance.window.min(1 << 40);
+            probe.observe(now, key, glance);
+        }
+        prop_assert!(probe.is_over(now));
+        prop_assert_eq!(starts, (0..connections).collect::<Vec<_>>(), "the longest-stalled first");
+        let told = fulls.len();
+        fulls.sort_unstable();
+        fulls.dedup();
+        prop_assert_eq!(fulls.len(), told, "nobody is told twice");
+    }
+}

@@ -230,6 +230,11 @@ fn an_increase_function_is_a_name_or_a_table_with_its_policy() {
          `constant-rate`, `canit`, `auto`",
     );
     told(
+        "{ policy = \"auto\", fast = { policy = \"canit\", nit = 30 } }",
+        "{ policy = \"canit\"",
+        ".fast`: expected more than 0 s, in quotes, such as \"30 ms\"",
+    );
+    told(
         "{ policy = \"canit\", k = 2 }",
         "k = 2",
         ".k`: unknown key `k`, expected one of `policy`, `cap`, `nit`, `rtt`",
@@ -258,7 +263,6 @@ fn settings_of_increase_functions_are_checked_each_by_itself() {
         ("canit", "cap", "0", cap),
         ("canit", "cap", "\"on\"", cap),
         ("auto", "fast", "\"standard\"", fast),
-        ("auto", "fast", "{ policy = \"canit\", nit = 30 }", span),
     ] {
         let written = format!("increase = {{ policy = \"{policy}\", {key} = {value} }}");
         let message = format!("`flows.0.tcp.increase.{key} = {value}`: {message}");

@@ -142,11 +142,11 @@ fn what_closes_a_gap_or_follows_a_timeout_tells_nothing() {
     for (acked, after_timeout) in [(5000, false), (1000, true)] {
         let mut acks = Acks::new(6.0, 260);
         acks.rounds(5, 6, 23.65);
-        let known = acks.auto.narrowest.rate;
+        let Narrowest { rate: known, fastest, .. } = acks.auto.narrowest;
         for _ in 0..20 {
             acks.after(Duration::from_millis(1), acked, after_timeout);
         }
-        assert_eq!(acks.auto.narrowest.fastest, 0.0);
+        assert!(acks.auto.narrowest.fastest <= fastest);
         assert!(close(acks.auto.narrowest.rate.unwrap(), known.unwrap()));
     }
 }
@@ -191,7 +191,7 @@ proptest! {
             let added = acks.after(Duration::from_nanos(gap), acked, after_timeout);
             let most = match fast.1 {
                 Fast::IncreaseByK(f) => f.k.min(window),
-                Fast::ConstantRate(f) => f.c * (srtt as f64 / 1e3) * (srtt as f64 / 1e3),
+                Fast::ConstantRate(f) => f.c * (srtt * srtt) as f64 / 1e6,
                 Fast::Canit(f) => srtt as f64 / 1e3 / f.nit.as_secs_f64(),
             };
             let slack = 1e-9 * most.max(1.0);

@@ -78,7 +78,7 @@ fn strict_quiet_ends_have_three_holes_and_no_other() {
 #[ignore = "takes minutes"]
 fn the_same_within_larger_bounds() {
     let losses = Bound { losses: 2, doubles: 1, ..BOUND };
-    let coarse = Bound { equal_stamps: true, ..BOUND };
+    let coarse = Bound { equal_stamps: true, doubles: 1, ..BOUND };
     let flying = Bound { flying: 3, ..COARSE };
     for bound in [losses, coarse, flying] {
         let found = search(bound);

@@ -44,7 +44,7 @@ def _study(name: str) -> Study:
 @pytest.fixture(scope="module")
 def runs() -> Mapping[str, Runs]:
     """One run of every cell."""
-    return {name: _study(name).measure(seeds=1) for name in NAMES if name != "auto"}
+    return {name: _study(name).measure(seeds=1) for name in NAMES}
 
 
 def _value(runs: Runs, metric: str, **where: object) -> float:

@@ -207,7 +207,7 @@ def test_larger_buffers_make_round_trips_longer(runs: Mapping[str, Runs]) -> Non
 
 def test_a_window_of_four_segments_meets_what_was_published(runs: Mapping[str, Runs]) -> None:
     # Nothing but the path and the window decides it.
-    where = {"link": SLOW, "policy": STANDARD, "window": "1 KiB"}
+    where = {"link": SLOW, "policy": STANDARD, "receive_window_bytes": 1_024}
     assert _value(runs["testbed-window"], "payload_bps", **where) == pytest.approx(10_050, rel=0.1)
 
 

@@ -122,6 +122,13 @@ def test_misprints_are_marked() -> None:
     ]
 
 
+def test_the_page_takes_no_misprint_for_a_difference(
+    runs: Mapping[str, Runs], tmp_path: Path
+) -> None:
+    _study("testbed-window").write(tmp_path, runs["testbed-window"])
+    assert (tmp_path / "report.html").read_text().count("misprint</span>") == 2
+
+
 def test_the_calibrated_path_is_the_best_of_the_grid_and_frozen() -> None:
     best = json.loads(CALIBRATION.read_text())["goodput_bps"][0]
     links = tomllib.loads(Scenario.load(simulation.SCENARIO).source)["links"]

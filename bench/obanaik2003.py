@@ -94,7 +94,7 @@ FAIRNESS = (
 
 
 def _window(case: Mapping[str, Any]) -> str:
-    return str(case["window"])
+    return f"{case['receive_window_bytes'] / 1024:g} KiB"
 
 
 def _policies() -> list[Column]:

@@ -44,7 +44,7 @@ def _study(name: str) -> Study:
 @pytest.fixture(scope="module")
 def runs() -> Mapping[str, Runs]:
     """One run of every cell."""
-    return {name: _study(name).measure(seeds=1) for name in NAMES if name != "auto"}
+    return {name: _study(name).measure(seeds=1) for name in NAMES}
 
 
 def _value(runs: Runs, metric: str, **where: object) -> float:
@@ -120,6 +120,13 @@ def test_misprints_are_marked() -> None:
         ("testbed-window", 3.6),
         ("testbed-disabled", 7340),
     ]
+
+
+def test_the_page_takes_no_misprint_for_a_difference(
+    runs: Mapping[str, Runs], tmp_path: Path
+) -> None:
+    _study("testbed-window").write(tmp_path, runs["testbed-window"])
+    assert (tmp_path / "report.html").read_text().count("misprint</span>") == 2
 
 
 def test_the_calibrated_path_is_the_best_of_the_grid_and_frozen() -> None:
@@ -207,7 +214,7 @@ def test_larger_buffers_make_round_trips_longer(runs: Mapping[str, Runs]) -> Non
 
 def test_a_window_of_four_segments_meets_what_was_published(runs: Mapping[str, Runs]) -> None:
     # Nothing but the path and the window decides it.
-    where = {"link": SLOW, "policy": STANDARD, "window": "1 KiB"}
+    where = {"link": SLOW, "policy": STANDARD, "receive_window_bytes": 1_024}
     assert _value(runs["testbed-window"], "payload_bps", **where) == pytest.approx(10_050, rel=0.1)
 
 

@@ -26,7 +26,7 @@ K = 2
 CONSTANTS = (10.0, 100.0)
 NO_CONSTANT = ""
 BUFFERS = (3, 10, 20)
-WINDOW, SMALL_WINDOW = "8 KiB", "1 KiB"
+WINDOW, SMALL_WINDOW = 8_192, 1_024
 _OWN = 2
 
 
@@ -64,7 +64,7 @@ def cell(
     rtt: str | None = None,
     enabled: str = ALL,
     buffer: int = BUFFERS[0],
-    window: str = WINDOW,
+    window: int = WINDOW,
     settings: Mapping[str, Any] | None = None,
     **case: Any,
 ) -> Cell:
@@ -85,7 +85,7 @@ def cell(
             rtt=rtt,
             enabled=enabled,
             buffer_packets=buffer,
-            window=window,
+            receive_window_bytes=window,
             **case,
         ),
         SCENARIO,
@@ -141,7 +141,7 @@ KEYS = {
     "rtt": "round trip",
     "enabled": "policy on",
     "buffer_packets": "buffer",
-    "window": "receive window",
+    "receive_window_bytes": "receive window",
 }
 
 

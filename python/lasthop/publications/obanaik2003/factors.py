@@ -136,7 +136,7 @@ def _published(case: Case, metric: str) -> tuple[Number | None, str]:
         policy=case["policy"],
         enabled=simulation.ALL,
         buffer_packets=bed.BUFFERS[0],
-        window=bed.WINDOW,
+        receive_window_bytes=bed.WINDOW,
     )
     return Section.of(PUBLICATION, section).number(of, metric), table
 

@@ -27,8 +27,10 @@ def cells() -> list[Cell]:
 
 
 def _pairs(runs: Runs, link: str, *policies: str) -> list[tuple[Case, Case]]:
-    cases = runs.cases(link=link, window=SMALL_WINDOW, **({"policy": policies} if policies else {}))
-    return [(case, case.but(window=WINDOW)) for case in cases]
+    cases = runs.cases(
+        link=link, receive_window_bytes=SMALL_WINDOW, **({"policy": policies} if policies else {})
+    )
+    return [(case, case.but(receive_window_bytes=WINDOW)) for case in cases]
 
 
 def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
@@ -50,7 +52,7 @@ def _ltn(runs: Runs) -> Verdict:
 
 
 def _hardly(runs: Runs) -> Verdict:
-    cases = runs.cases(window=SMALL_WINDOW)
+    cases = runs.cases(receive_window_bytes=SMALL_WINDOW)
     most = max(words.value(runs, case, "losses_packets") for case in cases)
     told = words.each(runs, cases, "losses_packets", of=bed.where)
     return Verdict(most <= _HARDLY, f"Losses in 100 s: {told}.")
@@ -82,7 +84,7 @@ STUDY = Study(
                     [bed.panel(link, _METRIC, "goodput, kb/s", 1e3) for link in (SLOW, LTN)],
                     [bed.panel(link, "losses_packets", "losses, packets") for link in (SLOW, LTN)],
                 ],
-                "window",
+                "receive_window_bytes",
                 "receive window",
                 {SMALL_WINDOW: "1 KiB", WINDOW: "8 KiB"},
             ),

@@ -12,7 +12,7 @@ from lasthop.publications.study.study import Drawn, Study
 from lasthop.publications.study.words import MARKED
 
 #: Of connection 3: no limit, and what RFC 3150 recommends.
-NO_LIMIT, LIMITED = "64 KiB", "2 KiB"
+NO_LIMIT, LIMITED = 65_536, 2_048
 #: As calibrated; and with 100 ms instead of 400, for which 2 KB are more nearly what the path and
 #: the buffer hold.
 CALIBRATED, NEARER = "calibrated", "nearer"
@@ -32,7 +32,7 @@ def cells() -> list[Cell]:
                 "flows.2.tcp.receive_window": window,
                 **(_NEARER if path == NEARER else {}),
             },
-            window=window,
+            receive_window_bytes=window,
             path=path,
         )
         for path in (CALIBRATED, NEARER)
@@ -49,8 +49,8 @@ def _where(case: Case) -> str:
 
 
 def _pairs(runs: Runs, *policies: str, path: str = CALIBRATED) -> list[tuple[Case, Case]]:
-    found = runs.cases(policy=policies, window=LIMITED, path=path)
-    return [(case, case.but(window=NO_LIMIT)) for case in found]
+    found = runs.cases(policy=policies, receive_window_bytes=LIMITED, path=path)
+    return [(case, case.but(receive_window_bytes=NO_LIMIT)) for case in found]
 
 
 def _ratios(runs: Runs, pairs: list[tuple[Case, Case]], metric: str) -> list[float]:
@@ -86,8 +86,8 @@ def _others_lose(runs: Runs) -> Verdict:
 
 def _no_cure(runs: Runs) -> Verdict:
     pairs = [
-        (case, simulation.standard(case["link"], window=NO_LIMIT, path=CALIBRATED))
-        for case in runs.cases(policy=ALTERNATIVES, window=LIMITED, path=CALIBRATED)
+        (case, simulation.standard(case["link"], receive_window_bytes=NO_LIMIT, path=CALIBRATED))
+        for case in runs.cases(policy=ALTERNATIVES, receive_window_bytes=LIMITED, path=CALIBRATED)
     ]
     ratios = _ratios(runs, pairs, "goodput_bps")
     told = words.ratios(runs, pairs, "goodput_bps", _where)
@@ -162,13 +162,13 @@ STUDY = Study(
                     _row("goodput_bps", "goodput, kb/s", 1e3),
                     _row("losses_packets", "losses, packets", 1.0),
                 ],
-                "window",
+                "receive_window_bytes",
                 "receive window",
                 {NO_LIMIT: "64 KiB", LIMITED: "2 KiB"},
             ),
         )
     ],
-    keys={**simulation.KEYS, "window": "receive window", "path": "path"},
+    keys={**simulation.KEYS, "receive_window_bytes": "receive window", "path": "path"},
     tests={
         "fewer-losses": _fewer_losses,
         "canit-gains": _canit_gains,

@@ -159,7 +159,7 @@ impl Line {
     fn new(seed: u64, loss: f64) -> Line {
         let host = |end: usize| {
             let mut host = Host::new(ADDRESSES[end], Seed(seed).stream(["a", "b"][end]));
-            host.set(Settings { resets: 2, keep_closed: false });
+            host.set(Settings { resets: 2, ..Settings::default() });
             host
         };
         let mut hosts = [host(0), host(1)];

@@ -535,7 +535,10 @@ fn a_node_that_moves_is_attached_to_one_after_another() {
     let interval = |start, end, value| Interval { start: ms(start), end, value };
     let list = [interval(0, ms(5000), 2), interval(6000, Duration::MAX, 3)];
     let links = Intervals::new(list, None).unwrap();
-    assert_eq!(scenario(&text).attachments, [lab::Attachments { node: 4, links }]);
+    assert_eq!(
+        scenario(&text).attachments,
+        [lab::Attachments { node: 4, links, tells: vec![4], warning: None }]
+    );
     let outcome = common::run(&text);
     let most = (5.0 * 2e6 + 14.0 * 4e6) / 8.0;
     let share = outcome.rows[0].payload_bytes as f64 / most;

@@ -240,6 +240,11 @@ fn connections_that_share_a_probe_lose_less_than_those_that_resume_all_at_once()
 }
 
 #[test]
+fn a_connection_that_shares_its_probe_with_nobody_does_as_without() {
+    assert_eq!(run(&mobile("shared_probe = true", RLCI)), run(&mobile("", RLCI)));
+}
+
+#[test]
 fn a_shared_probe_changes_nothing_for_connections_that_begin_nothing_anew() {
     let alone = |shared| crowd("6 Mbit/s", "1 ms", "75 kB", shared, "");
     assert_eq!(alone(false), alone(true));

@@ -46,7 +46,11 @@ impl<A: Application> Host<A> {
         let forgotten = before.into_iter().filter(|id| !waiting.contains(id));
         let forgotten: Vec<_> = forgotten.collect();
         waiting.extend(forgotten);
-        self.probe = Some(Box::new(SharedProbe::new(now, waiting)));
+        if waiting.len() > 1 {
+            self.probe = Some(Box::new(SharedProbe::new(now, waiting)));
+        } else if let Some(&id) = waiting.front() {
+            self.tell_connectivity(now, id, Connectivity::Changed { window: None });
+        }
         self.go_on_probing(now);
     }
 

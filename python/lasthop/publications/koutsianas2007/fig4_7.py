@@ -55,13 +55,16 @@ def _draw(runs: Runs, target: Target) -> Figure:
     with pictures.figure(11, 4.2) as figure:
         axes = figure.subplots(1, 4, sharey=True)
         for ax, connections, colour in zip(axes, CONNECTIONS, _COLOURS, strict=True):
-            points = []
-            for case in runs.cases(scheme=RLCI, target=target.name, connections=connections):
-                middle, spread = gain(runs, case), deviation(runs, case)
-                if middle and spread:
-                    points.append((case["disconnection_s"], middle.value, spread.value))
+            cases = runs.cases(scheme=RLCI, target=target.name, connections=connections)
+            points = [
+                (case["disconnection_s"], middle.value, spread.value if spread else 0.0)
+                for case in cases
+                for middle, spread in [(gain(runs, case), deviation(runs, case))]
+                if middle
+            ]
             ax.errorbar(
-                *([list(column) for column in list(zip(*points, strict=True))[:2]]),
+                [length for length, _, _ in points],
+                [middle for _, middle, _ in points],
                 yerr=[spread for _, _, spread in points],
                 color=colour,
                 marker="o",

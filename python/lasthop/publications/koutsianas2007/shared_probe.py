@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lasthop.publications.koutsianas2007 import schemes, targets
 from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, SHARED, STANDARD
@@ -128,7 +128,7 @@ def _still_slower(runs: Runs) -> Answer:
 
 def _many(runs: Runs, target: Target) -> Answer:
     n = CONNECTIONS[-1]
-    where = {"target": target.name, "connections": n}
+    where: dict[str, Any] = {"target": target.name, "connections": n}
     beside = pooled(runs, SHARED, "net_duration_s", RLCI, **where)
     shown = "; ".join(
         f"{NAMES[scheme]} {told(pooled(runs, scheme, 'net_duration_s', **where))} s, the slowest"

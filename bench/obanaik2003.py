@@ -141,6 +141,12 @@ TABLES: Mapping[str, SideBySide | Table] = {
     "factors": Table("factor", "factor", {"path": "simulation"}, _policies()),
     "fast": SideBySide("fast", {"path": lambda case: str(case["path"]), **_POLICY}, FAIRNESS),
     "auto": SideBySide(
-        "auto", {"path": lambda case: str(case["path"]), **_POLICY}, (GOODPUT, LOSSES, *FAIRNESS)
+        "auto",
+        {
+            "path": lambda case: str(case["path"]),
+            **_POLICY,
+            "policy on": lambda case: str(case["enabled"]),
+        },
+        (GOODPUT, LOSSES, *FAIRNESS),
     ),
 }

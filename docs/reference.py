@@ -36,7 +36,9 @@ def keys() -> str:
     parts = []
     shown: list[Schema] = []
     for name, schema in tables("", json.loads(engine.schema())):
-        # What stands in several places is shown where it is first.
+        # What stands in several places is shown where it is first, what has only a name not at all.
+        if called(schema) and len(schema["properties"]) == 1:
+            continue
         if any(schema["properties"].items() <= other["properties"].items() for other in shown):
             continue
         shown.append(schema)
@@ -124,6 +126,8 @@ def kind(form: Schema) -> str:
 
 def written(value: object) -> str:
     """A value as TOML has it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {written(of)}" for key, of in value.items()) + " }"
     return json.dumps(value)
 
 

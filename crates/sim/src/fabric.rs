@@ -47,11 +47,11 @@ pub(crate) enum Woken {
         to: usize,
         arrival: Arrival<Handle>,
     },
-    /// The queue had taken it, and has dropped it.
+    /// The queue had taken it, and drops it: [`Fabric::dropped`] is to hear of it.
     Dropped {
         /// At which node.
         at: usize,
-        packet: Packet,
+        packet: Handle,
     },
 }
 
@@ -140,10 +140,8 @@ impl Fabric {
                 let packet = self.slab.insert(*self.slab.get(packet));
                 Arrival { packet, fate }
             }
-            Output::Dropped(handle) => {
-                let (at, packet) = (hop.from, *self.slab.get(handle));
-                self.dropped(index, handle);
-                return Some(Woken::Dropped { at, packet });
+            Output::Dropped(packet) => {
+                return Some(Woken::Dropped { at: hop.from, packet });
             }
             Output::Cut(packet) => {
                 self.dropped(index, packet);
@@ -272,7 +270,7 @@ impl Fabric {
 
     /// A link has dropped a packet.
     #[cold]
-    fn dropped(&mut self, index: usize, handle: Handle) {
+    pub(crate) fn dropped(&mut self, index: usize, handle: Handle) {
         if let Some(mistakes) = &mut self.mistakes {
             mistakes.dropped(self.now, self.slab.get(handle), self.passages[index]);
             self.schedule.bring_forward(mistakes.component(), mistakes.next());

@@ -147,7 +147,9 @@ impl<A: Application> World<A> {
     fn wake_link(&mut self, link: usize) {
         match self.fabric.wake(link) {
             Some(Woken::Arrived { to, arrival }) => self.receive_any(to, link, arrival),
-            Some(Woken::Dropped { at, packet }) => {
+            Some(Woken::Dropped { at, packet: handle }) => {
+                let packet = *self.fabric.slab.get(handle);
+                self.fabric.dropped(link, handle);
                 self.nodes[at].tell_of_drop(at, link, &packet, &mut self.fabric);
             }
             None => {}

@@ -99,7 +99,8 @@ table! {
         recovery: Recovery = Config::default().recovery;
         /// What sizes the congestion window.
         congestion: Congestion = Config::default().congestion;
-        /// Growth of `aimd` in congestion avoidance; `standard` if absent.
+        /// Growth of `aimd` in congestion avoidance: the name of an increase function, or a table with its
+        /// settings; `standard` if absent.
         increase: Spanned<Increase>;
         /// The window grows by the octets acknowledged, in slow start by so many segments at most
         /// per ACK; counts ACKs if absent or `"off"`.

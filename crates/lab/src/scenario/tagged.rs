@@ -93,7 +93,7 @@ fn settings<T: Tagged>(name: &str) -> Map<String, Value> {
 }
 
 fn schema<T: Tagged>(name: &str) -> Value {
-    let mut properties = json!({ T::TAG: { "const": name } });
+    let mut properties = json!({ T::TAG: { "const": name, "description": "Its name." } });
     for (key, default) in settings::<T>(name) {
         let kind = T::setting(&key).unwrap_or_else(|| match &default {
             Value::Bool(_) => json!({ "type": "boolean" }),

@@ -140,7 +140,7 @@ impl CongestionControl for Aimd {
 mod tests {
     use super::*;
     use crate::congestion::{Controller, RateSample};
-    use base::Time;
+    use base::{Duration, Time};
 
     fn aimd(window: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Aimd {
         let mut aimd = Aimd::new(Growth { byte_counting, ..Growth::default() }, window);
@@ -237,6 +237,35 @@ mod tests {
             let (each, every_fourth) = (grown(None, 1000, 1000), grown(Some(2), 250, 4000));
             assert!((each - every_fourth).abs() < 3000.0, "{increase:?}: {each} {every_fourth}");
         }
+    }
+
+    #[test]
+    fn where_a_segment_makes_more_than_one_byte_counting_waits_for_no_whole_segment() {
+        let canit = Increase::ALL.iter().find(|(name, _)| *name == "canit").unwrap().1;
+        let growth = Growth { increase: canit, byte_counting: Some(2), ..Growth::default() };
+        let mut aimd = Aimd::new(growth, 10_000);
+        aimd.reset(10_000, Some(2000));
+        // r/NIT = 25: 2.5 segments for each of ten.
+        let srtt = Some(Duration::from_millis(750));
+        aimd.on_ack(&AckSample { srtt, ..ack(400) });
+        assert_eq!(aimd.window(), 11_000);
+    }
+
+    #[test]
+    fn an_undo_keeps_what_the_increase_function_has_measured() {
+        let auto = Increase::ALL.iter().find(|(name, _)| *name == "auto").unwrap().1;
+        let growth = Growth { increase: auto, ..Growth::default() };
+        let mut aimd = Aimd::new(growth, 10_000);
+        aimd.reset(10_000, Some(2000));
+        let before = aimd.clone();
+        aimd.on_congestion(&episode(10_000));
+        aimd.on_ack(&ack(1000));
+        let measured = aimd.increase;
+        assert_ne!(measured, before.increase);
+        aimd.on_undo(before);
+        assert_eq!((aimd.window(), aimd.increase), (10_000, measured));
+        aimd.reset(10_000, None);
+        assert_eq!(aimd.increase, auto);
     }
 
     #[test]

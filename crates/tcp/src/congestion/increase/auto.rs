@@ -141,7 +141,7 @@ struct Narrowest {
     /// The last two acknowledgments, the latest first.
     last: [Option<Arrived>; 2],
     /// When the present round trip began, and the fastest train in it.
-    round: Time,
+    round: Option<Time>,
     fastest: f64,
 }
 
@@ -160,7 +160,7 @@ const TRAIN: u64 = 2;
 
 impl Narrowest {
     const UNKNOWN: Narrowest =
-        Narrowest { rate: None, last: [None; 2], round: Time::ZERO, fastest: 0.0 };
+        Narrowest { rate: None, last: [None; 2], round: None, fastest: 0.0 };
 
     fn is_unknown(&self) -> bool {
         *self == Narrowest::UNKNOWN
@@ -175,11 +175,12 @@ impl Narrowest {
             self.fastest = self.fastest.max(rate);
         }
         self.last = if usual { [Some(now), self.last[0]] } else { [None; 2] };
-        let over = ack.srtt.is_some_and(|srtt| ack.now.since(self.round) >= srtt);
+        let round = *self.round.get_or_insert(ack.now);
+        let over = ack.srtt.is_some_and(|srtt| ack.now.since(round) >= srtt);
         if over && self.fastest > 0.0 {
             let fastest = core::mem::take(&mut self.fastest);
             self.rate = Some(self.rate.map_or(fastest, |rate| rate + WEIGHT * (fastest - rate)));
-            self.round = ack.now;
+            self.round = Some(ack.now);
         }
     }
 

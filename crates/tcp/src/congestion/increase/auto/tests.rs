@@ -191,7 +191,7 @@ proptest! {
             let added = acks.after(Duration::from_nanos(gap), acked, after_timeout);
             let most = match fast.1 {
                 Fast::IncreaseByK(f) => f.k.min(window),
-                Fast::ConstantRate(f) => f.c * (srtt as f64 / 1e3).powi(2),
+                Fast::ConstantRate(f) => f.c * (srtt as f64 / 1e3) * (srtt as f64 / 1e3),
                 Fast::Canit(f) => srtt as f64 / 1e3 / f.nit.as_secs_f64(),
             };
             let slack = 1e-9 * most.max(1.0);

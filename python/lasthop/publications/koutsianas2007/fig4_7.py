@@ -122,7 +122,8 @@ def _shrinks(runs: Runs) -> Verdict:
 def _negative(runs: Runs) -> Verdict:
     cells_of = [(case, gain(runs, case)) for case in runs.cases(scheme=RLCI)]
     known = [(case, value) for case, value in cells_of if value is not None]
-    worse = [case for case, value in known if value.hi < 0]
+    # A single run has an interval of no width: it decides nothing.
+    worse = [case for case, value in known if value.hi < 0 and value.n > 1]
     case, least = min(known, key=lambda pair: pair[1].value)
     by_number = {n: sum(case["connections"] == n for case in worse) for n in CONNECTIONS}
     shown = ", ".join(f"{count} with n = {n}" for n, count in by_number.items() if count)

@@ -88,7 +88,8 @@ def _slower(runs: Runs, scheme: str) -> list[tuple[Case, Estimate]]:
     found = []
     for case in runs.cases(scheme=scheme):
         value = gain(runs, case)
-        if value is not None and value.hi < 0:
+        # A single run has an interval of no width: it decides nothing.
+        if value is not None and value.n > 1 and value.hi < 0:
             found.append((case, value))
     return found
 

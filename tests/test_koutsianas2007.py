@@ -242,8 +242,8 @@ def test_gains_are_of_sorted_connections() -> None:
 def test_one_connection_gains(runs: Mapping[str, Runs]) -> None:
     found = runs["fig4.7"]
     for target in targets.TARGETS:
-        where = {"target": target.name, "connections": 1}
-        assert targets.pooled(found, RLCI, "net_duration_s", **where).value > 0, target
+        gain = targets.pooled(found, RLCI, "net_duration_s", target=target.name, connections=1)
+        assert gain.value > 0, target
 
 
 def test_a_connection_that_ended_before_was_not_disconnected() -> None:

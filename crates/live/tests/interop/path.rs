@@ -135,6 +135,6 @@ fn end(node: usize, far: [&str; 2]) -> Result<End, Error> {
 fn start(tun: Tun) -> Result<Running<Stream<Exchange>>, Error> {
     let mut host = Host::new(address(OURS, false), Seed(1).stream("host"));
     host.add_address(address(OURS, true));
-    host.set(Settings { resets: 1000, keep_closed: false });
+    host.set(Settings { resets: 1000, ..Settings::default() });
     Stack::new(host, tun, MTU, Clock::start()).start()
 }

@@ -49,10 +49,7 @@ TABLES: Mapping[str, Table] = {
         "disconnection_s",
         "disconnection",
         {},
-        [
-            *_schemes("net_duration_s", "net duration, s", "standard", "rlci", "mended"),
-            *_schemes("deviation_s", "deviation, s", "standard", "rlci"),
-        ],
+        _schemes("net_duration_s", "net duration, s", "standard", "rlci", "mended"),
         _seconds,
         # Right before and right after standard TCP sends again.
         only=(

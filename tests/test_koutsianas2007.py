@@ -123,11 +123,13 @@ def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_pat
     assert all(line.count("|") == len(shown.columns) + 2 for line in lines)
     assert len(lines) > 4
     assert f"koutsianas2007-{name}-numbers" in tables.TABLES
-    # RLCI has no arm with the other rule for timeouts in a row.
-    assert sum(line.count("|  |") for line in lines) <= (2 if name == "fig4.2" else 0)
+    # RLCI has no arm with the other rule for timeouts in a row, and a single run of one connection
+    # has no deviation.
+    allowed = {"fig4.2": 2, "fig4.7": 3}.get(name, 0)
+    assert sum(line.count("|  |") for line in lines) <= allowed
 
 
-def test_all_of_it_has_one_page(lasthop: Command, tmp_path: Path) -> None:
+def test_a_figures_name_is_enough_of_a_command(lasthop: Command, tmp_path: Path) -> None:
     done = lasthop("reproduce", "koutsianas2007/fig4.3")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "reports" / "koutsianas2007" / "fig4.2"
@@ -240,8 +242,8 @@ def test_gains_are_of_sorted_connections() -> None:
 def test_one_connection_gains(runs: Mapping[str, Runs]) -> None:
     found = runs["fig4.7"]
     for target in targets.TARGETS:
-        where = {"target": target.name, "connections": 1}
-        assert targets.pooled(found, RLCI, "net_duration_s", **where).value > 0, target
+        gain = targets.pooled(found, RLCI, "net_duration_s", target=target.name, connections=1)
+        assert gain.value > 0, target
 
 
 def test_a_connection_that_ended_before_was_not_disconnected() -> None:

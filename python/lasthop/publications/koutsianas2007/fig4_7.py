@@ -55,13 +55,16 @@ def _draw(runs: Runs, target: Target) -> Figure:
     with pictures.figure(11, 4.2) as figure:
         axes = figure.subplots(1, 4, sharey=True)
         for ax, connections, colour in zip(axes, CONNECTIONS, _COLOURS, strict=True):
-            points = []
-            for case in runs.cases(scheme=RLCI, target=target.name, connections=connections):
-                middle, spread = gain(runs, case), deviation(runs, case)
-                if middle and spread:
-                    points.append((case["disconnection_s"], middle.value, spread.value))
+            cases = runs.cases(scheme=RLCI, target=target.name, connections=connections)
+            points = [
+                (case["disconnection_s"], middle.value, spread.value if spread else 0.0)
+                for case in cases
+                for middle, spread in [(gain(runs, case), deviation(runs, case))]
+                if middle
+            ]
             ax.errorbar(
-                *([list(column) for column in list(zip(*points, strict=True))[:2]]),
+                [length for length, _, _ in points],
+                [middle for _, middle, _ in points],
                 yerr=[spread for _, _, spread in points],
                 color=colour,
                 marker="o",
@@ -119,7 +122,8 @@ def _shrinks(runs: Runs) -> Verdict:
 def _negative(runs: Runs) -> Verdict:
     cells_of = [(case, gain(runs, case)) for case in runs.cases(scheme=RLCI)]
     known = [(case, value) for case, value in cells_of if value is not None]
-    worse = [case for case, value in known if value.hi < 0]
+    # A single run has an interval of no width: it decides nothing.
+    worse = [case for case, value in known if value.hi < 0 and value.n > 1]
     case, least = min(known, key=lambda pair: pair[1].value)
     by_number = {n: sum(case["connections"] == n for case in worse) for n in CONNECTIONS}
     shown = ", ".join(f"{count} with n = {n}" for n, count in by_number.items() if count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lasthop.publications.koutsianas2007 import schemes, targets
 from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, SHARED, STANDARD
@@ -88,7 +88,8 @@ def _slower(runs: Runs, scheme: str) -> list[tuple[Case, Estimate]]:
     found = []
     for case in runs.cases(scheme=scheme):
         value = gain(runs, case)
-        if value is not None and value.hi < 0:
+        # A single run has an interval of no width: it decides nothing.
+        if value is not None and value.n > 1 and value.hi < 0:
             found.append((case, value))
     return found
 
@@ -128,7 +129,7 @@ def _still_slower(runs: Runs) -> Answer:
 
 def _many(runs: Runs, target: Target) -> Answer:
     n = CONNECTIONS[-1]
-    where = {"target": target.name, "connections": n}
+    where: dict[str, Any] = {"target": target.name, "connections": n}
     beside = pooled(runs, SHARED, "net_duration_s", RLCI, **where)
     shown = "; ".join(
         f"{NAMES[scheme]} {told(pooled(runs, scheme, 'net_duration_s', **where))} s, the slowest"

@@ -64,6 +64,7 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "timeouts",
             "reductions",
             "notices",
+            "reprobes",
             "repairs",
             "rebuilt",
             "misplaced",

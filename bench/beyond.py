@@ -1,83 +1,12 @@
-"""bbn8333's open questions: what is kept of them, and their tables in the book."""
+"""bbn8333's open questions: their tables in the book."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A metric of some cases."""
-
-    words: str
-    metric: str
-    where: Mapping[str, Any]
-    #: What to divide it by.
-    scale: float = 1.0
-
-
-@dataclass(frozen=True)
-class Table:
-    """What the book shows of an experiment: a line for every value of a key."""
-
-    key: str
-    words: str
-    where: Mapping[str, Any]
-    columns: Sequence[Column]
-    #: What a value of the key is called.
-    value: Callable[[Any], str] = str
-
-    def shows(self, row: Row) -> bool:
-        """Whether a row is in it."""
-        return any(self._is_of(row, column) for column in self.columns)
-
-    def _is_of(self, row: Row, column: Column) -> bool:
-        wanted = {**self.where, **column.where}
-        return bool(row["metric"] == column.metric and wanted.items() <= row["case"].items())
-
-    def markdown(self, rows: Sequence[Row]) -> str:
-        """As the book has it; what a quantile does not reach is left empty."""
-        values = list(dict.fromkeys(row["case"][self.key] for row in rows if self.shows(row)))
-        lines = [
-            f"| {' | '.join([self.words, *(column.words for column in self.columns)])} |",
-            f"|{' ---: |' * (1 + len(self.columns))}",
-        ]
-        for value in sorted(values):
-            cells = [self.value(value)]
-            for column in self.columns:
-                own = (
-                    row
-                    for row in rows
-                    if self._is_of(row, column) and row["case"][self.key] == value
-                )
-                cells.append(next((number(row, column.scale) for row in own), ""))
-            lines.append(f"| {' | '.join(cells)} |")
-        return "\n".join(lines)
-
-
-def number(row: Row, scale: float) -> str:
-    """A value and half its interval, three significant digits."""
-    value, half = row["measured"] / scale, (row["ci95"][1] - row["ci95"][0]) / 2 / scale
-    digits = 2 - math.floor(math.log10(abs(value))) if value else 2
-    decimals = max(0, min(digits, 4))
-    text = f"{value:.{decimals}f}"
-    return f"{text} ± {half:.{decimals}f}" if half >= 0.5 * 10.0**-decimals else text
-
-
-def answers(rows: Sequence[Row]) -> str:
-    """Every question and statement, and what the runs say."""
-    lines = ["| question or statement | holds | measured |", "| --- | --- | --- |"]
-    words = {True: "yes", False: "**no**", None: "open"}
-    found = (row for row in rows if row["metric"] == "finding")
-    lines += [f"| {row['claim']} | {words[row['agrees']]} | {row['why']} |" for row in found]
-    return "\n".join(lines)
+import attacks
+from studies import Column, Table
 
 
 def _goodputs(key: str, words: str, value: Callable[[Any], str]) -> Table:
@@ -205,10 +134,5 @@ TABLES: Mapping[str, Table] = {
         ],
         lambda rate: f"{rate:g}",
     ),
+    **attacks.TABLES,
 }
-
-
-def kept(name: str, folder: Path) -> list[Row]:
-    """Of what a reproduction has written, what the book shows."""
-    rows: list[Row] = json.loads((folder / "results.json").read_text())
-    return [row for row in rows if row["metric"] == "finding" or TABLES[name].shows(row)]

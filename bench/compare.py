@@ -5,6 +5,8 @@ python bench/compare.py speed            segments per CPU second, beside ns-2 an
 python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own families
 python bench/compare.py bbn8333          bbn8333's simulations in full, and how long they take
 python bench/compare.py beyond           bbn8333's open questions, likewise
+python bench/compare.py koutsianas2007   koutsianas2007, likewise
+python bench/compare.py obanaik2003      obanaik2003's fairness experiments, likewise
 python bench/compare.py tables           prints the tables from what was kept
 
 A peer that is not installed is left out, with a word about it.
@@ -26,7 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import beyond
+import koutsianas2007
+import obanaik2003
 import peers
+import studies
 import tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -223,21 +228,22 @@ def keep_simulation(name: str, folder: Path, took: Mapping[str, float]) -> None:
     path.write_text(json.dumps(about, indent=1) + "\n")
 
 
-def keep_beyond(threads: int) -> None:
-    """Reproduces what goes beyond bbn8333, and keeps what the book shows of it."""
+def keep_studies(publication: str, shown: Mapping[str, studies.Shown], threads: int) -> None:
+    """Reproduces a publication's studies, and keeps what the book shows of them."""
     from lasthop import publications
 
+    file = publication.replace("/", "-")
     took = {}
-    for experiment in publications.find("bbn8333/beyond"):
+    for experiment in publications.find(publication):
         name = experiment.id.rpartition("/")[2]
         with tempfile.TemporaryDirectory() as folder:
             cpu = time.process_time()
             experiment.load()(Path(folder), seeds=None, quick=False, threads=threads)
             took[name] = round(time.process_time() - cpu, 1)
-            lines = ",\n".join(json.dumps(row) for row in beyond.kept(name, Path(folder)))
-        (RESULTS / f"bbn8333-beyond-{name}.json").write_text(f"[\n{lines}\n]\n")
-    about = {"experiment": "bbn8333/beyond", **circumstances(), "cpu_s": took}
-    path = RESULTS / "bbn8333-beyond-about.json"
+            lines = ",\n".join(json.dumps(row) for row in studies.kept(shown[name], Path(folder)))
+        (RESULTS / f"{file}-{name}.json").write_text(f"[\n{lines}\n]\n")
+    about = {"experiment": publication, **circumstances(), "cpu_s": took}
+    path = RESULTS / f"{file}-about.json"
     path.write_text(json.dumps(about, indent=1) + "\n")
 
 
@@ -288,7 +294,16 @@ def main() -> int:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=["speed", "agreement", "bbn8333", "beyond", "tables", "all"],
+        choices=[
+            "speed",
+            "agreement",
+            "bbn8333",
+            "beyond",
+            "koutsianas2007",
+            "obanaik2003",
+            "tables",
+            "all",
+        ],
         default="all",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
@@ -302,7 +317,11 @@ def main() -> int:
     if options.what in ("bbn8333", "all"):
         keep_bbn8333(options.threads)
     if options.what in ("beyond", "all"):
-        keep_beyond(options.threads)
+        keep_studies("bbn8333/beyond", beyond.TABLES, options.threads)
+    if options.what in ("koutsianas2007", "all"):
+        keep_studies("koutsianas2007", koutsianas2007.TABLES, options.threads)
+    if options.what in ("obanaik2003", "all"):
+        keep_studies("obanaik2003/fairness", obanaik2003.TABLES, options.threads)
     for name, text in tables.all_tables():
         own = "sim" if options.what == "bbn8333" else options.what
         if options.what in ("tables", "all") or name.startswith(own):

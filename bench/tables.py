@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import beyond
+import koutsianas2007
+import obanaik2003
+import studies
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -463,8 +466,8 @@ def sim_about(about: Result) -> str:
     )
 
 
-def beyond_about(about: Result) -> str:
-    """How long bbn8333's open questions took."""
+def study_about(about: Result) -> str:
+    """How long each study took."""
     spent = ", ".join(f"{name} {cpu_s:.0f} s" for name, cpu_s in about["cpu_s"].items())
     return f"Seconds of one core: {spent}. {circumstances(about)}"
 
@@ -533,11 +536,22 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "sim1-ratios": ("bbn8333-sim1.json", sim1_ratios),
     "sim1-findings": ("bbn8333-sim1.json", sim1_findings),
     "sim1-why": ("bbn8333-sim1.json", sim1_why),
-    "beyond-about": ("bbn8333-beyond-about.json", beyond_about),
+    "beyond-about": ("bbn8333-beyond-about.json", study_about),
+    "koutsianas2007-about": ("koutsianas2007-about.json", study_about),
+    "fairness-about": ("obanaik2003-fairness-about.json", study_about),
     **{
-        f"beyond-{name}-{what}": (f"bbn8333-beyond-{name}.json", table)
-        for name, shown in beyond.TABLES.items()
-        for what, table in (("answers", beyond.answers), ("numbers", shown.markdown))
+        f"{prefix}-{name}-{what}": (f"{file}-{name}.json", table)
+        for prefix, file, shown in (
+            ("beyond", "bbn8333-beyond", beyond.TABLES),
+            ("koutsianas2007", "koutsianas2007", koutsianas2007.TABLES),
+            ("fairness", "obanaik2003-fairness", obanaik2003.TABLES),
+        )
+        for name, numbers in shown.items()
+        for what, table in (
+            ("answers", studies.answers),
+            *((of, one.markdown) for of, one in numbers.all.items()),
+            ("published", studies.published),
+        )
     },
     **{
         f"{name}-{what}": (f"bbn8333-{name}{file}.json", table)

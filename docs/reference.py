@@ -18,6 +18,9 @@ BEGIN, END = "<!-- keys:begin -->\n", "<!-- keys:end -->\n"
 #: What the page itself explains.
 ELSEWHERE = ("sweep",)
 
+#: Keys that tell which of several tables one is.
+NAMES = ("mechanism", "policy")
+
 Schema = dict[str, Any]
 
 
@@ -33,7 +36,9 @@ def keys() -> str:
     parts = []
     shown: list[Schema] = []
     for name, schema in tables("", json.loads(engine.schema())):
-        # What stands in several places is shown where it is first.
+        # What stands in several places is shown where it is first, what has only a name not at all.
+        if called(schema) and len(schema["properties"]) == 1:
+            continue
         if any(schema["properties"].items() <= other["properties"].items() for other in shown):
             continue
         shown.append(schema)
@@ -56,11 +61,16 @@ def tables(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
             for inner in forms(of):
                 if inner.get("type") == "array":
                     for entry in forms(inner["items"]):
-                        constant = entry.get("properties", {}).get("mechanism")
-                        place = f"[{constant['const']}]" if constant else ".*"
-                        yield from tables(path + place, entry)
+                        yield from tables(path + (called(entry) or ".*"), entry)
                 else:
-                    yield from tables(path, inner)
+                    yield from tables(path + called(inner), inner)
+
+
+def called(table: Schema) -> str:
+    """What a table is called among others of its kind, if it has a name there."""
+    properties: Schema = table.get("properties", {})
+    names = (properties[tag]["const"] for tag in NAMES if "const" in properties.get(tag, {}))
+    return next((f"[{name}]" for name in names), "")
 
 
 def forms(schema: Schema) -> list[Schema]:
@@ -116,6 +126,8 @@ def kind(form: Schema) -> str:
 
 def written(value: object) -> str:
     """A value as TOML has it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {written(of)}" for key, of in value.items()) + " }"
     return json.dumps(value)
 
 

@@ -13,10 +13,18 @@ from pathlib import Path
 
 import beyond as book
 import pytest
+import studies
 import tables
 
 from lasthop import lab, publications
-from lasthop.publications.bbn8333.beyond import ceten, channels, fade, mistake
+from lasthop.publications.bbn8333.beyond import (
+    attacks,
+    ceten,
+    channels,
+    fade,
+    liar_cumulative,
+    mistake,
+)
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.scenario import Scenario
@@ -24,11 +32,16 @@ from lasthop.scenario import Scenario
 #: The fixture of that name.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
-NAMES = ("burst", "fade", "short", "web", "setup", "mistake", "alpha", "fairness", "ecn")
+ATTACKS = ("flood", "forged", "liar-forward", "liar-cumulative")
+NAMES = (
+    *("burst", "fade", "short", "web", "setup", "mistake", "alpha", "fairness", "ecn"),
+    *(*ATTACKS, "coding"),
+)
 
 
 def _question(name: str) -> Study:
-    module = importlib.import_module(f"lasthop.publications.bbn8333.beyond.{name}")
+    folder = "lasthop.publications.bbn8333.beyond"
+    module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
     question: Study = module.QUESTION
     return question
 
@@ -81,7 +94,7 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
 @pytest.mark.parametrize("name", NAMES)
 def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None:
     scenario = Scenario.load(f"bbn8333/beyond/{name}")
-    assert scenario.source.startswith("# bbn8333 §8.3")
+    assert scenario.source.startswith("# bbn8333 §")
     assert scenario.outline().runs > 1
     links = tomllib.loads(scenario.source)["links"]
     assert all({"rate", "delay"} <= set(link) for link in links)
@@ -90,15 +103,15 @@ def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
     _question(name).write(tmp_path, runs[name])
-    kept = book.kept(name, tmp_path)
-    table = book.TABLES[name].markdown(kept).splitlines()
-    width = 1 + len(book.TABLES[name].columns)
-    assert all(line.count("|") == width + 1 for line in table)
-    assert len(table) > 5
-    assert f"beyond-{name}-numbers" in tables.TABLES
-    # Nothing is empty but quantiles not reached, and weights that a strategy does not take.
-    allowed = {"setup": 3, "alpha": 12}.get(name, 0)
-    assert sum(line.count("|  |") for line in table) <= allowed
+    kept = studies.kept(book.TABLES[name], tmp_path)
+    for what, shown in book.TABLES[name].all.items():
+        table = shown.markdown(kept).splitlines()
+        assert all(line.count("|") == table[0].count("|") for line in table)
+        assert len(table) > 4
+        assert f"beyond-{name}-{what}" in tables.TABLES
+        # Nothing is empty but quantiles not reached, and weights that a strategy does not take.
+        allowed = {"setup": 3, "alpha": 12}.get(name, 0)
+        assert sum(line.count("|  |") for line in table) <= allowed
 
 
 def test_a_quick_run_is_one_command(lasthop: Command, tmp_path: Path) -> None:
@@ -235,3 +248,64 @@ def test_marks_take_the_place_of_drops(runs: Mapping[str, Runs]) -> None:
         (marked,) = found.values(case, "dropped_share")
         (dropped,) = found.values(case.but(ecn_on=False), "dropped_share")
         assert marked < 0.5 * dropped, case
+
+
+# --- Forgers and liars ---
+
+
+@pytest.mark.parametrize("name", ["flood", "forged"])
+def test_without_a_defence_forged_notices_make_the_victim_send(
+    name: str, runs: Mapping[str, Runs]
+) -> None:
+    found = runs[name]
+    strongest = {"rate_per_s": 10_000} if name == "flood" else {"every": 1}
+    for case in found.cases(defences="none", sent="notices", **strongest):
+        if case["bursts_bps"]:
+            (sent,) = found.values(case, "segments")
+            (plain,) = found.values(attacks.plain(case), "segments")
+            assert sent > 10 * plain, case
+
+
+def test_with_nonces_a_flood_changes_no_packet(runs: Mapping[str, Runs]) -> None:
+    found = runs["flood"]
+    forged = found.cases(defences=("nonce", "all"), sent="notices")
+    assert {case["rate_per_s"] for case in forged} == {10, 100, 1000, 10_000, 100_000}
+    for case in forged:
+        assert found.found[case] == found.found[attacks.inert(case)], case
+
+
+def test_a_limit_is_never_passed(runs: Mapping[str, Runs]) -> None:
+    found = runs["forged"]
+    # 30 s, in round trips of no less than 44 ms.
+    for limit in (1, 10, 100):
+        for case in found.cases(defences=f"limit {limit}", sent="notices"):
+            (believed,) = found.values(case, "believed")
+            assert believed <= limit * (30 / 0.044 + 1), case
+
+
+def test_a_liar_gains_without_nonces_and_nothing_with_a_bound_of_a_half(
+    runs: Mapping[str, Runs],
+) -> None:
+    found = runs["liar-forward"]
+    lies = found.case(receiver="liar", defences="none", bursts_bps=0)
+    assert _goodput(found, lies) > 1.4 * _goodput(found, lies.but(receiver="honest"))
+    told = lies.but(defences="nonce")
+    assert _goodput(found, told) < 1.05 * _goodput(found, told.but(receiver="honest"))
+    found = runs["liar-cumulative"]
+    for case in found.cases(eten="cumulative", bound=0.5):
+        assert found.found[case] == found.found[liar_cumulative.plain(case)], case
+
+
+def test_a_code_that_follows_corruption_pays_where_there_is_much(
+    runs: Mapping[str, Runs],
+) -> None:
+    found = runs["coding"]
+    where = {"recovery": "sack", "competitors": 0, "one_way_delay_s": 0.09, "hops": 3}
+
+    def payload(code: str, loss: float) -> float:
+        (value,) = found.values(found.case(code=code, loss=loss, **where), "payload_bps")
+        return value
+
+    assert payload("CETEN, following", 0.01) > 1.5 * payload("CETEN alone", 0.01)
+    assert payload("CETEN, following", 0.0) == payload("CETEN alone", 0.0)
+    assert payload("fixed, none told", 0.0) < 0.95 * payload("off", 0.0)

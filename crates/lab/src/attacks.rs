@@ -5,7 +5,9 @@ use crate::stage::{End, port};
 use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{DatagramFlow, DatagramSource};
-use middlebox::{EchoLiar, FieldLiar, Forger, Forgery, Guesser, Tap};
+use middlebox::{
+    ChangeForger, ChangeGuesser, ChangeTap, EchoLiar, FieldLiar, Forger, Forgery, Guesser, Tap,
+};
 use sim::{NodeId, World};
 use tcp::mechanism::Mechanism;
 use wire::{Ip, Udp};
@@ -21,8 +23,9 @@ pub(crate) fn add(
     random: impl Fn(&str) -> Random,
 ) {
     let flow = &scenario.flows[attack.flow];
-    // Who is to hear of corruption.
-    let target = if flow.report == Report::Forward { flow.to } else { flow.from };
+    let changes = attack.kind == AttackKind::Changes;
+    // Who is to hear of corruption, or of a change.
+    let target = if flow.report == Report::Forward && !changes { flow.to } else { flow.from };
     let forgery = Forgery {
         attacker: address(attack.at),
         source: address(flow.from),
@@ -31,7 +34,7 @@ pub(crate) fn add(
         target: address(target),
         size: flow.notice_size,
     };
-    let forges = attack.kind == AttackKind::Notices;
+    let forges = attack.kind != AttackKind::Datagrams;
     // Attackers know by which defences they have to get past.
     let nonces = |m: &Mechanism| matches!(m, Mechanism::Guard(guard) if guard.nonce);
     let nonces = flow.sender.mechanisms.iter().any(nonces);
@@ -45,15 +48,24 @@ pub(crate) fn add(
                 world.add_box(node(attack.at), liar);
             }
         }
+        Method::OnPath { every } if changes => {
+            let tap = ChangeTap::new(forgery, every, attack.start, attack.stop);
+            world.add_box(node(attack.at), tap);
+        }
         Method::OnPath { every } => {
             let tap = Tap::new(forgery, every, attack.start, attack.stop);
             world.add_box(node(attack.at), if forges { tap } else { tap.inert() });
         }
         Method::Blind { rate, aim } => {
+            let ip = Ip::new(forgery.attacker, forgery.target).len();
+            let size = if changes {
+                (ip + ChangeForger::size()) as u32
+            } else {
+                u32::from(flow.notice_size)
+            };
             // None, then.
-            let bits = u64::from(rate) * u64::from(flow.notice_size) * 8;
+            let bits = u64::from(rate) * u64::from(size) * 8;
             let Some(rate) = Rate::from_bps(bits) else { return };
-            let headers = (Ip::new(forgery.attacker, forgery.target).len() + Udp::HEADER) as u32;
             // Unlike that of another attack from here.
             let flood_port = 1 + number as u16;
             let flood = DatagramFlow {
@@ -61,7 +73,7 @@ pub(crate) fn add(
                 remote: forgery.target,
                 remote_port: Tap::DISCARD,
                 local_port: flood_port,
-                payload: u32::from(flow.notice_size).saturating_sub(headers),
+                payload: size.saturating_sub((ip + Udp::HEADER) as u32),
                 rate,
                 start: attack.start,
                 stop: attack.stop,
@@ -71,6 +83,12 @@ pub(crate) fn add(
             let host = world.host_mut(node(attack.at));
             host.send_datagrams(flood);
             if !forges {
+                return;
+            }
+            if changes {
+                world.add_box(node(attack.at), ChangeForger(forgery, flood_port));
+                let guesser = ChangeGuesser::new(forgery, aim, random("guesses"));
+                world.add_box(node(target), guesser);
                 return;
             }
             world.add_box(node(attack.at), Forger(forgery, flood_port));

@@ -45,6 +45,11 @@ impl Way {
         })
     }
 
+    /// Propagation.
+    pub(crate) fn delay(self) -> Duration {
+        self.delay
+    }
+
     /// From the first byte's departure to the arrival of the last, in full segments.
     fn carries(self, size: u64, flow: &Flow) -> Duration {
         let segments = size.div_ceil(u64::from(flow.sender.mss));

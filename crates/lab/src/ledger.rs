@@ -4,7 +4,7 @@
 use crate::account::{Account, Counts, Pairing, Part};
 use crate::ideal::{Ideal, ideals};
 use crate::row::{Delivery, Row, rows};
-use crate::scenario::{Flow, Link, Scenario, Traffic};
+use crate::scenario::{Flow, Scenario, Traffic};
 use crate::stage::{End, Errand, port};
 use base::{Histogram, Time};
 use host::{DatagramSource, Host};
@@ -150,11 +150,7 @@ impl<'s> Ledger<'s> {
     pub fn new(scenario: &'s Scenario) -> Ledger<'s> {
         let routes = scenario.routes();
         let ideals = ideals(scenario, |from, to| {
-            let config = |hop: crate::Hop| {
-                let Link { forward, backward, .. } = &scenario.links[hop.link];
-                if hop.forward { forward } else { backward }
-            };
-            routes.path(scenario, from, to).map(config).collect()
+            routes.path(scenario, from, to).map(|hop| scenario.direction(hop)).collect()
         });
         Ledger::with(scenario, ideals)
     }

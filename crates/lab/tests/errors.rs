@@ -211,6 +211,66 @@ fn increase_functions_are_for_aimd() {
 }
 
 #[test]
+fn an_increase_function_is_a_name_or_a_table_with_its_policy() {
+    let told = |written: &str, marked: &str, message: &str| {
+        let message = format!("`flows.0.tcp.increase{message}");
+        told(("eten = \"none\"", &format!("increase = {written}")), marked, &message);
+    };
+    told(
+        "true",
+        "true",
+        " = true`: found boolean `true`, expected a name, such as \"standard\", or \
+         { policy = \"standard\", ... }",
+    );
+    told("{ nit = \"30 ms\" }", "{ nit", "`: missing key `policy`");
+    told(
+        "{ policy = \"kanit\" }",
+        "\"kanit\"",
+        ".policy = \"kanit\"`: unknown name `kanit`, expected one of `standard`, `increase-by-k`, \
+         `constant-rate`, `canit`, `auto`",
+    );
+    told(
+        "{ policy = \"auto\", fast = { policy = \"canit\", nit = 30 } }",
+        "{ policy = \"canit\"",
+        ".fast`: expected more than 0 s, in quotes, such as \"30 ms\"",
+    );
+    told(
+        "{ policy = \"canit\", k = 2 }",
+        "k = 2",
+        ".k`: unknown key `k`, expected one of `policy`, `cap`, `nit`, `rtt`",
+    );
+}
+
+#[test]
+fn settings_of_increase_functions_are_checked_each_by_itself() {
+    let above_zero = "expected a number above 0 and at most 1e6";
+    let span = "expected more than 0 s, in quotes, such as \"30 ms\"";
+    let cap = "expected \"off\" or a number of segments, above 0 and at most 1e6";
+    let rtt = "expected \"smoothed\", \"propagation\" or a duration, such as \"200 ms\"";
+    let fast = "expected \"increase-by-k\", \"constant-rate\", \"canit\", or \
+                { policy = one of them, ... }";
+    for (policy, key, value, message) in [
+        ("increase-by-k", "k", "0", above_zero),
+        ("constant-rate", "c", "-1.5", above_zero),
+        ("constant-rate", "c", "1e7", above_zero),
+        ("constant-rate", "c", "nan", above_zero),
+        ("constant-rate", "c", "\"10\"", above_zero),
+        ("constant-rate", "rtt", "\"shortest\"", rtt),
+        ("canit", "rtt", "true", &format!("found boolean `true`, {rtt}")),
+        ("canit", "nit", "30", span),
+        ("canit", "nit", "\"0 s\"", span),
+        ("canit", "nit", "\"30 parsec\"", span),
+        ("canit", "cap", "0", cap),
+        ("canit", "cap", "\"on\"", cap),
+        ("auto", "fast", "\"standard\"", fast),
+    ] {
+        let written = format!("increase = {{ policy = \"{policy}\", {key} = {value} }}");
+        let message = format!("`flows.0.tcp.increase.{key} = {value}`: {message}");
+        told(("eten = \"none\"", &written), &format!("{value} }} }}"), &message);
+    }
+}
+
+#[test]
 fn byte_counting_is_off_or_has_a_limit_of_some_segments() {
     for wrong in ["0", "-1", "4294967296", "\"on\"", "true", "1.5"] {
         let text = with(&[("eten = \"none\"", &format!("byte_counting = {wrong}"))]);

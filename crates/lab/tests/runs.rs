@@ -5,6 +5,7 @@ mod common;
 use base::Duration;
 use common::{LONG_LINK, digest, run, run_with, scenario, with};
 use lab::{Report, Watch};
+use tcp::congestion::{Auto, Canit, Cap, ConstantRate, Fast, Increase, IncreaseByK, RoundTrip};
 use tcp::{Estimator, SsthreshOnBackoff};
 
 /// Every packet of [`LONG_LINK`] under seed 1, on every machine. It changes when TCP, a link or
@@ -250,7 +251,7 @@ fn a_flow_may_have_a_profile_and_settings_of_its_own() {
 fn every_setting_of_a_connection_can_be_said() {
     let settings = [
         "mss = 1000, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
-        "increase = \"increase-by-k\", byte_counting = 2, initial_window = \"rfc3390\"",
+        "increase = { policy = \"increase-by-k\", k = 2 }, byte_counting = 2, initial_window = \"rfc3390\"",
         "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
         "limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
@@ -267,7 +268,7 @@ fn every_setting_of_a_connection_can_be_said() {
         receive_window: 10_000,
         recovery: tcp::Recovery::Reno,
         congestion: tcp::congestion::Congestion::Aimd,
-        increase: tcp::congestion::Increase::IncreaseByK,
+        increase: Increase::IncreaseByK(IncreaseByK { k: 2.0 }),
         byte_counting: Some(2),
         initial_window: tcp::InitialWindow::Rfc3390,
         initial_ssthresh: Some(5000),
@@ -404,6 +405,56 @@ fn what_is_odd_but_allowed_runs() {
         let outcome = run(&with(changes));
         assert!(outcome.events < 10_000_000, "{changes:?}: {} events", outcome.events);
     }
+}
+
+/// The increase function of the first flow of a scenario that says this of it.
+fn increase(written: &str) -> Increase {
+    let written = format!("increase = {written}");
+    scenario(&with(&[("eten = \"none\"", &written)])).flows[0].sender.increase
+}
+
+#[test]
+fn an_increase_function_is_a_name_or_has_settings() {
+    let canit = |nit, rtt, cap| {
+        Increase::Canit(Canit { nit: Duration::from_millis(nit), rtt, cap: Cap(cap) })
+    };
+    assert_eq!(increase("\"canit\""), canit(30, RoundTrip::Smoothed, None));
+    assert_eq!(increase("{ policy = \"canit\" }"), canit(30, RoundTrip::Smoothed, None));
+    assert_eq!(
+        increase("{ policy = \"canit\", nit = \"0.1 s\", rtt = \"90 ms\", cap = 1 }"),
+        canit(100, RoundTrip::Given(Duration::from_millis(90)), Some(1.0))
+    );
+    assert_eq!(
+        increase("{ policy = \"constant-rate\", c = 50, rtt = \"smoothed\", cap = \"off\" }"),
+        Increase::ConstantRate(ConstantRate { c: 50.0, ..ConstantRate::default() })
+    );
+    let by_k = Fast::IncreaseByK(IncreaseByK { k: 3.0 });
+    assert_eq!(
+        increase("{ policy = \"auto\", fast = { policy = \"increase-by-k\", k = 3 } }"),
+        Increase::Auto(Auto::new(by_k))
+    );
+}
+
+#[test]
+fn propagation_is_that_of_the_links_there_and_back_at_the_start() {
+    let propagation = |links: &str| {
+        let file = format!(
+            "title = \"x\"\nduration = \"1 s\"\nnodes = {{ a = {{}}, b = {{}}, c = {{}} }}\n{links}\n\
+             [[flows]]\nfrom = \"a\"\nto = \"c\"\n\
+             tcp = {{ increase = {{ policy = \"canit\", rtt = \"propagation\" }} }}\n"
+        );
+        let mut flow = scenario(&file).flows.remove(0);
+        assert_eq!(flow.receiver.increase, flow.sender.increase);
+        *flow.sender.increase.round_trip().unwrap()
+    };
+    let links = |last: &str| {
+        let first = "[[links]]\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"10 ms\"\n";
+        format!("{first}[[links]]\nbetween = [\"b\", \"c\"]\nrate = \"56 kbit/s\"\n{last}")
+    };
+    let given = |ms| RoundTrip::Given(Duration::from_millis(ms));
+    assert_eq!(propagation(&links("delay = \"50 ms\"")), given(120));
+    let uneven = "delay = \"50 ms\"\nbackward = { delay = \"200 ms\" }";
+    assert_eq!(propagation(&links(uneven)), given(270));
 }
 
 #[test]

@@ -19,6 +19,20 @@ fn without_a_sweep_there_is_one_run() {
 }
 
 #[test]
+fn increase_functions_and_their_settings_can_be_swept() {
+    let policies = "\"flows.0.tcp.increase\" = [\"standard\", { policy = \"canit\", cap = 1 }]\n";
+    let table = sweep(&swept(policies), 2);
+    let written = ["standard", "{ policy = \"canit\", cap = 1 }"];
+    assert_eq!(texts(&table, "flows.0.tcp.increase"), written);
+
+    let canit = "eten = \"none\", increase = { policy = \"canit\" }";
+    let file = swept("\"flows.0.tcp.increase.nit\" = [\"30 ms\", \"5 s\"]\n");
+    let table = sweep(&file.replacen("eten = \"none\"", canit, 1), 2);
+    let payload = integers(&table, "payload_bytes");
+    assert!(payload[0] > payload[1], "{payload:?}");
+}
+
+#[test]
 fn the_first_key_changes_slowest_and_seeds_fastest() {
     let table = sweep(
         &swept(

@@ -64,8 +64,10 @@ pub enum Output<P> {
     Arrived(Arrival<P>),
     /// A copy of it is at the far end; it itself comes later.
     Copied(Arrival<P>),
-    /// The link has dropped it.
+    /// The queue has dropped it as its turn came.
     Dropped(P),
+    /// It waited or was on its way as the link went down, and is lost.
+    Cut(P),
 }
 
 /// Counts of what a link did.

@@ -34,9 +34,9 @@ pub(crate) struct Scheduled<P> {
     errors: Errors,
     impairer: Impairer,
     flight: Flight<P>,
-    /// Dropped, and not yet given back.
-    dropped: VecDeque<P>,
-    /// When the last was dropped.
+    /// Dropped or cut off, and not yet given back.
+    dropped: VecDeque<Output<P>>,
+    /// When the last was.
     dropped_at: Time,
     statistics: Statistics,
 }
@@ -151,8 +151,8 @@ impl<P: Copy> Scheduled<P> {
     /// Does what is due at `now`, and says what came of it.
     pub(crate) fn wake(&mut self, now: Time) -> Option<Output<P>> {
         self.settle(now);
-        if let Some(packet) = self.dropped.pop_front() {
-            return Some(Output::Dropped(packet));
+        if let Some(output) = self.dropped.pop_front() {
+            return Some(output);
         }
         let overtaken = self.flight.next_is_overtaken();
         let output = self.flight.pop(now);
@@ -167,7 +167,7 @@ impl<P: Copy> Scheduled<P> {
                 self.statistics.reordered += u64::from(overtaken && arrived);
             }
             Some(Output::Copied(_)) => self.statistics.duplicated += 1,
-            Some(Output::Dropped(_)) | None => {}
+            Some(Output::Dropped(_) | Output::Cut(_)) | None => {}
         }
         output
     }
@@ -189,12 +189,12 @@ impl<P: Copy> Scheduled<P> {
         let before = self.dropped.len();
         if !self.when_down.keep_queued {
             while let Some(waiting) = self.backlog.pop() {
-                self.dropped.push_back(waiting.packet);
+                self.dropped.push_back(Output::Cut(waiting.packet));
             }
             self.idle_since = now;
         }
         if !self.when_down.keep_flying {
-            self.dropped.extend(self.flight.clear());
+            self.dropped.extend(self.flight.clear().map(Output::Cut));
         }
         self.statistics.discarded += (self.dropped.len() - before) as u64;
         self.dropped_at = now;
@@ -255,7 +255,7 @@ impl<P: Copy> Scheduled<P> {
             return self.backlog.pop();
         };
         control.dequeue(now, &mut self.backlog, |packet| {
-            self.dropped.push_back(packet);
+            self.dropped.push_back(Output::Dropped(packet));
             self.dropped_at = now;
             self.statistics.discarded += 1;
         })

@@ -19,7 +19,7 @@ fn arrive(link: &mut Link<u32>) -> Option<Arrival<u32>> {
     let next = link.next_event();
     link.wake(next).map(|output| match output {
         Output::Arrived(arrival) | Output::Copied(arrival) => arrival,
-        Output::Dropped(packet) => panic!("{packet} was dropped"),
+        Output::Dropped(packet) | Output::Cut(packet) => panic!("{packet} was dropped"),
     })
 }
 

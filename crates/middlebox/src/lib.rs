@@ -2,6 +2,7 @@
 
 mod attack;
 mod ceten;
+mod changes;
 mod detection;
 mod eten;
 pub mod fec;
@@ -10,6 +11,7 @@ mod liar;
 
 pub use attack::{Aim, Forger, Forgery, Guesser, Tap};
 pub use ceten::{Meter, Traceback};
+pub use changes::{ChangeForger, ChangeGuesser, ChangeTap};
 pub use detection::Reading;
 pub use eten::Reporter;
 pub use forward::Forwarder;

@@ -39,6 +39,22 @@ pub(crate) struct Fabric {
     mistakes: Option<Box<Mistakes>>,
 }
 
+/// What has happened to a packet on a link.
+pub(crate) enum Woken {
+    /// It is at the end.
+    Arrived {
+        /// At which node.
+        to: usize,
+        arrival: Arrival<Handle>,
+    },
+    /// The queue had taken it, and drops it: [`Fabric::dropped`] is to hear of it.
+    Dropped {
+        /// At which node.
+        at: usize,
+        packet: Handle,
+    },
+}
+
 struct Hop {
     link: Link<Handle>,
     from: usize,
@@ -107,8 +123,8 @@ impl Fabric {
         Some((to, arrival))
     }
 
-    /// What reaches the end of a link of which more is to be expected than arrivals.
-    pub(crate) fn wake(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+    /// What happens to a packet on a link of which more is to be expected than arrivals.
+    pub(crate) fn wake(&mut self, index: usize) -> Option<Woken> {
         if index >= self.links.len() {
             if index - self.links.len() < self.switches.len() {
                 self.switch(index);
@@ -125,13 +141,16 @@ impl Fabric {
                 Arrival { packet, fate }
             }
             Output::Dropped(packet) => {
+                return Some(Woken::Dropped { at: hop.from, packet });
+            }
+            Output::Cut(packet) => {
                 self.dropped(index, packet);
                 return None;
             }
         };
         let to = hop.to;
         self.watch_arrival(index, arrival);
-        Some((to, arrival))
+        Some(Woken::Arrived { to, arrival })
     }
 
     /// Marks a packet as having experienced congestion.
@@ -251,7 +270,7 @@ impl Fabric {
 
     /// A link has dropped a packet.
     #[cold]
-    fn dropped(&mut self, index: usize, handle: Handle) {
+    pub(crate) fn dropped(&mut self, index: usize, handle: Handle) {
         if let Some(mistakes) = &mut self.mistakes {
             mistakes.dropped(self.now, self.slab.get(handle), self.passages[index]);
             self.schedule.bring_forward(mistakes.component(), mistakes.next());

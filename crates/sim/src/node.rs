@@ -81,7 +81,7 @@ impl<A: Application> Node<A> {
         self.flush(index, fabric);
     }
 
-    /// Something happens on a link that ends here.
+    /// Something happens on a link that begins or ends here.
     pub(crate) fn tell(
         &mut self,
         index: usize,
@@ -95,6 +95,19 @@ impl<A: Application> Node<A> {
         }
         self.send_outbox(index, fabric);
         self.await_boxes(index, fabric);
+    }
+
+    /// The queue of a link that begins here has dropped a packet that it had taken.
+    pub(crate) fn tell_of_drop(
+        &mut self,
+        index: usize,
+        link: usize,
+        packet: &Packet,
+        fabric: &mut Fabric,
+    ) {
+        if self.inspected {
+            self.tell(index, link, LinkEvent::Dropped(packet), fabric);
+        }
     }
 
     /// Shows a packet to the boxes, which came by a link unless it starts here; false if one of

@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
-use crate::fabric::{Fabric, Flow};
+use crate::fabric::{Fabric, Flow, Woken};
 use crate::network::{LinkId, Network, NodeId, Roaming};
 use crate::node::Node;
 use crate::observer::{Digest, Series, TraceTarget};
@@ -145,8 +145,14 @@ impl<A: Application> World<A> {
     /// More is due at a link than an arrival, or at what switches links, or a mistake.
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
-        if let Some((node, arrival)) = self.fabric.wake(link) {
-            self.receive_any(node, link, arrival);
+        match self.fabric.wake(link) {
+            Some(Woken::Arrived { to, arrival }) => self.receive_any(to, link, arrival),
+            Some(Woken::Dropped { at, packet: handle }) => {
+                let packet = *self.fabric.slab.get(handle);
+                self.fabric.dropped(link, handle);
+                self.nodes[at].tell_of_drop(at, link, &packet, &mut self.fabric);
+            }
+            None => {}
         }
         self.tell_of_links();
         self.tell_of_moves();

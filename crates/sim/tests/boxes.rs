@@ -5,8 +5,8 @@ mod common;
 use base::{Duration, Time};
 use common::*;
 use core::net::IpAddr;
-use host::{Context, Middlebox, Passage, Port};
-use link::Queue;
+use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use link::{CoDel, Config, Discipline, Interval, Intervals, Outages, Queue, WhenDown};
 use std::sync::{Arc, Mutex};
 use wire::{Body, Ip, Packet, Udp};
 
@@ -81,4 +81,68 @@ fn a_box_is_woken_although_its_host_does_nothing() {
     lab.world.add_box(idle, Alarm { at, to, woken: woken.clone() });
     lab.world.run_until(at);
     assert_eq!(*woken.lock().expect("nobody panics with it"), [at]);
+}
+
+/// Writes down the drops that it hears of, and on which link.
+#[derive(Clone, Default)]
+struct Drops(Arc<Mutex<Vec<(Port, Packet)>>>);
+
+impl Middlebox for Drops {
+    fn link(&mut self, _: Time, port: Port, event: LinkEvent<'_>, _: &mut Context<'_>) {
+        if let LinkEvent::Dropped(packet) = event {
+            self.0.lock().expect("nobody panics with it").push((port, *packet));
+        }
+    }
+}
+
+#[test]
+fn a_box_hears_of_packets_that_codel_drops_as_of_those_that_find_no_room() {
+    let config = |queue| Config {
+        rate: mbps(1),
+        delay: Duration::from_millis(20),
+        queue: Queue::Packets(queue),
+        discipline: Discipline::CoDel(CoDel::default()),
+        ..Config::default()
+    };
+    for (queue, refuses) in [(1000, false), (8, true)] {
+        let path = Path::default();
+        let links = vec![(config(queue), config(queue)); 2];
+        let mut lab = path.build_over(links, |_, _, _| {});
+        let at = [lab.nodes[0], lab.nodes[1]];
+        let drops = at.map(|node| {
+            let drops = Drops::default();
+            lab.world.add_box(node, drops.clone());
+            drops
+        });
+        lab.world.run_until(secs(30));
+        // All is dropped where the first link begins: the second is no slower.
+        let told = drops.map(|drops| drops.0.lock().expect("nobody panics with it").clone());
+        let link::Statistics { dropped, discarded, .. } = lab.world.link(lab.links[0].0);
+        assert_eq!((told[0].len() as u64, told[1].len()), (dropped + discarded, 0));
+        assert!(discarded > 3 && (dropped > 0) == refuses, "{discarded} {dropped}");
+        let port = told[0][0].0;
+        assert!(told[0].iter().all(|told| told.0 == port && told.1.payload.len > 0));
+    }
+}
+
+#[test]
+fn what_is_lost_with_a_link_that_goes_down_is_no_drop_of_its_queue() {
+    let config = Config {
+        rate: mbps(1),
+        queue: Queue::Packets(1000),
+        when_down: Some(WhenDown { accept: true, ..WhenDown::DROP }),
+        ..Config::default()
+    };
+    let (start, end) = (Duration::from_millis(5000), Duration::from_millis(5100));
+    let outages = Intervals::new([Interval { start, end, value: () }], None).expect("it is one");
+    let mut lab =
+        Path::default().build_over(vec![(config.clone(), config)], |network, _, links| {
+            network.add_outages(links[0].0, Outages::At(outages));
+        });
+    let drops = Drops::default();
+    let sender = lab.sender();
+    lab.world.add_box(sender, drops.clone());
+    lab.world.run_until(secs(10));
+    assert!(lab.world.link(lab.links[0].0).discarded > 0);
+    assert_eq!(drops.0.lock().expect("nobody panics with it").len(), 0);
 }

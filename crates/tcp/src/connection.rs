@@ -391,9 +391,22 @@ impl Connection {
         {
             return;
         }
+        if let Subject::Connectivity(_) = indication.subject {
+            return self.on_connectivity(now, indication);
+        }
         let view = self.sender.view(now);
         if let Some(action) = self.mechanisms.indication(&view, indication) {
             self.act(now, action);
+        }
+    }
+
+    /// The way to the peer concerns every mechanism.
+    fn on_connectivity(&mut self, now: Time, indication: &Indication) {
+        for index in 0..self.mechanisms.len() {
+            let view = self.sender.view(now);
+            if let Some(action) = self.mechanisms.indication_to(index, &view, indication) {
+                self.act(now, action);
+            }
         }
     }
 
@@ -573,6 +586,7 @@ impl Connection {
         self.aside = None;
         self.sender.stop();
         self.receiver.stop();
+        self.mechanisms.stop();
         self.events |= events;
     }
 }

@@ -133,8 +133,7 @@ impl Receiver {
         self.acknowledge_now();
     }
 
-    /// The peer is told of the window again, so often that it takes it for a loss, too, and does not
-    /// wait for its timer.
+    /// The peer is told of the window again, three times (Freeze-TCP): one may be lost.
     pub(crate) fn open_window(&mut self) {
         self.closed = false;
         for _ in 0..3 {

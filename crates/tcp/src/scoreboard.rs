@@ -21,7 +21,7 @@ bitflags! {
         const LOST = 1 << 1;
         /// A copy sent since is in flight, in addition or instead.
         const RESENT = 1 << 2;
-        /// More than one copy was sent: no round-trip sample (Karn).
+        /// More than one copy was sent (Karn), or over another path: no round-trip sample.
         const AMBIGUOUS = 1 << 3;
         /// Its loss was reported and excused, it gives no reason to slow down.
         const EXCUSED = 1 << 4;
@@ -398,6 +398,13 @@ impl Scoreboard {
             self.seen = [(0, 0); wire::SackBlocks::MAX];
         }
         self.pending_from = self.una;
+    }
+
+    /// What is outstanding measures no round trip.
+    pub(crate) fn forget_times(&mut self) {
+        for record in &mut self.records {
+            record.state |= State::AMBIGUOUS;
+        }
     }
 
     /// The lowest record that waits for retransmission.

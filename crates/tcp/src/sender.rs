@@ -235,7 +235,7 @@ impl Sender {
     /// The peer has acknowledged our SYN: data may flow.
     pub(crate) fn start(&mut self) {
         // RFC 5681 §3.1: a lost SYN leaves one segment.
-        let window = if self.statistics.timeouts > 0 {
+        let window = if self.series > 0 {
             self.rtt.after_lost_syn();
             u64::from(self.mss)
         } else {

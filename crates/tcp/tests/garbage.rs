@@ -2,9 +2,9 @@
 
 use base::{Duration, Time};
 use proptest::prelude::*;
-use tcp::mechanism::{Eten, ForwardEten, Guard, Mechanism};
+use tcp::mechanism::{Eten, ForwardEten, Freeze, Guard, Mechanism, Rlci};
 use tcp::{Config, Connection, Identity, Indication, KeepAlive, Recovery, Side, Source, State};
-use tcp::{Reduction, Subject};
+use tcp::{Connectivity, Reduction, Subject};
 use wire::{
     ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, Flags, LocalStatus, Packet, Payload,
     SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
@@ -131,6 +131,11 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn subject() -> impl Strategy<Value = Subject> {
     let copy = || (0_u32..30).prop_map(CopyId);
+    let changes = prop_oneof![
+        Just(Connectivity::Ending),
+        Just(Connectivity::Full),
+        any::<Option<u32>>().prop_map(|window| Connectivity::Changed { window }),
+    ];
     prop_oneof![
         (near(OURS), any::<bool>()).prop_map(|(seq, hard)| Subject::Unreachable { seq, hard }),
         (near(OURS), copy()).prop_map(|(seq, copy)| Subject::Corrupted { seq, len: 10, copy }),
@@ -139,6 +144,7 @@ fn subject() -> impl Strategy<Value = Subject> {
             len,
             copy
         }),
+        changes.prop_map(Subject::Connectivity),
     ]
 }
 
@@ -148,7 +154,22 @@ fn config() -> impl Strategy<Value = Config> {
     let eten = Mechanism::Eten(Eten::default());
     let forward = Mechanism::ForwardEten(ForwardEten::default());
     let guarded = vec![Mechanism::Guard(Guard::new(false, true, 3)), eten.clone()];
-    let mechanisms = prop::sample::select(vec![vec![], vec![eten], vec![forward], guarded]);
+    let freeze = Mechanism::Freeze(Freeze::default());
+    let moving = |strict: bool, rate_limit: bool| {
+        let mut rlci = Rlci::default();
+        (rlci.strict, rlci.rate_limit) = (strict, rate_limit);
+        Mechanism::Rlci(rlci)
+    };
+    let both = vec![freeze, moving(false, true), forward.clone()];
+    let mechanisms = prop::sample::select(vec![
+        vec![],
+        vec![eten],
+        vec![forward],
+        guarded,
+        vec![moving(true, false)],
+        vec![moving(false, false)],
+        both,
+    ]);
     (
         prop::sample::select(Recovery::ALL),
         [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()],

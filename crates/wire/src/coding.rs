@@ -12,14 +12,16 @@ use serde::{Deserialize, Serialize};
 ///
 /// A source packet carries its place as an IP option of a type for experiments: in IPv4 222
 /// (RFC 4727 §2.2), in IPv6 0x1e in destination options (RFC 4727 §3.4: who does not know it skips
-/// it; its length tells it from others of the type). It comes behind all other options.
+/// it). That is also the type of what nodes tell of corruption, whose first byte is less than 128.
+/// It comes behind all other options.
 ///
 /// ```text
 /// IPv4: 222, 6,        then 4 bytes, end, end
 /// IPv6: next, 0, 30, 4, then 4 bytes
 /// ```
 ///
-/// The four bytes are 24 bits of the sequence number and 8 of the index.
+/// The four bytes are a bit that is set in IPv6 and clear in IPv4, 23 bits of the sequence number and
+/// 8 of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// The packet's number in the stream, modulo [`Place::MODULUS`].
@@ -30,12 +32,14 @@ pub struct Place {
 
 impl Place {
     /// Sequence numbers are less.
-    pub const MODULUS: u32 = 1 << 24;
+    pub const MODULUS: u32 = 1 << 23;
     /// Bytes that a source packet is longer.
     pub const LEN: u32 = 8;
 
     const KIND_V4: u8 = 222;
     const KIND_V6: u8 = 0x1e;
+    /// What tells a place from all else of its type.
+    const IS_PLACE: u32 = 1 << 31;
 
     fn word(self) -> u32 {
         (self.sequence % Place::MODULUS) << 8 | u32::from(self.index)
@@ -48,14 +52,26 @@ impl Place {
     /// The place of a source packet; `None` if it has none.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Place> {
-        // It is all of the last eight bytes.
-        let (_, last) = packet.rare.ip().split_last_chunk::<8>()?;
-        let word = match (packet.ip.source, last) {
-            (IpAddr::V4(_), &[Place::KIND_V4, 6, a, b, c, d, 0, 0]) => [a, b, c, d],
-            (IpAddr::V6(_), &[_, 0, Place::KIND_V6, 4, a, b, c, d]) => [a, b, c, d],
-            _ => return None,
+        let options = packet.rare.ip();
+        let (bytes, is_place) = match packet.ip.source {
+            IpAddr::V4(_) => {
+                let &[_, 6, a, b, c, d, 0, 0] = &options[find(Place::KIND_V4, options)?..] else {
+                    return None;
+                };
+                ([a, b, c, d], 0)
+            }
+            IpAddr::V6(_) => {
+                let first = packet.rare.first_extension();
+                let (kind, at) = ipv6::last_extension(first, options).ok()??;
+                let &[_, 0, Place::KIND_V6, 4, a, b, c, d] = &options[at..] else { return None };
+                if kind != protocol::DESTINATION_OPTIONS {
+                    return None;
+                }
+                ([a, b, c, d], Place::IS_PLACE)
+            }
         };
-        Some(Place::from_word(u32::from_be_bytes(word)))
+        let place = Place::from_word(u32::from_be_bytes(bytes) ^ is_place);
+        (place.sequence < Place::MODULUS).then_some(place)
     }
 
     /// Tags a packet as a source packet, behind what options it has; where these leave no room, it
@@ -64,40 +80,46 @@ impl Place {
     /// # Errors
     /// If there is no room.
     pub fn tag(self, packet: &mut Packet) -> Result<(), ParseError> {
-        let [a, b, c, d] = self.word().to_be_bytes();
         let mut options = [0; Rare::MOST_IP + Place::LEN as usize];
         let len = packet.rare.ip().len();
         options[..len].copy_from_slice(packet.rare.ip());
         let (before, rest) = options.split_at_mut(len);
         if packet.ip.source.is_ipv4() {
             end_to_nop(before);
+            let [a, b, c, d] = self.word().to_be_bytes();
             rest[..8].copy_from_slice(&[Place::KIND_V4, 6, a, b, c, d, 0, 0]);
             return packet.rare.set_ipv4_options(&options[..len + 8]);
         }
         let first = packet.rare.first_extension();
         let last = ipv6::last_extension(first, before)?;
-        if let Some(last) = last {
+        if let Some((_, last)) = last {
             before[last] = protocol::DESTINATION_OPTIONS;
         }
+        let [a, b, c, d] = (Place::IS_PLACE | self.word()).to_be_bytes();
         rest[..8].copy_from_slice(&[0, 0, Place::KIND_V6, 4, a, b, c, d]);
         let first = if last.is_some() { first } else { protocol::DESTINATION_OPTIONS };
         packet.rare.set_ipv6_extensions(first, &options[..len + 8])
     }
 }
 
+/// Where an option of this kind starts among those of IPv4, which are well-formed.
+fn find(wanted: u8, options: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match *options.get(at)? {
+            kind if kind == wanted => return Some(at),
+            0 => return None,
+            1 => at += 1,
+            // RFC 791 §3.1: no length is less than 2.
+            _ => at += usize::from(*options.get(at + 1)?).max(2),
+        }
+    }
+}
+
 /// Options of IPv4 that more shall follow: their end becomes padding.
 fn end_to_nop(options: &mut [u8]) {
-    let mut at = 0;
-    while let Some(&kind) = options.get(at) {
-        at += match kind {
-            0 => {
-                options[at..].fill(1);
-                return;
-            }
-            1 => 1,
-            // Options that are kept are well-formed: a length of 0 cannot be.
-            _ => usize::from(options.get(at + 1).copied().unwrap_or(0)).max(1),
-        };
+    if let Some(end) = find(0, options) {
+        options[end..].fill(1);
     }
 }
 
@@ -109,7 +131,7 @@ fn end_to_nop(options: &mut [u8]) {
 ///
 /// ```text
 /// |             port              |           checksum            |
-/// |                sequence number                |     index     |
+/// |0|              sequence number                |     index     |
 /// |    sources    |    repairs    |  symbol ...
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -148,6 +170,10 @@ impl Repair {
             sum.verify(header, u16_at(bytes, Repair::CHECKSUM))?;
         }
         let place = Place::from_word(u32_at(bytes, 4));
+        if place.sequence >= Place::MODULUS {
+            let (field, expected) = ("sequence number", "of less than 2^23");
+            return Err(ParseError::Field { header, field, found: place.sequence, expected });
+        }
         let repair = Repair { port: u16_at(bytes, 0), place, sources: bytes[8], repairs: bytes[9] };
         repair.check().map_err(|(field, found, expected)| ParseError::Field {
             header,
@@ -198,60 +224,4 @@ impl Repair {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Ip;
-
-    fn packet(v6: bool) -> Packet {
-        let ends = |host: u16| match v6 {
-            false => IpAddr::from([10, 0, 0, host as u8]),
-            true => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, host]),
-        };
-        let mut packet = Packet { ip: Ip::new(ends(1), ends(2)), ..Packet::BLANK };
-        packet.make_tcp();
-        packet
-    }
-
-    #[test]
-    fn a_tag_survives_the_wire_behind_whatever_options_there_are() {
-        for v6 in [false, true] {
-            for occupied in [false, true] {
-                let mut packet = packet(v6);
-                match (occupied, v6) {
-                    (false, _) => {}
-                    // A router alert with the end of options behind it.
-                    (true, false) => packet.rare.set_ipv4_options(&[7, 3, 4, 0]).unwrap(),
-                    (true, true) => {
-                        let chain = [6, 0, 1, 4, 0, 0, 0, 0];
-                        packet.rare.set_ipv6_extensions(0, &chain).unwrap();
-                    }
-                }
-                let before = packet.len();
-                let place = Place { sequence: Place::MODULUS - 1, index: 17 };
-                place.tag(&mut packet).unwrap();
-                assert_eq!(packet.len(), before + Place::LEN);
-                let mut bytes = Vec::new();
-                packet.emit(&[], &mut bytes).unwrap();
-                let (read, _) = Packet::parse(&bytes).unwrap();
-                assert_eq!(Place::of(&read), Some(place), "IPv6: {v6}, others: {occupied}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_has_no_tag_has_no_place() {
-        let mut plain = packet(false);
-        assert_eq!(Place::of(&plain), None);
-        plain.rare.set_ipv4_options(&[222, 5, 0, 0, 0, 0, 0, 0]).unwrap();
-        assert_eq!(Place::of(&plain), None);
-    }
-
-    #[test]
-    fn a_packet_full_of_options_stays_as_it_is() {
-        let mut full = packet(false);
-        full.rare.set_ipv4_options(&[1; 36]).unwrap();
-        let before = full;
-        assert!(Place::default().tag(&mut full).is_err());
-        assert_eq!(full, before);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@
 //! a report:  | sequence number, 4 bytes | copy, 4 bytes | octets, 2 bytes |
 //! ```
 //!
-//! What is malformed is as if it were not there.
+//! Kinds from 128 on are a [`crate::Place`]'s. What is malformed is as if it were not there.
 
 use crate::ip::{protocol, u16_at, u32_at};
 use crate::{CopyId, Rare, SeqNumber};
@@ -90,7 +90,7 @@ impl Rare {
         !self.is_marked_corrupted() && self.write_note(v6, &data[..end])
     }
 
-    /// The data of our option, which comes first.
+    /// The data of our option, which comes first, its kind included.
     fn note(&self) -> Option<&[u8]> {
         let bytes = self.ip();
         let (start, end) = match *bytes {
@@ -100,7 +100,7 @@ impl Rare {
             }
             _ => return None,
         };
-        bytes.get(start..end)
+        bytes.get(start..end).filter(|data| matches!(data, [MARKED | REPORTS, ..]))
     }
 
     /// Writes our option, if there is no other.

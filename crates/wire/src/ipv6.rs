@@ -84,14 +84,15 @@ fn extension(kind: u8, bytes: &[u8]) -> Result<Option<(u8, usize)>, ParseError> 
     }
 }
 
-/// Where the last of a chain of extension headers starts, in a chain that is just that.
-pub(crate) fn last_extension(first: u8, chain: &[u8]) -> Result<Option<usize>, ParseError> {
+/// The type of the last of a chain of extension headers, and where it starts, in a chain that is just
+/// that.
+pub(crate) fn last_extension(first: u8, chain: &[u8]) -> Result<Option<(u8, usize)>, ParseError> {
     let (mut kind, mut at, mut last) = (first, 0, None);
     while at < chain.len() {
         let Some((next, len)) = extension(kind, &chain[at..])? else {
             return Err(ParseError::Protocol { found: kind });
         };
-        last = Some(at);
+        last = Some((kind, at));
         (kind, at) = (next, at + len);
     }
     Ok(last)
@@ -105,7 +106,8 @@ pub(crate) fn emit(
     out: &mut Vec<u8>,
 ) -> Result<(), EmitError> {
     let chain = rare.ip_on_wire();
-    let last = last_extension(rare.first, chain).map_err(EmitError::Kept)?;
+    let first = rare.first_on_wire();
+    let last = last_extension(first, chain).map_err(EmitError::Kept)?;
     let payload = chain.len() + len;
     if payload > usize::from(u16::MAX) {
         let most = usize::from(u16::MAX);
@@ -115,13 +117,13 @@ pub(crate) fn emit(
     let class = u32::from(ip.traffic_class(Header::Ipv6)?);
     out.extend_from_slice(&(6 << 28 | class << 20 | ip.flow_label).to_be_bytes());
     out.extend_from_slice(&(payload as u16).to_be_bytes());
-    let first = if last.is_some() { rare.first } else { protocol };
+    let first = if last.is_some() { first } else { protocol };
     out.extend_from_slice(&[first, ip.hop_limit]);
     out.extend_from_slice(&source.octets());
     out.extend_from_slice(&destination.octets());
     let start = out.len();
     out.extend_from_slice(chain);
-    if let Some(last) = last {
+    if let Some((_, last)) = last {
         out[start + last] = protocol;
     }
     Ok(())

@@ -120,7 +120,7 @@ impl Packet {
     fn transport_len(&self) -> usize {
         match &self.body {
             Body::Tcp(segment) => {
-                Segment::HEADER + segment.options.len_with(self.rare.tcp_on_wire().len())
+                Segment::HEADER + segment.options.len_with(self.rare.tcp_options().len())
             }
             Body::Udp(_) => Udp::HEADER,
             Body::Icmp(icmp) => icmp.len(self.ip_len()),

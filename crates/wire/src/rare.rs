@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// IPv4 options, IPv6 extension headers and unknown TCP options: what a packet had when it came,
 /// kept so that it goes on as it was. Most packets have nothing of it.
 ///
-/// In the lab it may be weightless: it is there for whoever reads it, but is not on the wire and
-/// has no bytes, as if the network carried it beside the packet.
+/// In the lab the first of what IP has may be weightless: it is there for whoever reads it, but is
+/// not on the wire and has no bytes, as if the network carried it beside the packet.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(into = "Kept", try_from = "Kept")]
 // The lengths come first, beside what every packet needs: the rest is seldom touched.
@@ -19,7 +19,8 @@ pub struct Rare {
     pub(crate) first: u8,
     ip_len: u8,
     tcp_len: u8,
-    weightless: bool,
+    /// So many of the first bytes of `ip` are weightless.
+    weightless: u8,
     ip: [u8; Rare::MOST_IP],
     tcp: [u8; options::MOST],
 }
@@ -33,7 +34,7 @@ impl Rare {
         first: 0,
         ip_len: 0,
         tcp_len: 0,
-        weightless: false,
+        weightless: 0,
         ip: [0; Rare::MOST_IP],
         tcp: [0; options::MOST],
     };
@@ -44,7 +45,7 @@ impl Rare {
         self.first = 0;
         self.ip_len = 0;
         self.tcp_len = 0;
-        self.weightless = false;
+        self.weightless = 0;
     }
 
     /// Whether there is nothing.
@@ -61,15 +62,16 @@ impl Rare {
         self.ip_len > 0
     }
 
-    /// Whether it is not on the wire.
+    /// Whether some of it is not on the wire.
     #[must_use]
     pub fn is_weightless(&self) -> bool {
-        self.weightless
+        self.weightless > 0
     }
 
-    /// Takes it off the wire, or puts it back.
+    /// Takes what IP has by now off the wire, or puts all of it back. What is put behind it later
+    /// has its weight.
     pub fn set_weightless(&mut self, weightless: bool) {
-        self.weightless = weightless;
+        self.weightless = if weightless { self.ip_len } else { 0 };
     }
 
     /// IPv4 options with their padding, or the chain of IPv6 extension headers.
@@ -99,13 +101,17 @@ impl Rare {
     /// The bytes that IPv4 options or IPv6 extension headers have on the wire.
     #[inline]
     pub(crate) fn ip_on_wire(&self) -> &[u8] {
-        if self.weightless { &[] } else { self.ip() }
+        &self.ip[usize::from(self.weightless)..usize::from(self.ip_len)]
     }
 
-    /// The bytes that unknown TCP options have on the wire.
-    #[inline]
-    pub(crate) fn tcp_on_wire(&self) -> &[u8] {
-        if self.weightless { &[] } else { self.tcp_options() }
+    /// The type of the first extension header on the wire; means nothing without one.
+    pub(crate) fn first_on_wire(&self) -> u8 {
+        let (mut kind, mut at) = (self.first, 0);
+        while at < usize::from(self.weightless) {
+            // RFC 8200 §4.3 to §4.6: the type of what follows, and the words behind the first.
+            (kind, at) = (self.ip[at], at + 8 * (1 + usize::from(self.ip[at + 1])));
+        }
+        kind
     }
 
     /// Sets the options of an IPv4 header: a multiple of four bytes, at most 40.
@@ -157,6 +163,7 @@ impl Rare {
         };
         room.copy_from_slice(bytes);
         self.ip_len = bytes.len() as u8;
+        self.weightless = self.weightless.min(self.ip_len);
         self.first = if bytes.is_empty() { 0 } else { first };
         Ok(())
     }
@@ -174,7 +181,7 @@ impl Rare {
         Ok(())
     }
 
-    fn parts(&self) -> (u8, &[u8], &[u8], bool) {
+    fn parts(&self) -> (u8, &[u8], &[u8], u8) {
         (self.first, self.ip(), self.tcp_options(), self.weightless)
     }
 }
@@ -210,7 +217,7 @@ struct Kept {
     first: u8,
     ip: Vec<u8>,
     tcp: Vec<u8>,
-    weightless: bool,
+    weightless: u8,
 }
 
 impl From<Rare> for Kept {
@@ -227,7 +234,7 @@ impl TryFrom<Kept> for Rare {
         let mut rare = Rare::NONE;
         rare.keep_ip(Header::Ip, kept.first, &kept.ip)?;
         rare.set_tcp_options(&kept.tcp)?;
-        rare.weightless = kept.weightless;
+        rare.weightless = kept.weightless.min(rare.ip_len);
         Ok(rare)
     }
 }

@@ -147,7 +147,7 @@ impl Segment {
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         let start = out.len();
-        let header_len = Segment::HEADER + self.options.len_with(rare.tcp_on_wire().len());
+        let header_len = Segment::HEADER + self.options.len_with(rare.tcp_options().len());
         let offset_and_flags = (header_len as u16 / 4) << 12 | self.flags.bits();
         out.extend_from_slice(&self.source_port.to_be_bytes());
         out.extend_from_slice(&self.destination_port.to_be_bytes());
@@ -157,7 +157,7 @@ impl Segment {
         out.extend_from_slice(&self.window.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&self.urgent.to_be_bytes());
-        self.options.emit(rare.tcp_on_wire(), out)?;
+        self.options.emit(rare.tcp_options(), out)?;
         let len = out.len() - start + tail.len();
         let sum = Sum::pseudo(source, destination, protocol::TCP, len);
         tail.finish(sum, start, Segment::CHECKSUM, out);

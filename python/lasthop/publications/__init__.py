@@ -53,7 +53,25 @@ def _bbn8333(simulation: str, title: str) -> Experiment:
 
 def _beyond(question: str, title: str) -> Experiment:
     folder = "lasthop.publications.bbn8333.beyond"
-    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{question}")
+    module = question.replace("-", "_")
+    return Experiment(f"bbn8333/beyond/{question}", title, f"{folder}.{module}")
+
+
+def _fairness(part: str, title: str) -> Experiment:
+    module = part.replace("-", "_")
+    return Experiment(
+        f"obanaik2003/fairness/{part}", title, f"lasthop.publications.obanaik2003.{module}"
+    )
+
+
+def _koutsianas2007(name: str, title: str, *figures: str) -> Experiment:
+    module = name.replace(".", "_").replace("-", "_")
+    return Experiment(
+        f"koutsianas2007/{name}",
+        title,
+        f"lasthop.publications.koutsianas2007.{module}",
+        tuple(f"koutsianas2007/{figure}" for figure in figures),
+    )
 
 
 EXPERIMENTS = (
@@ -74,6 +92,30 @@ EXPERIMENTS = (
     _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
     _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
     _beyond("ecn", "ECN beside cumulative ETEN"),
+    _beyond("flood", "a blind flood of forged notices"),
+    _beyond("forged", "notices forged on the path"),
+    _beyond("liar-forward", "a receiver whose echoes lie"),
+    _beyond("liar-cumulative", "a receiver that makes up its path"),
+    _beyond("coding", "erasure coding from end to end"),
+    _fairness("slow", "fairness policies over a slow link"),
+    _fairness("ltn", "fairness policies over a long thin network"),
+    _fairness("disabled", "the policy off where the last hop is slow"),
+    _fairness("window", "fairness policies and a limited receive window"),
+    _fairness("buffers", "fairness policies and the last-hop router's buffer"),
+    _fairness("testbed", "fairness policies on the test-bed's path"),
+    _fairness("testbed-buffers", "buffers on the test-bed's path"),
+    _fairness("testbed-window", "a small receive window on the test-bed's path"),
+    _fairness("testbed-disabled", "the policy off, on the test-bed's path"),
+    _fairness("factors", "what moves the numbers of fairness policies that differ"),
+    _fairness("fast", "fairness policies where all last hops are fast"),
+    _fairness("auto", "a fairness policy that knows when its last hop is the bottleneck"),
+    _koutsianas2007("fig4.2", "RLCI over a disconnection of eight seconds", "fig4.3"),
+    _koutsianas2007("fig4.4", "RLCI over disconnections of any length", "fig4.5"),
+    _koutsianas2007("fig4.7", "RLCI with several connections", "fig4.8", "fig4.9"),
+    _koutsianas2007("shared-probe", "RLCI with one probe for all connections of a host"),
+    _koutsianas2007("after", "what connections that resume with RLCI do to others"),
+    _koutsianas2007("freeze", "RLCI beside Freeze-TCP"),
+    _koutsianas2007("attack", "forged changes of connectivity"),
 )
 
 

@@ -17,7 +17,7 @@ def write(folder: Path, publication: str, outcomes: Sequence[Outcome]) -> None:
     rows.write(folder / "results.json", [row for outcome in outcomes for row in outcome.rows])
     values = {
         "id": publication,
-        "published": library.published(publication),
+        "published": library.published(publication.partition("/")[0]),
         "outcomes": outcomes,
         "agree": sum(outcome.agree for outcome in outcomes),
         "statements": sum(len(outcome.findings) for outcome in outcomes),

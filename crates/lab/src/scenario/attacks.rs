@@ -1,5 +1,5 @@
-//! From `[[attacks]]` to attacks: who forges notices of corruption, of whose packets, and knowing
-//! what (`bbn8333` §6.2, §7.1).
+//! From `[[attacks]]` to attacks: who forges notices of corruption or of changes of connectivity, of
+//! whose packets, and knowing what (`bbn8333` §6.2, §7.1; `koutsianas2007` §3.6).
 
 use super::flows::hops;
 use super::quantity::{Count, Probability, Whole, Written};
@@ -11,7 +11,7 @@ use middlebox::Aim;
 use toml::Spanned;
 use wire::Causes;
 
-/// Forged notices of corruption of a flow's packets, or datagrams instead.
+/// Forged notices about a flow, or datagrams instead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attack {
     /// The node that they come from.
@@ -62,6 +62,8 @@ pub enum AttackKind {
     /// Datagrams of UDP of the same size at the same times, which nobody reads: what the load alone
     /// does.
     Datagrams,
+    /// Forged indications that the connectivity of the flow's receiver has changed.
+    Changes,
     /// The echoes of a receiver that calls every hole corruption (of `report = "forward"`).
     Echoes,
     /// Made-up fields in the headers of a receiver's segments (of `report = "cumulative"`).
@@ -84,14 +86,15 @@ pub(super) enum Knowledge {
 }
 
 table! {
-    /// Somebody who forges notices of corruption.
+    /// Somebody who forges notices of corruption, or of changes of connectivity.
     pub(super) struct Table {
         /// The node that they come from.
         at: Spanned<String>, needed;
         /// The name of the flow that is attacked: one that runs over TCP.
         flow: Spanned<String>, needed;
         /// What is sent: forged notices, or, for comparison, inert datagrams of the same size at the
-        /// same times. Of a receiver: `echoes` that call
+        /// same times; or acknowledgments to the flow's sender, in its receiver's name, that tell of
+        /// `changes` of connectivity. Of a receiver: `echoes` that call
         /// every hole corruption (where the flow has `report = "forward"`), or `fields` of its choice
         /// (`report = "cumulative"`).
         kind: AttackKind = AttackKind::default();
@@ -101,9 +104,11 @@ table! {
         /// Packets a second; 0 for none. Only of `knowledge = "blind"`, and needed there.
         rate: Spanned<Whole>;
         /// Where the sequence numbers are guessed: among all 2^32, or among those in flight just now,
-        /// the strongest guess. Only of `knowledge = "blind"`.
+        /// the strongest guess; of `changes`, so are acknowledgment numbers and timestamps, or all are
+        /// those of the last acknowledgment. Only of `knowledge = "blind"`.
         aim: Spanned<Aim>;
-        /// A notice for every so many-th packet that passes with data; 1 if absent. Only of
+        /// A notice for every so many-th packet that passes with data, a change for every so many-th
+        /// acknowledgment; 1 if absent. Only of
         /// `knowledge = "on-path"`.
         every: Spanned<Count>;
         /// What a receiver claims that its path is like; certain corruption if absent. Only of

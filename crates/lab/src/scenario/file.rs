@@ -41,7 +41,7 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
-        /// Each forges notices of corruption of a flow's packets.
+        /// Each forges notices about a flow.
         attacks: Vec<Spanned<attacks::Table>>;
         /// What nodes measure and tell for flows with cumulative error notification.
         ceten: ceten::Table;
@@ -99,7 +99,8 @@ table! {
         recovery: Recovery = Config::default().recovery;
         /// What sizes the congestion window.
         congestion: Congestion = Config::default().congestion;
-        /// Growth of `aimd` in congestion avoidance; `standard` if absent.
+        /// Growth of `aimd` in congestion avoidance: the name of an increase function, or a table with its
+        /// settings; `standard` if absent.
         increase: Spanned<Increase>;
         /// The window grows by the octets acknowledged, in slow start by so many segments at most
         /// per ACK; counts ACKs if absent or `"off"`.

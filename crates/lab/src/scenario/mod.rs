@@ -7,6 +7,7 @@ mod coding;
 mod datagrams;
 mod file;
 mod flows;
+mod increase;
 mod keep_alive;
 mod links;
 mod mechanism;
@@ -15,6 +16,7 @@ mod routes;
 mod schedule;
 mod settings;
 mod stack;
+mod tagged;
 mod testbed;
 mod traffic;
 mod words;
@@ -190,7 +192,7 @@ impl Scenario {
         let (title, duration, mut flows) = (file.title?, duration?, flows?);
         let ceten = ceten::resolve(file.ceten, &mut flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
-        Some(Scenario {
+        let mut scenario = Scenario {
             title,
             duration,
             nodes,
@@ -201,7 +203,9 @@ impl Scenario {
             attacks,
             ceten,
             testbed,
-        })
+        };
+        scenario.tell_propagation();
+        Some(scenario)
     }
 }
 

@@ -24,6 +24,12 @@ impl Scenario {
         let directions = self.links.iter().flat_map(ends);
         Routes(sim::Routes::shortest(self.nodes.len(), directions, |_| true))
     }
+
+    /// The direction of a link that a hop takes.
+    pub(crate) fn direction(&self, hop: Hop) -> &link::Config {
+        let Link { forward, backward, .. } = &self.links[hop.link];
+        if hop.forward { forward } else { backward }
+    }
 }
 
 impl Routes {

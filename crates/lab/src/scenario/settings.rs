@@ -1,15 +1,14 @@
 //! From a flow's `tcp` table to the settings of its two ends.
 
 use super::file::{self, Headers, IpVersion, Report, Transport};
-use super::keep_alive;
 use super::quantity::{Amount, DelayedAck, Ssthresh, UserTimeout};
+use super::{increase, keep_alive};
 use crate::error::Problem;
 use crate::profile::{Defaults, InitialSsthresh, Window};
 use crate::shape::Told as _;
 use base::Duration;
 use base::units::Size;
 use tcp::Config;
-use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{CumulativeEten, Eten, ForwardEten, Guard, Mechanism, Needs};
 use toml::Spanned;
 
@@ -48,7 +47,7 @@ pub(super) fn resolve(
     let initial_ssthresh = mss.zip(receive_window).and_then(|(mss, window)| {
         ssthresh(tcp.initial_ssthresh, mss, window, defaults).told(problems)
     });
-    let increase = increase(tcp.increase, tcp.congestion).told(problems);
+    let increase = increase::resolve(tcp.increase, tcp.congestion).told(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).told(problems);
     let rto = rto(tcp.rto, defaults).told(problems);
     let keep_alive = keep_alive::resolve(tcp.keep_alive).told(problems);
@@ -161,25 +160,6 @@ fn guard(table: &file::EtenTable) -> Option<Guard> {
     let limit = limit.as_ref().map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
     let notified = !matches!(table.report, None | Some(Report::None));
     (notified && (*nonce || *trust || limit > 0)).then(|| Guard::new(*nonce, *trust, limit))
-}
-
-fn increase(
-    written: Option<Spanned<Increase>>,
-    congestion: Congestion,
-) -> Result<Increase, Problem> {
-    match (written, congestion) {
-        (None, _) => Ok(Increase::default()),
-        (Some(increase), Congestion::Aimd) => Ok(increase.into_inner()),
-        (Some(increase), other) => {
-            let name = Congestion::ALL.iter().find(|(_, one)| *one == other).map(|(name, _)| name);
-            let message = format!(
-                "the window of `{}` grows in its own way: expected an increase function with \
-                 `congestion = \"aimd\"` only",
-                name.unwrap_or(&"")
-            );
-            Err(Problem::at(increase.span(), message))
-        }
-    }
 }
 
 fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {

@@ -11,7 +11,7 @@ use middlebox::fec::Signal;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
-use tcp::congestion::{Congestion, Increase};
+use tcp::congestion::Congestion;
 use tcp::mechanism::{Fields, Strategy, Transport};
 use tcp::{Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
 use wire::PathForm;
@@ -31,7 +31,7 @@ macro_rules! words {
 }
 
 words! {
-    Profile Recovery Congestion Increase Reduction Estimator SsthreshOnBackoff Validation
+    Profile Recovery Congestion Reduction Estimator SsthreshOnBackoff Validation
     Strategy Fields Transport PathForm super::Report super::Transport super::Headers super::Stack
     super::Corrupted super::AttackKind super::attacks::Knowledge Aim Fortune
 }

@@ -54,7 +54,7 @@ fn a_pause_delays_what_is_queued_and_lets_arrive_what_is_flying() {
 fn a_cut_loses_everything_at_once() {
     let mut link = cut(WhenDown::DROP);
     assert_eq!(link.enqueue(at(2 * MS), 4, 500, Ecn::NotCapable), Err(4));
-    let expected = [2, 3, 1].map(|packet| (1_500, Output::Dropped(packet)));
+    let expected = [2, 3, 1].map(|packet| (1_500, Output::Cut(packet)));
     assert_eq!(outputs(&mut link), expected);
     assert_eq!(link.queued_packets(at(3 * MS)), 0);
     let statistics = link.statistics();
@@ -68,7 +68,7 @@ fn a_cut_loses_everything_at_once() {
 fn queued_and_flying_packets_have_policies_of_their_own() {
     let mut link = cut(WhenDown { keep_queued: true, keep_flying: false, accept: false });
     assert_eq!(link.enqueue(at(2 * MS), 4, 500, Ecn::NotCapable), Err(4));
-    assert_eq!(outputs(&mut link), [(1_500, Output::Dropped(1))]);
+    assert_eq!(outputs(&mut link), [(1_500, Output::Cut(1))]);
     link.set_up(at(20 * MS), true);
     assert_eq!(outputs(&mut link), [(31_000, arrived(2)), (32_000, arrived(3))]);
 }

@@ -156,7 +156,9 @@ fn wait(link: &mut Link<u32>, until: Time, events: &mut Vec<(Time, Event)>) {
             Some(Output::Copied(Arrival { packet, fate })) => {
                 events.push((next, Event::Copied(packet, fate)));
             }
-            Some(Output::Dropped(packet)) => events.push((next, Event::Dropped(packet))),
+            Some(Output::Dropped(packet) | Output::Cut(packet)) => {
+                events.push((next, Event::Dropped(packet)));
+            }
             None => {}
         }
     }

@@ -121,7 +121,8 @@ impl Core {
             let link = &mut self.links[direction];
             let output = link.wake(now);
             self.schedule.set(id, link.next_event());
-            if matches!(output, Some(Output::Arrived(_) | Output::Dropped(_))) {
+            // Of what was copied, the original is still to come.
+            if !matches!(output, None | Some(Output::Copied(_))) {
                 self.unfinished[direction] -= 1;
             }
             return output.map(|output| Happening::Packet { direction, output });

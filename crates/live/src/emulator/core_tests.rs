@@ -65,7 +65,7 @@ fn drive(core: &mut Core, sequence: &[Sent]) -> (Vec<Arrived>, Vec<(Time, usize,
                     let (packet, fate) = match output {
                         Output::Arrived(Arrival { packet, fate })
                         | Output::Copied(Arrival { packet, fate }) => (packet, Some(fate)),
-                        Output::Dropped(packet) => (packet, None),
+                        Output::Dropped(packet) | Output::Cut(packet) => (packet, None),
                     };
                     arrived.push((now, direction, core.buffers.get(packet)[0], fate));
                     if !matches!(output, Output::Copied(_)) {

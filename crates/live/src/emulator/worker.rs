@@ -125,7 +125,7 @@ impl Worker {
                         self.writer.arrived(due, direction, bytes, fate, ends);
                         packet
                     }
-                    Output::Dropped(packet) => packet,
+                    Output::Dropped(packet) | Output::Cut(packet) => packet,
                 };
                 // Of what was copied, the original is still to come.
                 if !matches!(output, Output::Copied(_)) {

@@ -14,12 +14,8 @@ pub(super) struct Fault;
 /// A packet as it was sent, or as it came: without what changes on the way.
 pub(super) fn canonical(packet: &Packet) -> Packet {
     let mut packet = *packet;
-    if packet.rare.is_weightless() {
-        packet.rare.clear();
-    } else {
-        let cleared = packet.rare.set_ipv4_options(&[]);
-        debug_assert!(cleared.is_ok(), "no options are well-formed");
-    }
+    let cleared = packet.rare.set_ipv4_options(&[]);
+    debug_assert!(cleared.is_ok(), "no options are well-formed");
     packet.ip.hop_limit = Ip::HOP_LIMIT;
     if packet.ip.ecn == Ecn::Congested {
         packet.ip.ecn = Ecn::Capable;

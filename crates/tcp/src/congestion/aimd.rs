@@ -1,6 +1,6 @@
 //! Additive increase, multiplicative decrease (RFC 5681), with a choice of increase functions.
 
-use super::{AckSample, CongestionControl, Episode, Growth, Increase, IncreaseFunction as _};
+use super::{AckSample, CongestionControl, Episode, Growth, Increase};
 use super::{LARGEST_WINDOW, slow_start};
 use base::Rate;
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,13 @@ impl State {
         self.bytes_acked = 0;
     }
 
-    /// RFC 3465 §2.1: whole segments, one for as many octets as make one without byte counting.
+    /// RFC 3465 §2.1: whole segments, one for as many octets as make one without byte counting. Where
+    /// a segment acknowledged makes more than one, there is nothing to wait for.
     fn count(&mut self, acked: u64, per_ack: f64, mss: f64) {
+        if per_ack > 1.0 {
+            self.grow(acked as f64 * per_ack);
+            return;
+        }
         let segment = ((mss / per_ack).round() as u64).max(1);
         self.bytes_acked = self.bytes_acked.saturating_add(acked);
         self.grow((self.bytes_acked / segment) as f64 * mss);
@@ -85,7 +90,7 @@ impl CongestionControl for Aimd {
             return;
         }
         let mss = f64::from(sample.mss);
-        let per_ack = self.increase.per_ack(state.exact / mss, sample.srtt);
+        let per_ack = self.increase.per_ack(state.exact / mss, sample);
         match self.byte_counting {
             None => state.grow(per_ack * mss),
             Some(_) => state.count(sample.counted(), per_ack, mss),
@@ -107,10 +112,12 @@ impl CongestionControl for Aimd {
     }
 
     fn on_undo(&mut self, before: Self) {
-        *self = before;
+        // What the increase function has measured since stays true.
+        self.state = before.state;
     }
 
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
+        self.increase.reset();
         self.state = State::new(window, ssthresh);
     }
 
@@ -133,7 +140,7 @@ impl CongestionControl for Aimd {
 mod tests {
     use super::*;
     use crate::congestion::{Controller, RateSample};
-    use base::Time;
+    use base::{Duration, Time};
 
     fn aimd(window: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Aimd {
         let mut aimd = Aimd::new(Growth { byte_counting, ..Growth::default() }, window);
@@ -230,6 +237,35 @@ mod tests {
             let (each, every_fourth) = (grown(None, 1000, 1000), grown(Some(2), 250, 4000));
             assert!((each - every_fourth).abs() < 3000.0, "{increase:?}: {each} {every_fourth}");
         }
+    }
+
+    #[test]
+    fn where_a_segment_makes_more_than_one_byte_counting_waits_for_no_whole_segment() {
+        let canit = Increase::ALL.iter().find(|(name, _)| *name == "canit").unwrap().1;
+        let growth = Growth { increase: canit, byte_counting: Some(2), ..Growth::default() };
+        let mut aimd = Aimd::new(growth, 10_000);
+        aimd.reset(10_000, Some(2000));
+        // r/NIT = 25: 2.5 segments for each of ten.
+        let srtt = Some(Duration::from_millis(750));
+        aimd.on_ack(&AckSample { srtt, ..ack(400) });
+        assert_eq!(aimd.window(), 11_000);
+    }
+
+    #[test]
+    fn an_undo_keeps_what_the_increase_function_has_measured() {
+        let auto = Increase::ALL.iter().find(|(name, _)| *name == "auto").unwrap().1;
+        let growth = Growth { increase: auto, ..Growth::default() };
+        let mut aimd = Aimd::new(growth, 10_000);
+        aimd.reset(10_000, Some(2000));
+        let before = aimd.clone();
+        aimd.on_congestion(&episode(10_000));
+        aimd.on_ack(&ack(1000));
+        let measured = aimd.increase;
+        assert_ne!(measured, before.increase);
+        aimd.on_undo(before);
+        assert_eq!((aimd.window(), aimd.increase), (10_000, measured));
+        aimd.reset(10_000, None);
+        assert_eq!(aimd.increase, auto);
     }
 
     #[test]

@@ -11,7 +11,8 @@ mod increase;
 mod prr;
 mod westwood;
 
-pub use increase::{Increase, IncreaseFunction};
+pub use increase::{Auto, Canit, ConstantRate, Fast, IncreaseByK, Standard};
+pub use increase::{Cap, Increase, IncreaseFunction, RoundTrip};
 pub use prr::{Bound, Prr};
 
 use base::{Duration, Rate, Time};

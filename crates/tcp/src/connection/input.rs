@@ -210,12 +210,18 @@ impl Connection {
         if !self.mechanisms.answer(Hooks::INCOMING) {
             return Incoming::PLAIN;
         }
-        let view = self.sender.view(now);
-        let incoming = self.mechanisms.incoming(&view, segment).unwrap_or(Incoming::PLAIN);
-        if let Some(action) = incoming.action {
-            self.act(now, action);
+        let mut all = Incoming::PLAIN;
+        for index in 0..self.mechanisms.len() {
+            let view = self.sender.view(now);
+            let Some(incoming) = self.mechanisms.incoming_to(index, &view, segment) else {
+                continue;
+            };
+            if let Some(action) = incoming.action {
+                self.act(now, action);
+            }
+            all = all.and(incoming);
         }
-        incoming
+        all
     }
 
     /// RFC 5961 §5: SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.NXT; to open, it must be our SYN's.

@@ -19,6 +19,7 @@ mod ecn;
 mod eten;
 mod exchange;
 mod forward;
+mod freeze;
 mod guard;
 mod handshake;
 mod liveness;
@@ -26,6 +27,7 @@ mod nagle;
 mod receiving;
 mod reductions;
 mod resets;
+mod rlci;
 mod sack;
 mod seg;
 mod sending;
@@ -39,7 +41,7 @@ mod windows;
 
 use super::*;
 use crate::congestion::Increase;
-use crate::indication::{Source, Subject};
+use crate::indication::{Connectivity, Source, Subject};
 use crate::{InitialWindow, Rto, Standing, Validation};
 use seg::*;
 use std::collections::VecDeque;
@@ -94,8 +96,9 @@ struct Diagram {
     window: u32,
     /// The shift of the peer's windows outside of a SYN.
     peer_shift: u8,
-    /// The peer's timestamps, if it sends any. It echoes the last of ours.
+    /// The peer's timestamps, if it sends any. It echoes the last of ours, or always the same.
     stamp: Option<u32>,
+    echoes: Option<u32>,
     /// What the network has made of the IP headers of what the peer sends.
     mark: Ecn,
     /// Segments in a unit that the connection may send.
@@ -120,6 +123,7 @@ impl Diagram {
             window: 0xfff0, // What a SYN can say, so that the window never changes by itself.
             peer_shift: PEER_SHIFT,
             stamp: None,
+            echoes: None,
             mark: Ecn::NotCapable,
             unit: 1,
             ahead: Duration::ZERO,
@@ -170,7 +174,9 @@ impl Diagram {
         }
         let echo =
             self.sent.last().map_or(0, |_| self.last().options.timestamps.map_or(0, |t| t.value));
+        let echo = self.echoes.unwrap_or(echo);
         segment.options.timestamps = self.stamp.map(|value| wire::Timestamps { value, echo });
+        segment.options.connectivity = seg.change.or(segment.options.connectivity);
         for (start, end) in seg.sack {
             segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
         }
@@ -225,6 +231,7 @@ impl Diagram {
                 ack: if acks { segment.ack - PEER_ISS } else { 0 },
                 sack: blocks.map(|b| (b.start - PEER_ISS, b.end - PEER_ISS)).collect(),
                 echo: segment.options.corrupted.map(|e| (e.seq - PEER_ISS, e.copy.0, e.alone)),
+                change: segment.options.connectivity,
                 window: None,
             };
             self.unseen.push_back((self.now, seg));
@@ -284,6 +291,14 @@ impl Diagram {
     /// Word comes that this copy of what starts at `seq` was corrupted.
     fn notice_of(&mut self, seq: u32, copy: CopyId) {
         let subject = Subject::Corrupted { seq: ISS + seq, len: MSS, copy };
+        let indication = Indication { source: Source::Local, subject };
+        self.connection.indicate(self.now + self.ahead, &indication);
+        self.transmit();
+    }
+
+    /// Layers below tell of the way to the peer.
+    fn tell(&mut self, connectivity: Connectivity) {
+        let subject = Subject::Connectivity(connectivity);
         let indication = Indication { source: Source::Local, subject };
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();

@@ -146,6 +146,16 @@ impl Incoming {
     /// Nobody has an opinion.
     pub const PLAIN: Incoming =
         Incoming { action: None, may_count: true, is_current: true, lets_out: false };
+
+    /// Two opinions of one segment; what is to be done is done already.
+    pub(crate) fn and(self, other: Incoming) -> Incoming {
+        Incoming {
+            action: None,
+            may_count: self.may_count && other.may_count,
+            is_current: self.is_current && other.is_current,
+            lets_out: self.lets_out || other.lets_out,
+        }
+    }
 }
 
 bitflags! {
@@ -414,7 +424,8 @@ mechanisms! {
 
 pub use cumulative_eten::{Fields, Network, Strategy, Transport};
 
-/// The mechanisms of one connection, asked in order; the first opinion counts.
+/// The mechanisms of one connection, asked in order. The first opinion counts, but for what all of
+/// them take in.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Mechanisms {
     list: Vec<Mechanism>,
@@ -464,8 +475,29 @@ impl Mechanisms {
         self.list.iter_mut().filter(|m| m.hooks().contains(hook)).find_map(ask)
     }
 
+    /// The connection is over: nothing is due any more.
+    pub(crate) fn stop(&mut self) {
+        self.hooks -= Hooks::TIMER;
+    }
+
     pub(crate) fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
         self.first(Hooks::INDICATION, |m| m.indication(view, indication))
+    }
+
+    /// How many there are, for what is told them one by one.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// What one of them makes of what concerns them all.
+    pub(crate) fn indication_to(
+        &mut self,
+        index: usize,
+        view: &View,
+        indication: &Indication,
+    ) -> Option<Action> {
+        let hears = |m: &&mut Mechanism| m.hooks().contains(Hooks::INDICATION);
+        self.list.get_mut(index).filter(hears)?.indication(view, indication)
     }
 
     pub(crate) fn loss(&mut self, view: &View, loss: &Loss) -> Verdict {
@@ -487,8 +519,15 @@ impl Mechanisms {
         self.list.iter().any(Mechanism::is_waiting)
     }
 
-    pub(crate) fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
-        self.first(Hooks::INCOMING, |m| m.incoming(view, segment))
+    /// What one of them makes of a segment: it may be of several.
+    pub(crate) fn incoming_to(
+        &mut self,
+        index: usize,
+        view: &View,
+        segment: &Segment,
+    ) -> Option<Incoming> {
+        let looks = |m: &&mut Mechanism| m.hooks().contains(Hooks::INCOMING);
+        self.list.get_mut(index).filter(looks)?.incoming(view, segment)
     }
 
     /// The copy that somebody names, by the sender's own number, if it is to be believed.

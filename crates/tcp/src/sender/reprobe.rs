@@ -18,6 +18,7 @@ impl Sender {
         let window = window.map_or(initial, |segments| u64::from(segments) * u64::from(self.mss));
         self.controller.reset(window.max(u64::from(self.mss)), self.config.initial_ssthresh);
         self.rtt.forget();
+        self.board.forget_times();
         self.gradual = None;
         self.doubt = Doubt::default();
         self.reduced_until = 0;
@@ -29,13 +30,15 @@ impl Sender {
             **used = Used::default();
         }
         self.statistics.reprobes += 1;
-        let resends = resend && self.board.outstanding() > 0;
+        // Where the peer has no room, its window is what is probed.
+        let open = self.right_edge > self.board.una();
+        let resends = resend && open && self.board.outstanding() > 0;
         if resends {
             self.start_over();
         } else if self.phase == Phase::Recovery {
             self.end_episode();
         }
-        if self.board.outstanding() > 0 || self.probing {
+        if self.deadline != Time::NEVER {
             self.restart_timer(now);
         }
         let window = self.controller.window();

@@ -5,13 +5,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
-    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Guard, Mechanism, Network,
-    Strategy as Response, Transport,
+    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Guard, Mechanism, Network,
+    Rlci, Strategy as Response, Transport,
 };
 use tcp::{
-    Config, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff, Validation,
+    Config, Connectivity, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff,
+    Validation,
 };
-use wire::PathForm;
+use wire::{Encoding, PathForm};
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -64,6 +65,9 @@ pub(crate) enum Act {
     /// What was written is to go although more will follow.
     Flush,
     Nagle(bool),
+    /// Not the application: layers below tell of the way to the peer. Once the script is over, there
+    /// is one.
+    Told(Connectivity),
     Read,
     Close,
 }
@@ -109,10 +113,20 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(Act::Cork),
         1 => Just(Act::Flush),
         1 => any::<bool>().prop_map(Act::Nagle),
+        3 => connectivity().prop_map(Act::Told),
         3 => Just(Act::Read),
         1 => Just(Act::Close),
     ];
     (after, act).prop_map(|(after, act)| Step { after, act })
+}
+
+fn connectivity() -> impl Strategy<Value = Connectivity> {
+    let window = prop::option::weighted(0.2, 0_u32..20);
+    prop_oneof![
+        1 => Just(Connectivity::Ending),
+        4 => window.prop_map(|window| Connectivity::Changed { window }),
+        1 => Just(Connectivity::Full),
+    ]
 }
 
 pub(crate) fn end() -> impl Strategy<Value = End> {
@@ -245,9 +259,12 @@ fn manners() -> impl Strategy<Value = Manners> {
             prop::option::weighted(0.3, ceten()),
             prop::option::weighted(0.2, held),
             prop::option::weighted(0.3, guard),
+            prop::option::weighted(0.6, rlci()),
+            prop::option::weighted(0.3, Just(Mechanism::Freeze(Freeze::default()))),
         )
-            .prop_map(|(eten, ceten, held, guard)| {
-                guard.into_iter().chain(eten).chain(ceten).chain(held).collect()
+            .prop_map(|(eten, ceten, held, guard, rlci, freeze)| {
+                let moves = freeze.into_iter().chain(rlci);
+                moves.chain(guard).chain(eten).chain(ceten).chain(held).collect()
             }),
     )
 }
@@ -268,4 +285,14 @@ fn ceten() -> impl Strategy<Value = Mechanism> {
             ceten.set_network(Network { a, form, transport });
             Mechanism::CumulativeEten(ceten)
         })
+}
+
+fn rlci() -> impl Strategy<Value = Mechanism> {
+    let encoding = prop_oneof![Just(Encoding::Experimental), Just(Encoding::Draft)];
+    (encoding, any::<[bool; 4]>()).prop_map(|(encoding, settings)| {
+        let mut rlci = Rlci::default();
+        rlci.encoding = encoding;
+        [rlci.strict, rlci.limited_transmit, rlci.suppress, rlci.rate_limit] = settings;
+        Mechanism::Rlci(rlci)
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::cases::{Case, End, Step};
 use base::{Duration, Time};
-use tcp::{Connection, Events, Identity, Side, State};
+use tcp::{Connection, Connectivity, Events, Identity, Indication, Side, Source, State, Subject};
 use wire::{Payload, SeqNumber};
 
 /// Both sequence spaces wrap early.
@@ -124,6 +124,14 @@ impl Host {
             true => connection.write_more(stream, offset, u64::from(len)),
             false => connection.write(stream, offset, u64::from(len)),
         });
+    }
+
+    /// The connection hears of the way to its peer.
+    pub(crate) fn hear(&mut self, now: Time, connectivity: Connectivity) {
+        let local = self.local(now);
+        let subject = Subject::Connectivity(connectivity);
+        let indication = Indication { source: Source::Local, subject };
+        self.using(|connection| connection.indicate(local, &indication));
     }
 
     /// Uses the connection, once it is there.

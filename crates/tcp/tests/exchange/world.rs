@@ -5,7 +5,7 @@ use crate::host::{Host, ISS, millis};
 use base::{Duration, Random, Seed, Time};
 use std::collections::BTreeMap;
 use tcp::mechanism::Mechanism;
-use tcp::{Connection, Events, Indication, Side, Source, State, Subject};
+use tcp::{Connection, Connectivity, Events, Indication, Side, Source, State, Subject};
 use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
 /// A packet on its way, or word of its corruption on its way back or on.
@@ -84,6 +84,7 @@ impl World {
         if host.end.script.is_empty() {
             // It is over. What is closed before it is open never opens.
             host.end.eager = true;
+            host.hear(self.now, Connectivity::Changed { window: None });
             match &mut host.connection {
                 Some(connection) if host.end.aborts => connection.abort(),
                 Some(connection) if connection.state() != State::SynSent => connection.close(),
@@ -98,6 +99,7 @@ impl World {
             Act::Cork(corked) => host.using(|connection| connection.cork(corked)),
             Act::Flush => host.using(Connection::flush),
             Act::Nagle(nagle) => host.using(|connection| connection.set_nagle(nagle)),
+            Act::Told(connectivity) => host.hear(self.now, connectivity),
             Act::Read => {
                 host.read(&peer.written);
             }

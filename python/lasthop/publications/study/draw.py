@@ -40,15 +40,23 @@ class Panel:
     scale: float = 1.0
     log: bool = False
     top: float | None = None
+    #: Values on both sides of nothing, which has a line.
+    signed: bool = False
 
 
 def panels(
-    runs: Runs, rows: Sequence[Sequence[Panel]], x: str, xlabel: str, words: Mapping[Any, str]
+    runs: Runs,
+    rows: Sequence[Sequence[Panel]],
+    x: str,
+    xlabel: str,
+    words: Mapping[Any, str],
+    inches: float = 4.1,
 ) -> Figure:
-    """Values over one key, whose values stand side by side under their words."""
+    """Values over one key, whose values stand side by side under their words; a panel is so many
+    inches wide."""
     width = max(len(row) for row in rows)
     places = {value: float(place) for place, value in enumerate(words)}
-    with pictures.figure(1.2 + 4.1 * width, 0.6 + 3.1 * len(rows)) as drawn:
+    with pictures.figure(1.2 + inches * width, 0.6 + 3.1 * len(rows)) as drawn:
         axes = drawn.subplots(len(rows), width, squeeze=False)
         for down, row in enumerate(rows):
             for across, panel in enumerate(row):
@@ -61,6 +69,8 @@ def panels(
                 ax.set_ylabel(panel.ylabel)
                 if panel.log:
                     ax.set_yscale("log")
+                elif panel.signed:
+                    ax.axhline(0, color=pictures.GREY, linewidth=0.9)
                 else:
                     ax.set_ylim(0, panel.top)
                 if down == len(rows) - 1:

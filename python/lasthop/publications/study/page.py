@@ -67,7 +67,7 @@ def _numbers(study: Study, runs: Runs) -> list[dict[str, Any]]:
             number = section.number(case, measure.metric)
             value = measure.of(runs, case)
             if number is not None and value is not None:
-                shown = [key for key in study.keys if key in case]
+                shown = [key for key in study.keys if case.get(key, "") != ""]
                 found.append(
                     {
                         "case": ", ".join(f"{study.keys[key]} {word(case[key])}" for key in shown),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +81,14 @@ class Cell:
             }
         )
 
+    def single(self, run: int) -> tuple[Scenario, int]:
+        """What is run the n-th time, from 0, and with what seed."""
+        settings = {} if self.drawn is None else self.drawn(run)
+        return (
+            Scenario.load(self.scenario).set({**self.settings, **settings}),
+            1 if self.drawn else 1 + run,
+        )
+
     def _scenario(self, sweep: Mapping[str, Any]) -> Scenario:
         return Scenario.load(self.scenario).set({**self.settings, "sweep": sweep})
 
@@ -85,6 +96,15 @@ class Cell:
 #: What is kept of the rows of a cell, whose seeds are in order: by metric, a value a seed, or None
 #: where there is none.
 Collect = Callable[["pl.DataFrame"], Mapping[str, Sequence["float | None"]]]
+
+
+#: Runs a scenario with a seed, to look at more than rows: its links, its events. By metric.
+Observe = Callable[[Scenario, int], Mapping[str, "float | None"]]
+
+
+def apart(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The runs of a cell, whose flows are the same in each."""
+    return rows.iter_slices(rows["flow"].n_unique())
 
 
 def column(name: str, flow: str) -> Callable[[pl.DataFrame], list[float | None]]:
@@ -151,6 +171,11 @@ class Runs:
             return None
         return ratio_interval([a for a, _ in pairs], [b for _, b in pairs])
 
+    def difference(self, case: Case, to: Case, metric: str) -> Estimate | None:
+        """The mean less that of another case, paired by seed."""
+        pairs = self._pairs(case, to, metric)
+        return mean_interval([a - b for a, b in pairs]) if pairs else None
+
     def _pairs(self, case: Case, to: Case, metric: str) -> list[tuple[float, float]]:
         both = zip(self.found[case][metric], self.found[to][metric], strict=False)
         return [(a, b) for a, b in both if a is not None and b is not None]
@@ -187,3 +212,43 @@ def measure(
             for cell, sweep in zip(cells, done, strict=True)
         }
     )
+
+
+def observe(
+    cells: Sequence[Cell],
+    of: Observe,
+    *,
+    seeds: int | None,
+    quick: bool,
+    threads: int,
+    progress: lab.Progress | None = None,
+) -> Runs:
+    """The runs of all cells, one by one."""
+    wanted = [seeds or (cell.quick if quick else cell.seeds) for cell in cells]
+    found: dict[Case, dict[str, list[float | None]]] = {}
+    done = 0
+    with _workers(threads) as workers:
+        # Runs leave the interpreter to the others.
+        started = [
+            [workers.submit(lambda cell, run: of(*cell.single(run)), cell, n) for n in range(runs)]
+            for cell, runs in zip(cells, wanted, strict=True)
+        ]
+        for cell, runs in zip(cells, started, strict=True):
+            kept = found.setdefault(cell.case, {})
+            for run in runs:
+                for metric, value in run.result().items():
+                    kept.setdefault(metric, []).append(value)
+                done += 1
+                if progress is not None:
+                    progress(done, sum(wanted))
+    return Runs(found)
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Who ends early, as by Ctrl-C, does not wait for what has not begun."""
+    workers = ThreadPoolExecutor(threads or os.cpu_count())
+    try:
+        yield workers
+    finally:
+        workers.shutdown(cancel_futures=True)

@@ -14,7 +14,7 @@ from lasthop import lab, terminal
 from lasthop.publications import rows
 from lasthop.publications.rows import Finding, Outcome, Row
 from lasthop.publications.study.published import Answer, Section, Test
-from lasthop.publications.study.runs import Case, Cell, Collect, Runs, measure
+from lasthop.publications.study.runs import Case, Cell, Collect, Observe, Runs, measure, observe
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class Study:
     #: What is run, in some sentences.
     method: Sequence[str]
     cells: Callable[[], Sequence[Cell]]
-    collect: Collect
+    #: What is kept of a cell's rows, or of each of its runs: one of the two.
+    collect: Collect | None = None
+    observe: Observe | None = None
     measures: Sequence[Measure]
     figures: Sequence[Drawn]
     #: Words for the values of a case, by key: heads of the report's table.
@@ -96,9 +98,21 @@ class Study:
         progress: lab.Progress | None = None,
     ) -> Runs:
         """All runs."""
-        return measure(
-            self.cells(),
-            self.collect,
+        cells = self.cells()
+        if self.collect is not None:
+            return measure(
+                cells,
+                self.collect,
+                seeds=seeds,
+                quick=quick,
+                threads=threads,
+                progress=progress,
+            )
+        if self.observe is None:
+            raise ValueError(f"{self.name}: neither collect nor observe")
+        return observe(
+            cells,
+            self.observe,
             seeds=seeds,
             quick=quick,
             threads=threads,

@@ -1,18 +1,24 @@
 //! Increase by K: a connection with a long round trip grows faster, to get its fair share
-//! (`obanaik2003` §2.2).
+//! (`obanaik2003` §2.3.1).
 
-use super::IncreaseFunction;
-use base::Duration;
+use super::{AckSample, IncreaseFunction, positive};
+use serde::{Deserialize, Serialize};
 
-pub(super) struct IncreaseByK;
-
-/// Segments per window; the thesis says "up to 4".
-const K: f64 = 4.0;
+/// K segments per window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IncreaseByK {
+    /// Segments; the thesis says "up to 4".
+    #[serde(deserialize_with = "positive")]
+    pub k: f64,
+}
 
 impl IncreaseFunction for IncreaseByK {
+    const DEFAULT: IncreaseByK = IncreaseByK { k: 4.0 };
+
     #[inline]
-    fn per_ack(&self, window: f64, _srtt: Option<Duration>) -> f64 {
+    fn per_ack(&mut self, window: f64, _ack: &AckSample) -> f64 {
         // Never faster than slow start.
-        (K / window).min(1.0)
+        (self.k / window).min(1.0)
     }
 }

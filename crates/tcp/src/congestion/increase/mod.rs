@@ -1,24 +1,52 @@
 //! THE table of increase functions: how fast the window grows in congestion avoidance.
 //!
-//! A new one is a file beside this page and a line in the table below.
+//! A new one is a file beside this page and a line in the table below. Its struct has its settings,
+//! which scenario files know by their names, and what it remembers.
 
-use base::Duration;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use auto::Fast;
+pub use settings::{Cap, RoundTrip};
+
+use super::AckSample;
+use settings::{positive, span};
 
 /// Growth of the congestion window in congestion avoidance.
-pub trait IncreaseFunction {
-    /// Segments to add for one acknowledgment, given the window in segments and the smoothed
-    /// round trip, once there is one.
-    fn per_ack(&self, window: f64, srtt: Option<Duration>) -> f64;
+pub trait IncreaseFunction: Copy {
+    /// What its name alone stands for.
+    const DEFAULT: Self;
+
+    /// Segments to add for one acknowledgment of new data, given the window in segments. Where
+    /// octets are counted, for each segment that is acknowledged.
+    fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64;
+
+    /// Which round trip it goes by, if by any.
+    fn round_trip(&mut self) -> Option<&mut RoundTrip> {
+        None
+    }
+
+    /// The path is another one: what is remembered of the old one is forgotten.
+    fn reset(&mut self) {}
 }
 
 macro_rules! increase_functions {
     ($($(#[$doc:meta])* $module:ident :: $Function:ident = $name:literal;)+) => {
         $(mod $module;)+
+        $(pub use $module::$Function;)+
 
-        /// One of the increase functions, by value.
+        $(impl Default for $Function {
+            fn default() -> $Function {
+                $Function::DEFAULT
+            }
+        })+
+
+        /// One of the increase functions, with its settings and its state.
         #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(tag = "policy")]
         pub enum Increase {
-            $($(#[$doc])* #[serde(rename = $name)] $Function,)+
+            $($(#[$doc])* #[serde(rename = $name)] $Function($Function),)+
         }
 
         impl Default for Increase {
@@ -29,16 +57,22 @@ macro_rules! increase_functions {
         }
 
         impl Increase {
-            /// Every increase function with the name it has in scenario files.
-            pub const ALL: &[(&str, Increase)] = &[$(($name, Increase::$Function)),+];
-        }
+            /// Every increase function, as its name alone stands for it in scenario files.
+            pub const ALL: &[(&str, Increase)] =
+                &[$(($name, Increase::$Function($Function::DEFAULT))),+];
 
-        impl IncreaseFunction for Increase {
             #[inline]
-            fn per_ack(&self, window: f64, srtt: Option<Duration>) -> f64 {
-                match self {
-                    $(Increase::$Function => $module::$Function.per_ack(window, srtt),)+
-                }
+            pub(super) fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64 {
+                match self { $(Increase::$Function(f) => f.per_ack(window, ack),)+ }
+            }
+
+            pub(super) fn reset(&mut self) {
+                match self { $(Increase::$Function(f) => f.reset(),)+ }
+            }
+
+            /// Which round trip it goes by, if by any.
+            pub fn round_trip(&mut self) -> Option<&mut RoundTrip> {
+                match self { $(Increase::$Function(f) => f.round_trip(),)+ }
             }
         }
     };
@@ -47,29 +81,12 @@ macro_rules! increase_functions {
 increase_functions! {
     /// One segment per window (RFC 5681 §3.1, equation 3).
     standard::Standard = "standard";
-    /// Four segments per window (`obanaik2003` §2.2).
+    /// K segments per window (`obanaik2003` §2.3.1).
     increase_by_k::IncreaseByK = "increase-by-k";
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The contract that every increase function keeps.
-    #[test]
-    fn growth_is_finite_and_never_negative() {
-        for (name, increase) in Increase::ALL {
-            for window in [1.0, 1.5, 2.0, 20.0, 1e3, 1e6] {
-                for srtt in
-                    [None, Some(1), Some(10_000_000), Some(640_000_000), Some(10_000_000_000)]
-                {
-                    let step = increase.per_ack(window, srtt.map(Duration::from_nanos));
-                    assert!(
-                        step.is_finite() && step >= 0.0,
-                        "{name}: {step} at {window}, {srtt:?}"
-                    );
-                }
-            }
-        }
-    }
+    /// c r² segments per window (`obanaik2003` §2.3.1).
+    constant_rate::ConstantRate = "constant-rate";
+    /// r/NIT segments per window (`obanaik2003` §2.3.1).
+    canit::Canit = "canit";
+    /// Another one where the path has room for it, else the standard's.
+    auto::Auto = "auto";
 }

@@ -1,13 +1,17 @@
 //! The standard's own increase.
 
-use super::IncreaseFunction;
-use base::Duration;
+use super::{AckSample, IncreaseFunction};
+use serde::{Deserialize, Serialize};
 
-pub(super) struct Standard;
+/// One segment per window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standard;
 
 impl IncreaseFunction for Standard {
+    const DEFAULT: Standard = Standard;
+
     #[inline]
-    fn per_ack(&self, window: f64, _srtt: Option<Duration>) -> f64 {
+    fn per_ack(&mut self, window: f64, _ack: &AckSample) -> f64 {
         1.0 / window
     }
 }

@@ -3,7 +3,7 @@
 use super::MSS;
 use core::fmt;
 use core::ops::RangeInclusive;
-use wire::Flags;
+use wire::{ConnectivityChange, Flags};
 
 /// A segment as a diagram shows it, with sequence numbers relative to either side's SYN.
 #[derive(Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub(super) struct Seg {
     pub(super) sack: Vec<(u32, u32)>,
     /// An echo of a corruption: the first octet, the copy, whether it is all there is to say.
     pub(super) echo: Option<(u32, u32, bool)>,
+    /// What it says of a change of connectivity.
+    pub(super) change: Option<ConnectivityChange>,
     /// Bytes; of segments that the peer sends.
     pub(super) window: Option<u32>,
 }
@@ -43,6 +45,7 @@ pub(super) fn bytes(from: u32, to: u32) -> Seg {
         ack: 1,
         sack: vec![],
         echo: None,
+        change: None,
         window: None,
     }
 }
@@ -118,6 +121,11 @@ impl Seg {
         Seg { echo: Some((at(n), copy, true)), ..self }
     }
 
+    /// Saying this of a change of connectivity.
+    pub(super) fn change(self, change: ConnectivityChange) -> Seg {
+        Seg { change: Some(change), ..self }
+    }
+
     /// Offering a window of this many bytes.
     pub(super) fn window(self, bytes: u32) -> Seg {
         Seg { window: Some(bytes), ..self }
@@ -133,6 +141,10 @@ impl fmt::Debug for Seg {
         }
         if let Some(echo) = self.echo {
             write!(f, " echo {echo:?}")?;
+        }
+        if let Some(change) = self.change {
+            let ConnectivityChange { c, ec, cs, ecs, .. } = change;
+            write!(f, " c {c} {cs:?} ec {ec} {ecs}")?;
         }
         Ok(())
     }

@@ -66,6 +66,8 @@ const NEW_REMOTE: Actions = Actions::TGL_REMOTE_CCI
     .union(Actions::UPD_CCI_PEER_TIME)
     .union(Actions::REPROBE_PATH)
     .union(Actions::FORCE_SEND);
+const ANOTHER: Actions =
+    Actions::REPROBE_PATH.union(Actions::FORCE_SEND).union(Actions::REMEMBER);
 
 use Event::{EchoedLocalCci, EchoedRemoteCci, LocalCci, NewRemoteCci, SegmentSent};
 use LocalStatus::{EchoAck, Idle, New};
@@ -92,8 +94,8 @@ pub(super) const RESPONDER: &[Edge<RemoteStatus>] = &[
 /// told as soon as that is over.
 pub(super) const MENDED: &[Edge<LocalStatus>] = &[
     edge(Idle, LocalCci, NEW_LOCAL, New),
-    edge(New, LocalCci, Actions::REPROBE_PATH.union(Actions::REMEMBER), New),
-    edge(EchoAck, LocalCci, Actions::REPROBE_PATH.union(Actions::REMEMBER), EchoAck),
+    edge(New, LocalCci, ANOTHER, New),
+    edge(EchoAck, LocalCci, ANOTHER, EchoAck),
     edge(New, EchoedLocalCci, Actions::UPD_CCI_PEER_E_TIME.union(Actions::ACKNOWLEDGE), EchoAck),
     edge(EchoAck, SegmentSent, NOTHING, Idle),
     edge(Idle, EchoedLocalCci, Actions::ACKNOWLEDGE, EchoAck),
@@ -115,14 +117,14 @@ fn take<S: Copy + PartialEq>(table: &[Edge<S>], state: &mut S, on: Event) -> Act
 pub(super) struct Handshake {
     /// To the letter of the report, or mended.
     strict: bool,
-    local_cci: bool,
-    remote_cci: bool,
-    local_cci_status: LocalStatus,
-    remote_cci_status: RemoteStatus,
-    remote_cci_peer_time: u32,
-    local_cci_peer_echo_time: u32,
+    pub(super) local_cci: bool,
+    pub(super) remote_cci: bool,
+    pub(super) local_cci_status: LocalStatus,
+    pub(super) remote_cci_status: RemoteStatus,
+    pub(super) remote_cci_peer_time: u32,
+    pub(super) local_cci_peer_echo_time: u32,
     /// Not of the report: an indication waits until the present one is over.
-    pending: bool,
+    pub(super) pending: bool,
 }
 
 /// Whether a timestamp is later than another (RFC 7323 §5.2).
@@ -225,3 +227,6 @@ impl Handshake {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 
 mod handshake;
 mod limit;
+#[cfg(test)]
+mod model;
 
 use super::{Action, Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::Identity;
@@ -16,7 +18,7 @@ use wire::{ConnectivityChange, Encoding, Flags, Options, Packet, Segment, SeqNum
 /// An end that hears from its own layers below that its connectivity has changed tells its peer,
 /// and both start from the initial window, as on a new path. Takes timestamps, and an option that
 /// both ends must know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rlci {
     /// To the letter of the report, with the holes that it leaves: an indication whose only
@@ -37,7 +39,7 @@ pub struct Rlci {
 }
 
 /// What there is once the connection has begun.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct State {
     iss: SeqNumber,
     standing: Standing,
@@ -55,7 +57,7 @@ fn is_new(state: &State) -> bool {
 }
 
 /// What the ends have agreed on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Standing {
     /// The peer has yet to speak.
     #[default]
@@ -67,7 +69,7 @@ enum Standing {
 }
 
 /// CCI_CONTROLLED_CWND, while it is true.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Probe {
     /// LAST_CCI_TIME, by our timestamps.
     last_cci_time: u32,
@@ -76,7 +78,7 @@ struct Probe {
 }
 
 /// Whose layers below gave the indication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Origin {
     Local,
     Remote,
@@ -86,12 +88,15 @@ impl Rlci {
     /// So often an option goes again that is not answered.
     const REPEATS: u32 = 6;
 
-    /// Whether an indication is to be acted on.
-    fn may_probe(&mut self, view: &View, origin: Origin) -> bool {
-        let same = |probe: &Probe| self.strict || probe.origin != origin;
-        if self.suppress && self.state.probe.as_ref().is_some_and(same) {
-            return false;
-        }
+    /// Whether an indication is of what the other end has told already. What has led to nothing but
+    /// another timeout is told anew.
+    fn is_known(&self, view: &View, origin: Origin) -> bool {
+        let same = |probe: &Probe| self.strict || probe.origin != origin && !view.stalled;
+        self.suppress && self.state.probe.as_ref().is_some_and(same)
+    }
+
+    /// Whether the path may be probed once more.
+    fn is_allowed(&mut self, view: &View) -> bool {
         !self.rate_limit || self.state.limit.allows(view.now, view.srtt)
     }
 
@@ -103,7 +108,11 @@ impl Rlci {
         origin: Origin,
         window: Option<u32>,
     ) -> Option<Action> {
-        if actions.contains(Actions::REPROBE_PATH) && self.may_probe(view, origin) {
+        if actions.contains(Actions::REPROBE_PATH) && !self.is_known(view, origin) {
+            if !self.is_allowed(view) {
+                // Nor does each forged indication let out a segment.
+                return Some(Action::Acknowledge);
+            }
             self.state.probe = Some(Probe {
                 // The clock of our timestamps will have moved on.
                 last_cci_time: self.state.stamp.wrapping_add(1),
@@ -208,9 +217,7 @@ impl Rules for Rlci {
                 self.act(view, actions, Origin::Local, window)
             }
             // Our SYN goes again; there is nobody to agree with yet.
-            _ => self
-                .may_probe(view, Origin::Local)
-                .then_some(Action::Reprobe { window, resend: true }),
+            _ => self.is_allowed(view).then_some(Action::Reprobe { window, resend: true }),
         }
     }
 

@@ -1,0 +1,138 @@
+"""The book's tables of forgers, liars and erasure coding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from studies import Column, Table
+
+#: Where a flood or an attacker on the path meets its victim.
+CORRUPTION = {"bit_error_rate": 2e-6, "bursts_bps": 0}
+CONGESTION = {"bit_error_rate": 0.0, "bursts_bps": 12_000_000}
+FORGED = {"sent": "notices"}
+OVER_INERT, OVER_PLAIN = "goodput_over_inert", "segments_over_plain"
+DEFENCES = {
+    "none": "no defence",
+    "limit": "limit 10",
+    "trust": "trust",
+    "nonce": "nonces",
+    "all": "all three",
+}
+LIMITS = {
+    "none": "no defence",
+    "limit 100": "limit 100",
+    "limit 10": "limit 10",
+    "limit 1": "limit 1",
+    "trust": "trust",
+    "all": "all three",
+}
+
+
+def _bounds(metric: str = "goodput_over_plain") -> list[Column]:
+    return [Column(f"{b:g}", metric, {"bound": b}) for b in (0.5, 0.6, 0.75, 0.9, 1.0)]
+
+
+CODES = (
+    "off",
+    "fixed, all told",
+    "fixed, none told",
+    "CETEN alone",
+    "CETEN, fixed",
+    "CETEN, following",
+)
+ALONE: Mapping[str, Any] = {"recovery": "sack", "competitors": 0, "one_way_delay_s": 0.09}
+
+
+BESIDE = {**ALONE, "competitors": 1}
+
+
+def _codes(metric: str = "payload_bps") -> list[Column]:
+    return [Column(code, metric, {"code": code}, 1e6) for code in CODES]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %" if share else "none"
+
+
+_NUMBERS: Mapping[str, Table] = {
+    "flood": Table(
+        "rate_per_s",
+        "notices a second",
+        {**CORRUPTION, **FORGED},
+        [Column(words, OVER_INERT, {"defences": of}) for of, words in DEFENCES.items()],
+        lambda rate: f"{rate:,}",
+    ),
+    "forged": Table(
+        "every",
+        "forged: one of",
+        {**CORRUPTION, **FORGED},
+        [Column(words, OVER_INERT, {"defences": of}) for of, words in LIMITS.items()],
+        lambda every: f"{every:,}",
+    ),
+    "liar-forward": Table(
+        "bursts_bps",
+        "bursts, Mb/s",
+        {"receiver": "liar"},
+        [
+            *(
+                Column(words, "goodput_over_honest", {"defences": of})
+                for of, words in DEFENCES.items()
+            ),
+            Column("neighbour, no defence", "others_over_honest", {"defences": "none"}),
+            Column("neighbour, nonces", "others_over_honest", {"defences": "nonce"}),
+        ],
+        lambda rate: f"{rate / 1e6:g}" if rate else "none",
+    ),
+    "liar-cumulative": Table(
+        "bursts_bps",
+        "bursts, Mb/s",
+        {"strategy": "adaptive"},
+        _bounds(),
+        lambda rate: f"{rate / 1e6:g}" if rate else "none",
+    ),
+    "coding": Table("loss", "corrupted on one hop", {**ALONE, "hops": 1}, _codes(), _percent),
+}
+
+_MORE: Mapping[str, Mapping[str, Table]] = {
+    "flood": {
+        "congestion": replace(_NUMBERS["flood"], where={**CONGESTION, **FORGED}),
+        "segments": replace(
+            _NUMBERS["flood"],
+            where={**CONGESTION, **FORGED},
+            columns=[Column(words, OVER_PLAIN, {"defences": of}) for of, words in DEFENCES.items()],
+        ),
+    },
+    "forged": {
+        "congestion": replace(_NUMBERS["forged"], where={**CONGESTION, **FORGED}),
+        "segments": replace(
+            _NUMBERS["forged"],
+            where={**CONGESTION, **FORGED},
+            columns=[Column(words, OVER_PLAIN, {"defences": of}) for of, words in LIMITS.items()],
+        ),
+    },
+    "liar-cumulative": {
+        "loss-ratio": replace(_NUMBERS["liar-cumulative"], where={"strategy": "loss-ratio"}),
+        "neighbour": replace(_NUMBERS["liar-cumulative"], columns=_bounds("others_over_plain")),
+    },
+    "coding": {
+        "three-hops": replace(
+            _NUMBERS["coding"], words="corrupted on three hops", where={**ALONE, "hops": 3}
+        ),
+        "reno": replace(_NUMBERS["coding"], where={**ALONE, "recovery": "reno", "hops": 1}),
+        "delay": Table(
+            "one_way_delay_s",
+            "one way",
+            {"recovery": "sack", "competitors": 0, "hops": 1, "loss": 0.01},
+            _codes(),
+            lambda delay: f"{delay * 1e3:g} ms",
+        ),
+        "beside": replace(_NUMBERS["coding"], where={**BESIDE, "hops": 1}),
+        "other": replace(
+            _NUMBERS["coding"], where={**BESIDE, "hops": 1}, columns=_codes("others_payload_bps")
+        ),
+    },
+}
+
+TABLES = {name: replace(table, more=_MORE.get(name, {})) for name, table in _NUMBERS.items()}

@@ -1,0 +1,162 @@
+//! What increase functions can be told, and how that is written.
+
+use base::Duration;
+use core::fmt;
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Which round trip a function goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoundTrip {
+    /// The smoothed one, with the time that packets wait in queues: `"smoothed"`.
+    #[default]
+    Smoothed,
+    /// The path's propagation delay there and back: `"propagation"`. Whoever knows it has to put
+    /// [`RoundTrip::Given`] in its place; until then the smoothed one is taken.
+    Propagation,
+    /// This: `"200 ms"`.
+    Given(Duration),
+}
+
+impl RoundTrip {
+    /// Seconds, once there is one.
+    #[inline]
+    pub(super) fn seconds(self, smoothed: Option<Duration>) -> Option<f64> {
+        match self {
+            RoundTrip::Smoothed | RoundTrip::Propagation => smoothed,
+            RoundTrip::Given(given) => Some(given),
+        }
+        .map(Duration::as_secs_f64)
+    }
+}
+
+/// No acknowledgment adds more than so many segments: a number, or `"off"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cap(pub Option<f64>);
+
+impl Cap {
+    /// So many segments, but no more than that.
+    #[inline]
+    pub(super) fn limit(self, segments: f64) -> f64 {
+        self.0.map_or(segments, |cap| segments.min(cap))
+    }
+}
+
+/// With larger numbers a window may leave what floats can say.
+const LARGEST: f64 = 1e6;
+
+fn above_zero(number: f64) -> Option<f64> {
+    (number > 0.0 && number <= LARGEST).then_some(number)
+}
+
+fn more_than_nothing(text: &str) -> Option<Duration> {
+    text.parse().ok().filter(|span| *span > Duration::ZERO)
+}
+
+/// A number above 0.
+pub(super) fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let expected = "a number above 0 and at most 1e6";
+    from.deserialize_any(Written { expected, text: |_| None, number: above_zero })
+}
+
+/// A duration above 0, with its unit.
+pub(super) mod span {
+    use super::{Deserializer, Duration, Serializer, Written, more_than_nothing};
+
+    pub(in super::super) fn deserialize<'de, D>(from: D) -> Result<Duration, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        let expected = "more than 0 s, in quotes, such as \"30 ms\"";
+        from.deserialize_any(Written { expected, text: more_than_nothing, number: |_| None })
+    }
+
+    /// In the largest unit in which it is a whole number.
+    pub(in super::super) fn serialize<S: Serializer>(
+        span: &Duration,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let nanos = span.as_nanos();
+        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
+        let whole = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
+        let (unit, size) = whole.unwrap_or(("ns", 1));
+        to.collect_str(&format_args!("{} {unit}", nanos / size))
+    }
+}
+
+impl<'de> Deserialize<'de> for RoundTrip {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RoundTrip, D::Error> {
+        let text = |text: &str| match text {
+            "smoothed" => Some(RoundTrip::Smoothed),
+            "propagation" => Some(RoundTrip::Propagation),
+            text => text.parse().ok().map(RoundTrip::Given),
+        };
+        let expected = "\"smoothed\", \"propagation\" or a duration, such as \"200 ms\"";
+        from.deserialize_any(Written { expected, text, number: |_| None })
+    }
+}
+
+impl Serialize for RoundTrip {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            RoundTrip::Smoothed => to.serialize_str("smoothed"),
+            RoundTrip::Propagation => to.serialize_str("propagation"),
+            RoundTrip::Given(given) => span::serialize(given, to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Cap {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Cap, D::Error> {
+        let text = |text: &str| (text == "off").then_some(Cap(None));
+        let number = |number| above_zero(number).map(|cap| Cap(Some(cap)));
+        let expected = "\"off\" or a number of segments, above 0 and at most 1e6";
+        from.deserialize_any(Written { expected, text, number })
+    }
+}
+
+impl Serialize for Cap {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(cap) => to.serialize_f64(cap),
+            None => to.serialize_str("off"),
+        }
+    }
+}
+
+/// Something that is written as a text or a number.
+struct Written<T> {
+    expected: &'static str,
+    text: fn(&str) -> Option<T>,
+    number: fn(f64) -> Option<T>,
+}
+
+impl<T> Written<T> {
+    fn or_else<E: de::Error>(&self, value: Option<T>) -> Result<T, E> {
+        value.ok_or_else(|| E::custom(format_args!("expected {}", self.expected)))
+    }
+}
+
+impl<T> Visitor<'_> for Written<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        self.or_else((self.text)(text))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        self.or_else((self.number)(number))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_f64(number as f64)
+    }
+}

@@ -1,0 +1,166 @@
+//! What is lost with the old path (§3.5.2), and the modified limited transmit (§3.5.3).
+
+use super::*;
+
+/// In steady state, with ten segments under way, when the path changes at 150 ms.
+fn moves(rlci: Rlci) -> Diagram {
+    let mut t = flowing(with(rlci));
+    t.time(150);
+    t.tell(MOVED);
+    t
+}
+
+/// To the letter, with the modified limited transmit or without.
+fn steady(limited_transmit: bool) -> Diagram {
+    let mut t = moves(rlci(|rlci| (rlci.strict, rlci.limited_transmit) = (true, limited_transmit)));
+    t.recv([data(11).change(TELLS)]);
+    t.time(250);
+    t
+}
+
+/// What the segment that went after the change said.
+const PRESENT: u32 = 5151;
+
+#[test]
+fn case_1_nothing_is_lost() {
+    for limited_transmit in [true, false] {
+        let mut t = steady(limited_transmit);
+        for n in 2..=11 {
+            answer_to(&mut t, 5100, ack(n));
+        }
+        // What was outstanding beyond the window goes on first.
+        t.recv(telling(12..=20, TELLS));
+        answer_to(&mut t, PRESENT, ack(12));
+        t.recv(telling(21..=22, TELLS)); // Slow start.
+        assert_eq!(t.windows(), (segments(11), u64::MAX));
+        assert_eq!(t.statistics().retransmissions, 0);
+    }
+}
+
+#[test]
+fn case_2_acknowledgments_are_lost() {
+    for limited_transmit in [true, false] {
+        let mut t = steady(limited_transmit);
+        answer_to(&mut t, PRESENT, ack(12));
+        t.recv(telling(12..=22, TELLS));
+        assert_eq!(t.windows(), (segments(11), u64::MAX));
+    }
+}
+
+#[test]
+fn case_3_without_it_lost_data_waits_for_the_timer_and_slow_start_is_over() {
+    let mut t = steady(false);
+    answer_to(&mut t, 5100, ack(1).sack(11..=11));
+    t.silent();
+    t.time(1149);
+    t.silent();
+    t.time(1150);
+    t.recv([data(1).change(TELLS)]);
+    assert_eq!(t.windows(), (segments(1), segments(5)), "half the initial window");
+}
+
+#[test]
+fn case_3_with_it_lost_data_is_found_by_duplicates_and_slow_start_goes_on() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let sacked = |n| match recovery {
+            Recovery::Sack => ack(1).sack(11..=n),
+            _ => ack(1),
+        };
+        let mut t = flowing(Config { recovery, ..with(strict()) });
+        t.time(150);
+        t.tell(MOVED);
+        t.recv([data(11).change(TELLS)]);
+        t.time(250);
+        answer_to(&mut t, 5100, sacked(11));
+        t.recv([data(12).change(TELLS)]);
+        t.time(350);
+        answer_to(&mut t, 5100, sacked(12));
+        t.recv([data(13).change(TELLS)]);
+        t.time(450);
+        answer_to(&mut t, 5100, sacked(13));
+        let again = if recovery == Recovery::Sack { 1..=5 } else { 1..=1 };
+        t.recv(telling(again, TELLS));
+        assert_eq!(t.windows(), (segments(5), u64::MAX), "{recovery:?}");
+        assert_eq!(t.statistics().timeouts, 0);
+    }
+}
+
+#[test]
+fn case_3_mended_everything_goes_again_at_once() {
+    let mut t = moves(mended());
+    t.recv(telling(1..=10, TELLS));
+    assert_eq!(t.windows(), (segments(10), u64::MAX));
+    t.time(250);
+    answer_to(&mut t, PRESENT, ack(2));
+    t.recv(telling(11..=12, TELLS));
+    assert_eq!(t.statistics().timeouts, 0);
+}
+
+#[test]
+fn case_4_data_and_acknowledgments_are_lost() {
+    // The first five had arrived.
+    for limited_transmit in [true, false] {
+        let mut t = steady(limited_transmit);
+        answer_to(&mut t, 5100, ack(6).sack(11..=11));
+        t.recv(telling(12..=15, TELLS)); // What is outstanding fits the window again.
+        assert_eq!(t.windows(), (segments(10), u64::MAX));
+        t.time(350);
+        for n in 12..=13 {
+            answer_to(&mut t, 5100, ack(6).sack(11..=n));
+        }
+        // Three are reported: the rest was lost. The threshold is kept if that is wanted.
+        let ssthresh = if limited_transmit { u64::MAX } else { segments(5) };
+        assert_eq!(t.windows(), (segments(5), ssthresh));
+        assert_eq!(t.statistics().timeouts, 0);
+    }
+    let mut t = moves(mended());
+    t.recv(telling(1..=10, TELLS));
+    t.time(250);
+    answer_to(&mut t, 5100, ack(6));
+    t.recv(telling(11..=15, TELLS));
+    assert_eq!(t.windows(), (segments(10), u64::MAX));
+}
+
+#[test]
+fn the_modified_limited_transmit_keeps_to_the_peers_window_and_ends_with_the_probing() {
+    let mut t = offered(with(strict()));
+    t.window = 12_000;
+    t.time(100);
+    t.stamp = Some(100);
+    t.send(syn_ack());
+    answer(&mut t, ack(1));
+    t.unseen.clear();
+    t.write(1 << 40);
+    t.recv(each(1..=10));
+    t.time(150);
+    t.tell(MOVED);
+    t.recv([data(11).change(TELLS)]);
+    t.time(250);
+    answer_to(&mut t, 5100, ack(1).sack(11..=11));
+    t.recv([data(12).change(TELLS)]);
+    answer_to(&mut t, 5100, ack(1).sack(11..=12));
+    t.silent(); // There is no room for a thirteenth.
+
+    // All that was sent before the change has been acknowledged: RFC 3042 as ever, which is off.
+    let mut t = steady(true);
+    answer_to(&mut t, PRESENT, ack(12).change(ECHOES));
+    t.unseen.clear();
+    t.time(300);
+    answer_to(&mut t, PRESENT, ack(12).sack(13..=13));
+    t.silent();
+}
+
+#[test]
+fn later_losses_reduce_the_threshold_as_ever() {
+    // §3.5.3: kept only while the window is the initial one.
+    let mut t = steady(true);
+    t.write(1);
+    answer_to(&mut t, PRESENT, ack(10));
+    t.unseen.clear();
+    assert_eq!(t.windows().0, segments(11));
+    t.time(300);
+    for n in 12..=14 {
+        answer_to(&mut t, PRESENT, ack(10).sack(12..=n));
+    }
+    assert!(t.windows().1 < segments(11), "{:?}", t.windows());
+}

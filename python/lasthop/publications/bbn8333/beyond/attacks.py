@@ -1,0 +1,172 @@
+"""What the experiments with forgers and liars have in common: defences, and what a bound takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lasthop import pictures
+from lasthop.publications.bbn8333.beyond.question import NONE
+from lasthop.publications.study import draw
+from lasthop.publications.study.runs import Case, Runs
+from lasthop.stats import CONFIDENCE, Estimate, ratio_interval
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Believed notices in a round trip: some more than 1.7 % of what is in flight here.
+LIMIT = 10
+ALL = "all"
+DEFENCES: Mapping[str, Mapping[str, Any]] = {
+    NONE: {},
+    "limit": {"limit": LIMIT},
+    "trust": {"trust": True},
+    "nonce": {"nonce": True},
+    ALL: {"nonce": True, "trust": True, "limit": LIMIT},
+}
+NAMES = {
+    NONE: "no defence",
+    "limit": f"a limit of {LIMIT}",
+    "trust": "trust",
+    "nonce": "nonces",
+    ALL: "all three",
+}
+LINES = tuple(
+    draw.Line(NAMES[defences], {"defences": defences, "sent": "notices"}, colour, marker, style)
+    # What lies upon another is broken: some defences make no difference to others.
+    for defences, colour, marker, style in (
+        (NONE, pictures.BLACK, "s", "-"),
+        ("limit", pictures.PURPLE, "v", "--"),
+        ("trust", pictures.ORANGE, "^", ":"),
+        ("nonce", pictures.BLUE, "o", "-"),
+        (ALL, pictures.GREEN, "D", "--"),
+    )
+)
+
+_BOTTLENECK_BPS = 10e6
+#: Of the bursts that overflow the bottleneck half of the time; 0 are next to none.
+BURSTS_BPS = 12_000_000
+#: Corrupts 1.7 % of full-sized packets.
+BIT_ERROR_RATE = 2e-6
+
+#: Where a flood meets its victim: who else loses packets there.
+PATHS: Mapping[str, Mapping[str, Any]] = {
+    "corruption": {"bit_error_rate": BIT_ERROR_RATE, "bursts_bps": 0},
+    "congestion": {"bit_error_rate": 0.0, "bursts_bps": BURSTS_BPS},
+    "corruption and congestion": {"bit_error_rate": BIT_ERROR_RATE, "bursts_bps": BURSTS_BPS},
+}
+CONGESTION = PATHS["congestion"]
+
+
+def bursts(rate_bps: int) -> str:
+    """The rate of the scenarios' bursts."""
+    return f"{rate_bps or 1000} bit/s"
+
+
+def victim(path: Mapping[str, Any], defences: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Settings of the victim over a path; without defences to set, nobody tells it anything."""
+    eten: Mapping[str, Any] = {"report": NONE}
+    if defences is not None:
+        eten = {"report": "backward", "notice_size": "56 B", "defences": defences}
+    return {
+        "links.1.errors.bit": path["bit_error_rate"],
+        "flows.0.tcp.eten": eten,
+        "flows.1.traffic.udp.rate": bursts(path["bursts_bps"]),
+    }
+
+
+def case(path: Mapping[str, Any], eten: str, defences: str, sent: str, **more: Any) -> Case:
+    """Of a victim."""
+    who = {"recovery": "sack", "eten": eten, "rate_bps": _BOTTLENECK_BPS}
+    return Case(**who, **path, defences=defences, sent=sent, **more)
+
+
+def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
+    """What becomes of the victim."""
+    own = rows.filter(rows["flow"] == "victim")
+    names = ("goodput_bps", "segments", "timeouts")
+    return {**{name: own[name].to_list() for name in names}, "believed": own["notices"].to_list()}
+
+
+def inert(case: Case) -> Case:
+    """The same with datagrams instead of notices."""
+    return case.but(sent="datagrams")
+
+
+def plain(case: Case) -> Case:
+    """The same with a sender that nobody tells of corruption."""
+    return case.but(eten=NONE, defences=NONE, sent="datagrams")
+
+
+def over_inert(runs: Runs, case: Case) -> Estimate | None:
+    """The goodput over that with inert datagrams: what the reaction costs."""
+    return runs.ratio(case, inert(case), "goodput_bps") if case["sent"] == "notices" else None
+
+
+def over_plain(runs: Runs, case: Case) -> Estimate | None:
+    """Segments sent over those of a plain sender."""
+    return None if case == plain(case) else runs.ratio(case, plain(case), "segments")
+
+
+# --- Bounds ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """What runs say to a bound on the ratios of some pairs of cases."""
+
+    #: None: the intervals leave it open.
+    agrees: bool | None
+    #: The pair that is nearest to the bound or the furthest beyond it.
+    case: Case
+    ratio: Estimate
+
+
+def held(
+    runs: Runs,
+    pairs: Sequence[tuple[Case, Case]],
+    metric: str,
+    *,
+    least: float = 0.0,
+    most: float = math.inf,
+    of: int | None = None,
+) -> Held:
+    """Whether the means of the first are so many times those of the second in every pair.
+
+    It holds if every interval lies within the bounds, which takes no correction for their number.
+    It does not if one lies beyond them though widened so that all of them together hold
+    (Bonferroni): these or, if there are more of them, so many. One run of a cell decides nothing.
+    """
+    together = 1 - (1 - CONFIDENCE) / (of or len(pairs))
+    ratios, broken = [], False
+    for case, to in pairs:
+        # There may be more runs of one than of the other.
+        n = min(runs.count(case), runs.count(to))
+        own, others = (runs.values(of, metric)[:n] for of in (case, to))
+        ratio = ratio_interval(own, others)
+        wide = ratio_interval(own, others, together)
+        ratios.append((case, ratio))
+        broken |= wide.n > 1 and (wide.lo > most or wide.hi < least)
+    within = all(r.n > 1 and least <= r.lo and r.hi <= most for _, r in ratios)
+    pick, end = (max, "hi") if math.isfinite(most) else (min, "lo")
+    case, ratio = pick(ratios, key=lambda found: float(getattr(found[1], end)))
+    return Held(False if broken else within or None, case, ratio)
+
+
+# --- Receivers that lie ----------------------------------------------------------------------
+
+LIAR, HONEST = "liar", "honest"
+#: When the neighbour starts: two connections alone keep in step, each time in another one.
+STARTS: Mapping[str, Sequence[str]] = {"flows.1.start": [f"{100 * n + 50} ms" for n in range(30)]}
+
+
+def shares(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
+    """What the liar and its neighbour get."""
+    own, other = (rows.filter(rows["flow"] == flow) for flow in (LIAR, HONEST))
+    return {
+        "goodput_bps": own["goodput_bps"].to_list(),
+        "others_goodput_bps": other["goodput_bps"].to_list(),
+        "believed": own["notices"].to_list(),
+    }

@@ -1,0 +1,262 @@
+"""Several connections of a host that moves (koutsianas2007 §4.3, figures 4.7 to 4.9)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from lasthop import pictures
+from lasthop.publications.koutsianas2007 import schemes, targets
+from lasthop.publications.koutsianas2007.schemes import RLCI, STANDARD
+from lasthop.publications.koutsianas2007.targets import (
+    EQUAL,
+    FASTER,
+    SLOWER,
+    TARGETS,
+    Target,
+    deviation,
+    more,
+    pooled,
+)
+from lasthop.publications.study.published import Verdict
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Drawn, Measure, Study, mean
+from lasthop.publications.study.words import percent, told
+from lasthop.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CONNECTIONS = (1, 2, 5, 10)
+#: The short ones close together: standard TCP wakes at times of its own.
+DISCONNECTIONS = (*(float(s) for s in range(1, 14)), 15.0, 18.0, 20.0, 22.0, 25.0, 28.0, 30.0)
+#: The report has ten.
+SEEDS, QUICK_SEEDS = 15, 1
+_COLOURS = (pictures.BLACK, pictures.BLUE, pictures.GREEN, pictures.ORANGE)
+
+gain = schemes.against_standard("net_duration_s")
+
+
+def cells() -> list[Cell]:
+    """Every target, number and length, with and without."""
+    return [
+        targets.cell(scheme, target, connections, length, SEEDS, QUICK_SEEDS)
+        for target in TARGETS
+        for connections in CONNECTIONS
+        for length in DISCONNECTIONS
+        for scheme in (STANDARD, RLCI)
+    ]
+
+
+# --- Pictures --------------------------------------------------------------------------------
+
+
+def _draw(runs: Runs, target: Target) -> Figure:
+    with pictures.figure(11, 4.2) as figure:
+        axes = figure.subplots(1, 4, sharey=True)
+        for ax, connections, colour in zip(axes, CONNECTIONS, _COLOURS, strict=True):
+            cases = runs.cases(scheme=RLCI, target=target.name, connections=connections)
+            points = [
+                (case["disconnection_s"], middle.value, spread.value if spread else 0.0)
+                for case in cases
+                for middle, spread in [(gain(runs, case), deviation(runs, case))]
+                if middle
+            ]
+            ax.errorbar(
+                [length for length, _, _ in points],
+                [middle for _, middle, _ in points],
+                yerr=[spread for _, _, spread in points],
+                color=colour,
+                marker="o",
+                markersize=4,
+                capsize=2,
+                elinewidth=0.8,
+            )
+            ax.axhline(0, color=pictures.GREY, linewidth=0.9)
+            ax.set_title(f"n = {connections}")
+            ax.set_xlabel("disconnection, s")
+        axes[0].set_ylabel("standard less RLCI, s")
+    return figure
+
+
+def _drawn(target: Target) -> Drawn:
+    caption = (
+        f"Figure {target.figure}: to {target.name} and {1e3 * target.delay_s:g} ms. What a"
+        " connection gains, by the number of connections; bars are standard deviations."
+    )
+    return Drawn(caption, lambda runs: _draw(runs, target), bars=False)
+
+
+# --- What the report says ---------------------------------------------------------------------
+
+
+def _by_number(runs: Runs, target: Target) -> list[Estimate]:
+    return [
+        pooled(runs, RLCI, "net_duration_s", target=target.name, connections=n) for n in CONNECTIONS
+    ]
+
+
+def _shrinks(runs: Runs) -> Verdict:
+    by_target = {target: _by_number(runs, target) for target in TARGETS}
+    falls = {
+        target: all(b.value < a.value for a, b in itertools.pairwise(gains))
+        for target, gains in by_target.items()
+    }
+    shown = "; ".join(
+        f"to {target.name} "
+        + ", ".join(
+            f"{told(value)} s (n = {n})" for n, value in zip(CONNECTIONS, gains, strict=True)
+        )
+        for target, gains in by_target.items()
+    )
+    return Verdict(
+        all(falls.values()) and all(g[-1].hi < g[0].lo for g in by_target.values()),
+        f"Mean over all lengths: {shown}. It falls at every step in {sum(falls.values())} of"
+        f" {len(falls)} targets.",
+        by_target[EQUAL][-1],
+        Case(target=EQUAL.name, connections=CONNECTIONS[-1]),
+        "s",
+    )
+
+
+def _negative(runs: Runs) -> Verdict:
+    cells_of = [(case, gain(runs, case)) for case in runs.cases(scheme=RLCI)]
+    known = [(case, value) for case, value in cells_of if value is not None]
+    # A single run has an interval of no width: it decides nothing.
+    worse = [case for case, value in known if value.hi < 0 and value.n > 1]
+    case, least = min(known, key=lambda pair: pair[1].value)
+    by_number = {n: sum(case["connections"] == n for case in worse) for n in CONNECTIONS}
+    shown = ", ".join(f"{count} with n = {n}" for n, count in by_number.items() if count)
+    losers = ", ".join(f"{percent(_losers(runs, n))} of those with n = {n}" for n in CONNECTIONS)
+    return Verdict(
+        bool(worse),
+        f"RLCI is clearly slower in {len(worse)} of {len(known)} cells{': ' * bool(worse)}{shown};"
+        f" the worst is {told(least)} s to {case['target']} with n = {case['connections']} after"
+        f" {case['disconnection_s']:g} s. Of single connections beside their like, RLCI slows"
+        f" {losers}.",
+        least,
+        case,
+        "s",
+    )
+
+
+def _losers(runs: Runs, connections: int) -> float:
+    """The share of connections that take longer with RLCI."""
+    gains = [
+        value
+        for case in runs.cases(scheme=RLCI, connections=connections)
+        for run in targets.gains(runs, case)
+        for value in run
+    ]
+    return sum(value < 0 for value in gains) / len(gains)
+
+
+def _faster(runs: Runs) -> Verdict:
+    gains = [pooled(runs, RLCI, "net_duration_s", target=target.name) for target in TARGETS]
+    slower, equal, faster = gains
+    shown = ", ".join(
+        f"{told(value)} s to {target.name}" for target, value in zip(TARGETS, gains, strict=True)
+    )
+    return Verdict(
+        faster.lo > max(slower.hi, equal.hi),
+        f"Mean over all numbers and lengths: {shown}.",
+        faster,
+        Case(target=FASTER.name),
+        "s",
+    )
+
+
+def _spread(runs: Runs) -> Verdict:
+    found = [
+        (case, value, gain(runs, case))
+        for case in runs.cases(scheme=RLCI)
+        if case["connections"] > 1
+        for value in [deviation(runs, case)]
+        if value is not None
+    ]
+    above = [case for case, value, middle in found if middle and value.value > abs(middle.value)]
+    case, most, middle = max(found, key=lambda found: found[1].value)
+    return Verdict(
+        2 * len(above) > len(found),
+        f"With several connections the standard deviation exceeds the mean in {len(above)} of"
+        f" {len(found)} cells; the largest is {told(most)} s ({case['target']}, n ="
+        f" {case['connections']}, {case['disconnection_s']:g} s), where the mean is"
+        f" {told(middle)} s.",
+        most,
+        case,
+        "s",
+    )
+
+
+def _overshoot(runs: Runs) -> Verdict:
+    n = CONNECTIONS[-1]
+    drops = {
+        target: more(runs, RLCI, "dropped_packets", target=target.name, connections=n)
+        for target in TARGETS
+    }
+    shown = ", ".join(f"{told(value)} to {target.name}" for target, value in drops.items())
+    return Verdict(
+        all(value.lo > 0 for value in drops.values()),
+        f"Packets dropped with RLCI beyond those with standard TCP, a run, n = {n}: {shown}.",
+        drops[EQUAL],
+        Case(target=EQUAL.name, connections=n),
+        "1",
+    )
+
+
+def outcome(runs: Runs) -> str:
+    """In a sentence."""
+    shown = ", ".join(
+        f"{_by_number(runs, target)[0].value:.1f} s to {target.name}" for target in TARGETS
+    )
+    last = ", ".join(f"{_by_number(runs, target)[-1].value:.1f} s" for target in TARGETS)
+    return f"One connection gains {shown} on average; each of ten gains {last}."
+
+
+STUDY = Study(
+    publication=schemes.PUBLICATION,
+    experiment="fig4.7",
+    title="Several connections of a host that moves",
+    asks="A phone with one to ten transfers under way moves to a slower, an equal or a faster"
+    " access point. What does each gain from hearing of it?",
+    where="§4.3, figures 4.7 to 4.9",
+    method=(
+        "n transfers from the phone to as many servers, over 6 Mb/s and 1 ms at first; then over"
+        " 1 Mb/s and 100 ms, 6 Mb/s and 1 ms, or 20 Mb/s and 1 ms. 1 Gb/s and 40 ms to the router,"
+        " 1 Gb/s and 0 to 50 ms to each server. Queues are of 100 ms, the slow one's of 200 ms.",
+        "Starts in the first second, detachment after 4 to 6 s, both uniform; the amount of data by"
+        " the report's formula: what the first access point carries until the detachment and the"
+        " second one in 20 s, divided by n. All draws are the same for both schemes and for all"
+        " lengths of the disconnection.",
+        "Unpublished is the receive window: 500 segments, more than the fastest path and its queue"
+        " hold.",
+        "The net durations of a run's connections are sorted, and standard TCP's stand beside"
+        " RLCI's: a gain is the difference. The deviation is that of all connections of all runs.",
+    ),
+    cells=cells,
+    collect=targets.collect,
+    measures=(
+        mean("net_duration_s", "s", "net duration, s"),
+        Measure("gain_s", "s", "standard less RLCI, s", gain),
+        Measure("deviation_s", "s", "its deviation, s", deviation),
+        mean("worst_s", "s", "slowest connection, s"),
+        mean("dropped_packets", "1", "packets dropped"),
+        mean("timeouts", "1", "timeouts"),
+    ),
+    figures=[_drawn(target) for target in (SLOWER, EQUAL, FASTER)],
+    tests={
+        "gain-shrinks": _shrinks,
+        "worse-in-the-extreme": _negative,
+        "faster-target": _faster,
+        "high-deviation": _spread,
+        "overshoot": _overshoot,
+    },
+    outcome=outcome,
+    keys={
+        "scheme": "scheme",
+        "target": "to",
+        "connections": "n",
+        "disconnection_s": "disconnection, s",
+    },
+)
+reproduce = STUDY.reproduce

@@ -1,0 +1,97 @@
+"""The advertised window on the test-bed (§3.3.4): tables 3.10, 3.11."""
+
+from __future__ import annotations
+
+from lasthop.publications.obanaik2003 import bed, simulation, words
+from lasthop.publications.obanaik2003.bed import SMALL_WINDOW, VARIANTS, WINDOW
+from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
+from lasthop.publications.obanaik2003.simulation import LTN, SLOW
+from lasthop.publications.study import draw
+from lasthop.publications.study.published import Verdict
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Drawn, Study
+
+_METRIC = "payload_bps"
+#: "Hardly anything", of packets in 100 s.
+_HARDLY = 2.0
+
+
+def cells() -> list[Cell]:
+    """Every policy with both windows."""
+    return [
+        bed.cell(link, variant, window=window)
+        for link in (SLOW, LTN)
+        for variant in VARIANTS
+        for window in (SMALL_WINDOW, WINDOW)
+    ]
+
+
+def _pairs(runs: Runs, link: str, *policies: str) -> list[tuple[Case, Case]]:
+    cases = runs.cases(
+        link=link, receive_window_bytes=SMALL_WINDOW, **({"policy": policies} if policies else {})
+    )
+    return [(case, case.but(receive_window_bytes=WINDOW)) for case in cases]
+
+
+def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
+    return (
+        f"Goodput with 1 KB over that with 8 KB: {words.ratios(runs, pairs, _METRIC, bed.where)}."
+    )
+
+
+def _slow(runs: Runs) -> Verdict:
+    pairs = _pairs(runs, SLOW)
+    return Verdict(all(r > 1 for r in bed.known(runs, pairs, _METRIC)), _told(runs, pairs))
+
+
+def _ltn(runs: Runs) -> Verdict:
+    cost, gain = _pairs(runs, LTN, STANDARD, IBK), _pairs(runs, LTN, CANIT, CR)
+    holds = all(r < 1 for r in bed.known(runs, cost, _METRIC))
+    holds &= all(r > 1 for r in bed.known(runs, gain, _METRIC))
+    return Verdict(holds, _told(runs, [*cost, *gain]))
+
+
+def _hardly(runs: Runs) -> Verdict:
+    cases = runs.cases(receive_window_bytes=SMALL_WINDOW)
+    most = max(words.value(runs, case, "losses_packets") for case in cases)
+    told = words.each(runs, cases, "losses_packets", of=bed.where)
+    return Verdict(most <= _HARDLY, f"Losses in 100 s: {told}.")
+
+
+def _outcome(runs: Runs) -> str:
+    ratios = bed.known(runs, [*_pairs(runs, SLOW), *_pairs(runs, LTN)], _METRIC)
+    return f"1 KB instead of 8 KB multiplies goodput by {min(ratios):.2f} to {max(ratios):.2f}."
+
+
+STUDY = Study(
+    publication=simulation.PUBLICATION,
+    experiment="fairness/testbed-window",
+    title="The test-bed's path: a small receive window",
+    asks="A receive window of 1 KB instead of 8 KB keeps losses away. What does it give, and what"
+    " does it"
+    " cost?",
+    where="§3.3.4, tables 3.10, 3.11",
+    method=bed.METHOD,
+    cells=cells,
+    observe=bed.observe(),
+    measures=bed.MEASURES,
+    figures=[
+        Drawn(
+            "Goodput and losses of connection 3, by its receive window.",
+            lambda runs: draw.panels(
+                runs,
+                [
+                    [bed.panel(link, _METRIC, "goodput, kb/s", 1e3) for link in (SLOW, LTN)],
+                    [bed.panel(link, "losses_packets", "losses, packets") for link in (SLOW, LTN)],
+                ],
+                "receive_window_bytes",
+                "receive window",
+                {SMALL_WINDOW: "1 KiB", WINDOW: "8 KiB"},
+            ),
+        )
+    ],
+    keys=bed.KEYS,
+    tests={"slow-gains": _slow, "ltn-differs": _ltn, "hardly-losses": _hardly},
+    outcome=_outcome,
+)
+reproduce = STUDY.reproduce

@@ -1,0 +1,237 @@
+"""obanaik2003's fairness experiments: what must hold of each, with few seeds."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import obanaik2003 as book
+import pytest
+import tables
+
+from lasthop import library, publications
+from lasthop.publications.obanaik2003 import bed, fast, policies, simulation, windows
+from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
+from lasthop.publications.obanaik2003.simulation import LTN, SLOW
+from lasthop.publications.study.published import Section
+from lasthop.publications.study.runs import Cell, Runs
+from lasthop.publications.study.study import Study
+from lasthop.scenario import Scenario
+
+#: The fixture of that name.
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+NAMES = (
+    *("slow", "ltn", "disabled", "window", "buffers"),
+    *("testbed", "testbed-buffers", "testbed-window", "testbed-disabled"),
+    *("factors", "fast", "auto"),
+)
+CALIBRATION = Path(__file__).parent.parent / "bench/results/obanaik2003-calibration.json"
+
+
+def _study(name: str) -> Study:
+    module = importlib.import_module(f"lasthop.publications.obanaik2003.{name.replace('-', '_')}")
+    study: Study = module.STUDY
+    return study
+
+
+@pytest.fixture(scope="module")
+def runs() -> Mapping[str, Runs]:
+    """One run of every cell."""
+    return {name: _study(name).measure(seeds=1) for name in NAMES}
+
+
+def _value(runs: Runs, metric: str, **where: object) -> float:
+    (only,) = runs.values(runs.case(**where), metric)
+    return only
+
+
+def _mean(runs: Runs, metric: str, **where: object) -> float:
+    values = runs.values(runs.case(**where), metric)
+    return sum(values) / len(values)
+
+
+# --- What all have in common ---
+
+
+def test_the_whole_is_one_experiment_with_parts() -> None:
+    ids = [of.id for of in publications.find("obanaik2003/fairness")]
+    assert ids == [f"obanaik2003/fairness/{name}" for name in NAMES]
+    assert len(publications.find("obanaik2003/fairness/slow")) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_becomes_rows_pictures_and_a_page(
+    name: str, runs: Mapping[str, Runs], tmp_path: Path
+) -> None:
+    study = _study(name)
+    answers = study.write(tmp_path, runs[name])
+    rows = json.loads((tmp_path / "results.json").read_text())
+    found = [row for row in rows if row["metric"] == "finding"]
+    assert [row["claim"] for row in found] == [answer.claim for answer in answers]
+    assert all(row["why"] for row in found)
+    assert {row["experiment"] for row in rows} == {f"fairness/{name}"}
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == len(study.figures)
+    assert study.outcome is not None
+    assert study.outcome(runs[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_published_number_stands_beside_a_measured_one(
+    name: str, runs: Mapping[str, Runs]
+) -> None:
+    section = _study(name).published
+    metrics = {measure.metric for measure in _study(name).measures}
+    for number in section.numbers:
+        assert number.metric in metrics
+        assert any(number.is_of(case, number.metric) for case in runs[name]), number
+    # And no two claim the same.
+    seen = [(number.metric, tuple(sorted(number.case.items()))) for number in section.numbers]
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
+    _study(name).write(tmp_path, runs[name])
+    kept = json.loads((tmp_path / "results.json").read_text())
+    table = book.TABLES[name].markdown(kept).splitlines()
+    assert len({line.count("|") for line in table}) == 1
+    assert len(table) > 5
+    assert f"fairness-{name}-numbers" in tables.TABLES
+
+
+def test_misprints_are_marked() -> None:
+    found = [
+        (name, number.value)
+        for name in NAMES
+        for number in Section.of("obanaik2003", f"fairness/{name}").numbers
+        if number.misprint
+    ]
+    assert found == [
+        ("window", 13000),
+        ("testbed-window", 11500),
+        ("testbed-window", 3.6),
+        ("testbed-disabled", 7340),
+    ]
+
+
+def test_the_page_takes_no_misprint_for_a_difference(
+    runs: Mapping[str, Runs], tmp_path: Path
+) -> None:
+    _study("testbed-window").write(tmp_path, runs["testbed-window"])
+    assert (tmp_path / "report.html").read_text().count("misprint</span>") == 2
+
+
+def test_the_calibrated_path_is_the_best_of_the_grid_and_frozen() -> None:
+    best = json.loads(CALIBRATION.read_text())["goodput_bps"][0]
+    links = tomllib.loads(Scenario.load(simulation.SCENARIO).source)["links"]
+    assert links[6]["queue"] == f"{best['buffer_packets']} packets"
+    assert {link["delay"] for link in links[:2]} == {f"{best['short_ms']} ms"}
+    assert {link["delay"] for link in links[2:5]} == {f"{best['long_ms']} ms"}
+
+
+def test_a_part_is_one_command_and_the_whole_has_a_page(lasthop: Command, tmp_path: Path) -> None:
+    done = lasthop("reproduce", "obanaik2003/fairness/slow", "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "reports" / "obanaik2003" / "fairness" / "slow"
+    assert {file.name for file in folder.iterdir()} == {"results.json", "report.html"}
+
+
+def test_the_page_of_the_whole_leads_to_its_parts(tmp_path: Path) -> None:
+    from lasthop.publications import index
+    from lasthop.publications.rows import Outcome
+
+    outcomes = [Outcome("slow", "A slow link", "§3.2.1", "Slower.", [])]
+    index.write(tmp_path, "obanaik2003/fairness", outcomes)
+    page = (tmp_path / "report.html").read_text()
+    assert 'href="slow/report.html"' in page
+    assert library.published("obanaik2003")["authors"] in page
+
+
+# --- Who has which policy ---
+
+
+def _increases(cell: Cell) -> dict[int, object]:
+    pattern = re.compile(r"flows\.(\d)\.tcp\.increase")
+    found = ((pattern.fullmatch(key), value) for key, value in cell.settings.items())
+    return {int(match[1]): value for match, value in found if match}
+
+
+def test_increase_by_k_is_for_long_round_trips_and_the_others_for_all() -> None:
+    assert set(_increases(simulation.cell(SLOW, IBK))) == {2, 3, 4}
+    assert set(_increases(simulation.cell(SLOW, CANIT, "smoothed"))) == {0, 1, 2, 3, 4}
+
+
+def test_where_it_is_off_connection_3_alone_is_without_it() -> None:
+    assert set(_increases(simulation.cell(LTN, IBK, enabled="others"))) == {3, 4}
+    assert set(_increases(simulation.cell(LTN, CR, "smoothed", enabled="others"))) == {0, 1, 3, 4}
+    assert set(_increases(bed.cell(LTN, bed.Variant(CANIT), enabled="others"))) == {0, 1}
+
+
+def test_the_test_bed_has_k_2_and_both_constants() -> None:
+    assert _increases(bed.cell(SLOW, bed.Variant(IBK)))[2] == {"policy": IBK, "k": 2}
+    constants = [variant.c for variant in bed.VARIANTS if variant.policy == CR]
+    assert constants == [10.0, 100.0]
+
+
+# --- What must come of them ---
+
+
+def test_over_slow_last_hops_the_standard_is_best_and_loses_least() -> None:
+    for name, link in (("slow", SLOW), ("ltn", LTN)):
+        found = _study(name).measure(seeds=3)
+        best = _mean(found, "goodput_bps", policy=STANDARD)
+        fewest = _mean(found, "losses_packets", policy=STANDARD)
+        for policy in policies.ALTERNATIVES:
+            for rtt in policies.round_trips(policy):
+                where = {"link": link, "policy": policy, "rtt": rtt}
+                assert _mean(found, "goodput_bps", **where) < 0.9 * best, where
+                assert _mean(found, "losses_packets", **where) > 1.8 * fewest, where
+
+
+def test_a_policy_that_is_off_costs_less(runs: Mapping[str, Runs]) -> None:
+    for link in (SLOW, LTN):
+        for policy in policies.ALTERNATIVES:
+            where = {"link": link, "policy": policy, "rtt": policies.default_rtt(policy)}
+            on = _value(runs["disabled"], "goodput_bps", enabled="all", **where)
+            off = _value(runs["disabled"], "goodput_bps", enabled="others", **where)
+            assert off > 1.1 * on, where
+
+
+def test_larger_buffers_make_round_trips_longer(runs: Mapping[str, Runs]) -> None:
+    for link in (SLOW, LTN):
+        cases = runs["buffers"].cases(link=link, policy=STANDARD, buffer_packets=(3, 7, 15))
+        trips = [runs["buffers"].values(case, "rtt_s")[0] for case in cases]
+        assert all(a < b for a, b in pairwise(trips))
+
+
+def test_a_window_of_four_segments_meets_what_was_published(runs: Mapping[str, Runs]) -> None:
+    # Nothing but the path and the window decides it.
+    where = {"link": SLOW, "policy": STANDARD, "receive_window_bytes": 1_024}
+    assert _value(runs["testbed-window"], "payload_bps", **where) == pytest.approx(10_050, rel=0.1)
+
+
+def test_where_last_hops_are_fast_the_policies_are_fairer(runs: Mapping[str, Runs]) -> None:
+    for path in (fast.NEARER, fast.FAST):
+        where = {"path": path.name, "cap": fast.UNCAPPED}
+        plain = _value(runs["fast"], "fairness", policy=STANDARD, **where)
+        for policy in policies.ALTERNATIVES:
+            rtt = policies.default_rtt(policy)
+            assert _value(runs["fast"], "fairness", policy=policy, rtt=rtt, **where) > plain
+
+
+def test_windows_grow_by_a_segment_at_most_but_with_canit() -> None:
+    def largest(policy: str) -> float:
+        cell = simulation.cell(SLOW, policy, policies.default_rtt(policy))
+        return max(b - a for a, b in pairwise(windows.steps(cell, 256)))
+
+    assert largest(STANDARD) <= 1.0
+    assert largest(IBK) <= 1.0
+    assert largest(CANIT) > 5

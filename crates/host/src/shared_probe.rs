@@ -101,6 +101,12 @@ impl<K: Copy + Ord> SharedProbe<K> {
         }
     }
 
+    /// Those of `keys` that have not started will not.
+    pub(crate) fn withdraw(&mut self, keys: &[K]) {
+        self.waiting.retain(|key| !keys.contains(key));
+        self.members = (self.probing.len() + self.waiting.len()).max(1) as u32;
+    }
+
     /// Those that have not started.
     pub(crate) fn into_waiting(self) -> VecDeque<K> {
         self.waiting

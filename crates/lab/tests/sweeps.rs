@@ -78,6 +78,7 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "timeouts",
             "reductions",
             "notices",
+            "reprobes",
             "repairs",
             "rebuilt",
             "misplaced",

@@ -22,6 +22,9 @@ impl<A: Application> Host<A> {
         if self.settings.shared_probe && connectivity == (Connectivity::Changed { window: None }) {
             return self.share_probe(now, told);
         }
+        if let (Some(probe), Connectivity::Changed { .. }) = (&mut self.probe, connectivity) {
+            probe.withdraw(&told);
+        }
         for id in told {
             self.tell_connectivity(now, id, connectivity);
         }
@@ -29,6 +32,11 @@ impl<A: Application> Host<A> {
 
     /// Lets one of some connections probe the path for all.
     fn share_probe(&mut self, now: Time, told: Vec<ConnectionId>) {
+        // Nobody is forgotten whose turn had not come when the path of others changed.
+        let before = self.probe.take().map_or_else(VecDeque::new, |mut probe| {
+            probe.withdraw(&told);
+            probe.into_waiting()
+        });
         let mut waiting = Vec::new();
         for id in told {
             match self.connection(id).and_then(Connection::waits_since) {
@@ -40,12 +48,7 @@ impl<A: Application> Host<A> {
             }
         }
         waiting.sort_unstable();
-        let mut waiting: VecDeque<_> = waiting.into_iter().map(|(_, id)| id).collect();
-        // Nobody is forgotten whose turn had not come when the path changed again.
-        let before = self.probe.take().map_or_else(VecDeque::new, |probe| probe.into_waiting());
-        let forgotten = before.into_iter().filter(|id| !waiting.contains(id));
-        let forgotten: Vec<_> = forgotten.collect();
-        waiting.extend(forgotten);
+        let waiting: VecDeque<_> = waiting.into_iter().map(|(_, id)| id).chain(before).collect();
         if waiting.len() > 1 {
             self.probe = Some(Box::new(SharedProbe::new(now, waiting)));
         } else if let Some(&id) = waiting.front() {

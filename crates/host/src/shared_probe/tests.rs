@@ -168,6 +168,15 @@ fn started() -> Lab {
 }
 
 #[test]
+fn whoever_is_told_by_others_has_no_turn() {
+    let mut lab = Lab::new(4);
+    lab.told(at(0));
+    lab.probe.withdraw(&[1, 2]);
+    lab.mean(100, 0, 100);
+    assert_eq!(lab.told_until(900), [(150, 3, ONE)]);
+}
+
+#[test]
 fn the_first_loss_ends_slow_start_for_whoever_has_its_share() {
     let mut lab = started();
     // The four have 23, less what the third had.

@@ -110,8 +110,9 @@ impl Rlci {
     ) -> Option<Action> {
         if actions.contains(Actions::REPROBE_PATH) && !self.is_known(view, origin) {
             if !self.is_allowed(view) {
-                // Nor does each forged indication let out a segment.
-                return Some(Action::Acknowledge);
+                // Nor does each forged indication let out a segment: while something is outstanding,
+                // there will be one to carry the echo.
+                return (view.una == view.nxt).then_some(Action::Acknowledge);
             }
             self.state.probe = Some(Probe {
                 // The clock of our timestamps will have moved on.

@@ -148,7 +148,7 @@ def test_a_scenario_error_points_at_the_place(tmp_path: Path) -> None:
 def test_shipped_scenarios_can_be_run() -> None:
     assert {"bbn8333/sim1", "demo"} <= set(library.names())
     for name in library.names():
-        assert lasthop.run(name, settings={"duration": "15 s"}).rows.height > 0
+        assert lasthop.run(name, settings={"duration": "20 s"}).rows.height > 0
 
 
 def test_the_nearest_word_is_named() -> None:

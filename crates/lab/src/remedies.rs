@@ -92,12 +92,19 @@ fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
             let eten = eten.map(|(key, value)| (key.to_owned(), value.into()));
             vec![Remedy::new([("eten", toml::Table::from_iter(eten))], needs)]
         }
-        _ => {
-            let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
-            let list = toml::Value::Array(vec![entry.into()]);
-            vec![Remedy::new([("mechanisms", list)], needs)]
+        // It tells acknowledgments of the old path from those of the new by timestamps.
+        "rlci" => {
+            let timestamps = ("timestamps", toml::Value::Boolean(true));
+            vec![Remedy::new([timestamps, listed(name)], needs)]
         }
+        _ => vec![Remedy::new([listed(name)], needs)],
     }
+}
+
+/// A list of this mechanism alone.
+fn listed(name: &'static str) -> (&'static str, toml::Value) {
+    let entry = toml::Table::from_iter([("mechanism".to_owned(), name.into())]);
+    ("mechanisms", toml::Value::Array(vec![entry.into()]))
 }
 
 #[cfg(test)]

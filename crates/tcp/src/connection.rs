@@ -119,8 +119,8 @@ pub struct Connection {
     /// The peer's, unless it names another.
     default_mss: u16,
     agreed: Agreed,
-    /// Whether the plain road is open: established, with nothing agreed on that a segment shows,
-    /// and no peer to be kept alive.
+    /// Whether the plain road is open: established, with nothing agreed on that a segment shows, our
+    /// window as it is, and no peer to be kept alive.
     plain: bool,
     timestamps: Clocks,
     /// The peer is told that congestion was experienced until it says that it has heard
@@ -442,8 +442,14 @@ impl Connection {
             Action::SendNow => return self.send_now(),
             Action::Reprobe { window, resend } => return self.reprobe(now, window, resend),
             Action::EndSlowStart => return self.sender.end_slow_start(),
-            Action::CloseWindow => return self.receiver.close_window(),
-            Action::OpenWindow => return self.receiver.open_window(),
+            Action::CloseWindow => {
+                self.receiver.close_window();
+                return self.choose_road();
+            }
+            Action::OpenWindow => {
+                self.receiver.open_window();
+                return self.choose_road();
+            }
         };
         self.sender.settle_notices(now, &mut self.mechanisms);
         let Some(copy) = self.mechanisms.admit(&self.sender.view(now), copy) else { return };
@@ -523,7 +529,9 @@ impl Connection {
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         let own = self.sender.deadline().min(self.receiver.deadline()).min(self.alarm);
-        self.clock.world(own.min(self.mechanisms.wake()))
+        // On the plain road no mechanism has a timer.
+        let local = if self.plain { own } else { own.min(self.mechanisms.wake()) };
+        self.clock.world(local)
     }
 
     /// Whether a SYN may take this connection's place before TIME-WAIT is over: it is later than
@@ -566,11 +574,17 @@ impl Connection {
 
     fn enter(&mut self, state: State) {
         let from = core::mem::replace(&mut self.state, state);
-        self.plain = state == State::Established
-            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
-            && !self.mechanisms.answer(Hooks::OUTGOING | Hooks::INCOMING)
-            && self.keep_alive.is_none();
+        self.choose_road();
         self.sender.log.push(|| Event::State { from, to: state });
+    }
+
+    /// Opens or closes the plain road.
+    fn choose_road(&mut self) {
+        self.plain = self.state == State::Established
+            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+            && !self.mechanisms.answer(Hooks::OUTGOING | Hooks::INCOMING | Hooks::TIMER)
+            && !self.receiver.is_closed()
+            && self.keep_alive.is_none();
     }
 
     fn enter_time_wait(&mut self, now: Time) {

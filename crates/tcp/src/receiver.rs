@@ -124,7 +124,12 @@ impl Receiver {
         if edge >= self.edge + self.step {
             self.edge = edge;
         }
-        if self.closed { 0 } else { self.window() }
+        self.window()
+    }
+
+    /// Whether the peer is told of a window of zero, whatever there is.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// The peer is told of a window of zero from now on. What it has sent already is taken.

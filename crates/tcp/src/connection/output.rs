@@ -175,7 +175,11 @@ impl Connection {
         if flags.contains(Flags::SYN) {
             return self.write_syn(now, seq, flags, copy, packet);
         }
+        let closed = self.receiver.is_closed();
         let segment = self.write_header(seq, flags, copy, packet);
+        if closed {
+            segment.window = 0;
+        }
         if self.is_echoing {
             segment.flags |= Flags::ECE;
         }

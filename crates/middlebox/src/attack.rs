@@ -192,10 +192,32 @@ pub struct Tap {
     forgery: Forgery,
     /// It sends inert datagrams instead, at the same times and as long.
     inert: bool,
+    turns: Turns,
+}
+
+/// Which of what passes an attacker on the path takes up: every n-th within a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns {
     every: u64,
     start: Time,
     stop: Time,
     passed: u64,
+}
+
+impl Turns {
+    /// Every n-th (at least 1) from `start` to `stop`.
+    pub(crate) fn new(every: u64, start: Time, stop: Time) -> Turns {
+        Turns { every: every.max(1), start, stop, passed: 0 }
+    }
+
+    /// Something passes: whether it is one of those.
+    pub(crate) fn take(&mut self, now: Time) -> bool {
+        if now < self.start || now >= self.stop {
+            return false;
+        }
+        self.passed += 1;
+        self.passed.is_multiple_of(self.every)
+    }
 }
 
 impl Tap {
@@ -205,7 +227,7 @@ impl Tap {
     /// One that answers every n-th packet (at least 1) from `start` to `stop`.
     #[must_use]
     pub fn new(forgery: Forgery, every: u64, start: Time, stop: Time) -> Tap {
-        Tap { forgery, inert: false, every: every.max(1), start, stop, passed: 0 }
+        Tap { forgery, inert: false, turns: Turns::new(every, start, stop) }
     }
 
     /// The same with datagrams that nobody reads, for comparison.
@@ -224,11 +246,7 @@ impl Middlebox for Tap {
         cx: &mut Context<'_>,
     ) -> Passage {
         let Some(segment) = self.forgery.data(packet) else { return Passage::Forward };
-        if now < self.start || now >= self.stop {
-            return Passage::Forward;
-        }
-        self.passed += 1;
-        if !self.passed.is_multiple_of(self.every) {
+        if !self.turns.take(now) {
             return Passage::Forward;
         }
         let Forgery { attacker, source, destination, target, size, .. } = self.forgery;

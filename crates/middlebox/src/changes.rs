@@ -1,5 +1,6 @@
 //! Who forges indications of a change of connectivity (`koutsianas2007` §3.6), by what they know.
 
+use crate::attack::Turns;
 use crate::{Aim, Forgery};
 use base::{Random, Time};
 use host::{Context, Middlebox, Passage, Port};
@@ -123,10 +124,7 @@ impl Middlebox for ChangeGuesser {
 #[derive(Clone, Debug)]
 pub struct ChangeTap {
     forgery: Forgery,
-    every: u64,
-    start: Time,
-    stop: Time,
-    passed: u64,
+    turns: Turns,
     c: bool,
 }
 
@@ -134,7 +132,7 @@ impl ChangeTap {
     /// One that follows every n-th acknowledgment (at least 1) from `start` to `stop`.
     #[must_use]
     pub fn new(forgery: Forgery, every: u64, start: Time, stop: Time) -> ChangeTap {
-        ChangeTap { forgery, every: every.max(1), start, stop, passed: 0, c: false }
+        ChangeTap { forgery, turns: Turns::new(every, start, stop), c: false }
     }
 }
 
@@ -147,11 +145,7 @@ impl Middlebox for ChangeTap {
         cx: &mut Context<'_>,
     ) -> Passage {
         let Some(segment) = self.forgery.acknowledgment(packet) else { return Passage::Forward };
-        if now < self.start || now >= self.stop {
-            return Passage::Forward;
-        }
-        self.passed += 1;
-        if self.passed.is_multiple_of(self.every) {
+        if self.turns.take(now) {
             self.c = !self.c;
             let Forgery { source, destination, .. } = self.forgery;
             let ip = Ip::new(destination, source);

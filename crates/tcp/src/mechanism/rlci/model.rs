@@ -75,7 +75,7 @@ fn strict_quiet_ends_have_three_holes_and_no_other() {
 
 /// Minutes: `make soak`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: `make soak` runs it"]
 fn the_same_within_larger_bounds() {
     let losses = Bound { losses: 2, doubles: 1, ..BOUND };
     let coarse = Bound { equal_stamps: true, doubles: 1, ..BOUND };

@@ -90,6 +90,11 @@ def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
     return {**{name: own[name].to_list() for name in names}, "believed": own["notices"].to_list()}
 
 
+def forged(runs: Runs, defences: str, **where: Any) -> list[Case]:
+    """The cases in which notices are forged, against these defences."""
+    return runs.cases(defences=defences, sent="notices", **where)
+
+
 def inert(case: Case) -> Case:
     """The same with datagrams instead of notices."""
     return case.but(sent="datagrams")

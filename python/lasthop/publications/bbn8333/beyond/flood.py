@@ -73,10 +73,6 @@ def figure(runs: Runs) -> Figure:
     return draw.panels(runs, rows, _KEY, "notices a second", WORDS)
 
 
-def _forged(runs: Runs, defences: str, **where: Any) -> list[Case]:
-    return runs.cases(defences=defences, sent="notices", **where)
-
-
 def _at(case: Case) -> str:
     path = next(name for name, path in PATHS.items() if path.items() <= case.items())
     return f"{case[_KEY]:,} a second, {path}"
@@ -115,7 +111,7 @@ def _strong(runs: Runs, defences: str) -> Mapping[str, Case]:
 
 def _alone(runs: Runs, defences: str) -> Answer:
     """Whether a defence is enough for the victim's goodput."""
-    forged = _forged(runs, defences)
+    forged = attacks.forged(runs, defences)
     found = held(runs, [(case, inert(case)) for case in forged], "goodput_bps", least=0.99)
     believed = max(sum(runs.values(case, "believed")) / runs.count(case) for case in forged)
     true = max(sum(runs.values(inert(c), "believed")) / runs.count(inert(c)) for c in forged)
@@ -134,7 +130,7 @@ def _alone(runs: Runs, defences: str) -> Answer:
 
 def _congestion(runs: Runs) -> Answer:
     """Whether more is sent than by a plain sender, where only queues lose packets."""
-    forged = _forged(runs, ALL, **CONGESTION)
+    forged = attacks.forged(runs, ALL, **CONGESTION)
     most = 1 + NEGLIGIBLE
     found = held(runs, [(case, plain(case)) for case in forged], "segments", most=most)
     others = ", ".join(

@@ -106,10 +106,6 @@ def figure(runs: Runs) -> Figure:
     return draw.panels(runs, rows, _KEY, "packets said to be corrupted", WORDS)
 
 
-def _forged(runs: Runs, defences: str, **where: Any) -> list[Case]:
-    return runs.cases(defences=defences, sent="notices", **where)
-
-
 def _at(case: Case) -> str:
     path = next(name for name, path in _PATHS.items() if path.items() <= case.items())
     return f"{WORDS[case[_KEY]]}, {path}"
@@ -139,7 +135,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
 
 
 def _cost(runs: Runs, errors: float, words: str) -> Answer:
-    forged = _forged(runs, ALL, bit_error_rate=errors)
+    forged = attacks.forged(runs, ALL, bit_error_rate=errors)
     found = held(runs, [(case, inert(case)) for case in forged], "goodput_bps", least=0.99)
     believed = max(sum(runs.values(case, "believed")) / runs.count(case) for case in forged)
     return Answer(
@@ -156,7 +152,7 @@ def _cost(runs: Runs, errors: float, words: str) -> Answer:
 
 
 def _congestion(runs: Runs) -> Answer:
-    forged = _forged(runs, ALL, **CONGESTION)
+    forged = attacks.forged(runs, ALL, **CONGESTION)
     most = 1 + NEGLIGIBLE
     found = held(runs, [(case, plain(case)) for case in forged], "segments", most=most)
     return Answer(

@@ -1,4 +1,5 @@
-//! Time, rates, sizes, human units, named random sub-streams, histograms and the schedule of wakes.
+//! Time, rates, sizes, human units, named random sub-streams, histograms, a ring and the schedule of
+//! wakes.
 //!
 //! Everything here is pure: integers of nanoseconds and bytes in the code, human units only at
 //! the edges ([`units`]), and randomness that depends on nothing but a seed and a name.
@@ -6,6 +7,7 @@
 mod histogram;
 mod random;
 mod rate;
+mod ring;
 mod schedule;
 mod time;
 pub mod units;
@@ -13,5 +15,6 @@ pub mod units;
 pub use histogram::Histogram;
 pub use random::{Random, Seed};
 pub use rate::Rate;
+pub use ring::Ring;
 pub use schedule::Schedule;
 pub use time::{Duration, Time};

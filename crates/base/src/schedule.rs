@@ -91,6 +91,13 @@ impl Schedule {
         self.first
     }
 
+    /// When `id` wakes.
+    #[inline]
+    #[must_use]
+    pub fn wake(&self, id: u32) -> Time {
+        self.blocks[(self.lowest + id / 4) as usize].wakes[(id % 4) as usize]
+    }
+
     /// Wakes `id` at `time` instead of whenever it was to wake.
     ///
     /// # Panics

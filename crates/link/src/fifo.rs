@@ -1,9 +1,8 @@
 //! The kind of link that needs no event for the end of a transmission.
 
 use crate::queue::{Average, Choice, Meeting};
-use crate::ring::Ring;
 use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics, Transmission};
-use base::{Duration, Rate, Seed, Time};
+use base::{Duration, Rate, Ring, Seed, Time};
 
 /// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
 /// its fate are known.
@@ -12,11 +11,12 @@ pub(crate) struct Fifo<P> {
     rate: Option<Rate>,
     delay: Duration,
     queue: Queue,
+    /// How many packets the queue has room for.
+    places: u64,
     red: Option<Box<Average>>,
     errors: Errors,
     /// To packets with lower numbers in `flying` nothing else can happen than that they are sent, if
-    /// they are of the last length: no error, and there was room for them when that was last looked
-    /// into.
+    /// they are of the last length and there is room for them.
     plain_until: u64,
     /// The packets from this one of `flying` on were sent without a word to `errors`.
     untold: u64,
@@ -53,6 +53,10 @@ impl<P: Copy + Default> Fifo<P> {
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
+            places: match config.queue {
+                Queue::Packets(limit) => u64::from(limit),
+                Queue::Unlimited | Queue::Bytes(_) => u64::MAX,
+            },
             errors: Errors::new(&config.errors, seed.stream(&format!("{name}.errors"))),
             plain_until: 0,
             untold: 0,
@@ -64,11 +68,19 @@ impl<P: Copy + Default> Fifo<P> {
         }
     }
 
-    /// Whether nothing else can happen to the next packet of `len` bytes than that it is sent.
+    /// Whether nothing else can happen to a packet of `len` bytes at `now` than that it is sent.
     #[inline]
-    pub(crate) fn is_plain(&self, len: u32) -> bool {
+    pub(crate) fn is_plain(&self, now: Time, len: u32) -> bool {
         let plain = len == self.last_time.0 && self.flying.end() < self.plain_until;
-        plain && !self.flying.is_full()
+        plain && !self.flying.is_full() && self.has_place(now)
+    }
+
+    /// Whether the queue has room for one packet more at `now`, if it is measured in packets: the one
+    /// so many places before has been sent.
+    #[inline]
+    fn has_place(&self, now: Time) -> bool {
+        let before = self.flying.end().wrapping_sub(self.places);
+        self.flying.get(before).is_none_or(|packet| packet.departs <= now)
     }
 
     /// Takes a packet of `len` bytes at `now`.
@@ -117,13 +129,9 @@ impl<P: Copy + Default> Fifo<P> {
             }
         }
         self.flying.make_room();
-        let room_until = match self.queue {
-            Queue::Unlimited => u64::MAX,
-            Queue::Packets(limit) => self.departed + u64::from(limit),
-            Queue::Bytes(_) => 0,
-        };
-        self.plain_until = if self.red.is_none() && room_until > self.untold {
-            room_until.min(self.untold.saturating_add(self.errors.clear(len)))
+        let by_packets = !matches!(self.queue, Queue::Bytes(_));
+        self.plain_until = if self.red.is_none() && by_packets {
+            self.untold.saturating_add(self.errors.clear(len))
         } else {
             0
         };
@@ -134,7 +142,7 @@ impl<P: Copy + Default> Fifo<P> {
     /// room for it.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) -> Option<Time> {
-        let first = self.flying.len() == 0;
+        let first = self.flying.is_empty();
         let before = self.statistics.bytes;
         self.statistics.bytes = before + u64::from(len);
         self.free_at = self.free_at.max(now) + self.last_time.1;
@@ -157,7 +165,8 @@ impl<P: Copy + Default> Fifo<P> {
     fn has_room(&mut self, now: Time, len: u32) -> bool {
         match self.queue {
             Queue::Unlimited => true,
-            Queue::Packets(limit) => self.queued_packets(now) < limit as usize,
+            Queue::Packets(0) => false,
+            Queue::Packets(_) => self.has_place(now),
             Queue::Bytes(limit) => self.queued_bytes(now) + u64::from(len) <= limit,
         }
     }

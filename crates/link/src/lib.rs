@@ -14,7 +14,6 @@ mod impairments;
 mod intervals;
 mod outages;
 mod queue;
-mod ring;
 mod scheduled;
 mod trace;
 
@@ -121,7 +120,7 @@ impl<P: Copy + Default> Link<P> {
     /// Gives the packet back if the queue does not take it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
-        if self.fifo.is_plain(len) {
+        if self.fifo.is_plain(now, len) {
             return Ok(self.fifo.send(now, packet, len, Fate::Intact));
         }
         self.enqueue_any(now, packet, len, ecn)
@@ -153,6 +152,12 @@ impl<P: Copy + Default> Link<P> {
             None => self.fifo.arrive().map(Output::Arrived),
             Some(link) => link.wake(now),
         }
+    }
+
+    /// Whether all that is due of it is the next arrival.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.scheduled.is_none()
     }
 
     /// The same for most links, and for less: what arrives, and the next event. `None` if

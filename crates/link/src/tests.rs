@@ -1,5 +1,9 @@
 use super::*;
 use base::{Duration, Rate};
+use proptest::prelude::*;
+
+mod down;
+mod kinds;
 
 const MS: u64 = 1_000_000;
 
@@ -86,5 +90,26 @@ fn corrupted_packets_arrive_and_say_so() {
     assert_eq!(arrive(&mut link).map(|a| a.fate), Some(Fate::Corrupted));
 }
 
-mod down;
-mod kinds;
+proptest! {
+    #[test]
+    fn drop_tail_takes_a_packet_as_long_as_fewer_than_its_limit_wait(
+        limit in 1u32..6,
+        packets in prop::collection::vec((0u64..3 * MS, prop::sample::select(&[500u32, 1000][..])), 1..60),
+    ) {
+        let mut link = link(Queue::Packets(limit), Uniform::default());
+        let (mut now, mut free_at, mut departures) = (0, 0, Vec::new());
+        for (gap, len) in packets {
+            now += gap;
+            let waiting = departures.iter().filter(|&&departs| departs > now).count();
+            let taken = link.enqueue(at(now), 0, len, Ecn::NotCapable).is_ok();
+            prop_assert_eq!(taken, waiting < limit as usize);
+            if taken {
+                free_at = now.max(free_at) + u64::from(len) * 1000;
+                departures.push(free_at);
+            }
+            while link.next_event() <= at(now) {
+                arrive(&mut link);
+            }
+        }
+    }
+}

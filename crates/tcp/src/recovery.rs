@@ -153,7 +153,7 @@ impl Detector {
         board: &mut Scoreboard,
         phase: Phase,
         mss: u32,
-    ) -> Option<(usize, crate::mechanism::Signal)> {
+    ) -> Option<(u64, crate::mechanism::Signal)> {
         use crate::mechanism::Signal;
         // Everything is lost already; what is sent anew belongs to the next episode.
         if phase == Phase::Loss {
@@ -165,7 +165,7 @@ impl Detector {
             && (board.una() > self.guard || self.uses_sack());
         if hole && (by_count || self.next_hole_is_known) {
             self.next_hole_is_known = false;
-            return Some((0, Signal::Dupack));
+            return Some((board.head(), Signal::Dupack));
         }
         if self.uses_sack() {
             return board.next_sack_loss(mss).map(|index| (index, Signal::Sack));
@@ -201,7 +201,7 @@ impl Detector {
 
     /// What may be sent again although nothing says it is lost, when there is nothing better to
     /// send in recovery (RFC 6675 §4, NextSeg 3 and 4).
-    pub(crate) fn speculative(&mut self, board: &Scoreboard, recover: u64) -> Option<usize> {
+    pub(crate) fn speculative(&mut self, board: &Scoreboard, recover: u64) -> Option<u64> {
         if !self.uses_sack() {
             return None;
         }

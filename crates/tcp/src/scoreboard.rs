@@ -5,10 +5,9 @@
 //! Sequence numbers here are absolute: 0 is the SYN, 1 the first byte of data, and they never
 //! wrap.
 
-use base::Time;
+use base::{Ring, Time};
 use bitflags::bitflags;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use wire::CopyId;
 
 bitflags! {
@@ -28,8 +27,15 @@ bitflags! {
     }
 }
 
+impl State {
+    /// Waits for retransmission.
+    fn is_pending(self) -> bool {
+        self & (State::LOST | State::RESENT | State::SACKED) == State::LOST
+    }
+}
+
 /// A range of sequence numbers in flight and its latest copy.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) start: u64,
     pub(crate) len: u32,
@@ -88,11 +94,7 @@ impl Record {
 
     /// Waits for retransmission.
     pub(crate) fn is_pending(&self) -> bool {
-        self.state & (State::LOST | State::RESENT | State::SACKED) == State::LOST
-    }
-
-    fn is_excused(&self) -> bool {
-        self.state & (State::EXCUSED | State::SACKED) == State::EXCUSED
+        self.state.is_pending()
     }
 }
 
@@ -116,10 +118,12 @@ pub(crate) struct Advanced {
     pub(crate) timed: bool,
 }
 
+const HERE: &str = "a number stands for a record as long as that is outstanding";
+
 /// All records between SND.UNA and SND.NXT, in order and without gaps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Scoreboard {
-    records: VecDeque<Record>,
+    records: Ring<Record>,
     una: u64,
     nxt: u64,
     sacked: u64,
@@ -177,15 +181,20 @@ impl Scoreboard {
     }
 
     pub(crate) fn first(&self) -> Option<&Record> {
-        self.records.front()
+        self.records.first()
     }
 
-    pub(crate) fn get(&self, index: usize) -> &Record {
-        &self.records[index]
+    /// The number of the first record.
+    pub(crate) fn head(&self) -> u64 {
+        self.records.begin()
+    }
+
+    pub(crate) fn get(&self, index: u64) -> &Record {
+        self.records.get(index).expect(HERE)
     }
 
     /// The record that holds `seq`.
-    pub(crate) fn find(&self, seq: u64) -> Option<usize> {
+    pub(crate) fn find(&self, seq: u64) -> Option<u64> {
         if seq < self.una || seq >= self.nxt {
             return None;
         }
@@ -193,23 +202,24 @@ impl Scoreboard {
     }
 
     /// Adds a range that was sent for the first time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, record: Record) {
         debug_assert_eq!(record.start, self.nxt);
         self.nxt = record.end();
-        self.records.push_back(record);
+        self.records.make_room();
+        self.records.push(record);
     }
 
     /// Removes the first record, if `ack` covers just that and nothing befell it; returns its length
     /// and how it was sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance_one(&mut self, ack: u64) -> Option<(u64, Sent)> {
-        let first = self.records.front()?;
+        let first = self.records.first()?;
         if first.end() != ack || !first.state.is_empty() {
             return None;
         }
         let result = (ack - self.una, first.sent);
-        self.records.pop_front();
+        self.records.drop_first();
         self.una = ack;
         Some(result)
     }
@@ -219,7 +229,7 @@ impl Scoreboard {
     pub(crate) fn advance(&mut self, ack: u64) -> Advanced {
         debug_assert!(self.una < ack && ack <= self.nxt);
         let mut result = Advanced { acked: ack - self.una, ..Advanced::default() };
-        if let Some(first) = self.records.front() {
+        if let Some(first) = self.records.first() {
             result.filled = first.len;
             result.state = first.state;
             result.sent_at = first.sent.at;
@@ -228,7 +238,7 @@ impl Scoreboard {
         }
         self.una = ack;
         result.delivered = result.acked;
-        while let Some(record) = self.records.front() {
+        while let Some(record) = self.records.first() {
             let whole = record.end() <= ack;
             if !record.state.is_empty() {
                 let known = self.uncount(ack);
@@ -239,7 +249,7 @@ impl Scoreboard {
                 self.cut(ack);
                 break;
             }
-            if let Some(record) = self.records.pop_front() {
+            if let Some(record) = self.records.pop() {
                 result.last = record.sent;
             }
         }
@@ -249,22 +259,21 @@ impl Scoreboard {
     /// Takes the first record's state out of the totals, as far as `ack` covers it; returns the
     /// octets of it that were known to be delivered.
     fn uncount(&mut self, ack: u64) -> u64 {
-        let record = self.records[0];
+        let Some(&record) = self.records.first() else { return 0 };
         if record.start >= ack {
             return 0;
         }
         let covered = ack.min(record.end()) - record.start;
-        self.count::<false>(&record);
+        self.count::<false>(record.len, record.state);
         if covered < u64::from(record.len) {
-            let rest = Record { len: record.len - covered as u32, ..record };
-            self.count::<true>(&rest);
+            self.count::<true>(record.len - covered as u32, record.state);
         }
         if record.state.contains(State::SACKED) { covered } else { 0 }
     }
 
     /// Shortens the first record, if `ack` covers a part of it. The rest keeps its state.
     fn cut(&mut self, ack: u64) {
-        if let Some(record) = self.records.front_mut()
+        if let Some(record) = self.records.get_mut(self.records.begin())
             && record.start < ack
         {
             record.len -= (ack - record.start) as u32;
@@ -323,7 +332,7 @@ impl Scoreboard {
     ///
     /// Whether a hole is lost depends only on what lies above, so all holes below a lost one are
     /// lost too, and an edge that only rises finds each hole once.
-    pub(crate) fn next_sack_loss(&mut self, mss: u32) -> Option<usize> {
+    pub(crate) fn next_sack_loss(&mut self, mss: u32) -> Option<u64> {
         if self.sacked == 0 {
             return None;
         }
@@ -347,7 +356,8 @@ impl Scoreboard {
         const DUP_THRESH: u32 = 3;
         let (mut runs, mut octets, mut in_run) = (0, 0, false);
         let top = self.records.partition_point(|record| record.start < self.highest_sacked);
-        for record in self.records.range(..top).rev() {
+        for index in (self.records.begin()..top).rev() {
+            let record = self.get(index);
             if record.state.contains(State::SACKED) {
                 octets += record.len;
                 runs += u32::from(!in_run);
@@ -366,16 +376,16 @@ impl Scoreboard {
     }
 
     /// Holds the record's copies so far for lost; `excused` if that gives no reason to slow down.
-    pub(crate) fn lose(&mut self, index: usize, excused: bool) {
+    pub(crate) fn lose(&mut self, index: u64, excused: bool) {
         self.edit(index, |record| {
             record.state |= State::LOST;
             record.state.set(State::EXCUSED, excused);
         });
-        self.pending_from = self.pending_from.min(self.records[index].start);
+        self.pending_from = self.pending_from.min(self.get(index).start);
     }
 
     /// Holds the record's latest copy for lost, too.
-    pub(crate) fn lose_latest_copy(&mut self, index: usize, excused: bool) {
+    pub(crate) fn lose_latest_copy(&mut self, index: u64, excused: bool) {
         self.edit(index, |record| record.state -= State::RESENT);
         self.lose(index, excused);
     }
@@ -384,7 +394,7 @@ impl Scoreboard {
     /// has thrown away what it had SACKed (RFC 2018 §8), that is forgotten too.
     pub(crate) fn lose_everything(&mut self) {
         let reneged = self.first().is_some_and(|record| record.state.contains(State::SACKED));
-        for index in 0..self.records.len() {
+        for index in self.records.begin()..self.records.end() {
             self.edit(index, |record| {
                 if reneged {
                     record.state -= State::SACKED;
@@ -402,37 +412,39 @@ impl Scoreboard {
 
     /// What is outstanding measures no round trip.
     pub(crate) fn forget_times(&mut self) {
-        for record in &mut self.records {
-            record.state |= State::AMBIGUOUS;
+        for index in self.records.begin()..self.records.end() {
+            self.edit(index, |record| record.state |= State::AMBIGUOUS);
         }
     }
 
     /// The lowest record that waits for retransmission.
-    pub(crate) fn next_pending(&mut self) -> Option<usize> {
+    pub(crate) fn next_pending(&mut self) -> Option<u64> {
         if self.pending == 0 {
             return None;
         }
         let from = self.find(self.pending_from.max(self.una))?;
-        let index = (from..self.records.len()).find(|&i| self.records[i].is_pending())?;
-        self.pending_from = self.records[index].start;
+        let index = (from..self.records.end()).find(|&i| self.get(i).is_pending())?;
+        self.pending_from = self.get(index).start;
         Some(index)
     }
 
     /// The lowest hole from `from` on and below the highest SACKed octet (RFC 6675 §4, NextSeg 3).
-    pub(crate) fn next_hole(&self, from: u64) -> Option<usize> {
+    pub(crate) fn next_hole(&self, from: u64) -> Option<u64> {
         let start = self.find(from.max(self.una))?;
-        (start..self.records.len())
-            .take_while(|&i| self.records[i].start < self.highest_sacked)
-            .find(|&i| !self.records[i].state.contains(State::SACKED))
+        (start..self.records.end())
+            .take_while(|&i| self.get(i).start < self.highest_sacked)
+            .find(|&i| !self.get(i).state.contains(State::SACKED))
     }
 
     /// The highest record that the receiver has not told of (RFC 6675 §4, NextSeg 4).
-    pub(crate) fn highest_unsacked(&self) -> Option<usize> {
-        self.records.iter().rposition(|record| !record.state.contains(State::SACKED))
+    pub(crate) fn highest_unsacked(&self) -> Option<u64> {
+        (self.records.begin()..self.records.end())
+            .rev()
+            .find(|&i| !self.get(i).state.contains(State::SACKED))
     }
 
     /// Records that a new copy of a range was sent.
-    pub(crate) fn resend(&mut self, index: usize, copy: CopyId, sent: Sent) {
+    pub(crate) fn resend(&mut self, index: u64, copy: CopyId, sent: Sent) {
         self.edit(index, |record| {
             record.state |= State::RESENT | State::AMBIGUOUS;
             record.copy = copy;
@@ -441,37 +453,38 @@ impl Scoreboard {
     }
 
     /// Changes one record and the totals with it.
-    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Record)) {
-        let record = &mut self.records[index];
-        let old = *record;
+    fn edit(&mut self, index: u64, change: impl FnOnce(&mut Record)) {
+        let record = self.records.get_mut(index).expect(HERE);
+        let (len, old) = (record.len, record.state);
         change(record);
-        let new = *record;
-        self.count::<false>(&old);
-        self.count::<true>(&new);
+        let new = record.state;
+        self.count::<false>(len, old);
+        self.count::<true>(len, new);
     }
 
-    fn count<const ADD: bool>(&mut self, record: &Record) {
+    /// Takes `len` octets in a state into the totals, or out of them.
+    fn count<const ADD: bool>(&mut self, len: u32, state: State) {
         let octets = |total: &mut u64| {
-            let len = u64::from(record.len);
+            let len = u64::from(len);
             *total = if ADD { *total + len } else { *total - len };
         };
         let one = |total: &mut u32| *total = if ADD { *total + 1 } else { *total - 1 };
-        if record.state.contains(State::SACKED) {
+        if state.contains(State::SACKED) {
             octets(&mut self.sacked);
             return;
         }
-        if record.state.contains(State::LOST) {
+        if state.contains(State::LOST) {
             octets(&mut self.lost);
         }
-        if record.state.contains(State::RESENT) {
+        if state.contains(State::RESENT) {
             octets(&mut self.resent);
         }
-        if record.is_pending() {
+        if state.is_pending() {
             one(&mut self.pending);
         }
-        if record.is_excused() {
+        if state.contains(State::EXCUSED) {
             one(&mut self.excused);
-        } else if record.state.contains(State::LOST) {
+        } else if state.contains(State::LOST) {
             one(&mut self.blamed);
         }
     }
@@ -567,13 +580,13 @@ mod tests {
                     _ => {}
                 }
                 let mut fresh = Scoreboard { una: board.una, nxt: board.nxt, ..Scoreboard::default() };
-                for record in &board.records {
-                    fresh.count::<true>(record);
+                for record in board.records.iter() {
+                    fresh.count::<true>(record.len, record.state);
                 }
                 prop_assert_eq!(fresh.in_network(), board.in_network());
                 prop_assert_eq!(fresh.pending, board.pending);
                 prop_assert_eq!(fresh.excused, board.excused);
-                let scan = board.records.iter().position(Record::is_pending);
+                let scan = (board.records.begin()..board.records.end()).find(|&i| board.get(i).is_pending());
                 prop_assert_eq!(board.next_pending(), scan);
             }
         }

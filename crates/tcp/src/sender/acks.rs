@@ -57,7 +57,7 @@ impl Sender {
     /// missing or probed, nobody listens and the window counts as used only if it is full, but for
     /// [`Sender::grow_plainly`], which may have to follow. If it was that, says when the record was
     /// sent and what rate that makes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_plain_ack(
         &mut self,
         now: Time,
@@ -106,7 +106,7 @@ impl Sender {
     }
 
     /// The congestion controller's share of [`Sender::on_plain_ack`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn grow_plainly(&mut self, now: Time, acked: u64, sent_at: Time, rate: RateSample) {
         self.controller.on_ack(&AckSample {
             now,

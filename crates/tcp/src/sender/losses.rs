@@ -95,7 +95,7 @@ impl Sender {
     pub(super) fn judge(
         &mut self,
         now: Time,
-        index: usize,
+        index: u64,
         signal: Signal,
         mechanisms: &mut Mechanisms,
     ) {

@@ -62,7 +62,7 @@ impl Sender {
         self.log.push(|| Event::TimedOut { series: self.series, rto: self.rtt.rto() });
         let (decrease, keep_ssthresh) = match self.verdict(now, &first, Signal::Rto, mechanisms) {
             Verdict::Corruption => {
-                self.board.lose_latest_copy(0, true);
+                self.board.lose_latest_copy(self.board.head(), true);
                 self.forced.push_back(first.start);
                 return;
             }

@@ -52,9 +52,15 @@ impl Sender {
 
     /// A full-sized segment of new data out of the run of payload that is being sent, if it may go
     /// and nothing is missing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_plain(&mut self, now: Time) -> Option<(Payload, Transmission)> {
-        if !self.is_plain() || !self.forced.is_empty() || !self.is_full_next() {
+        if self.is_plain() { self.poll_full(now) } else { None }
+    }
+
+    /// The same while nothing is missing.
+    #[inline(always)]
+    pub(crate) fn poll_full(&mut self, now: Time) -> Option<(Payload, Transmission)> {
+        if !self.forced.is_empty() || !self.is_full_next() {
             return None;
         }
         let len = u64::from(self.mss);
@@ -105,7 +111,7 @@ impl Sender {
     }
 
     /// The length of the next segment of new data, if both windows have room for it.
-    #[inline]
+    #[inline(always)]
     fn next_in_window(&mut self) -> Option<u64> {
         if self.right_edge <= self.board.nxt() {
             self.window_limited = false;
@@ -224,7 +230,7 @@ impl Sender {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_new(&mut self, now: Time, len: u64) -> Transmission {
         if self.board.outstanding() == 0 {
             self.on_first_outstanding(now);
@@ -254,13 +260,13 @@ impl Sender {
         }
     }
 
-    fn retransmit(&mut self, now: Time, index: usize) -> Transmission {
+    fn retransmit(&mut self, now: Time, index: u64) -> Transmission {
         let transmission = self.send_again(now, index);
         self.detector.on_retransmit(transmission.start + u64::from(transmission.len));
         transmission
     }
 
-    fn send_again(&mut self, now: Time, index: usize) -> Transmission {
+    fn send_again(&mut self, now: Time, index: u64) -> Transmission {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
         self.board.resend(index, copy, self.delivered.sent(now));

@@ -12,6 +12,15 @@ pub trait Application {
     /// [`Connection::abort`] for instance.
     fn handle(&mut self, now: Time, connection: &mut Connection, events: Events);
 
+    /// Takes data in order, as if it had just been read; false if it does not want to, which changes
+    /// nothing. It is asked when it would hear of nothing else, and does nothing else: it neither
+    /// writes nor closes, and is not to be woken at another time than before.
+    #[inline]
+    fn take(&mut self, now: Time, payload: Payload) -> bool {
+        let _ = (now, payload);
+        false
+    }
+
     /// When [`Application::wake`] is to be called; it may change with any other call. Once woken,
     /// it must be later than the time of that. Nobody is woken after the end of the connection.
     #[inline]

@@ -54,6 +54,18 @@ pub trait Outlet<A> {
     }
 }
 
+/// What [`Host::answer`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The length of the answer that lies in the packet's place, with all headers; `None` if there is
+    /// none.
+    pub len: Option<u32>,
+    /// What the outlet has remembered of the connection's way: see [`Outlet::send`].
+    pub route: Option<u32>,
+    /// Whether [`Host::transmit`] is to be called then.
+    pub rest: bool,
+}
+
 /// What identifies a connection at a host with one address of each version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -252,18 +264,38 @@ impl<A: Application> Host<A> {
 
     // --- the world's side ---
 
+    /// Takes in the segment in `packet` and writes the answer over it. That is done only if it is for
+    /// the connection that is most likely, and a case for [`Connection::exchange`]; else nothing is.
+    ///
+    /// The same as [`Host::handle_packet`] and the beginning of [`Host::transmit`], for less.
+    #[inline(always)]
+    pub fn answer(&mut self, now: Time, packet: &mut Packet) -> Option<Answer> {
+        let Body::Tcp(segment) = &packet.body else { return None };
+        let id = self.guess(packet, segment)?;
+        self.last = id;
+        let slot = &mut self.slots[id as usize];
+        let (len, more) = slot.answer(now, packet)?;
+        let route = slot.route;
+        // The application's wake is where it was.
+        let rest = more || self.attends || slot.connection.poll_timeout() < slot.wake;
+        if rest {
+            self.make_busy(id);
+        }
+        Some(Answer { len, route, rest })
+    }
+
     /// Takes in the packet that lies where the outlet's next is to be written, then sends all that
     /// may be sent: an answer is written over what it answers.
     ///
     /// The same as [`Host::handle_packet`] and [`Host::transmit`], for less.
     #[must_use = "the host may want to be woken earlier"]
-    #[inline]
     pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let mut sooner = false;
         let packet = &*outlet.packet();
         if let Body::Tcp(segment) = &packet.body
             && !packet.rare.has_ip()
             && let Some(id) = self.guess(packet, segment)
+            && self.slots[id as usize].holds_its_ports()
         {
             self.last = id;
             let slot = &mut self.slots[id as usize];
@@ -332,10 +364,11 @@ impl<A: Application> Host<A> {
     }
 
     /// The connection that a segment is for, if it is one of the two most likely.
-    #[inline]
+    #[inline(always)]
     fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let is_for =
-            |id: u32| self.slots.get(id as usize).is_some_and(|slot| slot.is_for(packet, segment));
+        let is_for = |id: u32| {
+            self.slots.get(id as usize).is_some_and(|slot| slot.is_between(packet, segment))
+        };
         if is_for(self.last) {
             return Some(self.last);
         }

@@ -110,7 +110,7 @@ impl Sink {
     }
 
     #[inline]
-    fn take(&mut self, payload: Payload) {
+    fn check(&mut self, payload: Payload) {
         if payload.stream != *self.stream.get_or_insert(payload.stream)
             || payload.offset != self.received
         {
@@ -139,6 +139,14 @@ impl Application for Traffic {
             Traffic::Slow(slow) => slow.handle(now, connection, events),
             Traffic::Requester(requester) => requester.handle(now, connection, events),
             Traffic::Responder(responder) => responder.handle(now, connection, events),
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, now: Time, payload: Payload) -> bool {
+        match self {
+            Traffic::Sink(sink) => sink.take(now, payload),
+            _ => false,
         }
     }
 
@@ -185,12 +193,19 @@ impl Application for Sink {
         if events.contains(Events::READABLE) {
             self.first_at.get_or_insert(now);
             while let Some(payload) = connection.read() {
-                self.take(payload);
+                self.check(payload);
             }
         }
         if events.contains(Events::PEER_CLOSED) {
             self.finished_at = Some(now);
             connection.close();
         }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, now: Time, payload: Payload) -> bool {
+        self.first_at.get_or_insert(now);
+        self.check(payload);
+        true
     }
 }

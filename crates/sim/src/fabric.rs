@@ -7,7 +7,7 @@ use crate::observer::Observer;
 use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
 use crate::switches::{Acted, Move, Switches, Turn};
-use base::{Random, Schedule, Seed, Time};
+use base::{Duration, Random, Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
 use wire::{Ecn, Packet};
@@ -24,6 +24,8 @@ pub(crate) struct Fabric {
     pub(crate) observer: Option<Box<Observer>>,
     /// Packets that no route or no node wanted.
     pub(crate) unroutable: u64,
+    /// Events processed.
+    pub(crate) events: u64,
     /// Links that went down or came up just now, of which nobody was told.
     pub(crate) turned: Vec<Turn>,
     /// A node that moved just now or is about to, of which nobody was told.
@@ -59,6 +61,23 @@ struct Hop {
     link: Link<Handle>,
     from: usize,
     to: usize,
+    /// How far the node at the end may be ahead of all others: see [`World::run_until`].
+    ahead: Duration,
+}
+
+/// Lets the nodes that one link leads to be ahead by its delay, if nothing else is due at the links
+/// that begin there than arrivals.
+fn let_ends_run_ahead(links: &mut [Hop], network: &Network) {
+    let (mut ways, mut plain) = (vec![0; network.nodes], vec![true; network.nodes]);
+    for hop in &*links {
+        ways[hop.to] += 1;
+        plain[hop.from] &= hop.link.is_plain();
+    }
+    for (hop, direction) in links.iter_mut().zip(&network.links) {
+        if ways[hop.to] == 1 && plain[hop.to] {
+            hop.ahead = direction.config.delay;
+        }
+    }
 }
 
 /// The routes over the links that the switches leave.
@@ -85,15 +104,19 @@ impl Fabric {
             if !switches.is_up(index / 2) {
                 link.set_up(Time::ZERO, false);
             }
-            Hop { link, from: direction.from, to: direction.to }
+            Hop { link, from: direction.from, to: direction.to, ahead: Duration::ZERO }
         });
-        let links: Vec<Hop> = links.collect();
+        let mut links: Vec<Hop> = links.collect();
+        if switches.is_empty() {
+            let_ends_run_ahead(&mut links, network);
+        }
         Fabric {
             now: Time::ZERO,
             schedule,
             slab: Slab::default(),
             observer: None,
             unroutable: 0,
+            events: 0,
             turned: Vec::new(),
             moved: None,
             routes: routes(network.nodes, &links, &switches),
@@ -106,21 +129,37 @@ impl Fabric {
         }
     }
 
-    /// What reaches the end of a link now, and at which node. If it is nothing, links may have
-    /// turned.
+    /// The node at the end of a link where nothing else happens than that packets arrive.
     #[inline]
-    pub(crate) fn arrive(&mut self, index: usize) -> Option<(usize, Arrival<Handle>)> {
+    pub(crate) fn plain_end(&self, index: usize) -> Option<usize> {
         if self.observer.is_some() {
-            self.watch_queue(index);
+            return None;
         }
-        let hop = self.links.get_mut(index)?;
-        let (arrival, next) = hop.link.arrive()?;
-        let to = hop.to;
+        self.links.get(index).filter(|hop| hop.link.is_plain()).map(|hop| hop.to)
+    }
+
+    /// What reaches the end of a link with a [`Fabric::plain_end`] now, and when the next does.
+    #[inline]
+    pub(crate) fn arrive(&mut self, index: usize) -> Option<(Arrival<Handle>, Time)> {
+        self.links[index].link.arrive()
+    }
+
+    /// From now on, all nodes are at the same time: something tells one of what happens at another.
+    pub(crate) fn keep_step(&mut self) {
+        self.links.iter_mut().for_each(|hop| hop.ahead = Duration::ZERO);
+    }
+
+    /// The next packet is to be at the end of a link at `next`.
+    #[inline]
+    pub(crate) fn expect(&mut self, index: usize, next: Time) {
         self.schedule.set(self.nodes + index as u32, next);
-        if self.observer.is_some() {
-            self.watch_arrival(index, arrival);
-        }
-        Some((to, arrival))
+    }
+
+    /// Until when nothing that happens elsewhere from now on can make a difference to the node at the
+    /// end of a link.
+    #[inline]
+    pub(crate) fn horizon(&self, index: usize) -> Time {
+        self.now + self.links[index].ahead
     }
 
     /// What happens to a packet on a link of which more is to be expected than arrivals.
@@ -130,6 +169,9 @@ impl Fabric {
                 self.switch(index);
             }
             return None;
+        }
+        if self.observer.is_some() {
+            self.watch_queue(index);
         }
         let hop = &mut self.links[index];
         let output = hop.link.wake(self.now);
@@ -229,7 +271,20 @@ impl Fabric {
         self.send_told(route, handle, |_, _, _| {});
     }
 
-    /// The same. `told` hears of the link, of the packet, and whether the link's queue took it.
+    /// The same for a packet of `len` bytes that is not capable of ECN, which nobody watches; the link
+    /// is `route`, if that is known.
+    #[inline(always)]
+    pub(crate) fn send_plain(&mut self, node: usize, route: Option<u32>, handle: Handle, len: u32) {
+        let Some(index) = route else {
+            return self.forward(node, handle);
+        };
+        let link = &mut self.links[index as usize].link;
+        let queued = link.enqueue(self.now, handle, len, Ecn::NotCapable);
+        self.settle(index, queued);
+    }
+
+    /// Puts a packet on a link. `told` hears of the link, of the packet, and whether the link's queue
+    /// took it.
     #[inline(always)]
     pub(crate) fn send_told(
         &mut self,
@@ -260,12 +315,18 @@ impl Fabric {
         let queued = self.links[index as usize].link.enqueue(self.now, handle, len, ecn);
         let accepted = queued.is_ok();
         told(index, self.slab.get_mut(handle), accepted);
+        self.settle(index, queued);
+        accepted
+    }
+
+    /// What follows from what a link made of a packet.
+    #[inline(always)]
+    fn settle(&mut self, index: u32, queued: Result<Option<Time>, Handle>) {
         match queued {
             Ok(None) => {}
             Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
             Err(handle) => self.dropped(index as usize, handle),
         }
-        accepted
     }
 
     /// A link has dropped a packet.
@@ -280,6 +341,7 @@ impl Fabric {
 
     /// From now on, packets of a flow that links drop may be taken for corrupted ones.
     pub(crate) fn add_mistakes(&mut self, flow: Flow, probability: f64, random: Random) {
+        self.keep_step();
         let schedule = &mut self.schedule;
         let mistakes = self.mistakes.get_or_insert_with(|| Box::new(Mistakes::new(schedule.add())));
         mistakes.add(flow, probability, random);

@@ -5,7 +5,10 @@ use crate::fabric::Fabric;
 use crate::network::NodeId;
 use crate::slab::{Handle, Slab};
 use base::{Random, Time};
-use host::{Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings};
+use host::{
+    Answer, Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
+};
+use link::{Arrival, Fate};
 use wire::Packet;
 
 /// A host and the boxes in its node.
@@ -36,26 +39,66 @@ impl<A: Application> Node<A> {
         self.boxes.push(Box::new(middlebox));
     }
 
-    /// An intact packet arrives: the boxes see it, then it is delivered or goes on.
+    /// Packets arrive by a link, one after the other, until `until` or until something else is due
+    /// here. One that is not intact, or that boxes want to see, is returned, and is the last.
     #[inline]
-    pub(crate) fn receive(
+    pub(crate) fn follow(
         &mut self,
         index: usize,
         link: usize,
-        handle: Handle,
+        until: Time,
         fabric: &mut Fabric,
-    ) {
-        if self.inspected {
-            return self.receive_any(index, link, handle, fabric);
+    ) -> Option<Arrival<Handle>> {
+        // Boxes may know of each other.
+        let until = if self.boxes.is_empty() { until } else { fabric.now };
+        loop {
+            let Some((arrival, next)) = fabric.arrive(link) else {
+                fabric.expect(link, Time::NEVER);
+                return None;
+            };
+            let special = arrival.fate != Fate::Intact || self.inspected;
+            // The sooner it is known what comes next, the better.
+            let last = special || next > until;
+            if last {
+                fabric.expect(link, next);
+            }
+            if special {
+                return Some(arrival);
+            }
+            self.receive(index, arrival.packet, fabric);
+            if last {
+                return None;
+            }
+            if next >= fabric.schedule.wake(index as u32) {
+                fabric.expect(link, next);
+                return None;
+            }
+            fabric.now = next;
+            fabric.events += 1;
         }
+    }
+
+    /// An intact packet arrives, which no box wants to see.
+    #[inline(always)]
+    fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
         let packet = fabric.slab.get_mut(handle);
+        if let Some(Answer { len, route, rest }) = self.host.answer(fabric.now, packet) {
+            match len {
+                Some(len) => fabric.send_plain(index, route, handle, len),
+                None => fabric.slab.release(handle),
+            }
+            if rest {
+                self.flush(index, fabric);
+            }
+            return;
+        }
         if address::node(packet.ip.destination) != Some(index) {
             return self.pass_on(index, handle, fabric);
         }
         let mut plug = Plug { index, fabric, place: Some(handle) };
         let sooner = self.host.exchange(plug.fabric.now, &mut plug);
         plug.unplug();
-        if sooner || fabric.observer.is_some() {
+        if sooner {
             self.settle(index, fabric);
         }
     }

@@ -99,6 +99,10 @@ impl Switches {
         self.switches.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.switches.is_empty()
+    }
+
     pub(crate) fn is_up(&self, link: usize) -> bool {
         self.down[link] == 0
     }

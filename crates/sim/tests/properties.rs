@@ -3,11 +3,13 @@
 
 mod common;
 
-use base::{Duration, Rate, Seed};
+use base::{Duration, Rate, Seed, Time};
 use common::boxes::Muddle;
 use common::*;
+use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
 use proptest::prelude::*;
+use sim::NodeId;
 
 /// More than any of these transfers needs.
 const EVENTS: u64 = 1_000_000;
@@ -166,4 +168,63 @@ proptest! {
         };
         prop_assert_eq!(run(false), run(true));
     }
+
+    /// Who is watched is never ahead of the others.
+    #[test]
+    fn a_node_that_is_ahead_of_the_others_lives_through_the_same(
+        path in path(),
+        muddles in muddles(),
+        flows in prop::collection::vec((any::<bool>(), 0u64..2_000_000, 0u64..100_000), 0..4),
+    ) {
+        let run = |watch: bool| {
+            let mut lab = with_muddles(&path, &muddles);
+            for (port, &(back, start, size)) in (PORT + 1..).zip(&flows) {
+                let (from, to) = (lab.sender(), lab.receiver());
+                let ends = if back { (to, from) } else { (from, to) };
+                add_flow(&mut lab, &path.tcp, ends, port, start, size);
+            }
+            if watch {
+                lab.world.digest();
+            }
+            lab.world.run_until(Time::ZERO + Duration::from_secs(1_000_000));
+            outcome(&lab)
+        };
+        prop_assert_eq!(run(false), run(true));
+    }
+}
+
+/// One more flow, of `size` bytes from `start` microseconds on.
+fn add_flow(
+    lab: &mut Lab,
+    tcp: &tcp::Config,
+    (from, to): (NodeId, NodeId),
+    port: u16,
+    start: u64,
+    size: u64,
+) {
+    let (stream, accepted) = (u32::from(port), tcp.clone());
+    let sink = move || (accepted.clone(), Traffic::Sink(Sink::new(stream)));
+    lab.world.host_mut(to).listen(port, sink);
+    lab.world.host_mut(from).open(Opening {
+        at: Time::ZERO + Duration::from_micros(start),
+        remote: to.address(),
+        remote_port: port,
+        local_port: None,
+        config: tcp.clone(),
+        application: Traffic::Source(Source::new(stream, Some(size))),
+    });
+    lab.world.wake(from);
+}
+
+/// All that can be seen after a run.
+fn outcome(lab: &Lab) -> impl PartialEq + std::fmt::Debug + use<> {
+    let hosts = lab.nodes.iter().map(|&node| lab.world.host(node));
+    let connections = hosts.flat_map(|host| host.connections());
+    let ends = connections.map(|(_, end, application)| {
+        (end.statistics(), end.vitals(), end.state(), format!("{application:?}"))
+    });
+    let directions = lab.links.iter().flat_map(|&(forward, backward)| [forward, backward]);
+    let links = directions.map(|direction| lab.world.link(direction));
+    let world = (lab.world.events(), lab.world.in_flight(), lab.world.unroutable());
+    (ends.collect::<Vec<_>>(), links.collect::<Vec<_>>(), world)
 }

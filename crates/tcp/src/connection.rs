@@ -8,6 +8,7 @@ mod snapshot;
 mod timestamps;
 
 pub use output::Transmit;
+pub use plain::Exchanged;
 pub use snapshot::{AdoptError, Snapshot};
 
 use crate::config::{Config, KeepAlive};
@@ -526,12 +527,12 @@ impl Connection {
 
     /// When [`Connection::handle_timeout`] is next worth calling.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn poll_timeout(&self) -> Time {
-        let own = self.sender.deadline().min(self.receiver.deadline()).min(self.alarm);
-        // On the plain road no mechanism has a timer.
-        let local = if self.plain { own } else { own.min(self.mechanisms.wake()) };
-        self.clock.world(local)
+        let own = self.sender.deadline().min(self.receiver.deadline());
+        // On the plain road nobody else has a timer.
+        let others = || self.alarm.min(self.mechanisms.wake());
+        self.clock.world(if self.plain { own } else { own.min(others()) })
     }
 
     /// Whether a SYN may take this connection's place before TIME-WAIT is over: it is later than

@@ -27,7 +27,9 @@ mod stream;
 pub use config::{
     Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff, Validation,
 };
-pub use connection::{AdoptError, Connection, Events, Identity, Side, Snapshot, Transmit};
+pub use connection::{
+    AdoptError, Connection, Events, Exchanged, Identity, Side, Snapshot, Transmit,
+};
 pub use event::{Event, Refusal};
 pub use indication::{Connectivity, Indication, Source, Subject};
 pub use recovery::Recovery;

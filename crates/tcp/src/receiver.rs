@@ -277,6 +277,23 @@ impl Receiver {
         true
     }
 
+    /// Whether so many bytes of data in order can be taken in and read at once: there is room, no gap,
+    /// no FIN and nothing unread.
+    #[inline]
+    pub(crate) fn expects(&self, len: u32) -> bool {
+        let plain = self.beyond.is_empty() && self.fin.is_none() && self.ready.bytes() == 0;
+        plain && self.nxt + u64::from(len) <= self.edge
+    }
+
+    /// What [`Receiver::on_next_data`] and [`Receiver::read`] do with data that is expected.
+    #[inline]
+    pub(crate) fn on_read_data(&mut self, now: Time, len: u32) {
+        self.nxt += u64::from(len);
+        self.duplicates = 0;
+        self.delay(now, len);
+        self.tell_of_room();
+    }
+
     fn timing(&self, now: Time, duplicate_ack: bool, mechanisms: &mut Mechanisms) -> Owed {
         if mechanisms.answer(Hooks::ARRIVAL) {
             let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
@@ -292,7 +309,7 @@ impl Receiver {
 
     /// `len` bytes of data in order: at once for every second segment, else within the delay
     /// (RFC 5681 §4.2). What comes as a unit of several segments counts as two.
-    #[inline]
+    #[inline(always)]
     fn delay(&mut self, now: Time, len: u32) {
         self.unacknowledged += 1 + u32::from(len / 2 >= self.mss);
         if self.owed.now > 0 {
@@ -349,7 +366,14 @@ impl Receiver {
     #[inline]
     pub(crate) fn read(&mut self, most: u32) -> Option<Payload> {
         let payload = self.ready.pop(most);
-        // The peer may be waiting for room; it hears of as much as makes a difference to it.
+        self.tell_of_room();
+        payload
+    }
+
+    /// Something was read: the peer may be waiting for room. It hears of as much as makes a
+    /// difference to it.
+    #[inline(always)]
+    fn tell_of_room(&mut self) {
         if !self.ack_due()
             && self.window() <= self.buffer / 2
             && self.free_edge() >= self.edge + self.worth
@@ -357,7 +381,6 @@ impl Receiver {
         {
             self.owed = Owed::now(1);
         }
-        payload
     }
 
     /// At most `count` SACK blocks: what arrived twice (RFC 2883 §4), then the islands, the one that

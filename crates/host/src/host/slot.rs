@@ -3,7 +3,7 @@
 use super::{ConnectionId, Key, Outlet};
 use crate::Application;
 use base::Time;
-use tcp::{Connection, Events, State};
+use tcp::{Connection, Events, Exchanged, State};
 use wire::{Ip, Packet, Segment};
 
 /// A connection, and what the host knows of it.
@@ -30,15 +30,36 @@ pub(super) struct Slot<A> {
 }
 
 impl<A: Application> Slot<A> {
-    /// Whether a segment is for this connection.
+    /// Whether a segment is between the two ends of this connection.
     #[inline]
-    pub(super) fn is_for(&self, packet: &Packet, segment: &Segment) -> bool {
+    pub(super) fn is_between(&self, packet: &Packet, segment: &Segment) -> bool {
         // Both ports at once.
         let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
         pair(segment.source_port, segment.destination_port)
             == pair(self.key.remote_port, self.key.local_port)
             && packet.ip.source == self.key.remote
-            && !matches!(self.connection.state(), State::TimeWait | State::Closed)
+            && packet.ip.destination == self.ip.source
+    }
+
+    /// Whether such a segment can be for no other.
+    #[inline]
+    pub(super) fn holds_its_ports(&self) -> bool {
+        !matches!(self.connection.state(), State::TimeWait | State::Closed)
+    }
+
+    /// Takes in the segment in `packet` and writes an answer over it, if it is a case for
+    /// [`Connection::exchange`]. Returns the length of the answer and whether there may be more.
+    #[inline(always)]
+    pub(super) fn answer(&mut self, now: Time, packet: &mut Packet) -> Option<(Option<u32>, bool)> {
+        let application = &mut self.application;
+        match self.connection.exchange(now, packet, |payload| application.take(now, payload)) {
+            Exchanged::Refused => None,
+            Exchanged::Taken { more } => Some((None, more)),
+            Exchanged::Answered { len, more } => {
+                packet.ip = self.ip;
+                Some((Some((self.ip.len() + Segment::HEADER) as u32 + len), more))
+            }
+        }
     }
 
     /// Tells the application what has happened. Says whether the connection has been established

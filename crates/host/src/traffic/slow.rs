@@ -61,7 +61,7 @@ impl Application for SlowSink {
     fn wake(&mut self, now: Time, connection: &mut Connection) {
         let mut room = self.chunk;
         while let Some(payload) = connection.read_up_to(room) {
-            self.sink.take(payload);
+            self.sink.check(payload);
             room -= payload.len;
         }
         if room > 0 {

@@ -37,7 +37,8 @@ impl State {
     #[inline]
     fn grow(&mut self, bytes: f64) {
         self.exact = (self.exact + bytes).min(LARGEST_WINDOW);
-        self.window = self.exact as u64;
+        // Below 2^63, a signed number takes less to make.
+        self.window = self.exact as i64 as u64;
     }
 
     fn shrink(&mut self, window: u64) {
@@ -79,7 +80,7 @@ impl Aimd {
 impl CongestionControl for Aimd {
     const LOOKS_ALWAYS: bool = false;
 
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, sample: &AckSample) {
         if !sample.window_limited {
             return;

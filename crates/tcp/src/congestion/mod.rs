@@ -208,7 +208,7 @@ macro_rules! controllers {
         }
 
         impl CongestionControl for Law {
-            #[inline]
+            #[inline(always)]
             fn on_ack(&mut self, sample: &AckSample) {
                 // A copy for each, so that no sample is put together for one that does not look.
                 match self { $(Law::$Controller(c) => c.on_ack(&{ *sample }),)+ }
@@ -292,7 +292,7 @@ impl Controller {
         self.law.looks(window_limited)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, sample: &AckSample) {
         self.law.on_ack(sample);
     }

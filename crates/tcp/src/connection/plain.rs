@@ -8,11 +8,122 @@
 use super::output::Transmit;
 use super::{Connection, Events};
 use crate::congestion::RateSample;
-use crate::sender::Transmission;
+use crate::sender::{Transmission, Window};
 use base::Time;
-use wire::{CopyId, Ecn, Flags, Packet, Payload, Segment};
+use wire::{Body, CopyId, Ecn, Flags, Packet, Payload, Segment, SeqNumber};
+
+/// What [`Connection::exchange`] has made of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchanged {
+    /// Nothing: it is as it was, and a case for [`Connection::handle_segment`].
+    Refused,
+    /// It is taken in.
+    Taken {
+        /// There may be a unit to send.
+        more: bool,
+    },
+    /// It is taken in, and its place is the answer's, which has no options.
+    Answered {
+        /// Bytes of payload in the answer.
+        len: u32,
+        /// There may be another unit to send.
+        more: bool,
+    },
+}
 
 impl Connection {
+    /// Takes in a segment of the plain road and writes what follows from it over it: an
+    /// acknowledgment for data, new data for an acknowledgment. That is what
+    /// [`Connection::handle_segment`], the reading of all data and [`Connection::poll_transmit`] do,
+    /// for less.
+    ///
+    /// `take` is given the data, as if it had been read; if it does not want it, nothing happens.
+    /// The packet's IP header is the host's to write.
+    //
+    // A function of its own, for everything in it to stay in registers.
+    #[inline(never)]
+    pub fn exchange(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        take: impl FnOnce(Payload) -> bool,
+    ) -> Exchanged {
+        let now = self.clock.local(now);
+        let bare = packet.rare.is_empty();
+        let Body::Tcp(segment) = &mut packet.body else { return Exchanged::Refused };
+        let una = self.sender.una();
+        let acked = u64::from(segment.ack - (self.iss + una as u32));
+        let usual = self.is_next(segment)
+            && self.is_unadorned()
+            && self.events.is_empty()
+            && self.low_water.is_none()
+            && segment.options.is_empty()
+            && bare;
+        if !usual || acked > self.sender.outstanding() {
+            return Exchanged::Refused;
+        }
+        let window = self.window(segment, self.receiver.nxt(), una + acked);
+        if packet.payload.len > 0 {
+            return self.exchange_data(now, &window, segment, &mut packet.payload, take);
+        }
+        if acked == 0 {
+            return Exchanged::Refused;
+        }
+        let Some((sent_at, rate)) = self.sender.on_plain_ack(now, &window) else {
+            return Exchanged::Refused;
+        };
+        if self.sender.looks() {
+            self.sender.grow_plainly(now, acked, sent_at, rate);
+        }
+        let Some((payload, transmission)) = self.sender.poll_full(now) else {
+            return Exchanged::Taken { more: true };
+        };
+        let Transmission { start, len, copy, more, .. } = transmission;
+        let mut flags = Flags::ACK;
+        flags.set(Flags::PSH, self.sender.stream.is_pushed_before(start + u64::from(len)));
+        self.receiver.on_ack_sent(false);
+        packet.payload = payload;
+        self.answer(segment, self.iss + start as u32, flags, copy);
+        Exchanged::Answered { len, more }
+    }
+
+    #[inline(always)]
+    fn exchange_data(
+        &mut self,
+        now: Time,
+        window: &Window,
+        segment: &mut Segment,
+        payload: &mut Payload,
+        take: impl FnOnce(Payload) -> bool,
+    ) -> Exchanged {
+        let idle = self.sender.has_nothing() && !self.sender.is_probing();
+        if !idle || !self.receiver.expects(payload.len) || !take(*payload) {
+            return Exchanged::Refused;
+        }
+        self.sender.update_window(window);
+        self.receiver.on_read_data(now, payload.len);
+        if !self.receiver.ack_due() {
+            return Exchanged::Taken { more: false };
+        }
+        self.receiver.on_ack_sent(true);
+        *payload = Payload::default();
+        self.answer(segment, self.iss + self.sender.nxt() as u32, Flags::ACK, CopyId(0));
+        Exchanged::Answered { len: 0, more: self.receiver.ack_due() }
+    }
+
+    /// Makes an arrived segment without options one of ours.
+    #[inline(always)]
+    fn answer(&mut self, segment: &mut Segment, seq: SeqNumber, flags: Flags, copy: CopyId) {
+        let window = self.receiver.announce();
+        segment.source_port = self.local_port;
+        segment.destination_port = self.remote_port;
+        segment.seq = seq;
+        segment.ack = self.irs + self.receiver.nxt() as u32;
+        segment.flags = flags;
+        segment.copy = copy;
+        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
+    }
+
     /// Header prediction, as in 4BSD: the segment begins at the next octet expected, and nothing
     /// is agreed, asked or told beyond an acknowledgment.
     #[inline]

@@ -23,6 +23,17 @@ struct Luck {
     late: f64,
 }
 
+/// Which way segments may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Road {
+    /// All are treated as the general case.
+    General,
+    /// The plain road where it is open.
+    Plain,
+    /// The same in one step, where that is possible: [`Connection::exchange`].
+    OneStep,
+}
+
 struct Exchange {
     ends: [Connection; 2],
     now: Time,
@@ -32,8 +43,7 @@ struct Exchange {
     limited_transmit: bool,
     /// The receiver is told of a corruption, not the sender.
     forward: bool,
-    /// Segments may take the plain road; else all are treated as the general case.
-    plain: bool,
+    road: Road,
     /// Everything that was ever sent.
     trace: Vec<(Time, usize, Packet)>,
     /// Per end: what the other has selectively acknowledged, as heard.
@@ -66,7 +76,7 @@ impl Exchange {
             random: Seed(seed).stream("exchange"),
             limited_transmit: config.limited_transmit,
             forward: matches!(config.mechanisms[..], [Mechanism::ForwardEten(_)]),
-            plain: true,
+            road: Road::Plain,
             trace: Vec::new(),
             sacked: [vec![], vec![]],
             read: [0; 2],
@@ -123,13 +133,45 @@ impl Exchange {
             let blocks = segment.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
+        if self.road == Road::OneStep && self.arrive_in_one_step(to, packet) {
+            return;
+        }
         let (end, now) = (&mut self.ends[to], self.now);
-        if self.plain {
-            end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
-        } else {
+        if self.road == Road::General {
             end.handle_any_segment(now, &segment, packet.payload, packet.ip.ecn);
+        } else {
+            end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
         }
         self.after(to);
+    }
+
+    /// Says whether it was a case for that; if not, nothing has changed.
+    fn arrive_in_one_step(&mut self, to: usize, mut packet: Packet) -> bool {
+        let arrived = packet;
+        let read = &mut self.read[to];
+        let take = |payload: Payload| {
+            assert_eq!((payload.stream, payload.offset), (1 - to as u32, *read));
+            *read = payload.end();
+            true
+        };
+        let more = match self.ends[to].exchange(self.now, &mut packet, take) {
+            Exchanged::Refused => {
+                assert_eq!(packet, arrived);
+                return false;
+            }
+            Exchanged::Taken { more } => more,
+            Exchanged::Answered { len, more } => {
+                assert_eq!(packet.payload.len, len);
+                self.trace.push((self.now, to, packet));
+                self.fly(1 - to, packet);
+                more
+            }
+        };
+        assert_eq!(self.ends[to].events, Events::empty());
+        let sent = self.trace.len();
+        self.transmit(to);
+        assert!(more || self.trace.len() == sent, "there was more to send");
+        true
     }
 
     /// Whether an end takes in the acknowledgment in this segment: it is not an old one, and a bare
@@ -161,7 +203,7 @@ impl Exchange {
             let before = self.ends[end].sender.clone();
             let (connection, now) = (&mut self.ends[end], self.now);
             let aside = connection.state() == State::Closed || connection.aside.is_some();
-            let written = if self.plain || aside {
+            let written = if self.road != Road::General || aside {
                 connection.poll_transmit(now, 1, &mut packet)
             } else {
                 connection.poll_any(now, 1, &mut packet)
@@ -277,11 +319,13 @@ proptest! {
         prop_assert_eq!(exchange.ends[0].state(), State::Closed);
         prop_assert_eq!(exchange.ends[1].state(), State::Closed);
 
-        // The plain road leads where the general case does.
-        let mut general = Exchange { plain: false, ..Exchange::new(&config, luck, seed) };
-        general.ends[0].write(0, 0, sizes.0);
-        general.ends[1].write(1, 0, sizes.1);
-        general.run();
-        prop_assert_eq!(exchange.trace, general.trace);
+        // All roads lead to the same place.
+        for road in [Road::General, Road::OneStep] {
+            let mut other = Exchange { road, ..Exchange::new(&config, luck, seed) };
+            other.ends[0].write(0, 0, sizes.0);
+            other.ends[1].write(1, 0, sizes.1);
+            other.run();
+            prop_assert_eq!(&exchange.trace, &other.trace, "{:?}", road);
+        }
     }
 }

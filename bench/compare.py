@@ -161,11 +161,11 @@ def lasthop_goodputs(cell: peers.Cell, recovery: str, seeds: int) -> list[float]
     """Goodput of each seed."""
     from lasthop import _lasthop
 
-    errors = {"bit": cell.bit_error_rate}
+    where = "links.0" if cell.errors == "both" else "links.0.forward"
     overrides: list[tuple[str, object]] = [
         ("links.0.rate", f"{cell.rate_bps:.0f} bit/s"),
         ("links.0.delay", f"{cell.one_way_delay_s * 1e3:.0f} ms"),
-        ("links.0.errors", errors if cell.errors == "both" else {"forward": errors}),
+        (f"{where}.errors", {"bit": cell.bit_error_rate}),
         ("flows.0.tcp.recovery", recovery),
     ]
     columns = _lasthop.sweep(SCENARIO, "agreement", overrides=overrides, seeds=seeds)

@@ -39,8 +39,9 @@ impl<A: Application> Node<A> {
         self.boxes.push(Box::new(middlebox));
     }
 
-    /// Packets arrive by a link, one after the other, until `until` or until something else is due
-    /// here. One that is not intact, or that boxes want to see, is returned, and is the last.
+    /// Packets arrive by a link: the one that is due, and more as long as they come before `until` and
+    /// whatever else is due here. One that is not intact, or that boxes want to see, is returned, and
+    /// is the last.
     #[inline]
     pub(crate) fn follow(
         &mut self,
@@ -58,7 +59,7 @@ impl<A: Application> Node<A> {
             };
             let special = arrival.fate != Fate::Intact || self.inspected;
             // The sooner it is known what comes next, the better.
-            let last = special || next > until;
+            let last = special || next >= until;
             if last {
                 fabric.expect(link, next);
             }

@@ -207,8 +207,14 @@ impl Connection {
     ) -> &'a mut Segment {
         let window = self.receiver.announce();
         let segment = self.write_ends(seq, flags, copy, packet);
-        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
+        segment.window = self.field(window);
         segment
+    }
+
+    /// What the window field says of so many bytes.
+    #[inline(always)]
+    pub(super) fn field(&self, window: u64) -> u16 {
+        (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16
     }
 
     #[inline]
@@ -220,13 +226,19 @@ impl Connection {
         packet: &'a mut Packet,
     ) -> &'a mut Segment {
         let segment = packet.make_tcp();
+        self.fill(seq, flags, copy, segment);
+        segment
+    }
+
+    /// Fills in all but options and window.
+    #[inline(always)]
+    pub(super) fn fill(&self, seq: SeqNumber, flags: Flags, copy: CopyId, segment: &mut Segment) {
         segment.source_port = self.local_port;
         segment.destination_port = self.remote_port;
         segment.seq = seq;
         segment.ack = self.irs + self.receiver.nxt() as u32;
         segment.flags = flags;
         segment.copy = copy;
-        segment
     }
 
     /// A SYN says what we would like to agree on, or what we agree to.

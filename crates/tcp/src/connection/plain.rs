@@ -83,7 +83,7 @@ impl Connection {
         flags.set(Flags::PSH, self.sender.stream.is_pushed_before(start + u64::from(len)));
         self.receiver.on_ack_sent(false);
         packet.payload = payload;
-        self.answer(segment, self.iss + start as u32, flags, copy);
+        self.answer(self.iss + start as u32, flags, copy, segment);
         Exchanged::Answered { len, more }
     }
 
@@ -107,21 +107,16 @@ impl Connection {
         }
         self.receiver.on_ack_sent(true);
         *payload = Payload::default();
-        self.answer(segment, self.iss + self.sender.nxt() as u32, Flags::ACK, CopyId(0));
+        self.answer(self.iss + self.sender.nxt() as u32, Flags::ACK, CopyId(0), segment);
         Exchanged::Answered { len: 0, more: self.receiver.ack_due() }
     }
 
     /// Makes an arrived segment without options one of ours.
     #[inline(always)]
-    fn answer(&mut self, segment: &mut Segment, seq: SeqNumber, flags: Flags, copy: CopyId) {
+    fn answer(&mut self, seq: SeqNumber, flags: Flags, copy: CopyId, segment: &mut Segment) {
         let window = self.receiver.announce();
-        segment.source_port = self.local_port;
-        segment.destination_port = self.remote_port;
-        segment.seq = seq;
-        segment.ack = self.irs + self.receiver.nxt() as u32;
-        segment.flags = flags;
-        segment.copy = copy;
-        segment.window = (window >> self.receive_shift).min(u64::from(u16::MAX)) as u16;
+        self.fill(seq, flags, copy, segment);
+        segment.window = self.field(window);
     }
 
     /// Header prediction, as in 4BSD: the segment begins at the next octet expected, and nothing

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{LONG_LINK, run_with, scenario, with};
-use lab::{Capture, Experiment, RunError, Source, Value, Watch};
+use lab::{Capture, Experiment, Outcome, RunError, Source, Value, Watch};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ fn scenario_files() -> Vec<PathBuf> {
 }
 
 #[test]
-fn byte_mode_gives_the_same_results_in_every_scenario() {
+fn neither_bytes_nor_whoever_watches_make_a_difference_in_any_scenario() {
     let cancelled = AtomicBool::new(false);
     for file in scenario_files() {
         let name = file.display().to_string();
@@ -46,11 +46,15 @@ fn byte_mode_gives_the_same_results_in_every_scenario() {
         let experiment = Experiment::read(&source).unwrap();
         for point in 0..experiment.points() {
             let scenario = experiment.scenario_at(point).unwrap();
-            let run = |bytes| {
-                let watch = Watch { series: true, digest: true, bytes, ..Watch::default() };
-                lab::run(&scenario, 1, &watch, &cancelled).unwrap()
-            };
-            assert!(run(false) == run(true), "{name}, point {point}");
+            let run = |watch: &Watch| lab::run(&scenario, 1, watch, &cancelled).unwrap();
+            let watch = Watch { series: true, digest: true, ..Watch::default() };
+            let watched = run(&watch);
+            assert!(
+                watched == run(&Watch { bytes: true, ..watch.clone() }),
+                "{name}, point {point}"
+            );
+            let alone = Outcome { series: None, digest: None, ..watched };
+            assert!(alone == run(&Watch::default()), "{name}, point {point}");
         }
     }
 }

@@ -144,13 +144,6 @@ impl<T: Copy + Default> Ring<T> {
         Some(first)
     }
 
-    /// Takes out the first entry without looking at it; there must be one.
-    #[inline]
-    pub fn drop_first(&mut self) {
-        debug_assert!(!self.is_empty());
-        self.begin += 1;
-    }
-
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & self.entries.len().wrapping_sub(1)

@@ -154,9 +154,10 @@ impl<P: Copy + Default> Link<P> {
         }
     }
 
-    /// Whether all that is due of it is the next arrival.
+    /// Whether all its decisions fall at the tail, so that nothing but the next arrival is ever due.
+    #[must_use]
     #[inline]
-    pub fn is_plain(&self) -> bool {
+    pub fn is_settled_at_the_tail(&self) -> bool {
         self.scheduled.is_none()
     }
 

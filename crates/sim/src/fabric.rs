@@ -61,7 +61,7 @@ struct Hop {
     link: Link<Handle>,
     from: usize,
     to: usize,
-    /// How far the node at the end may be ahead of all others: see [`World::run_until`].
+    /// How far the node at the end may be ahead of all others: see [`crate::World::run_until`].
     ahead: Duration,
 }
 
@@ -71,7 +71,7 @@ fn let_ends_run_ahead(links: &mut [Hop], network: &Network) {
     let (mut ways, mut plain) = (vec![0; network.nodes], vec![true; network.nodes]);
     for hop in &*links {
         ways[hop.to] += 1;
-        plain[hop.from] &= hop.link.is_plain();
+        plain[hop.from] &= hop.link.is_settled_at_the_tail();
     }
     for (hop, direction) in links.iter_mut().zip(&network.links) {
         if ways[hop.to] == 1 && plain[hop.to] {
@@ -135,7 +135,7 @@ impl Fabric {
         if self.observer.is_some() {
             return None;
         }
-        self.links.get(index).filter(|hop| hop.link.is_plain()).map(|hop| hop.to)
+        self.links.get(index).filter(|hop| hop.link.is_settled_at_the_tail()).map(|hop| hop.to)
     }
 
     /// What reaches the end of a link with a [`Fabric::plain_end`] now, and when the next does.

@@ -219,7 +219,7 @@ impl Scoreboard {
             return None;
         }
         let result = (ack - self.una, first.sent);
-        self.records.drop_first();
+        self.records.pop();
         self.una = ack;
         Some(result)
     }

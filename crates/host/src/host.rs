@@ -30,7 +30,7 @@ use core::net::{IpAddr, SocketAddr};
 use datagrams::Datagrams;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
-use slot::Slot;
+use slot::{Answered, Slot};
 use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
@@ -54,16 +54,30 @@ pub trait Outlet<A> {
     }
 }
 
-/// What [`Host::answer`] has done.
+/// Where packets for a host come from, one after the other, each of which may be answered in its
+/// place.
+pub trait Inlet {
+    /// The packet that is here, and when it has arrived.
+    fn arrived(&mut self) -> (Time, &mut Packet);
+    /// The packet is taken in, and in its place lies an answer of `len` bytes with all headers, which
+    /// goes out. `route` is what an outlet has kept with the connection: see [`Outlet::send`].
+    fn answer(&mut self, route: Option<u32>, len: u32);
+    /// The packet is taken in, and its place is free.
+    fn release(&mut self);
+    /// Goes on to the next packet, when the last was answered or released; false if there is none, or
+    /// something else comes first.
+    fn advance(&mut self) -> bool;
+}
+
+/// What [`Host::answer`] has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The length of the answer that lies in the packet's place, with all headers; `None` if there is
-    /// none.
-    pub len: Option<u32>,
-    /// What the outlet has remembered of the connection's way: see [`Outlet::send`].
-    pub route: Option<u32>,
-    /// Whether [`Host::transmit`] is to be called then.
-    pub rest: bool,
+pub enum Answer {
+    /// The packet that is here is a case for [`Host::handle_packet`].
+    Refused,
+    /// All packets that there were are taken in.
+    Done,
+    /// So are those up to the one that is here; [`Host::transmit`] is to be called before the next.
+    More,
 }
 
 /// What identifies a connection at a host with one address of each version of IP.
@@ -264,24 +278,30 @@ impl<A: Application> Host<A> {
 
     // --- the world's side ---
 
-    /// Takes in the segment in `packet` and writes the answer over it. That is done only if it is for
-    /// the connection that is most likely, and a case for [`Connection::exchange`]; else nothing is.
+    /// Takes in packets as long as each is for a connection that is likely, and a case for
+    /// [`PlainRoad::exchange`](tcp::PlainRoad::exchange): the answer is written over it.
     ///
-    /// The same as [`Host::handle_packet`] and the beginning of [`Host::transmit`], for less.
-    #[inline(always)]
-    pub fn answer(&mut self, now: Time, packet: &mut Packet) -> Option<Answer> {
-        let Body::Tcp(segment) = &packet.body else { return None };
-        let id = self.guess(packet, segment)?;
-        self.last = id;
-        let slot = &mut self.slots[id as usize];
-        let (len, more) = slot.answer(now, packet)?;
-        let route = slot.route;
-        // The application's wake is where it was.
-        let rest = more || self.attends || slot.connection.poll_timeout() < slot.wake;
-        if rest {
-            self.make_busy(id);
+    /// The same as [`Host::handle_packet`] and [`Host::transmit`] for each, for less.
+    #[inline]
+    pub fn answer(&mut self, inlet: &mut impl Inlet) -> Answer {
+        loop {
+            let (_, packet) = inlet.arrived();
+            let Body::Tcp(segment) = &packet.body else { return Answer::Refused };
+            let Some(id) = self.guess(packet, segment) else { return Answer::Refused };
+            if self.attends {
+                return Answer::Refused;
+            }
+            self.last = id;
+            match self.slots[id as usize].answer(inlet) {
+                Answered::Refused => return Answer::Refused,
+                Answered::Done => return Answer::Done,
+                Answered::More => {
+                    self.make_busy(id);
+                    return Answer::More;
+                }
+                Answered::Other => {}
+            }
         }
-        Some(Answer { len, route, rest })
     }
 
     /// Takes in the packet that lies where the outlet's next is to be written, then sends all that

@@ -183,6 +183,13 @@ impl<P: Copy + Default> Fifo<P> {
         self.flying.pop().map(|head| Arrival { packet: head.packet, fate: head.fate })
     }
 
+    /// The same if it is intact.
+    #[inline]
+    pub(crate) fn arrive_intact(&mut self) -> Option<P> {
+        let head = self.flying.pop_if(|head| head.fate == Fate::Intact)?;
+        Some(head.packet)
+    }
+
     /// When the next packet leaves the queue; it need not be in the future.
     pub(crate) fn next_departure(&self) -> Option<Time> {
         self.flying.get(self.departed.max(self.flying.begin())).map(|next| next.departs)

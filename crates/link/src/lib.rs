@@ -169,6 +169,13 @@ impl<P: Copy + Default> Link<P> {
         Some((arrival, self.fifo.next_arrival()))
     }
 
+    /// The same if what arrives is intact; if not, it stays where it is.
+    #[inline]
+    pub fn arrive_intact(&mut self) -> Option<(P, Time)> {
+        let packet = self.fifo.arrive_intact()?;
+        Some((packet, self.fifo.next_arrival()))
+    }
+
     /// The link goes down, or comes up again; at the beginning it is up. Afterwards, the next event
     /// may be another.
     ///

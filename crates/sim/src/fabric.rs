@@ -144,6 +144,19 @@ impl Fabric {
         self.links[index].link.arrive()
     }
 
+    /// The same if that is intact, else nothing.
+    #[inline]
+    pub(crate) fn arrive_intact(&mut self, index: usize) -> Option<(Handle, Time)> {
+        self.links[index].link.arrive_intact()
+    }
+
+    /// The next event, at `time`, is dealt with.
+    #[inline]
+    pub(crate) fn turn_to(&mut self, time: Time) {
+        self.now = time;
+        self.events += 1;
+    }
+
     /// From now on, all nodes are at the same time: something tells one of what happens at another.
     pub(crate) fn keep_step(&mut self) {
         self.links.iter_mut().for_each(|hop| hop.ahead = Duration::ZERO);

@@ -6,7 +6,7 @@ use crate::network::NodeId;
 use crate::slab::{Handle, Slab};
 use base::{Random, Time};
 use host::{
-    Answer, Application, Context, Host, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
+    Answer, Application, Context, Host, Inlet, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
 };
 use link::{Arrival, Fate};
 use wire::Packet;
@@ -57,42 +57,30 @@ impl<A: Application> Node<A> {
                 fabric.expect(link, Time::NEVER);
                 return None;
             };
-            let special = arrival.fate != Fate::Intact || self.inspected;
-            // The sooner it is known what comes next, the better.
-            let last = special || next >= until;
-            if last {
+            if arrival.fate != Fate::Intact || self.inspected {
                 fabric.expect(link, next);
-            }
-            if special {
                 return Some(arrival);
             }
-            self.receive(index, arrival.packet, fabric);
-            if last {
-                return None;
+            let first = until.min(fabric.schedule.wake(index as u32));
+            let mut train = Train { index, link, until: first, handle: arrival.packet, next, fabric };
+            let answer = self.host.answer(&mut train);
+            let Train { handle, next, .. } = train;
+            match answer {
+                Answer::Done => {}
+                Answer::More => self.flush(index, fabric),
+                Answer::Refused => self.receive(index, handle, fabric),
             }
-            if next >= fabric.schedule.wake(index as u32) {
+            if next >= until || next >= fabric.schedule.wake(index as u32) {
                 fabric.expect(link, next);
                 return None;
             }
-            fabric.now = next;
-            fabric.events += 1;
+            fabric.turn_to(next);
         }
     }
 
     /// An intact packet arrives, which no box wants to see.
-    #[inline(always)]
     fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        let packet = fabric.slab.get_mut(handle);
-        if let Some(Answer { len, route, rest }) = self.host.answer(fabric.now, packet) {
-            match len {
-                Some(len) => fabric.send_plain(index, route, handle, len),
-                None => fabric.slab.release(handle),
-            }
-            if rest {
-                self.flush(index, fabric);
-            }
-            return;
-        }
+        let packet = fabric.slab.get(handle);
         if address::node(packet.ip.destination) != Some(index) {
             return self.pass_on(index, handle, fabric);
         }
@@ -313,6 +301,48 @@ impl<A: Application> Node<A> {
 /// A direction of a link, as boxes know it.
 fn port(link: usize) -> Port {
     Port(link as u32)
+}
+
+/// Packets that come by a link one after the other, to be answered where they lie.
+struct Train<'a> {
+    index: usize,
+    link: usize,
+    /// When something else may be due.
+    until: Time,
+    /// The packet that is here.
+    handle: Handle,
+    /// When the one behind it arrives.
+    next: Time,
+    fabric: &'a mut Fabric,
+}
+
+impl Inlet for Train<'_> {
+    #[inline(always)]
+    fn arrived(&mut self) -> (Time, &mut Packet) {
+        (self.fabric.now, self.fabric.slab.get_mut(self.handle))
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, route: Option<u32>, len: u32) {
+        self.fabric.send_plain(self.index, route, self.handle, len);
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        self.fabric.slab.release(self.handle);
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) -> bool {
+        if self.next >= self.until {
+            return false;
+        }
+        let now = self.next;
+        let Some((handle, next)) = self.fabric.arrive_intact(self.link) else { return false };
+        (self.handle, self.next) = (handle, next);
+        self.fabric.turn_to(now);
+        true
+    }
 }
 
 /// A host plugged into the fabric: its packets are written into the slab, where they stay.

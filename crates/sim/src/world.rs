@@ -130,8 +130,7 @@ impl<A: Application> World<A> {
                 self.fabric.now = self.fabric.now.max(end);
                 return;
             }
-            self.fabric.now = time;
-            self.fabric.events += 1;
+            self.fabric.turn_to(time);
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
                 None => self.nodes[component].serve(component, &mut self.fabric),

@@ -265,27 +265,30 @@ impl Receiver {
     /// unread. Says whether it was that.
     #[inline]
     pub(crate) fn on_next_data(&mut self, now: Time, payload: Payload) -> bool {
-        let plain = self.beyond.is_empty() && self.fin.is_none() && self.ready.bytes() == 0;
-        let nxt = self.nxt + u64::from(payload.len);
-        if !plain || nxt > self.edge {
+        if !self.is_orderly() || !self.has_room_for(payload.len) {
             return false;
         }
-        self.nxt = nxt;
+        self.nxt += u64::from(payload.len);
         self.ready.fill(payload);
         self.duplicates = 0;
         self.delay(now, payload.len);
         true
     }
 
-    /// Whether so many bytes of data in order can be taken in and read at once: there is room, no gap,
-    /// no FIN and nothing unread.
+    /// Whether there is no gap, no FIN and nothing unread.
     #[inline]
-    pub(crate) fn expects(&self, len: u32) -> bool {
-        let plain = self.beyond.is_empty() && self.fin.is_none() && self.ready.bytes() == 0;
-        plain && self.nxt + u64::from(len) <= self.edge
+    pub(crate) fn is_orderly(&self) -> bool {
+        self.beyond.is_empty() && self.fin.is_none() && self.ready.bytes() == 0
     }
 
-    /// What [`Receiver::on_next_data`] and [`Receiver::read`] do with data that is expected.
+    /// Whether so many bytes in order fit into the window.
+    #[inline]
+    pub(crate) fn has_room_for(&self, len: u32) -> bool {
+        self.nxt + u64::from(len) <= self.edge
+    }
+
+    /// What [`Receiver::on_next_data`] and [`Receiver::read`] do with data for which there is room, if all
+    /// is in order.
     #[inline]
     pub(crate) fn on_read_data(&mut self, now: Time, len: u32) {
         self.nxt += u64::from(len);

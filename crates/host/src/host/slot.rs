@@ -1,10 +1,10 @@
 //! A connection in a host's table, with its application.
 
-use super::{ConnectionId, Key, Outlet};
+use super::{ConnectionId, Inlet, Key, Outlet};
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events, Exchanged, State};
-use wire::{Ip, Packet, Segment};
+use wire::{Body, Ip, Packet, Segment};
 
 /// A connection, and what the host knows of it.
 #[derive(Debug)]
@@ -29,16 +29,33 @@ pub(super) struct Slot<A> {
     pub(super) workload: Option<u32>,
 }
 
+/// What [`Slot::answer`] has come to.
+pub(super) enum Answered {
+    /// The packet that is here is no such case.
+    Refused,
+    /// All packets are taken in.
+    Done,
+    /// The one that is here is taken in, and there may be more to send.
+    More,
+    /// The packet that is here is for somebody else.
+    Other,
+}
+
+/// Whether a segment is between the two ends of a connection.
+#[inline]
+fn is_between(key: &Key, ip: &Ip, packet: &Packet, segment: &Segment) -> bool {
+    // Both ports at once.
+    let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
+    pair(segment.source_port, segment.destination_port) == pair(key.remote_port, key.local_port)
+        && packet.ip.source == key.remote
+        && packet.ip.destination == ip.source
+}
+
 impl<A: Application> Slot<A> {
     /// Whether a segment is between the two ends of this connection.
     #[inline]
     pub(super) fn is_between(&self, packet: &Packet, segment: &Segment) -> bool {
-        // Both ports at once.
-        let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
-        pair(segment.source_port, segment.destination_port)
-            == pair(self.key.remote_port, self.key.local_port)
-            && packet.ip.source == self.key.remote
-            && packet.ip.destination == self.ip.source
+        is_between(&self.key, &self.ip, packet, segment)
     }
 
     /// Whether such a segment can be for no other.
@@ -47,17 +64,34 @@ impl<A: Application> Slot<A> {
         !matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
 
-    /// Takes in the segment in `packet` and writes an answer over it, if it is a case for
-    /// [`Connection::exchange`]. Returns the length of the answer and whether there may be more.
-    #[inline(always)]
-    pub(super) fn answer(&mut self, now: Time, packet: &mut Packet) -> Option<(Option<u32>, bool)> {
-        let application = &mut self.application;
-        match self.connection.exchange(now, packet, |payload| application.take(now, payload)) {
-            Exchanged::Refused => None,
-            Exchanged::Taken { more } => Some((None, more)),
-            Exchanged::Answered { len, more } => {
-                packet.ip = self.ip;
-                Some((Some((self.ip.len() + Segment::HEADER) as u32 + len), more))
+    /// Takes in what arrives as long as it is for this connection, and a case for
+    /// [`PlainRoad::exchange`](tcp::PlainRoad::exchange).
+    #[inline(never)]
+    pub(super) fn answer(&mut self, inlet: &mut impl Inlet) -> Answered {
+        let Slot { key, ip, route, connection, application, wake, .. } = self;
+        let Some(mut road) = connection.plain_road(*wake) else { return Answered::Refused };
+        let (route, headers) = (*route, (ip.len() + Segment::HEADER) as u32);
+        loop {
+            let (now, packet) = inlet.arrived();
+            match road.exchange(now, packet, |payload| application.take(now, payload)) {
+                Exchanged::Refused => return Answered::Refused,
+                Exchanged::Taken => inlet.release(),
+                Exchanged::Answered(len) => {
+                    packet.ip = *ip;
+                    inlet.answer(route, headers + len);
+                }
+            }
+            // The application's wake is where it was.
+            if road.is_over() {
+                return Answered::More;
+            }
+            if !inlet.advance() {
+                return Answered::Done;
+            }
+            let (_, packet) = inlet.arrived();
+            match &packet.body {
+                Body::Tcp(segment) if is_between(key, ip, packet, segment) => {}
+                _ => return Answered::Other,
             }
         }
     }

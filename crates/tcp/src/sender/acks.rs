@@ -53,19 +53,28 @@ impl Sender {
         }
     }
 
-    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record while nothing is
-    /// missing or probed, nobody listens and the window counts as used only if it is full, but for
-    /// [`Sender::grow_plainly`], which may have to follow. If it was that, says when the record was
-    /// sent and what rate that makes.
+    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record where all is usual,
+    /// but for [`Sender::grow_plainly`], which may have to follow. If it was that, says how the
+    /// record was sent.
     #[inline(always)]
-    pub(crate) fn on_plain_ack(
-        &mut self,
-        now: Time,
-        window: &Window,
-    ) -> Option<(Time, RateSample)> {
-        if !self.is_plain() || self.probing || self.log.is_kept() || self.used.is_some() {
-            return None;
-        }
+    pub(crate) fn on_plain_ack(&mut self, now: Time, window: &Window) -> Option<Sent> {
+        if self.is_usual() { self.on_usual_ack(now, window) } else { None }
+    }
+
+    /// Whether nothing is missing, probed or forced out, nobody listens and the window counts as used
+    /// only if it is full.
+    #[inline]
+    pub(crate) fn is_usual(&self) -> bool {
+        self.is_plain()
+            && !self.probing
+            && !self.log.is_kept()
+            && self.used.is_none()
+            && self.forced.is_empty()
+    }
+
+    /// [`Sender::on_plain_ack`] where all is usual.
+    #[inline(always)]
+    pub(crate) fn on_usual_ack(&mut self, now: Time, window: &Window) -> Option<Sent> {
         let (acked, sent) = self.board.advance_one(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
@@ -76,7 +85,8 @@ impl Sender {
             0 => self.deadline = Time::NEVER,
             _ => self.restart_timer(now),
         }
-        Some((sent.at, self.on_delivery(now, acked, &sent)))
+        self.deliver(now, acked, &sent);
+        Some(sent)
     }
 
     /// Before an acknowledgment is taken in: how much is outstanding, at most, in a round trip.
@@ -107,14 +117,15 @@ impl Sender {
 
     /// The congestion controller's share of [`Sender::on_plain_ack`].
     #[inline(always)]
-    pub(crate) fn grow_plainly(&mut self, now: Time, acked: u64, sent_at: Time, rate: RateSample) {
+    pub(crate) fn grow_plainly(&mut self, now: Time, acked: u64, sent: &Sent) {
+        let rate = self.rate(now, sent);
         self.controller.on_ack(&AckSample {
             now,
             acked,
             answered: 0,
             delivered: acked,
             rate,
-            rtt: Some(self.rtt.measured(now, sent_at)),
+            rtt: Some(self.rtt.measured(now, sent.at)),
             srtt: self.rtt.smoothed(),
             window_limited: self.window_limited,
             after_timeout: false,
@@ -205,7 +216,7 @@ impl Sender {
                 });
             }
             if let Some(sent) = latest {
-                self.on_delivery(now, told, &sent);
+                self.deliver(now, told, &sent);
             }
         }
         if advanced || self.detector.duplicates() > 0 {
@@ -244,7 +255,7 @@ impl Sender {
         let delivered = advanced.delivered + told;
         self.log.push(|| Event::Acknowledged { una: ack.ack, delivered });
         let latest = sacked.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
-        let rate = self.on_delivery(now, delivered, &latest);
+        self.deliver(now, delivered, &latest);
 
         // A recovery keeps its window as it was set; outside, the window grows.
         let grows = self.phase != Phase::Recovery && ack.current;
@@ -256,7 +267,7 @@ impl Sender {
             acked: advanced.acked,
             answered,
             delivered,
-            rate,
+            rate: self.rate(now, &latest),
             rtt: sample.map(|sample| self.rtt.measured(now, now - sample)),
             srtt: self.rtt.smoothed(),
             window_limited: self.is_window_used(),
@@ -289,12 +300,18 @@ impl Sender {
 
     /// `octets` more have been delivered, the latest of them by a copy that was so `sent`.
     #[inline]
-    fn on_delivery(&mut self, now: Time, octets: u64, sent: &Sent) -> RateSample {
+    fn deliver(&mut self, now: Time, octets: u64, sent: &Sent) {
         let bytes = self.delivered.bytes + octets;
         self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
+    }
+
+    /// The rate of the delivery that was so `sent`, and is the latest.
+    #[inline]
+    fn rate(&self, now: Time, sent: &Sent) -> RateSample {
         let sending = sent.at.since(sent.first_sent_at);
         let acknowledging = now.since(sent.delivered_at);
-        RateSample { delivered: bytes - sent.delivered, interval: sending.max(acknowledging) }
+        let delivered = self.delivered.bytes - sent.delivered;
+        RateSample { delivered, interval: sending.max(acknowledging) }
     }
 
     /// Takes the report of what arrived twice (RFC 2883 §4) off the blocks.

@@ -54,13 +54,13 @@ impl Sender {
     /// and nothing is missing.
     #[inline(always)]
     pub(crate) fn poll_plain(&mut self, now: Time) -> Option<(Payload, Transmission)> {
-        if self.is_plain() { self.poll_full(now) } else { None }
+        if self.is_plain() && self.forced.is_empty() { self.poll_full(now) } else { None }
     }
 
-    /// The same while nothing is missing.
+    /// The same where all is usual.
     #[inline(always)]
     pub(crate) fn poll_full(&mut self, now: Time) -> Option<(Payload, Transmission)> {
-        if !self.forced.is_empty() || !self.is_full_next() {
+        if !self.is_full_next() {
             return None;
         }
         let len = u64::from(self.mss);

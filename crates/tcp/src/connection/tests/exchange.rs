@@ -30,16 +30,47 @@ enum Road {
     General,
     /// The plain road where it is open.
     Plain,
-    /// The same in one step, where that is possible: [`Connection::exchange`].
+    /// The same in one step, run by run, where that is possible: [`PlainRoad::exchange`].
     OneStep,
+}
+
+/// What is on its way.
+struct Air {
+    flying: Vec<Flying>,
+    luck: Luck,
+    random: Random,
+}
+
+impl Air {
+    fn next(&self) -> Time {
+        self.flying.iter().map(|flying| flying.at).min().unwrap_or(Time::NEVER)
+    }
+
+    /// What comes next.
+    fn first(&self) -> Option<usize> {
+        let next = self.next();
+        self.flying.iter().position(|flying| flying.at == next)
+    }
+
+    fn send(&mut self, now: Time, to: usize, packet: Packet) {
+        let Luck { lost, corrupted, doubled, late } = self.luck;
+        if self.random.chance(lost) {
+            return;
+        }
+        let copies = if self.random.chance(doubled) { 2 } else { 1 };
+        let corrupted = self.random.chance(corrupted);
+        for _ in 0..copies {
+            let jitter = if self.random.chance(late) { self.random.bits() % 60 } else { 0 };
+            let at = now + Duration::from_millis(50 + jitter);
+            self.flying.push(Flying { at, to, packet, corrupted });
+        }
+    }
 }
 
 struct Exchange {
     ends: [Connection; 2],
     now: Time,
-    flying: Vec<Flying>,
-    luck: Luck,
-    random: Random,
+    air: Air,
     limited_transmit: bool,
     /// The receiver is told of a corruption, not the sender.
     forward: bool,
@@ -71,9 +102,7 @@ impl Exchange {
                 ),
             ],
             now: Time::ZERO,
-            flying: Vec::new(),
-            luck,
-            random: Seed(seed).stream("exchange"),
+            air: Air { flying: Vec::new(), luck, random: Seed(seed).stream("exchange") },
             limited_transmit: config.limited_transmit,
             forward: matches!(config.mechanisms[..], [Mechanism::ForwardEten(_)]),
             road: Road::Plain,
@@ -89,14 +118,13 @@ impl Exchange {
         for _ in 0..200_000 {
             let timers = [0, 1].map(|end| self.ends[end].poll_timeout());
             let timer = timers[0].min(timers[1]);
-            let next = self.flying.iter().map(|flying| flying.at).min().unwrap_or(Time::NEVER);
+            let next = self.air.next();
             if timer.min(next) == Time::NEVER {
                 return;
             }
             if next <= timer {
                 self.now = next;
-                let index = self.flying.iter().position(|flying| flying.at == next).unwrap();
-                let flying = self.flying.remove(index);
+                let flying = self.air.flying.remove(self.air.first().unwrap());
                 self.arrive(flying);
             } else {
                 self.now = timer;
@@ -106,7 +134,7 @@ impl Exchange {
             }
         }
         let states = [0, 1].map(|end| self.ends[end].state());
-        panic!("it never ends: {states:?} at {}, {} on their way", self.now, self.flying.len());
+        panic!("it never ends: {states:?} at {}, {} on their way", self.now, self.air.flying.len());
     }
 
     fn arrive(&mut self, Flying { to, packet, corrupted, .. }: Flying) {
@@ -129,12 +157,21 @@ impl Exchange {
             self.ends[1 - to].handle_segment(self.now, &rst, Payload::default(), Ecn::NotCapable);
             return self.after(1 - to);
         }
+        if self.road == Road::OneStep {
+            match self.arrive_in_one_step(to, packet) {
+                None => return,
+                // The last of a run is no case for that.
+                Some(left) => return self.take_in(to, left),
+            }
+        }
+        self.take_in(to, packet);
+    }
+
+    fn take_in(&mut self, to: usize, packet: Packet) {
+        let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         if self.is_heard(to, &segment, packet.payload.len) {
             let blocks = segment.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
-        }
-        if self.road == Road::OneStep && self.arrive_in_one_step(to, packet) {
-            return;
         }
         let (end, now) = (&mut self.ends[to], self.now);
         if self.road == Road::General {
@@ -145,33 +182,54 @@ impl Exchange {
         self.after(to);
     }
 
-    /// Says whether it was a case for that; if not, nothing has changed.
-    fn arrive_in_one_step(&mut self, to: usize, mut packet: Packet) -> bool {
-        let arrived = packet;
-        let read = &mut self.read[to];
-        let take = |payload: Payload| {
-            assert_eq!((payload.stream, payload.offset), (1 - to as u32, *read));
-            *read = payload.end();
-            true
-        };
-        let more = match self.ends[to].exchange(self.now, &mut packet, take) {
-            Exchanged::Refused => {
-                assert_eq!(packet, arrived);
-                return false;
+    /// Takes in the packet, and all that come to this end before anything else happens. Gives back
+    /// one that is no case for that, as it was.
+    fn arrive_in_one_step(&mut self, to: usize, mut packet: Packet) -> Option<Packet> {
+        let other = self.ends[1 - to].poll_timeout();
+        let wake = self.ends[to].poll_timeout();
+        let Some(mut road) = self.ends[to].plain_road(wake) else { return Some(packet) };
+        loop {
+            let arrived = packet;
+            let read = &mut self.read[to];
+            let take = |payload: Payload| {
+                assert_eq!((payload.stream, payload.offset), (1 - to as u32, *read));
+                *read = payload.end();
+                true
+            };
+            match road.exchange(self.now, &mut packet, take) {
+                Exchanged::Refused => {
+                    assert_eq!(packet, arrived);
+                    return Some(packet);
+                }
+                Exchanged::Taken => {}
+                Exchanged::Answered(len) => {
+                    assert_eq!(packet.payload.len, len);
+                    self.trace.push((self.now, to, packet));
+                    self.air.send(self.now, 1 - to, packet);
+                }
             }
-            Exchanged::Taken { more } => more,
-            Exchanged::Answered { len, more } => {
-                assert_eq!(packet.payload.len, len);
-                self.trace.push((self.now, to, packet));
-                self.fly(1 - to, packet);
-                more
+            if road.is_over() {
+                break;
             }
-        };
+            let next = self.air.first().map(|first| (first, self.air.flying[first]));
+            match next {
+                Some((first, next))
+                    if next.to == to && !next.corrupted && next.at <= wake.min(other) =>
+                {
+                    self.air.flying.remove(first);
+                    self.now = next.at;
+                    packet = next.packet;
+                }
+                _ => break,
+            }
+        }
+        let over = road.is_over();
         assert_eq!(self.ends[to].events, Events::empty());
         let sent = self.trace.len();
         self.transmit(to);
-        assert!(more || self.trace.len() == sent, "there was more to send");
-        true
+        let sooner = self.ends[to].poll_timeout() < wake;
+        assert!(over || self.trace.len() == sent && !sooner, "there was more to do");
+        None
     }
 
     /// Whether an end takes in the acknowledgment in this segment: it is not an old one, and a bare
@@ -214,7 +272,7 @@ impl Exchange {
             packet.ip.ecn = written.ecn;
             self.check(end, &before, &packet);
             self.trace.push((self.now, end, packet));
-            self.fly(1 - end, packet);
+            self.air.send(self.now, 1 - end, packet);
         }
     }
 
@@ -241,20 +299,6 @@ impl Exchange {
                 let held = from.beyond(start) >= 0 && stop.beyond(to) >= 0;
                 assert!(!held, "{from} to {to} was sent again, but is known to have arrived");
             }
-        }
-    }
-
-    fn fly(&mut self, to: usize, packet: Packet) {
-        let Luck { lost, corrupted, doubled, late } = self.luck;
-        if self.random.chance(lost) {
-            return;
-        }
-        let copies = if self.random.chance(doubled) { 2 } else { 1 };
-        let corrupted = self.random.chance(corrupted);
-        for _ in 0..copies {
-            let jitter = if self.random.chance(late) { self.random.bits() % 60 } else { 0 };
-            let at = self.now + Duration::from_millis(50 + jitter);
-            self.flying.push(Flying { at, to, packet, corrupted });
         }
     }
 }

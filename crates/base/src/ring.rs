@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// makes it leaner than the standard library's ring. An entry is written field by field, without a
 /// copy that would have to wait for the store buffer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "Vec<T>", from = "Vec<T>")]
+#[serde(into = "(u64, Vec<T>)", from = "(u64, Vec<T>)")]
 #[serde(bound(
     serialize = "T: Copy + Default + Serialize",
     deserialize = "T: Copy + Default + Deserialize<'de>"
@@ -173,15 +173,16 @@ impl<T: Copy + Default> Default for Ring<T> {
     }
 }
 
-impl<T: Copy + Default> From<Ring<T>> for Vec<T> {
-    fn from(ring: Ring<T>) -> Vec<T> {
-        ring.iter().copied().collect()
+/// The number of the first entry, and all entries.
+impl<T: Copy + Default> From<Ring<T>> for (u64, Vec<T>) {
+    fn from(ring: Ring<T>) -> (u64, Vec<T>) {
+        (ring.begin, ring.iter().copied().collect())
     }
 }
 
-impl<T: Copy + Default> From<Vec<T>> for Ring<T> {
-    fn from(entries: Vec<T>) -> Ring<T> {
-        let mut ring = Ring::new();
+impl<T: Copy + Default> From<(u64, Vec<T>)> for Ring<T> {
+    fn from((begin, entries): (u64, Vec<T>)) -> Ring<T> {
+        let mut ring = Ring { begin, end: begin, ..Ring::new() };
         for entry in entries {
             ring.make_room();
             ring.push(entry);
@@ -219,7 +220,8 @@ mod tests {
                 let number = ring.partition_point(|&entry| entry < n / 2);
                 prop_assert_eq!(number, ring.begin() + index as u64);
             }
-            let copy = Ring::from(Vec::from(ring));
+            let copy = Ring::from(<(u64, Vec<usize>)>::from(ring.clone()));
+            prop_assert_eq!((copy.begin(), copy.end()), (ring.begin(), ring.end()));
             prop_assert_eq!(copy.iter().copied().collect::<VecDeque<_>>(), model);
         }
     }

@@ -133,14 +133,23 @@ pub(crate) struct Scoreboard {
     excused: u32,
     /// Records lost to congestion, as far as anybody knows.
     blamed: u32,
-    /// No pending record starts below this.
+    /// No record before this number is pending.
     pending_from: u64,
-    /// The end of the highest SACKed record.
-    highest_sacked: u64,
-    /// All holes below this have been found by [`Scoreboard::next_sack_loss`].
-    sack_losses_until: u64,
+    /// No record from this number on is SACKed.
+    sacked_until: u64,
+    /// All holes before this number have been found by [`Scoreboard::next_sack_loss`].
+    losses_until: u64,
     /// The blocks of the last ACK: their records need no second visit.
-    seen: [(u64, u64); wire::SackBlocks::MAX],
+    seen: [Seen; wire::SackBlocks::MAX],
+}
+
+/// A SACK block.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Seen {
+    start: u64,
+    end: u64,
+    /// From the block's start to this number, the receiver holds all records.
+    next: u64,
 }
 
 impl Scoreboard {
@@ -284,7 +293,7 @@ impl Scoreboard {
     /// Whether a block names something outstanding, and was not among the last ones.
     pub(crate) fn is_news(&self, block: (u64, u64)) -> bool {
         let (start, end) = block;
-        self.una <= start && start < end && end <= self.nxt && !self.seen.contains(&block)
+        self.una <= start && start < end && end <= self.nxt && !self.seen.iter().any(|seen| (seen.start, seen.end) == block)
     }
 
     /// Marks the records inside the blocks as held by the receiver; returns the octets that this
@@ -292,39 +301,43 @@ impl Scoreboard {
     pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Sent>) {
         let mut told = 0;
         let mut latest: Option<Sent> = None;
-        for &(start, end) in blocks {
+        let mut seen = [Seen::default(); wire::SackBlocks::MAX];
+        for (seen, &(start, end)) in seen.iter_mut().zip(blocks) {
             if end > self.nxt || start >= end {
                 continue; // No octet was sent there.
             }
-            let mut index = self.records.partition_point(|record| record.start < start);
+            let mut index = self.first_unseen(start);
             while let Some(record) = self.records.get(index).copied() {
                 if record.end() > end {
                     break;
                 }
-                if let Some(&(_, seen)) =
-                    self.seen.iter().find(|&&(from, to)| from <= record.start && record.end() <= to)
-                {
-                    index = self.records.partition_point(|record| record.end() <= seen);
+                if record.state.contains(State::SACKED) {
+                    let within = |seen: &&Seen| seen.start <= record.start && index < seen.next;
+                    index = self.seen.iter().find(within).map_or(index + 1, |seen| seen.next);
                     continue;
                 }
-                if !record.state.contains(State::SACKED) {
-                    self.edit(index, |record| record.state |= State::SACKED);
-                    told += u64::from(record.len);
-                    if latest.is_none_or(|known| known.at <= record.sent.at) {
-                        latest = Some(record.sent);
-                    }
-                    self.highest_sacked = self.highest_sacked.max(record.end());
+                self.edit(index, |record| record.state |= State::SACKED);
+                told += u64::from(record.len);
+                if latest.is_none_or(|known| known.at <= record.sent.at) {
+                    latest = Some(record.sent);
                 }
                 index += 1;
+                self.sacked_until = self.sacked_until.max(index);
             }
+            *seen = Seen { start, end, next: index };
         }
-        self.seen = [(0, 0); wire::SackBlocks::MAX];
-        for (seen, &block) in self.seen.iter_mut().zip(blocks) {
-            if block.1 <= self.nxt {
-                *seen = block;
-            }
-        }
+        self.seen = seen;
         (told, latest)
+    }
+
+    /// The number of the first record that starts at `start` or behind it, or of a later one if the
+    /// receiver is known to hold those between.
+    fn first_unseen(&self, start: u64) -> u64 {
+        match self.seen.iter().find(|seen| seen.start <= start && start < seen.end) {
+            // What was seen may be acknowledged by now.
+            Some(seen) => seen.next.max(self.records.begin()),
+            None => self.records.partition_point(|record| record.start < start),
+        }
     }
 
     /// The lowest hole that has become lost since the last call: three discontiguous SACKed runs,
@@ -336,38 +349,32 @@ impl Scoreboard {
         if self.sacked == 0 {
             return None;
         }
-        let edge = self.is_lost_below(mss);
-        let mut index = self.find(self.sack_losses_until.max(self.una))?;
-        while let Some(record) = self.records.get(index) {
-            if record.start >= edge {
-                return None;
-            }
-            self.sack_losses_until = record.end();
-            if !record.state.intersects(State::SACKED | State::LOST) {
+        let edge = self.lost_until(mss);
+        for index in self.losses_until.max(self.records.begin())..edge {
+            self.losses_until = index + 1;
+            if !self.get(index).state.intersects(State::SACKED | State::LOST) {
                 return Some(index);
             }
-            index += 1;
         }
         None
     }
 
-    /// The sequence number below which every hole is lost.
-    fn is_lost_below(&self, mss: u32) -> u64 {
+    /// The number of the record below which every hole is lost.
+    fn lost_until(&self, mss: u32) -> u64 {
         const DUP_THRESH: u32 = 3;
         let (mut runs, mut octets, mut in_run) = (0, 0, false);
-        let top = self.records.partition_point(|record| record.start < self.highest_sacked);
-        for index in (self.records.begin()..top).rev() {
+        for index in (self.records.begin()..self.sacked_until).rev() {
             let record = self.get(index);
             if record.state.contains(State::SACKED) {
                 octets += record.len;
                 runs += u32::from(!in_run);
                 in_run = true;
                 if runs >= DUP_THRESH || octets > (DUP_THRESH - 1) * mss {
-                    return record.start;
+                    return index;
                 }
             } else {
                 in_run = false;
-                if record.end() <= self.sack_losses_until {
+                if index < self.losses_until {
                     break;
                 }
             }
@@ -381,7 +388,7 @@ impl Scoreboard {
             record.state |= State::LOST;
             record.state.set(State::EXCUSED, excused);
         });
-        self.pending_from = self.pending_from.min(self.get(index).start);
+        self.pending_from = self.pending_from.min(index);
     }
 
     /// Holds the record's latest copy for lost, too.
@@ -404,10 +411,10 @@ impl Scoreboard {
             });
         }
         if reneged {
-            self.highest_sacked = 0;
-            self.seen = [(0, 0); wire::SackBlocks::MAX];
+            self.sacked_until = 0;
+            self.seen = [Seen::default(); wire::SackBlocks::MAX];
         }
-        self.pending_from = self.una;
+        self.pending_from = self.records.begin();
     }
 
     /// What is outstanding measures no round trip.
@@ -422,18 +429,16 @@ impl Scoreboard {
         if self.pending == 0 {
             return None;
         }
-        let from = self.find(self.pending_from.max(self.una))?;
+        let from = self.pending_from.max(self.records.begin());
         let index = (from..self.records.end()).find(|&i| self.get(i).is_pending())?;
-        self.pending_from = self.get(index).start;
+        self.pending_from = index;
         Some(index)
     }
 
     /// The lowest hole from `from` on and below the highest SACKed octet (RFC 6675 §4, NextSeg 3).
     pub(crate) fn next_hole(&self, from: u64) -> Option<u64> {
         let start = self.find(from.max(self.una))?;
-        (start..self.records.end())
-            .take_while(|&i| self.get(i).start < self.highest_sacked)
-            .find(|&i| !self.get(i).state.contains(State::SACKED))
+        (start..self.sacked_until).find(|&i| !self.get(i).state.contains(State::SACKED))
     }
 
     /// The highest record that the receiver has not told of (RFC 6675 §4, NextSeg 4).

@@ -54,30 +54,23 @@ pub trait Outlet<A> {
     }
 }
 
-/// Where packets for a host come from, one after the other, each of which may be answered in its
-/// place.
-pub trait Inlet {
-    /// The packet that is here, and when it has arrived.
-    fn arrived(&mut self) -> (Time, &mut Packet);
-    /// The packet is taken in, and in its place lies an answer of `len` bytes with all headers, which
-    /// goes out. `route` is what an outlet has kept with the connection: see [`Outlet::send`].
+/// Where packets reach a host one after the other, and leave: an answer may be written over what it
+/// answers.
+pub trait Inlet<A>: Outlet<A> {
+    /// When the packet that is here has arrived.
+    fn now(&self) -> Time;
+    /// The packet that is here.
+    fn arrived(&mut self) -> &mut Packet;
+    /// In its place lies an answer of `len` bytes with all headers, which goes out without ECN by the
+    /// way that [`Outlet::send`] has kept with the connection.
     fn answer(&mut self, route: Option<u32>, len: u32);
-    /// The packet is taken in, and its place is free.
+    /// It is taken in, and its place may be that of the next that goes out: [`Outlet::packet`].
     fn release(&mut self);
-    /// Goes on to the next packet, when the last was answered or released; false if there is none, or
-    /// something else comes first.
+    /// It is for another host.
+    fn pass_on(&mut self);
+    /// Goes on to the next packet, once the last is answered, released or passed on; false if there is
+    /// none, or something else comes first.
     fn advance(&mut self) -> bool;
-}
-
-/// What [`Host::answer`] has come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The packet that is here is a case for [`Host::handle_packet`].
-    Refused,
-    /// All packets that there were are taken in.
-    Done,
-    /// So are those up to the one that is here; [`Host::transmit`] is to be called before the next.
-    More,
 }
 
 /// What identifies a connection at a host with one address of each version of IP.
@@ -278,73 +271,85 @@ impl<A: Application> Host<A> {
 
     // --- the world's side ---
 
-    /// Takes in packets as long as each is for a connection that is likely, and a case for
-    /// [`PlainRoad::exchange`](tcp::PlainRoad::exchange): the answer is written over it.
+    /// Takes in packets one by one, and sends all that may be sent after each.
     ///
-    /// The same as [`Host::handle_packet`] and [`Host::transmit`] for each, for less.
+    /// The same as [`Host::handle_packet`] and [`Host::transmit`] for each, for less. It says whether
+    /// a connection wants to be woken earlier than it did: then nothing more is taken in, since
+    /// [`Host::poll_timeout`] may have come forward.
+    #[must_use = "the host may want to be woken earlier"]
     #[inline]
-    pub fn answer(&mut self, inlet: &mut impl Inlet) -> Answer {
+    pub fn exchange(&mut self, inlet: &mut impl Inlet<A>) -> bool {
         loop {
-            let (_, packet) = inlet.arrived();
-            let Body::Tcp(segment) = &packet.body else { return Answer::Refused };
-            let Some(id) = self.guess(packet, segment) else { return Answer::Refused };
-            if self.attends {
-                return Answer::Refused;
-            }
-            self.last = id;
-            match self.slots[id as usize].answer(inlet) {
-                Answered::Refused => return Answer::Refused,
-                Answered::Done => return Answer::Done,
-                Answered::More => {
-                    self.make_busy(id);
-                    return Answer::More;
+            let packet = &*inlet.arrived();
+            let sooner = match &packet.body {
+                Body::Tcp(segment) => match self.guess(packet, segment) {
+                    Some(id) => {
+                        self.last = id;
+                        // Whoever attends wants to see every step.
+                        let slot = &mut self.slots[id as usize];
+                        match if self.attends { Answered::Refused } else { slot.answer(inlet) } {
+                            Answered::Done => return false,
+                            Answered::Other => continue,
+                            Answered::More => self.send_more(id, inlet),
+                            Answered::Refused => self.exchange_segment(id, inlet),
+                        }
+                    }
+                    None => self.exchange_any(inlet),
+                },
+                Body::Udp(udp) if self.addresses.contains(packet.ip.destination) => {
+                    self.on_datagram(*udp, packet.payload);
+                    inlet.release();
+                    !self.busy.is_empty() && self.transmit(inlet.now(), inlet)
                 }
-                Answered::Other => {}
+                _ => self.exchange_any(inlet),
+            };
+            if sooner || !inlet.advance() {
+                return sooner;
             }
         }
     }
 
-    /// Takes in the packet that lies where the outlet's next is to be written, then sends all that
-    /// may be sent: an answer is written over what it answers.
-    ///
-    /// The same as [`Host::handle_packet`] and [`Host::transmit`], for less.
-    #[must_use = "the host may want to be woken earlier"]
-    pub fn exchange(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
-        let mut sooner = false;
-        let packet = &*outlet.packet();
-        if let Body::Tcp(segment) = &packet.body
-            && !packet.rare.has_ip()
-            && let Some(id) = self.guess(packet, segment)
-            && self.slots[id as usize].holds_its_ports()
-        {
-            self.last = id;
-            let slot = &mut self.slots[id as usize];
-            slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
-            let turned = slot.hear(now);
-            let due = slot.transmit(now, outlet);
-            if due < slot.wake {
-                self.reschedule(id, due);
-                sooner = true;
-            }
-            if turned {
-                self.turn(now, id);
-                sooner |= self.chore <= now;
-            }
-            if self.attends {
-                sooner |= self.attend(now, id);
-            }
-            if self.busy.is_empty() {
-                return sooner;
-            }
-        } else if let Body::Udp(udp) = &packet.body {
-            self.on_datagram(*udp, packet.payload);
-            if self.busy.is_empty() {
-                return false;
-            }
-        } else {
-            self.handle_packet(now, packet);
+    /// A segment for a connection that is likely is here.
+    #[inline]
+    fn exchange_segment(&mut self, id: u32, inlet: &mut impl Inlet<A>) -> bool {
+        let now = inlet.now();
+        let packet = &*inlet.arrived();
+        let slot = &mut self.slots[id as usize];
+        let Body::Tcp(segment) = &packet.body else { return false };
+        if packet.rare.has_ip() || !slot.holds_its_ports() {
+            return self.exchange_any(inlet);
         }
-        self.transmit(now, outlet) | sooner | (self.chore <= now)
+        slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
+        inlet.release();
+        if slot.hear(now) {
+            self.turn(now, id);
+        }
+        self.send_more(id, inlet)
+    }
+
+    /// A connection may have something to send, and perhaps others.
+    #[inline]
+    fn send_more(&mut self, id: u32, inlet: &mut impl Inlet<A>) -> bool {
+        let now = inlet.now();
+        let mut sooner = self.transmit_one(now, id, inlet);
+        if !self.busy.is_empty() {
+            sooner |= self.transmit(now, inlet);
+        }
+        sooner | (self.chore <= now)
+    }
+
+    /// Any packet is here.
+    #[inline(never)]
+    fn exchange_any(&mut self, inlet: &mut impl Inlet<A>) -> bool {
+        let now = inlet.now();
+        let packet = &*inlet.arrived();
+        if !self.addresses.contains(packet.ip.destination) {
+            inlet.pass_on();
+            return false;
+        }
+        self.handle_packet(now, packet);
+        inlet.release();
+        self.transmit(now, inlet) | (self.chore <= now)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -355,16 +360,8 @@ impl<A: Application> Host<A> {
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let mut sooner = false;
         while let Some(id) = self.busy.pop() {
-            let slot = &mut self.slots[id as usize];
-            slot.busy = false;
-            let due = slot.transmit(now, outlet);
-            if due < slot.wake {
-                self.reschedule(id, due);
-                sooner = true;
-            }
-            if self.attends {
-                sooner |= self.attend(now, id);
-            }
+            self.slots[id as usize].busy = false;
+            sooner |= self.transmit_one(now, id, outlet);
         }
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
@@ -377,6 +374,23 @@ impl<A: Application> Host<A> {
     }
 
     // --- inside ---
+
+    /// Sends all that a connection may send now; says whether it wants to be woken earlier than it
+    /// did.
+    #[inline]
+    fn transmit_one(&mut self, now: Time, id: u32, outlet: &mut impl Outlet<A>) -> bool {
+        let mut sooner = false;
+        let slot = &mut self.slots[id as usize];
+        let due = slot.transmit(now, outlet);
+        if due < slot.wake {
+            self.reschedule(id, due);
+            sooner = true;
+        }
+        if self.attends {
+            sooner |= self.attend(now, id);
+        }
+        sooner
+    }
 
     fn reschedule(&mut self, id: u32, wake: Time) {
         self.slots[id as usize].wake = wake;

@@ -13,7 +13,7 @@ mod workload;
 
 pub use application::{Application, Bytes};
 pub use host::{
-    AdoptError, Answer, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Inlet, Listener,
+    AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Inlet, Listener,
     Opening, Outlet, Settings, Statistics,
 };
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage, Port};

@@ -274,6 +274,24 @@ impl Fabric {
         path
     }
 
+    /// Takes one from the hops that a packet may still go; false if that was the last.
+    pub(crate) fn count_hop(&mut self, handle: Handle) -> bool {
+        let ip = &mut self.slab.get_mut(handle).ip;
+        ip.hop_limit = ip.hop_limit.saturating_sub(1);
+        let goes_on = ip.hop_limit > 0;
+        if !goes_on {
+            self.discard(handle);
+        }
+        goes_on
+    }
+
+    /// A packet goes on from a node that it was not for, and where no box wants to see it.
+    pub(crate) fn pass_on(&mut self, node: usize, handle: Handle) {
+        if self.count_hop(handle) {
+            self.forward(node, handle);
+        }
+    }
+
     /// Puts a packet on the link towards its destination.
     pub(crate) fn forward(&mut self, node: usize, handle: Handle) {
         self.send(self.route(node, handle), handle);

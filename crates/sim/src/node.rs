@@ -6,7 +6,7 @@ use crate::network::NodeId;
 use crate::slab::{Handle, Slab};
 use base::{Random, Time};
 use host::{
-    Answer, Application, Context, Host, Inlet, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
+    Application, Context, Host, Inlet, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
 };
 use link::{Arrival, Fate};
 use wire::Packet;
@@ -57,38 +57,32 @@ impl<A: Application> Node<A> {
                 fabric.expect(link, Time::NEVER);
                 return None;
             };
-            if arrival.fate != Fate::Intact || self.inspected {
+            let special = arrival.fate != Fate::Intact || self.inspected;
+            // The sooner it is known what comes next, the better.
+            let last = special || next >= until;
+            if last {
                 fabric.expect(link, next);
+            }
+            if special {
                 return Some(arrival);
             }
             let first = until.min(fabric.schedule.wake(index as u32));
-            let mut train = Train { index, link, until: first, handle: arrival.packet, next, fabric };
-            let answer = self.host.answer(&mut train);
-            let Train { handle, next, .. } = train;
-            match answer {
-                Answer::Done => {}
-                Answer::More => self.flush(index, fabric),
-                Answer::Refused => self.receive(index, handle, fabric),
+            let plug = Plug { index, fabric, place: None };
+            let mut train = Train { plug, link, until: first, handle: arrival.packet, next };
+            let sooner = self.host.exchange(&mut train);
+            let Train { plug, next, .. } = train;
+            plug.unplug();
+            if sooner {
+                self.settle(index, fabric);
+            }
+            if last {
+                return None;
             }
             if next >= until || next >= fabric.schedule.wake(index as u32) {
                 fabric.expect(link, next);
                 return None;
             }
             fabric.turn_to(next);
-        }
-    }
-
-    /// An intact packet arrives, which no box wants to see.
-    fn receive(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        let packet = fabric.slab.get(handle);
-        if address::node(packet.ip.destination) != Some(index) {
-            return self.pass_on(index, handle, fabric);
-        }
-        let mut plug = Plug { index, fabric, place: Some(handle) };
-        let sooner = self.host.exchange(plug.fabric.now, &mut plug);
-        plug.unplug();
-        if sooner {
-            self.settle(index, fabric);
         }
     }
 
@@ -226,11 +220,7 @@ impl<A: Application> Node<A> {
 
     /// A packet arrives that is for another node.
     fn pass_on(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        let packet = fabric.slab.get_mut(handle);
-        packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
-        if packet.ip.hop_limit == 0 {
-            fabric.discard(handle);
-        } else {
+        if fabric.count_hop(handle) {
             self.forward(index, handle, fabric);
             self.send_outbox(index, fabric);
         }
@@ -303,48 +293,6 @@ fn port(link: usize) -> Port {
     Port(link as u32)
 }
 
-/// Packets that come by a link one after the other, to be answered where they lie.
-struct Train<'a> {
-    index: usize,
-    link: usize,
-    /// When something else may be due.
-    until: Time,
-    /// The packet that is here.
-    handle: Handle,
-    /// When the one behind it arrives.
-    next: Time,
-    fabric: &'a mut Fabric,
-}
-
-impl Inlet for Train<'_> {
-    #[inline(always)]
-    fn arrived(&mut self) -> (Time, &mut Packet) {
-        (self.fabric.now, self.fabric.slab.get_mut(self.handle))
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, route: Option<u32>, len: u32) {
-        self.fabric.send_plain(self.index, route, self.handle, len);
-    }
-
-    #[inline(always)]
-    fn release(&mut self) {
-        self.fabric.slab.release(self.handle);
-    }
-
-    #[inline(always)]
-    fn advance(&mut self) -> bool {
-        if self.next >= self.until {
-            return false;
-        }
-        let now = self.next;
-        let Some((handle, next)) = self.fabric.arrive_intact(self.link) else { return false };
-        (self.handle, self.next) = (handle, next);
-        self.fabric.turn_to(now);
-        true
-    }
-}
-
 /// A host plugged into the fabric: its packets are written into the slab, where they stay.
 struct Plug<'a> {
     index: usize,
@@ -381,6 +329,72 @@ impl<A> Outlet<A> for Plug<'_> {
             });
             self.fabric.send(way, handle);
         }
+    }
+}
+
+/// Packets that come to a host by a link, one after the other.
+struct Train<'a> {
+    plug: Plug<'a>,
+    link: usize,
+    /// When something else may be due.
+    until: Time,
+    /// The packet that is here.
+    handle: Handle,
+    /// When the packet behind this one arrives.
+    next: Time,
+}
+
+impl<A> Outlet<A> for Train<'_> {
+    #[inline(always)]
+    fn packet(&mut self) -> &mut Packet {
+        Outlet::<A>::packet(&mut self.plug)
+    }
+
+    #[inline]
+    fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>) {
+        self.plug.send(segment_size, route, application);
+    }
+}
+
+impl<A> Inlet<A> for Train<'_> {
+    #[inline(always)]
+    fn now(&self) -> Time {
+        self.plug.fabric.now
+    }
+
+    #[inline(always)]
+    fn arrived(&mut self) -> &mut Packet {
+        self.plug.fabric.slab.get_mut(self.handle)
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, route: Option<u32>, len: u32) {
+        self.plug.fabric.send_plain(self.plug.index, route, self.handle, len);
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        if let Some(free) = self.plug.place.replace(self.handle) {
+            self.plug.fabric.slab.release(free);
+        }
+    }
+
+    #[inline]
+    fn pass_on(&mut self) {
+        self.plug.fabric.pass_on(self.plug.index, self.handle);
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) -> bool {
+        if self.next >= self.until {
+            return false;
+        }
+        let fabric = &mut *self.plug.fabric;
+        let now = self.next;
+        let Some((handle, next)) = fabric.arrive_intact(self.link) else { return false };
+        (self.handle, self.next) = (handle, next);
+        fabric.turn_to(now);
+        true
     }
 }
 

@@ -32,7 +32,8 @@ impl Addresses {
         self.second.filter(|second| second.is_ipv4() == remote.is_ipv4()).unwrap_or(self.first)
     }
 
-    pub(super) fn contains(self, address: IpAddr) -> bool {
+    #[inline]
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
         self.first == address || self.second == Some(address)
     }
 }

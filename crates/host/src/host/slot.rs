@@ -67,12 +67,13 @@ impl<A: Application> Slot<A> {
     /// Takes in what arrives as long as it is for this connection, and a case for
     /// [`PlainRoad::exchange`](tcp::PlainRoad::exchange).
     #[inline(never)]
-    pub(super) fn answer(&mut self, inlet: &mut impl Inlet) -> Answered {
+    pub(super) fn answer(&mut self, inlet: &mut impl Inlet<A>) -> Answered {
         let Slot { key, ip, route, connection, application, wake, .. } = self;
         let Some(mut road) = connection.plain_road(*wake) else { return Answered::Refused };
         let (route, headers) = (*route, (ip.len() + Segment::HEADER) as u32);
         loop {
-            let (now, packet) = inlet.arrived();
+            let now = inlet.now();
+            let packet = inlet.arrived();
             match road.exchange(now, packet, |payload| application.take(now, payload)) {
                 Exchanged::Refused => return Answered::Refused,
                 Exchanged::Taken => inlet.release(),
@@ -88,7 +89,7 @@ impl<A: Application> Slot<A> {
             if !inlet.advance() {
                 return Answered::Done;
             }
-            let (_, packet) = inlet.arrived();
+            let packet = &*inlet.arrived();
             match &packet.body {
                 Body::Tcp(segment) if is_between(key, ip, packet, segment) => {}
                 _ => return Answered::Other,

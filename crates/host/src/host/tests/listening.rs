@@ -147,7 +147,7 @@ fn a_later_syn_replaces_a_connection_in_time_wait() {
     let last = server.connections().next().unwrap().1.last_sent();
     let later = changed(&syn, |segment| segment.seq = segment.seq + 1000);
     let mut tray = Tray { next: later, sent: Vec::new() };
-    let _ = server.exchange(millis(1000), &mut tray);
+    tray.exchange(&mut server, millis(1000));
     let states: Vec<_> = server.connections().map(|(_, c, _)| c.state()).collect();
     assert_eq!(states, [State::Closed, State::SynReceived]);
     let answer = tcp_of(&tray.sent[0]);
@@ -164,7 +164,7 @@ fn a_later_syn_replaces_a_connection_in_time_wait() {
 fn an_old_syn_does_not() {
     let (mut server, syn) = in_time_wait();
     let mut tray = Tray { next: syn, sent: Vec::new() };
-    let _ = server.exchange(millis(1000), &mut tray);
+    tray.exchange(&mut server, millis(1000));
     let states: Vec<_> = server.connections().map(|(_, c, _)| c.state()).collect();
     assert_eq!(states, [State::TimeWait]);
     assert_eq!(tcp_of(&tray.sent[0]).flags, Flags::ACK, "a challenge (RFC 5961 §4)");

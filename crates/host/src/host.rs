@@ -30,7 +30,7 @@ use core::net::{IpAddr, SocketAddr};
 use datagrams::Datagrams;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
-use slot::{Answered, Slot};
+use slot::{Exchanged, Slot};
 use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
@@ -286,12 +286,13 @@ impl<A: Application> Host<A> {
                     Some(id) => {
                         self.last = id;
                         // Whoever attends wants to see every step.
-                        let slot = &mut self.slots[id as usize];
-                        match if self.attends { Answered::Refused } else { slot.answer(inlet) } {
-                            Answered::Done => return false,
-                            Answered::Other => continue,
-                            Answered::More => self.send_more(id, inlet),
-                            Answered::Refused => self.exchange_segment(id, inlet),
+                        match self.slots[id as usize].exchange(self.attends, inlet) {
+                            Exchanged::Done => return false,
+                            Exchanged::Other => continue,
+                            Exchanged::Refused => self.exchange_any(inlet),
+                            Exchanged::Changed { turned, due } => {
+                                self.look_after(id, turned, due, inlet)
+                            }
                         }
                     }
                     None => self.exchange_any(inlet),
@@ -309,29 +310,23 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// A segment for a connection that is likely is here.
-    #[inline]
-    fn exchange_segment(&mut self, id: u32, inlet: &mut impl Inlet<A>) -> bool {
+    /// A connection has taken a segment in and sent all that it may; it wants to be woken when it is
+    /// `due`.
+    fn look_after(
+        &mut self,
+        id: u32,
+        turned: bool,
+        due: Time,
+        inlet: &mut impl Inlet<A>,
+    ) -> bool {
         let now = inlet.now();
-        let packet = &*inlet.arrived();
-        let slot = &mut self.slots[id as usize];
-        let Body::Tcp(segment) = &packet.body else { return false };
-        if packet.rare.has_ip() || !slot.holds_its_ports() {
-            return self.exchange_any(inlet);
-        }
-        slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
-        inlet.release();
-        if slot.hear(now) {
+        let mut sooner = self.keep_wake(id, due);
+        if turned {
             self.turn(now, id);
         }
-        self.send_more(id, inlet)
-    }
-
-    /// A connection may have something to send, and perhaps others.
-    #[inline]
-    fn send_more(&mut self, id: u32, inlet: &mut impl Inlet<A>) -> bool {
-        let now = inlet.now();
-        let mut sooner = self.transmit_one(now, id, inlet);
+        if self.attends {
+            sooner |= self.attend(now, id);
+        }
         if !self.busy.is_empty() {
             sooner |= self.transmit(now, inlet);
         }
@@ -360,8 +355,13 @@ impl<A: Application> Host<A> {
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let mut sooner = false;
         while let Some(id) = self.busy.pop() {
-            self.slots[id as usize].busy = false;
-            sooner |= self.transmit_one(now, id, outlet);
+            let slot = &mut self.slots[id as usize];
+            slot.busy = false;
+            let due = slot.transmit(now, outlet);
+            sooner |= self.keep_wake(id, due);
+            if self.attends {
+                sooner |= self.attend(now, id);
+            }
         }
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
@@ -375,19 +375,13 @@ impl<A: Application> Host<A> {
 
     // --- inside ---
 
-    /// Sends all that a connection may send now; says whether it wants to be woken earlier than it
-    /// did.
+    /// Sees to it that a connection is woken when it is `due`; says whether that is earlier than it
+    /// was to be.
     #[inline]
-    fn transmit_one(&mut self, now: Time, id: u32, outlet: &mut impl Outlet<A>) -> bool {
-        let mut sooner = false;
-        let slot = &mut self.slots[id as usize];
-        let due = slot.transmit(now, outlet);
-        if due < slot.wake {
+    fn keep_wake(&mut self, id: u32, due: Time) -> bool {
+        let sooner = due < self.slots[id as usize].wake;
+        if sooner {
             self.reschedule(id, due);
-            sooner = true;
-        }
-        if self.attends {
-            sooner |= self.attend(now, id);
         }
         sooner
     }
@@ -401,7 +395,7 @@ impl<A: Application> Host<A> {
     #[inline(always)]
     fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
         let is_for = |id: u32| {
-            self.slots.get(id as usize).is_some_and(|slot| slot.is_between(packet, segment))
+            self.slots.get(id as usize).is_some_and(|slot| slot.is_between(packet))
         };
         if is_for(self.last) {
             return Some(self.last);

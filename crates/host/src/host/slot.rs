@@ -3,7 +3,7 @@
 use super::{ConnectionId, Inlet, Key, Outlet};
 use crate::Application;
 use base::Time;
-use tcp::{Connection, Events, Exchanged, State};
+use tcp::{Connection, Events, State};
 use wire::{Body, Ip, Packet, Segment};
 
 /// A connection, and what the host knows of it.
@@ -29,21 +29,39 @@ pub(super) struct Slot<A> {
     pub(super) workload: Option<u32>,
 }
 
-/// What [`Slot::answer`] has come to.
-pub(super) enum Answered {
-    /// The packet that is here is no such case.
-    Refused,
+/// What [`Slot::exchange`] has come to.
+pub(super) enum Exchanged {
     /// All packets are taken in.
     Done,
-    /// The one that is here is taken in, and there may be more to send.
-    More,
     /// The packet that is here is for somebody else.
     Other,
+    /// So it may be, or it says something beyond TCP.
+    Refused,
+    /// The packet that is here is taken in, and the host is to look after what has changed.
+    Changed {
+        /// The connection has been established or perhaps is over.
+        turned: bool,
+        /// When it wants to be asked again.
+        due: Time,
+    },
 }
 
-/// Whether a segment is between the two ends of a connection.
+/// What [`Slot::follow`] has come to.
+enum Followed {
+    /// All packets are taken in.
+    Done,
+    /// The packet that is here is for somebody else.
+    Other,
+    /// It leads off the plain road.
+    Off,
+    /// It is taken in, and there may be more to send.
+    More,
+}
+
+/// Whether a packet is a segment between the two ends of a connection.
 #[inline]
-fn is_between(key: &Key, ip: &Ip, packet: &Packet, segment: &Segment) -> bool {
+fn is_between(key: &Key, ip: &Ip, packet: &Packet) -> bool {
+    let Body::Tcp(segment) = &packet.body else { return false };
     // Both ports at once.
     let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
     pair(segment.source_port, segment.destination_port) == pair(key.remote_port, key.local_port)
@@ -52,10 +70,10 @@ fn is_between(key: &Key, ip: &Ip, packet: &Packet, segment: &Segment) -> bool {
 }
 
 impl<A: Application> Slot<A> {
-    /// Whether a segment is between the two ends of this connection.
+    /// Whether a packet is a segment between the two ends of this connection.
     #[inline]
-    pub(super) fn is_between(&self, packet: &Packet, segment: &Segment) -> bool {
-        is_between(&self.key, &self.ip, packet, segment)
+    pub(super) fn is_between(&self, packet: &Packet) -> bool {
+        is_between(&self.key, &self.ip, packet)
     }
 
     /// Whether such a segment can be for no other.
@@ -64,35 +82,67 @@ impl<A: Application> Slot<A> {
         !matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
 
-    /// Takes in what arrives as long as it is for this connection, and a case for
-    /// [`PlainRoad::exchange`](tcp::PlainRoad::exchange).
+    /// Takes in what arrives as long as it is for this connection, and sends all that may be sent
+    /// after each. If `one`, the host wants to look after each.
+    #[inline]
+    pub(super) fn exchange(&mut self, one: bool, inlet: &mut impl Inlet<A>) -> Exchanged {
+        loop {
+            let turned = match if one { Followed::Off } else { self.follow(inlet) } {
+                Followed::Done => return Exchanged::Done,
+                Followed::Other => return Exchanged::Other,
+                Followed::More => false,
+                Followed::Off => {
+                    let now = inlet.now();
+                    let packet = &*inlet.arrived();
+                    let Body::Tcp(segment) = &packet.body else { return Exchanged::Refused };
+                    if packet.rare.has_ip() || !self.holds_its_ports() {
+                        return Exchanged::Refused;
+                    }
+                    let (payload, ecn) = (packet.payload, packet.ip.ecn);
+                    self.connection.handle_segment(now, segment, payload, ecn);
+                    inlet.release();
+                    self.hear(now)
+                }
+            };
+            let due = self.transmit(inlet.now(), inlet);
+            if turned || due < self.wake || one {
+                return Exchanged::Changed { turned, due };
+            }
+            if !inlet.advance() {
+                return Exchanged::Done;
+            }
+            if !is_between(&self.key, &self.ip, inlet.arrived()) {
+                return Exchanged::Other;
+            }
+        }
+    }
+
+    /// The same as far as the connection's road is plain and there is one answer at most.
     #[inline(never)]
-    pub(super) fn answer(&mut self, inlet: &mut impl Inlet<A>) -> Answered {
+    fn follow(&mut self, inlet: &mut impl Inlet<A>) -> Followed {
         let Slot { key, ip, route, connection, application, wake, .. } = self;
-        let Some(mut road) = connection.plain_road(*wake) else { return Answered::Refused };
+        let Some(mut road) = connection.plain_road(*wake) else { return Followed::Off };
         let (route, headers) = (*route, (ip.len() + Segment::HEADER) as u32);
         loop {
             let now = inlet.now();
             let packet = inlet.arrived();
             match road.exchange(now, packet, |payload| application.take(now, payload)) {
-                Exchanged::Refused => return Answered::Refused,
-                Exchanged::Taken => inlet.release(),
-                Exchanged::Answered(len) => {
+                tcp::Exchanged::Refused => return Followed::Off,
+                tcp::Exchanged::Taken => inlet.release(),
+                tcp::Exchanged::Answered(len) => {
                     packet.ip = *ip;
                     inlet.answer(route, headers + len);
                 }
             }
             // The application's wake is where it was.
             if road.is_over() {
-                return Answered::More;
+                return Followed::More;
             }
             if !inlet.advance() {
-                return Answered::Done;
+                return Followed::Done;
             }
-            let packet = &*inlet.arrived();
-            match &packet.body {
-                Body::Tcp(segment) if is_between(key, ip, packet, segment) => {}
-                _ => return Answered::Other,
+            if !is_between(key, ip, inlet.arrived()) {
+                return Followed::Other;
             }
         }
     }

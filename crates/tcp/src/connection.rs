@@ -8,7 +8,7 @@ mod snapshot;
 mod timestamps;
 
 pub use output::Transmit;
-pub use plain::{Exchanged, PlainRoad};
+pub use plain::{Exchanged, PlainRoad, Reader};
 pub use snapshot::{AdoptError, Snapshot};
 
 use crate::config::{Config, KeepAlive};

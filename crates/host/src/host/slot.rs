@@ -4,7 +4,7 @@ use super::{ConnectionId, Inlet, Key, Outlet};
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events, State};
-use wire::{Body, Ip, Packet, Segment};
+use wire::{Body, Ip, Packet, Payload, Segment};
 
 /// A connection, and what the host knows of it.
 #[derive(Debug)]
@@ -56,6 +56,19 @@ enum Followed {
     Off,
     /// It is taken in, and there may be more to send.
     More,
+}
+
+/// An application that is reading.
+struct Reading<'a, A> {
+    now: Time,
+    application: &'a mut A,
+}
+
+impl<A: Application> tcp::Reader for Reading<'_, A> {
+    #[inline(always)]
+    fn take(&mut self, payload: Payload) -> bool {
+        self.application.take(self.now, payload)
+    }
 }
 
 /// Whether a packet is a segment between the two ends of a connection.
@@ -126,7 +139,7 @@ impl<A: Application> Slot<A> {
         loop {
             let now = inlet.now();
             let packet = inlet.arrived();
-            match road.exchange(now, packet, |payload| application.take(now, payload)) {
+            match road.exchange(now, packet, &mut Reading { now, application }) {
                 tcp::Exchanged::Refused => return Followed::Off,
                 tcp::Exchanged::Taken => inlet.release(),
                 tcp::Exchanged::Answered(len) => {

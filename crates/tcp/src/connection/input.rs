@@ -358,15 +358,22 @@ impl Connection {
         Window { seq: start, ack, right_edge: ack + (u64::from(segment.window) << shift) }
     }
 
-    /// The same for the next segment in order, no SYN.
+    /// The same for a segment that is no SYN.
     #[inline(always)]
-    pub(super) fn scaled(&self, segment: &Segment, ack: u64) -> Window {
+    pub(super) fn scaled(&self, segment: &Segment, start: u64, ack: u64) -> Window {
         let right_edge = ack + (u64::from(segment.window) << self.send_shift);
-        Window { seq: self.receiver.nxt(), ack, right_edge }
+        Window { seq: start, ack, right_edge }
     }
 
     #[inline]
-    fn on_ack(&mut self, now: Time, segment: &Segment, start: u64, ack: u64, asked: &Incoming) {
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        start: u64,
+        ack: u64,
+        asked: &Incoming,
+    ) {
         let una = self.sender.una();
         if ack < una {
             return;

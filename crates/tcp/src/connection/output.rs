@@ -73,7 +73,12 @@ impl Connection {
     }
 
     #[inline]
-    fn poll_general(&mut self, now: Time, segments: u16, packet: &mut Packet) -> Option<Transmit> {
+    pub(super) fn poll_general(
+        &mut self,
+        now: Time,
+        segments: u16,
+        packet: &mut Packet,
+    ) -> Option<Transmit> {
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }

@@ -6,7 +6,8 @@
 //! acknowledgments is not.
 
 use super::output::Transmit;
-use super::{Connection, Events};
+use super::{Connection, Events, absolute};
+use crate::mechanism::Incoming;
 use crate::scoreboard::Sent;
 use crate::sender::Transmission;
 use base::Time;
@@ -19,20 +20,27 @@ pub enum Exchanged {
     Refused,
     /// It is taken in.
     Taken,
-    /// It is taken in, and its place is the answer's, which has no options and so many bytes of
-    /// payload.
+    /// It is taken in, and its place is the answer's, which has so many bytes of options and payload.
     Answered(u32),
 }
 
-/// A connection whose road is plain: nothing is missing, asked or told on either side, and as long
-/// as this lives, nothing happens but what [`PlainRoad::exchange`] takes in. So all that is looked for
-/// once for many segments.
+/// Where data goes that would have been read.
+pub trait Reader {
+    /// Takes data in order; if it does not want it, false, and nothing happens.
+    fn take(&mut self, payload: Payload) -> bool;
+}
+
+/// A connection whose road is plain: nothing is agreed, asked or told beyond data and
+/// acknowledgments, and as long as this lives, nothing happens but what [`PlainRoad::exchange`] takes
+/// in. So all that is looked for once for many segments.
 #[derive(Debug)]
 pub struct PlainRoad<'a> {
     connection: &'a mut Connection,
-    /// Data may come: nothing of ours is outstanding, nothing of the peer's is unread or missing.
+    /// Nothing of ours is outstanding or to be sent: data may come.
+    listens: bool,
+    /// In addition, nothing of the peer's is unread or missing.
     reads: bool,
-    /// What is acknowledged may let out more.
+    /// Nothing is missing either way, so that what is acknowledged may let out more.
     sends: bool,
     /// The connection's time before which no timeout may come.
     wake: Time,
@@ -45,47 +53,64 @@ impl Connection {
     /// be asked for its timeout.
     #[inline]
     pub fn plain_road(&mut self, wake: Time) -> Option<PlainRoad<'_>> {
-        if !self.is_unadorned() || !self.events.is_empty() || self.low_water.is_some() {
+        let usual = self.plain && self.aside.is_none() && self.events.is_empty();
+        if !usual || self.low_water.is_some() {
             return None;
         }
-        let reads = self.sender.has_nothing()
-            && !self.sender.is_probing()
-            && self.receiver.is_orderly();
-        let sends = self.sender.is_usual();
+        let listens = self.sender.has_nothing() && !self.sender.is_probing();
+        let whole = !self.receiver.has_blocks();
+        let reads = listens && whole && self.receiver.is_orderly();
+        let sends = whole && self.sender.is_usual();
         let wake = if wake < Time::NEVER { self.clock.local(wake) } else { wake };
-        Some(PlainRoad { connection: self, reads, sends, wake, over: false })
+        Some(PlainRoad { connection: self, listens, reads, sends, wake, over: false })
     }
 }
 
 impl PlainRoad<'_> {
-    /// Takes in a segment and writes what follows from it over it: an acknowledgment for data, new
-    /// data for an acknowledgment. That is what [`Connection::handle_segment`], the reading of all
-    /// data and [`Connection::poll_transmit`] do, for less.
+    /// Takes in a segment and writes what follows from it over it: an acknowledgment for data, data
+    /// for an acknowledgment. That is what [`Connection::handle_segment`], the reading of all data and
+    /// [`Connection::poll_transmit`] do, for less.
     ///
-    /// `take` is given the data, as if it had been read; if it does not want it, nothing happens.
+    /// `reader` is given data in order, as if it had read it.
     /// The packet's IP header is the host's to write.
     #[inline(always)]
     pub fn exchange(
         &mut self,
         now: Time,
         packet: &mut Packet,
-        take: impl FnOnce(Payload) -> bool,
+        reader: &mut impl Reader,
     ) -> Exchanged {
         let bare = packet.rare.is_empty();
         let Body::Tcp(segment) = &mut packet.body else { return Exchanged::Refused };
-        if !self.connection.comes_next(segment) || !segment.options.is_empty() || !bare {
+        if !bare || segment.flags - Flags::PSH != Flags::ACK {
             return Exchanged::Refused;
         }
         let now = self.connection.clock.local(now);
+        if self.connection.comes_next(segment) && segment.options.is_empty() {
+            if packet.payload.len > 0 {
+                if self.reads {
+                    return self.take_data(now, segment, &mut packet.payload, reader);
+                }
+            } else if self.sends
+                && let Some(exchanged) = self.let_out(now, segment, &mut packet.payload)
+            {
+                return exchanged;
+            }
+        }
+        self.exchange_past_gap(now, packet)
+    }
+
+    #[inline(never)]
+    fn exchange_past_gap(&mut self, now: Time, packet: &mut Packet) -> Exchanged {
         if packet.payload.len > 0 {
-            self.take_data(now, segment, &mut packet.payload, take)
+            self.keep_data(now, packet)
         } else {
-            self.let_out(now, segment, &mut packet.payload)
+            self.let_out_past_gap(now, packet)
         }
     }
 
-    /// Whether this leads no further: there may be a unit to send, or the connection's timeout is
-    /// before its wake.
+    /// Whether this leads no further: there may be a unit to send, an event, or the connection's
+    /// timeout is before its wake.
     #[must_use]
     #[inline(always)]
     pub fn is_over(&self) -> bool {
@@ -99,15 +124,15 @@ impl PlainRoad<'_> {
         now: Time,
         segment: &mut Segment,
         payload: &mut Payload,
-        take: impl FnOnce(Payload) -> bool,
+        reader: &mut impl Reader,
     ) -> Exchanged {
         let Connection { sender, receiver, iss, .. } = &*self.connection;
         let una = sender.una();
         let news = segment.ack != *iss + una as u32;
-        if !self.reads || news || !receiver.has_room_for(payload.len) || !take(*payload) {
+        if news || !receiver.has_room_for(payload.len) || !reader.take(*payload) {
             return Exchanged::Refused;
         }
-        let window = self.connection.scaled(segment, una);
+        let window = self.connection.scaled(segment, receiver.nxt(), una);
         let Connection { sender, receiver, iss, .. } = &mut *self.connection;
         sender.update_window(&window);
         receiver.on_read_data(now, payload.len);
@@ -123,26 +148,44 @@ impl PlainRoad<'_> {
         Exchanged::Answered(0)
     }
 
-    /// An acknowledgment of one record is taken in, and a full-sized segment goes out.
-    #[inline(always)]
-    fn let_out(&mut self, now: Time, segment: &mut Segment, payload: &mut Payload) -> Exchanged {
-        if !self.sends {
+    /// Data beyond a gap is kept, and acknowledged.
+    #[inline]
+    fn keep_data(&mut self, now: Time, packet: &mut Packet) -> Exchanged {
+        let Body::Tcp(segment) = &packet.body else { return Exchanged::Refused };
+        let Connection { sender, receiver, mechanisms, iss, irs, .. } = &mut *self.connection;
+        let (nxt, una) = (receiver.nxt(), sender.una());
+        let Some(start) = absolute(segment.seq, *irs, nxt) else { return Exchanged::Refused };
+        let beyond = start > nxt && start <= nxt + receiver.window();
+        if !self.listens || !beyond || segment.ack != *iss + una as u32 {
             return Exchanged::Refused;
         }
-        let Connection { sender, iss, .. } = &*self.connection;
+        self.reads = false;
+        receiver.on_data(now, start, packet.payload, false, mechanisms);
+        let window = self.connection.scaled(segment, start, una);
+        self.connection.sender.update_window(&window);
+        self.go_on(now, packet)
+    }
+
+    /// An acknowledgment of one record is taken in, and a full-sized segment goes out.
+    #[inline(always)]
+    fn let_out(
+        &mut self,
+        now: Time,
+        segment: &mut Segment,
+        payload: &mut Payload,
+    ) -> Option<Exchanged> {
+        let Connection { sender, receiver, iss, .. } = &*self.connection;
         let una = sender.una();
         let acked = u64::from(segment.ack - (*iss + una as u32));
-        let window = self.connection.scaled(segment, una + acked);
+        let window = self.connection.scaled(segment, receiver.nxt(), una + acked);
         let sender = &mut self.connection.sender;
-        let Some(sent) = sender.on_usual_ack(now, &window) else {
-            return Exchanged::Refused;
-        };
+        let sent = sender.on_usual_ack(now, &window)?;
         if sender.looks() {
             sender.grow_plainly(now, acked, &sent);
         }
         let Some((new, transmission)) = sender.poll_full(now) else {
             self.over = true;
-            return Exchanged::Taken;
+            return Some(Exchanged::Taken);
         };
         let Transmission { start, len, copy, more, .. } = transmission;
         self.over = more || sender.deadline() < self.wake;
@@ -151,7 +194,43 @@ impl PlainRoad<'_> {
         self.connection.receiver.on_ack_sent(false);
         *payload = new;
         self.connection.answer(self.connection.iss + start as u32, flags, copy, segment);
-        Exchanged::Answered(len)
+        Some(Exchanged::Answered(len))
+    }
+
+    /// Any acknowledgment is taken in, and what it lets out goes.
+    #[inline]
+    fn let_out_past_gap(&mut self, now: Time, packet: &mut Packet) -> Exchanged {
+        let Body::Tcp(segment) = &packet.body else { return Exchanged::Refused };
+        let connection = &mut *self.connection;
+        let una = connection.sender.una();
+        let Some(ack) = connection.sent(segment.ack) else { return Exchanged::Refused };
+        if !connection.comes_next(segment) || ack < una || ack > connection.sender.nxt() || connection.sender.outstanding() == 0 {
+            return Exchanged::Refused;
+        }
+        connection.on_ack(now, segment, connection.receiver.nxt(), ack, &Incoming::PLAIN);
+        self.sends = !connection.receiver.has_blocks() && connection.sender.is_usual();
+        self.listens = false;
+        self.reads = false;
+        self.go_on(now, packet)
+    }
+
+    /// What is to be sent now is written over what was taken in.
+    fn go_on(&mut self, now: Time, packet: &mut Packet) -> Exchanged {
+        let connection = &mut *self.connection;
+        if !connection.events.is_empty() {
+            self.over = true;
+            return Exchanged::Taken;
+        }
+        let transmit = connection.poll_general(now, 1, packet);
+        let timeout = connection.sender.deadline().min(connection.receiver.deadline());
+        let more = transmit.is_some_and(|transmit| transmit.more);
+        self.over = more || timeout < self.wake || connection.aside.is_some();
+        match (transmit, &packet.body) {
+            (Some(_), Body::Tcp(segment)) => {
+                Exchanged::Answered(segment.options.len() as u32 + packet.payload.len)
+            }
+            _ => Exchanged::Taken,
+        }
     }
 }
 
@@ -168,13 +247,15 @@ impl Connection {
     /// is agreed, asked or told beyond an acknowledgment.
     #[inline]
     pub(super) fn is_next(&self, segment: &Segment) -> bool {
-        self.plain && self.comes_next(segment) && segment.options.sack.is_empty()
+        self.plain
+            && segment.flags - Flags::PSH == Flags::ACK
+            && self.comes_next(segment)
+            && segment.options.sack.is_empty()
     }
 
     #[inline(always)]
     fn comes_next(&self, segment: &Segment) -> bool {
-        segment.flags - Flags::PSH == Flags::ACK
-            && segment.seq == self.irs + self.receiver.nxt() as u32
+        segment.seq == self.irs + self.receiver.nxt() as u32
     }
 
     /// What the general case does with such a segment, if it is a bare acknowledgment of one record

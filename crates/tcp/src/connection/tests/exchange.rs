@@ -67,6 +67,20 @@ impl Air {
     }
 }
 
+/// Reads the stream that comes from an end, as far as it is the right one.
+struct Checked<'a> {
+    from: usize,
+    read: &'a mut u64,
+}
+
+impl Reader for Checked<'_> {
+    fn take(&mut self, payload: Payload) -> bool {
+        assert_eq!((payload.stream, payload.offset), (self.from as u32, *self.read));
+        *self.read = payload.end();
+        true
+    }
+}
+
 struct Exchange {
     ends: [Connection; 2],
     now: Time,
@@ -190,24 +204,22 @@ impl Exchange {
         let Some(mut road) = self.ends[to].plain_road(wake) else { return Some(packet) };
         loop {
             let arrived = packet;
-            let read = &mut self.read[to];
-            let take = |payload: Payload| {
-                assert_eq!((payload.stream, payload.offset), (1 - to as u32, *read));
-                *read = payload.end();
-                true
-            };
-            match road.exchange(self.now, &mut packet, take) {
+            let mut reader = Checked { from: 1 - to, read: &mut self.read[to] };
+            match road.exchange(self.now, &mut packet, &mut reader) {
                 Exchanged::Refused => {
                     assert_eq!(packet, arrived);
                     return Some(packet);
                 }
                 Exchanged::Taken => {}
                 Exchanged::Answered(len) => {
-                    assert_eq!(packet.payload.len, len);
+                    assert_eq!(packet.len() - packet.ip.len() as u32, 20 + len);
                     self.trace.push((self.now, to, packet));
                     self.air.send(self.now, 1 - to, packet);
                 }
             }
+            let wire::Body::Tcp(heard) = arrived.body else { panic!("not TCP") };
+            let blocks = heard.options.sack.as_slice().iter();
+            self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
             if road.is_over() {
                 break;
             }
@@ -224,9 +236,9 @@ impl Exchange {
             }
         }
         let over = road.is_over();
-        assert_eq!(self.ends[to].events, Events::empty());
         let sent = self.trace.len();
-        self.transmit(to);
+        assert!(over || self.ends[to].events.is_empty(), "there was something to be told");
+        self.after(to);
         let sooner = self.ends[to].poll_timeout() < wake;
         assert!(over || self.trace.len() == sent && !sooner, "there was more to do");
         None
@@ -244,9 +256,9 @@ impl Exchange {
     /// The application of an end: it reads all. The first end closes at once, the other after it.
     fn after(&mut self, end: usize) {
         let connection = &mut self.ends[end];
+        let mut reader = Checked { from: 1 - end, read: &mut self.read[end] };
         while let Some(payload) = connection.read() {
-            assert_eq!((payload.stream, payload.offset), (1 - end as u32, self.read[end]));
-            self.read[end] = payload.end();
+            reader.take(payload);
         }
         let last_word = if end == 0 { Events::CONNECTED } else { Events::PEER_CLOSED };
         if connection.take_events().contains(last_word) {

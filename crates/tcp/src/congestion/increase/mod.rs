@@ -61,9 +61,10 @@ macro_rules! increase_functions {
             pub const ALL: &[(&str, Increase)] =
                 &[$(($name, Increase::$Function($Function::DEFAULT))),+];
 
-            #[inline]
+            #[inline(always)]
             pub(super) fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64 {
-                match self { $(Increase::$Function(f) => f.per_ack(window, ack),)+ }
+                // A copy for each, so that none is put together for one that does not look.
+                match self { $(Increase::$Function(f) => f.per_ack(window, &{ *ack }),)+ }
             }
 
             pub(super) fn reset(&mut self) {

@@ -112,6 +112,14 @@ impl<T: Copy + Default> Ring<T> {
         low
     }
 
+    /// Whether there are entries, and room for another.
+    #[must_use]
+    #[inline]
+    pub fn is_in_use(&self) -> bool {
+        let room = self.entries.len() as u64;
+        self.len().wrapping_sub(1) < room.wrapping_sub(1)
+    }
+
     /// Whether it has to grow before there is room for another.
     #[must_use]
     #[inline]
@@ -214,6 +222,7 @@ mod tests {
                 prop_assert_eq!(entries.collect::<Option<VecDeque<_>>>(), Some(model.clone()));
                 prop_assert_eq!(ring.iter().copied().collect::<VecDeque<_>>(), model.clone());
                 prop_assert_eq!(ring.first(), model.front());
+                prop_assert_eq!(ring.is_in_use(), !ring.is_empty() && !ring.is_full());
                 prop_assert_eq!(ring.get(ring.end()), None);
                 prop_assert_eq!(ring.begin().checked_sub(1).and_then(|gone| ring.get(gone)), None);
                 let index = model.partition_point(|&entry| entry < n / 2);

@@ -68,11 +68,12 @@ impl<P: Copy + Default> Fifo<P> {
         }
     }
 
-    /// Whether nothing else can happen to a packet of `len` bytes at `now` than that it is sent.
+    /// Whether nothing else can happen to a packet of `len` bytes at `now` than that it is sent, behind
+    /// others.
     #[inline]
     pub(crate) fn is_plain(&self, now: Time, len: u32) -> bool {
         let plain = len == self.last_time.0 && self.flying.end() < self.plain_until;
-        plain && !self.flying.is_full() && self.has_place(now)
+        plain && self.flying.is_in_use() && self.has_place(now)
     }
 
     /// Whether the queue has room for one packet more at `now`, if it is measured in packets: the one
@@ -135,19 +136,19 @@ impl<P: Copy + Default> Fifo<P> {
         } else {
             0
         };
-        Ok(self.send(now, packet, len, fate))
+        let first = self.flying.is_empty();
+        self.send(now, packet, len, fate);
+        Ok(first.then(|| self.next_arrival()))
     }
 
     /// Transmits a packet of the same length as the last, behind those that wait: there must be
     /// room for it.
     #[inline(always)]
-    pub(crate) fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) -> Option<Time> {
-        let first = self.flying.is_empty();
+    pub(crate) fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) {
         let before = self.statistics.bytes;
         self.statistics.bytes = before + u64::from(len);
         self.free_at = self.free_at.max(now) + self.last_time.1;
         self.flying.push(Flying { departs: self.free_at, before, packet, fate });
-        first.then(|| self.free_at + self.delay)
     }
 
     /// What random early detection makes of a packet.

@@ -121,7 +121,8 @@ impl<P: Copy + Default> Link<P> {
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
         if self.fifo.is_plain(now, len) {
-            return Ok(self.fifo.send(now, packet, len, Fate::Intact));
+            self.fifo.send(now, packet, len, Fate::Intact);
+            return Ok(None);
         }
         self.enqueue_any(now, packet, len, ecn)
     }

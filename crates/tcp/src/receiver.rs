@@ -386,14 +386,14 @@ impl Receiver {
         }
     }
 
-    /// At most `count` SACK blocks: what arrived twice (RFC 2883 §4), then the islands, the one that
-    /// grew last first (RFC 2018 §4).
-    pub(crate) fn sack_blocks(
+    /// Puts at most `count` SACK blocks into the empty `blocks`: what arrived twice (RFC 2883 §4), then
+    /// the islands, the one that grew last first (RFC 2018 §4).
+    pub(crate) fn report_blocks(
         &mut self,
         count: usize,
         wire: impl Fn(u64) -> SeqNumber,
-    ) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
+        blocks: &mut SackBlocks,
+    ) {
         if count > 0
             && let Some((start, end)) = self.twice.take()
         {
@@ -401,10 +401,13 @@ impl Receiver {
         }
         let reported = blocks.as_slice().len();
         let mut newer_than = u64::MAX;
-        while blocks.as_slice().len() < count {
+        for _ in 0..self.beyond.len() {
+            if blocks.as_slice().len() >= count {
+                return;
+            }
             let islands = self.beyond.iter().enumerate();
             let next = islands.filter(|(_, i)| i.stamp < newer_than).max_by_key(|(_, i)| i.stamp);
-            let Some((index, island)) = next else { break };
+            let Some((index, island)) = next else { return };
             newer_than = island.stamp;
             let (start, end) = self.run_around(index);
             // A FIN takes one number, too.
@@ -414,7 +417,6 @@ impl Receiver {
                 blocks.push(block);
             }
         }
-        blocks
     }
 
     /// The octets received without a gap around an island: those where the identity breaks off
@@ -572,7 +574,8 @@ mod tests {
     }
 
     fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
-        let blocks = receiver.clone().sack_blocks(4, |seq| SeqNumber(seq as u32));
+        let mut blocks = SackBlocks::default();
+        receiver.clone().report_blocks(4, |seq| SeqNumber(seq as u32), &mut blocks);
         blocks.as_slice().iter().map(|b| (b.start.0, b.end.0)).collect()
     }
 

@@ -299,35 +299,43 @@ impl Scoreboard {
     /// Marks the records inside the blocks as held by the receiver; returns the octets that this
     /// told us and the latest copy among them.
     pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Sent>) {
-        let mut told = 0;
-        let mut latest: Option<Sent> = None;
+        let mut news = (0, None);
         let mut seen = [Seen::default(); wire::SackBlocks::MAX];
         for (seen, &(start, end)) in seen.iter_mut().zip(blocks) {
-            if end > self.nxt || start >= end {
-                continue; // No octet was sent there.
+            // No octet was sent elsewhere.
+            if start < end && end <= self.nxt {
+                let next = self.sack_one((start, end), &mut news);
+                *seen = Seen { start, end, next };
             }
-            let mut index = self.first_unseen(start);
-            while let Some(record) = self.records.get(index).copied() {
-                if record.end() > end {
-                    break;
-                }
-                if record.state.contains(State::SACKED) {
-                    let within = |seen: &&Seen| seen.start <= record.start && index < seen.next;
-                    index = self.seen.iter().find(within).map_or(index + 1, |seen| seen.next);
-                    continue;
-                }
-                self.edit(index, |record| record.state |= State::SACKED);
-                told += u64::from(record.len);
-                if latest.is_none_or(|known| known.at <= record.sent.at) {
-                    latest = Some(record.sent);
-                }
-                index += 1;
-                self.sacked_until = self.sacked_until.max(index);
-            }
-            *seen = Seen { start, end, next: index };
         }
         self.seen = seen;
-        (told, latest)
+        news
+    }
+
+    /// The same for one block; returns the number up to which the receiver holds all records from its
+    /// start on.
+    #[inline(never)]
+    fn sack_one(&mut self, (start, end): (u64, u64), news: &mut (u64, Option<Sent>)) -> u64 {
+        let (told, latest) = news;
+        let mut index = self.first_unseen(start);
+        while let Some(record) = self.records.get(index) {
+            if record.end() > end {
+                break;
+            }
+            if record.state.contains(State::SACKED) {
+                let within = |seen: &&Seen| seen.start <= record.start && index < seen.next;
+                index = self.seen.iter().find(within).map_or(index + 1, |seen| seen.next);
+                continue;
+            }
+            *told += u64::from(record.len);
+            if latest.is_none_or(|known| known.at <= record.sent.at) {
+                *latest = Some(record.sent);
+            }
+            self.edit(index, |record| record.state |= State::SACKED);
+            index += 1;
+            self.sacked_until = self.sacked_until.max(index);
+        }
+        index
     }
 
     /// The number of the first record that starts at `start` or behind it, or of a later one if the

@@ -196,8 +196,9 @@ impl Connection {
         }
         if self.agreed.contains(Agreed::SACK) && blocks > 0 && self.receiver.has_blocks() {
             let irs = self.irs;
-            segment.options.sack =
-                self.receiver.sack_blocks(blocks.min(most), |seq| irs + seq as u32);
+            let blocks = blocks.min(most);
+            let wire = |seq| irs + seq as u32;
+            self.receiver.report_blocks(blocks, wire, &mut segment.options.sack);
         }
     }
 

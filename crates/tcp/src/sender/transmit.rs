@@ -22,6 +22,18 @@ pub(crate) struct Transmission {
     pub(crate) more: bool,
 }
 
+/// What may be sent while something is missing.
+enum Choice {
+    /// A record that is lost.
+    Pending(u64),
+    /// So much new data.
+    New(u64),
+    /// So much new data, beyond the window.
+    BeyondWindow(u64),
+    /// What is not known to be lost.
+    Speculative,
+}
+
 impl Sender {
     /// What to send next, if anything may be sent now: a unit of up to `segments`.
     #[inline]
@@ -171,14 +183,27 @@ impl Sender {
 
     /// What to send next while something is missing.
     fn poll_with_gap(&mut self, now: Time) -> Option<Transmission> {
-        let transmission = self.next_with_gap(now)?;
+        let mut transmission = self.next_forced(now).or_else(|| match self.choose()? {
+            Choice::Pending(index) => Some(self.retransmit(now, index)),
+            Choice::New(len) => Some(self.send_new(now, len)),
+            Choice::BeyondWindow(len) => {
+                self.limited += len;
+                Some(self.send_new(now, len))
+            }
+            Choice::Speculative => {
+                let index = self.detector.speculative(&self.board, self.recover)?;
+                Some(self.send_again(now, index))
+            }
+        })?;
         if let Some(gradual) = &mut self.gradual {
             gradual.prr.on_sent(u64::from(transmission.len));
         }
+        transmission.more = !self.forced.is_empty() || self.probe_due || self.choose().is_some();
         Some(transmission)
     }
 
-    fn next_with_gap(&mut self, now: Time) -> Option<Transmission> {
+    /// What goes whatever the window says.
+    fn next_forced(&mut self, now: Time) -> Option<Transmission> {
         while let Some(start) = self.forced.pop_front() {
             if start == NEW_DATA {
                 let Some(len) = self.next_len() else { continue };
@@ -194,40 +219,36 @@ impl Sender {
                 return Some(self.send_again(now, index));
             }
         }
+        None
+    }
+
+    /// What the window has room for while something is missing, if anything.
+    fn choose(&mut self) -> Option<Choice> {
         let conserving = self.phase != Phase::Open || self.board.has_excused();
         let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
         let window = self.window();
         if let Some(index) = self.board.next_pending() {
             let len = u64::from(self.board.get(index).len);
             self.window_limited = pipe + len > window && pipe > 0;
-            return (!self.window_limited).then(|| self.retransmit(now, index));
+            return (!self.window_limited).then_some(Choice::Pending(index));
         }
 
         if let Some(len) = self.next_len() {
             if pipe + len <= window {
-                return Some(self.send_new(now, len));
+                return Some(Choice::New(len));
             }
             self.window_limited = true;
             // RFC 3042: the first two duplicates let out a segment each, beyond the window.
             let duplicates = u64::from(self.detector.duplicates().min(2));
-            if self.config.limited_transmit
+            let limited_transmit = self.config.limited_transmit
                 && !conserving
                 && duplicates > 0
-                && self.board.outstanding() + len <= window + duplicates * u64::from(self.mss)
-            {
-                self.limited += len;
-                return Some(self.send_new(now, len));
-            }
-            return None;
+                && self.board.outstanding() + len <= window + duplicates * u64::from(self.mss);
+            return limited_transmit.then_some(Choice::BeyondWindow(len));
         }
         self.window_limited = false;
-        if self.phase == Phase::Recovery
-            && pipe + u64::from(self.mss) <= window
-            && let Some(index) = self.detector.speculative(&self.board, self.recover)
-        {
-            return Some(self.send_again(now, index));
-        }
-        None
+        let room = self.phase == Phase::Recovery && pipe + u64::from(self.mss) <= window;
+        room.then_some(Choice::Speculative)
     }
 
     #[inline(always)]

@@ -399,38 +399,26 @@ impl Receiver {
         {
             blocks.push(SackBlock { start: wire(start), end: wire(end) });
         }
-        let reported = blocks.as_slice().len();
-        let mut newer_than = u64::MAX;
-        for _ in 0..self.beyond.len() {
-            if blocks.as_slice().len() >= count {
-                return;
+        // Octets between which the identity breaks off are one block all the same (RFC 2018 §3).
+        let runs = self.beyond.chunk_by(|left, right| left.end() == right.start);
+        let room = count.saturating_sub(blocks.as_slice().len());
+        let mut newest = [(0, 0, 0); SackBlocks::MAX];
+        let mut found = 0;
+        for run in runs {
+            let ([first, ..], [.., last]) = (run, run) else { continue };
+            let stamp = run.iter().map(|island| island.stamp).fold(0, u64::max);
+            let place = newest[..found].iter().take_while(|other| other.0 > stamp).count();
+            if place < room {
+                found = (found + 1).min(room);
+                newest[place..found].rotate_right(1);
+                newest[place] = (stamp, first.start, last.end());
             }
-            let islands = self.beyond.iter().enumerate();
-            let next = islands.filter(|(_, i)| i.stamp < newer_than).max_by_key(|(_, i)| i.stamp);
-            let Some((index, island)) = next else { return };
-            newer_than = island.stamp;
-            let (start, end) = self.run_around(index);
+        }
+        for &(_, start, end) in &newest[..found] {
             // A FIN takes one number, too.
             let end = end + u64::from(self.fin == Some(end));
-            let block = SackBlock { start: wire(start), end: wire(end) };
-            if !blocks.as_slice()[reported..].contains(&block) {
-                blocks.push(block);
-            }
+            blocks.push(SackBlock { start: wire(start), end: wire(end) });
         }
-    }
-
-    /// The octets received without a gap around an island: those where the identity breaks off
-    /// between two are one block all the same (RFC 2018 §3).
-    fn run_around(&self, index: usize) -> (u64, u64) {
-        let touch = |left: &Island, right: &Island| left.end() == right.start;
-        let (mut first, mut last) = (index, index);
-        while first > 0 && touch(&self.beyond[first - 1], &self.beyond[first]) {
-            first -= 1;
-        }
-        while last + 1 < self.beyond.len() && touch(&self.beyond[last], &self.beyond[last + 1]) {
-            last += 1;
-        }
-        (self.beyond[first].start, self.beyond[last].end())
     }
 
     /// Whether some of these octets lie in the window and are missing.
@@ -482,6 +470,15 @@ impl Receiver {
     fn keep(&mut self, start: u64, payload: Payload) {
         self.stamp += 1;
         let end = start + u64::from(payload.len);
+        if let Some(last) = self.beyond.last_mut()
+            && last.end() == start
+            && last.payload.continues(&payload)
+        {
+            // Mostly, what comes behind a gap is in order.
+            last.payload.len += payload.len;
+            last.stamp = self.stamp;
+            return;
+        }
         let mut index = self.beyond.partition_point(|island| island.end() < start);
         let mut from = start;
         while from < end {

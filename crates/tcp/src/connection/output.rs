@@ -82,6 +82,12 @@ impl Connection {
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }
+        self.poll_ack(now, packet)
+    }
+
+    /// An acknowledgment without data, if one is due.
+    #[inline]
+    pub(super) fn poll_ack(&mut self, now: Time, packet: &mut Packet) -> Option<Transmit> {
         if self.receiver.ack_due() && self.state != State::SynSent {
             self.receiver.on_ack_sent(true);
             let seq = self.iss + self.sender.nxt() as u32;

@@ -163,7 +163,8 @@ impl PlainRoad<'_> {
         receiver.on_data(now, start, packet.payload, false, mechanisms);
         let window = self.connection.scaled(segment, start, una);
         self.connection.sender.update_window(&window);
-        self.go_on(now, packet)
+        let transmit = self.connection.poll_ack(now, packet);
+        self.exchanged(transmit, packet)
     }
 
     /// An acknowledgment of one record is taken in, and a full-sized segment goes out.
@@ -211,20 +212,20 @@ impl PlainRoad<'_> {
         self.sends = !connection.receiver.has_blocks() && connection.sender.is_usual();
         self.listens = false;
         self.reads = false;
-        self.go_on(now, packet)
-    }
-
-    /// What is to be sent now is written over what was taken in.
-    fn go_on(&mut self, now: Time, packet: &mut Packet) -> Exchanged {
-        let connection = &mut *self.connection;
-        if !connection.events.is_empty() {
+        if !self.connection.events.is_empty() {
             self.over = true;
             return Exchanged::Taken;
         }
-        let transmit = connection.poll_general(now, 1, packet);
-        let timeout = connection.sender.deadline().min(connection.receiver.deadline());
+        let transmit = self.connection.poll_general(now, 1, packet);
+        self.exchanged(transmit, packet)
+    }
+
+    /// What was to be sent is written over what was taken in.
+    #[inline]
+    fn exchanged(&mut self, transmit: Option<Transmit>, packet: &Packet) -> Exchanged {
+        let Connection { sender, receiver, .. } = &*self.connection;
         let more = transmit.is_some_and(|transmit| transmit.more);
-        self.over = more || timeout < self.wake || connection.aside.is_some();
+        self.over = more || sender.deadline().min(receiver.deadline()) < self.wake;
         match (transmit, &packet.body) {
             (Some(_), Body::Tcp(segment)) => {
                 Exchanged::Answered(segment.options.len() as u32 + packet.payload.len)

@@ -3,6 +3,7 @@
 use crate::queue::{Average, Choice, Meeting};
 use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics, Transmission};
 use base::{Duration, Rate, Ring, Seed, Time};
+use std::collections::VecDeque;
 
 /// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
 /// its fate are known.
@@ -26,6 +27,9 @@ pub(crate) struct Fifo<P> {
     flying: Ring<Flying<P>>,
     /// All packets before this one of `flying` have left the queue.
     departed: u64,
+    /// The sizes of those that have not, if the queue is measured in bytes, and their sum.
+    sizes: VecDeque<u32>,
+    queued_bytes: u64,
     /// The size that was transmitted last, and how long that took: packets come in two or three
     /// sizes, and a division costs as much as everything else.
     last_time: (u32, Duration),
@@ -35,8 +39,6 @@ pub(crate) struct Fifo<P> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flying<P> {
     departs: Time,
-    /// Bytes accepted before it.
-    before: u64,
     packet: P,
     fate: Fate,
 }
@@ -63,6 +65,8 @@ impl<P: Copy + Default> Fifo<P> {
             free_at: Time::ZERO,
             flying: Ring::new(),
             departed: 0,
+            sizes: VecDeque::new(),
+            queued_bytes: 0,
             last_time: (0, Duration::ZERO),
             statistics: Statistics::default(),
         }
@@ -131,6 +135,10 @@ impl<P: Copy + Default> Fifo<P> {
         }
         self.flying.make_room();
         let by_packets = !matches!(self.queue, Queue::Bytes(_));
+        if !by_packets {
+            self.sizes.push_back(len);
+            self.queued_bytes += u64::from(len);
+        }
         self.plain_until = if self.red.is_none() && by_packets {
             self.untold.saturating_add(self.errors.clear(len))
         } else {
@@ -145,10 +153,9 @@ impl<P: Copy + Default> Fifo<P> {
     /// room for it.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) {
-        let before = self.statistics.bytes;
-        self.statistics.bytes = before + u64::from(len);
+        self.statistics.bytes += u64::from(len);
         self.free_at = self.free_at.max(now) + self.last_time.1;
-        self.flying.push(Flying { departs: self.free_at, before, packet, fate });
+        self.flying.push(Flying { departs: self.free_at, packet, fate });
     }
 
     /// What random early detection makes of a packet.
@@ -205,7 +212,7 @@ impl<P: Copy + Default> Fifo<P> {
 
     fn queued_bytes(&mut self, now: Time) -> u64 {
         self.depart(now);
-        self.flying.get(self.departed).map_or(0, |next| self.statistics.bytes - next.before)
+        self.queued_bytes
     }
 
     /// Counts of what the link did.
@@ -216,9 +223,14 @@ impl<P: Copy + Default> Fifo<P> {
     /// Moves what has been transmitted by `now` out of the queue.
     #[inline]
     fn depart(&mut self, now: Time) {
-        self.departed = self.departed.max(self.flying.begin());
+        let before = self.departed;
+        self.departed = before.max(self.flying.begin());
         while self.flying.get(self.departed).is_some_and(|next| next.departs <= now) {
             self.departed += 1;
+        }
+        if !self.sizes.is_empty() {
+            let departed = self.sizes.drain(..(self.departed - before) as usize);
+            self.queued_bytes -= departed.map(u64::from).sum::<u64>();
         }
     }
 }

@@ -312,13 +312,7 @@ impl<A: Application> Host<A> {
 
     /// A connection has taken a segment in and sent all that it may; it wants to be woken when it is
     /// `due`.
-    fn look_after(
-        &mut self,
-        id: u32,
-        turned: bool,
-        due: Time,
-        inlet: &mut impl Inlet<A>,
-    ) -> bool {
+    fn look_after(&mut self, id: u32, turned: bool, due: Time, inlet: &mut impl Inlet<A>) -> bool {
         let now = inlet.now();
         let mut sooner = self.keep_wake(id, due);
         if turned {
@@ -394,9 +388,8 @@ impl<A: Application> Host<A> {
     /// The connection that a segment is for, if it is one of the two most likely.
     #[inline(always)]
     fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let is_for = |id: u32| {
-            self.slots.get(id as usize).is_some_and(|slot| slot.is_between(packet))
-        };
+        let is_for =
+            |id: u32| self.slots.get(id as usize).is_some_and(|slot| slot.is_between(packet));
         if is_for(self.last) {
             return Some(self.last);
         }

@@ -13,8 +13,8 @@ mod workload;
 
 pub use application::{Application, Bytes};
 pub use host::{
-    AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Inlet, Listener,
-    Opening, Outlet, Settings, Statistics,
+    AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Inlet, Listener, Opening,
+    Outlet, Settings, Statistics,
 };
 pub use middlebox::{Context, LinkEvent, Middlebox, Passage, Port};
 pub use traffic::{

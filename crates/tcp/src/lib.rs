@@ -28,7 +28,8 @@ pub use config::{
     Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff, Validation,
 };
 pub use connection::{
-    AdoptError, Connection, Events, Exchanged, Identity, PlainRoad, Reader, Side, Snapshot, Transmit,
+    AdoptError, Connection, Events, Exchanged, Identity, PlainRoad, Reader, Side, Snapshot,
+    Transmit,
 };
 pub use event::{Event, Refusal};
 pub use indication::{Connectivity, Indication, Source, Subject};

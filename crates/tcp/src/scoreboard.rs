@@ -293,7 +293,10 @@ impl Scoreboard {
     /// Whether a block names something outstanding, and was not among the last ones.
     pub(crate) fn is_news(&self, block: (u64, u64)) -> bool {
         let (start, end) = block;
-        self.una <= start && start < end && end <= self.nxt && !self.seen.iter().any(|seen| (seen.start, seen.end) == block)
+        self.una <= start
+            && start < end
+            && end <= self.nxt
+            && !self.seen.iter().any(|seen| (seen.start, seen.end) == block)
     }
 
     /// Marks the records inside the blocks as held by the receiver; returns the octets that this

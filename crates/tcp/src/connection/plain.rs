@@ -205,7 +205,11 @@ impl PlainRoad<'_> {
         let connection = &mut *self.connection;
         let una = connection.sender.una();
         let Some(ack) = connection.sent(segment.ack) else { return Exchanged::Refused };
-        if !connection.comes_next(segment) || ack < una || ack > connection.sender.nxt() || connection.sender.outstanding() == 0 {
+        if !connection.comes_next(segment)
+            || ack < una
+            || ack > connection.sender.nxt()
+            || connection.sender.outstanding() == 0
+        {
             return Exchanged::Refused;
         }
         connection.on_ack(now, segment, connection.receiver.nxt(), ack, &Incoming::PLAIN);

@@ -66,9 +66,9 @@ impl<A: Application> Node<A> {
             if special {
                 return Some(arrival);
             }
-            let first = until.min(fabric.schedule.wake(index as u32));
+            let until_wake = until.min(fabric.schedule.wake(index as u32));
             let plug = Plug { index, fabric, place: None };
-            let mut train = Train { plug, link, until: first, handle: arrival.packet, next };
+            let mut train = Train { plug, link, until: until_wake, handle: arrival.packet, next };
             let sooner = self.host.exchange(&mut train);
             let Train { plug, next, .. } = train;
             plug.unplug();

@@ -54,7 +54,7 @@ enum Followed {
     Other,
     /// It leads off the plain road.
     Off,
-    /// It is taken in, and there may be more to send.
+    /// It is taken in, and there may be more to send or to be told.
     More,
 }
 
@@ -100,10 +100,10 @@ impl<A: Application> Slot<A> {
     #[inline]
     pub(super) fn exchange(&mut self, one: bool, inlet: &mut impl Inlet<A>) -> Exchanged {
         loop {
-            let turned = match if one { Followed::Off } else { self.follow(inlet) } {
+            match if one { Followed::Off } else { self.follow(inlet) } {
                 Followed::Done => return Exchanged::Done,
                 Followed::Other => return Exchanged::Other,
-                Followed::More => false,
+                Followed::More => {}
                 Followed::Off => {
                     let now = inlet.now();
                     let packet = &*inlet.arrived();
@@ -114,10 +114,11 @@ impl<A: Application> Slot<A> {
                     let (payload, ecn) = (packet.payload, packet.ip.ecn);
                     self.connection.handle_segment(now, segment, payload, ecn);
                     inlet.release();
-                    self.hear(now)
                 }
-            };
-            let due = self.transmit(inlet.now(), inlet);
+            }
+            let now = inlet.now();
+            let turned = self.hear(now);
+            let due = self.transmit(now, inlet);
             if turned || due < self.wake || one {
                 return Exchanged::Changed { turned, due };
             }

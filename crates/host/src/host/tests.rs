@@ -8,6 +8,7 @@ mod listening;
 mod numbering;
 mod path;
 mod ports;
+mod rows;
 mod strangers;
 
 use super::*;

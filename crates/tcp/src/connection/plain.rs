@@ -2,8 +2,8 @@
 //! header prediction).
 //!
 //! Nothing here is decided anew. Each function does what the general case would do, for less, or
-//! says that it is not its case; whatever is agreed, asked or missing beyond data and
-//! acknowledgments is not.
+//! says that it is not its case; whatever is agreed, asked or told beyond data and acknowledgments is
+//! not.
 
 use super::output::Transmit;
 use super::{Connection, Events, absolute};
@@ -44,6 +44,7 @@ pub struct PlainRoad<'a> {
     sends: bool,
     /// The connection's time before which no timeout may come.
     wake: Time,
+    /// It leads no further: see [`PlainRoad::is_over`].
     over: bool,
 }
 
@@ -71,8 +72,8 @@ impl PlainRoad<'_> {
     /// for an acknowledgment. That is what [`Connection::handle_segment`], the reading of all data and
     /// [`Connection::poll_transmit`] do, for less.
     ///
-    /// `reader` is given data in order, as if it had read it.
-    /// The packet's IP header is the host's to write.
+    /// `reader` is given data in order, as if it had read it. The packet's IP header is the host's to
+    /// write.
     #[inline(always)]
     pub fn exchange(
         &mut self,
@@ -100,6 +101,9 @@ impl PlainRoad<'_> {
         self.exchange_past_gap(now, packet)
     }
 
+    /// The same where something is missing, or more than one record acknowledged.
+    //
+    // A function of its own, for the rest to stay in registers.
     #[inline(never)]
     fn exchange_past_gap(&mut self, now: Time, packet: &mut Packet) -> Exchanged {
         if packet.payload.len > 0 {

@@ -133,7 +133,7 @@ proptest! {
             let _ = in_a_row.exchange(&mut row);
             // Whatever was due meanwhile, the next comes all the same.
             row.coming.pop_front();
-            row.now = row.now + Duration::from_millis(1);
+            row.now += Duration::from_millis(1);
             if row.coming.is_empty() {
                 break;
             }

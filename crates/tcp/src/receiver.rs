@@ -401,7 +401,7 @@ impl Receiver {
         }
         // Octets between which the identity breaks off are one block all the same (RFC 2018 §3).
         let runs = self.beyond.chunk_by(|left, right| left.end() == right.start);
-        let room = count.saturating_sub(blocks.as_slice().len());
+        let room = count.min(SackBlocks::MAX).saturating_sub(blocks.as_slice().len());
         let mut newest = [(0, 0, 0); SackBlocks::MAX];
         let mut found = 0;
         for run in runs {

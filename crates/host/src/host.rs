@@ -281,23 +281,24 @@ impl<A: Application> Host<A> {
     pub fn exchange(&mut self, inlet: &mut impl Inlet<A>) -> bool {
         loop {
             let packet = &*inlet.arrived();
-            let sooner = match &packet.body {
-                Body::Tcp(segment) => match self.guess(packet, segment) {
-                    Some(id) => {
-                        self.last = id;
-                        // Whoever attends wants to see every step.
-                        match self.slots[id as usize].exchange(self.attends, inlet) {
-                            Exchanged::Done => return false,
-                            Exchanged::Other => continue,
-                            Exchanged::Refused => self.exchange_any(inlet),
-                            Exchanged::Changed { turned, due } => {
-                                self.look_after(id, turned, due, inlet)
-                            }
+            let likely = match &packet.body {
+                Body::Tcp(segment) => self.guess(packet, segment),
+                _ => None,
+            };
+            let sooner = match (likely, &packet.body) {
+                (Some(id), _) => {
+                    self.last = id;
+                    // Whoever attends wants to see every step.
+                    match self.slots[id as usize].exchange(self.attends, inlet) {
+                        Exchanged::Done => return false,
+                        Exchanged::Other => continue,
+                        Exchanged::Refused => self.exchange_any(inlet),
+                        Exchanged::Changed { turned, due } => {
+                            self.look_after(id, turned, due, inlet)
                         }
                     }
-                    None => self.exchange_any(inlet),
-                },
-                Body::Udp(udp) if self.addresses.contains(packet.ip.destination) => {
+                }
+                (None, Body::Udp(udp)) if self.addresses.contains(packet.ip.destination) => {
                     self.on_datagram(*udp, packet.payload);
                     inlet.release();
                     !self.busy.is_empty() && self.transmit(inlet.now(), inlet)

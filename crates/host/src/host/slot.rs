@@ -125,7 +125,7 @@ impl<A: Application> Slot<A> {
             if !inlet.advance() {
                 return Exchanged::Done;
             }
-            if !is_between(&self.key, &self.ip, inlet.arrived()) {
+            if !self.is_between(inlet.arrived()) {
                 return Exchanged::Other;
             }
         }

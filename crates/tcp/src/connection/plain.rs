@@ -286,10 +286,10 @@ impl Connection {
             self.events |= Events::READABLE;
             return true;
         }
-        if acked == 0 {
+        if acked == 0 || !self.sender.is_usual() {
             return false;
         }
-        let Some(sent) = self.sender.on_plain_ack(now, &window) else {
+        let Some(sent) = self.sender.on_usual_ack(now, &window) else {
             return false;
         };
         if self.sender.looks() || self.low_water.is_some() {

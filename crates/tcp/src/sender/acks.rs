@@ -53,14 +53,6 @@ impl Sender {
         }
     }
 
-    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record where all is usual,
-    /// but for [`Sender::grow_plainly`], which may have to follow. If it was that, says how the
-    /// record was sent.
-    #[inline(always)]
-    pub(crate) fn on_plain_ack(&mut self, now: Time, window: &Window) -> Option<Sent> {
-        if self.is_usual() { self.on_usual_ack(now, window) } else { None }
-    }
-
     /// Whether nothing is missing, probed or forced out, nobody listens and the window counts as used
     /// only if it is full.
     #[inline]
@@ -72,7 +64,9 @@ impl Sender {
             && self.forced.is_empty()
     }
 
-    /// [`Sender::on_plain_ack`] where all is usual.
+    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record where all is usual,
+    /// but for [`Sender::grow_plainly`], which may have to follow. If it was that, says how the
+    /// record was sent.
     #[inline(always)]
     pub(crate) fn on_usual_ack(&mut self, now: Time, window: &Window) -> Option<Sent> {
         let (acked, sent) = self.board.advance_one(window.ack)?;
@@ -115,7 +109,7 @@ impl Sender {
         self.controller.looks(self.window_limited)
     }
 
-    /// The congestion controller's share of [`Sender::on_plain_ack`].
+    /// The congestion controller's share of [`Sender::on_usual_ack`].
     #[inline(always)]
     pub(crate) fn grow_plainly(&mut self, now: Time, acked: u64, sent: &Sent) {
         let rate = self.rate(now, sent);

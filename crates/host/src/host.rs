@@ -81,8 +81,20 @@ struct Key {
     local_port: u16,
 }
 
+impl Key {
+    /// The key of the connection that a segment is for.
+    #[inline]
+    fn of(packet: &Packet, segment: &Segment) -> Key {
+        Key {
+            remote: packet.ip.source,
+            remote_port: segment.source_port,
+            local_port: segment.destination_port,
+        }
+    }
+}
+
 /// How many connections can be found without a look into the table.
-const HINTS: usize = 256;
+const HINTS: usize = 1024;
 
 /// A number that tells the connections of a host apart as far as possible.
 #[inline]
@@ -96,8 +108,6 @@ pub struct Host<A> {
     settings: Settings,
     slots: Slots<A>,
     by_key: FxHashMap<Key, u32>,
-    /// The connection of the last packet: the next is often for the same.
-    last: u32,
     /// Which connection the last packet with the same [`hint`] was for.
     hints: [u32; HINTS],
     listeners: FxHashMap<u16, Listener<A>>,
@@ -140,7 +150,6 @@ impl<A: Application> Host<A> {
             settings: Settings::default(),
             slots,
             by_key: FxHashMap::default(),
-            last: 0,
             hints: [0; HINTS],
             listeners: FxHashMap::default(),
             openings: VecDeque::new(),
@@ -281,13 +290,12 @@ impl<A: Application> Host<A> {
     pub fn exchange(&mut self, inlet: &mut impl Inlet<A>) -> bool {
         loop {
             let packet = &*inlet.arrived();
-            let likely = match &packet.body {
-                Body::Tcp(segment) => self.guess(packet, segment),
+            let known = match &packet.body {
+                Body::Tcp(segment) => self.find(packet, segment),
                 _ => None,
             };
-            let sooner = match (likely, &packet.body) {
+            let sooner = match (known, &packet.body) {
                 (Some(id), _) => {
-                    self.last = id;
                     // Whoever attends wants to see every step.
                     match self.slots[id as usize].exchange(self.attends, inlet) {
                         Exchanged::Done => return false,
@@ -386,15 +394,26 @@ impl<A: Application> Host<A> {
         self.schedule.set(id, wake);
     }
 
-    /// The connection that a segment is for, if it is one of the two most likely.
+    /// The connection between whose ends a segment is.
     #[inline(always)]
-    fn guess(&self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let is_for =
-            |id: u32| self.slots.get(id as usize).is_some_and(|slot| slot.is_between(packet));
-        if is_for(self.last) {
-            return Some(self.last);
+    fn find(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
+        let hinted = self.hints[hint(segment)];
+        let is_for = |slot: &Slot<A>| slot.is_between(packet);
+        if self.slots.get(hinted as usize).is_some_and(is_for) {
+            return Some(hinted);
         }
-        Some(self.hints[hint(segment)]).filter(|&id| is_for(id))
+        self.look_up(packet, segment)
+    }
+
+    /// The same without a hint, and a hint for the next time.
+    #[inline(never)]
+    fn look_up(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
+        let id = self.by_key.get(&Key::of(packet, segment)).copied()?;
+        if !self.slots[id as usize].is_between(packet) {
+            return None;
+        }
+        self.hints[hint(segment)] = id;
+        Some(id)
     }
 
     /// A connection was given something: its application hears of it, and it may have something

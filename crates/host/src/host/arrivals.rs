@@ -1,6 +1,6 @@
 //! What arrives at a host, and which connection it is for.
 
-use super::{Host, Key, Slot, hint};
+use super::{Host, Key, Slot};
 use crate::{Application, Bytes};
 use base::Time;
 use core::net::IpAddr;
@@ -74,11 +74,7 @@ impl<A: Application> Host<A> {
             let notice = CorruptionNotice::about(source, destination, segment, len);
             return self.notify_of_peer(now, &notice);
         }
-        let key = Key {
-            remote: packet.ip.source,
-            remote_port: segment.source_port,
-            local_port: segment.destination_port,
-        };
+        let key = Key::of(packet, segment);
         let known = self.by_key.get(&key).copied().filter(|&id| !self.is_reopened(id, segment));
         if known.is_none() && self.is_bogus(key.remote) {
             return;
@@ -87,7 +83,6 @@ impl<A: Application> Host<A> {
             Ok(id) => id,
             Err(why) => return self.on_stray(now, packet, segment, why),
         };
-        self.hints[hint(segment)] = id;
         if let Some(fields) = PathFields::of(packet) {
             let told = Indication { source: Source::Router, subject: Subject::Path(fields) };
             self.slots[id as usize].connection.indicate(now, &told);

@@ -137,6 +137,8 @@ pub(crate) struct Scoreboard {
     pending_from: u64,
     /// No record from this number on is SACKed.
     sacked_until: u64,
+    /// All records between this number and `sacked_until` are SACKed.
+    sacked_from: u64,
     /// All holes before this number have been found by [`Scoreboard::next_sack_loss`].
     losses_until: u64,
     /// The blocks of the last ACK: their records need no second visit.
@@ -335,6 +337,9 @@ impl Scoreboard {
                 *latest = Some(record.sent);
             }
             self.edit(index, |record| record.state |= State::SACKED);
+            if index > self.sacked_until {
+                self.sacked_from = index;
+            }
             index += 1;
             self.sacked_until = self.sacked_until.max(index);
         }
@@ -357,7 +362,8 @@ impl Scoreboard {
     /// Whether a hole is lost depends only on what lies above, so all holes below a lost one are
     /// lost too, and an edge that only rises finds each hole once.
     pub(crate) fn next_sack_loss(&mut self, mss: u32) -> Option<u64> {
-        if self.sacked == 0 {
+        // Most SACKs tell of one more behind the last.
+        if self.sacked == 0 || self.losses_until >= self.sacked_from {
             return None;
         }
         let edge = self.lost_until(mss);
@@ -423,6 +429,7 @@ impl Scoreboard {
         }
         if reneged {
             self.sacked_until = 0;
+            self.sacked_from = 0;
             self.seen = [Seen::default(); wire::SackBlocks::MAX];
         }
         self.pending_from = self.records.begin();
@@ -571,7 +578,47 @@ mod tests {
         assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (30, 70));
     }
 
+    /// RFC 6675 §4, IsLost, hole by hole.
+    fn lowest_lost(board: &Scoreboard, mss: u32) -> Option<u64> {
+        let sacked = |&i: &u64| board.get(i).state.contains(State::SACKED);
+        let end = board.records.end();
+        let is_lost = |&hole: &u64| {
+            let above: Vec<u64> = (hole + 1..end).filter(sacked).collect();
+            let octets: u32 = above.iter().map(|&i| board.get(i).len).sum();
+            let runs = above.iter().filter(|&&i| !sacked(&(i - 1))).count();
+            runs >= 3 || octets > 2 * mss
+        };
+        let open = |&i: &u64| !board.get(i).state.intersects(State::SACKED | State::LOST);
+        (board.records.begin()..end).filter(open).find(is_lost)
+    }
+
     proptest! {
+        /// However they come about, one after the other.
+        #[test]
+        fn a_hole_is_lost_as_soon_as_enough_is_sacked_above(
+            operations in prop::collection::vec((0u8..5, 0u64..16, 1u64..4), 1..40)
+        ) {
+            let mut board = board(16);
+            for (operation, at, n) in operations {
+                let start = at * 100;
+                match operation {
+                    0 if start > board.una() => {
+                        board.advance(start);
+                    }
+                    1 if at + n == 16 => board.lose_everything(),
+                    2 => if let Some(i) = board.find(start) { board.lose(i, true) },
+                    _ => {
+                        board.sack(&[(start, start + n * 100)]);
+                    }
+                }
+                while let Some(hole) = lowest_lost(&board, 100) {
+                    prop_assert_eq!(board.next_sack_loss(100), Some(hole));
+                    board.lose(hole, false);
+                }
+                prop_assert_eq!(board.next_sack_loss(100), None);
+            }
+        }
+
         /// Whatever happens, the totals are those that counting from scratch gives.
         #[test]
         fn totals_follow_the_records(

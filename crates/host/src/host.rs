@@ -30,7 +30,7 @@ use core::net::{IpAddr, SocketAddr};
 use datagrams::Datagrams;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
-use slot::{Exchanged, Slot};
+use slot::{Slot, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
@@ -93,7 +93,8 @@ impl Key {
     }
 }
 
-/// How many connections can be found without a look into the table.
+/// How many connections can be found without a look into the table: with so many, even a few dozen
+/// seldom share a hint.
 const HINTS: usize = 1024;
 
 /// A number that tells the connections of a host apart as far as possible.
@@ -298,12 +299,10 @@ impl<A: Application> Host<A> {
                 (Some(id), _) => {
                     // Whoever attends wants to see every step.
                     match self.slots[id as usize].exchange(self.attends, inlet) {
-                        Exchanged::Done => return false,
-                        Exchanged::Other => continue,
-                        Exchanged::Refused => self.exchange_any(inlet),
-                        Exchanged::Changed { turned, due } => {
-                            self.look_after(id, turned, due, inlet)
-                        }
+                        Stop::Done => return false,
+                        Stop::Other => continue,
+                        Stop::Refused => self.exchange_any(inlet),
+                        Stop::Changed { turned, due } => self.look_after(id, turned, due, inlet),
                     }
                 }
                 (None, Body::Udp(udp)) if self.addresses.contains(packet.ip.destination) => {

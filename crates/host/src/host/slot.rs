@@ -29,8 +29,8 @@ pub(super) struct Slot<A> {
     pub(super) workload: Option<u32>,
 }
 
-/// What [`Slot::exchange`] has come to.
-pub(super) enum Exchanged {
+/// Why [`Slot::exchange`] has stopped.
+pub(super) enum Stop {
     /// All packets are taken in.
     Done,
     /// The packet that is here is for somebody else.
@@ -98,18 +98,18 @@ impl<A: Application> Slot<A> {
     /// Takes in what arrives as long as it is for this connection, and sends all that may be sent
     /// after each. If `one`, the host wants to look after each.
     #[inline]
-    pub(super) fn exchange(&mut self, one: bool, inlet: &mut impl Inlet<A>) -> Exchanged {
+    pub(super) fn exchange(&mut self, one: bool, inlet: &mut impl Inlet<A>) -> Stop {
         loop {
             match if one { Followed::Off } else { self.follow(inlet) } {
-                Followed::Done => return Exchanged::Done,
-                Followed::Other => return Exchanged::Other,
+                Followed::Done => return Stop::Done,
+                Followed::Other => return Stop::Other,
                 Followed::More => {}
                 Followed::Off => {
                     let now = inlet.now();
                     let packet = &*inlet.arrived();
-                    let Body::Tcp(segment) = &packet.body else { return Exchanged::Refused };
+                    let Body::Tcp(segment) = &packet.body else { return Stop::Refused };
                     if packet.rare.has_ip() || !self.holds_its_ports() {
-                        return Exchanged::Refused;
+                        return Stop::Refused;
                     }
                     let (payload, ecn) = (packet.payload, packet.ip.ecn);
                     self.connection.handle_segment(now, segment, payload, ecn);
@@ -120,13 +120,13 @@ impl<A: Application> Slot<A> {
             let turned = self.hear(now);
             let due = self.transmit(now, inlet);
             if turned || due < self.wake || one {
-                return Exchanged::Changed { turned, due };
+                return Stop::Changed { turned, due };
             }
             if !inlet.advance() {
-                return Exchanged::Done;
+                return Stop::Done;
             }
             if !self.is_between(inlet.arrived()) {
-                return Exchanged::Other;
+                return Stop::Other;
             }
         }
     }

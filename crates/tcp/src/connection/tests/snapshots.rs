@@ -76,10 +76,11 @@ fn a_stored_connection_keeps_what_is_due_at_once() {
 fn a_snapshot_of_another_version_is_refused() {
     let t = established(config());
     let mut stored = serde_json::to_value(t.connection.snapshot(t.now)).unwrap();
-    stored["version"] = 7.into();
+    let other = Snapshot::VERSION + 1;
+    stored["version"] = other.into();
     let snapshot = serde_json::from_value(stored).unwrap();
     let refused = Connection::adopt(snapshot, t.now).map(|_| ());
-    assert_eq!(refused, Err(AdoptError::Version { found: 7, expected: Snapshot::VERSION }));
+    assert_eq!(refused, Err(AdoptError::Version { found: other, expected: Snapshot::VERSION }));
 }
 
 #[test]

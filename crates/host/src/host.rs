@@ -35,7 +35,7 @@ use slots::Slots;
 use std::collections::VecDeque;
 use strangers::Resets;
 use tcp::{Connection, Event};
-use wire::{Body, Packet, Segment};
+use wire::{Body, Packet, Ports, Segment};
 
 /// Where a host's packets go. `A` is what uses its connections.
 pub trait Outlet<A> {
@@ -61,6 +61,11 @@ pub trait Inlet<A>: Outlet<A> {
     fn now(&self) -> Time;
     /// The packet that is here.
     fn arrived(&mut self) -> &mut Packet;
+    /// Its ports, for less if they are known.
+    #[inline]
+    fn ports(&mut self) -> Ports {
+        self.arrived().ports()
+    }
     /// In its place lies an answer of `len` bytes with all headers, which goes out without ECN by the
     /// way that [`Outlet::send`] has kept with the connection.
     fn answer(&mut self, route: Option<u32>, len: u32);
@@ -82,6 +87,12 @@ struct Key {
 }
 
 impl Key {
+    /// The ports of what comes from the remote end.
+    #[inline]
+    fn ports(&self) -> Ports {
+        Ports::new(self.remote_port, self.local_port)
+    }
+
     /// The key of the connection that a segment is for.
     #[inline]
     fn of(packet: &Packet, segment: &Segment) -> Key {

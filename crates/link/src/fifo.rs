@@ -182,7 +182,13 @@ impl<P: Copy + Default> Fifo<P> {
     /// When the next packet reaches the far end.
     #[inline]
     pub(crate) fn next_arrival(&self) -> Time {
-        self.flying.first().map_or(Time::NEVER, |head| head.departs + self.delay)
+        self.coming().map_or(Time::NEVER, |(at, _)| at)
+    }
+
+    /// The packet that reaches the far end next, and when.
+    #[inline]
+    pub(crate) fn coming(&self) -> Option<(Time, P)> {
+        self.flying.first().map(|head| (head.departs + self.delay, head.packet))
     }
 
     /// The packet that reaches the far end next: to be taken at [`Fifo::next_arrival`].

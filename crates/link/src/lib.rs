@@ -162,19 +162,24 @@ impl<P: Copy + Default> Link<P> {
         self.scheduled.is_none()
     }
 
-    /// The same for most links, and for less: what arrives, and the next event. `None` if
-    /// [`Link::wake`] is to be called.
+    /// The same for most links, and for less: what arrives. `None` if [`Link::wake`] is to be
+    /// called.
     #[inline]
-    pub fn arrive(&mut self) -> Option<(Arrival<P>, Time)> {
-        let arrival = self.fifo.arrive()?;
-        Some((arrival, self.fifo.next_arrival()))
+    pub fn arrive(&mut self) -> Option<Arrival<P>> {
+        self.fifo.arrive()
     }
 
     /// The same if what arrives is intact; if not, it stays where it is.
     #[inline]
-    pub fn arrive_intact(&mut self) -> Option<(P, Time)> {
-        let packet = self.fifo.arrive_intact()?;
-        Some((packet, self.fifo.next_arrival()))
+    pub fn arrive_intact(&mut self) -> Option<P> {
+        self.fifo.arrive_intact()
+    }
+
+    /// What [`Link::arrive`] will find next, and when: the next event of such a link.
+    #[must_use]
+    #[inline]
+    pub fn coming(&self) -> Option<(Time, P)> {
+        self.fifo.coming()
     }
 
     /// The link goes down, or comes up again; at the beginning it is up. Afterwards, the next event

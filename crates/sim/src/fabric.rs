@@ -10,7 +10,7 @@ use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Duration, Random, Schedule, Seed, Time};
 use core::net::IpAddr;
 use link::{Arrival, Fate, Link, Output};
-use wire::{Ecn, Packet};
+use wire::{Ecn, Packet, Ports};
 
 /// A flow: source, destination, and the port that data goes to.
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
@@ -55,6 +55,15 @@ pub(crate) enum Woken {
         at: usize,
         packet: Handle,
     },
+}
+
+/// What is known of a packet before it arrives.
+#[derive(Clone, Copy)]
+pub(crate) struct Coming {
+    /// When it does; never, if there is none.
+    pub(crate) at: Time,
+    /// Read so early, they are there when it is to be decided whose packet it is.
+    pub(crate) ports: Ports,
 }
 
 struct Hop {
@@ -138,16 +147,26 @@ impl Fabric {
         self.links.get(index).filter(|hop| hop.link.is_settled_at_the_tail()).map(|hop| hop.to)
     }
 
-    /// What reaches the end of a link with a [`Fabric::plain_end`] now, and when the next does.
+    /// What reaches the end of a link with a [`Fabric::plain_end`] now.
     #[inline]
-    pub(crate) fn arrive(&mut self, index: usize) -> Option<(Arrival<Handle>, Time)> {
+    pub(crate) fn arrive(&mut self, index: usize) -> Option<Arrival<Handle>> {
         self.links[index].link.arrive()
     }
 
-    /// The same if that is intact, else nothing.
+    /// The same if that is intact, else nothing; and what comes behind it.
     #[inline]
-    pub(crate) fn arrive_intact(&mut self, index: usize) -> Option<(Handle, Time)> {
-        self.links[index].link.arrive_intact()
+    pub(crate) fn arrive_intact(&mut self, index: usize) -> Option<(Handle, Coming)> {
+        let packet = self.links[index].link.arrive_intact()?;
+        Some((packet, self.coming(index)))
+    }
+
+    /// What reaches the end of such a link next.
+    #[inline]
+    pub(crate) fn coming(&self, index: usize) -> Coming {
+        match self.links[index].link.coming() {
+            Some((at, handle)) => Coming { at, ports: self.slab.get(handle).ports() },
+            None => Coming { at: Time::NEVER, ports: Ports::NONE },
+        }
     }
 
     /// The next event, at `time`, is dealt with.

@@ -1,7 +1,7 @@
 //! A node: its host, and the boxes that its packets pass.
 
 use crate::address;
-use crate::fabric::Fabric;
+use crate::fabric::{Coming, Fabric};
 use crate::network::NodeId;
 use crate::slab::{Handle, Slab};
 use base::{Random, Time};
@@ -9,7 +9,7 @@ use host::{
     Application, Context, Host, Inlet, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
 };
 use link::{Arrival, Fate};
-use wire::Packet;
+use wire::{Packet, Ports};
 
 /// A host and the boxes in its node.
 pub(crate) struct Node<A> {
@@ -53,24 +53,27 @@ impl<A: Application> Node<A> {
         // Boxes may know of each other.
         let until = if self.boxes.is_empty() { until } else { fabric.now };
         loop {
-            let Some((arrival, next)) = fabric.arrive(link) else {
+            let Some(arrival) = fabric.arrive(link) else {
                 fabric.expect(link, Time::NEVER);
                 return None;
             };
+            let behind = fabric.coming(link);
             let special = arrival.fate != Fate::Intact || self.inspected;
             // The sooner it is known what comes next, the better.
-            let last = special || next >= until;
+            let last = special || behind.at >= until;
             if last {
-                fabric.expect(link, next);
+                fabric.expect(link, behind.at);
             }
             if special {
                 return Some(arrival);
             }
             let until_wake = until.min(fabric.schedule.wake(index as u32));
+            let handle = arrival.packet;
+            let ports = fabric.slab.get(handle).ports();
             let plug = Plug { index, fabric, place: None };
-            let mut train = Train { plug, link, until: until_wake, handle: arrival.packet, next };
+            let mut train = Train { plug, link, until: until_wake, handle, ports, behind };
             let sooner = self.host.exchange(&mut train);
-            let Train { plug, next, .. } = train;
+            let Train { plug, behind: Coming { at: next, .. }, .. } = train;
             plug.unplug();
             if sooner {
                 self.settle(index, fabric);
@@ -340,8 +343,10 @@ struct Train<'a> {
     until: Time,
     /// The packet that is here.
     handle: Handle,
-    /// When the packet behind this one arrives.
-    next: Time,
+    /// Its ports.
+    ports: Ports,
+    /// The packet behind it.
+    behind: Coming,
 }
 
 impl<A> Outlet<A> for Train<'_> {
@@ -368,6 +373,11 @@ impl<A> Inlet<A> for Train<'_> {
     }
 
     #[inline(always)]
+    fn ports(&mut self) -> Ports {
+        self.ports
+    }
+
+    #[inline(always)]
     fn answer(&mut self, route: Option<u32>, len: u32) {
         self.plug.fabric.send_plain(self.plug.index, route, self.handle, len);
     }
@@ -386,13 +396,13 @@ impl<A> Inlet<A> for Train<'_> {
 
     #[inline(always)]
     fn advance(&mut self) -> bool {
-        if self.next >= self.until {
+        let Coming { at: now, ports } = self.behind;
+        if now >= self.until {
             return false;
         }
         let fabric = &mut *self.plug.fabric;
-        let now = self.next;
-        let Some((handle, next)) = fabric.arrive_intact(self.link) else { return false };
-        (self.handle, self.next) = (handle, next);
+        let Some((handle, behind)) = fabric.arrive_intact(self.link) else { return false };
+        (self.handle, self.ports, self.behind) = (handle, ports, behind);
         fabric.turn_to(now);
         true
     }

@@ -49,7 +49,7 @@ pub use payload::Payload;
 pub use quote::Quote;
 pub use rare::Rare;
 pub use sack::{SackBlock, SackBlocks};
-pub use segment::{CopyId, Flags, Segment};
+pub use segment::{CopyId, Flags, Ports, Segment};
 pub use seq::SeqNumber;
 pub use survival::SurvivalNotice;
 pub use udp::Udp;

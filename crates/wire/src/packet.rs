@@ -3,7 +3,7 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Header, Icmp, Ip, ParseError, Payload, Rare, Repair, Segment, Udp, ipv4, ipv6,
+    EmitError, Header, Icmp, Ip, ParseError, Payload, Ports, Rare, Repair, Segment, Udp, ipv4, ipv6,
 };
 use core::net::IpAddr;
 use core::ops::Range;
@@ -71,6 +71,16 @@ impl Packet {
     pub fn make_udp(&mut self, udp: Udp) {
         self.rare.clear();
         self.body = Body::Udp(udp);
+    }
+
+    /// The ports of the TCP segment, if it is one.
+    #[must_use]
+    #[inline]
+    pub fn ports(&self) -> Ports {
+        match &self.body {
+            Body::Tcp(segment) => Ports::new(segment.source_port, segment.destination_port),
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => Ports::NONE,
+        }
     }
 
     /// The TCP segment, if it is one.

@@ -48,6 +48,22 @@ impl CopyId {
     pub const NONE: CopyId = CopyId(0);
 }
 
+/// Both ports of a segment, to be compared at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports(u32);
+
+impl Ports {
+    /// Those of what is no segment.
+    pub const NONE: Ports = Ports::new(0, 0);
+
+    /// The ports of a segment from one to another.
+    #[must_use]
+    #[inline]
+    pub const fn new(source: u16, destination: u16) -> Ports {
+        Ports(source as u32 | (destination as u32) << 16)
+    }
+}
+
 /// A TCP header. Its payload travels beside it in the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Segment {

@@ -71,22 +71,23 @@ impl<A: Application> tcp::Reader for Reading<'_, A> {
     }
 }
 
-/// Whether a packet is a segment between the two ends of a connection.
+/// Whether the packet that is here is a segment between the two ends of a connection.
+#[inline(always)]
+fn is_next<A>(key: &Key, ip: &Ip, inlet: &mut impl Inlet<A>) -> bool {
+    inlet.ports() == key.ports() && is_along(key, ip, &inlet.arrived().ip)
+}
+
+/// Whether a packet comes from the remote end of a connection to this one.
 #[inline]
-fn is_between(key: &Key, ip: &Ip, packet: &Packet) -> bool {
-    let Body::Tcp(segment) = &packet.body else { return false };
-    // Both ports at once.
-    let pair = |remote: u16, local: u16| u32::from(remote) | u32::from(local) << 16;
-    pair(segment.source_port, segment.destination_port) == pair(key.remote_port, key.local_port)
-        && packet.ip.source == key.remote
-        && packet.ip.destination == ip.source
+fn is_along(key: &Key, ip: &Ip, arrived: &Ip) -> bool {
+    arrived.source == key.remote && arrived.destination == ip.source
 }
 
 impl<A: Application> Slot<A> {
     /// Whether a packet is a segment between the two ends of this connection.
     #[inline]
     pub(super) fn is_between(&self, packet: &Packet) -> bool {
-        is_between(&self.key, &self.ip, packet)
+        packet.ports() == self.key.ports() && is_along(&self.key, &self.ip, &packet.ip)
     }
 
     /// Whether such a segment can be for no other.
@@ -125,7 +126,7 @@ impl<A: Application> Slot<A> {
             if !inlet.advance() {
                 return Stop::Done;
             }
-            if !self.is_between(inlet.arrived()) {
+            if !is_next(&self.key, &self.ip, inlet) {
                 return Stop::Other;
             }
         }
@@ -155,7 +156,7 @@ impl<A: Application> Slot<A> {
             if !inlet.advance() {
                 return Followed::Done;
             }
-            if !is_between(key, ip, inlet.arrived()) {
+            if !is_next(key, ip, inlet) {
                 return Followed::Other;
             }
         }

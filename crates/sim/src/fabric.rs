@@ -66,6 +66,13 @@ pub(crate) struct Coming {
     pub(crate) ports: Ports,
 }
 
+impl Coming {
+    /// Nothing is known but the time.
+    pub(crate) const fn at(at: Time) -> Coming {
+        Coming { at, ports: Ports::NONE }
+    }
+}
+
 struct Hop {
     link: Link<Handle>,
     from: usize,
@@ -160,12 +167,18 @@ impl Fabric {
         Some((packet, self.coming(index)))
     }
 
-    /// What reaches the end of such a link next.
+    /// When something reaches the end of such a link next.
+    #[inline]
+    pub(crate) fn next_arrival(&self, index: usize) -> Time {
+        self.links[index].link.coming().map_or(Time::NEVER, |(at, _)| at)
+    }
+
+    /// What does.
     #[inline]
     pub(crate) fn coming(&self, index: usize) -> Coming {
         match self.links[index].link.coming() {
             Some((at, handle)) => Coming { at, ports: self.slab.get(handle).ports() },
-            None => Coming { at: Time::NEVER, ports: Ports::NONE },
+            None => Coming::at(Time::NEVER),
         }
     }
 

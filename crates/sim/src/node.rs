@@ -57,12 +57,12 @@ impl<A: Application> Node<A> {
                 fabric.expect(link, Time::NEVER);
                 return None;
             };
-            let behind = fabric.coming(link);
+            let next = fabric.next_arrival(link);
             let special = arrival.fate != Fate::Intact || self.inspected;
             // The sooner it is known what comes next, the better.
-            let last = special || behind.at >= until;
+            let last = special || next >= until;
             if last {
-                fabric.expect(link, behind.at);
+                fabric.expect(link, next);
             }
             if special {
                 return Some(arrival);
@@ -70,6 +70,7 @@ impl<A: Application> Node<A> {
             let until_wake = until.min(fabric.schedule.wake(index as u32));
             let handle = arrival.packet;
             let ports = fabric.slab.get(handle).ports();
+            let behind = if last { Coming::at(next) } else { fabric.coming(link) };
             let plug = Plug { index, fabric, place: None };
             let mut train = Train { plug, link, until: until_wake, handle, ports, behind };
             let sooner = self.host.exchange(&mut train);

@@ -173,7 +173,7 @@ impl Fabric {
         self.links[index].link.coming().map_or(Time::NEVER, |(at, _)| at)
     }
 
-    /// What does.
+    /// What that is. It reads the packet: only for whoever may deal with it next.
     #[inline]
     pub(crate) fn coming(&self, index: usize) -> Coming {
         match self.links[index].link.coming() {

@@ -73,7 +73,7 @@ impl Packet {
         self.body = Body::Udp(udp);
     }
 
-    /// The ports of the TCP segment, if it is one.
+    /// The ports of the TCP segment, or [`Ports::NONE`].
     #[must_use]
     #[inline]
     pub fn ports(&self) -> Ports {

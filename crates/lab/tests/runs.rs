@@ -46,8 +46,18 @@ fn watching_changes_nothing() {
 }
 
 #[test]
-fn a_node_more_changes_nobodys_luck() {
+fn another_node_changes_no_packet() {
     assert_eq!(digest(&with(&[("b = {}", "b = {}\nc = {}")])), digest(LONG_LINK));
+}
+
+#[test]
+fn idle_nodes_and_links_in_front_of_the_others_change_no_random_decision() {
+    let idle = "[[links]]\nbetween = [\"d\", \"c\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\nerrors = { bit = 1e-3 }\n\n\
+                [[links]]\nbetween";
+    let beside = run(&with(&[("a = {}", "c = {}\nd = {}\na = {}"), ("[[links]]\nbetween", idle)]));
+    let alone = run(LONG_LINK);
+    assert!(alone.totals.corrupted > 0);
+    assert_eq!((beside.rows, beside.totals), (alone.rows, alone.totals));
 }
 
 /// `window` segments per round trip: propagation and the transmission of a packet and its

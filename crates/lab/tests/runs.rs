@@ -265,9 +265,9 @@ fn every_setting_of_a_connection_can_be_said() {
         "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
         "limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
-         estimator = \"exact\" }",
+         estimator = \"exact\", restart = \"advance\" }",
         "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, dsack = true",
-        "timestamps = true, ecn = true, nagle = false, user_timeout = \"100 s\"",
+        "timestamps = true, require_timestamps = true, ecn = true, nagle = false, user_timeout = \"100 s\"",
         "keep_alive = { idle = \"5 s\", interval = \"1 s\", probes = 2 }, time_wait = \"7 s\"",
         "mechanisms = [{ mechanism = \"eten\" }]",
     ];
@@ -292,6 +292,7 @@ fn every_setting_of_a_connection_can_be_said() {
             maximum: Duration::from_secs(9),
             granularity: Duration::from_millis(2),
             estimator: Estimator::Exact,
+            restart: tcp::Restart::Advance,
         },
         retries: 3,
         ssthresh_on_backoff: SsthreshOnBackoff::Halve,
@@ -299,6 +300,7 @@ fn every_setting_of_a_connection_can_be_said() {
         undo: true,
         dsack: true,
         timestamps: true,
+        require_timestamps: true,
         ecn: true,
         nagle: false,
         keep_alive: Some(tcp::KeepAlive {

@@ -54,6 +54,7 @@ impl Sender {
         if self.right_edge <= self.board.una() {
             // Nothing is lost: the peer has no room. Its answers keep the connection alive.
             self.probing = true;
+            self.board.forget_reneged();
             self.forced.push_back(first.start);
             self.log.push(|| Event::Probed);
             return;

@@ -165,6 +165,23 @@ fn a_window_that_closes_on_what_is_outstanding_is_probed_and_is_no_congestion() 
 }
 
 #[test]
+fn a_closed_window_is_probed_even_where_the_peer_has_discarded_what_it_had_sacked() {
+    // RFC 2018 §8: the head was SACKed, and is not acknowledged.
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });
+    t.time(200);
+    t.send(ack(2).sack(3..=3).window(0));
+    t.send(ack(3).window(0));
+    t.silent();
+    t.time(1200);
+    t.recv([data(3)]);
+    t.send(ack(3).window(0));
+    t.silent();
+    t.time(3200);
+    t.recv([data(3)]);
+    assert_eq!(t.statistics().timeouts, 0);
+}
+
+#[test]
 fn silly_window_avoidance_of_the_sender() {
     // RFC 9293 §3.8.6.2.1: less than a segment goes if it is half of the largest window.
     let mut t = Diagram::new(&config(), Side::Active);

@@ -94,8 +94,8 @@ impl Sender {
         }
     }
 
-    /// The peer has answered while its window is being probed.
-    pub(super) fn on_window_while_probing(&mut self, now: Time) {
+    /// The peer has answered while its window is being probed, which reached to `edge` before.
+    pub(super) fn on_window_while_probing(&mut self, now: Time, edge: u64) {
         // RFC 9293 §3.8.6.1, MUST-37: as long as it answers, the connection stays open.
         self.series = 0;
         self.progress_at = now;
@@ -111,6 +111,8 @@ impl Sender {
         self.probe_due = false;
         self.rtt.end_back_off();
         match refused {
+            // There was room for it: it is on its way.
+            Some(start) if start < edge => {}
             // What found no room goes at once.
             Some(start) => {
                 self.forced.push_back(start);

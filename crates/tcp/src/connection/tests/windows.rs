@@ -198,6 +198,25 @@ fn an_acknowledgment_from_before_an_octet_that_was_taken_counts() {
 }
 
 #[test]
+fn what_a_small_window_had_room_for_was_not_refused() {
+    // RFC 9293 §3.8.6.2.1: it goes after a while, as a probe does.
+    let mut t = established(config());
+    t.send(ack(1).window(16));
+    t.write(1 << 20);
+    t.silent();
+    t.time(1100);
+    t.recv([bytes(0, 16)]);
+    t.send(ack(1).window(16));
+    t.silent();
+    t.time(1200);
+    t.send(ack(1).acking(17).window(592));
+    t.silent(); // Too little of the largest window.
+    t.send(ack(1).acking(17).window(1008));
+    t.recv([bytes(16, 1016)]);
+    assert_eq!(t.statistics().retransmissions, 0);
+}
+
+#[test]
 fn a_closed_window_is_probed_even_where_the_peer_has_discarded_what_it_had_sacked() {
     // RFC 2018 §8: the head was SACKed, and is not acknowledged.
     let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });

@@ -9,7 +9,7 @@ use tcp::mechanism::{
     Rlci, Strategy as Response, Transport,
 };
 use tcp::{
-    Config, Connectivity, Estimator, InitialWindow, KeepAlive, Recovery, Reduction, Rto,
+    Config, Connectivity, Estimator, InitialWindow, KeepAlive, Recovery, Reduction, Restart, Rto,
     SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
@@ -216,7 +216,7 @@ fn config() -> impl Strategy<Value = Config> {
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
         let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, ecn, nagle, half] = flags;
+        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half] = flags;
         Config {
             mss,
             receive_window,
@@ -237,6 +237,7 @@ fn config() -> impl Strategy<Value = Config> {
             undo,
             dsack,
             timestamps,
+            require_timestamps,
             ecn,
             nagle,
             keep_alive,
@@ -289,21 +290,18 @@ fn repair() -> impl Strategy<Value = (Recovery, Reduction, bool, bool, bool, Sst
     )
 }
 
-type Manners = ([bool; 5], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 6], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
     let maximum = prop_oneof![Just(Duration::from_secs(60)), millis(3000..60_000)];
     let estimator = prop_oneof![3 => Just(Estimator::Exact), 1 => Just(Estimator::Ticks)];
-    (millis(100..3000), millis(0..1000), maximum, millis(1..500), estimator).prop_map(
-        |(initial, minimum, maximum, granularity, estimator)| Rto {
-            initial,
-            minimum,
-            maximum,
-            granularity,
-            estimator,
-        },
-    )
+    let restart = prop_oneof![3 => Just(Restart::Retransmission), 1 => Just(Restart::Advance)];
+    let times = (millis(100..3000), millis(0..1000), maximum, millis(1..500));
+    (times, estimator, restart).prop_map(|(times, estimator, restart)| {
+        let (initial, minimum, maximum, granularity) = times;
+        Rto { initial, minimum, maximum, granularity, estimator, restart }
+    })
 }
 
 fn manners() -> impl Strategy<Value = Manners> {
@@ -319,7 +317,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [likely(), likely(), likely(), likely(), likely()],
+        [(); 6].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

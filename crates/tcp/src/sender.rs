@@ -18,6 +18,7 @@ pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff, Validation};
 use crate::congestion::{Controller, Growth, Prr};
+use crate::connection::Side;
 use crate::event::Log;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
@@ -158,6 +159,8 @@ struct SenderConfig {
     reduction: Reduction,
     user_timeout: Option<Duration>,
     retries: u32,
+    /// The same for the SYN.
+    syn_retries: u32,
     ssthresh_on_backoff: SsthreshOnBackoff,
     initial_window: InitialWindow,
     initial_ssthresh: Option<u64>,
@@ -165,7 +168,7 @@ struct SenderConfig {
 }
 
 impl Sender {
-    pub(crate) fn new(config: &Config) -> Sender {
+    pub(crate) fn new(config: &Config, side: Side) -> Sender {
         let mss = u32::from(config.mss);
         let growth = Growth {
             congestion: config.congestion,
@@ -184,6 +187,10 @@ impl Sender {
                 reduction: config.reduction,
                 user_timeout: config.user_timeout,
                 retries: config.retries,
+                syn_retries: config.retries.min(match side {
+                    Side::Active => config.syn_retries,
+                    Side::Passive => config.syn_ack_retries,
+                }),
                 ssthresh_on_backoff: config.ssthresh_on_backoff,
                 initial_window: config.initial_window,
                 initial_ssthresh: config.initial_ssthresh,

@@ -2,7 +2,6 @@
 
 use super::output::TIMESTAMPS;
 use super::{Agreed, Aside, Connection, Events, Reset, Side, State, absolute};
-use crate::config::Config;
 use crate::event::{Event, Refusal};
 use crate::mechanism::{Hooks, Incoming};
 use crate::sender::{Ack, Window};
@@ -109,7 +108,7 @@ impl Connection {
             _ => self.receive_shift = 0,
         }
         // Options take from it (RFC 6691).
-        let peer_mss = options.mss.unwrap_or(self.default_mss).max(1);
+        let peer_mss = options.mss.unwrap_or(self.default_mss).max(self.minimum_mss).max(1);
         let mss = u32::from(self.mss.min(peer_mss));
         self.mechanisms.agree(segment, self.agreed.contains(Agreed::TIMESTAMPS));
         let mut mss = mss.saturating_sub(self.mechanisms.overhead()).max(1);
@@ -140,7 +139,7 @@ impl Connection {
             self.on_unacceptable(now, segment, Payload::default(), 0);
             return Payload::default();
         };
-        if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment) {
+        if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment, payload.len) {
             return Payload::default();
         }
         let control = segment.flags & (Flags::SYN | Flags::FIN | Flags::RST);
@@ -172,6 +171,7 @@ impl Connection {
     #[inline]
     fn accept(&mut self, now: Time, arrived: &Arrived<'_>, ack: u64, ecn: Ecn) -> Payload {
         let Arrived { segment, payload, start, fin } = *arrived;
+        self.stale_answers = 0;
         self.heard(now);
         if self.agreed.contains(Agreed::ECN) {
             // RFC 3168 §6.1.3
@@ -189,6 +189,9 @@ impl Connection {
         let mut taken = Payload::default();
         if occupied && !self.receiver.finished() && self.state != State::Closed {
             taken = self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
+            if self.receiver.take_refusal() {
+                self.refuse(Refusal::QueueFull);
+            }
             if self.receiver.readable() > 0 {
                 self.events |= Events::READABLE;
             }
@@ -325,15 +328,16 @@ impl Connection {
             self.receiver.on_old(start, end);
         } else if occupied {
             self.receiver.acknowledge_now();
-        } else {
-            // Two ends that disagree must not answer each other for ever.
-            self.challenge(now);
+        } else if self.answers.take(now, self.answers_allowed) {
+            // A keep-alive or a window probe (RFC 9293 §3.8.4, §3.8.6.1), or an end that disagrees
+            // with us: those must not answer each other without a limit.
+            self.receiver.acknowledge_now();
         }
     }
 
     /// The timestamp is there and not an old one (RFC 7323 §3.2, §5.3).
     #[inline]
-    fn is_timely(&mut self, now: Time, segment: &Segment) -> bool {
+    fn is_timely(&mut self, now: Time, segment: &Segment, len: u32) -> bool {
         let reset = segment.flags.contains(Flags::RST);
         match segment.options.timestamps {
             _ if reset => true,
@@ -343,11 +347,24 @@ impl Connection {
             }
             Some(stamp) if self.timestamps.is_old(now, stamp.value) => {
                 self.refuse(Refusal::OldTimestamp);
-                self.receiver.acknowledge_now();
+                self.answer_stale(segment, len);
                 false
             }
             Some(_) => true,
         }
+    }
+
+    /// PAWS, R1: an acknowledgment answers what is refused. Two ends whose TS.Recent is ahead of the
+    /// other's clock refuse all that they hear, those answers too, and would answer each other for
+    /// ever: what carries no data has few answers until something is acceptable again. Linux
+    /// (`tcp_oow_rate_limited`) limits their rate.
+    fn answer_stale(&mut self, segment: &Segment, len: u32) {
+        let occupied = len > 0 || segment.flags.contains(Flags::FIN);
+        if !occupied && self.stale_answers >= self.answers_allowed {
+            return;
+        }
+        self.stale_answers += u32::from(!occupied);
+        self.receiver.acknowledge_now();
     }
 
     /// What the segment says of the peer's window.
@@ -463,12 +480,7 @@ impl Connection {
 
     /// Asks the peer whether it meant that (RFC 5961), but not too often (§7).
     fn challenge(&mut self, now: Time) {
-        if now.since(self.challenged_at) >= Config::CHALLENGE_PERIOD {
-            self.challenged_at = now;
-            self.challenges = 0;
-        }
-        if self.challenges < self.challenges_allowed {
-            self.challenges += 1;
+        if self.challenges.take(now, self.challenges_allowed) {
             self.receiver.acknowledge_now();
             self.sender.log.push(|| Event::Challenged);
         }

@@ -399,6 +399,8 @@ impl Connection {
             self.agreed.contains(Agreed::ECN) && segment.flags.contains(Flags::ECE) && una > 0;
         let echoed = match segment.options.timestamps {
             Some(stamp) if self.agreed.contains(Agreed::TIMESTAMPS) => {
+                let since = self.sender.progress_at();
+                self.timestamps.on_ack(now, una, self.sender.nxt(), since);
                 self.timestamps.since(now, stamp.echo)
             }
             _ => None,
@@ -443,6 +445,9 @@ impl Connection {
             }
         }
         self.notify();
+        if self.sender.outstanding() == 0 {
+            self.timestamps.on_all_acknowledged();
+        }
         if self.sender.una() == self.sender.stream.end() {
             match self.state {
                 State::FinWait1 => self.enter(State::FinWait2),

@@ -327,3 +327,85 @@ fn two_ends_that_refuse_each_others_timestamps_fall_silent() {
         assert!(pair.ends.iter().all(|end| end.poll_timeout() == Time::NEVER));
     }
 }
+
+#[test]
+fn an_echo_from_before_what_is_outstanding_was_sent_is_not_believed() {
+    // RFC 7323 §4.1 takes what is echoed for a round trip; one of an hour would keep the timer at its
+    // maximum for long.
+    let twice = |echo: u32| {
+        let mut t =
+            stamped(Config { rto: Rto { minimum: Duration::ZERO, ..Rto::default() }, ..config() });
+        t.time(3_600_000);
+        t.write(500);
+        t.recv([bytes(0, 500)]);
+        t.time(3_600_300);
+        t.recv([bytes(0, 500)]);
+        t.time(3_600_350);
+        t.echoes = Some(echo);
+        t.send(ack(1).acking(501));
+        t.connection.vitals().srtt
+    };
+    let unchanged = Some(Duration::from_millis(100));
+    for absurd in [5000, 5000 + 3_600_000 - 1000, 5000 + 3_600_000 - 3] {
+        assert_eq!(twice(absurd), unchanged, "{absurd}");
+    }
+    // That of the first copy can be: 350 ms.
+    assert_eq!(twice(5000 + 3_600_000), Some(Duration::from_micros(131_250)));
+}
+
+mod flights {
+    use super::super::super::timestamps::Clocks;
+    use base::{Duration, Time};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_bound_moves_along_with_a_flight_that_never_ends() {
+        // Two octets are outstanding at any time, each for two seconds.
+        let mut clocks = Clocks::new(77);
+        let second = |n: u64| Time::ZERO + Duration::from_secs(n);
+        for n in 2..3600 {
+            clocks.on_ack(second(n), n - 2, n, second(n - 1));
+        }
+        let echo = |ago: u64| clocks.since(second(3599), clocks.value(second(3599 - ago)));
+        assert!(echo(2).is_some() && echo(5).is_none());
+    }
+
+    proptest! {
+        /// Whatever is sent and acknowledged, whenever: no true echo is refused, and none from before
+        /// the last time that nothing was outstanding is believed.
+        #[test]
+        fn an_echo_of_what_is_outstanding_is_believed(
+            steps in prop::collection::vec((0u64..400, 0u64..4, any::<bool>()), 1..200)
+        ) {
+            let mut clocks = Clocks::new(77);
+            let mut now = Time::ZERO + Duration::from_secs(1000);
+            // When each octet was first sent, how many are acknowledged, and since when there is progress.
+            let (mut sent, mut una, mut progress_at, mut idle_at) = (Vec::new(), 0, now, now);
+            for (millis, octets, acks) in steps {
+                now = now + Duration::from_millis(millis);
+                if acks && una < sent.len() {
+                    clocks.on_ack(now, una as u64, sent.len() as u64, progress_at);
+                    // Any that is outstanding may be the one that the peer was waiting for.
+                    for &at in &sent[una..] {
+                        let echoed = clocks.since(now, clocks.value(at));
+                        prop_assert!(echoed.is_some(), "sent at {at}, echoed at {now}");
+                    }
+                    prop_assert_eq!(clocks.since(now, clocks.value(idle_at).wrapping_sub(3)), None);
+                    let next = (una + octets as usize).min(sent.len());
+                    if next > una {
+                        progress_at = now;
+                    }
+                    una = next;
+                    if una == sent.len() {
+                        clocks.on_all_acknowledged();
+                    }
+                } else {
+                    if una == sent.len() && octets > 0 {
+                        (progress_at, idle_at) = (now, now);
+                    }
+                    sent.extend((0..octets).map(|_| now));
+                }
+            }
+        }
+    }
+}

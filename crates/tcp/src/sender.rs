@@ -265,6 +265,11 @@ impl Sender {
         self.forced.push_back(self.board.una());
     }
 
+    /// What is outstanding was sent some other time than it seems: it makes no round-trip sample.
+    pub(crate) fn time_nothing(&mut self) {
+        self.board.forget_times();
+    }
+
     /// The connection is over: nothing is due any more.
     pub(crate) fn stop(&mut self) {
         self.deadline = Time::NEVER;

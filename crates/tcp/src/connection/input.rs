@@ -6,7 +6,7 @@ use crate::event::{Event, Refusal};
 use crate::mechanism::{Hooks, Incoming};
 use crate::sender::{Ack, Window};
 use base::Time;
-use wire::{Ecn, Flags, Payload, SackBlocks, Segment};
+use wire::{Ecn, Flags, Packet, Payload, SackBlocks, Segment};
 
 /// A segment that passed the checks of sequence number and control bits.
 struct Arrived<'a> {
@@ -34,6 +34,16 @@ impl Connection {
             return payload;
         }
         self.handle_any_segment(now, segment, payload, ecn)
+    }
+
+    /// A passive connection, which has been given nothing yet, is where it would be had it been given
+    /// `syn` and sent its answer: what the answer said was kept elsewhere (SYN cookies, RFC 4987 §3.6).
+    /// When that was is not known, so it times no round trip.
+    pub fn assume_answered(&mut self, now: Time, syn: &Segment) {
+        self.handle_segment(now, syn, Payload::default(), Ecn::NotCapable);
+        let mut answer = Packet::BLANK;
+        self.poll_transmit(now, 1, &mut answer);
+        self.sender.time_nothing();
     }
 
     /// The place of a segment's first byte of data in the peer's stream. `None` if it precedes that;

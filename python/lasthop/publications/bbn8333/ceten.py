@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from lasthop.publications.bbn8333.cases import NOBODY, Network, Runs, Variant
 from lasthop.publications.bbn8333.comparisons import every, versus
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Verdict, at
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.variations import Variation
+from lasthop.publications.study.verdict import Judgement
 from lasthop.publications.study.words import NOTHING, number
 
 #: Of figures 11 and 12.
@@ -46,7 +47,7 @@ LONG_MEMORY = Variation(
 )
 
 
-def below_per_packet(runs: Runs) -> Verdict:
+def below_per_packet(runs: Runs) -> Judgement:
     """Where both were run."""
     return every(
         versus(runs, CETEN, BACKWARD, bit_error_rate=(MIDDLE, HIGH)),

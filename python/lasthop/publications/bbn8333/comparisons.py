@@ -18,8 +18,17 @@ from lasthop.publications.bbn8333.cases import (
     Variant,
     extreme,
 )
-from lasthop.publications.bbn8333.findings import HIGH, Test, Verdict, at, more
-from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, interval, number, percent
+from lasthop.publications.bbn8333.findings import HIGH, Test, at
+from lasthop.publications.study.verdict import Judgement, Verdict
+from lasthop.publications.study.words import (
+    FEW_SEEDS,
+    MARKED,
+    NEGLIGIBLE,
+    NOTHING,
+    interval,
+    number,
+    percent,
+)
 from lasthop.stats import CONFIDENCE, Estimate
 
 Pairs = Sequence[tuple[Case, Estimate]]
@@ -100,7 +109,7 @@ def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:
     """Tests that nobody who is told in one of the ways `lower` has more goodput than one who is
     told in one of the ways `upper`, all else equal, wherever there are both."""
 
-    def test(runs: Runs) -> Verdict:
+    def test(runs: Runs) -> Judgement:
         pairs = [
             (case, case.but(eten=eten))
             for case in runs.cases(eten=tuple(lower))
@@ -109,14 +118,14 @@ def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:
         ]
         pairs = [(case, to) for case, to in pairs if runs.is_alive(case) and runs.is_alive(to)]
         if not pairs:
-            return Verdict(False, f"{what}: nothing arrived that could be compared.")
+            return Judgement(Verdict.of(False), f"{what}: nothing arrived that could be compared.")
         confidence = together(len(pairs))
         ratios = {(case, to): runs.ratio(case, to, confidence) for case, to in pairs}
         above = sum(ratio.lo > 1 for ratio in ratios.values())
         case, to = max(pairs, key=lambda pair: ratios[pair].value)
         most = runs.ratio(case, to)
-        return Verdict(
-            all(ratio.lo <= 1 + NEGLIGIBLE for ratio in ratios.values()),
+        return Judgement(
+            Verdict.of(all(ratio.lo <= 1 + NEGLIGIBLE for ratio in ratios.values())),
             f"{what}: at most {interval(most)} ({case.variant} over {to.variant}, {where(case)},"
             f" {ERRORS[case.errors]}); clearly more in {above} of {len(pairs)} cells, at 95 %"
             f" confidence for all of them together. Less than {percent(NEGLIGIBLE)} is not held to"
@@ -152,11 +161,11 @@ def every(
     of: Callable[[Case], str] | None = None,
     *,
     largest: bool = False,
-) -> Verdict:
+) -> Judgement:
     """Whether something holds in every cell. Quotes the extremes; what is measured is the one
     that decides: the largest, if too much would be wrong, or the smallest."""
     if not pairs:
-        return Verdict(False, f"{what}: nothing arrived that could be compared.")
+        return Judgement(Verdict.of(False), f"{what}: nothing arrived that could be compared.")
     place = of or where
     least, most = extreme(pairs, largest=False), extreme(pairs, largest=True)
     held = sum(holds(ratio) for _, ratio in pairs)
@@ -164,18 +173,23 @@ def every(
     if len(pairs) > 1:
         told += f" to {_said(most, place)}; it holds in {held} of {len(pairs)} cells"
     case, ratio = most if largest else least
-    return Verdict(held == len(pairs), f"{told}.", ratio, case)
+    return Judgement(Verdict.of(held == len(pairs)), f"{told}.", ratio, case)
 
 
-def mostly(pairs: Pairs, what: str) -> Verdict:
+def more(ratio: Estimate) -> bool:
+    """Whether a ratio is above one: clearly, or markedly where there are too few seeds for that."""
+    return ratio.lo > 1 or (ratio.n < FEW_SEEDS and ratio.value > 1 + MARKED)
+
+
+def mostly(pairs: Pairs, what: str) -> Judgement:
     """Whether a ratio is above one in most cells, clearly, and clearly below in none."""
     if not pairs:
-        return Verdict(False, f"{what}: nothing arrived that could be compared.")
+        return Judgement(Verdict.of(False), f"{what}: nothing arrived that could be compared.")
     least, most = extreme(pairs, largest=False), extreme(pairs, largest=True)
     above = sum(more(ratio) for _, ratio in pairs)
     below = sum(ratio.hi < 1 - NEGLIGIBLE for _, ratio in pairs)
-    return Verdict(
-        not below and 2 * above > len(pairs),
+    return Judgement(
+        Verdict.of(not below and 2 * above > len(pairs)),
         f"{what}: {_said(least, where)} to {_said(most, where)}; more in {above} of {len(pairs)}"
         f" cells, less in {below}.",
         least[1],

@@ -28,11 +28,12 @@ from lasthop.publications.bbn8333.comparisons import (
     versus,
     where,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS, blocks
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import MARKED, NEGLIGIBLE, interval, number, percent
 
 
@@ -40,18 +41,18 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     return blocks(networks, hops=3)
 
 
-def _same(runs: Runs) -> Verdict:
+def _same(runs: Runs) -> Judgement:
     """Those of one hop, tested here."""
     stated = {s["id"]: s["claim"] for s in library.published("bbn8333")["sim1"]["statement"]}
     verdicts = {id: test(runs) for id, test in statements.TESTS.items()}
-    differ = [id for id, verdict in verdicts.items() if not verdict.agrees]
+    differ = [id for id, verdict in verdicts.items() if verdict.verdict is not Verdict.HOLDS]
     told = f"{len(verdicts) - len(differ)} of {len(verdicts)} hold here."
     for id in differ:
         told += f" Not: \u201c{stated[id]}\u201d {verdicts[id].why}"
-    return Verdict(not differ, told)
+    return Judgement(Verdict.of(not differ), told)
 
 
-def _always(runs: Runs) -> Verdict:
+def _always(runs: Runs) -> Judgement:
     gains = [
         (case, runs.gain(case))
         for case in runs.cases(eten=SIMULATED)
@@ -65,7 +66,7 @@ def _always(runs: Runs) -> Verdict:
     )
 
 
-def _oracle_keeps(runs: Runs) -> Verdict:
+def _oracle_keeps(runs: Runs) -> Judgement:
     stock = {
         case.network: share
         for case, share in kept(runs, SACK, errors="both", bit_error_rate=MIDDLE)
@@ -82,10 +83,10 @@ def _oracle_keeps(runs: Runs) -> Verdict:
     high = kept(runs, ORACLE, errors="both", bit_error_rate=HIGH)
     worst = min((share for _, share in high), key=lambda share: share.value)
     told = f"{verdict.why} At {at(HIGH)} it is down to {number(worst.value)}."
-    return Verdict(verdict.agrees, told, verdict.measured, verdict.case)
+    return Judgement(verdict.verdict, told, verdict.measured, verdict.case)
 
 
-def _approaches(runs: Runs) -> Verdict:
+def _approaches(runs: Runs) -> Judgement:
     shares = versus(runs, BACKWARD, ORACLE, errors="forward", bit_error_rate=MIDDLE)
     rates = sorted({case.rate_bps for case, _ in shares})
     closer = 0
@@ -94,8 +95,8 @@ def _approaches(runs: Runs) -> Verdict:
         (_, soon), (_, late) = by_delay[0], by_delay[-1]
         closer += soon.lo > late.hi
     least, most = extreme(shares, largest=False), extreme(shares, largest=True)
-    return Verdict(
-        closer == len(rates),
+    return Judgement(
+        Verdict.of(closer == len(rates)),
         f"At {at(MIDDLE)} on data only, where no notice is lost, SACK with Backward has"
         f" {interval(least[1])} ({least[0].network.name}) to {interval(most[1])}"
         f" ({most[0].network.name}) of Oracle's goodput; at the shortest delay clearly more than at"

@@ -12,13 +12,15 @@ from lasthop.publications.bbn8333.comparisons import (
     every,
     gains_beside,
     kept,
+    more,
     mostly,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at, more
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import SMALL, percent
 
 #: Flows each way.
@@ -36,14 +38,14 @@ def blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _helps(runs: Runs) -> Verdict:
+def _helps(runs: Runs) -> Judgement:
     return mostly(
         versus(runs, BACKWARD, SACK, cross_traffic=UDP, bit_error_rate=HIGH),
         "Backward over none beside UDP",
     )
 
 
-def _low_congestion(runs: Runs) -> Verdict:
+def _low_congestion(runs: Runs) -> Judgement:
     gains = [
         pair
         for variant in (BACKWARD, ORACLE)
@@ -52,7 +54,7 @@ def _low_congestion(runs: Runs) -> Verdict:
     return every(gains, more, "Backward and Oracle over none, without UDP")
 
 
-def _closer(runs: Runs) -> Verdict:
+def _closer(runs: Runs) -> Judgement:
     """Both shares are of the goodput without errors, which is the same with and without."""
     where = {"cross_traffic": UDP, "bit_error_rate": (MIDDLE, HIGH)}
     stock = dict(kept(runs, SACK, **where))
@@ -70,14 +72,14 @@ def _closer(runs: Runs) -> Verdict:
                 f"beside {case.competitors} flows Backward keeps {percent(share.value)} of the"
                 f" goodput without errors and SACK alone {percent(plain.value)}"
             )
-    return Verdict(
-        not further and 2 * closer > len(cells),
+    return Judgement(
+        Verdict.of(not further and 2 * closer > len(cells)),
         f"At {LTN.name} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward keeps more"
         f" in {closer} of {len(cells)} cells, clearly less in {further}.",
     )
 
 
-def _insignificant(runs: Runs) -> Verdict:
+def _insignificant(runs: Runs) -> Judgement:
     return every(
         versus(runs, BACKWARD, SACK, cross_traffic=UDP, bit_error_rate=(MIDDLE, HIGH)),
         lambda gain: gain.value < 1 + SMALL,
@@ -86,13 +88,13 @@ def _insignificant(runs: Runs) -> Verdict:
     )
 
 
-def _load(runs: Runs) -> Verdict:
+def _load(runs: Runs) -> Judgement:
     (case,) = runs.cases(
         network=LTN, recovery="sack", eten=NONE, window=AIMD, competitors=4, bit_error_rate=0.0
     )
     load = runs.load(case)
-    return Verdict(
-        load.lo > 1 - SMALL,
+    return Judgement(
+        Verdict.of(load.lo > 1 - SMALL),
         f"Four flows take {percent(load.value)} of the middle link at {LTN.name}.",
         load,
         case,

@@ -15,11 +15,12 @@ from lasthop.publications.bbn8333.comparisons import (
     mostly,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, SMALL_COMPETITORS, named
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import MARKED, interval, percent
 
 #: "A much higher share": at least so many times.
@@ -36,7 +37,7 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _falls(runs: Runs) -> Verdict:
+def _falls(runs: Runs) -> Judgement:
     """Without errors, and with those that SACK alone hardly feels."""
     told, falls = [], []
     for case in runs.cases(network=LTN, eten=NONE, competitors=0, bit_error_rate=0.0):
@@ -47,22 +48,22 @@ def _falls(runs: Runs) -> Verdict:
         ratios = [runs.ratio(many, few) for few, many in itertools.pairwise(beside)]
         falls += [ratio.hi < 1 for ratio in ratios]
         told.append(", ".join(f"{runs.goodput(of).value / 1e3:.1f}" for of in beside))
-    return Verdict(
-        all(falls),
+    return Judgement(
+        Verdict.of(all(falls)),
         f"At {LTN.name} without errors SACK has {'; '.join(told)} kb/s beside 0, 4 and 8 flows.",
         ratios[-1],
         beside[-1],
     )
 
 
-def _helps(runs: Runs) -> Verdict:
+def _helps(runs: Runs) -> Judgement:
     return mostly(
         versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH),
         "Backward over none beside Tahoe",
     )
 
 
-def _four_keep(runs: Runs) -> Verdict:
+def _four_keep(runs: Runs) -> Judgement:
     """The figure has goodputs, so that is what is judged."""
     verdict = every(
         kept(runs, BACKWARD, network=LTN, competitors=4),
@@ -70,15 +71,15 @@ def _four_keep(runs: Runs) -> Verdict:
         f"Goodput with Backward over that without errors, roughly taken as {percent(MARKED)}",
     )
     told = f"{verdict.why} {_shares(runs, 4)}"
-    return Verdict(verdict.agrees, told, verdict.measured, verdict.case)
+    return Judgement(verdict.verdict, told, verdict.measured, verdict.case)
 
 
-def _eight_gain(runs: Runs) -> Verdict:
+def _eight_gain(runs: Runs) -> Judgement:
     pairs = kept(runs, BACKWARD, network=LTN, competitors=8)
     told = ", ".join(f"{interval(share)} at {at(case.bit_error_rate)}" for case, share in pairs)
     case, most = max(pairs, key=lambda pair: pair[1].value)
-    return Verdict(
-        most.lo > 1 and all(share.hi >= 1 for _, share in pairs),
+    return Judgement(
+        Verdict.of(most.lo > 1 and all(share.hi >= 1 for _, share in pairs)),
         f"Goodput with Backward over that without errors: {told}. {_shares(runs, 8)}",
         most,
         case,
@@ -106,7 +107,7 @@ def _shares(runs: Runs, competitors: int) -> str:
     )
 
 
-def _grows(runs: Runs) -> Verdict:
+def _grows(runs: Runs) -> Judgement:
     grows = [
         low.but(bit_error_rate=HIGH)
         for low, gain in versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=MIDDLE)
@@ -121,8 +122,8 @@ def _grows(runs: Runs) -> Verdict:
         for other, eight in cells
         if case.competitors == 4 and other == case.but(competitors=8)
     ]
-    return Verdict(
-        verdict.agrees and len(grows) == len(cells) and all(rising),
+    return Judgement(
+        Verdict.of((verdict.verdict is Verdict.HOLDS) and len(grows) == len(cells) and all(rising)),
         f"{verdict.why} From {at(MIDDLE)} to {at(HIGH)} the gain grows in {len(grows)} of"
         f" {len(cells)} cells; from 4 to 8 flows, at {at(HIGH)}, in {sum(rising)} of"
         f" {len(rising)}.",
@@ -131,12 +132,12 @@ def _grows(runs: Runs) -> Verdict:
     )
 
 
-def _much(runs: Runs) -> Verdict:
+def _much(runs: Runs) -> Judgement:
     cells = versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH)
     much = [pair for pair in cells if pair[1].lo > MUCH]
     case, most = max(cells, key=lambda pair: pair[1].value)
-    return Verdict(
-        bool(much),
+    return Judgement(
+        Verdict.of(bool(much)),
         f"At {at(HIGH)} it has at least {MUCH:g} times its share without ETEN in {len(much)} of"
         f" {len(cells)} cells, at most {interval(most)} times ({case.network.name},"
         f" {case.competitors} flows), over three hops against one.",

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lasthop.publications.bbn8333.cases import WESTWOOD, WESTWOOD_PLUS, Case, Network, Runs, Variant
-from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, versus
+from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, more, versus
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
     Test,
-    Verdict,
     at,
-    more,
     within,
 )
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import EXACT_CLOCK, SACK_WESTWOOD, THREE_HOPS, named
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import NOTHING, SMALL, interval, number, percent
 
 #: Of figures 9 and 10.
@@ -35,7 +34,7 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     return [Block(VARIANTS, networks, hops=1)]
 
 
-def _oracle_best(runs: Runs) -> Verdict:
+def _oracle_best(runs: Runs) -> Judgement:
     others = [
         pair
         for variant in VARIANTS
@@ -51,7 +50,7 @@ def _oracle_best(runs: Runs) -> Verdict:
     )
 
 
-def _like_backward(runs: Runs) -> Verdict:
+def _like_backward(runs: Runs) -> Judgement:
     return every(
         versus(runs, FIRST, BACKWARD, network=SLOW_AND_SHORT, bit_error_rate=LOWER),
         lambda ratio: 1 - SMALL < ratio.value < 1 + SMALL,
@@ -59,7 +58,7 @@ def _like_backward(runs: Runs) -> Verdict:
     )
 
 
-def _twice(runs: Runs) -> Verdict:
+def _twice(runs: Runs) -> Judgement:
     cells = versus(runs, BACKWARD, FIRST, bit_error_rate=HIGH)
     most = max(cells, key=lambda pair: pair[1].value)
     least = min(cells, key=lambda pair: pair[1].value)
@@ -68,8 +67,8 @@ def _twice(runs: Runs) -> Verdict:
         for case, ratio in cells
         if within(2.0, _single(runs, case)) or ratio.lo <= 2.0 <= ratio.hi
     ]
-    return Verdict(
-        bool(about),
+    return Judgement(
+        Verdict.of(bool(about)),
         f"At {at(HIGH)} Backward has {interval(least[1])} ({least[0].network.name}) to"
         f" {interval(most[1])} ({most[0].network.name}) times the goodput of Westwood; in"
         f" {len(about)} of {len(cells)} networks single pairs of runs give about two.",
@@ -90,7 +89,7 @@ def _single(runs: Runs, case: Case) -> tuple[float, float]:
     return runs.single_ratio(case, first)
 
 
-def _no_better(runs: Runs) -> Verdict:
+def _no_better(runs: Runs) -> Judgement:
     return every(
         versus(runs, FIRST, SACK, network=SLOW_AND_SHORT, bit_error_rate=(0.0, LOWEST, LOW)),
         lambda ratio: ratio.value < 1 + NOTHING,
@@ -99,7 +98,7 @@ def _no_better(runs: Runs) -> Verdict:
     )
 
 
-def _slightly(runs: Runs) -> Verdict:
+def _slightly(runs: Runs) -> Judgement:
     return every(
         versus(runs, BACKWARD, FIRST, bit_error_rate=HIGH),
         lambda ratio: more(ratio) and ratio.value < 1 + SMALL,
@@ -108,7 +107,7 @@ def _slightly(runs: Runs) -> Verdict:
     )
 
 
-def _better_below(runs: Runs) -> Verdict:
+def _better_below(runs: Runs) -> Judgement:
     return every(
         versus(runs, FIRST, BACKWARD, bit_error_rate=(LOWEST, LOW, MIDDLE)),
         more,

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
-from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, versus
+from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, more, versus
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
     Test,
-    Verdict,
     at,
-    more,
     within,
 )
 from lasthop.publications.bbn8333.grid import Block
@@ -28,6 +26,7 @@ from lasthop.publications.bbn8333.variations import (
     SACK_WESTWOOD,
     named,
 )
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import SMALL, interval, number
 
 VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
@@ -53,7 +52,7 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _backward_wins(runs: Runs) -> Verdict:
+def _backward_wins(runs: Runs) -> Judgement:
     return every(
         versus(runs, BACKWARD, FIRST, network=SLOW_AND_SHORT, bit_error_rate=HIGH),
         more,
@@ -61,7 +60,7 @@ def _backward_wins(runs: Runs) -> Verdict:
     )
 
 
-def _sack_without(runs: Runs) -> Verdict:
+def _sack_without(runs: Runs) -> Judgement:
     return every(
         versus(runs, SACK, FIRST, network=SLOW_AND_SHORT, cross_traffic=NOBODY),
         lambda ratio: ratio.hi > 1 - SMALL,
@@ -69,7 +68,7 @@ def _sack_without(runs: Runs) -> Verdict:
     )
 
 
-def _westwood_beside_four(runs: Runs) -> Verdict:
+def _westwood_beside_four(runs: Runs) -> Judgement:
     where = {"network": SLOW_AND_SHORT, "competitors": 4}
     verdict = every(
         versus(runs, FIRST, SACK, **where, bit_error_rate=LOWER),
@@ -78,17 +77,22 @@ def _westwood_beside_four(runs: Runs) -> Verdict:
     )
     ((_, high),) = versus(runs, FIRST, SACK, **where, bit_error_rate=HIGH)
     told = f"{verdict.why} At {at(HIGH)} it is {interval(high)}."
-    return Verdict(verdict.agrees and high.lo <= 1, told, verdict.measured, verdict.case)
+    return Judgement(
+        Verdict.of((verdict.verdict is Verdict.HOLDS) and high.lo <= 1),
+        told,
+        verdict.measured,
+        verdict.case,
+    )
 
 
-def _six(runs: Runs) -> Verdict:
+def _six(runs: Runs) -> Judgement:
     where = {"network": SLOW_AND_SHORT, "bit_error_rate": 0.0}
     ((case, ratio),) = versus(runs, FIRST, SACK, **where, competitors=4)
     (sack,) = runs.cases(recovery="sack", eten="none", window="aimd", competitors=4, **where)
     single = runs.single_ratio(case, sack)
     ((_, eight),) = versus(runs, FIRST, SACK, **where, competitors=8)
-    return Verdict(
-        within(6.0, single),
+    return Judgement(
+        Verdict.of(within(6.0, single)),
         f"Westwood has {interval(ratio)} times the goodput of SACK beside four flows (single"
         f" pairs of runs: {number(single[0])} to {number(single[1])}), and {interval(eight)} times"
         " beside eight.",
@@ -97,7 +101,7 @@ def _six(runs: Runs) -> Verdict:
     )
 
 
-def _moderate(runs: Runs) -> Verdict:
+def _moderate(runs: Runs) -> Judgement:
     return every(
         versus(runs, BACKWARD, FIRST, competitors=4, bit_error_rate=HIGH),
         more,
@@ -105,7 +109,7 @@ def _moderate(runs: Runs) -> Verdict:
     )
 
 
-def _heavy(runs: Runs) -> Verdict:
+def _heavy(runs: Runs) -> Judgement:
     return every(
         versus(runs, FIRST, BACKWARD, competitors=4, bit_error_rate=LOWER),
         more,
@@ -113,7 +117,7 @@ def _heavy(runs: Runs) -> Verdict:
     )
 
 
-def _better_below(runs: Runs) -> Verdict:
+def _better_below(runs: Runs) -> Judgement:
     return every(
         versus(runs, FIRST, BACKWARD, cross_traffic=UDP, bit_error_rate=(LOWEST, LOW, MIDDLE)),
         more,

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
 from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
-from lasthop.publications.bbn8333.comparisons import every, mostly, versus
-from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Test, Verdict, at, more
+from lasthop.publications.bbn8333.comparisons import every, more, mostly, versus
+from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, percent
 from lasthop.stats import Estimate
 
@@ -36,15 +37,18 @@ def _about(ratio: Estimate) -> bool:
     return 1 - SMALL < ratio.value < 1 + SMALL
 
 
-def _better(runs: Runs) -> Verdict:
+def _better(runs: Runs) -> Judgement:
     gains = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=MIDDLE)
     verdict = every(gains, more, f"CETEN over Reno at {at(MIDDLE)}")
-    return Verdict(
-        any(more(gain) for _, gain in gains), verdict.why, verdict.measured, verdict.case
+    return Judgement(
+        Verdict.of(any(more(gain) for _, gain in gains)),
+        verdict.why,
+        verdict.measured,
+        verdict.case,
     )
 
 
-def _no_gain(runs: Runs) -> Verdict:
+def _no_gain(runs: Runs) -> Judgement:
     return every(
         versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH),
         _about,
@@ -52,7 +56,7 @@ def _no_gain(runs: Runs) -> Verdict:
     )
 
 
-def _alike(runs: Runs) -> Verdict:
+def _alike(runs: Runs) -> Judgement:
     return every(
         versus(
             runs, CETEN, RENO, network=FAST, cross_traffic=NOBODY, bit_error_rate=(0.0, LOWEST, LOW)
@@ -62,7 +66,7 @@ def _alike(runs: Runs) -> Verdict:
     )
 
 
-def _slightly_worse(runs: Runs) -> Verdict:
+def _slightly_worse(runs: Runs) -> Judgement:
     return every(
         versus(runs, CETEN, RENO, network=FAST, competitors=4, bit_error_rate=(0.0, LOW)),
         lambda ratio: ratio.hi < 1 and ratio.value > 1 - SMALL,
@@ -71,7 +75,7 @@ def _slightly_worse(runs: Runs) -> Verdict:
     )
 
 
-def _both_ends(runs: Runs) -> Verdict:
+def _both_ends(runs: Runs) -> Judgement:
     return every(
         versus(runs, CETEN, RENO, bit_error_rate=(LOW, HIGH)),
         _about,
@@ -79,13 +83,13 @@ def _both_ends(runs: Runs) -> Verdict:
     )
 
 
-def _in_between(runs: Runs) -> Verdict:
+def _in_between(runs: Runs) -> Judgement:
     return mostly(
         versus(runs, CETEN, RENO, bit_error_rate=MIDDLE), f"CETEN over Reno at {at(MIDDLE)}"
     )
 
 
-def _less_congestion(runs: Runs) -> Verdict:
+def _less_congestion(runs: Runs) -> Judgement:
     """Of all networks at modest error rates."""
     alone = versus(runs, CETEN, RENO, cross_traffic=NOBODY, bit_error_rate=MIDDLE)
     falling, told = 0, []
@@ -95,19 +99,19 @@ def _less_congestion(runs: Runs) -> Verdict:
         falling += all(gain.value > other.value for other in gains[1:])
         if case.network == FAST:
             told = [interval(of) for of in gains]
-    return Verdict(
-        2 * falling > len(alone),
+    return Judgement(
+        Verdict.of(2 * falling > len(alone)),
         f"At {FAST.name} and {at(MIDDLE)}, CETEN over Reno is {', '.join(told)} beside 0, 4 and 8"
         f" flows; it is largest without any in {falling} of {len(alone)} networks.",
     )
 
 
-def _sometimes_worse(runs: Runs) -> Verdict:
+def _sometimes_worse(runs: Runs) -> Judgement:
     gains = versus(runs, CETEN, RENO)
     worse = [pair for pair in gains if pair[1].hi < 1 - NEGLIGIBLE]
     verdict = every(gains, more, "CETEN over Reno")
-    return Verdict(
-        bool(worse),
+    return Judgement(
+        Verdict.of(bool(worse)),
         f"{verdict.why} It is worse in {len(worse)}.",
         verdict.measured,
         verdict.case,

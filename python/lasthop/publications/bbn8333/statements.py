@@ -30,11 +30,11 @@ from lasthop.publications.bbn8333.findings import (
     LOWEST,
     MIDDLE,
     Test,
-    Verdict,
     at,
     briefly,
     within,
 )
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import (
     MARKED,
     NEGLIGIBLE,
@@ -47,14 +47,14 @@ from lasthop.publications.study.words import (
 from lasthop.stats import Estimate
 
 
-def _stock_degrades(runs: Runs) -> Verdict:
+def _stock_degrades(runs: Runs) -> Judgement:
     left = [
         (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
         for case in runs.cases(eten=NONE, bit_error_rate=HIGH, errors="both")
     ]
     least, most = extreme(left, largest=False), extreme(left, largest=True)
-    return Verdict(
-        all(share.hi < 1 - MARKED for _, share in left),
+    return Judgement(
+        Verdict.of(all(share.hi < 1 - MARKED for _, share in left)),
         f"At {at(HIGH)} stock TCP keeps {percent(least[1].value)} ({briefly(least[0])}) to"
         f" {percent(most[1].value)} ({briefly(most[0])}) of its goodput without errors.",
         most[1],
@@ -62,7 +62,7 @@ def _stock_degrades(runs: Runs) -> Verdict:
     )
 
 
-def _oracle_at_high_error_rates(runs: Runs) -> Verdict:
+def _oracle_at_high_error_rates(runs: Runs) -> Judgement:
     by_recovery = {
         recovery: [
             (case.bit_error_rate, runs.gain(case))
@@ -86,18 +86,18 @@ def _oracle_at_high_error_rates(runs: Runs) -> Verdict:
         + ", ".join(f"{number(gain.value)} at {at(rate)}" for rate, gain in gains if rate)
         for recovery, gains in by_recovery.items()
     )
-    return Verdict(agrees, f"Oracle's gain at {LFN.name}: {told}.")
+    return Judgement(Verdict.of(agrees), f"Oracle's gain at {LFN.name}: {told}.")
 
 
-def _small_impact(runs: Runs) -> Verdict:
+def _small_impact(runs: Runs) -> Judgement:
     gains = [
         (case, runs.gain(case))
         for case in runs.cases(network=LFN, bit_error_rate=LOW, errors="both", eten=NOTIFIED)
     ]
     case, gain = extreme(gains, largest=True)
     at_high = runs.gain(case.but(bit_error_rate=HIGH))
-    return Verdict(
-        gain.value < 1 + SMALL,
+    return Judgement(
+        Verdict.of(gain.value < 1 + SMALL),
         f"The largest gain there is {interval(gain)} ({case.variant}); at {at(HIGH)} it is"
         f" {interval(at_high)}. Small is taken as less than {percent(SMALL)}.",
         gain,
@@ -105,15 +105,15 @@ def _small_impact(runs: Runs) -> Verdict:
     )
 
 
-def _no_help(runs: Runs) -> Verdict:
+def _no_help(runs: Runs) -> Judgement:
     gains = [
         (case, runs.gain(case))
         for case in runs.cases(eten=NOTIFIED)
         if case.bit_error_rate <= LOWEST
     ]
     case, gain = extreme(gains, largest=True)
-    return Verdict(
-        gain.value < 1 + NOTHING,
+    return Judgement(
+        Verdict.of(gain.value < 1 + NOTHING),
         f"At {at(LOWEST)} and without errors the largest gain of all networks is {interval(gain)}"
         f" ({briefly(case)}). No help is taken as less than {percent(NOTHING)}.",
         gain,
@@ -121,7 +121,7 @@ def _no_help(runs: Runs) -> Verdict:
     )
 
 
-def _others_gain_more(runs: Runs) -> Verdict:
+def _others_gain_more(runs: Runs) -> Judgement:
     there = {
         case: runs.gain(case)
         for case in runs.cases(network=LFN, bit_error_rate=HIGH, errors="both", eten=SIMULATED)
@@ -138,8 +138,8 @@ def _others_gain_more(runs: Runs) -> Verdict:
         f" ({best.network.name})"
         for gain, (best, most) in more
     )
-    return Verdict(
-        all(most.lo > gain.hi * (1 + MARKED) for gain, (_, most) in more),
+    return Judgement(
+        Verdict.of(all(most.lo > gain.hi * (1 + MARKED) for gain, (_, most) in more)),
         f"At {at(HIGH)}: {told}.",
     )
 
@@ -149,15 +149,15 @@ def _backward_share(runs: Runs, case: Case) -> Estimate:
     return runs.ratio(case.but(eten="backward"), case.but(eten="oracle"))
 
 
-def _near_oracle(runs: Runs) -> Verdict:
+def _near_oracle(runs: Runs) -> Judgement:
     shares = [
         (case, _backward_share(runs, case))
         for case in runs.cases(network=SFN, recovery="sack", eten="backward", errors="both")
         if case.bit_error_rate <= LOW
     ]
     case, share = extreme(shares, largest=False)
-    return Verdict(
-        share.value > 1 - SMALL,
+    return Judgement(
+        Verdict.of(share.value > 1 - SMALL),
         f"Up to {at(LOW)} Backward has at least {percent(share.value)} of Oracle's goodput"
         f" (at {at(case.bit_error_rate)}).",
         share,
@@ -165,7 +165,7 @@ def _near_oracle(runs: Runs) -> Verdict:
     )
 
 
-def _loses_notices(runs: Runs) -> Verdict:
+def _loses_notices(runs: Runs) -> Judgement:
     rates = (LOW, MIDDLE, HIGH)
     both, forward = (
         [
@@ -195,10 +195,10 @@ def _loses_notices(runs: Runs) -> Verdict:
     (case,) = runs.cases(
         network=SFN, recovery="sack", eten="backward", errors="both", bit_error_rate=HIGH
     )
-    return Verdict(falls and costs, told, both[-1], case)
+    return Judgement(Verdict.of(falls and costs), told, both[-1], case)
 
 
-def _sack_over_reno(runs: Runs, eten: str) -> Verdict:
+def _sack_over_reno(runs: Runs, eten: str) -> Judgement:
     both, forward = (
         [
             (case, runs.ratio(case, case.but(recovery="reno")))
@@ -211,8 +211,8 @@ def _sack_over_reno(runs: Runs, eten: str) -> Verdict:
     least, most = extreme(both, largest=False), extreme(both, largest=True)
     least_forward = extreme(forward, largest=False)[1].value
     most_forward = extreme(forward, largest=True)[1].value
-    return Verdict(
-        not worse and 2 * len(better) > len(both),
+    return Judgement(
+        Verdict.of(not worse and 2 * len(better) > len(both)),
         f"At {at(HIGH)} in both directions SACK has {number(least[1].value)}"
         f" ({least[0].network.name}) to {number(most[1].value)} times ({most[0].network.name}) the"
         f" goodput of Reno: clearly more in {len(better)} of {len(both)} networks, less in"
@@ -223,7 +223,7 @@ def _sack_over_reno(runs: Runs, eten: str) -> Verdict:
     )
 
 
-def _delay_dominates(runs: Runs) -> Verdict:
+def _delay_dominates(runs: Runs) -> Judgement:
     apart, sfn_apart = [], []
     for case in runs.cases(network=LTN, errors="both"):
         fat = case.but(rate_bps=LFN.rate_bps)
@@ -232,8 +232,8 @@ def _delay_dominates(runs: Runs) -> Verdict:
         sfn_apart.append((case, runs.ratio(short, case)))
     case, most = max(apart, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
     short_least = extreme(sfn_apart, largest=False)[1]
-    return Verdict(
-        1 - SMALL < most.value < 1 + SMALL,
+    return Judgement(
+        Verdict.of(1 - SMALL < most.value < 1 + SMALL),
         f"From {LTN.name} to {LFN.name} the goodput changes at most by a factor of"
         f" {interval(most)} ({case.variant}, {at(case.bit_error_rate)}), though the rate is"
         f" {LFN.rate_bps / LTN.rate_bps:.0f} times higher; from there to {SFN.name} at least by"
@@ -252,13 +252,13 @@ def _gains(
     ]
 
 
-def _improves(runs: Runs) -> Verdict:
+def _improves(runs: Runs) -> Judgement:
     gains = _gains(runs, (HIGH,), DIRECTIONS)
     least, most = extreme(gains, largest=False), extreme(gains, largest=True)
     middle = _gains(runs, (MIDDLE,), DIRECTIONS)
     better = sum(gain.lo > 1 for _, gain in middle)
-    return Verdict(
-        all(gain.lo > 1 for _, gain in gains),
+    return Judgement(
+        Verdict.of(all(gain.lo > 1 for _, gain in gains)),
         f"At {at(HIGH)} the gain is {interval(least[1])} ({briefly(least[0])}) to"
         f" {interval(most[1])} ({briefly(most[0])}); at {at(MIDDLE)} it is clear in {better} of"
         f" {len(middle)} cells.",
@@ -267,7 +267,7 @@ def _improves(runs: Runs) -> Verdict:
     )
 
 
-def _everywhere(runs: Runs) -> Verdict:
+def _everywhere(runs: Runs) -> Judgement:
     told, agrees = [], True
     for recovery in RECOVERIES:
         gains = [
@@ -282,13 +282,13 @@ def _everywhere(runs: Runs) -> Verdict:
             f" {least[0].network.name})"
             f" to {number(most[1].value)} ({NAMES[most[0].eten]}, {most[0].network.name})"
         )
-    return Verdict(
-        agrees,
+    return Judgement(
+        Verdict.of(agrees),
         f"Gain at {at(HIGH)} over all {len(runs.networks())} networks: {'; '.join(told)}.",
     )
 
 
-def _degrades_late(runs: Runs) -> Verdict:
+def _degrades_late(runs: Runs) -> Judgement:
     shares = [
         (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
         for case in runs.cases(eten="oracle", errors="both")
@@ -304,8 +304,8 @@ def _degrades_late(runs: Runs) -> Verdict:
         ),
         largest=False,
     )
-    return Verdict(
-        least[1].value > 1 - SMALL and least_high[1].value < 1 - SMALL,
+    return Judgement(
+        Verdict.of(least[1].value > 1 - SMALL and least_high[1].value < 1 - SMALL),
         f"Up to {at(MIDDLE)} Oracle keeps at least {percent(least[1].value)} of the goodput"
         f" without errors ({briefly(least[0])}; stock TCP falls to {percent(stock[1].value)}); at"
         f" {at(HIGH)} down to {percent(least_high[1].value)} ({briefly(least_high[0])}).",
@@ -314,14 +314,14 @@ def _degrades_late(runs: Runs) -> Verdict:
     )
 
 
-def _below_oracle(runs: Runs) -> Verdict:
+def _below_oracle(runs: Runs) -> Judgement:
     cases = runs.cases(eten="backward", bit_error_rate=(MIDDLE, HIGH))
     shares = [(case, _backward_share(runs, case)) for case in cases]
     at_high = [pair for pair in shares if pair[0].bit_error_rate == HIGH]
     least, most = extreme(at_high, largest=False), extreme(at_high, largest=True)
     above = [pair for pair in shares if pair[1].lo > 1 + NOTHING]
-    return Verdict(
-        not above and all(share.hi < 1 for _, share in at_high),
+    return Judgement(
+        Verdict.of(not above and all(share.hi < 1 for _, share in at_high)),
         f"At {at(HIGH)} Backward has {percent(least[1].value)} ({briefly(least[0])}) to"
         f" {percent(most[1].value)} ({briefly(most[0])}) of Oracle's goodput; from"
         f" {at(MIDDLE)} on it is above Oracle's by more than {percent(NOTHING)} in {len(above)} of"
@@ -331,13 +331,13 @@ def _below_oracle(runs: Runs) -> Verdict:
     )
 
 
-def _seven_times(runs: Runs) -> Verdict:
+def _seven_times(runs: Runs) -> Judgement:
     gains = _gains(runs, (LOW, MIDDLE, HIGH), DIRECTIONS)
     case, most = extreme(gains, largest=True)
     about = [case for case, _ in gains if within(7.0, runs.single_gain(case))]
     beyond = [case for case, _ in gains if runs.single_gain(case)[0] > 7.0]
-    return Verdict(
-        bool(about),
+    return Judgement(
+        Verdict.of(bool(about)),
         f"In {len(about)} of {len(gains)} cells single pairs of runs give about seven, in"
         f" {len(beyond)} more; the largest gain is {interval(most)} ({briefly(case)},"
         f" {at(case.bit_error_rate)} {ERRORS[case.errors]}).",

@@ -11,9 +11,10 @@ import polars as pl
 from lasthop import lab, pictures
 from lasthop.publications.koutsianas2007 import schemes
 from lasthop.publications.koutsianas2007.schemes import MENDED, NAMES, RLCI, STANDARD
-from lasthop.publications.study.published import Answer, Verdict
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study, mean
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -143,11 +144,11 @@ def _value(runs: Runs, scheme: str, metric: str, backoff: str = HALVE) -> float:
     return value
 
 
-def _stalls(runs: Runs) -> Verdict:
+def _stalls(runs: Runs) -> Judgement:
     case = runs.case(scheme=STANDARD, ssthresh_on_backoff=HALVE)
     resumes = _value(runs, STANDARD, "resume_s")
-    return Verdict(
-        resumes > BACK_S + 1,
+    return Judgement(
+        Verdict.of(resumes > BACK_S + 1),
         f"After {_value(runs, STANDARD, 'timeouts'):.0f} timeouts from the start of the"
         f" disconnection it sends again at {resumes:.2f} s, {resumes - BACK_S:.2f} s after it is"
         " attached: the retransmissions go out at 2.0 + 0.2 (2^k - 1) seconds.",
@@ -157,11 +158,11 @@ def _stalls(runs: Runs) -> Verdict:
     )
 
 
-def _ends(runs: Runs) -> Verdict:
+def _ends(runs: Runs) -> Judgement:
     case = runs.case(scheme=STANDARD, ssthresh_on_backoff=HALVE)
     halve, hold = (_value(runs, STANDARD, "duration_s", how) for how in (HALVE, HOLD))
-    return Verdict(
-        abs(halve - 19.1) < _ABOUT_S,
+    return Judgement(
+        Verdict.of(abs(halve - 19.1) < _ABOUT_S),
         f"It ends at {halve:.2f} s if every timeout in a row halves ssthresh, and at {hold:.2f} s"
         " if only the first one does (RFC 5681 §3.1).",
         runs.mean(case, "duration_s"),
@@ -170,11 +171,11 @@ def _ends(runs: Runs) -> Verdict:
     )
 
 
-def _half_window(runs: Runs) -> Verdict:
+def _half_window(runs: Runs) -> Judgement:
     case = runs.case(scheme=STANDARD, ssthresh_on_backoff=HOLD)
     halve, hold = (_value(runs, STANDARD, "duration_s", how) for how in (HALVE, HOLD))
-    return Verdict(
-        abs(hold - 19.1) < _ABOUT_S,
+    return Judgement(
+        Verdict.of(abs(hold - 19.1) < _ABOUT_S),
         f"With half the last window as ssthresh the transfer ends at {hold:.2f} s; only a"
         f" threshold that all timeouts have halved gives {halve:.2f} s.",
         runs.mean(case, "duration_s"),
@@ -183,11 +184,11 @@ def _half_window(runs: Runs) -> Verdict:
     )
 
 
-def _at_once(runs: Runs) -> Verdict:
+def _at_once(runs: Runs) -> Judgement:
     case = runs.case(scheme=RLCI)
     resumes = _value(runs, RLCI, "resume_s")
-    return Verdict(
-        resumes - BACK_S < 0.01,
+    return Judgement(
+        Verdict.of(resumes - BACK_S < 0.01),
         f"It sends {1e3 * (resumes - BACK_S):.1f} ms after it is attached.",
         runs.mean(case, "resume_s"),
         case,
@@ -195,11 +196,11 @@ def _at_once(runs: Runs) -> Verdict:
     )
 
 
-def _shorter(runs: Runs) -> Verdict:
+def _shorter(runs: Runs) -> Judgement:
     case = runs.case(scheme=RLCI)
     ends = _value(runs, RLCI, "duration_s")
-    return Verdict(
-        abs(ends - 13.0) < _ABOUT_S,
+    return Judgement(
+        Verdict.of(abs(ends - 13.0) < _ABOUT_S),
         f"It ends at {ends:.2f} s, net of the disconnection {ends - BACK_S + LEFT_S:.2f} s.",
         runs.mean(case, "duration_s"),
         case,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lasthop import pictures, units
 from lasthop.publications.koutsianas2007 import schemes
 from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, STANDARD
-from lasthop.publications.study.published import Answer, Verdict
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, apart
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import MARKED, SMALL, told
 from lasthop.stats import Estimate
 
@@ -150,7 +151,7 @@ def _teeth(runs: Runs) -> list[tuple[float, Estimate, Estimate]]:
     ]
 
 
-def _saw(runs: Runs) -> Verdict:
+def _saw(runs: Runs) -> Judgement:
     teeth = _teeth(runs)
     # The first timeout is no step: what is lost before it is repaired without one.
     later = teeth[1:]
@@ -161,8 +162,8 @@ def _saw(runs: Runs) -> Verdict:
     shown = ", ".join(
         f"{step:.1f} s: {before.value:.1f} to {after.value:.1f}" for step, before, after in teeth
     )
-    return Verdict(
-        len(rises) == len(falls) == len(later),
+    return Judgement(
+        Verdict.of(len(rises) == len(falls) == len(later)),
         f"Seconds net right before and right after the retransmission that goes out at {shown}. It"
         f" rises clearly at {len(rises)} of the last {len(later)} and falls after {len(falls)}.",
         _net(runs, STANDARD, _AFTER * STEPS[-1]),
@@ -171,12 +172,12 @@ def _saw(runs: Runs) -> Verdict:
     )
 
 
-def _peaks(runs: Runs) -> Verdict:
+def _peaks(runs: Runs) -> Judgement:
     peaks = [(step, after) for step, _, after in _teeth(runs)[1:]]
     grows = all(b.value > a.value for (_, a), (_, b) in itertools.pairwise(peaks))
     case = runs.case(scheme=STANDARD, disconnection_s=round(_AFTER * STEPS[-1], 3))
-    return Verdict(
-        grows,
+    return Judgement(
+        Verdict.of(grows),
         "The peaks, s: "
         + ", ".join(f"{after.value:.1f} after {step:.1f} s" for step, after in peaks)
         + ".",
@@ -200,7 +201,7 @@ def _flatness(runs: Runs, scheme: str) -> tuple[Case, Case, Estimate]:
     return least, most, ratio
 
 
-def _flat(runs: Runs) -> Verdict:
+def _flat(runs: Runs) -> Judgement:
     told_of = []
     for scheme in (STANDARD, RLCI):
         least, most, ratio = _flatness(runs, scheme)
@@ -209,8 +210,8 @@ def _flat(runs: Runs) -> Verdict:
             f" {least['disconnection_s']:g} s)"
         )
     _, most, ratio = _flatness(runs, RLCI)
-    return Verdict(
-        ratio.value < 1 + SMALL,
+    return Judgement(
+        Verdict.of(ratio.value < 1 + SMALL),
         f"From {_LONG_S:g} s on, the longest mean net duration over the shortest:"
         f" {'; '.join(told_of)}.",
         ratio,
@@ -218,7 +219,7 @@ def _flat(runs: Runs) -> Verdict:
     )
 
 
-def _bump(runs: Runs) -> Verdict:
+def _bump(runs: Runs) -> Judgement:
     def net(case: Case) -> float:
         value = runs.mean(case, "net_duration_s")
         return value.value if value else 0.0
@@ -230,8 +231,8 @@ def _bump(runs: Runs) -> Verdict:
     timeouts = runs.mean(most, "timeouts")
     assert value is not None
     assert timeouts is not None
-    return Verdict(
-        length <= RTO_S * (1 + MARKED) and value.lo > longest.hi * (1 + SMALL),
+    return Judgement(
+        Verdict.of(length <= RTO_S * (1 + MARKED) and value.lo > longest.hi * (1 + SMALL)),
         f"Its longest mean net duration is {told(value)} s, at {units.duration(length)}, with"
         f" {timeouts.value:.1f} timeouts a run; standard TCP takes {told(beside)} s there. At"
         f" {LONGEST:g} s RLCI takes {told(longest)} s.",

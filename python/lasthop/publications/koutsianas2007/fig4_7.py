@@ -18,9 +18,9 @@ from lasthop.publications.koutsianas2007.targets import (
     more,
     pooled,
 )
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import percent, told
 from lasthop.stats import Estimate
 
@@ -96,7 +96,7 @@ def _by_number(runs: Runs, target: Target) -> list[Estimate]:
     ]
 
 
-def _shrinks(runs: Runs) -> Verdict:
+def _shrinks(runs: Runs) -> Judgement:
     by_target = {target: _by_number(runs, target) for target in TARGETS}
     falls = {
         target: all(b.value < a.value for a, b in itertools.pairwise(gains))
@@ -109,8 +109,8 @@ def _shrinks(runs: Runs) -> Verdict:
         )
         for target, gains in by_target.items()
     )
-    return Verdict(
-        all(falls.values()) and all(g[-1].hi < g[0].lo for g in by_target.values()),
+    return Judgement(
+        Verdict.of(all(falls.values()) and all(g[-1].hi < g[0].lo for g in by_target.values())),
         f"Mean over all lengths: {shown}. It falls at every step in {sum(falls.values())} of"
         f" {len(falls)} targets.",
         by_target[EQUAL][-1],
@@ -119,7 +119,7 @@ def _shrinks(runs: Runs) -> Verdict:
     )
 
 
-def _negative(runs: Runs) -> Verdict:
+def _negative(runs: Runs) -> Judgement:
     cells_of = [(case, gain(runs, case)) for case in runs.cases(scheme=RLCI)]
     known = [(case, value) for case, value in cells_of if value is not None]
     # A single run has an interval of no width: it decides nothing.
@@ -128,8 +128,8 @@ def _negative(runs: Runs) -> Verdict:
     by_number = {n: sum(case["connections"] == n for case in worse) for n in CONNECTIONS}
     shown = ", ".join(f"{count} with n = {n}" for n, count in by_number.items() if count)
     losers = ", ".join(f"{percent(_losers(runs, n))} of those with n = {n}" for n in CONNECTIONS)
-    return Verdict(
-        bool(worse),
+    return Judgement(
+        Verdict.of(bool(worse)),
         f"RLCI is clearly slower in {len(worse)} of {len(known)} cells{': ' * bool(worse)}{shown};"
         f" the worst is {told(least)} s to {case['target']} with n = {case['connections']} after"
         f" {case['disconnection_s']:g} s. Of single connections beside their like, RLCI slows"
@@ -151,14 +151,14 @@ def _losers(runs: Runs, connections: int) -> float:
     return sum(value < 0 for value in gains) / len(gains)
 
 
-def _faster(runs: Runs) -> Verdict:
+def _faster(runs: Runs) -> Judgement:
     gains = [pooled(runs, RLCI, "net_duration_s", target=target.name) for target in TARGETS]
     slower, equal, faster = gains
     shown = ", ".join(
         f"{told(value)} s to {target.name}" for target, value in zip(TARGETS, gains, strict=True)
     )
-    return Verdict(
-        faster.lo > max(slower.hi, equal.hi),
+    return Judgement(
+        Verdict.of(faster.lo > max(slower.hi, equal.hi)),
         f"Mean over all numbers and lengths: {shown}.",
         faster,
         Case(target=FASTER.name),
@@ -166,7 +166,7 @@ def _faster(runs: Runs) -> Verdict:
     )
 
 
-def _spread(runs: Runs) -> Verdict:
+def _spread(runs: Runs) -> Judgement:
     found = [
         (case, value, gain(runs, case))
         for case in runs.cases(scheme=RLCI)
@@ -176,8 +176,8 @@ def _spread(runs: Runs) -> Verdict:
     ]
     above = [case for case, value, middle in found if middle and value.value > abs(middle.value)]
     case, most, middle = max(found, key=lambda found: found[1].value)
-    return Verdict(
-        2 * len(above) > len(found),
+    return Judgement(
+        Verdict.of(2 * len(above) > len(found)),
         f"With several connections the standard deviation exceeds the mean in {len(above)} of"
         f" {len(found)} cells; the largest is {told(most)} s ({case['target']}, n ="
         f" {case['connections']}, {case['disconnection_s']:g} s), where the mean is"
@@ -188,15 +188,15 @@ def _spread(runs: Runs) -> Verdict:
     )
 
 
-def _overshoot(runs: Runs) -> Verdict:
+def _overshoot(runs: Runs) -> Judgement:
     n = CONNECTIONS[-1]
     drops = {
         target: more(runs, RLCI, "dropped_packets", target=target.name, connections=n)
         for target in TARGETS
     }
     shown = ", ".join(f"{told(value)} to {target.name}" for target, value in drops.items())
-    return Verdict(
-        all(value.lo > 0 for value in drops.values()),
+    return Judgement(
+        Verdict.of(all(value.lo > 0 for value in drops.values())),
         f"Packets dropped with RLCI beyond those with standard TCP, a run, n = {n}: {shown}.",
         drops[EQUAL],
         Case(target=EQUAL.name, connections=n),

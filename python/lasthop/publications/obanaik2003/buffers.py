@@ -11,9 +11,9 @@ from lasthop.publications.obanaik2003.last_hop import TWICE
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, POLICIES, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study, mean
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import SMALL
 
 BUFFERS = (3, 5, 7, 10, 15, 20, 30, 40)
@@ -59,36 +59,36 @@ def _told(runs: Runs, metric: str, sizes: tuple[int, ...], scale: float = 1.0) -
 _ENDS = BUFFERS[0], BUFFERS[-1]
 
 
-def _absorb(runs: Runs) -> Verdict:
+def _absorb(runs: Runs) -> Judgement:
     holds = True
     for link, policy in _each(runs):
         goodput = _by_size(runs, link, policy, "goodput_bps")
         holds &= policy == STANDARD or goodput[-1] > goodput[0]
-    return Verdict(holds, f"{_told(runs, 'goodput_bps', _ENDS, 1e3)} kb/s.")
+    return Judgement(Verdict.of(holds), f"{_told(runs, 'goodput_bps', _ENDS, 1e3)} kb/s.")
 
 
-def _fewer(runs: Runs) -> Verdict:
+def _fewer(runs: Runs) -> Judgement:
     holds = True
     for link, policy in _each(runs):
         lost = _by_size(runs, link, policy, "loss_share")
         holds &= policy == STANDARD or lost[-1] < lost[0]
-    return Verdict(
-        holds,
+    return Judgement(
+        Verdict.of(holds),
         f"{_told(runs, 'loss_share', _ENDS, 0.01)} % of packets lost."
         f" {_told(runs, 'losses_packets', _ENDS)} losses. A full queue is a long round trip, and"
         " constant rate grows with its square.",
     )
 
 
-def _no_impact(runs: Runs) -> Verdict:
+def _no_impact(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], buffer_packets=BUFFERS[-1]))
         for case in runs.cases(policy=ALTERNATIVES, buffer_packets=BUFFERS[-1])
     ]
     ratios = [runs.ratio(*pair, "goodput_bps") for pair in pairs]
     told = words.ratios(runs, pairs, "goodput_bps", _where)
-    return Verdict(
-        all(ratio is not None and abs(ratio.value - 1) < SMALL for ratio in ratios),
+    return Judgement(
+        Verdict.of(all(ratio is not None and abs(ratio.value - 1) < SMALL for ratio in ratios)),
         f"Goodput over the standard's with {BUFFERS[-1]} packets: {told}.",
     )
 
@@ -97,11 +97,11 @@ def _where(case: Case) -> str:
     return f"{LINK_NAMES[case['link']]}, {words.policy(case)}"
 
 
-def _rtt(runs: Runs) -> Verdict:
+def _rtt(runs: Runs) -> Judgement:
     cases = runs.cases(link=LTN, policy=STANDARD, buffer_packets=_OF_RTT)
     means = [words.value(runs, case, "rtt_s") for case in cases]
-    return Verdict(
-        all(a < b for a, b in pairwise(means)),
+    return Judgement(
+        Verdict.of(all(a < b for a, b in pairwise(means))),
         f"The mean smoothed round trip. {_told(runs, 'rtt_s', _OF_RTT)} s.",
         runs.mean(cases[-1], "rtt_s"),
         cases[-1],
@@ -109,7 +109,7 @@ def _rtt(runs: Runs) -> Verdict:
     )
 
 
-def _not_monotonic(runs: Runs) -> Verdict:
+def _not_monotonic(runs: Runs) -> Judgement:
     falls = []
     for link, policy in _each(runs):
         cases = runs.cases(link=link, policy=policy)
@@ -127,14 +127,14 @@ def _not_monotonic(runs: Runs) -> Verdict:
         )
     )
     steps = (len(BUFFERS) - 1) * len(_each(runs))
-    return Verdict(
-        bool(falls),
+    return Judgement(
+        Verdict.of(bool(falls)),
         f"The mean falls at {len(falls)} of {steps} steps, and single runs at"
         f" {runs_fall} of {steps * runs.seeds}. {'; '.join(falls)}.",
     )
 
 
-def _least_losses(runs: Runs) -> Verdict:
+def _least_losses(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], buffer_packets=case[_KEY]))
         for case in runs.cases(policy=ALTERNATIVES)
@@ -145,8 +145,8 @@ def _least_losses(runs: Runs) -> Verdict:
     told = "; ".join(
         f"{_where(case)}, {case[_KEY]} packets: {words.number(ratios[case])}" for case in few
     )
-    return Verdict(
-        not few,
+    return Judgement(
+        Verdict.of(not few),
         f"Losses are less than {TWICE:g} times the standard's in {len(few)} of {len(pairs)}"
         " cells; the"
         f" least is {least:.2f} times. {told}",

@@ -17,9 +17,10 @@ from lasthop.publications.obanaik2003.policies import (
     POLICIES,
     STANDARD,
 )
-from lasthop.publications.study.published import Test, Verdict
+from lasthop.publications.study.published import Test
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Judgement, Verdict
 
 #: "Two to three times as many" losses at least.
 TWICE = 2.0
@@ -43,14 +44,14 @@ def _cases(runs: Runs) -> list[Case]:
     return runs.cases(policy=ALTERNATIVES)
 
 
-def _standard_best(link: str, runs: Runs) -> Verdict:
+def _standard_best(link: str, runs: Runs) -> Judgement:
     metric = "goodput_bps"
     best = simulation.standard(link)
     mean = partial(words.value, runs, metric=metric)
     worst = min(runs, key=mean)
     holds = all(mean(best) > mean(case) for case in _cases(runs)) and worst["policy"] == CANIT
-    return Verdict(
-        holds,
+    return Judgement(
+        Verdict.of(holds),
         f"kb/s: {words.each(runs, runs, metric, 1e3)}.",
         runs.mean(best, metric),
         best,
@@ -58,23 +59,23 @@ def _standard_best(link: str, runs: Runs) -> Verdict:
     )
 
 
-def _more_losses(link: str, runs: Runs) -> Verdict:
+def _more_losses(link: str, runs: Runs) -> Judgement:
     standard = simulation.standard(link)
     pairs = [(case, standard) for case in _cases(runs)]
     found = [runs.ratio(*pair, "losses_packets") for pair in pairs]
-    return Verdict(
-        all(ratio is not None and ratio.value >= TWICE for ratio in found),
+    return Judgement(
+        Verdict.of(all(ratio is not None and ratio.value >= TWICE for ratio in found)),
         f"Times as many as the standard's {words.number(runs.mean(standard, 'losses_packets'))}:"
         f" {words.ratios(runs, pairs, 'losses_packets')}.",
     )
 
 
-def _k_least(link: str, runs: Runs) -> Verdict:
+def _k_least(link: str, runs: Runs) -> Judgement:
     mean = partial(words.value, runs, metric="losses_packets")
     k = runs.case(policy=IBK)
     others = runs.cases(policy=(CR, CANIT))
-    return Verdict(
-        all(mean(k) < mean(case) for case in others),
+    return Judgement(
+        Verdict.of(all(mean(k) < mean(case) for case in others)),
         f"Losses: {words.each(runs, [k, *others], 'losses_packets')}.",
         runs.mean(k, "losses_packets"),
         k,
@@ -82,10 +83,12 @@ def _k_least(link: str, runs: Runs) -> Verdict:
     )
 
 
-def _timeouts(link: str, runs: Runs) -> Verdict:
+def _timeouts(link: str, runs: Runs) -> Judgement:
     standard = words.value(runs, simulation.standard(link), "timeouts")
     more = [words.value(runs, case, "timeouts") > MANY * standard for case in _cases(runs)]
-    return Verdict(all(more), f"Timeouts in 100 s: {words.each(runs, runs, 'timeouts')}.")
+    return Judgement(
+        Verdict.of(all(more)), f"Timeouts in 100 s: {words.each(runs, runs, 'timeouts')}."
+    )
 
 
 def largest_step(cell: Cell) -> float:
@@ -94,14 +97,14 @@ def largest_step(cell: Cell) -> float:
     return max(b - a for a, b in pairwise(found))
 
 
-def _steep(link: str, runs: Runs) -> Verdict:
+def _steep(link: str, runs: Runs) -> Judgement:
     found = {
         policy: largest_step(simulation.cell(link, policy, policies.default_rtt(policy)))
         for policy in (STANDARD, IBK, CR, CANIT)
     }
     told = ", ".join(f"{NAMES[policy]} {step:.2f}" for policy, step in found.items())
-    return Verdict(
-        found[CR] > 1 and found[CANIT] > 1 and found[IBK] <= 1.01,
+    return Judgement(
+        Verdict.of(found[CR] > 1 and found[CANIT] > 1 and found[IBK] <= 1.01),
         f"The largest step at one acknowledgment in the run of the figure, segments: {told}.",
     )
 

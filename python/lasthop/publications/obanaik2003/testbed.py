@@ -8,9 +8,9 @@ from lasthop.publications.obanaik2003 import bed, policies, simulation, windows,
 from lasthop.publications.obanaik2003.bed import CONSTANTS, STANDARD_ALONE, VARIANTS, Variant
 from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, PROPAGATION, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Judgement, Verdict
 
 _MSS = 256
 _SHOWN = 300
@@ -33,7 +33,7 @@ def _known_to_hosts(runs: Runs, link: str) -> list[Case]:
     return [case for case in found if case["rtt"] != PROPAGATION]
 
 
-def _order(runs: Runs) -> Verdict:
+def _order(runs: Runs) -> Judgement:
     holds, told = True, []
     for link in (SLOW, LTN):
         cases = runs.cases(link=link)
@@ -42,10 +42,10 @@ def _order(runs: Runs) -> Verdict:
         rest = _known_to_hosts(runs, link)
         holds &= goodput[first] > goodput[second] > max(goodput[case] for case in rest)
         told.append(f"{LINK_NAMES[link]}: {words.each(runs, cases, _METRIC, 1e3)}")
-    return Verdict(holds, f"kb/s. {'; '.join(told)}.")
+    return Judgement(Verdict.of(holds), f"kb/s. {'; '.join(told)}.")
 
 
-def _losses(runs: Runs) -> Verdict:
+def _losses(runs: Runs) -> Judgement:
     holds, told = True, []
     for link in (SLOW, LTN):
         cases = runs.cases(link=link)
@@ -54,7 +54,7 @@ def _losses(runs: Runs) -> Verdict:
         rest = _known_to_hosts(runs, link)
         holds &= losses[first] < losses[second] < min(losses[case] for case in rest)
         told.append(f"{LINK_NAMES[link]}: {words.each(runs, cases, 'losses_packets')}")
-    return Verdict(holds, f"{'; '.join(told)}.")
+    return Judgement(Verdict.of(holds), f"{'; '.join(told)}.")
 
 
 def _growth(cell: Cell) -> float:
@@ -69,7 +69,7 @@ def _largest(cell: Cell) -> float:
     return max(b - a for a, b in pairwise(found))
 
 
-def _twice(_: Runs) -> Verdict:
+def _twice(_: Runs) -> Judgement:
     plain, k = (_growth(bed.cell(SLOW, v)) for v in (STANDARD_ALONE, Variant(IBK)))
     steps = {
         variant: _largest(bed.cell(SLOW, variant))
@@ -77,8 +77,10 @@ def _twice(_: Runs) -> Verdict:
     }
     told = ", ".join(f"{words.policy(variant.case)} {step:.2f}" for variant, step in steps.items())
     steep = min(step for v, step in steps.items() if v.policy in (CR, CANIT))
-    return Verdict(
-        1.6 < k / plain < 2.4 and steep > max(steps[STANDARD_ALONE], steps[Variant(IBK)]),
+    return Judgement(
+        Verdict.of(
+            1.6 < k / plain < 2.4 and steep > max(steps[STANDARD_ALONE], steps[Variant(IBK)])
+        ),
         "In the run of the figure, segments a window in congestion avoidance: standard"
         f" {plain:.2f}, increase-by-K {k:.2f}. The largest step at one acknowledgment: {told}.",
     )

@@ -8,9 +8,9 @@ from lasthop.publications.obanaik2003 import bed, simulation, single, words
 from lasthop.publications.obanaik2003.bed import BUFFERS, VARIANTS
 from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Judgement, Verdict
 
 _KEY = "buffer_packets"
 
@@ -25,7 +25,7 @@ def cells() -> list[Cell]:
     ]
 
 
-def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Verdict:
+def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Judgement:
     holds, told = True, []
     for link in (SLOW, LTN):
         for variant in VARIANTS:
@@ -36,7 +36,7 @@ def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Verdict:
                 f"{bed.where(cases[0])} {' '.join(f'{mean / scale:.3g}' for mean in means)}"
             )
     sizes = ", ".join(map(str, BUFFERS))
-    return Verdict(holds, f"With {sizes} packets, {unit}: {'; '.join(told)}.")
+    return Judgement(Verdict.of(holds), f"With {sizes} packets, {unit}: {'; '.join(told)}.")
 
 
 def _outcome(runs: Runs) -> str:

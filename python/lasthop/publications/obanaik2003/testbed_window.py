@@ -7,9 +7,9 @@ from lasthop.publications.obanaik2003.bed import SMALL_WINDOW, VARIANTS, WINDOW
 from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Judgement, Verdict
 
 _METRIC = "payload_bps"
 #: "Hardly anything", of packets in 100 s.
@@ -39,23 +39,25 @@ def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
     )
 
 
-def _slow(runs: Runs) -> Verdict:
+def _slow(runs: Runs) -> Judgement:
     pairs = _pairs(runs, SLOW)
-    return Verdict(all(r > 1 for r in bed.known(runs, pairs, _METRIC)), _told(runs, pairs))
+    return Judgement(
+        Verdict.of(all(r > 1 for r in bed.known(runs, pairs, _METRIC))), _told(runs, pairs)
+    )
 
 
-def _ltn(runs: Runs) -> Verdict:
+def _ltn(runs: Runs) -> Judgement:
     cost, gain = _pairs(runs, LTN, STANDARD, IBK), _pairs(runs, LTN, CANIT, CR)
     holds = all(r < 1 for r in bed.known(runs, cost, _METRIC))
     holds &= all(r > 1 for r in bed.known(runs, gain, _METRIC))
-    return Verdict(holds, _told(runs, [*cost, *gain]))
+    return Judgement(Verdict.of(holds), _told(runs, [*cost, *gain]))
 
 
-def _hardly(runs: Runs) -> Verdict:
+def _hardly(runs: Runs) -> Judgement:
     cases = runs.cases(receive_window_bytes=SMALL_WINDOW)
     most = max(words.value(runs, case, "losses_packets") for case in cases)
     told = words.each(runs, cases, "losses_packets", of=bed.where)
-    return Verdict(most <= _HARDLY, f"Losses in 100 s: {told}.")
+    return Judgement(Verdict.of(most <= _HARDLY), f"Losses in 100 s: {told}.")
 
 
 def _outcome(runs: Runs) -> str:

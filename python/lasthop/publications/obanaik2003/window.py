@@ -6,9 +6,10 @@ from lasthop.publications.obanaik2003 import policies, simulation, words
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Answer, Verdict
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.publications.study.words import MARKED
 
 #: Of connection 3: no limit, and what RFC 3150 recommends.
@@ -58,10 +59,10 @@ def _ratios(runs: Runs, pairs: list[tuple[Case, Case]], metric: str) -> list[flo
     return [ratio.value for ratio in found if ratio is not None]
 
 
-def _fewer_losses(runs: Runs) -> Verdict:
+def _fewer_losses(runs: Runs) -> Judgement:
     pairs = _pairs(runs, *ALTERNATIVES)
-    return Verdict(
-        all(ratio < 1 - MARKED for ratio in _ratios(runs, pairs, "losses_packets")),
+    return Judgement(
+        Verdict.of(all(ratio < 1 - MARKED for ratio in _ratios(runs, pairs, "losses_packets"))),
         "Losses over those without a limit:"
         f" {words.ratios(runs, pairs, 'losses_packets', _where)}.",
     )
@@ -72,27 +73,29 @@ def _goodput(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
     return f"Goodput over that without a limit: {told}."
 
 
-def _canit_gains(runs: Runs) -> Verdict:
+def _canit_gains(runs: Runs) -> Judgement:
     pairs = _pairs(runs, CANIT)
     gains = _ratios(runs, pairs, "goodput_bps")
-    return Verdict(all(ratio > 1 + MARKED for ratio in gains), _goodput(runs, pairs))
+    return Judgement(Verdict.of(all(ratio > 1 + MARKED for ratio in gains)), _goodput(runs, pairs))
 
 
-def _others_lose(runs: Runs) -> Verdict:
+def _others_lose(runs: Runs) -> Judgement:
     pairs = _pairs(runs, IBK, CR)
     ratios = _ratios(runs, pairs, "goodput_bps")
-    return Verdict(all(1 - MARGINAL <= ratio <= 1 for ratio in ratios), _goodput(runs, pairs))
+    return Judgement(
+        Verdict.of(all(1 - MARGINAL <= ratio <= 1 for ratio in ratios)), _goodput(runs, pairs)
+    )
 
 
-def _no_cure(runs: Runs) -> Verdict:
+def _no_cure(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], receive_window_bytes=NO_LIMIT, path=CALIBRATED))
         for case in runs.cases(policy=ALTERNATIVES, receive_window_bytes=LIMITED, path=CALIBRATED)
     ]
     ratios = _ratios(runs, pairs, "goodput_bps")
     told = words.ratios(runs, pairs, "goodput_bps", _where)
-    return Verdict(
-        all(ratio < 1 for ratio in ratios),
+    return Judgement(
+        Verdict.of(all(ratio < 1 for ratio in ratios)),
         f"Goodput with 2 KB over that of the standard without a limit: {told}.",
     )
 

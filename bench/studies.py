@@ -101,7 +101,8 @@ def verdict(row: Row) -> str:
     """Holds, differs or undecided; open where the publication only asks."""
     # Results that were kept before there were three verdicts know two of them.
     of = row.get("verdict", {True: "holds", False: "differs", None: None}[row.get("agrees")])
-    return {"holds": "holds", "differs": "**differs**", "undecided": "*undecided*"}.get(of, "open")
+    words = {"holds": "holds", "differs": "**differs**", "undecided": "*undecided*"}
+    return words.get(of, "open" if row["metric"] == "finding" else "")
 
 
 def factor(row: Row) -> str:

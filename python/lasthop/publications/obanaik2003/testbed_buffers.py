@@ -10,7 +10,7 @@ from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
-from lasthop.publications.study.verdict import Judgement, Verdict
+from lasthop.publications.study.verdict import Check, Judgement, above, every
 
 _KEY = "buffer_packets"
 
@@ -26,17 +26,20 @@ def cells() -> list[Cell]:
 
 
 def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Judgement:
-    holds, told = True, []
+    grows, told = [], []
     for link in (SLOW, LTN):
         for variant in VARIANTS:
             cases = runs.cases(link=link, **variant.case)
             means = [words.value(runs, case, metric) for case in cases]
-            holds &= all(a < b for a, b in pairwise(means))
+            grows += [
+                Check(runs.difference(after, before, metric), above(0.0))
+                for before, after in pairwise(cases)
+            ]
             told.append(
                 f"{bed.where(cases[0])} {' '.join(f'{mean / scale:.3g}' for mean in means)}"
             )
     sizes = ", ".join(map(str, BUFFERS))
-    return Judgement(Verdict.of(holds), f"With {sizes} packets, {unit}: {'; '.join(told)}.")
+    return every(grows).judged(f"With {sizes} packets, {unit}: {'; '.join(told)}.")
 
 
 def _outcome(runs: Runs) -> str:

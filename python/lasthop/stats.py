@@ -92,6 +92,24 @@ def ratio_interval(
     return Estimate(ratio, ratio / spread, ratio * spread, n, log=True)
 
 
+def quotient(numerator: Estimate, denominator: Estimate) -> Estimate:
+    """One estimate over another of independent runs, both above zero."""
+    n = min(numerator.n, denominator.n)
+    ratio = numerator.value / denominator.value
+    if n < 2:
+        return Estimate(ratio, ratio, ratio, n, log=True)
+    error = math.hypot(*(_log_error(of) for of in (numerator, denominator)))
+    spread = math.exp(min(student_t(n - 1) * error, _WIDEST))
+    return Estimate(ratio, ratio / spread, ratio * spread, n, log=True)
+
+
+def _log_error(of: Estimate) -> float:
+    """The standard error of the logarithm."""
+    if of.log:
+        return math.log(of.hi / of.lo) / 2 / student_t(of.n - 1)
+    return of.half / of.value / student_t(of.n - 1)
+
+
 def single_ratio_range(
     numerators: Sequence[float], denominators: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float]:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -76,6 +76,8 @@ class Judgement:
     case: Any = None
     #: Of the number.
     unit: str = "1"
+    #: What was held against the runs, if that may be part of another statement.
+    claim: Claim | None = field(default=None, repr=False)
 
 
 # --- Bands -----------------------------------------------------------------------------------
@@ -356,7 +358,7 @@ class Joint:
         unit: str = "1",
     ) -> Judgement:
         """The verdict with the numbers that decide, and what the cells say."""
-        return Judgement(self.verdict, f"{why} {self.told}", measured, case, unit)
+        return Judgement(self.verdict, f"{why} {self.told}", measured, case, unit, self)
 
     @property
     def told(self) -> str:

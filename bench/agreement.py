@@ -30,12 +30,8 @@ COUNT_SLACK = 0.5
 #: An outage's end is met by the same retransmission, or by another one.
 RESUME_BOUND_S = 0.010
 
-#: Quantities of a bulk flow, and of ours the columns.
-COLUMNS = {
-    "goodput_bps": "goodput_bps",
-    "timeouts": "timeouts",
-    "retransmitted": "retransmissions",
-}
+#: Counts of a bulk flow, and of ours the columns.
+COUNTS = {"timeouts": "timeouts", "retransmitted": "retransmissions"}
 
 SCENARIO = """
 title = "One flow over links in a row, as ns-2's side of the comparison has it"
@@ -136,18 +132,28 @@ def bulk(seeds: int | None = None) -> list[Row]:
     return found
 
 
+#: Congestion control and clock of ours, and what it is beside. AIMD says how much of a difference
+#: has nothing to do with Westwood+.
+WESTWOOD_ARMS = (
+    ("westwood+", "exact", "Linux/westwood"),
+    ("westwood+", "ticks", "Linux/westwood"),
+    ("aimd", "ticks", "Linux/reno"),
+)
+
+
 def westwood(seeds: int | None = None) -> list[Row]:
     """Westwood+ beside ns-2's Linux code: with an exact clock, and with one of its 1 ms."""
     rows = kept("westwood")["rows"]
     found = []
     for cell in peers.westwood_cells():
-        theirs = families_of(rows, cell, ["Linux/westwood"])
-        for clock in ("exact", "ticks"):
+        for congestion, clock, family in WESTWOOD_ARMS:
+            theirs = families_of(rows, cell, [family])
             runs = seeds_of(theirs, seeds)
-            tcp = TCP_LINUX | {"congestion": "westwood+"}
+            tcp = TCP_LINUX | {"congestion": congestion}
             tcp["rto"] = tcp["rto"] | {"estimator": clock}
             columns = run("ns2-2007", cell, runs, tcp)
-            found.append({"clock": clock, **beside(cell, columns, theirs)})
+            row = beside(cell, columns, theirs, header=52)
+            found.append({"congestion": congestion, "clock": clock, **row})
     return found
 
 
@@ -157,12 +163,15 @@ def seeds_of(theirs: Sequence[Row], seeds: int | None) -> int:
     return most if seeds is None else min(most, seeds)
 
 
-def beside(cell: peers.Cell, columns: Mapping[str, Any], theirs: Sequence[Row]) -> Row:
-    """Our row of a cell, with the peers' in it."""
-    found = {what: [float(v) for v in columns[ours]] for what, ours in COLUMNS.items()}
+def beside(
+    cell: peers.Cell, columns: Mapping[str, Any], theirs: Sequence[Row], header: int = 40
+) -> Row:
+    """Our row of a cell, with the peers' in it. Goodput is of whole packets, of 536 bytes each."""
+    goodputs = [float(value) * (536 + header) / 536 for value in columns["payload_bps"]]
+    counts = {what: [float(v) for v in columns[ours]] for what, ours in COUNTS.items()}
     same = asdict(cell)
     families = [{key: row[key] for key in row if key not in same} for row in theirs]
-    return {**same, **peers.summary(found), "families": families}
+    return {**same, **peers.summary({"goodput_bps": goodputs, **counts}), "families": families}
 
 
 def judged(rows: Sequence[Row]) -> list[Row]:
@@ -175,10 +184,8 @@ def judged(rows: Sequence[Row]) -> list[Row]:
     }
     judged_rows = []
     for number, row in enumerate(rows):
-        families = [
-            {**family, "ratio": shown(gap)}
-            for family, gap in zip(row["families"], goodputs[number], strict=True)
-        ]
+        pairs = zip(row["families"], goodputs[number], strict=True)
+        families = [{**family, "ratio": shown(gap)} for family, gap in pairs]
         verdict = {what: verdicts[number] for what, verdicts in said.items()}
         beyond = shown(ratios.nearest(goodputs[number]))
         judged_rows.append({**row, "families": families, "beyond": beyond, "verdict": verdict})

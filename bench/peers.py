@@ -65,7 +65,7 @@ FEWEST_ERRORS = 25
 # Runs of a cell with errors: a batch, and further ones until the ratio of two such means would be
 # known to PRECISION either way, by the runs' standard deviation. ns-2 runs a batch side by side in
 # one process.
-BATCH = 30
+BATCH = 10
 MOST_RUNS = 300
 PRECISION = 0.02
 

@@ -69,7 +69,7 @@ fn direction(delay_ms: u64, queue: u32) -> link::Config {
 /// Transfers without end over one link; `window` is in segments.
 fn bulk(flows: u32, delay_ms: u64, queue: u32, window: u32) -> Case {
     let mut network = Network::new();
-    let (sender, receiver) = (network.add_node(), network.add_node());
+    let (sender, receiver) = (network.add_node("sender"), network.add_node("receiver"));
     let direction = direction(delay_ms, queue);
     network.add_link(sender, receiver, direction.clone(), direction);
     let mut world = network.build(Seed(1));
@@ -119,7 +119,7 @@ fn delivered_segments(receiver: &Host<Traffic>) -> u64 {
 /// the middle one eight on-off flows of 210-byte packets each way, each a quarter of its rate.
 fn cross_traffic() -> Case {
     let mut network = Network::new();
-    let nodes: Vec<NodeId> = (0..4).map(|_| network.add_node()).collect();
+    let nodes: Vec<NodeId> = (0..4).map(|n| network.add_node(n.to_string())).collect();
     for ends in nodes.windows(2) {
         let errors = link::Uniform { bit: 1.56e-6, packet: 0.0 }.into();
         let direction = link::Config { errors, ..direction(100, 50) };

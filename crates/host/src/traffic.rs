@@ -84,7 +84,9 @@ pub struct Sink {
     pub misplaced: u64,
     /// When the first byte came.
     pub first_at: Option<Time>,
-    /// When the end of the stream came.
+    /// When the last byte came.
+    last_at: Option<Time>,
+    /// When the last byte of the stream came, once it is known to have been the last.
     pub finished_at: Option<Time>,
 }
 
@@ -100,7 +102,14 @@ impl Sink {
     /// A sink for `stream`.
     #[must_use]
     pub fn new(stream: u32) -> Sink {
-        Sink { stream: Some(stream), received: 0, misplaced: 0, first_at: None, finished_at: None }
+        Sink {
+            stream: Some(stream),
+            received: 0,
+            misplaced: 0,
+            first_at: None,
+            last_at: None,
+            finished_at: None,
+        }
     }
 
     /// A sink for whatever stream comes first, and for no other.
@@ -110,13 +119,20 @@ impl Sink {
     }
 
     #[inline]
-    fn check(&mut self, payload: Payload) {
+    fn check(&mut self, now: Time, payload: Payload) {
+        self.first_at.get_or_insert(now);
+        self.last_at = Some(now);
         if payload.stream != *self.stream.get_or_insert(payload.stream)
             || payload.offset != self.received
         {
             self.misplaced += 1;
         }
         self.received += u64::from(payload.len);
+    }
+
+    /// The sender has said that nothing follows, and all has been read.
+    fn finish(&mut self, now: Time) {
+        self.finished_at = self.last_at.or(Some(now));
     }
 }
 
@@ -191,21 +207,19 @@ impl Application for Sink {
     #[inline]
     fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
         if events.contains(Events::READABLE) {
-            self.first_at.get_or_insert(now);
             while let Some(payload) = connection.read() {
-                self.check(payload);
+                self.check(now, payload);
             }
         }
         if events.contains(Events::PEER_CLOSED) {
-            self.finished_at = Some(now);
+            self.finish(now);
             connection.close();
         }
     }
 
     #[inline(always)]
     fn take(&mut self, now: Time, payload: Payload) -> bool {
-        self.first_at.get_or_insert(now);
-        self.check(payload);
+        self.check(now, payload);
         true
     }
 }

@@ -33,7 +33,7 @@ pub enum Part {
     Receiver {
         /// Bytes, in order.
         received: u64,
-        /// When the end of the data came.
+        /// When the last byte came, once it is known to have been the last.
         finished_at: Option<Time>,
     },
     /// It asked.

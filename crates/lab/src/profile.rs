@@ -2,7 +2,7 @@
 
 use base::Duration;
 use serde::{Deserialize, Serialize};
-use tcp::{Estimator, InitialWindow, Rto, SsthreshOnBackoff};
+use tcp::{Estimator, InitialWindow, Restart, Rto, SsthreshOnBackoff};
 
 /// A set of defaults for the settings of TCP that a scenario leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -62,6 +62,9 @@ pub struct Defaults {
     pub initial_window: InitialWindow,
     /// Initial slow-start threshold.
     pub initial_ssthresh: InitialSsthresh,
+    /// Growth by the octets acknowledged (RFC 3465), by at most so many segments per acknowledgment in
+    /// slow start; `None` counts acknowledgments.
+    pub byte_counting: Option<u32>,
     /// New data on the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
     /// Longest delay of an acknowledgment; `None` acknowledges every segment.
@@ -70,6 +73,8 @@ pub struct Defaults {
     pub rto: Rto,
     /// What a repeated timeout does to the slow-start threshold.
     pub ssthresh_on_backoff: SsthreshOnBackoff,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
     /// Report segments received twice (RFC 2883).
     pub dsack: bool,
     /// Take back reductions that turn out to be needless.
@@ -114,10 +119,12 @@ impl Profile {
                 receive_window: Window::Bytes(u64::from(modern.receive_window)),
                 initial_window: modern.initial_window,
                 initial_ssthresh: InitialSsthresh::Infinite,
+                byte_counting: modern.byte_counting,
                 limited_transmit: modern.limited_transmit,
                 delayed_ack: modern.delayed_ack,
                 rto: modern.rto,
                 ssthresh_on_backoff: modern.ssthresh_on_backoff,
+                timestamps: modern.timestamps,
                 dsack: modern.dsack,
                 undo: modern.undo,
                 notice_size: middlebox::Reporter::SIZE_ICMP,
@@ -146,6 +153,7 @@ const NS2_RTO: Rto = Rto {
     maximum: Duration::from_secs(60),
     granularity: Duration::from_millis(10),
     estimator: Estimator::Ticks,
+    restart: Restart::Retransmission,
 };
 
 /// ns-2 2.31. segsize_ 536 is FullTcp's, window_ 20 everybody's; ssthresh_ starts as the window,
@@ -155,10 +163,12 @@ const NS2: Defaults = Defaults {
     receive_window: Window::Segments(20),
     initial_window: InitialWindow::Segments(2),
     initial_ssthresh: InitialSsthresh::ReceiveWindow,
+    byte_counting: None,
     limited_transmit: true,
     delayed_ack: None,
     rto: NS2_RTO,
     ssthresh_on_backoff: SsthreshOnBackoff::Halve,
+    timestamps: false,
     dsack: false,
     undo: false,
     notice_size: middlebox::Reporter::SIZE_NS2,

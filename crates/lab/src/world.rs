@@ -28,7 +28,7 @@ pub(crate) struct Built {
 /// Builds the world of a scenario at time zero, its flows waiting for their start.
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     let mut network = Network::new();
-    let nodes: Vec<NodeId> = scenario.nodes.iter().map(|_| network.add_node()).collect();
+    let nodes: Vec<NodeId> = scenario.nodes.iter().map(|name| network.add_node(name)).collect();
     let links = scenario.links.iter().map(|link| {
         let (forward, backward) = (link.forward.clone(), link.backward.clone());
         network.add_link(nodes[link.from], nodes[link.to], forward, backward)

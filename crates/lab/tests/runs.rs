@@ -46,8 +46,18 @@ fn watching_changes_nothing() {
 }
 
 #[test]
-fn a_node_more_changes_nobodys_luck() {
+fn another_node_changes_no_packet() {
     assert_eq!(digest(&with(&[("b = {}", "b = {}\nc = {}")])), digest(LONG_LINK));
+}
+
+#[test]
+fn idle_nodes_and_links_in_front_of_the_others_change_no_random_decision() {
+    let idle = "[[links]]\nbetween = [\"d\", \"c\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\nerrors = { bit = 1e-3 }\n\n\
+                [[links]]\nbetween";
+    let beside = run(&with(&[("a = {}", "c = {}\nd = {}\na = {}"), ("[[links]]\nbetween", idle)]));
+    let alone = run(LONG_LINK);
+    assert!(alone.totals.corrupted > 0);
+    assert_eq!((beside.rows, beside.totals), (alone.rows, alone.totals));
 }
 
 /// `window` segments per round trip: propagation and the transmission of a packet and its
@@ -255,9 +265,9 @@ fn every_setting_of_a_connection_can_be_said() {
         "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
         "limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
-         estimator = \"exact\" }",
+         estimator = \"exact\", restart = \"advance\" }",
         "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, dsack = true",
-        "timestamps = true, ecn = true, nagle = false, user_timeout = \"100 s\"",
+        "timestamps = true, require_timestamps = true, ecn = true, nagle = false, user_timeout = \"100 s\"",
         "keep_alive = { idle = \"5 s\", interval = \"1 s\", probes = 2 }, time_wait = \"7 s\"",
         "mechanisms = [{ mechanism = \"eten\" }]",
     ];
@@ -282,6 +292,7 @@ fn every_setting_of_a_connection_can_be_said() {
             maximum: Duration::from_secs(9),
             granularity: Duration::from_millis(2),
             estimator: Estimator::Exact,
+            restart: tcp::Restart::Advance,
         },
         retries: 3,
         ssthresh_on_backoff: SsthreshOnBackoff::Halve,
@@ -289,6 +300,7 @@ fn every_setting_of_a_connection_can_be_said() {
         undo: true,
         dsack: true,
         timestamps: true,
+        require_timestamps: true,
         ecn: true,
         nagle: false,
         keep_alive: Some(tcp::KeepAlive {

@@ -12,6 +12,7 @@ mod fifo;
 mod flight;
 mod impairments;
 mod intervals;
+mod names;
 mod outages;
 mod queue;
 mod scheduled;
@@ -24,6 +25,7 @@ pub use errors::{
 };
 pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
+pub use names::Names;
 pub use outages::{OutageProcess, Outages};
 pub use queue::{CoDel, Discipline, Queue, Red};
 pub use trace::{DeliveryTrace, DeliveryTraceError};

@@ -46,6 +46,8 @@ pub enum Corruption {
 /// One direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct Direction {
+    /// Its random streams are called by it; see [`link::Names`].
+    pub name: String,
     /// The link's settings.
     pub config: Config,
     /// What corruption is.
@@ -126,14 +128,14 @@ impl Emulator {
         directions: [Direction; 2],
         outages: Option<&Outages>,
     ) -> usize {
-        let configs = [&directions[0].config, &directions[1].config];
+        let says = |direction: &Direction| direction.config.when_down.is_some();
         assert!(
-            outages.is_none() || configs.iter().all(|config| config.when_down.is_some()),
+            outages.is_none() || directions.iter().all(says),
             "a link that goes down says what happens then"
         );
         self.corruption.extend(directions.iter().map(|direction| direction.corruption));
         self.ends.extend(ends);
-        self.core.add_link(configs, outages)
+        self.core.add_link(directions.map(|Direction { name, config, .. }| (name, config)), outages)
     }
 
     /// Tells somebody what happens on links.

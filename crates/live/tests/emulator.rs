@@ -194,7 +194,7 @@ fn a_damaged_packet_may_be_reported_instead_and_the_node_answers() {
         return;
     }
     // Not one in a million survives.
-    let direction = Direction { config: lossy(0.5, 0.0), corruption: Corruption::Drop };
+    let direction = Direction { corruption: Corruption::Drop, ..plain(lossy(0.5, 0.0)) };
     let mut pair = Pair::new("reports", [direction, plain(Config::default())], Seed(5)).unwrap();
     let (tell, told) = channel();
     pair.emulator.observe(Box::new(Answers(tell)));

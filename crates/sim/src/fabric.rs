@@ -84,7 +84,7 @@ struct Hop {
 /// Lets the nodes that one link leads to be ahead by its delay, if nothing else is due at the links
 /// that begin there than arrivals.
 fn let_ends_run_ahead(links: &mut [Hop], network: &Network) {
-    let (mut ways, mut plain) = (vec![0; network.nodes], vec![true; network.nodes]);
+    let (mut ways, mut plain) = (vec![0; network.nodes.len()], vec![true; network.nodes.len()]);
     for hop in &*links {
         ways[hop.to] += 1;
         plain[hop.from] &= hop.link.is_settled_at_the_tail();
@@ -106,17 +106,16 @@ impl Fabric {
     pub(crate) fn new(network: &Network, seed: Seed) -> Fabric {
         let mut schedule = Schedule::new();
         let switches = Switches::new(network, seed);
-        for _ in 0..network.nodes + network.links.len() + switches.len() {
+        let nodes = network.nodes.len();
+        for _ in 0..nodes + network.links.len() + switches.len() {
             schedule.add();
         }
-        let first_switch = (network.nodes + network.links.len()) as u32;
+        let first_switch = (nodes + network.links.len()) as u32;
         for index in 0..switches.len() {
             schedule.set(first_switch + index as u32, switches.next(index));
         }
         let links = network.links.iter().enumerate().map(|(index, direction)| {
-            let name = if index % 2 == 0 { "forward" } else { "backward" };
-            let name = format!("link.{}.{name}", index / 2);
-            let mut link = Link::new(&direction.config, seed, &name);
+            let mut link = Link::new(&direction.config, seed, &direction.name);
             if !switches.is_up(index / 2) {
                 link.set_up(Time::ZERO, false);
             }
@@ -135,11 +134,11 @@ impl Fabric {
             events: 0,
             turned: Vec::new(),
             moved: None,
-            routes: routes(network.nodes, &links, &switches),
+            routes: routes(nodes, &links, &switches),
             links,
             fixed_routes: !switches.change_routes(),
             switches,
-            nodes: network.nodes as u32,
+            nodes: nodes as u32,
             passages: network.links.iter().map(|link| Passage::of(&link.config)).collect(),
             mistakes: None,
         }

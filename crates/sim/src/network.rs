@@ -4,7 +4,7 @@ use crate::{World, address};
 use base::{Duration, Seed};
 use core::net::IpAddr;
 use host::Application;
-use link::{Intervals, Outages, WhenDown};
+use link::{Intervals, Names, Outages, WhenDown};
 
 /// A node, by the order of declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +37,10 @@ impl NodeId {
 /// A topology. Every node routes and is a host.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    pub(crate) nodes: usize,
+    /// Names of the nodes.
+    pub(crate) nodes: Vec<String>,
     pub(crate) links: Vec<Direction>,
+    names: Names,
     /// Links, by their index, and when they are down.
     pub(crate) outages: Vec<(usize, Outages)>,
     /// Nodes that move.
@@ -73,6 +75,8 @@ impl Roaming {
 pub(crate) struct Direction {
     pub(crate) from: usize,
     pub(crate) to: usize,
+    /// Of its random streams.
+    pub(crate) name: String,
     pub(crate) config: link::Config,
 }
 
@@ -83,10 +87,10 @@ impl Network {
         Network::default()
     }
 
-    /// Adds a node.
-    pub fn add_node(&mut self) -> NodeId {
-        self.nodes += 1;
-        NodeId(self.nodes - 1)
+    /// Adds a node. The random streams of the node and of its links are called by its name.
+    pub fn add_node(&mut self, name: impl Into<String>) -> NodeId {
+        self.nodes.push(name.into());
+        NodeId(self.nodes.len() - 1)
     }
 
     /// Adds a link in both directions; `forward` is from `a` to `b`.
@@ -98,8 +102,10 @@ impl Network {
         backward: link::Config,
     ) -> (LinkId, LinkId) {
         let first = self.links.len();
-        self.links.push(Direction { from: a.0, to: b.0, config: forward });
-        self.links.push(Direction { from: b.0, to: a.0, config: backward });
+        for (from, to, config) in [(a.0, b.0, forward), (b.0, a.0, backward)] {
+            let name = self.names.name(&self.nodes[from], &self.nodes[to]);
+            self.links.push(Direction { from, to, name, config });
+        }
         (LinkId(first), LinkId(first + 1))
     }
 

@@ -65,7 +65,8 @@ pub(crate) struct Switches {
 impl Switches {
     pub(crate) fn new(network: &Network, seed: Seed) -> Switches {
         let outages = network.outages.iter().map(|(link, outages)| {
-            let random = seed.stream(&format!("link.{link}.outages"));
+            let name = &network.links[2 * link].name;
+            let random = seed.stream(&format!("{name}.outages"));
             Switch::Outages { link: *link, process: OutageProcess::new(outages, random) }
         });
         let roaming = network.roaming.iter().enumerate().filter_map(|(index, roaming)| {

@@ -28,8 +28,9 @@ pub struct World<A> {
 
 impl<A: Application> World<A> {
     pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
+        let nodes = network.nodes.iter().enumerate();
         let nodes =
-            (0..network.nodes).map(|index| Node::new(index, seed.stream(&format!("node.{index}"))));
+            nodes.map(|(index, name)| Node::new(index, seed.stream(&format!("node.{name}"))));
         World {
             nodes: nodes.collect(),
             fabric: Fabric::new(network, seed),

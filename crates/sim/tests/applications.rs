@@ -57,7 +57,7 @@ impl Outcome {
 /// Ten megabits a second, a round trip of 100 ms; until both ends are at peace.
 fn run(opening: Traffic, accepting: Traffic, tcp: &Config) -> Outcome {
     let mut network = Network::new();
-    let ends = [network.add_node(), network.add_node()];
+    let ends = ["a", "b"].map(|name| network.add_node(name));
     let Hop { delay, queue, forward, .. } = Hop::default();
     let direction = link::Config {
         rate: mbps(10),

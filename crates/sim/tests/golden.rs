@@ -255,7 +255,7 @@ fn traces_and_taps_change_nothing() {
 #[test]
 fn nodes_and_links_elsewhere_change_nothing() {
     let lab = sack().build_beside(|network| {
-        let (a, b) = (network.add_node(), network.add_node());
+        let (a, b) = (network.add_node("a"), network.add_node("b"));
         let lossy = link::Config {
             rate: None,
             delay: Duration::from_millis(1),
@@ -273,7 +273,7 @@ fn a_flow_elsewhere_does_not_change_this_one() {
     let run = |beside: bool| {
         let mut other = None;
         let mut lab = sack().build_beside(|network| {
-            let (a, b) = (network.add_node(), network.add_node());
+            let (a, b) = (network.add_node("a"), network.add_node("b"));
             let link = link::Config {
                 rate: mbps(1),
                 delay: Duration::from_millis(7),

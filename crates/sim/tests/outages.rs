@@ -134,7 +134,7 @@ struct Mobile {
 fn mobile(from: u64) -> Mobile {
     let mut places = None;
     let mut lab = path().build_over(vec![(hop(), hop()); 3], |network, nodes, path| {
-        let stations = [nodes[2], network.add_node()];
+        let stations = [nodes[2], network.add_node("other")];
         network.add_link(nodes[1], stations[1], hop(), hop());
         let links = [path[2].0, network.add_link(stations[1], nodes[3], hop(), hop()).0];
         let when = [interval(0, 1000, links[0]), interval(from, 1_000_000, links[1])];

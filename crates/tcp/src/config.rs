@@ -52,6 +52,9 @@ pub struct Config {
     pub dsack: bool,
     /// Offer timestamps (RFC 7323 §3).
     pub timestamps: bool,
+    /// Drop segments without a timestamp once timestamps are agreed on (RFC 7323 §3.2, SHOULD).
+    /// Otherwise they are taken as they are, as Linux does: middleboxes strip options.
+    pub require_timestamps: bool,
     /// Offer explicit congestion notification (RFC 3168 §6.1).
     pub ecn: bool,
     /// Hold a small segment back while anything is unacknowledged (Nagle, RFC 9293 §3.7.4).
@@ -156,6 +159,20 @@ pub struct Rto {
     pub granularity: Duration,
     /// How round trips are averaged.
     pub estimator: Estimator,
+    /// What starts a running timer anew.
+    pub restart: Restart,
+}
+
+/// What starts a running retransmission timer anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Every advance of SND.UNA, and every retransmission of the segment at SND.UNA (RFC 6675 §6
+    /// permits it; Linux and ns-2 do so): a repair has a full timeout to arrive.
+    #[default]
+    Retransmission,
+    /// Every advance of SND.UNA and nothing else (RFC 6298 §5.3).
+    Advance,
 }
 
 /// The arithmetic of the round-trip estimator.
@@ -190,6 +207,7 @@ impl Default for Rto {
             maximum: Duration::from_secs(60),
             granularity: Duration::from_millis(1),
             estimator: Estimator::Exact,
+            restart: Restart::Retransmission,
         }
     }
 }
@@ -202,7 +220,7 @@ impl Default for Config {
             recovery: Recovery::Sack,
             congestion: Congestion::default(),
             increase: Increase::default(),
-            byte_counting: None,
+            byte_counting: Some(2),
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
             validation: Validation::default(),
@@ -215,7 +233,8 @@ impl Default for Config {
             reduction: Reduction::default(),
             undo: true,
             dsack: true,
-            timestamps: false,
+            timestamps: true,
+            require_timestamps: false,
             ecn: false,
             nagle: true,
             keep_alive: None,

@@ -124,6 +124,7 @@ pub struct Connection {
     /// window as it is, and no peer to be kept alive.
     plain: bool,
     timestamps: Clocks,
+    requires_timestamps: bool,
     /// The peer is told that congestion was experienced until it says that it has heard
     /// (RFC 3168 §6.1.3).
     is_echoing: bool,
@@ -178,6 +179,7 @@ impl Connection {
             agreed,
             plain: false,
             timestamps: Clocks::new(identity.timestamp_offset),
+            requires_timestamps: config.require_timestamps,
             is_echoing: false,
             aside: None,
             challenges: 0,
@@ -542,11 +544,15 @@ impl Connection {
         if self.state != State::TimeWait {
             return false;
         }
+        let is_beyond = syn.seq.beyond(self.irs + self.receiver.nxt() as u32) >= 0;
         match syn.options.timestamps {
             Some(stamp) if self.agreed.contains(Agreed::TIMESTAMPS) => {
-                self.timestamps.is_newer(stamp.value)
+                match self.timestamps.age(stamp.value) {
+                    0 => is_beyond,
+                    age => age > 0,
+                }
             }
-            _ => syn.seq.beyond(self.irs + self.receiver.nxt() as u32) >= 0,
+            _ => is_beyond,
         }
     }
 

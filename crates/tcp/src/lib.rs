@@ -25,7 +25,8 @@ mod state;
 mod stream;
 
 pub use config::{
-    Config, Estimator, InitialWindow, KeepAlive, Reduction, Rto, SsthreshOnBackoff, Validation,
+    Config, Estimator, InitialWindow, KeepAlive, Reduction, Restart, Rto, SsthreshOnBackoff,
+    Validation,
 };
 pub use connection::{
     AdoptError, Connection, Events, Exchanged, Identity, PlainRoad, Reader, Side, Snapshot,

@@ -1,6 +1,6 @@
 //! The retransmission timeout (RFC 6298).
 
-use crate::config::{Estimator, Rto};
+use crate::config::{Estimator, Restart, Rto};
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,12 @@ impl Rtt {
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
         self.base.doubled(self.backoff).min(self.config.maximum)
+    }
+
+    /// Whether a retransmission of the segment at SND.UNA starts the timer anew.
+    #[inline]
+    pub(crate) fn restarts_on_retransmission(&self) -> bool {
+        self.config.restart == Restart::Retransmission
     }
 
     /// The SYN was lost: without a sample, data starts with three seconds (RFC 6298 §5.7).

@@ -108,6 +108,8 @@ pub(crate) struct Sender {
     probing: bool,
     /// The next segment goes whatever the peer's window says.
     probe_due: bool,
+    /// Nothing is outstanding, and the timer runs for data that is held back until more is written.
+    holding: bool,
     /// Bytes of data in a full-sized segment.
     mss: u32,
     /// Starts of records to be sent at once, whatever the window says, or [`NEW_DATA`].
@@ -207,6 +209,7 @@ impl Sender {
             max_window: 0,
             probing: false,
             probe_due: false,
+            holding: false,
             mss,
             forced: VecDeque::new(),
             limited: 0,

@@ -128,12 +128,6 @@ impl Stream {
         self.closed
     }
 
-    /// Whether `[.., end)` covers all that has been written.
-    #[inline]
-    pub(crate) fn is_all_before(&self, end: u64) -> bool {
-        end >= self.end
-    }
-
     /// The run that holds `start`.
     #[inline]
     fn run(&self, start: u64) -> Option<&Run> {
@@ -143,10 +137,11 @@ impl Stream {
         self.later.iter().find(|run| start < run.end())
     }
 
-    /// The end of the run that is being sent.
+    /// Up to here, full-sized segments of the run that is being sent carry nothing but its data: not
+    /// to its end where a FIN may go with the last of them.
     #[inline]
-    pub(crate) fn front_end(&self) -> u64 {
-        self.front.end()
+    pub(crate) fn plain_end(&self) -> u64 {
+        self.front.end().saturating_sub(u64::from(self.closed))
     }
 
     /// `len` bytes from `start` on, which lie in the run that is being sent.
@@ -156,17 +151,20 @@ impl Stream {
         Payload { stream: self.front.stream, offset, len }
     }
 
-    /// Octets that one segment may take from `start` on: up to where the identity of the payload
-    /// breaks off, the FIN included if that is the end.
+    /// Octets of data that one segment may take from `start` on, or the SYN: up to where the identity
+    /// of the payload breaks off.
     #[inline]
     pub(crate) fn available(&self, start: u64) -> u64 {
         if start == 0 {
             return 1; // The SYN goes alone.
         }
-        match self.run(start) {
-            Some(run) if run.end() < self.end => run.end() - start,
-            _ => self.end().saturating_sub(start),
-        }
+        self.run(start).map_or(0, |run| run.end() - start)
+    }
+
+    /// Whether a FIN comes next after what ends at `end`.
+    #[inline]
+    pub(crate) fn has_fin_at(&self, end: u64) -> bool {
+        self.closed && end == self.end
     }
 
     /// Whether `[.., end)` covers the FIN.

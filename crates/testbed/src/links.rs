@@ -7,7 +7,7 @@ use crate::report::Health;
 use base::{Duration, Histogram, Seed, Time};
 use host::{Context, LinkEvent, Middlebox as _, Port};
 use lab::{Corrupted, Scenario, Totals};
-use link::WhenDown;
+use link::{Names, WhenDown};
 use live::Clock;
 use live::emulator::{Corruption, Direction, Emulator, End, Limits, Observer, Report, Running};
 use middlebox::Reporter;
@@ -26,15 +26,19 @@ pub(crate) fn start(
         Corrupted::Flip => Corruption::Flip,
     };
     let devices = std::mem::take(&mut network.links);
+    // As in the lab.
+    let mut names = Names::new();
     for (link, [near, far]) in scenario.links.iter().zip(devices) {
         let ends = [End { node: link.from, tun: near }, End { node: link.to, tun: far }];
-        let directions = [&link.forward, &link.backward].map(|config| {
+        let [from, to] = ends.each_ref().map(|end| scenario.nodes[end.node].as_str());
+        let directions = [(from, to, &link.forward), (to, from, &link.backward)];
+        let directions = directions.map(|(from, to, config)| {
             let mut config = config.clone();
             if link.outages.is_some() {
                 // As in the lab.
                 config.when_down.get_or_insert(WhenDown::KEEP);
             }
-            Direction { config, corruption }
+            Direction { name: names.name(from, to), config, corruption }
         });
         emulator.add_link(ends, directions, link.outages.as_ref());
     }

@@ -89,7 +89,7 @@ impl Application for Requester {
             self.ask(now, connection);
         }
         while let Some(payload) = connection.read() {
-            self.sink.check(payload);
+            self.sink.check(now, payload);
         }
         let whole = self.sink.received >= self.asked * self.dialogue.response;
         if whole && self.responses.count() < self.asked {
@@ -113,9 +113,9 @@ impl Application for Requester {
 }
 
 impl Application for Responder {
-    fn handle(&mut self, _: Time, connection: &mut Connection, events: Events) {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
         while let Some(payload) = connection.read() {
-            self.sink.check(payload);
+            self.sink.check(now, payload);
         }
         let Dialogue { request, response, .. } = self.dialogue;
         while self.sink.received >= (self.answered + 1) * request {

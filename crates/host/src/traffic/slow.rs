@@ -34,7 +34,7 @@ impl SlowSink {
     fn finish(&mut self, now: Time, connection: &mut Connection) {
         self.next = Time::NEVER;
         if self.peer_closed {
-            self.sink.finished_at = Some(now);
+            self.sink.finish(now);
             connection.close();
         }
     }
@@ -61,7 +61,7 @@ impl Application for SlowSink {
     fn wake(&mut self, now: Time, connection: &mut Connection) {
         let mut room = self.chunk;
         while let Some(payload) = connection.read_up_to(room) {
-            self.sink.check(payload);
+            self.sink.check(now, payload);
             room -= payload.len;
         }
         if room > 0 {

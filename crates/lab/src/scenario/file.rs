@@ -22,7 +22,7 @@ use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Fields, Strategy};
-use tcp::{Config, Estimator, Recovery, Reduction, SsthreshOnBackoff, Validation};
+use tcp::{Config, Estimator, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
 table! {
@@ -133,7 +133,10 @@ table! {
         /// Report what arrives twice.
         dsack: bool;
         /// Offer timestamps, which take 12 bytes of each segment.
-        timestamps: bool = Config::default().timestamps;
+        timestamps: bool;
+        /// Drop segments without a timestamp where timestamps are agreed on (RFC 7323 §3.2) instead of
+        /// taking them as Linux does.
+        require_timestamps: bool = Config::default().require_timestamps;
         /// Offer ECN.
         ecn: bool = Config::default().ecn;
         /// Hold small segments back.
@@ -168,6 +171,9 @@ table! {
         granularity: Written<Duration>;
         /// Arithmetic of the round trips: RFC 6298, or whole ticks of the granularity.
         estimator: Estimator;
+        /// What starts a running timer anew, besides an advance of SND.UNA: a retransmission of the
+        /// segment at SND.UNA (RFC 6675 §6), or nothing (`"advance"`); `"retransmission"` if absent.
+        restart: Restart;
     }
 }
 

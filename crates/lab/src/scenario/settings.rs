@@ -63,7 +63,7 @@ pub(super) fn resolve(
         recovery: tcp.recovery,
         congestion: tcp.congestion,
         increase: increase?,
-        byte_counting: tcp.byte_counting.map_or(standard.byte_counting, |written| written.0),
+        byte_counting: tcp.byte_counting.map_or(defaults.byte_counting, |written| written.0),
         initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
         initial_ssthresh: initial_ssthresh?,
         limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
@@ -75,7 +75,8 @@ pub(super) fn resolve(
         reduction: tcp.reduction,
         undo: tcp.undo.unwrap_or(defaults.undo),
         dsack: tcp.dsack.unwrap_or(defaults.dsack),
-        timestamps: tcp.timestamps,
+        timestamps: tcp.timestamps.unwrap_or(defaults.timestamps),
+        require_timestamps: tcp.require_timestamps,
         ecn: tcp.ecn,
         nagle: tcp.nagle,
         retries: tcp.retries.map_or(standard.retries, |written| written.0),
@@ -264,6 +265,7 @@ fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::
         maximum: table.maximum.map_or(defaults.rto.maximum, |written| written.0),
         granularity: table.granularity.map_or(defaults.rto.granularity, |written| written.0),
         estimator: table.estimator.unwrap_or(defaults.rto.estimator),
+        restart: table.restart.unwrap_or(defaults.rto.restart),
     };
     let wrong = if rto.initial == Duration::ZERO {
         "`initial`: expected more than 0 s".to_owned()

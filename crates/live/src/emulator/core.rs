@@ -10,6 +10,8 @@ pub(super) struct Core {
     pub(super) buffers: Buffers,
     seed: Seed,
     links: Vec<Link<Handle>>,
+    /// By direction: what random streams are called by.
+    names: Vec<String>,
     /// By direction: packets on it.
     unfinished: Vec<u64>,
     /// Which link (both directions) it is about.
@@ -44,6 +46,7 @@ impl Core {
             buffers: Buffers::default(),
             seed,
             links: Vec::new(),
+            names: Vec::new(),
             unfinished: Vec::new(),
             outages: Vec::new(),
             schedule: Schedule::new(),
@@ -51,16 +54,20 @@ impl Core {
         }
     }
 
-    /// Random streams have the names that they have in the lab.
-    pub(super) fn add_link(&mut self, configs: [&Config; 2], outages: Option<&Outages>) -> usize {
+    /// Adds a link with these names and settings of its directions.
+    pub(super) fn add_link(
+        &mut self,
+        directions: [(String, Config); 2],
+        outages: Option<&Outages>,
+    ) -> usize {
         let index = self.links.len() / 2;
-        for (config, name) in configs.into_iter().zip(["forward", "backward"]) {
-            let name = format!("link.{index}.{name}");
-            self.links.push(Link::new(config, self.seed, &name));
+        for (name, config) in directions {
+            self.links.push(Link::new(&config, self.seed, &name));
+            self.names.push(name);
             self.unfinished.push(0);
         }
         if let Some(outages) = outages {
-            let random = self.seed.stream(&format!("link.{index}.outages"));
+            let random = self.seed.stream(&format!("{}.outages", self.names[2 * index]));
             let process = OutageProcess::new(outages, random);
             if !process.is_up() {
                 for link in &mut self.links[2 * index..] {
@@ -148,8 +155,7 @@ impl Core {
     /// Which bits a direction's corruption flips. Nothing else draws from it, so that the links'
     /// decisions are the lab's.
     pub(super) fn flips(&self, direction: usize) -> Random {
-        let name = if direction.is_multiple_of(2) { "forward" } else { "backward" };
-        self.seed.stream(&format!("link.{}.{name}.flips", direction / 2))
+        self.seed.stream(&format!("{}.flips", self.names[direction]))
     }
 
     /// Packets that are on a direction.

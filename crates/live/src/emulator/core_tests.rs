@@ -33,10 +33,14 @@ fn bad() -> Config {
     }
 }
 
+/// Names of the directions of two links.
+const NAMES: [&str; 4] = ["link.a->b", "link.b->a", "link.b->c", "link.c->b"];
+
 fn core(seed: u64, config: &Config, outages: Option<&Outages>) -> Core {
     let mut core = Core::new(Seed(seed));
-    core.add_link([config, config], outages);
-    core.add_link([config, config], None);
+    let named = |name: &str| (name.to_owned(), config.clone());
+    core.add_link([named(NAMES[0]), named(NAMES[1])], outages);
+    core.add_link([named(NAMES[2]), named(NAMES[3])], None);
     core
 }
 
@@ -106,11 +110,7 @@ fn decisions_are_those_of_the_lab() {
     // Its links are made with these names, and called at these times.
     let mut core = core(3, &bad(), None);
     drive(&mut core, &sequence());
-    for (direction, name) in
-        ["link.0.forward", "link.0.backward", "link.1.forward", "link.1.backward"]
-            .into_iter()
-            .enumerate()
-    {
+    for (direction, name) in NAMES.into_iter().enumerate() {
         let mut link = Link::<u32>::new(&bad(), Seed(3), name);
         for (now, _, len, _) in sequence().into_iter().filter(|sent| sent.1 == direction) {
             while link.next_event() <= now {

@@ -15,7 +15,14 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    pub(crate) fn new(what: &str, directions: [Direction; 2], seed: Seed) -> Result<Pair, Error> {
+    pub(crate) fn new(
+        what: &str,
+        mut directions: [Direction; 2],
+        seed: Seed,
+    ) -> Result<Pair, Error> {
+        for (direction, name) in directions.iter_mut().zip(["link.a->b", "link.b->a"]) {
+            name.clone_into(&mut direction.name);
+        }
         let node = |side: &str| Namespace::create(&format!("{what}-{side}"));
         let nodes = [node("a")?, node("b")?];
         let end = |node: usize| nodes[node].run(|| end(node))?;

@@ -64,8 +64,12 @@ impl Path {
             end(1, OURS)
         })??;
         let mut emulator = Emulator::new(Clock::start(), seed);
-        let direction = Direction { config: config.clone(), ..Direction::default() };
-        emulator.add_link([one, other], [direction.clone(), direction], None);
+        let directions = ["link.stack->kernel", "link.kernel->stack"].map(|name| Direction {
+            name: name.to_owned(),
+            config: config.clone(),
+            ..Direction::default()
+        });
+        emulator.add_link([one, other], directions, None);
         let emulator = Some(emulator.start()?);
         Ok(Path { stack: Some(stack), emulator, kernel, near: Some(near) })
     }

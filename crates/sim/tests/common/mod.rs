@@ -163,7 +163,7 @@ impl Path {
         others: impl FnOnce(&mut Network, &[NodeId], &[(LinkId, LinkId)]),
     ) -> Lab {
         let mut network = Network::new();
-        let nodes: Vec<_> = (0..=links.len()).map(|_| network.add_node()).collect();
+        let nodes: Vec<_> = (0..=links.len()).map(|n| network.add_node(n.to_string())).collect();
         let ends = nodes.windows(2).zip(links);
         let links: Vec<_> = ends
             .map(|(ends, (forward, backward))| {

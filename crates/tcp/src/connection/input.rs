@@ -337,10 +337,11 @@ impl Connection {
         let reset = segment.flags.contains(Flags::RST);
         match segment.options.timestamps {
             _ if reset => true,
-            None => {
+            None if self.requires_timestamps => {
                 self.refuse(Refusal::NoTimestamp);
                 false
             }
+            None => true,
             Some(stamp) if self.timestamps.is_old(now, stamp.value) => {
                 self.refuse(Refusal::OldTimestamp);
                 self.receiver.acknowledge_now();

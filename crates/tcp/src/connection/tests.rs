@@ -78,6 +78,8 @@ fn config() -> Config {
         rto: Rto::default(),
         nagle: false,
         dsack: false,
+        timestamps: false,
+        byte_counting: None,
         ..Config::default()
     }
 }

@@ -53,7 +53,7 @@ impl Clocks {
     /// PAWS, R1: whether a segment with this timestamp is an old one.
     #[inline]
     pub(super) fn is_old(&self, now: Time, value: u32) -> bool {
-        (value.wrapping_sub(self.recent) as i32) < 0 && now.since(self.recent_at) < Self::LIFETIME
+        self.age(value) < 0 && now.since(self.recent_at) < Self::LIFETIME
     }
 
     /// R3 (RFC 7323 §4.3): the timestamp of a segment that starts at `start` and is acceptable.
@@ -65,8 +65,9 @@ impl Clocks {
         }
     }
 
-    /// Whether a SYN with this timestamp is later than all of the connection (RFC 6191 §2).
-    pub(super) fn is_newer(&self, value: u32) -> bool {
-        (value.wrapping_sub(self.recent) as i32) > 0
+    /// By how many ticks a timestamp of the peer's is later than TS.Recent.
+    #[inline]
+    pub(super) fn age(&self, value: u32) -> i32 {
+        value.wrapping_sub(self.recent) as i32
     }
 }

@@ -185,32 +185,28 @@ impl Sender {
             // RFC 3168 §6.1.2: no such acknowledgment widens the window.
             self.window_limited = false;
         }
+        // RFC 6675 §2 counts an acknowledgment that tells something new of what lies beyond it, RFC 5681
+        // §2 one that tells nothing at all.
+        let duplicate = if self.detector.uses_sack() {
+            told > 0 && blocks.iter().any(|&(_, end)| end > ack.ack)
+        } else {
+            ack.bare && same_window && !advanced
+        };
+        let duplicate = duplicate && outstanding > 0 && !closed;
         if advanced {
             self.on_advance(now, ack, told, latest);
         } else if outstanding > 0 && !closed {
-            // RFC 6675 §2 counts what tells something new, RFC 5681 §2 what tells nothing at all.
-            let duplicate =
-                if self.detector.uses_sack() { told > 0 } else { ack.bare && same_window };
             if duplicate {
-                self.detector.on_duplicate();
-                if ack.lets_out && self.phase == Phase::Open && self.detector.duplicates() <= 2 {
-                    self.let_out();
-                }
-                self.controller.on_other_ack(&AckSample {
-                    now,
-                    acked: 0,
-                    answered: 0,
-                    delivered: told,
-                    rate: RateSample::default(),
-                    rtt: None,
-                    srtt: self.rtt.smoothed(),
-                    window_limited: false,
-                    after_timeout: self.phase == Phase::Loss,
-                    mss: self.mss,
-                });
+                self.controller.on_other_ack(&self.sample_of_duplicate(now, told));
             }
             if let Some(sent) = latest {
                 self.deliver(now, told, &sent);
+            }
+        }
+        if duplicate {
+            self.detector.on_duplicate();
+            if ack.lets_out && self.phase == Phase::Open && self.detector.duplicates() <= 2 {
+                self.let_out();
             }
         }
         if advanced || self.detector.duplicates() > 0 {
@@ -221,6 +217,22 @@ impl Sender {
             }
         }
         self.go_on_reducing(heard);
+    }
+
+    /// What the congestion controller hears of an acknowledgment that advances nothing.
+    fn sample_of_duplicate(&self, now: Time, delivered: u64) -> AckSample {
+        AckSample {
+            now,
+            acked: 0,
+            answered: 0,
+            delivered,
+            rate: RateSample::default(),
+            rtt: None,
+            srtt: self.rtt.smoothed(),
+            window_limited: false,
+            after_timeout: self.phase == Phase::Loss,
+            mss: self.mss,
+        }
     }
 
     #[inline]

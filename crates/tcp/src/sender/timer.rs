@@ -35,6 +35,9 @@ impl Sender {
             self.given_up = true;
             return;
         }
+        if core::mem::take(&mut self.holding) {
+            return self.stream.flush();
+        }
         let Some(&first) = self.board.first() else {
             // Data waits, and the window has not let it out.
             self.rtt.back_off();
@@ -84,13 +87,22 @@ impl Sender {
     }
 
     /// Nothing may be sent. If nothing is outstanding either, no acknowledgment will come to change
-    /// that: the timer has to.
-    pub(super) fn wait_for_window(&mut self, now: Time) {
+    /// that: the timer has to, for a window that has no room (RFC 9293 §3.8.6.1) or for data that is
+    /// held back although it has.
+    pub(super) fn wait(&mut self, now: Time) {
         let waiting = self.board.outstanding() == 0 && self.board.nxt() < self.stream.end();
         if waiting && self.deadline == Time::NEVER {
-            self.probing = true;
+            self.holding = self.has_window_for_next();
+            self.probing = !self.holding;
             self.deadline = now + self.rtt.rto();
         }
+    }
+
+    /// Whether the peer's window has room for all that the next segment could take.
+    fn has_window_for_next(&self) -> bool {
+        let nxt = self.board.nxt();
+        let next = self.stream.available(nxt).clamp(1, u64::from(self.mss));
+        nxt + next <= self.right_edge
     }
 
     /// The peer has answered while its window is being probed.
@@ -101,7 +113,7 @@ impl Sender {
         let refused = self.board.first().map(|record| record.start);
         let open = match refused {
             Some(start) => self.right_edge > start,
-            None => self.next_len().is_some(),
+            None => self.has_window_for_next() || self.next_len().is_some(),
         };
         if !open {
             return;

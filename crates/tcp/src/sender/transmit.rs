@@ -91,12 +91,11 @@ impl Sender {
     fn is_full_next(&self) -> bool {
         let nxt = self.board.nxt();
         let end = nxt + u64::from(self.mss);
-        nxt > 0 && end <= self.right_edge && end <= self.stream.front_end()
+        nxt > 0 && end <= self.right_edge && end <= self.stream.plain_end()
     }
 
     /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size
-    /// that carries the same stream on. A FIN that finds no place beside data goes alone: nobody
-    /// could tell where to cut it off.
+    /// that carries the same stream on, perhaps with the FIN.
     fn extend(
         &mut self,
         now: Time,
@@ -104,15 +103,14 @@ impl Sender {
         segments: u16,
         mut next: Option<u64>,
     ) -> Option<u64> {
-        let available = self.stream.available(unit.start);
+        let same = unit.start + self.stream.available(unit.start);
         let full = unit.len;
         let mut last = unit.len;
         while let Some(len) = next
             && unit.count < segments
             && last == full
-            && len <= u64::from(full)
-            && !self.stream.is_all_before(self.board.nxt())
-            && u64::from(unit.len) + len <= available
+            && self.data_in(len) <= u64::from(full)
+            && self.board.nxt() < same
         {
             last = self.send_new(now, len).len;
             unit.len += last;
@@ -120,6 +118,22 @@ impl Sender {
             next = self.next_in_window();
         }
         next
+    }
+
+    /// Octets of data, or the SYN, among the next `len` new ones; the rest is a FIN.
+    fn data_in(&self, len: u64) -> u64 {
+        len - u64::from(self.stream.has_fin_before(self.board.nxt() + len))
+    }
+
+    /// Whether the congestion window has room for the next `len` octets beside `pipe`. A FIN needs
+    /// none (Linux: "the final FIN").
+    #[inline]
+    fn has_room(&self, pipe: u64, len: u64, window: u64) -> bool {
+        // Without a FIN there is nothing to look up.
+        pipe + len <= window || {
+            let data = self.data_in(len);
+            data == 0 || pipe + data <= window
+        }
     }
 
     /// The length of the next segment of new data, if both windows have room for it.
@@ -130,54 +144,65 @@ impl Sender {
             return None;
         }
         let next = if self.is_full_next() { Some(u64::from(self.mss)) } else { self.next_len() };
-        self.window_limited =
-            next.is_some_and(|len| self.board.outstanding() + len > self.controller.window());
+        let (outstanding, window) = (self.board.outstanding(), self.controller.window());
+        self.window_limited = next.is_some_and(|len| !self.has_room(outstanding, len, window));
         next.filter(|_| !self.window_limited)
     }
 
-    /// The length of the next segment of new data, if there is data that is worth a segment and
-    /// the peer's window has room.
+    /// The length of the next new segment, if there is data that is worth a segment, or a FIN, and
+    /// the peer's window has room. A FIN goes with the last data (RFC 9293 §3.10.4), whether that
+    /// fills a segment or not: it takes a sequence number and no room in the segment.
     #[inline]
     pub(super) fn next_len(&self) -> Option<u64> {
         let nxt = self.board.nxt();
         let full = u64::from(self.mss);
         let available = self.stream.available(nxt);
         let room = self.right_edge.saturating_sub(nxt);
-        if available >= full && room >= full {
-            return Some(full);
+        if nxt == 0 {
+            return (room > 0).then_some(available);
         }
-        self.next_small_len(available.min(full), room)
+        let data = if available >= full && room >= full {
+            full
+        } else {
+            self.next_small_len(available.min(full), room)
+        };
+        let fin = room > data && self.stream.has_fin_at(nxt + data);
+        Some(data + u64::from(fin)).filter(|&len| len > 0)
     }
 
-    /// Less than a full-sized segment: worth it? (RFC 9293 §3.8.6.2.1.)
-    fn next_small_len(&self, available: u64, room: u64) -> Option<u64> {
+    /// So much data, less than a full-sized segment, is worth one (RFC 9293 §3.8.6.2.1); 0 if none is.
+    fn next_small_len(&self, available: u64, room: u64) -> u64 {
         let len = available.min(room);
         if len == 0 {
-            return None;
+            return 0;
         }
         let waits = self.config.nagle && self.board.outstanding() > 0;
-        if len < available {
+        let worth = if len < available {
             // The window cuts it short: only if it is half of what the window ever was.
-            return (2 * len >= self.max_window && !waits).then_some(len);
-        }
-        // Where the payload's identity breaks off, or at the end of the stream, nothing would be
-        // added by waiting.
-        let complete = self.stream.is_closed() || self.board.nxt() + len < self.stream.end();
-        (complete || !waits && !self.stream.is_held()).then_some(len)
+            2 * len >= self.max_window && !waits
+        } else {
+            // Where the payload's identity breaks off, or at the end of the stream, nothing would be
+            // added by waiting.
+            let complete = self.stream.is_closed() || self.board.nxt() + len < self.stream.end();
+            complete || !waits && !self.stream.is_held()
+        };
+        if worth { len } else { 0 }
     }
 
     /// New data may not go: a probe may be due, or the timer must be set for one.
     fn poll_blocked(&mut self, now: Time) -> Option<Transmission> {
         if !self.probe_due {
-            self.wait_for_window(now);
+            self.wait(now);
             return None;
         }
         self.probe_due = false;
         let nxt = self.board.nxt();
         let room = self.right_edge.saturating_sub(nxt).max(1);
-        let len = self.stream.available(nxt).min(room).min(u64::from(self.mss));
+        // Of the FIN alone, that is all.
+        let len = self.stream.available(nxt).clamp(1, room.min(u64::from(self.mss)));
         self.log.push(|| Event::Probed);
         let probe = self.send_new(now, len);
+        self.probing = true;
         Some(Transmission { fresh: false, ..probe })
     }
 
@@ -234,16 +259,17 @@ impl Sender {
         }
 
         if let Some(len) = self.next_len() {
-            if pipe + len <= window {
+            if self.has_room(pipe, len, window) {
                 return Some(Choice::New(len));
             }
             self.window_limited = true;
             // RFC 3042: the first two duplicates let out a segment each, beyond the window.
             let duplicates = u64::from(self.detector.duplicates().min(2));
+            let beyond = window + duplicates * u64::from(self.mss);
             let limited_transmit = self.config.limited_transmit
                 && !conserving
                 && duplicates > 0
-                && self.board.outstanding() + len <= window + duplicates * u64::from(self.mss);
+                && self.has_room(self.board.outstanding(), len, beyond);
             return limited_transmit.then_some(Choice::BeyondWindow(len));
         }
         self.window_limited = false;
@@ -272,6 +298,11 @@ impl Sender {
 
     /// Nothing has been outstanding for a while.
     fn on_first_outstanding(&mut self, now: Time) {
+        // Meanwhile the timer may have run for a probe, or for data that was held back.
+        self.deadline = Time::NEVER;
+        self.probing = false;
+        self.probe_due = false;
+        self.holding = false;
         self.progress_at = now;
         self.delivered.at = now;
         self.delivered.first_sent_at = now;
@@ -291,6 +322,10 @@ impl Sender {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
         self.board.resend(index, copy, self.delivered.sent(now));
+        // RFC 6675 §6
+        if index == self.board.head() && self.rtt.restarts_on_retransmission() {
+            self.restart_timer(now);
+        }
         let record = *self.board.get(index);
         self.doubt(u64::from(record.len));
         self.log.push(|| Event::Sent { start: record.start, len: record.len, copy, again: true });

@@ -9,8 +9,8 @@ use tcp::mechanism::{
     Rlci, Strategy as Response, Transport,
 };
 use tcp::{
-    Config, Connectivity, InitialWindow, KeepAlive, Recovery, Reduction, Rto, SsthreshOnBackoff,
-    Validation,
+    Config, Connectivity, InitialWindow, KeepAlive, Recovery, Reduction, Restart, Rto,
+    SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
 
@@ -161,7 +161,8 @@ fn config() -> impl Strategy<Value = Config> {
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
         let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (flags, delayed_ack, minimum, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, ecn, nagle, half] = flags;
+        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half, rearm] = flags;
+        let restart = if rearm { Restart::Retransmission } else { Restart::Advance };
         Config {
             mss,
             receive_window,
@@ -175,13 +176,14 @@ fn config() -> impl Strategy<Value = Config> {
             restart_after_idle,
             limited_transmit,
             delayed_ack,
-            rto: Rto { minimum, ..Rto::default() },
+            rto: Rto { minimum, restart, ..Rto::default() },
             retries: u32::MAX, // However bad the luck.
             ssthresh_on_backoff,
             reduction,
             undo,
             dsack,
             timestamps,
+            require_timestamps,
             ecn,
             nagle,
             keep_alive,
@@ -234,7 +236,7 @@ fn repair() -> impl Strategy<Value = (Recovery, Reduction, bool, bool, bool, Sst
     )
 }
 
-type Manners = ([bool; 5], Option<Duration>, Duration, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 7], Option<Duration>, Duration, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 fn manners() -> impl Strategy<Value = Manners> {
     let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
@@ -249,7 +251,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [likely(), likely(), likely(), likely(), likely()],
+        [(); 7].map(|()| likely()),
         prop::option::of(millis(1..500)),
         millis(0..1000),
         prop::option::weighted(0.2, keep_alive),

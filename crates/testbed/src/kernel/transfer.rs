@@ -113,11 +113,13 @@ pub(super) struct Reader<'a> {
     pub(super) at: u64,
     /// Those that were not those of their place.
     pub(super) wrong: u64,
+    /// When the last of them came.
+    last_at: Option<Time>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(play: &'a Play, socket: &'a Socket, flow: usize, asks: bool) -> Reader<'a> {
-        Reader { play, socket, flow, asks, buffer: Vec::new(), at: 0, wrong: 0 }
+        Reader { play, socket, flow, asks, buffer: Vec::new(), at: 0, wrong: 0, last_at: None }
     }
 
     /// Reads up to so many, at least one; 0 at the end of the data.
@@ -128,13 +130,21 @@ impl<'a> Reader<'a> {
         let expected = bytes_of(self.flow, self.asks, self.at, len as u32);
         self.wrong += expected.count_wrong(&self.buffer[..len]);
         self.at += len as u64;
+        if len > 0 {
+            self.last_at = Some(self.play.clock.now());
+        }
         Ok(len as u64)
     }
 
-    /// Reads to the end of the data; when that was.
+    /// Reads to the end of the data; when the last of it came.
     fn read_all(&mut self) -> Result<Time, Ended> {
         while self.read(u64::MAX)? > 0 {}
-        Ok(self.play.clock.now())
+        Ok(self.ended())
+    }
+
+    /// When the last byte came, or if there was none, now.
+    fn ended(&self) -> Time {
+        self.last_at.unwrap_or_else(|| self.play.clock.now())
     }
 
     /// Reads a chunk an interval after the first bytes have come, then each interval, to the end.
@@ -149,7 +159,7 @@ impl<'a> Reader<'a> {
                 let mut room = chunk;
                 while room > 0 && self.is_readable()? {
                     match self.read(room)? {
-                        0 => return Ok(self.play.clock.now()),
+                        0 => return Ok(self.ended()),
                         read => room -= read,
                     }
                 }

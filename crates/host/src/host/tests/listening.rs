@@ -145,7 +145,12 @@ fn a_later_syn_replaces_a_connection_in_time_wait() {
     // RFC 9293 §3.6.1, RFC 6191
     let (mut server, syn) = in_time_wait();
     let last = server.connections().next().unwrap().1.last_sent();
-    let later = changed(&syn, |segment| segment.seq = segment.seq + 1000);
+    let later = changed(&syn, |segment| {
+        segment.seq = segment.seq + 1000;
+        if let Some(stamp) = &mut segment.options.timestamps {
+            stamp.value += 1000;
+        }
+    });
     let mut tray = Tray { next: later, sent: Vec::new() };
     tray.exchange(&mut server, millis(1000));
     let states: Vec<_> = server.connections().map(|(_, c, _)| c.state()).collect();

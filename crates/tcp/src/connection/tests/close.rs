@@ -63,6 +63,58 @@ fn a_fin_goes_with_the_last_data() {
 }
 
 #[test]
+fn a_fin_takes_no_room_in_a_full_sized_segment_nor_in_the_congestion_window() {
+    // RFC 9293 §3.10.4; in the window for ten segments the tenth goes with the FIN.
+    let mut t = established(config());
+    t.connection.write(3, 0, segments(10));
+    t.close();
+    t.recv(each(1..=9).into_iter().chain([data(10).fin()]));
+    t.time(200);
+    t.send(ack(1).acking(10_002));
+    assert_eq!(t.state(), State::FinWait2);
+}
+
+#[test]
+fn a_fin_alone_does_not_wait_for_the_congestion_window() {
+    let mut t = sending_only(10, config());
+    t.close();
+    t.recv([ack(1).seq(10_001).fin()]);
+}
+
+#[test]
+fn a_fin_that_was_sent_with_data_goes_again_with_it() {
+    let mut t = established(config());
+    t.connection.write(3, 0, segments(2));
+    t.close();
+    t.recv([data(1), data(2).fin()]);
+    t.time(200);
+    t.send(ack(2));
+    t.time(1200);
+    t.recv([data(2).fin()]);
+    t.send(ack(3)); // The data has arrived, the FIN was cut off.
+    t.time(3200);
+    t.recv([ack(1).seq(2001).fin()]);
+}
+
+#[test]
+fn a_fin_waits_for_the_peers_window() {
+    let mut t = established(config());
+    t.send(ack(1).window(2000));
+    t.connection.write(3, 0, segments(2));
+    t.close();
+    t.recv([data(1), data(2)]);
+    t.time(200);
+    t.send(ack(3).window(0));
+    t.silent();
+    t.time(1200); // RFC 9293 §3.8.6.1: the FIN is the probe.
+    t.recv([ack(1).seq(2001).fin()]);
+    t.send(ack(3).window(0));
+    t.time(1300);
+    t.send(ack(3).window(1 << 18));
+    t.recv([ack(1).seq(2001).fin()]);
+}
+
+#[test]
 fn nothing_is_written_after_the_close() {
     let mut t = established(config());
     t.write(500);

@@ -291,7 +291,9 @@ impl Exchange {
     /// What every transmission must keep to.
     fn check(&self, end: usize, before: &Sender, packet: &Packet) {
         let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
-        let sent = self.ends[end].sender.nxt() - before.nxt();
+        // A FIN is not held against the window.
+        let fin = u64::from(segment.flags.contains(Flags::FIN));
+        let sent = (self.ends[end].sender.nxt() - before.nxt()).saturating_sub(fin);
         if sent > 0 && !segment.flags.contains(Flags::SYN) {
             // New data: what is in the network stays within the window (RFC 6675 §5), but for two
             // segments of limited transmit (RFC 3042). A copy that was sent again on a notice
@@ -305,8 +307,7 @@ impl Exchange {
                 before.window()
             );
         } else if packet.payload.len > 0 {
-            let fin = u32::from(segment.flags.contains(Flags::FIN));
-            let (from, to) = (segment.seq, segment.seq + packet.payload.len + fin);
+            let (from, to) = (segment.seq, segment.seq + packet.payload.len + fin as u32);
             for &(start, stop) in &self.sacked[end] {
                 let held = from.beyond(start) >= 0 && stop.beyond(to) >= 0;
                 assert!(!held, "{from} to {to} was sent again, but is known to have arrived");

@@ -187,6 +187,7 @@ fn time_wait_yields_to_a_syn_that_is_later_than_all_of_it() {
     t.stamp = Some(200);
     t.send(ack(1).acking(2).fin());
     t.unseen.clear();
-    assert!(ask(&t, 0, Some(201)) && !ask(&t, 1 << 30, Some(200)));
+    assert!(ask(&t, 0, Some(201)) && !ask(&t, 1 << 30, Some(199)));
+    assert!(ask(&t, 2, Some(200)) && !ask(&t, 1, Some(200)), "of the same tick");
     assert!(ask(&t, 2, None));
 }

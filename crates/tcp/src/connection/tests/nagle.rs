@@ -103,6 +103,74 @@ fn what_is_to_be_followed_goes_at_last_and_is_not_pushed() {
 }
 
 #[test]
+fn a_segment_sent_while_data_was_held_has_a_full_timeout() {
+    let mut t = established(config());
+    write_more(&mut t, 300);
+    t.time(1050);
+    t.write(700);
+    t.recv([bytes(0, 1000)]);
+    t.time(2049);
+    t.silent();
+    t.time(2050);
+    t.recv([bytes(0, 1000)]);
+    assert_eq!(t.statistics().timeouts, 1);
+}
+
+#[test]
+fn holding_data_back_is_no_timeout_and_backs_nothing_off() {
+    let mut t = established(config());
+    for n in 0..5 {
+        write_more(&mut t, 300);
+        t.time(1000 * u64::from(n) + 1100);
+        t.recv([bytes(300 * n, 300 * n + 300)]);
+        t.send(ack(1).acking(300 * n + 301));
+        t.silent();
+    }
+    assert_eq!(t.connection.vitals().rto, Duration::from_secs(1));
+    assert_eq!((t.statistics().timeouts, t.statistics().retransmissions), (0, 0));
+}
+
+#[test]
+fn a_flush_sends_nothing_twice() {
+    let mut t = established(config());
+    for n in 0..5 {
+        write_more(&mut t, 300);
+        t.silent();
+        t.connection.flush();
+        t.transmit();
+        t.recv([bytes(300 * n, 300 * n + 300)]);
+    }
+    t.time(200);
+    t.send(ack(1).acking(301));
+    t.send(ack(1).acking(1501));
+    t.silent();
+    assert_eq!(t.connection.vitals().rto, Duration::from_secs(1));
+}
+
+#[test]
+fn data_that_is_held_back_behind_a_closed_window_is_held_once_there_is_room() {
+    let mut t = established(config());
+    t.send(ack(1).window(0));
+    write_more(&mut t, 300);
+    t.time(600);
+    t.send(ack(1).window(1 << 18));
+    t.silent();
+    t.time(1599);
+    t.silent();
+    t.time(1600);
+    t.recv([bytes(0, 300)]);
+    assert_eq!(t.connection.vitals().rto, Duration::from_secs(1));
+}
+
+#[test]
+fn a_corked_connection_opens() {
+    let mut t = Diagram::new(&config(), Side::Passive);
+    t.connection.cork(true);
+    t.send(syn());
+    t.recv([syn_ack()]);
+}
+
+#[test]
 fn a_corked_connection_sends_full_sized_segments_until_it_is_uncorked() {
     let mut t = established(config());
     t.connection.cork(true);

@@ -32,6 +32,36 @@ fn an_acknowledgment_that_tells_nothing_new_is_no_duplicate() {
 }
 
 #[test]
+fn an_acknowledgment_that_advances_and_tells_something_new_is_a_duplicate() {
+    // RFC 6675 §2: "even if it carries new data, changes the advertised window, or moves the cumulative
+    // acknowledgment point". Segments of 100 bytes, so that IsLost does not apply.
+    let mut t = established(config());
+    for _ in 0..9 {
+        t.write(100);
+    }
+    t.recv((0..9).map(|n| bytes(100 * n, 100 * n + 100)));
+    t.time(200);
+    t.send(ack(1).acking(101).sack_bytes(201, 301));
+    t.send(ack(1).acking(101).sack_bytes(201, 401));
+    t.silent();
+    t.send(ack(1).acking(101).sack_bytes(201, 501)); // The third.
+    t.recv([bytes(100, 200), bytes(800, 900)]); // The last by NextSeg rule 4.
+    assert_eq!(t.statistics().reductions, 1);
+}
+
+#[test]
+fn an_acknowledgment_that_advances_past_all_that_it_reports_is_no_duplicate() {
+    let mut t = sending(Config { limited_transmit: true, ..config() });
+    t.time(200);
+    t.send(ack(2).sack(4..=4));
+    t.recv([data(11), data(12), data(13)]); // Slow start two, limited transmit one (RFC 3042).
+    t.send(ack(5));
+    // Twelve by now, one of which was let out beyond the window before.
+    t.recv(each(14..=16));
+    assert_eq!(t.statistics().retransmissions, 0);
+}
+
+#[test]
 fn one_acknowledgment_that_tells_of_three_segments_is_enough() {
     // RFC 6675 §5, step 2: IsLost. More than two segments above the hole, so two are not enough.
     let mut t = sending(config());
@@ -105,9 +135,9 @@ fn holes_are_filled_in_order_as_the_pipe_allows_then_new_data_follows() {
 fn what_was_selectively_acknowledged_is_never_sent_again() {
     let mut t = sending_only(10, config());
     three_lost(&mut t);
-    t.time(1100); // All of them are lost again, and the timer expires.
+    t.time(1200); // All of them are lost again, and the timer of the first repair expires.
     t.recv([data(1)]);
-    t.time(1200);
+    t.time(1300);
     t.send(ack(2).sack(6..=10)); // It need not repeat what it has told before (RFC 2018 §4).
     t.recv([data(2), data(5)]);
 }

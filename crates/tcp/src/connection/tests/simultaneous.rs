@@ -48,7 +48,7 @@ fn simultaneous_open_ends_with_any_acknowledgment_of_the_syn() {
 #[test]
 fn simultaneous_open_survives_the_loss_of_an_answer() {
     let mut t = opening(config());
-    t.time(1000); // Our timer has run since the SYN.
+    t.time(1050); // Our timer runs since the SYN went again.
     t.recv([syn_ack()]);
     t.send(syn()); // The peer has not heard of us yet.
     t.recv([syn_ack()]);

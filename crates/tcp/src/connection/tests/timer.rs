@@ -59,6 +59,46 @@ fn new_data_acknowledged_restarts_it_and_a_duplicate_does_not() {
 }
 
 #[test]
+fn a_repair_of_the_first_hole_has_a_full_timeout() {
+    // RFC 6675 §6, as Linux and ns-2; or RFC 6298 §5.3 to the letter.
+    for (restart, expires) in
+        [(crate::Restart::Retransmission, 1700), (crate::Restart::Advance, 1600)]
+    {
+        for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+            let rto = Rto { restart, ..Rto::default() };
+            let mut t = sending_only(10, Config { recovery, rto, ..config() });
+            t.time(600);
+            t.send(ack(2));
+            t.time(700);
+            for n in 3..=5 {
+                t.send(ack(2).sack(3..=n));
+            }
+            t.recv([data(2)]);
+            t.time(expires - 1);
+            t.silent();
+            t.time(expires);
+            t.recv([data(2)]);
+            assert_eq!(t.statistics().timeouts, 1);
+        }
+    }
+}
+
+#[test]
+fn the_repair_of_a_later_hole_does_not_restart_it() {
+    let mut t = sending_only(10, config());
+    t.time(200);
+    t.send(ack(1).sack(2..=4));
+    t.recv([data(1)]);
+    t.time(300);
+    t.send(ack(1).sack(6..=8).sack(2..=4));
+    t.recv([data(5), data(10)]); // The last by NextSeg rule 4.
+    t.time(1199);
+    t.silent();
+    t.time(1200); // A second after the first hole was filled.
+    t.recv([data(1)]);
+}
+
+#[test]
 fn it_stops_when_everything_is_acknowledged() {
     let mut t = sending_only(3, config());
     t.time(200);

@@ -135,14 +135,40 @@ fn a_timestamp_of_an_idle_connection_expires_after_24_days() {
 }
 
 #[test]
-fn a_segment_without_a_timestamp_is_dropped() {
+fn a_segment_without_a_timestamp_is_dropped_if_they_are_required() {
     // RFC 7323 §3.2: silently.
-    let mut t = stamped(config());
+    let mut t = stamped(Config { require_timestamps: true, ..config() });
     t.connection.watch(true);
     t.stamp = None;
     t.send(data(1));
     t.silent();
     assert_eq!(refusals(&mut t), [Refusal::NoTimestamp]);
+}
+
+#[test]
+fn a_segment_without_a_timestamp_is_taken_as_it_is() {
+    // As by Linux. It leaves TS.Recent alone, and an old timestamp stays old.
+    let mut t = stamped(config());
+    t.stamp = None;
+    t.send(data(1));
+    t.recv([ack(2)]);
+    assert_eq!(t.last().options.timestamps.map(|stamp| stamp.echo), Some(100));
+    t.stamp = Some(99);
+    t.send(data(2));
+    t.recv([ack(2)]);
+    assert_eq!(t.read(0), 1000);
+}
+
+#[test]
+fn an_acknowledgment_without_a_timestamp_measures_as_without_timestamps() {
+    let mut t = stamped(config());
+    t.write(1000 - 12);
+    t.recv([bytes(0, 988)]);
+    t.stamp = None;
+    t.time(300);
+    t.send(ack(1).acking(989));
+    // 100 ms at first, then 200 ms: 7/8 * 100 + 1/8 * 200.
+    assert_eq!(t.connection.vitals().srtt, Some(Duration::from_micros(112_500)));
 }
 
 #[test]

@@ -30,6 +30,9 @@ COUNT_SLACK = 0.5
 #: An outage's end is met by the same retransmission, or by another one.
 RESUME_BOUND_S = 0.010
 
+#: The first runs of each cell are kept as they are, so that a test can make them again.
+FIRST = 2
+
 #: Counts of a bulk flow, and of ours the columns.
 COUNTS = {"timeouts": "timeouts", "retransmitted": "retransmissions"}
 
@@ -170,8 +173,12 @@ def beside(
     goodputs = [float(value) * (536 + header) / 536 for value in columns["payload_bps"]]
     counts = {what: [float(v) for v in columns[ours]] for what, ours in COUNTS.items()}
     same = asdict(cell)
-    families = [{key: row[key] for key in row if key not in same} for row in theirs]
-    return {**same, **peers.summary({"goodput_bps": goodputs, **counts}), "families": families}
+    return {
+        **same,
+        **peers.summary({"goodput_bps": goodputs, **counts}),
+        "first": goodputs[:FIRST],
+        "families": [{key: row[key] for key in row if key not in same} for row in theirs],
+    }
 
 
 def judged(rows: Sequence[Row]) -> list[Row]:
@@ -219,6 +226,51 @@ def sample(row: Row, what: str) -> ratios.Sample:
 def shown(gap: ratios.Gap) -> list[float]:
     """The ratio and its interval."""
     return [round(math.exp(value), 4) for value in (gap.value, *gap.interval)]
+
+
+# --- what moves a cell that differs ---
+
+
+def causes() -> list[Row]:
+    """NewReno beside ns-2's with another end of fast recovery, where its own differs."""
+    rows = kept("causes")["rows"]
+    found = []
+    for cell in peers.cause_cells():
+        for family, also in peers.CAUSES:
+            changed = [row for row in families_of(rows, cell, [family]) if row["also"] == also]
+            usual = families_of(kept("bulk")["rows"], cell, [family])
+            columns = run("ns2-2001", cell, usual[0]["runs"], TCP_2001 | {"recovery": "newreno"})
+            found.append({"also": also, **beside(cell, columns, [*usual, *changed])})
+    return found
+
+
+def rescues() -> list[Row]:
+    """SACK's retransmissions beyond what was lost, as the receive window limits it or not."""
+    found = []
+    for window in (20, 100):
+        cell = peers.Cell(1.5e6, 0.1, 1.56e-6, "forward", window=window)
+        tcp = TCP_2001 | {"recovery": "sack", "initial_ssthresh": "20 segments"}
+        columns = run("ns2-2001", cell, 30, tcp)
+        names = ("retransmissions", "corrupted", "reductions")
+        counted = {what: [float(value) for value in columns[what]] for what in names}
+        found.append({"window": window, **peers.summary(counted)})
+    return found
+
+
+def restarts() -> list[Row]:
+    """Westwood+ where a repair restarts the timer, and where only an advance does."""
+    rows = kept("westwood")["rows"]
+    found = []
+    for cell in peers.westwood_cells():
+        if cell.bit_error_rate != 1.56e-7 or cell.one_way_delay_s < 0.1:
+            continue
+        theirs = families_of(rows, cell, ["Linux/westwood"])
+        for restart in ("retransmission", "advance"):
+            tcp = TCP_LINUX | {"congestion": "westwood+"}
+            tcp["rto"] = tcp["rto"] | {"estimator": "exact", "restart": restart}
+            columns = run("ns2-2007", cell, theirs[0]["runs"], tcp)
+            found.append({"restart": restart, **beside(cell, columns, theirs, header=52)})
+    return found
 
 
 # --- over all cells ---
@@ -306,6 +358,7 @@ def transfers(seeds: int | None = None) -> list[Row]:
                         "segments": size,
                         **asdict(cell),
                         **peers.summary(times),
+                        "first": times["completed_s"][:FIRST],
                         "families": own,
                     }
                 )

@@ -125,6 +125,47 @@ def westwood(result: Row) -> str:
     return "\n".join(lines)
 
 
+def causes(result: Row) -> str:
+    """What moves the cells that differ."""
+    lines = ["| path | bit errors | ours / ns-2's | with what changed | is |", f"|{' --- |' * 5}"]
+    for row in result["causes"]:
+        usual, changed = (_ratio(family["ratio"]) for family in row["families"])
+        lines.append(
+            f"| {_path(row)} | {_errors(row)} | {usual} | `{row['also'].replace(':', ' ')}` "
+            f"| {changed} |"
+        )
+    lines += [
+        "",
+        "| receive window | segments lost | sent again | reductions |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
+    for row in result["rescues"]:
+        words = (f"{row[what][0]:.1f}" for what in ("corrupted", "retransmissions", "reductions"))
+        lines.append(f"| {row['window']} segments | {' | '.join(words)} |")
+    return "\n".join(lines)
+
+
+def restarts(result: Row) -> str:
+    """Westwood+ by what restarts the timer."""
+    lines = [
+        "| path | window | bit errors | ours / ns-2's | timeouts a run | with `advance` "
+        "| timeouts a run |",
+        "| --- | ---: | ---: | --- | --- | --- | --- |",
+    ]
+    rows = result["restarts"]
+    for usual, changed in zip(rows[::2], rows[1::2], strict=True):
+        words = (
+            f"{_ratio(row['families'][0]['ratio'])} "
+            f"| {_beside([row['timeouts'][0], row['families'][0]['timeouts'][0]])}"
+            for row in (usual, changed)
+        )
+        lines.append(
+            f"| {_path(usual)} | {usual['window']} | {usual['bit_error_rate']:g} "
+            f"| {' | '.join(words)} |"
+        )
+    return "\n".join(lines)
+
+
 def transfers(result: Row) -> str:
     """Transfers over errors, and those without errors that do not agree."""
     lines = [

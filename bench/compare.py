@@ -127,6 +127,9 @@ def measure_agreement() -> Row:
         "westwood": agreement.judged(agreement.westwood()),
         "transfers": agreement.judged_transfers(agreement.transfers()),
         "outages": agreement.judged_outages(agreement.outages()),
+        "causes": agreement.judged(agreement.causes()),
+        "rescues": agreement.rescues(),
+        "restarts": agreement.judged(agreement.restarts()),
         "rows": bulk,
     }
 

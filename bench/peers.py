@@ -4,6 +4,7 @@ python bench/peers.py bulk --out bench/results/ns2-bulk.json
 python bench/peers.py westwood --out bench/results/ns2-westwood.json
 python bench/peers.py transfers --out bench/results/ns2-transfers.json
 python bench/peers.py outages --out bench/results/ns2-outages.json
+python bench/peers.py causes --out bench/results/ns2-causes.json
 python bench/peers.py speed --repeat 3
 
 ns-2 2.35 is Debian's package ns2; ns-3 3.37 is libns3-dev and is compiled against, so it needs g++.
@@ -77,7 +78,7 @@ LINUX_LIMIT_S = 60.0
 SIZES = (*range(1, 21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 400, 500)
 LOSSY_SIZES = (10, 50, 200, 500)
 # What a transfer over errors takes differs much from run to run.
-TRANSFER_RUNS = 1500
+TRANSFER_RUNS = 600
 
 # No run takes more than a few seconds; one that is still going is in an endless loop.
 WALL_CLOCK_LIMIT_S = 300.0
@@ -281,11 +282,27 @@ def transfer_cells() -> list[Cell]:
 def repeated(family: str, cell: Cell, **others: Any) -> dict[str, list[float]]:
     """TRANSFER_RUNS runs of a cell."""
     found: dict[str, list[float]] = {}
-    for first in range(0, TRANSFER_RUNS, BATCH):
-        more = ns2_flows(family, cell, BATCH, first, **NS2_2001, **others)
+    for first in range(0, TRANSFER_RUNS, 30):
+        more = ns2_flows(family, cell, 30, first, **NS2_2001, **others)
         for what in ("completed_s", "timeouts", "retransmitted"):
             found.setdefault(what, []).extend(more[what])
     return found
+
+
+#: What moves a cell that differs: a family, and what is changed of it.
+CAUSES = (("Newreno", "exit_recovery_fix_:1"),)
+
+
+def cause_cells() -> list[Cell]:
+    """Where NewReno differs: short paths, and as many errors as there are."""
+    return [Cell(rate, 0.010, 1.56e-5, "forward") for rate in RATES_BPS[:2]]
+
+
+def measure_causes() -> Iterator[dict[str, Any]]:
+    """Rows of a family with one of its defaults changed."""
+    for family, also in CAUSES:
+        for row in measure_cells(cause_cells(), [family], **NS2_2001, also=also):
+            yield {"also": also, **row}
 
 
 #: A transfer of 3 MB in segments of 1512 bytes over 6 Mb/s, the link down from 2 s on
@@ -415,6 +432,7 @@ EXPERIMENTS = {
     "bulk": ("a bulk flow over one and three hops", NS2_2001, measure_bulk),
     "westwood": ("ns-2's Linux code", NS2_2007, measure_westwood),
     "transfers": ("transfers of 1 to 500 segments", NS2_2001, measure_transfers),
+    "causes": ("a family with one of its defaults changed", NS2_2001, measure_causes),
     "outages": ("a transfer over an outage of 0.1 to 50 s", NS2_2007, measure_outages),
 }
 

@@ -496,6 +496,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "agreement-counts": ("agreement.json", agreement_tables.counts),
     "agreement-westwood": ("agreement.json", agreement_tables.westwood),
     "agreement-transfers": ("agreement.json", agreement_tables.transfers),
+    "agreement-causes": ("agreement.json", agreement_tables.causes),
+    "agreement-restarts": ("agreement.json", agreement_tables.restarts),
     "agreement-about": ("agreement.json", circumstances),
     "cluster": ("cluster.json", cluster),
     "fidelity": ("fidelity.json", fidelity),

@@ -7,13 +7,14 @@
 #   ns flows.tcl family=Linux/westwood ...       A congestion control of ns-2's Linux code.
 #   ns flows.tcl segments=1,10,100 ...           A copy for each size of a transfer.
 #   ns flows.tcl segments=2000 down_s=0.1,1 ...  A copy for each time that the link is down.
+#   ns flows.tcl also=bugfix_:false,... ...      With other defaults of the family.
 #
 # Prints one line of JSON with a value for each copy. Every argument is key=value; the keys and their
 # defaults:
 array set arg {
   family Sack1 rate_bps 1.5e6 delay_s 0.010 hops 1 ber 0 errors forward runs 1 first 0 duration 120
   window 20 mss 536 tick 0.1 minrto 0.2 initial_window 1 initial_rto 6.0 limited_transmit 0
-  timestamps 0 segments {} down_at 2.0 down_s {} backbone_s {} trace {}
+  timestamps 0 segments {} down_at 2.0 down_s {} backbone_s {} also {} trace {}
 }
 foreach word $argv {
   if {![regexp {^([a-z_]+)=(.*)$} $word -> key value] || ![info exists arg($key)]} {
@@ -66,6 +67,9 @@ Agent/TCP set useHeaders_ true
 Agent/TCP set packetSize_ $mss
 Agent/TCP set tcpip_base_hdr_size_ 40
 Agent/TCP set delay_growth_ [llength $sizes]
+foreach setting [split $arg(also) ,] {
+  Agent/TCP/$arg(family) set {*}[split $setting :]
+}
 Agent/TCPSink set packetSize_ $header
 Agent/TCPSink set ts_echo_rfc1323_ true
 Agent/TCP/FullTcp set segsize_ $mss

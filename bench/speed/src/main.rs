@@ -93,6 +93,8 @@ fn transfer(
         mss: MSS,
         receive_window: window * u32::from(MSS),
         delayed_ack: None,
+        timestamps: false,
+        byte_counting: None,
         ..tcp::Config::default()
     };
     let port = 5000 + flow as u16;

@@ -520,7 +520,7 @@ fn a_sweep_goes_where_there_is_something() {
          `receive_window`, `recovery`, `congestion`, `increase`, `byte_counting`, \
          `initial_window`, `initial_ssthresh`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, `ssthresh_on_backoff`, `reduction`, \
-         `undo`, `dsack`, `timestamps`, `ecn`, `nagle`, `keep_alive`, `user_timeout`, \
+         `undo`, `dsack`, `timestamps`, `require_timestamps`, `ecn`, `nagle`, `keep_alive`, `user_timeout`, \
          `challenges`, `time_wait`, `eten`, `mechanisms`",
     );
 }

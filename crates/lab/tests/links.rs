@@ -649,7 +649,7 @@ fn a_queue_marks_what_understands_it() {
         let queue =
             format!("queue = {{ limit = \"50 packets\", red = {{ min = 2, ecn = {ecn} }} }}\n");
         let text = with_link(&queue).replace("eten = \"none\"", "ecn = true");
-        let outcome = common::run(&text.replace("20 segments", "60 segments"));
+        let outcome = common::run(&text.replace("20 segments", "90 segments"));
         (outcome.totals.dropped > 0, outcome.rows[0].sender.reductions > Some(0))
     };
     assert_eq!(outcome(true), (false, true));

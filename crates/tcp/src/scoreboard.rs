@@ -414,25 +414,32 @@ impl Scoreboard {
         self.lose(index, excused);
     }
 
-    /// Holds everything for lost that the receiver does not hold, after a timeout. If the receiver
-    /// has thrown away what it had SACKed (RFC 2018 §8), that is forgotten too.
+    /// Holds everything for lost that the receiver does not hold, after a timeout.
     pub(crate) fn lose_everything(&mut self) {
-        let reneged = self.first().is_some_and(|record| record.state.contains(State::SACKED));
+        self.forget_reneged();
         for index in self.records.begin()..self.records.end() {
             self.edit(index, |record| {
-                if reneged {
-                    record.state -= State::SACKED;
-                }
                 record.state -= State::RESENT | State::EXCUSED;
                 record.state |= State::LOST;
             });
         }
-        if reneged {
-            self.sacked_until = 0;
-            self.sacked_from = 0;
-            self.seen = [Seen::default(); wire::SackBlocks::MAX];
+        self.pending_from = self.records.begin();
+    }
+
+    /// A timeout finds the first record SACKed: the receiver has discarded it, and perhaps others, so
+    /// all that it has SACKed is forgotten (RFC 2018 §8).
+    pub(crate) fn forget_reneged(&mut self) {
+        if !self.first().is_some_and(|record| record.state.contains(State::SACKED)) {
+            return;
+        }
+        for index in self.records.begin()..self.records.end() {
+            self.edit(index, |record| record.state -= State::SACKED);
         }
         self.pending_from = self.records.begin();
+        self.sacked_until = 0;
+        self.sacked_from = 0;
+        self.losses_until = 0;
+        self.seen = [Seen::default(); wire::SackBlocks::MAX];
     }
 
     /// What is outstanding measures no round trip.

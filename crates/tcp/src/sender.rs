@@ -276,6 +276,15 @@ impl Sender {
         self.board.nxt()
     }
 
+    /// The sequence number of a segment without data: SND.NXT, but not behind an octet that probes
+    /// the peer's window. A peer that has refused that octet drops what comes behind it,
+    /// acknowledgments included (RFC 9293 §3.10.7.4, first).
+    #[inline]
+    pub(crate) fn seq_of_ack(&self) -> u64 {
+        let nxt = self.board.nxt();
+        if nxt == self.right_edge + 1 { self.right_edge } else { nxt }
+    }
+
     /// Bytes of data in a full-sized segment.
     pub(crate) fn mss(&self) -> u32 {
         self.mss

@@ -97,6 +97,8 @@ pub fn plain() -> tcp::Config {
         initial_window: tcp::InitialWindow::Segments(1),
         limited_transmit: false,
         delayed_ack: None,
+        timestamps: false,
+        byte_counting: None,
         ..tcp::Config::default()
     }
 }

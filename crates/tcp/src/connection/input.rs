@@ -326,8 +326,20 @@ impl Connection {
         } else if occupied {
             self.receiver.acknowledge_now();
         } else {
+            self.on_ack_before_window(now, segment, start);
             // Two ends that disagree must not answer each other for ever.
             self.challenge(now);
+        }
+    }
+
+    /// The peer has probed our window, and has yet to hear that we took the octet: its
+    /// acknowledgments from before that octet count all the same.
+    fn on_ack_before_window(&mut self, now: Time, segment: &Segment, start: u64) {
+        let acks = segment.flags.contains(Flags::ACK) && start + 1 == self.receiver.nxt();
+        let ack = self.sent(segment.ack).filter(|&ack| acks && self.is_valid_ack(ack));
+        if let Some(ack) = ack.filter(|&ack| ack > self.sender.una()) {
+            let asked = self.ask(now, segment);
+            self.on_ack(now, segment, start, ack, &asked);
         }
     }
 

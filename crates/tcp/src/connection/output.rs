@@ -90,7 +90,7 @@ impl Connection {
     pub(super) fn poll_ack(&mut self, now: Time, packet: &mut Packet) -> Option<Transmit> {
         if self.receiver.ack_due() && self.state != State::SynSent {
             self.receiver.on_ack_sent(true);
-            let seq = self.iss + self.sender.nxt() as u32;
+            let seq = self.iss + self.sender.seq_of_ack() as u32;
             self.write_segment(now, seq, Flags::ACK, CopyId(0), SackBlocks::MAX, packet);
             return Some(self.alone(self.receiver.ack_due(), packet));
         }

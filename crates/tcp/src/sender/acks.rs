@@ -130,8 +130,9 @@ impl Sender {
     /// What a segment says of the peer's window; an old one says nothing.
     #[inline]
     pub(crate) fn on_window(&mut self, now: Time, window: &Window) {
+        let edge = self.right_edge;
         if self.update_window(window) && self.probing {
-            self.on_window_while_probing(now);
+            self.on_window_while_probing(now, edge);
         }
     }
 

@@ -57,6 +57,7 @@ impl Sender {
         if self.right_edge <= self.board.una() {
             // Nothing is lost: the peer has no room. Its answers keep the connection alive.
             self.probing = true;
+            self.board.forget_reneged();
             self.forced.push_back(first.start);
             self.log.push(|| Event::Probed);
             return;
@@ -105,8 +106,8 @@ impl Sender {
         nxt + next <= self.right_edge
     }
 
-    /// The peer has answered while its window is being probed.
-    pub(super) fn on_window_while_probing(&mut self, now: Time) {
+    /// The peer has answered while its window is being probed, which reached to `edge` before.
+    pub(super) fn on_window_while_probing(&mut self, now: Time, edge: u64) {
         // RFC 9293 §3.8.6.1, MUST-37: as long as it answers, the connection stays open.
         self.series = 0;
         self.progress_at = now;
@@ -122,6 +123,8 @@ impl Sender {
         self.probe_due = false;
         self.rtt.end_back_off();
         match refused {
+            // There was room for it: it is on its way.
+            Some(start) if start < edge => {}
             // What found no room goes at once.
             Some(start) => {
                 self.forced.push_back(start);

@@ -9,7 +9,7 @@ use tcp::mechanism::{
     Rlci, Strategy as Response, Transport,
 };
 use tcp::{
-    Config, Connectivity, InitialWindow, KeepAlive, Recovery, Reduction, Restart, Rto,
+    Config, Connectivity, Estimator, InitialWindow, KeepAlive, Recovery, Reduction, Restart, Rto,
     SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
@@ -19,6 +19,9 @@ use wire::{Encoding, PathForm};
 pub(crate) struct Case {
     pub(crate) ends: [End; 2],
     pub(crate) luck: Luck,
+    /// The links to the first end and to the second are FIFO queues of this kind, and nothing else
+    /// happens on the path.
+    pub(crate) queues: Option<[Queue; 2]>,
     /// Both open at once; else the second listens.
     pub(crate) both_open: bool,
     pub(crate) seed: u64,
@@ -37,11 +40,24 @@ pub(crate) struct End {
     pub(crate) piece: u32,
     /// It aborts instead of closing.
     pub(crate) aborts: bool,
+    /// How it receives, as long as things go wrong.
+    pub(crate) habits: Habits,
 }
 
 impl End {
     pub(crate) fn ask_silent_peers(&mut self) {
         self.config.keep_alive = self.config.keep_alive.or(Some(KeepAlive::default()));
+    }
+
+    /// How long it waits at most before it acknowledges a segment.
+    fn ack_delay(&self) -> Duration {
+        let dupacks = self.config.mechanisms.iter().map(|mechanism| match mechanism {
+            Mechanism::DelayedDupacks(dupacks) => u64::from(dupacks.delay_ms),
+            _ => 0,
+        });
+        let dupacks = Duration::from_millis(dupacks.sum());
+        let stretch = Duration::from_millis(self.habits.stretch.map_or(0, |(_, delay)| delay));
+        self.config.delayed_ack.unwrap_or(Duration::ZERO).max(dupacks) + stretch
     }
 }
 
@@ -72,9 +88,32 @@ pub(crate) enum Act {
     Close,
 }
 
-/// How often things go wrong, each packet on its own.
+/// What a receiver does that a sender must survive: probabilities per segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Habits {
+    /// It reports an out-of-order segment by SACK and discards it (RFC 2018 §8).
+    pub(crate) reneges: f64,
+    /// It announces less than it did before and accepts no more (RFC 9293 §3.8.6, SHLD-14).
+    pub(crate) shrinks: f64,
+    /// It accepts the first part of a segment, and acknowledges that.
+    pub(crate) truncates: f64,
+    /// It sends one pure ACK for so many, or after a delay in milliseconds. That never ends.
+    pub(crate) stretch: Option<(u32, u64)>,
+}
+
+/// A link without losses that keeps the order. Only payload takes time.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    pub(crate) nanos_per_byte: u64,
+    /// The delay varies by up to so many milliseconds.
+    pub(crate) jitter: u64,
+}
+
+/// How often things go wrong, each packet on its own.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Luck {
+    /// After so many milliseconds nothing goes wrong any more.
+    pub(crate) until: u64,
     pub(crate) lost: f64,
     pub(crate) corrupted: f64,
     /// Of the corrupted, those that somebody tells of.
@@ -88,19 +127,34 @@ pub(crate) struct Luck {
 }
 
 pub(crate) fn luck() -> impl Strategy<Value = Luck> {
-    let p = |most: f64| prop_oneof![Just(0.0), 0.0..most];
-    (p(0.25), p(0.2), p(1.0), p(0.1), p(0.3), p(0.2), 0_u64..400, 0_u64..600).prop_map(
-        |(lost, corrupted, reported, doubled, late, marked, delay, jitter)| Luck {
-            lost,
-            corrupted,
-            reported,
-            doubled,
-            late,
-            marked,
-            delay,
-            jitter,
-        },
-    )
+    let until = prop_oneof![1 => Just(u64::MAX), 1 => 0_u64..3000, 1 => 0_u64..60_000];
+    let often = (p(0.25), p(0.2), p(1.0), p(0.1), p(0.3), p(0.2));
+    (until, often, delay(), 0_u64..600).prop_map(|(until, often, delay, jitter)| {
+        let (lost, corrupted, reported, doubled, late, marked) = often;
+        Luck { until, lost, corrupted, reported, doubled, late, marked, delay, jitter }
+    })
+}
+
+/// A probability: often none.
+fn p(most: f64) -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..most]
+}
+
+/// Milliseconds.
+fn delay() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..10, 0_u64..400]
+}
+
+fn habits() -> impl Strategy<Value = Habits> {
+    let some =
+        (p(0.5), p(0.3), p(0.3), stretch()).prop_map(|(reneges, shrinks, truncates, stretch)| {
+            Habits { reneges, shrinks, truncates, stretch }
+        });
+    prop_oneof![Just(Habits::default()), some]
+}
+
+fn stretch() -> impl Strategy<Value = Option<(u32, u64)>> {
+    prop::option::weighted(0.3, (2_u32..20, 1_u64..300))
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -133,14 +187,15 @@ pub(crate) fn end() -> impl Strategy<Value = End> {
     let unit = prop_oneof![Just(1_u16), 2_u16..50];
     let piece = prop_oneof![1_u32..2000, Just(u32::MAX)];
     let aborts = prop::bool::weighted(0.1);
-    (config(), unit, vec(step(), 0..20), any::<bool>(), piece, aborts).prop_map(
-        |(config, unit, script, eager, piece, aborts)| End {
+    (config(), unit, vec(step(), 0..20), any::<bool>(), piece, aborts, habits()).prop_map(
+        |(config, unit, script, eager, piece, aborts, habits)| End {
             config,
             unit,
             script,
             eager,
             piece,
             aborts,
+            habits,
         },
     )
 }
@@ -160,9 +215,8 @@ fn config() -> impl Strategy<Value = Config> {
         let (mss, receive_window) = sizes;
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
         let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
-        let (flags, delayed_ack, minimum, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half, rearm] = flags;
-        let restart = if rearm { Restart::Retransmission } else { Restart::Advance };
+        let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
+        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half] = flags;
         Config {
             mss,
             receive_window,
@@ -176,7 +230,7 @@ fn config() -> impl Strategy<Value = Config> {
             restart_after_idle,
             limited_transmit,
             delayed_ack,
-            rto: Rto { minimum, restart, ..Rto::default() },
+            rto,
             retries: u32::MAX, // However bad the luck.
             ssthresh_on_backoff,
             reduction,
@@ -236,7 +290,19 @@ fn repair() -> impl Strategy<Value = (Recovery, Reduction, bool, bool, bool, Sst
     )
 }
 
-type Manners = ([bool; 7], Option<Duration>, Duration, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 6], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+
+/// The maximum is above every round trip that [`luck`] can give.
+fn rto() -> impl Strategy<Value = Rto> {
+    let maximum = prop_oneof![Just(Duration::from_secs(60)), millis(3000..60_000)];
+    let estimator = prop_oneof![3 => Just(Estimator::Exact), 1 => Just(Estimator::Ticks)];
+    let restart = prop_oneof![3 => Just(Restart::Retransmission), 1 => Just(Restart::Advance)];
+    let times = (millis(100..3000), millis(0..1000), maximum, millis(1..500));
+    (times, estimator, restart).prop_map(|(times, estimator, restart)| {
+        let (initial, minimum, maximum, granularity) = times;
+        Rto { initial, minimum, maximum, granularity, estimator, restart }
+    })
+}
 
 fn manners() -> impl Strategy<Value = Manners> {
     let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
@@ -251,9 +317,9 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 7].map(|()| likely()),
+        [(); 6].map(|()| likely()),
         prop::option::of(millis(1..500)),
-        millis(0..1000),
+        rto(),
         prop::option::weighted(0.2, keep_alive),
         1_u32..11,
         (
@@ -297,4 +363,63 @@ fn rlci() -> impl Strategy<Value = Mechanism> {
         [rlci.strict, rlci.limited_transmit, rlci.suppress, rlci.rate_limit] = settings;
         Mechanism::Rlci(rlci)
     })
+}
+
+/// Two connections over two FIFO links without losses, with retransmission timeouts just above the
+/// longest time that an acknowledgment can take: so no timer of RFC 6298 may ever expire.
+pub(crate) fn undisturbed() -> impl Strategy<Value = Case> {
+    let queue = (0_u64..2000, 0_u64..100);
+    let slack = || millis(1..500);
+    ([end(), end()], [queue.clone(), queue], delay(), [slack(), slack()], any::<u64>()).prop_map(
+        |(mut ends, queues, delay, slack, seed)| {
+            let windows = [0, 1].map(|i| u64::from(ends[i].config.receive_window));
+            // A full window takes so long to leave the queue.
+            let queues = [0, 1].map(|i| {
+                let (millis, jitter) = queues[i];
+                Queue { nanos_per_byte: millis * 1_000_000 / (windows[i] + 1), jitter }
+            });
+            for end in &mut ends {
+                end.aborts = false;
+                end.habits = Habits { stretch: end.habits.stretch, ..Habits::default() };
+                // Where the path changes, windows shrink and what is outstanding goes again.
+                end.script.retain(|step| !matches!(step.act, Act::Told(_)));
+                end.config.mechanisms.retain(|mechanism| !matches!(mechanism, Mechanism::Rlci(_)));
+            }
+            let luck = Luck { delay, ..Luck::default() };
+            let mut case = Case { ends, luck, queues: Some(queues), both_open: false, seed };
+            let longest = case.longest_round_trip();
+            for (end, slack) in case.ends.iter_mut().zip(slack) {
+                let rto = &mut end.config.rto;
+                rto.minimum = longest + slack;
+                rto.initial = rto.minimum;
+                rto.maximum = rto.maximum.max(rto.minimum);
+                // The answers to several probes, if late, would be duplicate ACKs.
+                if let Some(keep_alive) = &mut end.config.keep_alive {
+                    keep_alive.idle = keep_alive.idle + longest;
+                    keep_alive.interval = keep_alive.interval + longest;
+                }
+            }
+            case
+        },
+    )
+}
+
+impl Case {
+    /// From the transmission of a segment to the arrival of an ACK for it, at most, unless
+    /// something goes wrong.
+    pub(crate) fn longest_round_trip(&self) -> Duration {
+        let mut longest = Duration::from_millis(2 * self.luck.delay);
+        for (i, end) in self.ends.iter().enumerate() {
+            if let Some(queues) = &self.queues {
+                // The window, and an octet that probes it.
+                let octets = u64::from(end.config.receive_window) + 1;
+                let Queue { nanos_per_byte, jitter } = queues[i];
+                longest = longest
+                    + Duration::from_nanos(octets * nanos_per_byte)
+                    + Duration::from_millis(jitter);
+            }
+        }
+        let ack_delay = self.ends.iter().map(End::ack_delay).fold(Duration::ZERO, Duration::max);
+        longest + ack_delay
+    }
 }

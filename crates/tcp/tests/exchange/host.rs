@@ -13,6 +13,8 @@ pub(crate) struct Host {
     pub(crate) end: End,
     pub(crate) connection: Option<Connection>,
     pub(crate) listens: bool,
+    /// Its connection tells what it does.
+    pub(crate) watched: bool,
     /// What its clock is ahead of the world's.
     pub(crate) ahead: Duration,
     /// Bytes that cross the connection in one go.
@@ -34,10 +36,15 @@ pub(crate) struct Host {
     pub(crate) shift: u8,
     /// The octet after the last that it has sent.
     pub(crate) nxt: u32,
+    /// The octet that it last sent beyond the window.
+    pub(crate) probe: Option<u32>,
+    /// The timeout without back-off, and whether it may have been backed off since.
+    pub(crate) rto: Duration,
+    pub(crate) probed: bool,
 }
 
 impl Host {
-    pub(crate) fn new(case: &Case, index: usize) -> Host {
+    pub(crate) fn new(case: &Case, index: usize, watched: bool) -> Host {
         let opens = index == 0 || case.both_open;
         let sizes = [0, 1].map(|i| &case.ends[i].config);
         let sizes = sizes.map(|config| u64::from(config.mss).min(u64::from(config.receive_window)));
@@ -46,6 +53,7 @@ impl Host {
             room: sizes[0].min(sizes[1]),
             connection: None,
             listens: !opens,
+            watched,
             ahead: Duration::ZERO,
             step_at: Time::NEVER,
             written: Vec::new(),
@@ -56,6 +64,9 @@ impl Host {
             allowed: 1,
             shift: 0,
             nxt: 0,
+            probe: None,
+            rto: case.ends[index].config.rto.initial,
+            probed: false,
         };
         if opens {
             host.open(index, Side::Active, Time::ZERO);
@@ -72,12 +83,20 @@ impl Host {
             is_ipv6: false,
             secret: 3 + index as u64,
         };
-        self.connection = Some(Connection::new(&self.end.config, side, identity));
+        let mut connection = Connection::new(&self.end.config, side, identity);
+        connection.watch(self.watched);
+        self.connection = Some(connection);
         self.step_at = now + self.end.script.first().map_or(Duration::ZERO, millis);
     }
 
     pub(crate) fn is_over(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.state() == State::Closed)
+    }
+
+    /// Everything of its connection has arrived, both ways.
+    pub(crate) fn is_done(&self) -> bool {
+        let done = [State::TimeWait, State::Closed];
+        self.connection.as_ref().is_none_or(|connection| done.contains(&connection.state()))
     }
 
     /// Its connection's deadline, in the world's time.

@@ -4,6 +4,8 @@
 
 mod cases;
 mod host;
+mod limit;
+mod peer;
 mod world;
 
 use cases::Case;
@@ -18,7 +20,7 @@ fn case() -> impl Strategy<Value = Case> {
                 // A reset may be lost, and who only listens does not notice (RFC 9293 §3.5.1).
                 ends.iter_mut().for_each(cases::End::ask_silent_peers);
             }
-            Case { ends, luck, both_open, seed }
+            Case { ends, luck, queues: None, both_open, seed }
         },
     )
 }
@@ -48,5 +50,18 @@ proptest! {
             prop_assert_eq!(one, other);
         }
         prop_assert_eq!(plain.trace.len(), restored.trace.len());
+    }
+
+    /// Without losses, in order and with timeouts above the longest round trip: no timeout, nothing
+    /// is sent twice but what probes a window, and all is there a round trip per segment after the
+    /// applications' last act.
+    #[test]
+    fn nothing_is_sent_twice_where_nothing_is_lost(case in cases::undisturbed()) {
+        for restores in [false, true] {
+            let mut world = World::new(&case, restores);
+            world.run();
+            world.verify();
+            world.verify_undisturbed();
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! Two hosts with an application each, and the network between them.
 
-use crate::cases::{Act, Case, Luck};
+use crate::cases::{Act, Case, Luck, Queue};
 use crate::host::{Host, ISS, millis};
+use crate::limit::Limit;
+use crate::peer::{Accepted, Peer};
 use base::{Duration, Random, Seed, Time};
 use std::collections::BTreeMap;
 use tcp::mechanism::Mechanism;
-use tcp::{Connection, Connectivity, Events, Indication, Side, Source, State, Subject};
+use tcp::{Connection, Connectivity, Event, Events, Indication, Side, Source, State, Subject};
 use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
 /// A packet on its way, or word of its corruption on its way back or on.
@@ -17,9 +19,13 @@ struct Flying {
 
 /// The world of one case.
 pub(crate) struct World {
-    hosts: [Host; 2],
+    pub(crate) hosts: [Host; 2],
+    peers: [Peer; 2],
     luck: Luck,
-    now: Time,
+    /// The links to either host, if they are FIFO queues.
+    lines: Option<[Line; 2]>,
+    limit: Limit,
+    pub(crate) now: Time,
     flying: BTreeMap<(Time, u64), Flying>,
     order: u64,
     chance: Random,
@@ -29,10 +35,46 @@ pub(crate) struct World {
     pub(crate) trace: Vec<(Time, usize, Packet)>,
 }
 
+/// A FIFO queue and the link behind it.
+struct Line {
+    queue: Queue,
+    /// When what was sent so far has left the queue.
+    empty_at: Time,
+    /// When the last of it arrives.
+    last: Time,
+    /// When something leaves that may yet be replaced, and arrives.
+    waiting: (Time, Time),
+}
+
+impl Line {
+    fn new(queue: Queue) -> Line {
+        Line { queue, empty_at: Time::ZERO, last: Time::ZERO, waiting: (Time::NEVER, Time::ZERO) }
+    }
+
+    /// When a packet with so many bytes of payload arrives that joins the queue at `leaves`. If that
+    /// is not now, it has none, and the next may replace it.
+    fn arrival(&mut self, now: Time, leaves: Time, bytes: u32, delay: Duration) -> Time {
+        let (left, arrives) = self.waiting;
+        if left <= now {
+            self.last = self.last.max(arrives);
+        }
+        if bytes > 0 {
+            let takes = Duration::from_nanos(self.queue.nanos_per_byte * u64::from(bytes));
+            self.empty_at = self.empty_at.max(leaves) + takes;
+        }
+        let at = (self.empty_at.max(leaves) + delay).max(self.last);
+        self.waiting = (leaves, at);
+        at
+    }
+}
+
 impl World {
     pub(crate) fn new(case: &Case, restores: bool) -> World {
         World {
-            hosts: [Host::new(case, 0), Host::new(case, 1)],
+            hosts: [0, 1].map(|i| Host::new(case, i, restores)),
+            peers: [0, 1].map(|i| Peer::new(case.ends[i].habits, ISS[1 - i])),
+            lines: case.queues.map(|queues| queues.map(Line::new)),
+            limit: Limit::new(case),
             luck: case.luck,
             now: Time::ZERO,
             flying: BTreeMap::new(),
@@ -56,6 +98,11 @@ impl World {
             }
             assert!(self.now <= first, "time goes back");
             self.now = first;
+            self.check_limit();
+            if self.now >= self.calm_at() {
+                self.luck = Luck { until: u64::MAX, delay: self.luck.delay, ..Luck::default() };
+                self.peers.iter_mut().for_each(Peer::behave);
+            }
             if next == first {
                 let Some((_, flying)) = self.flying.pop_first() else { return };
                 self.arrive(flying);
@@ -76,8 +123,17 @@ impl World {
         panic!("it never ends: {states:?} at {}, {} on their way", self.now, self.flying.len());
     }
 
+    /// When nothing goes wrong any more.
+    fn calm_at(&self) -> Time {
+        match self.luck.until {
+            u64::MAX => Time::NEVER,
+            until => Time::ZERO + Duration::from_millis(until),
+        }
+    }
+
     /// The next step of an application's script.
     fn step(&mut self, i: usize) {
+        self.disturb(self.now);
         let [one, two] = &mut self.hosts;
         let (host, peer) = if i == 0 { (one, two) } else { (two, one) };
         host.step_at = Time::NEVER;
@@ -108,11 +164,22 @@ impl World {
         host.step_at = self.now + host.end.script.first().map_or(Duration::ZERO, millis);
     }
 
-    fn arrive(&mut self, Flying { to, packet, corrupted }: Flying) {
+    fn arrive(&mut self, Flying { to, mut packet, corrupted }: Flying) {
         let Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         if corrupted {
             return self.report(to, &segment, packet.payload.len);
         }
+        let sack = self.hosts[to].connection.as_ref().is_some_and(|c| c.info().sack);
+        match self.peers[to].accept(&mut packet, sack, &mut self.chance) {
+            Accepted::Whole => {}
+            Accepted::Changed => self.disturb(self.now),
+            Accepted::Refused(answer) => {
+                self.disturb(self.now);
+                return self.launch(1 - to, answer);
+            }
+            Accepted::Discarded => return self.disturb(self.now),
+        }
+        let Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         let host = &mut self.hosts[to];
         let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
         if host.connection.is_none() && host.listens && opens {
@@ -152,6 +219,22 @@ impl World {
         self.after(told);
     }
 
+    /// Something has gone wrong, or an application has done something, at `at`.
+    fn disturb(&mut self, at: Time) {
+        self.limit.disturb(at, &self.hosts);
+    }
+
+    /// Everything that there is to do must have been done in time.
+    fn check_limit(&self) {
+        let idle = self.hosts.iter().all(|host| host.step_at == Time::NEVER);
+        if self.now > self.limit.at && idle && !self.hosts.iter().all(Host::is_done) {
+            let states = [0, 1].map(|i| self.hosts[i].connection.as_ref().map(Connection::state));
+            let read = [0, 1].map(|i| (self.hosts[i].read, self.hosts[1 - i].total));
+            let limit = &self.limit;
+            panic!("not done by {limit:?}: {states:?}, read {read:?} at {}", self.now);
+        }
+    }
+
     /// A segment for a connection that is not there (RFC 9293 §3.10.7.1).
     fn refuse(&mut self, at: usize, segment: &Segment, len: u32) {
         if segment.flags.contains(Flags::RST) {
@@ -186,6 +269,8 @@ impl World {
 
     /// Something has happened to a host: its application looks, and what is to be sent is sent.
     fn after(&mut self, i: usize) {
+        // A snapshot has no events.
+        self.watch(i);
         self.perhaps_restore(i);
         let [one, two] = &mut self.hosts;
         let (host, peer) = if i == 0 { (one, two) } else { (two, one) };
@@ -194,14 +279,42 @@ impl World {
             let events = connection.take_events();
             assert!(!(events & host.heard).intersects(Events::CLOSED | Events::CONNECTED), "twice");
             host.heard |= events;
-            while connection.poll_event().is_some() {}
             let waits = host.step_at == Time::NEVER && host.end.script.is_empty();
             if waits && connection.state() != State::SynSent {
                 connection.close();
             }
         }
         self.transmit(i);
+        self.watch(i);
+        self.check_timeout(i);
         self.perhaps_restore(i);
+    }
+
+    /// Where nothing is lost, the timeout is backed off only while a window is probed.
+    fn check_timeout(&self, i: usize) {
+        let host = &self.hosts[i];
+        if let Some(connection) = &host.connection
+            && (self.lines.is_some() && host.watched && !host.probed)
+        {
+            assert_eq!(connection.vitals().rto, host.rto, "backed off at {}", self.now);
+        }
+    }
+
+    /// What a connection tells of its timer.
+    fn watch(&mut self, i: usize) {
+        let host = &mut self.hosts[i];
+        let Some(connection) = &mut host.connection else { return };
+        while let Some(event) = connection.poll_event() {
+            match event {
+                Event::RoundTrip { rto, .. } => (host.rto, host.probed) = (rto, false),
+                Event::Probed => {
+                    host.probed = true;
+                    let fills = host.nxt >= host.allowed;
+                    assert!(self.lines.is_none() || fills, "that is no closed window");
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Stores the connection and restores it under another clock.
@@ -258,23 +371,40 @@ impl World {
         let host = &mut self.hosts[i];
         if new > host.nxt && !segment.flags.contains(Flags::RST) {
             // An octet may probe a closed window (RFC 9293 §3.8.6.1).
-            let octet = packet.payload.len <= 1;
-            assert!(octet || new <= host.allowed, "{new} > {}", host.allowed);
+            assert!(len == 1 || new <= host.allowed, "{new} > {}", host.allowed);
+            host.probe = (new > host.allowed).then_some(segment.seq - ISS[i]);
             host.nxt = new;
         } else {
+            if len > 0 && self.lines.is_some() && !segment.flags.contains(Flags::RST) {
+                let probes = len == 1 && host.probe == Some(segment.seq - ISS[i]);
+                assert!(probes, "sent twice: {} of {len} octets", segment.seq - ISS[i]);
+            }
             assert_ne!(packet.ip.ecn, Ecn::Capable, "RFC 3168 §6.1.5: only new data");
         }
     }
 
-    fn fly(&mut self, to: usize, packet: Packet) {
+    fn fly(&mut self, to: usize, mut packet: Packet) {
         self.trace.push((self.now, to, packet));
+        let shift = self.hosts[to].shift;
+        if self.peers[1 - to].send(&mut packet, shift, &mut self.chance) {
+            self.disturb(self.now);
+        }
+        self.launch(to, packet);
+    }
+
+    /// A packet is on its way, or lost.
+    fn launch(&mut self, to: usize, mut packet: Packet) {
+        let (leaves, replaced) = self.peers[1 - to].leaves(self.now, &packet);
+        if let Some(key) = replaced {
+            self.flying.remove(&key);
+        }
         let luck = self.luck;
         if self.chance.chance(luck.lost) {
-            return;
+            return self.disturb(self.now);
         }
-        let mut packet = packet;
         if packet.ip.ecn == Ecn::Capable && self.chance.chance(luck.marked) {
             packet.ip.ecn = Ecn::Congested;
+            self.disturb(self.now);
         }
         if let Some(fields) = PathFields::of(&packet) {
             self.wear(fields).renew(&mut packet);
@@ -282,15 +412,32 @@ impl World {
         let copies = if self.chance.chance(luck.doubled) { 2 } else { 1 };
         let corrupted = self.chance.chance(luck.corrupted);
         if corrupted && !self.chance.chance(luck.reported) {
-            return;
+            return self.disturb(self.now);
         }
         for _ in 0..copies {
             let late = self.chance.chance(luck.late);
-            let jitter = if late { self.chance.bits() % luck.jitter.max(1) } else { 0 };
-            let at = self.now + Duration::from_millis(luck.delay + jitter);
+            let at = self.arrival(to, leaves, packet.payload.len, late);
+            if late || copies > 1 || corrupted {
+                self.disturb(at);
+            }
             self.order += 1;
             self.flying.insert((at, self.order), Flying { to, packet, corrupted });
+            self.peers[1 - to].left((at, self.order));
         }
+    }
+
+    fn arrival(&mut self, to: usize, leaves: Time, bytes: u32, late: bool) -> Time {
+        let delay = Duration::from_millis(self.luck.delay);
+        let jitter = |most: u64, chance: &mut Random| {
+            Duration::from_nanos(chance.bits() % (most * 1_000_000).max(1))
+        };
+        let Some(lines) = &mut self.lines else {
+            let jitter = if late { self.chance.bits() % self.luck.jitter.max(1) } else { 0 };
+            return leaves + delay + Duration::from_millis(jitter);
+        };
+        let line = &mut lines[to];
+        let jitter = jitter(line.queue.jitter, &mut self.chance);
+        line.arrival(self.now, leaves, bytes, delay + jitter)
     }
 
     /// Nodes on the way say whatever they like of the path.
@@ -303,6 +450,14 @@ impl World {
             }
         }
         fields
+    }
+
+    /// What must be true in the end where nothing is lost and no timer is short.
+    pub(crate) fn verify_undisturbed(&self) {
+        for connection in self.hosts.iter().filter_map(|host| host.connection.as_ref()) {
+            let statistics = connection.statistics();
+            assert_eq!((statistics.timeouts, statistics.reductions), (0, 0), "{statistics:?}");
+        }
     }
 
     /// What must be true in the end.

@@ -165,6 +165,75 @@ fn a_window_that_closes_on_what_is_outstanding_is_probed_and_is_no_congestion() 
 }
 
 #[test]
+fn acknowledgments_do_not_stand_behind_an_octet_that_was_refused() {
+    // The peer takes nothing behind its closed window (RFC 9293 §3.10.7.4, first).
+    let mut t = closed(config());
+    t.time(1100);
+    t.recv([octet(0)]);
+    t.send(data(1).window(0));
+    t.recv([ack(2)]);
+    t.send(ack(1).seq(at(2)).acking(2));
+    t.recv((0..10).map(|n| bytes(1 + n * MSS, 1 + (n + 1) * MSS).acking(at(2))));
+    t.send(data(2).acking(2));
+    t.recv([ack(3).seq(2 + 10 * MSS)]);
+}
+
+#[test]
+fn an_acknowledgment_from_before_an_octet_that_was_taken_counts() {
+    // The peer has probed our window, and has not heard that there was room by then.
+    let mut t = established(Config { receive_window: 1000, ..config() });
+    t.write(2000);
+    t.recv(each(1..=2));
+    t.send(data(1));
+    t.recv([ack(2).seq(at(3))]);
+    t.read(0);
+    t.recv([ack(2).seq(at(3))]);
+    t.send(bytes(1000, 1001));
+    t.recv([ack(1).seq(at(3)).acking(at(2) + 1)]);
+    t.send(ack(2).seq(at(2)));
+    t.recv([ack(1).seq(at(3)).acking(at(2) + 1)]);
+    t.send(ack(3).seq(at(2) - 1)); // That is older than any probe.
+    t.recv([ack(1).seq(at(3)).acking(at(2) + 1)]);
+    assert_eq!(t.connection.vitals().flight, 1000);
+}
+
+#[test]
+fn what_a_small_window_had_room_for_was_not_refused() {
+    // RFC 9293 §3.8.6.2.1: it goes after a while, as a probe does.
+    let mut t = established(config());
+    t.send(ack(1).window(16));
+    t.write(1 << 20);
+    t.silent();
+    t.time(1100);
+    t.recv([bytes(0, 16)]);
+    t.send(ack(1).window(16));
+    t.silent();
+    t.time(1200);
+    t.send(ack(1).acking(17).window(592));
+    t.silent(); // Too little of the largest window.
+    t.send(ack(1).acking(17).window(1008));
+    t.recv([bytes(16, 1016)]);
+    assert_eq!(t.statistics().retransmissions, 0);
+}
+
+#[test]
+fn a_closed_window_is_probed_even_where_the_peer_has_discarded_what_it_had_sacked() {
+    // RFC 2018 §8: the head was SACKed, and is not acknowledged.
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..config() });
+    t.time(200);
+    t.send(ack(2).sack(3..=3).window(0));
+    t.send(ack(3).window(0));
+    t.silent();
+    t.time(1200);
+    t.recv([data(3)]);
+    t.send(ack(3).window(0));
+    t.silent();
+    t.time(3200);
+    t.recv([data(3)]);
+    assert_eq!(t.statistics().timeouts, 0);
+}
+
+#[test]
 fn silly_window_avoidance_of_the_sender() {
     // RFC 9293 §3.8.6.2.1: less than a segment goes if it is half of the largest window.
     let mut t = Diagram::new(&config(), Side::Active);

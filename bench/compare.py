@@ -2,7 +2,7 @@
 
 python bench/compare.py                  all of it
 python bench/compare.py speed            segments per CPU second, beside ns-2 and ns-3
-python bench/compare.py agreement        goodput of plain TCP, beside ns-2's own families
+python bench/compare.py agreement        TCP beside ns-2's own families, and its Linux code
 python bench/compare.py bbn8333          bbn8333's simulations in full, and how long they take
 python bench/compare.py beyond           bbn8333's open questions, likewise
 python bench/compare.py koutsianas2007   koutsianas2007, likewise
@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import agreement
 import beyond
 import koutsianas2007
 import obanaik2003
@@ -38,7 +39,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 SPEED = RESULTS / "speed.json"
 AGREEMENT = RESULTS / "agreement.json"
-NS2_SIM1 = RESULTS / "ns2-sim1.json"
 
 Row = dict[str, Any]
 
@@ -114,83 +114,23 @@ def summarised(rows: Sequence[Row]) -> Iterator[Row]:
 
 # --- agreement ---
 
-SCENARIO = """
-title = "One bulk flow over one link, as ns-2's side of the comparison has it"
-duration = "120 s"
-profile = "ns2-2001"
-[nodes]
-sender = {}
-receiver = {}
-[[links]]
-between = ["sender", "receiver"]
-rate = "100 Mbit/s"
-delay = "10 ms"
-queue = "50 packets"
-[[flows]]
-from = "sender"
-to = "receiver"
-tcp = { mss = 536, receive_window = "20 segments", ssthresh_on_backoff = "halve" }
-"""
 
-
-def measure_agreement(seeds: int) -> Row:
-    """Plain Reno and SACK beside what ns-2's families of the same algorithm give."""
-    peer = json.loads(NS2_SIM1.read_text())
-    rows = []
-    for cell in peers.sim1_cells():
-        for recovery in ("reno", "sack"):
-            goodputs = lasthop_goodputs(cell, recovery, seeds if cell.bit_error_rate else 1)
-            families = [
-                {key: row[key] for key in ("family", "mean_bps", "ci95_bps", "runs")}
-                for row in peer["rows"]
-                if row["recovery"] == recovery
-                and all(row[key] == value for key, value in vars(cell).items())
-            ]
-            rows.append(compared(cell, recovery, goodputs, families))
+def measure_agreement() -> Row:
+    """Our side of every comparison with ns-2, and what is to be said of each cell."""
+    bulk = agreement.judged(agreement.bulk())
     return {
         "experiment": "agreement",
         **circumstances(),
-        "peer": f"ns-2 {peer['version']}",
-        "profile": "ns2-2001",
-        "unit": "bit/s, headers counted",
-        "rows": rows,
-    }
-
-
-def lasthop_goodputs(cell: peers.Cell, recovery: str, seeds: int) -> list[float]:
-    """Goodput of each seed."""
-    from lasthop import _lasthop
-
-    where = "links.0" if cell.errors == "both" else "links.0.forward"
-    overrides: list[tuple[str, object]] = [
-        ("links.0.rate", f"{cell.rate_bps:.0f} bit/s"),
-        ("links.0.delay", f"{cell.one_way_delay_s * 1e3:.0f} ms"),
-        (f"{where}.errors", {"bit": cell.bit_error_rate}),
-        ("flows.0.tcp.recovery", recovery),
-    ]
-    columns = _lasthop.sweep(SCENARIO, "agreement", overrides=overrides, seeds=seeds)
-    return [float(value) for value in columns["goodput_bps"]]
-
-
-def compared(
-    cell: peers.Cell, recovery: str, goodputs: Sequence[float], families: Sequence[Row]
-) -> Row:
-    """Whether our interval meets the range that the peer's families and their intervals span."""
-    mean = statistics.fmean(goodputs)
-    low, high = peers.interval95(goodputs) or [mean, mean]
-    ends = [end for row in families for end in (row["ci95_bps"] or [row["mean_bps"]] * 2)]
-    # Without chance there is no interval; a start-up of a round trip more or less is no difference.
-    slack = 0.0 if cell.bit_error_rate else 0.01 * mean
-    return {
-        "recovery": recovery,
-        **vars(cell),
-        "measured": round(mean),
-        "ci95": [round(low), round(high)],
-        "runs": len(goodputs),
-        "families": list(families),
-        "span": [round(min(ends)), round(max(ends))],
-        "agrees": high >= min(ends) - slack and low <= max(ends) + slack,
-        "beyond_percent": round(100 * max(min(ends) / mean - 1, 1 - max(ends) / mean, 0.0), 1),
+        "peer": f"ns-2 {agreement.kept('bulk')['version']}",
+        "unit": "bit/s, headers counted; mean and standard deviation of the runs",
+        "shifts": agreement.shifts(bulk, ("recovery", "hops", "errors")),
+        "westwood": agreement.judged(agreement.westwood()),
+        "transfers": agreement.judged_transfers(agreement.transfers()),
+        "outages": agreement.judged_outages(agreement.outages()),
+        "causes": agreement.judged(agreement.causes()),
+        "rescues": agreement.rescues(),
+        "restarts": agreement.judged(agreement.restarts()),
+        "rows": bulk,
     }
 
 
@@ -279,13 +219,13 @@ def say(words: str) -> None:
 
 def keep(path: Path, result: Row) -> None:
     """Writes one row a line, so that a change shows as the lines it touches."""
-    head = [
-        f" {json.dumps(key)}: {json.dumps(value)},"
-        for key, value in result.items()
-        if key != "rows"
-    ]
-    rows = ",\n".join(f"  {json.dumps(row)}" for row in result["rows"])
-    path.write_text("\n".join(["{", *head, ' "rows": [', rows, " ]", "}"]) + "\n")
+    fields = []
+    for key, value in result.items():
+        of_rows = isinstance(value, list) and value and isinstance(value[0], dict)
+        lines = ",\n".join(f"  {json.dumps(row)}" for row in value) if of_rows else ""
+        text = f"[\n{lines}\n ]" if of_rows else json.dumps(value)
+        fields.append(f" {json.dumps(key)}: {text}")
+    path.write_text("{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def main() -> int:
@@ -307,13 +247,12 @@ def main() -> int:
         default="all",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
-    parser.add_argument("--seeds", type=int, default=30, help="runs per cell of the agreement")
     parser.add_argument("--threads", type=int, default=0, help="of bbn8333; all cores by default")
     options = parser.parse_args()
     if options.what in ("speed", "all"):
         keep(SPEED, measure_speed(options.rounds))
     if options.what in ("agreement", "all"):
-        keep(AGREEMENT, measure_agreement(options.seeds))
+        keep(AGREEMENT, measure_agreement())
     if options.what in ("bbn8333", "all"):
         keep_bbn8333(options.threads)
     if options.what in ("beyond", "all"):

@@ -1,8 +1,10 @@
 """Runs ns-2 and ns-3: what lasthop is compared with.
 
-The plain cells of bbn8333's first simulation, and speed:
-
-python bench/peers.py sim1 --seeds 30 --jobs 2 --out bench/results/ns2-sim1.json
+python bench/peers.py bulk --out bench/results/ns2-bulk.json
+python bench/peers.py westwood --out bench/results/ns2-westwood.json
+python bench/peers.py transfers --out bench/results/ns2-transfers.json
+python bench/peers.py outages --out bench/results/ns2-outages.json
+python bench/peers.py causes --out bench/results/ns2-causes.json
 python bench/peers.py speed --repeat 3
 
 ns-2 2.35 is Debian's package ns2; ns-3 3.37 is libns3-dev and is compiled against, so it needs g++.
@@ -12,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.util
 import json
 import math
 import os
@@ -23,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,25 +31,29 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 
 # ns-2's own families of one recovery scheme differ; a comparison is with the range that they span.
-RECOVERY = {
-    "Reno": "reno",
-    "FullTcp": "reno",
-    "Newreno": "newreno",
-    "FullTcp/Newreno": "newreno",
-    "Sack1": "sack",
-    "FullTcp/Sack": "sack",
+FAMILIES = {
+    "reno": ("Reno", "FullTcp"),
+    "newreno": ("Newreno", "FullTcp/Newreno"),
+    "sack": ("Sack1", "FullTcp/Sack"),
 }
-SIM1_FAMILIES = ("Reno", "FullTcp", "Sack1", "FullTcp/Sack")
-SPEED_FAMILIES = ("Sack1", "FullTcp/Sack")
+SPEED_FAMILIES = FAMILIES["sack"]
 SPEED_CASES = ("one", "fifty")
 SPEED_HEADERS = ("all", "used")
 
-# What ns-2 did by default in 2001, as arguments of sim1.tcl: seconds, and segments.
-NS2_2001: Mapping[str, float] = {
+# What ns-2 did by default in 2001 and in 2007, as arguments of flows.tcl: seconds, and segments.
+NS2_2001: Mapping[str, Any] = {
     "tick": 0.1,
     "minrto": 0.2,
     "initial_window": 1,
     "initial_rto": 6.0,
+    "limited_transmit": 0,
+}
+NS2_2007: Mapping[str, Any] = {
+    "tick": 0.01,
+    "minrto": 0.2,
+    "initial_window": 2,
+    "initial_rto": 3.0,
+    "limited_transmit": 1,
 }
 
 RATES_BPS = (1.5e6, 10e6, 100e6)
@@ -58,6 +62,23 @@ BIT_ERROR_RATES = (1.56e-10, 1.56e-9, 1.56e-8, 1.56e-7, 1.56e-6, 1.56e-5)
 DURATION_S = 120.0
 # The report leaves out points with fewer errors than this, were the line always busy.
 FEWEST_ERRORS = 25
+
+# Runs of a cell with errors: a batch, and further ones until the ratio of two such means would be
+# known to PRECISION either way, by the runs' standard deviation. ns-2 runs a batch side by side in
+# one process.
+BATCH = 10
+MOST_RUNS = 300
+PRECISION = 0.02
+
+LINUX_FAMILIES = ("Linux/westwood", "Linux/reno")
+# Of ns-2's Linux code with westwood it is known that it can stall or go round for ever.
+LINUX_LIMIT_S = 60.0
+
+# Segments of a transfer; LOSSY_SIZES where there are errors.
+SIZES = (*range(1, 21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 400, 500)
+LOSSY_SIZES = (10, 50, 200, 500)
+# What a transfer over errors takes differs much from run to run.
+TRANSFER_RUNS = 600
 
 # No run takes more than a few seconds; one that is still going is in an endless loop.
 WALL_CLOCK_LIMIT_S = 300.0
@@ -72,16 +93,21 @@ class PeerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of simulation 1, apart from the recovery scheme."""
+    """One bulk flow over a path: a point of simulation 1 or 2, apart from who sends."""
 
     rate_bps: float
     one_way_delay_s: float
     bit_error_rate: float
     errors: str
+    hops: int = 1
+    window: int = 20
 
 
-def sim1_cells() -> list[Cell]:
-    """The plain cells of simulation 1, of those without errors one instead of one a direction."""
+def bulk_cells() -> list[Cell]:
+    """The plain cells of simulations 1 and 2; those without errors have no direction of errors.
+
+    Over three hops there are fewer: the rates between and the rarest errors change little.
+    """
     cells = []
     for rate in RATES_BPS:
         for delay in DELAYS_S:
@@ -89,6 +115,11 @@ def sim1_cells() -> list[Cell]:
             for ber in BIT_ERROR_RATES:
                 if rate * DURATION_S * ber >= FEWEST_ERRORS:
                     cells += [Cell(rate, delay, ber, way) for way in ("forward", "both")]
+    for rate in (RATES_BPS[0], RATES_BPS[-1]):
+        for delay in DELAYS_S:
+            cells.append(Cell(rate, delay, 0.0, "forward", hops=3))
+            for ber in BIT_ERROR_RATES[-3:]:
+                cells += [Cell(rate, delay, ber, way, hops=3) for way in ("forward", "both")]
     return cells
 
 
@@ -101,26 +132,29 @@ def ns2(script: str, limit_s: float = WALL_CLOCK_LIMIT_S, **arguments: object) -
     return _json_line([program, str(HERE / "ns2" / script), *words], limit_s)
 
 
-def ns2_sim1(
-    cell: Cell,
+def ns2_flows(
     family: str,
-    run: int,
-    profile: Mapping[str, float] = NS2_2001,
+    cell: Cell,
+    runs: int,
+    first: int = 0,
     limit_s: float = WALL_CLOCK_LIMIT_S,
-) -> dict[str, Any]:
-    """One run of one cell; `run` is the number of the random sub-stream."""
-    return ns2(
-        "sim1.tcl",
-        limit_s,
-        family=family,
-        rate_bps=cell.rate_bps,
-        delay_s=cell.one_way_delay_s,
-        ber=cell.bit_error_rate,
-        errors=cell.errors,
-        run=run,
-        duration=DURATION_S,
-        **profile,
-    )
+    **others: Any,
+) -> dict[str, list[float]]:
+    """So many runs of one cell, from run `first` on: a list of each quantity."""
+    arguments: dict[str, object] = {
+        "family": family,
+        "rate_bps": cell.rate_bps,
+        "delay_s": cell.one_way_delay_s,
+        "hops": cell.hops,
+        "window": cell.window,
+        "ber": cell.bit_error_rate,
+        "errors": cell.errors,
+        "duration": DURATION_S,
+        "runs": runs,
+        "first": first,
+        **others,
+    }
+    return ns2("flows.tcl", limit_s, **arguments)
 
 
 def ns2_speed(
@@ -182,34 +216,141 @@ def measure_speed(
                     yield ns3_speed(program, case, duration_s)
 
 
-def measure_sim1(
-    seeds: int,
-    jobs: int,
-    families: Sequence[str] = SIM1_FAMILIES,
-    profile: Mapping[str, float] = NS2_2001,
+def measure_cells(
+    cells: Sequence[Cell], families: Sequence[str], **others: Any
 ) -> Iterator[dict[str, Any]]:
-    """Rows of all cells and families: the goodputs of the runs, their mean and 95 % interval.
+    """Rows of all cells and families: of each quantity mean and standard deviation over the runs.
 
-    Without errors nothing in a run is random, so one run is all there is and the interval is null.
+    Without errors nothing in a run is random, so one run is all there is.
     """
-    with ThreadPoolExecutor(jobs) as pool:
-        for cell in sim1_cells():
-            for family in families:
-                runs = range(seeds if cell.bit_error_rate else 1)
-                started = [pool.submit(ns2_sim1, cell, family, run, profile) for run in runs]
-                results = [run.result() for run in started]
-                goodputs = [float(result["goodput_bps"]) for result in results]
-                yield {
-                    "family": family,
-                    "recovery": RECOVERY[family],
-                    **asdict(cell),
-                    "runs": len(goodputs),
-                    "mean_bps": round(statistics.fmean(goodputs), 3),
-                    "ci95_bps": interval95(goodputs),
-                    "mean_timeouts": _mean(results, "timeouts"),
-                    "mean_retransmitted": _mean(results, "retransmitted"),
-                    "goodputs_bps": goodputs,
-                }
+    for cell in cells:
+        for family in families:
+            found = ns2_flows(family, cell, BATCH if cell.bit_error_rate else 1, **others)
+            while cell.bit_error_rate and len(found["goodput_bps"]) < enough(found["goodput_bps"]):
+                runs = len(found["goodput_bps"])
+                more = ns2_flows(family, cell, BATCH, runs, **others)
+                for what, values in found.items():
+                    values += more[what]
+            yield {"family": family, **asdict(cell), **summary(found)}
+
+
+def measure_bulk() -> Iterator[dict[str, Any]]:
+    """Rows of every family over one and three hops."""
+    families = [family for both in FAMILIES.values() for family in both]
+    return measure_cells(bulk_cells(), families, **NS2_2001)
+
+
+def westwood_cells() -> list[Cell]:
+    """Where Westwood+ is compared: a receive window that limits it, and one that does not."""
+    return [
+        Cell(rate, delay, ber, "forward", window=window)
+        for window in (20, 100)
+        for rate in RATES_BPS[:2]
+        for delay in DELAYS_S
+        for ber in (0.0, *BIT_ERROR_RATES[-3:])
+    ]
+
+
+def measure_westwood() -> Iterator[dict[str, Any]]:
+    """Rows of ns-2's Linux code, whose clock is of 1 ms whatever it is told, with timestamps."""
+    return measure_cells(
+        westwood_cells(), LINUX_FAMILIES, **NS2_2007, timestamps=1, limit_s=LINUX_LIMIT_S
+    )
+
+
+def measure_transfers() -> Iterator[dict[str, Any]]:
+    """Rows of every size over paths without errors, and of some sizes over one with errors."""
+    for cell in transfer_cells():
+        for family in (family for both in FAMILIES.values() for family in both):
+            if cell.bit_error_rate:
+                for size in LOSSY_SIZES:
+                    found = repeated(family, cell, segments=size)
+                    yield {"family": family, **asdict(cell), "segments": size, **summary(found)}
+                continue
+            found = ns2_flows(family, cell, 1, segments=_listed(SIZES), **NS2_2001)
+            for size, completed in zip(SIZES, found["completed_s"], strict=True):
+                times = {"completed_s": [completed]}
+                yield {"family": family, **asdict(cell), "segments": size, **summary(times)}
+
+
+def transfer_cells() -> list[Cell]:
+    """The paths of transfers."""
+    paths = [Cell(rate, delay, 0.0, "forward") for rate in RATES_BPS[:2] for delay in DELAYS_S]
+    return [*paths, Cell(1.5e6, 0.100, 1.56e-6, "forward")]
+
+
+def repeated(family: str, cell: Cell, **others: Any) -> dict[str, list[float]]:
+    """TRANSFER_RUNS runs of a cell."""
+    found: dict[str, list[float]] = {}
+    for first in range(0, TRANSFER_RUNS, 30):
+        more = ns2_flows(family, cell, 30, first, **NS2_2001, **others)
+        for what in ("completed_s", "timeouts", "retransmitted"):
+            found.setdefault(what, []).extend(more[what])
+    return found
+
+
+#: What moves a cell that differs: a family, and what is changed of it.
+CAUSES = (("Newreno", "exit_recovery_fix_:1"),)
+
+
+def cause_cells() -> list[Cell]:
+    """Where NewReno differs: short paths, and as many errors as there are."""
+    return [Cell(rate, 0.010, 1.56e-5, "forward") for rate in RATES_BPS[:2]]
+
+
+def measure_causes() -> Iterator[dict[str, Any]]:
+    """Rows of a family with one of its defaults changed."""
+    for family, also in CAUSES:
+        for row in measure_cells(cause_cells(), [family], **NS2_2001, also=also):
+            yield {"also": also, **row}
+
+
+#: A transfer of 3 MB in segments of 1512 bytes over 6 Mb/s, the link down from 2 s on
+#: (koutsianas2007, section 4.2).
+OUTAGE = Cell(6e6, 0.001, 0.0, "forward", window=50)
+OUTAGE_SEGMENTS = 2000
+
+
+def outages_s() -> list[float]:
+    """A hundred durations from 0.1 to 50 s, a constant factor apart."""
+    return [round(0.1 * 500 ** (n / 99), 3) for n in range(100)]
+
+
+def measure_outages() -> Iterator[dict[str, Any]]:
+    """Rows of every duration: when acknowledgments go on, and when all has arrived."""
+    for family in (*FAMILIES["reno"], *FAMILIES["sack"]):
+        found = ns2_flows(
+            family,
+            OUTAGE,
+            1,
+            mss=1512,
+            backbone_s=0.040,
+            segments=OUTAGE_SEGMENTS,
+            down_s=_listed(outages_s()),
+            **NS2_2007,
+        )
+        for n, lasts in enumerate(outages_s()):
+            columns = ("resumed_s", "completed_s", "timeouts", "retransmitted")
+            yield {"family": family, "outage_s": lasts, **{key: found[key][n] for key in columns}}
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ",".join(f"{value:g}" for value in values)
+
+
+def enough(values: Sequence[float]) -> float:
+    """How many runs a mean takes, by the spread of those that there are."""
+    spread = statistics.stdev(values) / statistics.fmean(values)
+    return min(2 * (1.96 * spread / PRECISION) ** 2, MOST_RUNS)
+
+
+def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """How many runs, and of each quantity the mean and the standard deviation."""
+    row: dict[str, Any] = {"runs": len(next(iter(found.values())))}
+    for what, values in found.items():
+        deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+        row[what] = [float(f"{statistics.fmean(values):.7g}"), float(f"{deviation:.5g}")]
+    return row
 
 
 def interval95(values: Sequence[float]) -> list[float] | None:
@@ -250,10 +391,6 @@ def machine() -> dict[str, Any]:
     return {"cpu": model, "cores": os.cpu_count()}
 
 
-def _mean(results: Sequence[Mapping[str, Any]], key: str) -> float:
-    return round(statistics.fmean(result[key] for result in results), 2)
-
-
 def _speed_row(
     simulator: str, version: str, variant: str, result: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -277,11 +414,13 @@ def _json_line(command: Sequence[str], limit_s: float) -> dict[str, Any]:
         raise PeerError(f"Still running after {limit_s:g} s: {' '.join(command)}") from error
     if done.returncode:
         raise PeerError(f"Exit {done.returncode} from {' '.join(command)}\n{done.stderr}")
-    row: dict[str, Any] = json.loads(done.stdout)
+    # ns-2's Linux code has words of its own to print.
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("{"))
+    row: dict[str, Any] = json.loads(line)
     return row
 
 
-def _write_sim1(path: Path, head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+def _write(path: Path, head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """One row a line: short, and a change shows as the lines it touches."""
     lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     body = ",\n".join(f"  {json.dumps(row)}" for row in rows)
@@ -289,25 +428,29 @@ def _write_sim1(path: Path, head: Mapping[str, Any], rows: Sequence[Mapping[str,
     path.write_text("\n".join(["{", *lines, ' "rows": [', body, " ]", "}"]) + "\n")
 
 
-def _sim1(options: argparse.Namespace) -> None:
-    # Said before the long run rather than in it.
-    if importlib.util.find_spec("scipy") is None:
-        raise PeerError("The confidence intervals need scipy, which is not installed.")
+EXPERIMENTS = {
+    "bulk": ("a bulk flow over one and three hops", NS2_2001, measure_bulk),
+    "westwood": ("ns-2's Linux code", NS2_2007, measure_westwood),
+    "transfers": ("transfers of 1 to 500 segments", NS2_2001, measure_transfers),
+    "causes": ("a family with one of its defaults changed", NS2_2001, measure_causes),
+    "outages": ("a transfer over an outage of 0.1 to 50 s", NS2_2007, measure_outages),
+}
+
+
+def _experiment(options: argparse.Namespace) -> None:
+    title, profile, measure = EXPERIMENTS[options.name]
+    rows = []
+    for row in measure():
+        rows.append(row)
+        print(json.dumps(row), file=sys.stderr, flush=True)
     head = {
-        "experiment": "bbn8333 sim1, plain",
+        "experiment": title,
         "simulator": "ns-2",
         "version": package_version("ns2"),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
-        "profile": {"name": "ns2-2001", **NS2_2001},
-        "duration_s": DURATION_S,
+        "profile": profile,
     }
-    rows = []
-    for row in measure_sim1(options.seeds, options.jobs, options.families):
-        rows.append(row)
-        shown = ("family", "rate_bps", "one_way_delay_s", "bit_error_rate", "errors", "mean_bps")
-        print(*(row[key] for key in shown), file=sys.stderr, flush=True)
-    _write_sim1(options.out, head, rows)
+    _write(options.out, head, rows)
 
 
 def _speed(options: argparse.Namespace) -> None:
@@ -320,12 +463,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run ns-2 and ns-3 on lasthop's comparison cases.")
     commands = parser.add_subparsers(required=True)
 
-    sim1 = commands.add_parser("sim1", help="the plain cells of bbn8333's simulation 1 in ns-2")
-    sim1.add_argument("--seeds", type=int, default=30, help="runs for each cell with errors")
-    sim1.add_argument("--jobs", type=int, default=1, help="runs at a time")
-    sim1.add_argument("--families", nargs="+", choices=RECOVERY, default=SIM1_FAMILIES)
-    sim1.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    sim1.set_defaults(command=_sim1)
+    for name, (title, _, _) in EXPERIMENTS.items():
+        experiment = commands.add_parser(name, help=f"{title}, in ns-2")
+        experiment.add_argument("--out", type=Path, required=True, help="JSON file to write")
+        experiment.set_defaults(command=_experiment, name=name)
 
     speed = commands.add_parser("speed", help="delivered segments for each CPU second")
     speed.add_argument("--repeat", type=int, default=3)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import agreement_tables
 import beyond
 import koutsianas2007
 import obanaik2003
@@ -57,40 +58,10 @@ def speed(result: Result) -> str:
     return "\n".join(lines)
 
 
-def agreement(result: Result) -> str:
-    """The agreement as Markdown: every cell, those outside the range marked."""
-    lines = [
-        "| recovery | rate | one-way delay | bit errors | direction | lasthop, kb/s "
-        "| ns-2, kb/s | |",
-        "| --- | ---: | ---: | ---: | --- | ---: | --- | --- |",
-    ]
-    for row in result["rows"]:
-        families = ", ".join(
-            f"{family['family']} {interval(family['mean_bps'], family['ci95_bps'])}"
-            for family in row["families"]
-        )
-        verdict = "" if row["agrees"] else f"**{row['beyond_percent']} % outside**"
-        lines.append(
-            f"| {row['recovery']} | {row['rate_bps'] / 1e6:g} Mb/s "
-            f"| {row['one_way_delay_s'] * 1e3:g} ms | {row['bit_error_rate']:g} "
-            f"| {row['errors']} | {interval(row['measured'], row['ci95'])} "
-            f"| {families} | {verdict} |"
-        )
-    lines += ["", circumstances(result)]
-    return "\n".join(lines)
-
-
 def interval(mean: float, ci95: Sequence[float] | None) -> str:
     """A mean and half its interval, in kb/s."""
     half = (ci95[1] - ci95[0]) / 2 if ci95 else 0.0
     return f"{mean / 1e3:.1f} ± {half / 1e3:.1f}" if half else f"{mean / 1e3:.1f}"
-
-
-def agreement_summary(result: Result) -> str:
-    """One sentence."""
-    rows = result["rows"]
-    agreeing = sum(row["agrees"] for row in rows)
-    return f"**{agreeing} of {len(rows)} cells agree** with {result['peer']}."
 
 
 def circumstances(result: Result) -> str:
@@ -464,11 +435,7 @@ def readme_peers() -> str:
     lines = []
     if (RESULTS / "agreement.json").exists():
         agreement = json.loads((RESULTS / "agreement.json").read_text())
-        agreeing = sum(row["agrees"] for row in agreement["rows"])
-        lines.append(
-            f"Plain Reno and SACK agree with {agreement['peer']} in {agreeing} of "
-            f"{len(agreement['rows'])} cells."
-        )
+        lines.append(agreement_tables.in_one_sentence(agreement))
     if (RESULTS / "speed.json").exists():
         rows = json.loads((RESULTS / "speed.json").read_text())["rows"]
         ours = {r["case"]: r["segments_per_cpu_s"] for r in rows if r["simulator"] == "lasthop"}
@@ -510,8 +477,15 @@ def readme() -> str:
 
 TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "speed": ("speed.json", speed),
-    "agreement": ("agreement.json", agreement),
-    "agreement-summary": ("agreement.json", agreement_summary),
+    "agreement-summary": ("agreement.json", agreement_tables.summary),
+    "agreement-shifts": ("agreement.json", agreement_tables.shifts),
+    "agreement-goodputs": ("agreement.json", agreement_tables.goodputs),
+    "agreement-counts": ("agreement.json", agreement_tables.counts),
+    "agreement-westwood": ("agreement.json", agreement_tables.westwood),
+    "agreement-transfers": ("agreement.json", agreement_tables.transfers),
+    "agreement-causes": ("agreement.json", agreement_tables.causes),
+    "agreement-restarts": ("agreement.json", agreement_tables.restarts),
+    "agreement-about": ("agreement.json", circumstances),
     "cluster": ("cluster.json", cluster),
     "fidelity": ("fidelity.json", fidelity),
     "interop": ("interop.json", interop),

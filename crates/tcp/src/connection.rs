@@ -143,10 +143,14 @@ pub struct Connection {
     /// that was acceptable.
     stale_answers: u32,
     time_wait: Duration,
+    fin_wait_2: Option<Duration>,
+    /// Nothing will be read any more.
+    is_unread: bool,
     keep_alive: Option<KeepAlive>,
     /// Keep-alive probes that the peer has not answered.
     unanswered: u32,
-    /// When TIME-WAIT ends; before that, when the peer has been silent for too long.
+    /// When TIME-WAIT ends, or FIN-WAIT-2 where it is limited; before that, when the peer has been silent
+    /// for too long.
     alarm: Time,
     /// Of [`Connection::notify_below`].
     low_water: Option<u64>,
@@ -196,6 +200,8 @@ impl Connection {
             answers_allowed: config.out_of_window_acks,
             stale_answers: 0,
             time_wait: config.time_wait,
+            fin_wait_2: config.fin_wait_2,
+            is_unread: false,
             keep_alive: config.keep_alive,
             unanswered: 0,
             alarm: Time::NEVER,
@@ -292,6 +298,21 @@ impl Connection {
             State::CloseWait => self.enter(State::LastAck),
             State::SynSent => self.enter_closed(Events::CLOSED),
             _ => {}
+        }
+    }
+
+    /// Closes, and nothing will be read any more, either (RFC 9293 §3.6.1, MAY-1): what `close` does to a
+    /// BSD socket, where [`Connection::close`] is `shutdown`. Data that is unread, or arrives later, is
+    /// lost, and a reset says so (SHLD-3). The peer has as long to close, too, as
+    /// [`Config::fin_wait_2`] says.
+    pub fn close_both(&mut self, now: Time) {
+        self.is_unread = true;
+        if self.receiver.readable() > 0 {
+            return self.abort();
+        }
+        self.close();
+        if self.state == State::FinWait2 {
+            self.limit_fin_wait_2(self.clock.local(now));
         }
     }
 
@@ -517,10 +538,10 @@ impl Connection {
         }
     }
 
-    /// TIME-WAIT is over, or the peer has been silent for long.
+    /// TIME-WAIT or FIN-WAIT-2 is over, or the peer has been silent for long.
     fn on_alarm(&mut self, now: Time) {
         let keep_alive = match self.keep_alive {
-            Some(keep_alive) if self.state != State::TimeWait => keep_alive,
+            Some(keep_alive) if !self.is_ending() => keep_alive,
             _ => return self.enter_closed(Events::CLOSED),
         };
         if self.unanswered >= keep_alive.probes {
@@ -605,6 +626,22 @@ impl Connection {
             self.enter(State::TimeWait);
         }
         self.alarm = now + self.time_wait;
+    }
+
+    /// In FIN-WAIT-2, the peer has so long to close if nobody reads what it sends.
+    fn limit_fin_wait_2(&mut self, now: Time) {
+        if let Some(limit) = self.fin_wait_2.filter(|_| self.is_unread) {
+            self.alarm = now + limit;
+        }
+    }
+
+    /// Whether the connection will be over at a time that is known.
+    fn is_ending(&self) -> bool {
+        match self.state {
+            State::TimeWait => true,
+            State::FinWait2 => self.is_unread && self.fin_wait_2.is_some(),
+            _ => false,
+        }
     }
 
     fn enter_closed(&mut self, events: Events) {

@@ -19,7 +19,7 @@ use crate::mechanism::{Action, Hooks, Mechanisms};
 use crate::receiver::Receiver;
 use crate::recovery::Recovery;
 use crate::sender::{Sender, Statistics};
-use crate::state::{Info, State, Vitals};
+use crate::state::{Info, Pressure, State, Vitals};
 use base::{Duration, Time};
 use bitflags::bitflags;
 use budget::Budget;
@@ -389,6 +389,18 @@ impl Connection {
             sent: self.sender.nxt().saturating_sub(1).min(self.sender.stream.written()),
             received: self.receiver.received(),
         }
+    }
+
+    /// Bytes of memory that it takes: its own, what is unread or out of order, and the records of what is
+    /// outstanding. What it has to send is its application's.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        size_of::<Connection>() as u64 + self.receiver.memory() + self.sender.memory()
+    }
+
+    /// The host is short of memory, or no longer. Data in order that was asked for is always taken.
+    pub fn set_pressure(&mut self, pressure: Pressure) {
+        self.receiver.set_pressure(pressure);
     }
 
     /// Keeps [`Event`]s for [`Connection::poll_event`] from now on, or no longer.

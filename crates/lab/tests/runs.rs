@@ -316,6 +316,7 @@ fn every_setting_of_a_connection_can_be_said() {
         challenges: 0,
         out_of_window_acks: 4,
         time_wait: Duration::from_secs(7),
+        fin_wait_2: tcp::Config::default().fin_wait_2,
         mechanisms: vec![tcp::mechanism::Mechanism::Eten(tcp::mechanism::Eten::default())],
     };
     assert_eq!(flow.sender, expected);

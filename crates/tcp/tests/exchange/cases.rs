@@ -250,6 +250,7 @@ fn config() -> impl Strategy<Value = Config> {
             out_of_window_acks: standard.out_of_window_acks,
             // Longer than the longest run of lost acknowledgments of a FIN.
             time_wait: Duration::from_secs(3600),
+            fin_wait_2: standard.fin_wait_2,
             mechanisms,
         }
     })

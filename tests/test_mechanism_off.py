@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,15 +20,18 @@ from lasthop import library
 from lasthop.publications.bbn8333 import cases as bbn8333
 from lasthop.publications.bbn8333 import findings, grid, sim1, simulation
 from lasthop.publications.bbn8333.cases import AIMD, NONE, PERIOD, Besides
-from lasthop.publications.koutsianas2007 import after, fig4_2, fig4_4, fig4_7, targets
+from lasthop.publications.koutsianas2007 import after, attack, fig4_2, fig4_4, fig4_7, targets
 from lasthop.publications.koutsianas2007.schemes import RLCI, STANDARD
-from lasthop.publications.obanaik2003 import bed, buffers, testbed
+from lasthop.publications.obanaik2003 import auto, bed, buffers, fast, testbed
 from lasthop.publications.obanaik2003 import simulation as paths
 from lasthop.publications.obanaik2003 import window as limited
 from lasthop.publications.obanaik2003.policies import NO_RTT
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
+
+#: The fixture of that name.
+Off = Callable[..., Runs]
 
 #: What a statement may claim an effect of, by publication.
 MECHANISMS = {
@@ -198,19 +201,6 @@ def test_no_effect_of_simulation_1_holds_with_real_runs_of_plain_tcp() -> None:
 # --- Studies -------------------------------------------------------------------------------------
 
 
-def _off(pool: Runs, cases: Iterable[Case], plain: Callable[[Case], Case], runs: int) -> Runs:
-    """Every case with draws of the runs of what it is without the mechanism, whole runs each."""
-    found: dict[Case, Mapping[str, Sequence[float | None]]] = {}
-    for case in cases:
-        of = plain(case)
-        dice = random.Random(repr(case))
-        chosen = dice.choices(range(pool.count(of)), k=runs)
-        found[case] = {
-            metric: [values[run] for run in chosen] for metric, values in pool.found[of].items()
-        }
-    return Runs(found)
-
-
 def _measured(study: Study, cells: Sequence[Cell], seeds: int) -> Runs:
     return replace(study, cells=lambda: cells).measure(seeds=seeds)
 
@@ -227,23 +217,23 @@ def _standard(case: Case) -> Case:
     return case.but(scheme=STANDARD)
 
 
-def test_figure_4_2_needs_rlci() -> None:
+def test_figure_4_2_needs_rlci(off: Off) -> None:
     found = fig4_2.STUDY.measure(seeds=1)
     assert _holding(fig4_2.STUDY, found, "rlci") == {"rlci-at-once", "rlci-ends"}
-    off = _off(
+    without = off(
         found, found, lambda case: found.case(scheme=STANDARD, ssthresh_on_backoff="halve"), 1
     )
-    assert _holding(fig4_2.STUDY, off, "rlci") == set()
+    assert _holding(fig4_2.STUDY, without, "rlci") == set()
 
 
-def test_figure_4_4_needs_rlci() -> None:
+def test_figure_4_4_needs_rlci(off: Off) -> None:
     cells = fig4_4.cells()
     pool = _measured(fig4_4.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 12)
-    off = _off(pool, [cell.case for cell in cells], _standard, 12)
-    assert _holding(fig4_4.STUDY, off, "rlci") == set()
+    without = off(pool, [cell.case for cell in cells], _standard, 12)
+    assert _holding(fig4_4.STUDY, without, "rlci") == set()
 
 
-def test_figure_4_7_needs_rlci() -> None:
+def test_figure_4_7_needs_rlci(off: Off) -> None:
     cells = [
         targets.cell(scheme, target, connections, length, 12, 12)
         for target in targets.TARGETS
@@ -252,22 +242,22 @@ def test_figure_4_7_needs_rlci() -> None:
         for scheme in (STANDARD, RLCI)
     ]
     pool = _measured(fig4_7.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 8)
-    off = _off(pool, [cell.case for cell in cells], _standard, 12)
-    assert _holding(fig4_7.STUDY, off, "rlci") == set()
+    without = off(pool, [cell.case for cell in cells], _standard, 12)
+    assert _holding(fig4_7.STUDY, without, "rlci") == set()
 
 
-def test_who_never_resumed_does_not_spare_others() -> None:
+def test_who_never_resumed_does_not_spare_others(off: Off) -> None:
     """Standard TCP in place of RLCI does no neighbour any harm: it sleeps."""
     cells = after.cells()
     kept = (after.ALONE, after.FRESH, STANDARD)
     pool = _measured(after.STUDY, [c for c in cells if c.case["scheme"] in kept], 6)
-    off = _off(
+    without = off(
         pool,
         [cell.case for cell in cells],
         lambda case: case if case["scheme"] in kept else _standard(case),
         12,
     )
-    claims = [answer for answer in after.STUDY.judge(off) if answer.verdict is not None]
+    claims = [answer for answer in after.STUDY.judge(without) if answer.verdict is not None]
     assert claims
     assert all(answer.verdict is not Verdict.HOLDS for answer in claims)
 
@@ -282,7 +272,7 @@ def _study(name: str) -> Study:
 POOL, DRAWN = 8, 16
 
 
-def _policies_off(study: Study, observed: Any = None) -> Runs:
+def _policies_off(off: Off, study: Study, observed: Any = None) -> Runs:
     """Every connection with the standard policy."""
 
     def plain(case: Case) -> Case:
@@ -297,7 +287,7 @@ def _policies_off(study: Study, observed: Any = None) -> Runs:
     wanted = dict.fromkeys(map(plain, cases))
     cells = [_standard_cell(case) for case in wanted]
     of = replace(study, observe=observed or study.observe)
-    return _off(_measured(of, cells, POOL), cases, plain, DRAWN)
+    return off(_measured(of, cells, POOL), cases, plain, DRAWN)
 
 
 def _standard_cell(case: Case) -> Cell:
@@ -315,21 +305,22 @@ def _standard_cell(case: Case) -> Cell:
 
 
 @pytest.mark.parametrize("name", ["slow", "ltn"])
-def test_what_policies_do_over_a_last_hop_needs_a_policy(name: str) -> None:
+def test_what_policies_do_over_a_last_hop_needs_a_policy(name: str, off: Off) -> None:
     study = _study(name)
-    off = _policies_off(study, paths.observe(POOL))
-    assert _holding(study, off, "policy") == set()
+    without = _policies_off(off, study, paths.observe(POOL))
+    assert _holding(study, without, "policy") == set()
 
 
 @pytest.mark.parametrize("name", ["disabled", "buffers", "testbed-disabled"])
-def test_what_policies_cost_needs_a_policy(name: str) -> None:
+def test_what_policies_cost_needs_a_policy(name: str, off: Off) -> None:
     study = _study(name)
-    assert _holding(study, _policies_off(study), "policy") == set()
+    observed = (bed if "testbed" in name else paths).observe()
+    assert _holding(study, _policies_off(off, study, observed), "policy") == set()
 
 
-def test_what_policies_do_on_the_test_bed_needs_a_policy() -> None:
-    off = _policies_off(testbed.STUDY, bed.observe(POOL))
-    assert _holding(testbed.STUDY, off, "policy") == set()
+def test_what_policies_do_on_the_test_bed_needs_a_policy(off: Off) -> None:
+    without = _policies_off(off, testbed.STUDY, bed.observe(POOL))
+    assert _holding(testbed.STUDY, without, "policy") == set()
 
 
 @pytest.mark.parametrize(
@@ -337,17 +328,53 @@ def test_what_policies_do_on_the_test_bed_needs_a_policy() -> None:
     [
         ("window", "window", "receive_window_bytes", limited.NO_LIMIT, 0),
         ("testbed-window", "window", "receive_window_bytes", bed.WINDOW, 0),
-        ("buffers", "buffer", "buffer_packets", buffers.BUFFERS[0], POOL),
-        ("testbed-buffers", "buffer", "buffer_packets", bed.BUFFERS[0], POOL),
+        ("buffers", "buffer", "buffer_packets", buffers.BUFFERS[0], 4),
+        ("testbed-buffers", "buffer", "buffer_packets", bed.BUFFERS[0], 4),
     ],
 )
 def test_what_a_window_or_a_buffer_does_needs_it(
-    name: str, mechanism: str, key: str, value: int, followed: int
+    name: str, mechanism: str, key: str, value: int, followed: int, off: Off
 ) -> None:
     study = _study(name)
     cells = study.cells()
     plain = [cell for cell in cells if cell.case[key] == value]
     observed = (bed if "testbed" in name else paths).observe(followed)
     pool = _measured(replace(study, observe=observed), plain, POOL)
-    off = _off(pool, [cell.case for cell in cells], lambda case: case.but(**{key: value}), DRAWN)
-    assert _holding(study, off, mechanism) == set()
+    without = off(pool, [cell.case for cell in cells], lambda case: case.but(**{key: value}), DRAWN)
+    assert _holding(study, without, mechanism) == set()
+
+
+def _claims(study: Study, runs: Runs, mechanism: str) -> dict[str, Verdict | None]:
+    """What is claimed of a mechanism beyond the publication."""
+    found = [answer for answer in study.judge(runs) if not answer.id and answer.verdict]
+    assert all(answer.effect_of for answer in found)
+    claims = {answer.claim: answer.verdict for answer in found if answer.effect_of == mechanism}
+    assert claims
+    return claims
+
+
+@pytest.mark.parametrize(
+    ("study", "mechanism", "plain"),
+    [
+        (attack.STUDY, "limit", lambda case: case.but(rate_limit=False)),
+        (fast.STUDY, "policy", fast.plain),
+        (
+            auto.STUDY,
+            "policy",
+            lambda case: (
+                case.but(policy="standard", rtt=NO_RTT, enabled=paths.ALL)
+                if case["policy"] == "auto"
+                else case
+            ),
+        ),
+    ],
+)
+def test_what_we_claim_of_a_mechanism_needs_it(
+    study: Study, mechanism: str, plain: Callable[[Case], Case], off: Off
+) -> None:
+    cells = study.cells()
+    wanted = {plain(cell.case) for cell in cells}
+    pool = _measured(study, [cell for cell in cells if cell.case in wanted], 2)
+    without = off(pool, [cell.case for cell in cells], plain, DRAWN, 0.02)
+    holding = [c for c, of in _claims(study, without, mechanism).items() if of is Verdict.HOLDS]
+    assert holding == []

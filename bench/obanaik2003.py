@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studies import Column, Row, Shown, Table, number
+from studies import Column, Row, Shown, Table, factor, number
 
 from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case
@@ -60,7 +60,11 @@ class SideBySide:
         published = {row["metric"] for row in shown if row["published"] is not None}
         heads = list(self.keys)
         for words, metric, _ in self.columns:
-            heads += [f"{words}: published", "measured"] if metric in published else [words]
+            heads += (
+                [f"{words}: published", "measured", "error factor"]
+                if metric in published
+                else [words]
+            )
         values = len(heads) - len(self.keys)
         lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(self.keys)}{' ---: |' * values}"]
         cases = list(dict.fromkeys(Case(**row["case"]) for row in shown))
@@ -72,6 +76,8 @@ class SideBySide:
                 if metric in published:
                     cells.append("" if row is None else self._published(case, row, scale))
                 cells.append("" if row is None else number(row, scale))
+                if metric in published:
+                    cells.append("" if row is None else factor(row))
             lines.append(f"| {' | '.join(cells)} |")
         return "\n".join(lines)
 

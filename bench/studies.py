@@ -97,23 +97,47 @@ def number(row: Row, scale: float) -> str:
     return f"{text} ± {half:.{decimals}f}" if half >= 0.5 * 10.0**-decimals else text
 
 
-def answers(rows: Sequence[Row]) -> str:
+def verdict(row: Row) -> str:
+    """Holds, differs or undecided; open where the publication only asks."""
+    # Results that were kept before there were three verdicts know two of them.
+    of = row.get("verdict", {True: "holds", False: "differs", None: None}[row.get("agrees")])
+    words = {"holds": "holds", "differs": "**differs**", "undecided": "*undecided*"}
+    return words.get(of, "open" if row["metric"] == "finding" else "")
+
+
+def factor(row: Row) -> str:
+    """The error factor: measured over published."""
+    if not row["published"] or row["measured"] is None:
+        return ""
+    return f"{row['measured'] / row['published']:.2f}"
+
+
+def statements(rows: Sequence[Row]) -> str:
     """Every question and statement, and what the runs say."""
-    lines = ["| question or statement | holds | measured |", "| --- | --- | --- |"]
-    words = {True: "yes", False: "**no**", None: "open"}
-    found = (row for row in rows if row["metric"] == "finding")
-    lines += [f"| {row['claim']} | {words[row['agrees']]} | {row['why']} |" for row in found]
+    lines = [
+        "| question or statement | verdict | error factor | measured |",
+        "| --- | --- | ---: | --- |",
+    ]
+    lines += [
+        f"| {row['claim']} | {verdict(row)} | {factor(row)} | {row['why']} |"
+        for row in rows
+        if row["metric"] == "finding"
+    ]
     return "\n".join(lines)
 
 
 def published(rows: Sequence[Row]) -> str:
     """Every published number beside the measured one."""
-    lines = ["| case | | published | measured |", "| --- | --- | ---: | ---: |"]
+    lines = [
+        "| case | | published | measured | error factor | verdict |",
+        "| --- | --- | ---: | ---: | ---: | --- |",
+    ]
     for row in rows:
         if row["published"] is not None and row["metric"] != "finding":
             case = ", ".join(f"{key} {value}" for key, value in row["case"].items())
             lines.append(
-                f"| {case} | {row['metric']} | {row['published']:g} | {number(row, 1.0)} |"
+                f"| {case} | {row['metric']} | {row['published']:g} | {number(row, 1.0)} "
+                f"| {factor(row)} | {verdict(row)} |"
             )
     return "\n".join(lines)
 

@@ -270,8 +270,9 @@ def cell(rows: Result, metric: str, **case: object) -> dict[str, Any]:
 def sim1_ratios(rows: Result) -> str:
     """Published and measured ratios, with today's stack and without suppression beside them."""
     lines = [
-        "| path | | published | measured, 95 % | dupacks not suppressed | `modern` | agrees |",
-        "| --- | --- | ---: | ---: | ---: | ---: | --- |",
+        "| path | | published | measured, 95 % | error factor | dupacks not suppressed | `modern` "
+        "| verdict |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     unsuppressed = {json.dumps(row["case"]): row["measured"] for row in unsuppressed_ratios()}
     for row in published_ratios(rows):
@@ -281,26 +282,22 @@ def sim1_ratios(rows: Result) -> str:
             f"| {case['rate_bps'] / 1e6:g} Mb/s, {case['one_way_delay_s'] * 1e3:g} ms "
             f"| {case['recovery']} {case['eten']} | {row['published']:g} "
             f"| {row['measured']:.2f} ({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f}) "
+            f"| {studies.factor(row)} "
             f"| {unsuppressed[json.dumps(case)]:.2f} | {modern['measured']:.2f} "
-            f"| {'yes' if row['agrees'] else '**no**'} |"
+            f"| {studies.verdict(row)} |"
         )
     return "\n".join(lines)
 
 
 def sim1_findings(rows: Result) -> str:
     """Every statement that is not a ratio of one cell."""
-    lines = ["| statement | agrees | measured |", "| --- | --- | --- |"]
     ratios = [row["claim"] for row in published_ratios(rows)]
-    for row in rows:
-        if row["metric"] == "finding" and row["claim"] not in ratios:
-            verdict = "yes" if row["agrees"] else "**no**"
-            lines.append(f"| {row['claim']} | {verdict} | {row['why']} |")
-    return "\n".join(lines)
+    return studies.statements([row for row in rows if row.get("claim") not in ratios])
 
 
 def sim1_why(rows: Result) -> str:
-    """The explanation of every ratio that does not agree."""
-    differing = [row for row in published_ratios(rows) if not row["agrees"]]
+    """The explanation of every ratio that is not met."""
+    differing = [row for row in published_ratios(rows) if row["agrees"] is not True]
     return "\n\n".join(f"*{row['claim']}* {row['why']}" for row in differing)
 
 
@@ -338,16 +335,6 @@ def is_of(row: Result, network: Mapping[str, float]) -> bool:
     """Whether a row is of a network, with errors in both directions."""
     case = row["case"]
     return bool(network.items() <= case.items() and case["errors"] == "both")
-
-
-def statements(rows: Result) -> str:
-    """Every published statement, and what decides."""
-    lines = ["| statement | agrees | measured |", "| --- | --- | --- |"]
-    for row in rows:
-        if row["metric"] == "finding":
-            verdict = "yes" if row["agrees"] else "**no**"
-            lines.append(f"| {row['claim']} | {verdict} | {row['why']} |")
-    return "\n".join(lines)
 
 
 #: The words for who sends: recovery, window and ETEN.
@@ -522,7 +509,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
         )
         for name, numbers in shown.items()
         for what, table in (
-            ("answers", studies.answers),
+            ("answers", studies.statements),
             *((of, one.markdown) for of, one in numbers.all.items()),
             ("published", studies.published),
         )
@@ -533,7 +520,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
         for what, file, table in (
             ("about", "-about", sim_about),
             ("goodputs", "", goodputs),
-            ("findings", "", statements),
+            ("findings", "", studies.statements),
         )
     },
 }

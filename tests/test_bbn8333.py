@@ -13,6 +13,7 @@ import pytest
 from lasthop import library
 from lasthop.publications.bbn8333 import findings, sim1, variations
 from lasthop.publications.bbn8333.cases import LFN, Case, Runs
+from lasthop.publications.study.verdict import Verdict
 from lasthop.stats import Estimate
 
 SEEDS = 2
@@ -63,11 +64,16 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def test_every_row_has_the_format(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         finding = row["metric"] == "finding"
-        assert list(row) == KEYS + (["claim", "where", "agrees", "why"] if finding else [])
+        more = ["claim", "where", "agrees", "verdict", "why"] if finding else []
+        if row["published"] is not None:
+            more += ["error_factor"] if finding else ["verdict", "error_factor"]
+            assert row["error_factor"] == row["measured"] / row["published"]
+        assert list(row) == KEYS + more
         assert (row["publication"], row["experiment"]) == ("bbn8333", "sim1")
         assert row["runs"] == SEEDS
         if finding:
-            assert isinstance(row["agrees"], bool)
+            words = {True: "holds", False: "differs", None: "undecided"}
+            assert row["verdict"] == words[row["agrees"]]
             assert row["claim"]
             assert row["why"]
         else:
@@ -120,7 +126,8 @@ def test_a_difference_is_explained_by_one_factor(folder: Path, rows: list[dict[s
     explained = json.loads((folder / "explanations.json").read_text())
     assert {e["variation"] for e in explained} == {v.id for v in variations.VARIATIONS}
     for row in rows:
-        if row["metric"] == "finding" and not row["agrees"] and row["published"] is not None:
+        differs = row["metric"] == "finding" and row["agrees"] is False
+        if differs and row["published"] is not None:
             assert "all else equal" in row["why"]
     for variation in variations.VARIATIONS:
         assert len(variation.settings) + variation.clean_return == 1
@@ -169,40 +176,57 @@ def test_equal_runs_make_equal_files(
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def _runs(gain: float) -> Runs:
-    luck = [0.98, 1.0, 1.02, 1.0]
+def _runs(gain: float, seeds: int) -> Runs:
+    luck = [(0.98, 1.0, 1.02, 1.0)[seed % 4] for seed in range(seeds)]
     return Runs({CASE: [gain * a for a in luck], CASE.but(eten="none"): luck[::-1]})
 
 
-@pytest.mark.parametrize(("gain", "agrees"), [(3.5, True), (5.5, False), (1.8, False)])
-def test_verdicts_follow_the_runs_and_nothing_else(gain: float, agrees: bool) -> None:
-    varied = {v.id: _runs(3.5) for v in variations.VARIATIONS}
+@pytest.mark.parametrize(
+    ("gain", "seeds", "verdict"),
+    [
+        (3.5, 20, Verdict.HOLDS),
+        (3.5, 19, Verdict.UNDECIDED),
+        (3.5, 3, Verdict.UNDECIDED),
+        (5.5, 20, Verdict.DIFFERS),
+        (1.8, 20, Verdict.DIFFERS),
+        (5.5, 4, Verdict.DIFFERS),
+    ],
+)
+def test_verdicts_follow_the_runs_and_nothing_else(
+    gain: float, seeds: int, verdict: Verdict
+) -> None:
+    varied = {v.id: _runs(3.5, seeds) for v in variations.VARIATIONS}
     stated = {
         "ratio": [
             {
                 "id": "a-ratio",
                 "claim": "Three and a half times.",
                 "where": "here",
-                "word": "about",
+                "kind": "about",
+                "runs": 1,
                 "value": 3.5,
                 "case": {key: getattr(CASE, key) for key in CASE_KEYS if key != "profile"},
             }
         ],
         "statement": [],
     }
-    evidence = findings.Evidence(_runs(gain), varied, variations.VARIATIONS)
+    evidence = findings.Evidence(_runs(gain, seeds), varied, variations.VARIATIONS)
     (found,) = findings.findings("sim1", stated, evidence, {})
-    assert found.agrees is agrees
-    assert ("which agrees" in found.why) is not agrees
+    assert found.verdict is verdict
+    assert ("where single pairs of runs give it" in found.why) is (verdict is Verdict.DIFFERS)
+    assert ("About 20 runs a cell" in found.why) is (verdict is Verdict.UNDECIDED)
     assert found.measured is not None
-    assert found.measured.value == pytest.approx(gain)
+    assert found.measured.value == pytest.approx(gain, rel=1e-3)
+    assert found.factor is not None
+    assert found.factor.value == pytest.approx(gain / 3.5, rel=1e-3)
 
 
-def test_words_bound_what_agrees() -> None:
-    assert findings.reaches("about", 3.5, (3.0, 4.0))
-    assert not findings.reaches("about", 3.5, (4.0, 6.0))
-    assert findings.reaches("above", 3.0, (4.0, 6.0))
-    assert not findings.reaches("above", 3.0, (1.0, 2.0))
+def test_no_published_ratio_holds_with_three_seeds() -> None:
+    evidence = sim1.SIMULATION.measure(quick=True)
+    stated = library.published("bbn8333")["sim1"]
+    found = findings.findings("sim1", {**stated, "statement": []}, evidence, {})
+    assert len(found) == 5
+    assert all(of.runs == 3 and of.verdict is not Verdict.HOLDS for of in found)
 
 
 def test_explanations_say_which_side_of_the_published_value_a_factor_leads_to() -> None:
@@ -217,6 +241,6 @@ def test_explanations_say_which_side_of_the_published_value_a_factor_leads_to() 
     assert "lies between the two" in told
     assert f"Away from it: {names[2]} (9.00)" in told
     assert f"No clear effect: {names[1]}." in told
-    assert "which agrees" in findings.explain(3.5, [move(0, 3.4)])
+    assert "where single pairs of runs give it" in findings.explain(3.5, [move(0, 3.4)])
     assert "nearer, but not there" in findings.explain(3.5, [move(0, 4.9)])
     assert "No single factor" in findings.explain(3.5, [move(0, 9.0)])

@@ -60,9 +60,9 @@ def test_a_bound_holds_or_not_or_is_left_open_by_intervals_across_it(
     case, to = Case(of="own"), Case(of="plain")
     draw = {case: ratio, to: 1.0}
     runs = Runs({c: {"x": [luck.gauss(m, spread) for _ in range(10)]} for c, m in draw.items()})
-    assert attacks.held(runs, [(case, to)], "x", most=1.01).agrees is verdict
+    assert attacks.held(runs, [(case, to)], "x", most=1.01).verdict.agrees is verdict
     # The other way round it is a least one.
-    assert attacks.held(runs, [(to, case)], "x", least=1 / 1.01).agrees is verdict
+    assert attacks.held(runs, [(to, case)], "x", least=1 / 1.01).verdict.agrees is verdict
 
 
 def test_one_cell_beyond_a_bound_is_enough_and_is_named() -> None:
@@ -70,13 +70,13 @@ def test_one_cell_beyond_a_bound_is_enough_and_is_named() -> None:
     found = {case: {"x": [0.9 if case["n"] == 7 else 1.0] * 5} for case in cases}
     runs = Runs({**found, Case(n=-1): {"x": [1.0] * 5}})
     held = attacks.held(runs, [(case, Case(n=-1)) for case in cases], "x", least=0.99)
-    assert (held.agrees, held.case, held.ratio.value) == (False, cases[7], 0.9)
+    assert (held.verdict.agrees, held.case, held.ratio.value) == (False, cases[7], 0.9)
 
 
 def test_one_run_of_a_cell_decides_nothing() -> None:
     runs = Runs({Case(n=1): {"x": [5.0]}, Case(n=2): {"x": [1.0]}})
     for pair in ([Case(n=1), Case(n=2)], [Case(n=2), Case(n=2)]):
-        assert attacks.held(runs, [(pair[0], pair[1])], "x", most=1.01).agrees is None
+        assert attacks.held(runs, [(pair[0], pair[1])], "x", most=1.01).verdict.agrees is None
 
 
 # --- Floods and forgers ---

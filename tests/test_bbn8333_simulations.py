@@ -32,6 +32,7 @@ from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import NETWORKS, Simulation
 from lasthop.publications.bbn8333.variations import VARIATIONS
 from lasthop.publications.index import write as write_index
+from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
@@ -194,7 +195,7 @@ def test_every_statement_can_be_decided_from_the_plan(name: str, tmp_path: Path)
     runs = _any_runs(simulation)
     outcome = simulation.write(tmp_path, findings.Evidence(runs, {}))
     assert len(outcome.findings) == len(stated["statement"])
-    assert all("nothing arrived" not in finding.why for finding in outcome.findings)
+    assert all("Nothing arrived" not in finding.why for finding in outcome.findings)
     assert (tmp_path / "report.html").read_text().count("<svg") == 1 + len(simulation.panels)
 
 
@@ -255,9 +256,9 @@ def test_a_statement_that_fails_is_tried_with_every_factor() -> None:
     def runs(goodput: float) -> Runs:
         return Runs({case: [goodput, goodput * 1.01]})
 
-    def test(of: Runs) -> findings.Verdict:
+    def test(of: Runs) -> Judgement:
         found: Estimate = of.goodput(case)
-        return findings.Verdict(found.value > 5, f"It is {found.value:.1f}.", found, case)
+        return Judgement(Verdict.of(found.value > 5), f"It is {found.value:.1f}.", found, case)
 
     def told(first: float, second: float) -> str:
         varied = {tried[0].id: runs(first), tried[1].id: runs(second)}
@@ -315,15 +316,18 @@ def test_a_cell_in_which_being_told_costs_goodput_is_told_with_what_differs() ->
     assert "nothing to gain" in cell.why
 
 
-def test_a_bound_holds_unless_one_is_clearly_above() -> None:
+def test_a_bound_holds_if_none_is_above_and_differs_if_one_clearly_is() -> None:
     bound = comparisons.no_better(("none",), ("backward", "oracle"), "None over told")
-    assert bound(_two([10.0, 11.0, 10.0, 11.0], [10.0, 10.5, 10.5, 11.0])).agrees
+    alike = [10.0, 10.01, 10.0, 10.01]
+    assert bound(_two(alike, alike[::-1])).verdict is Verdict.HOLDS
+    # Too few runs are no agreement.
+    unclear = bound(_two([10.0, 11.0, 10.0, 11.0], [10.0, 10.5, 10.5, 11.0]))
+    assert unclear.verdict is Verdict.UNDECIDED
     broken = bound(_two([5.0, 5.5, 5.1, 5.4], [10.0, 10.5, 10.0, 11.0]))
-    assert not broken.agrees
+    assert broken.verdict is Verdict.DIFFERS
     assert "SACK over SACK + Backward" in broken.why
-    assert not comparisons.no_better(("oracle",), ("none",), "Oracle over none")(
-        _two([1.0], [1.0])
-    ).agrees
+    nothing = comparisons.no_better(("oracle",), ("none",), "Oracle over none")
+    assert nothing(_two([1.0], [1.0])).verdict is Verdict.UNDECIDED
 
 
 def test_a_publication_has_a_page_that_leads_to_all_of_it(

@@ -7,9 +7,11 @@ import math
 import pytest
 
 from lasthop.publications.study import quantiles
-from lasthop.publications.study.published import Number, Section, Verdict
+from lasthop.publications.study.published import Number, Section
 from lasthop.publications.study.runs import Case, Cell, Runs
-from lasthop.stats import Estimate, jain
+from lasthop.publications.study.study import Study, mean
+from lasthop.publications.study.verdict import Judgement, Kind, Published, Verdict
+from lasthop.stats import jain
 
 
 def test_cells_are_run_as_often_whatever_differs_between_their_runs() -> None:
@@ -66,7 +68,8 @@ def test_what_is_drawn_for_a_run_is_its_own() -> None:
 
 
 def test_a_published_number_stands_beside_the_case_that_it_is_of() -> None:
-    number = Number("resume_s", 14.6, {"scheme": "standard"}, misprint="of 14.8")
+    of = Published(14.6, Kind.PRINTED, 0.1)
+    number = Number("resume_s", of, {"scheme": "standard"}, misprint="of 14.8")
     section = Section([number])
     case = Case(scheme="standard", connections=1)
     assert section.number(case, "resume_s") is number
@@ -74,16 +77,70 @@ def test_a_published_number_stands_beside_the_case_that_it_is_of() -> None:
     assert section.number(case.but(scheme="rlci"), "resume_s") is None
 
 
-def test_a_published_number_is_met_within_the_interval_and_its_rounding() -> None:
-    number = Number("x", 100.0, {})
-    assert number.agrees(Estimate(98.0, 96.0, 100.0, 9))
-    assert number.agrees(Estimate(96.0, 96.0, 96.0, 1))
-    assert not number.agrees(Estimate(90.0, 89.0, 91.0, 9))
+def _judged(number: Number, values: list[float]) -> Verdict:
+    case = Case(a=1)
+    runs = Runs({case: {"x": values}})
+    return number.judge(runs, case, runs.mean(case, "x"))
+
+
+def test_a_published_number_is_met_within_its_tolerance() -> None:
+    number = Number("x", Published(100.0, Kind.PRINTED, 1.0), {})
+    assert _judged(number, [97.0, 98.0, 99.0]) is Verdict.HOLDS
+    assert _judged(number, [80.0, 98.0, 116.0]) is Verdict.UNDECIDED
+    assert _judged(number, [98.0]) is Verdict.UNDECIDED
+    assert _judged(number, [89.0, 90.0, 91.0]) is Verdict.DIFFERS
+    # One of our runs may well be the published one, whose mean is not.
+    single = Number("x", Published(100.0, Kind.ABOUT, runs=1), {})
+    assert _judged(single, [float(85 + n % 5 * 20) for n in range(30)]) is Verdict.HOLDS
+    assert _judged(single, [float(130 + n % 5) for n in range(30)]) is Verdict.DIFFERS
 
 
 def test_a_statement_is_held_against_the_runs_and_its_contradiction_told() -> None:
     stated = {"id": "grows", "claim": "It grows.", "where": "§1", "contradicts": "§2 says no."}
     runs = Runs({Case(a=1): {"x": [1.0]}})
-    (answer,) = Section((), [stated]).answers({"grows": lambda _: Verdict(False, "No.")}, runs)
+    no = Judgement(Verdict.DIFFERS, "No.")
+    (answer,) = Section((), [stated]).answers({"grows": lambda _: no}, runs)
     assert (answer.id, answer.agrees, answer.contradicts) == ("grows", False, "§2 says no.")
     assert answer.why == "No. The publication contradicts itself: §2 says no."
+
+
+def test_an_undecided_number_has_its_cell_run_once_more_as_often_as_would_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    number = Number("x", Published(100.0, Kind.PRINTED, 1.0), {"a": 1})
+    monkeypatch.setattr(Study, "published", Section([number]))
+    asked: list[tuple[Case, int]] = []
+
+    def measured(self: Study, *, seeds: int, threads: int) -> Runs:
+        (cell,) = self.cells()
+        asked.append((cell.case, seeds))
+        return Runs({cell.case: {"x": [98.0, 102.0] * (seeds // 2)}})
+
+    monkeypatch.setattr(Study, "measure", measured)
+    cases = [Case(a=1), Case(a=2)]
+    study = Study(
+        publication="p",
+        experiment="e",
+        title="",
+        asks="",
+        where="",
+        method=(),
+        cells=lambda: [Cell(case, "demo", {}, 4, 4) for case in cases],
+        measures=[mean("x", "1", "x")],
+        figures=(),
+        keys={},
+        most_seeds=60,
+    )
+    few = Runs({case: {"x": [90.0, 110.0, 92.0, 108.0]} for case in cases})
+    more = study.decide(few)
+    ((case, seeds),) = asked
+    assert case == cases[0]
+    assert 4 < seeds <= 60
+    assert more.count(cases[0]) == seeds // 2 * 2
+    assert more.count(cases[1]) == 4
+    # What decides is not run again, nor what would take too many.
+    assert study.decide(more) == more
+    asked.clear()
+    wide = Runs({case: {"x": [20.0, 190.0, 80.0, 118.0]} for case in cases})
+    assert study.decide(wide) == wide
+    assert asked == []

@@ -10,7 +10,7 @@ import functools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 CONFIDENCE = 0.95
 #: The logarithm of the widest spread that is told apart from a wider one.
@@ -26,6 +26,8 @@ class Estimate:
     hi: float
     #: How many runs it is made from.
     n: int
+    #: Whether the interval is symmetric about the value's logarithm, as a ratio's is.
+    log: bool = field(default=False, compare=False, repr=False)
 
     @property
     def half(self) -> float:
@@ -81,13 +83,31 @@ def ratio_interval(
         raise ValueError("the ratio of two means needs both above zero")
     ratio = top / bottom
     if n == 1:
-        return Estimate(ratio, ratio, ratio, 1)
+        return Estimate(ratio, ratio, ratio, 1, log=True)
     # Each pair's share of the error of log(top / bottom).
     errors = [a / top - b / bottom for a, b in zip(numerators, denominators, strict=True)]
     error = math.sqrt(math.fsum(e * e for e in errors) / (n - 1) / n)
     # Two pairs, at a confidence close to 1, can leave an interval that is wider than floats go.
     spread = math.exp(min(student_t(n - 1, confidence) * error, _WIDEST)) if error else 1.0
-    return Estimate(ratio, ratio / spread, ratio * spread, n)
+    return Estimate(ratio, ratio / spread, ratio * spread, n, log=True)
+
+
+def quotient(numerator: Estimate, denominator: Estimate) -> Estimate:
+    """One estimate over another of independent runs, both above zero."""
+    n = min(numerator.n, denominator.n)
+    ratio = numerator.value / denominator.value
+    if n < 2:
+        return Estimate(ratio, ratio, ratio, n, log=True)
+    error = math.hypot(*(_log_error(of) for of in (numerator, denominator)))
+    spread = math.exp(min(student_t(n - 1) * error, _WIDEST))
+    return Estimate(ratio, ratio / spread, ratio * spread, n, log=True)
+
+
+def _log_error(of: Estimate) -> float:
+    """The standard error of the logarithm."""
+    if of.log:
+        return math.log(of.hi / of.lo) / 2 / student_t(of.n - 1)
+    return of.half / of.value / student_t(of.n - 1)
 
 
 def single_ratio_range(
@@ -101,13 +121,83 @@ def single_ratio_range(
     if min(*numerators, *denominators) <= 0:
         raise ValueError("the ratio of single runs needs all of them above zero")
     logs = [math.log(a / b) for a, b in zip(numerators, denominators, strict=True)]
-    n = len(logs)
-    if n < 2:
+    if len(logs) < 2:
         raise ValueError("one pair of runs says nothing about the spread")
-    middle = statistics.fmean(logs)
-    reach = statistics.stdev(logs, middle) * math.sqrt(1 + 1 / n)
+    lo, hi = single_range(logs, confidence)
+    return math.exp(lo), math.exp(hi)
+
+
+def single_range(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Where one more value would fall (the prediction interval), if values are normal."""
+    n = len(values)
+    if n < 2:
+        raise ValueError("one run says nothing about the spread")
+    middle = statistics.fmean(values)
+    reach = statistics.stdev(values, middle) * math.sqrt(1 + 1 / n)
     reach *= student_t(n - 1, confidence)
-    return math.exp(middle - reach), math.exp(middle + reach)
+    return middle - reach, middle + reach
+
+
+# --- Tests of one value ----------------------------------------------------------------------
+
+
+def p_above(estimate: Estimate, bound: float) -> float:
+    """The one-sided p-value of "the true value is at most `bound`": small if it is above.
+
+    It is at most (1 - CONFIDENCE) / 2 exactly where the whole interval is above. One run alone
+    shows nothing: its p-value is 1.
+    """
+    return _tail(estimate, bound, 1.0)
+
+
+def p_below(estimate: Estimate, bound: float) -> float:
+    """The same of "the true value is at least `bound`"."""
+    return _tail(estimate, bound, -1.0)
+
+
+def _tail(estimate: Estimate, bound: float, sign: float) -> float:
+    if estimate.n < 2:
+        return 1.0
+    distance = sign * errors_from(estimate, bound)
+    if math.isinf(distance) or distance == 0:
+        return 0.0 if distance > 0 else 1.0
+    from scipy.stats import t
+
+    return float(t.sf(distance, estimate.n - 1))
+
+
+def errors_from(estimate: Estimate, bound: float) -> float:
+    """How many standard errors the value lies above a bound; below zero: below it. Infinite if
+    there is no spread, and zero on the bound itself, whatever the spread."""
+    if not math.isfinite(estimate.value) or estimate.value == bound:
+        return 0.0
+    log = estimate.log and estimate.lo > 0
+    if log and bound <= 0:
+        return math.inf
+    scale = math.log if log else float
+    distance = scale(estimate.value) - scale(bound)
+    # Of an interval that is not symmetric, the half towards the bound counts.
+    end = estimate.lo if distance > 0 else estimate.hi
+    if not math.isfinite(end):
+        return 0.0
+    half = abs(scale(estimate.value) - scale(end))
+    if half == 0:
+        return math.copysign(math.inf, distance)
+    return distance / half * student_t(estimate.n - 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for their number by Holm's method, in the same order.
+
+    S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Stat. 6 (1979).
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted = [1.0] * len(p_values)
+    highest = 0.0
+    for place, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - place) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
 
 
 def jain(rates: Sequence[float]) -> float:

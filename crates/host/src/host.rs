@@ -3,6 +3,7 @@
 mod addresses;
 mod arrivals;
 mod connectivity;
+mod cookies;
 mod datagrams;
 mod lifecycle;
 mod listeners;

@@ -260,10 +260,11 @@ fn a_flow_may_have_a_profile_and_settings_of_its_own() {
 #[test]
 fn every_setting_of_a_connection_can_be_said() {
     let settings = [
-        "mss = 1000, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
+        "mss = 1000, minimum_mss = 88, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
         "increase = { policy = \"increase-by-k\", k = 2 }, byte_counting = 2, initial_window = \"rfc3390\"",
         "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
         "limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
+        "syn_retries = 2, syn_ack_retries = 1, out_of_window_acks = 4",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
          estimator = \"exact\", restart = \"advance\" }",
         "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, dsack = true",
@@ -275,6 +276,7 @@ fn every_setting_of_a_connection_can_be_said() {
     let flow = &scenario(&with(&[(written, &settings.join(", "))])).flows[0];
     let expected = tcp::Config {
         mss: 1000,
+        minimum_mss: 88,
         receive_window: 10_000,
         recovery: tcp::Recovery::Reno,
         congestion: tcp::congestion::Congestion::Aimd,
@@ -295,6 +297,8 @@ fn every_setting_of_a_connection_can_be_said() {
             restart: tcp::Restart::Advance,
         },
         retries: 3,
+        syn_retries: 2,
+        syn_ack_retries: 1,
         ssthresh_on_backoff: SsthreshOnBackoff::Halve,
         reduction: tcp::Reduction::Prr,
         undo: true,
@@ -310,6 +314,7 @@ fn every_setting_of_a_connection_can_be_said() {
         }),
         user_timeout: Some(Duration::from_secs(100)),
         challenges: 0,
+        out_of_window_acks: 4,
         time_wait: Duration::from_secs(7),
         mechanisms: vec![tcp::mechanism::Mechanism::Eten(tcp::mechanism::Eten::default())],
     };

@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The largest payload of a segment that we offer to receive and are willing to send, bytes.
     pub mss: u16,
+    /// A peer that announces a smaller segment size is sent segments of this size all the same (or of
+    /// [`Config::mss`] if that is less), bytes: with tiny segments it would multiply the packets, and
+    /// the work for each octet. Linux has the same floor (`tcp_min_snd_mss`).
+    pub minimum_mss: u16,
     /// Receive buffer, bytes; also the largest window we advertise.
     pub receive_window: u32,
     /// How losses are detected and repaired.
@@ -41,6 +45,12 @@ pub struct Config {
     /// Timeouts in a row, for the same octet, after which the connection is given up (R2 of
     /// RFC 9293 §3.8.3).
     pub retries: u32,
+    /// The same for our SYN, if that is less: together they last for three minutes at least (RFC 9293
+    /// §3.8.3, MUST-23).
+    pub syn_retries: u32,
+    /// The same for the SYN that answers a peer's, if that is less: nobody may be waiting for it
+    /// (RFC 4987 §3.3). The peer's next SYN begins anew.
+    pub syn_ack_retries: u32,
     /// What a repeated timeout does to the slow-start threshold.
     pub ssthresh_on_backoff: SsthreshOnBackoff,
     /// How the window comes down to its new size in fast recovery.
@@ -67,6 +77,11 @@ pub struct Config {
     /// Challenge acknowledgments that may be sent within [`Config::CHALLENGE_PERIOD`]
     /// (RFC 5961 §7).
     pub challenges: u32,
+    /// Acknowledgments that may be sent within [`Config::CHALLENGE_PERIOD`] for segments without data
+    /// outside the window: keep-alives and window probes (RFC 9293 §3.8.4, §3.8.6.1). They are counted
+    /// apart from challenges, so that these leave no probe unanswered. As many answer segments without
+    /// data that PAWS refuses (RFC 7323 §5.3), until one is acceptable.
+    pub out_of_window_acks: u32,
     /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
     pub time_wait: Duration,
     /// The mechanisms that may have an opinion, in the order in which they are asked.
@@ -216,6 +231,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             mss: 1460,
+            minimum_mss: 48,
             receive_window: 4 << 20,
             recovery: Recovery::Sack,
             congestion: Congestion::default(),
@@ -229,6 +245,9 @@ impl Default for Config {
             delayed_ack: Some(Duration::from_millis(40)),
             rto: Rto::default(),
             retries: 15,
+            // 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 s.
+            syn_retries: 7,
+            syn_ack_retries: 5, // Linux's: 63 s.
             ssthresh_on_backoff: SsthreshOnBackoff::default(),
             reduction: Reduction::default(),
             undo: true,
@@ -240,6 +259,7 @@ impl Default for Config {
             keep_alive: None,
             user_timeout: None,
             challenges: 10,
+            out_of_window_acks: 10,
             time_wait: Duration::from_secs(60),
             mechanisms: Vec::new(),
         }

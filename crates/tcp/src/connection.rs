@@ -1,5 +1,6 @@
 //! One connection: the states of RFC 9293 §3.3.2 around a sender and a receiver.
 
+mod budget;
 mod clock;
 mod input;
 mod output;
@@ -21,6 +22,7 @@ use crate::sender::{Sender, Statistics};
 use crate::state::{Info, State, Vitals};
 use base::{Duration, Time};
 use bitflags::bitflags;
+use budget::Budget;
 use clock::Clock;
 use serde::{Deserialize, Serialize};
 use timestamps::Clocks;
@@ -117,6 +119,8 @@ pub struct Connection {
     send_shift: u8,
     receive_shift: u8,
     mss: u16,
+    /// The least that is believed of the peer's.
+    minimum_mss: u16,
     /// The peer's, unless it names another.
     default_mss: u16,
     agreed: Agreed,
@@ -130,10 +134,15 @@ pub struct Connection {
     is_echoing: bool,
     /// To be sent before anything else.
     aside: Option<Aside>,
-    /// Challenges sent in the present period, of as many as there may be (RFC 5961 §7).
-    challenges: u32,
+    /// Challenges, and how many there may be (RFC 5961 §7).
+    challenges: Budget,
     challenges_allowed: u32,
-    challenged_at: Time,
+    /// Answers to keep-alives and window probes.
+    answers: Budget,
+    answers_allowed: u32,
+    /// Segments without data that PAWS has refused and that were answered, since the last segment
+    /// that was acceptable.
+    stale_answers: u32,
     time_wait: Duration,
     keep_alive: Option<KeepAlive>,
     /// Keep-alive probes that the peer has not answered.
@@ -175,6 +184,7 @@ impl Connection {
             send_shift: 0,
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
+            minimum_mss: config.minimum_mss,
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             agreed,
             plain: false,
@@ -182,15 +192,17 @@ impl Connection {
             requires_timestamps: config.require_timestamps,
             is_echoing: false,
             aside: None,
-            challenges: 0,
+            challenges: Budget::default(),
             challenges_allowed: config.challenges,
-            challenged_at: Time::ZERO,
+            answers: Budget::default(),
+            answers_allowed: config.out_of_window_acks,
+            stale_answers: 0,
             time_wait: config.time_wait,
             keep_alive: config.keep_alive,
             unanswered: 0,
             alarm: Time::NEVER,
             low_water: None,
-            sender: Sender::new(config),
+            sender: Sender::new(config, side),
             receiver: Receiver::new(config),
             mechanisms: Mechanisms::new(config.mechanisms.clone(), &identity),
             events: Events::empty(),

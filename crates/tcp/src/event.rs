@@ -135,6 +135,8 @@ pub enum Refusal {
     BadAck,
     /// A reset in TIME-WAIT (RFC 1337).
     TimeWaitReset,
+    /// Data beyond a gap for which the reassembly queue has no entry left.
+    QueueFull,
 }
 
 /// Where a connection writes its events, if anybody wants them.

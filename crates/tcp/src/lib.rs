@@ -16,6 +16,7 @@ mod event;
 mod indication;
 pub mod mechanism;
 mod ready;
+mod reassembly;
 mod receiver;
 mod recovery;
 mod rtt;

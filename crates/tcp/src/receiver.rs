@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::mechanism::{AckTiming, Arrival, Hooks, Mechanisms};
 use crate::ready::Ready;
+use crate::reassembly::Reassembly;
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
@@ -14,11 +15,10 @@ pub(crate) struct Receiver {
     nxt: u64,
     /// The sequence number of the peer's FIN, once seen.
     fin: Option<u64>,
-    /// Octets received beyond a gap, in order, neither overlapping nor (where their identity
-    /// goes on) adjacent.
-    beyond: Vec<Island>,
-    /// Stamps of arrival for the order of SACK blocks.
-    stamp: u64,
+    /// Octets received beyond a gap.
+    beyond: Reassembly,
+    /// The last segment beyond a gap found no room there.
+    is_full: bool,
     /// In order and not yet read.
     ready: Ready,
     buffer: u64,
@@ -41,21 +41,6 @@ pub(crate) struct Receiver {
     /// The window is announced as zero, whatever it is.
     closed: bool,
     owed: Owed,
-}
-
-/// Octets received beyond a gap.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Island {
-    start: u64,
-    payload: Payload,
-    /// When it last grew.
-    stamp: u64,
-}
-
-impl Island {
-    fn end(&self) -> u64 {
-        self.start + u64::from(self.payload.len)
-    }
 }
 
 /// The acknowledgments that are owed to the peer: now, or later, or none.
@@ -81,8 +66,8 @@ impl Receiver {
         Receiver {
             nxt: 0,
             fin: None,
-            beyond: Vec::new(),
-            stamp: 0,
+            beyond: Reassembly::new(buffer),
+            is_full: false,
             ready: Ready::default(),
             buffer,
             edge: 0,
@@ -224,7 +209,7 @@ impl Receiver {
             fin = false;
         }
         if fin && self.fin.is_none() {
-            let highest = self.beyond.last().map_or(self.nxt, Island::end);
+            let highest = self.beyond.highest().unwrap_or(self.nxt);
             fin = end >= highest;
             self.fin = fin.then_some(end);
         }
@@ -238,7 +223,7 @@ impl Receiver {
             }
             self.accept(payload);
             if had_gap {
-                self.take_islands();
+                self.take_out_of_order();
             }
             if self.fin == Some(self.nxt) {
                 self.nxt += 1;
@@ -246,7 +231,7 @@ impl Receiver {
                 self.edge = self.edge.max(self.nxt);
             }
         } else {
-            self.keep(start, payload);
+            payload = self.keep(start, payload);
         }
         let duplicate_ack = self.nxt == before;
         if duplicate_ack || had_gap || fin || self.twice.is_some() {
@@ -387,7 +372,7 @@ impl Receiver {
     }
 
     /// Puts at most `count` SACK blocks into the empty `blocks`: what arrived twice (RFC 2883 §4), then
-    /// the islands, the one that grew last first (RFC 2018 §4).
+    /// the out-of-order runs, the one that grew last first (RFC 2018 §4).
     pub(crate) fn report_blocks(
         &mut self,
         count: usize,
@@ -399,22 +384,8 @@ impl Receiver {
         {
             blocks.push(SackBlock { start: wire(start), end: wire(end) });
         }
-        // Octets between which the identity breaks off are one block all the same (RFC 2018 §3).
-        let runs = self.beyond.chunk_by(|left, right| left.end() == right.start);
         let room = count.min(SackBlocks::MAX).saturating_sub(blocks.as_slice().len());
-        let mut newest = [(0, 0, 0); SackBlocks::MAX];
-        let mut found = 0;
-        for run in runs {
-            let ([first, ..], [.., last]) = (run, run) else { continue };
-            let stamp = run.iter().map(|island| island.stamp).fold(0, u64::max);
-            let place = newest[..found].iter().take_while(|other| other.0 > stamp).count();
-            if place < room {
-                found = (found + 1).min(room);
-                newest[place..found].rotate_right(1);
-                newest[place] = (stamp, first.start, last.end());
-            }
-        }
-        for &(_, start, end) in &newest[..found] {
+        for &(start, end) in self.beyond.newest().iter().take(room) {
             // A FIN takes one number, too.
             let end = end + u64::from(self.fin == Some(end));
             blocks.push(SackBlock { start: wire(start), end: wire(end) });
@@ -425,14 +396,15 @@ impl Receiver {
     pub(crate) fn misses(&self, start: u64, end: u64) -> bool {
         // A FIN needs no window, but a place.
         let end = end.min(self.edge + 1);
-        let mut missing = start.max(self.nxt);
-        for island in &self.beyond {
-            if island.start > missing {
-                break;
-            }
-            missing = missing.max(island.end());
-        }
+        let first = start.max(self.nxt);
+        let missing = self.beyond.end_of_run(first).unwrap_or(first);
         missing < end && !self.finished()
+    }
+
+    /// Whether the last segment beyond a gap was dropped in whole or in part, because the reassembly
+    /// queue is full; says so once.
+    pub(crate) fn take_refusal(&mut self) -> bool {
+        core::mem::take(&mut self.is_full)
     }
 
     /// Whether there is something to tell beyond the acknowledgment number.
@@ -450,101 +422,24 @@ impl Receiver {
         self.ready.push(payload);
     }
 
-    fn take_islands(&mut self) {
-        let mut taken = 0;
-        for index in 0..self.beyond.len() {
-            let island = self.beyond[index];
-            if island.start > self.nxt {
-                break;
-            }
-            taken += 1;
-            self.report_twice(island.start, island.end().min(self.nxt));
-            if island.end() > self.nxt {
-                self.accept(island.payload.skip((self.nxt - island.start) as u32));
-            }
-        }
-        self.beyond.drain(..taken);
-    }
-
-    /// Keeps what is new of a run beyond a gap; octets that are there already win.
-    fn keep(&mut self, start: u64, payload: Payload) {
-        self.stamp += 1;
-        let end = start + u64::from(payload.len);
-        if let Some(last) = self.beyond.last_mut()
-            && last.end() == start
-            && last.payload.continues(&payload)
-        {
-            // Mostly, what comes behind a gap is in order.
-            last.payload.len += payload.len;
-            last.stamp = self.stamp;
-            return;
-        }
-        let mut index = self.beyond.partition_point(|island| island.end() < start);
-        let mut from = start;
-        while from < end {
-            match self.beyond.get(index).copied() {
-                // Before the next island, or after the last.
-                next if next.is_none_or(|island| from < island.start) => {
-                    let until = next.map_or(end, |island| island.start.min(end));
-                    let piece = payload.skip((from - start) as u32).take((until - from) as u32);
-                    index = self.insert(index, from, piece);
-                    // Joined to both neighbours, the run reaches to the end of the right one.
-                    from = index
-                        .checked_sub(1)
-                        .map_or(until, |left| until.max(self.beyond[left].end()));
-                }
-                Some(island) => {
-                    self.beyond[index].stamp = self.stamp;
-                    self.report_twice(from.max(island.start), island.end().min(end));
-                    from = from.max(island.end());
-                    index += 1;
-                }
-                None => break,
+    /// A gap has been filled: what comes behind it is in order.
+    fn take_out_of_order(&mut self) {
+        while let Some((start, end)) = self.beyond.take_run(self.nxt) {
+            self.report_twice(start, end.min(self.nxt));
+            while let Some((start, piece)) = self.beyond.take_piece(end) {
+                self.accept(piece.skip((self.nxt - start) as u32));
             }
         }
     }
 
-    /// Puts a run between two islands, joined to either where its identity goes on; returns the
-    /// index at which to go on: that of an island on its right that it was joined to, else the one
-    /// after it.
-    fn insert(&mut self, index: usize, start: u64, payload: Payload) -> usize {
-        let end = start + u64::from(payload.len);
-        let joins_left = index > 0 && {
-            let left = &self.beyond[index - 1];
-            left.end() == start && left.payload.continues(&payload)
-        };
-        let joins_right = self
-            .beyond
-            .get(index)
-            .is_some_and(|right| right.start == end && payload.continues(&right.payload));
-        let stamp = self.stamp;
-        match (joins_left, joins_right) {
-            (false, false) => {
-                self.beyond.insert(index, Island { start, payload, stamp });
-                index + 1
-            }
-            (true, false) => {
-                let left = &mut self.beyond[index - 1];
-                left.payload.len += payload.len;
-                left.stamp = stamp;
-                index
-            }
-            (false, true) => {
-                let right = &mut self.beyond[index];
-                right.start = start;
-                right.payload.offset = payload.offset;
-                right.payload.len += payload.len;
-                right.stamp = stamp;
-                index
-            }
-            (true, true) => {
-                let right = self.beyond.remove(index);
-                let left = &mut self.beyond[index - 1];
-                left.payload.len += payload.len + right.payload.len;
-                left.stamp = stamp;
-                index
-            }
+    /// Keeps what is new of a run beyond a gap; returns what of it is there now.
+    fn keep(&mut self, start: u64, payload: Payload) -> Payload {
+        let kept = self.beyond.keep(start, payload);
+        if let Some((start, end)) = kept.again {
+            self.report_twice(start, end);
         }
+        self.is_full = kept.len < payload.len;
+        payload.take(kept.len)
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff, Validation};
 use crate::congestion::{Controller, Growth, Prr};
+use crate::connection::Side;
 use crate::event::Log;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
@@ -160,6 +161,8 @@ struct SenderConfig {
     reduction: Reduction,
     user_timeout: Option<Duration>,
     retries: u32,
+    /// The same for the SYN.
+    syn_retries: u32,
     ssthresh_on_backoff: SsthreshOnBackoff,
     initial_window: InitialWindow,
     initial_ssthresh: Option<u64>,
@@ -167,7 +170,7 @@ struct SenderConfig {
 }
 
 impl Sender {
-    pub(crate) fn new(config: &Config) -> Sender {
+    pub(crate) fn new(config: &Config, side: Side) -> Sender {
         let mss = u32::from(config.mss);
         let growth = Growth {
             congestion: config.congestion,
@@ -186,6 +189,10 @@ impl Sender {
                 reduction: config.reduction,
                 user_timeout: config.user_timeout,
                 retries: config.retries,
+                syn_retries: config.retries.min(match side {
+                    Side::Active => config.syn_retries,
+                    Side::Passive => config.syn_ack_retries,
+                }),
                 ssthresh_on_backoff: config.ssthresh_on_backoff,
                 initial_window: config.initial_window,
                 initial_ssthresh: config.initial_ssthresh,
@@ -259,6 +266,11 @@ impl Sender {
     /// Our SYN goes again, whatever the timer says.
     pub(crate) fn resend_first(&mut self) {
         self.forced.push_back(self.board.una());
+    }
+
+    /// What is outstanding was sent some other time than it seems: it makes no round-trip sample.
+    pub(crate) fn time_nothing(&mut self) {
+        self.board.forget_times();
     }
 
     /// The connection is over: nothing is due any more.

@@ -9,6 +9,8 @@ from lasthop import library, report, terminal
 from lasthop.files import write_text
 from lasthop.publications import rows
 from lasthop.publications.rows import Outcome
+from lasthop.publications.study.verdict import Verdict
+from lasthop.publications.study.words import number
 
 
 def write(folder: Path, publication: str, outcomes: Sequence[Outcome]) -> None:
@@ -19,7 +21,8 @@ def write(folder: Path, publication: str, outcomes: Sequence[Outcome]) -> None:
         "id": publication,
         "published": library.published(publication.partition("/")[0]),
         "outcomes": outcomes,
-        "agree": sum(outcome.agree for outcome in outcomes),
+        "count": {of: sum(outcome.count(of) for outcome in outcomes) for of in Verdict},
+        "number": number,
         "statements": sum(len(outcome.findings) for outcome in outcomes),
         "contradictory": sum(outcome.contradictory for outcome in outcomes),
     }

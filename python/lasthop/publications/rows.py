@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lasthop.files import write_text
+from lasthop.publications.study.verdict import Verdict, error_factor, typical_factor
 from lasthop.stats import Estimate
 
 
@@ -24,9 +25,13 @@ class Row:
     unit: str
     measured: Estimate
     published: float | None = None
+    #: Whether the published value is met.
+    verdict: Verdict | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as results.json has it."""
+        """The row as results.json has it; with a published value, the verdict on it and the error
+        factor, which is measured over published."""
+        factor = error_factor(self.measured, self.published)
         return {
             "publication": self.publication,
             "experiment": self.experiment,
@@ -37,6 +42,8 @@ class Row:
             "measured": self.measured.value,
             "ci95": [self.measured.lo, self.measured.hi],
             "runs": self.measured.n,
+            **({"verdict": self.verdict} if self.verdict else {}),
+            **({"error_factor": factor.value} if factor else {}),
         }
 
 
@@ -55,7 +62,7 @@ class Finding:
     #: Where the numbers are from; empty if the statement is about all cases.
     case: Mapping[str, Any]
     #: None: the publication only asks.
-    agrees: bool | None
+    verdict: Verdict | None
     #: The measured numbers that decide, and what moves them.
     why: str
     runs: int
@@ -66,9 +73,19 @@ class Finding:
     #: Of the measured number.
     unit: str = "1"
 
+    @property
+    def agrees(self) -> bool | None:
+        """Whether it holds; None: undecided, or only asked."""
+        return self.verdict.agrees if self.verdict else None
+
+    @property
+    def factor(self) -> Estimate | None:
+        """Measured over published."""
+        return error_factor(self.measured, self.published)
+
     def as_dict(self) -> dict[str, Any]:
         """The row as results.json has it."""
-        measured = self.measured
+        measured, factor = self.measured, self.factor
         return {
             "publication": self.publication,
             "experiment": self.experiment,
@@ -82,8 +99,11 @@ class Finding:
             "claim": self.claim,
             "where": self.where,
             "agrees": self.agrees,
+            # None, too, where the publication only asks.
+            "verdict": self.verdict,
             "why": self.why,
             **({"contradicts": self.contradicts} if self.contradicts else {}),
+            **({"error_factor": factor.value} if factor else {}),
         }
 
 
@@ -108,7 +128,25 @@ class Outcome:
     @property
     def agree(self) -> int:
         """How many of them hold."""
-        return sum(finding.agrees is True for finding in self.findings)
+        return self.count(Verdict.HOLDS)
+
+    def count(self, verdict: Verdict) -> int:
+        """How many statements have this verdict."""
+        return sum(finding.verdict == verdict for finding in self.findings)
+
+    @property
+    def factor(self) -> float | None:
+        """By what factor measured values are off the published ones on average, misprints apart:
+        1 is none, 2 is twice or half."""
+        found = {
+            # A number that is a statement, too, counts once.
+            (row.published, row.measured.value): factor.value
+            for row in self.rows
+            if row.measured is not None and row.verdict is not None
+            for factor in (error_factor(row.measured, row.published),)
+            if factor is not None
+        }
+        return typical_factor(list(found.values()))
 
     @property
     def contradictory(self) -> int:

@@ -17,15 +17,7 @@ impl<A: Application> Host<A> {
         application: A,
     ) -> u32 {
         let local = self.addresses.towards(key.remote);
-        let identity = Identity {
-            local_port: key.local_port,
-            remote_port: key.remote_port,
-            iss,
-            timestamp_offset: self.numbering.timestamp_offset(local, &key),
-            is_ipv6: key.remote.is_ipv6(),
-            secret: self.numbering.secret(now, local, &key),
-        };
-        let mut connection = self.numbering.start(now, Connection::new(config, side, identity));
+        let mut connection = self.make_connection(now, &key, config, side, iss);
         connection.watch(self.watches);
         let id = self.slots.next_id();
         self.seat(Slot {
@@ -43,6 +35,27 @@ impl<A: Application> Host<A> {
         });
         self.make_busy(id.index);
         id.index
+    }
+
+    /// A connection that is in no slot yet.
+    pub(super) fn make_connection(
+        &self,
+        now: Time,
+        key: &Key,
+        config: &Config,
+        side: Side,
+        iss: SeqNumber,
+    ) -> Connection {
+        let local = self.addresses.towards(key.remote);
+        let identity = Identity {
+            local_port: key.local_port,
+            remote_port: key.remote_port,
+            iss,
+            timestamp_offset: self.numbering.timestamp_offset(local, key),
+            is_ipv6: key.remote.is_ipv6(),
+            secret: self.numbering.secret(now, local, key),
+        };
+        self.numbering.start(now, Connection::new(config, side, identity))
     }
 
     /// Puts in a new connection.

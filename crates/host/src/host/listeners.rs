@@ -1,6 +1,6 @@
 //! Connections that others open: listeners, and who is let in.
 
-use super::{Host, Key};
+use super::{Host, Key, cookies};
 use crate::Application;
 use base::Time;
 use tcp::{Config, Side};
@@ -13,9 +13,14 @@ type Accept<A> = Box<dyn FnMut() -> (Config, A) + Send>;
 pub struct Listener<A> {
     port: u16,
     backlog: u32,
-    accept: Accept<A>,
+    pub(super) accept: Accept<A>,
     /// Its connections that are not yet established.
     pub(super) half_open: u32,
+    /// The settings of its first connection: those of a connection by a cookie, which is answered before
+    /// `accept` is asked for an application.
+    pub(super) template: Option<Box<Config>>,
+    /// Cookies are taken until this time of the host's.
+    pub(super) cookies_until: Time,
 }
 
 impl<A> Listener<A> {
@@ -27,11 +32,18 @@ impl<A> Listener<A> {
     /// application is dropped without having heard of anything.
     #[must_use]
     pub fn new(port: u16, accept: impl FnMut() -> (Config, A) + Send + 'static) -> Listener<A> {
-        Listener { port, backlog: Self::BACKLOG, accept: Box::new(accept), half_open: 0 }
+        Listener {
+            port,
+            backlog: Self::BACKLOG,
+            accept: Box::new(accept),
+            half_open: 0,
+            template: None,
+            cookies_until: Time::ZERO,
+        }
     }
 
-    /// At most so many connections that are not yet established. SYNs beyond them are dropped: who
-    /// means it sends another.
+    /// At most so many connections that are not yet established. SYNs beyond them are answered by
+    /// cookies ([`super::Settings::syn_cookies`]) or dropped: a client that means it sends another.
     #[must_use]
     pub fn backlog(self, backlog: u32) -> Listener<A> {
         Listener { backlog, ..self }
@@ -43,6 +55,8 @@ impl<A> Listener<A> {
 pub(super) enum Stray {
     /// The listener's backlog is full.
     Overflow,
+    /// The listener's backlog is full, and a cookie was the answer.
+    Answered,
     /// A listener drops it without a word.
     Senseless,
     /// Its sender believes in a connection that is not there.
@@ -78,6 +92,9 @@ impl<A: Application> Host<A> {
     /// A segment for no connection comes to a listener (RFC 9293 §3.10.7.2), or to nobody.
     pub(super) fn accept(&mut self, now: Time, key: Key, segment: &Segment) -> Result<u32, Stray> {
         let listener = self.listeners.get_mut(&key.local_port).ok_or(Stray::Unwanted)?;
+        if segment.flags & (Flags::ACK | Flags::RST | Flags::SYN) == Flags::ACK {
+            return self.redeem(now, key, segment).ok_or(Stray::Unwanted);
+        }
         if segment.flags.intersects(Flags::RST | Flags::ACK) {
             return Err(Stray::Unwanted);
         }
@@ -85,10 +102,15 @@ impl<A: Application> Host<A> {
             return Err(Stray::Senseless);
         }
         if listener.half_open >= listener.backlog {
-            return Err(Stray::Overflow);
+            if !self.settings.syn_cookies {
+                return Err(Stray::Overflow);
+            }
+            listener.cookies_until = self.numbering.local(now) + cookies::LIFETIME;
+            return Err(self.send_cookie(now, &key, segment));
         }
         listener.half_open += 1;
         let (config, application) = (listener.accept)();
+        listener.template.get_or_insert_with(|| Box::new(config.clone()));
         let local = self.addresses.towards(key.remote);
         let mut iss = self.numbering.sequence(now, local, &key);
         if let Some(last) = self.give_way(now, &key)

@@ -41,6 +41,7 @@ pub(super) struct Numbering {
     timestamps: Secret,
     ports: Secret,
     mechanisms: Secret,
+    cookies: Secret,
     /// Nanoseconds that the world's clock is ahead of the host's, modulo 2^64: not 0 once the host
     /// was restored in a world with another clock.
     pub(super) ahead: u64,
@@ -53,6 +54,7 @@ impl Numbering {
             timestamps: Secret::draw(&mut random),
             ports: Secret::draw(&mut random),
             mechanisms: Secret::draw(&mut random),
+            cookies: Secret::draw(&mut random),
             ahead: 0,
         }
     }
@@ -90,6 +92,24 @@ impl Numbering {
     pub(super) fn secret(&self, now: Time, local: IpAddr, key: &Key) -> u64 {
         let ports = [key.local_port, key.remote_port];
         self.mechanisms.hash(local, key.remote, &ports) ^ self.local(now).as_nanos()
+    }
+
+    /// What nobody else can make of what the answer to a SYN says and of whom it answers (RFC 4987
+    /// §3.6).
+    pub(super) fn cookie(
+        &self,
+        local: IpAddr,
+        key: &Key,
+        irs: SeqNumber,
+        period: u64,
+        size: u8,
+        options: Option<u8>,
+    ) -> u64 {
+        let said = u16::from(size) << 8 | options.map_or(0xff, u16::from);
+        let halves = |word: u32| [(word >> 16) as u16, word as u16];
+        let ([irs, irs_low], [high, middle]) = (halves(irs.0), halves((period >> 16) as u32));
+        let fields = [key.local_port, key.remote_port, irs, irs_low, high, middle, period as u16];
+        self.cookies.hash(local, key.remote, &[&fields[..], &[said]].concat())
     }
 
     /// Where the search for a local port starts (RFC 6056 §3.3.3, algorithm 3).

@@ -14,11 +14,15 @@ pub struct Settings {
     /// When the way to peers has changed, let one connection probe it for all that have data
     /// outstanding, instead of all at once. Those that have none hear of the change at once.
     pub shared_probe: bool,
+    /// Answer SYNs for which a listener's backlog has no place by cookies (RFC 4987 §3.6), instead of
+    /// dropping them. Their connections have no window scaling, SACK or ECN unless both ends use
+    /// timestamps, which then carry what was agreed on.
+    pub syn_cookies: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { resets: 200, keep_closed: false, shared_probe: false }
+        Settings { resets: 200, keep_closed: false, shared_probe: false, syn_cookies: true }
     }
 }
 
@@ -33,6 +37,10 @@ pub struct Statistics {
     pub withheld: u64,
     /// SYNs that were dropped, because a listener's backlog was full.
     pub overflows: u64,
+    /// SYNs that were answered by a cookie for that reason.
+    pub cookies: u64,
+    /// Connections that such a cookie has led to.
+    pub redeemed: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
     /// Notices of corruption that named no connection, and were given to the only one that they can

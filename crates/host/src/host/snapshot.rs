@@ -72,7 +72,7 @@ pub enum AdoptError {
 
 impl HostSnapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 4;
+    pub const VERSION: u32 = 5;
 }
 
 impl<A: Application> Slot<A> {

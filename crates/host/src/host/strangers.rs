@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use tcp::{Indication, Source, Subject};
 use wire::{Flags, Icmp, Ip, Packet, ParseError, Quote, Segment, SeqNumber};
 
-/// Resets for strangers: those to be sent, and how many there were lately.
+/// Resets for strangers, how many there were lately, and what is to be sent for no connection: resets
+/// and SYN cookies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Resets {
     pub(super) waiting: Vec<Packet>,
@@ -60,10 +61,14 @@ fn reset_for(segment: &Segment, len: u32) -> Segment {
 impl<A: Application> Host<A> {
     /// A segment was not accepted.
     pub(super) fn on_stray(&mut self, now: Time, packet: &Packet, segment: &Segment, why: Stray) {
-        if why == Stray::Overflow {
-            self.statistics.overflows += 1;
-            return;
+        match why {
+            Stray::Overflow => self.statistics.overflows += 1,
+            Stray::Answered => self.statistics.cookies += 1,
+            Stray::Senseless | Stray::Unwanted => self.on_unwanted(now, packet, segment, why),
         }
+    }
+
+    fn on_unwanted(&mut self, now: Time, packet: &Packet, segment: &Segment, why: Stray) {
         self.statistics.strays += 1;
         if why == Stray::Senseless || segment.flags.contains(Flags::RST) {
             return;
@@ -79,7 +84,7 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Sends the resets that wait.
+    /// Sends the resets and cookies that wait.
     #[cold]
     pub(super) fn send_resets(&mut self, outlet: &mut impl Outlet<A>) {
         for reset in self.resets.waiting.drain(..) {

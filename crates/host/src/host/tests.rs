@@ -1,6 +1,7 @@
 //! Hosts on a wire that takes no time: who gets what, and when they wake.
 
 mod connectivity;
+mod cookies;
 mod corruption;
 mod datagrams;
 mod events;

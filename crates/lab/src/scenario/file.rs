@@ -93,6 +93,9 @@ table! {
     pub(super) struct Tcp {
         /// Largest payload of a segment, bytes.
         mss: Spanned<Amount>;
+        /// A peer that announces a smaller segment size is sent segments of this size all the same (or of
+        /// `mss`, if that is less), bytes; 48 if absent, as Linux's `tcp_min_snd_mss`.
+        minimum_mss: Spanned<Amount>;
         /// The receiver's buffer, in bytes or segments.
         receive_window: Spanned<Amount>;
         /// How losses are detected and repaired.
@@ -123,6 +126,11 @@ table! {
         /// Timeouts in a row after which the connection is given up (R2 of RFC 9293 §3.8.3); 15 if
         /// absent.
         retries: Whole;
+        /// The same for a SYN, if that is less than `retries`; 7 if absent, which last for the three
+        /// minutes of RFC 9293 §3.8.3.
+        syn_retries: Whole;
+        /// The same for a SYN-ACK, if that is less than `retries`; 5 if absent, as in Linux.
+        syn_ack_retries: Whole;
         /// What a timeout that follows another does to ssthresh.
         ssthresh_on_backoff: SsthreshOnBackoff;
         /// How the window comes down in fast recovery: at once, or in proportion to what is
@@ -147,6 +155,10 @@ table! {
         user_timeout: Spanned<UserTimeout>;
         /// Challenge ACKs within five seconds at most (RFC 5961 §7); 10 if absent.
         challenges: Whole;
+        /// Answers within five seconds at most to segments without data outside the window, such as
+        /// keep-alives and window probes, and to such that PAWS refuses (RFC 7323 §5.3) until one is
+        /// acceptable; 10 if absent.
+        out_of_window_acks: Whole;
         /// How long a closed connection keeps its ports (2 MSL); 60 seconds if absent, and one where
         /// there are many.
         time_wait: Written<Duration>;

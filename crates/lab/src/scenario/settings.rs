@@ -41,6 +41,7 @@ pub(super) fn resolve(
     problems: &mut Vec<Problem>,
 ) -> Option<Settings> {
     let mss = mss(tcp.mss, defaults).told(problems);
+    let minimum_mss = minimum_mss(tcp.minimum_mss).told(problems);
     // What depends on a size that is none is looked at once there is one.
     let receive_window =
         mss.and_then(|mss| receive_window(tcp.receive_window, mss, defaults).told(problems));
@@ -59,6 +60,7 @@ pub(super) fn resolve(
     let standard = Config::default();
     let mut receiver = Config {
         mss: mss?,
+        minimum_mss: minimum_mss?,
         receive_window: receive_window?,
         recovery: tcp.recovery,
         congestion: tcp.congestion,
@@ -80,7 +82,12 @@ pub(super) fn resolve(
         ecn: tcp.ecn,
         nagle: tcp.nagle,
         retries: tcp.retries.map_or(standard.retries, |written| written.0),
+        syn_retries: tcp.syn_retries.map_or(standard.syn_retries, |written| written.0),
+        syn_ack_retries: tcp.syn_ack_retries.map_or(standard.syn_ack_retries, |written| written.0),
         challenges: tcp.challenges.map_or(standard.challenges, |written| written.0),
+        out_of_window_acks: tcp
+            .out_of_window_acks
+            .map_or(standard.out_of_window_acks, |written| written.0),
         keep_alive: keep_alive?,
         user_timeout: user_timeout?,
         time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
@@ -168,6 +175,14 @@ fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Pro
     match written.get_ref().0 {
         Size::Bytes(bytes @ 1..=LARGEST_MSS) => Ok(bytes as u16),
         _ => Err(Problem::at(written.span(), format!("expected 1 to {LARGEST_MSS} bytes"))),
+    }
+}
+
+fn minimum_mss(written: Option<Spanned<Amount>>) -> Result<u16, Problem> {
+    let Some(written) = written else { return Ok(Config::default().minimum_mss) };
+    match written.get_ref().0 {
+        Size::Bytes(bytes @ 0..=LARGEST_MSS) => Ok(bytes as u16),
+        _ => Err(Problem::at(written.span(), format!("expected 0 to {LARGEST_MSS} bytes"))),
     }
 }
 

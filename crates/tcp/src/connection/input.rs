@@ -2,12 +2,11 @@
 
 use super::output::TIMESTAMPS;
 use super::{Agreed, Aside, Connection, Events, Reset, Side, State, absolute};
-use crate::config::Config;
 use crate::event::{Event, Refusal};
 use crate::mechanism::{Hooks, Incoming};
 use crate::sender::{Ack, Window};
 use base::Time;
-use wire::{Ecn, Flags, Payload, SackBlocks, Segment};
+use wire::{Ecn, Flags, Packet, Payload, SackBlocks, Segment};
 
 /// A segment that passed the checks of sequence number and control bits.
 struct Arrived<'a> {
@@ -35,6 +34,16 @@ impl Connection {
             return payload;
         }
         self.handle_any_segment(now, segment, payload, ecn)
+    }
+
+    /// A passive connection, which has been given nothing yet, is where it would be had it been given
+    /// `syn` and sent its answer: what the answer said was kept elsewhere (SYN cookies, RFC 4987 §3.6).
+    /// When that was is not known, so it times no round trip.
+    pub fn assume_answered(&mut self, now: Time, syn: &Segment) {
+        self.handle_segment(now, syn, Payload::default(), Ecn::NotCapable);
+        let mut answer = Packet::BLANK;
+        self.poll_transmit(now, 1, &mut answer);
+        self.sender.time_nothing();
     }
 
     /// The place of a segment's first byte of data in the peer's stream. `None` if it precedes that;
@@ -109,7 +118,7 @@ impl Connection {
             _ => self.receive_shift = 0,
         }
         // Options take from it (RFC 6691).
-        let peer_mss = options.mss.unwrap_or(self.default_mss).max(1);
+        let peer_mss = options.mss.unwrap_or(self.default_mss).max(self.minimum_mss).max(1);
         let mss = u32::from(self.mss.min(peer_mss));
         self.mechanisms.agree(segment, self.agreed.contains(Agreed::TIMESTAMPS));
         let mut mss = mss.saturating_sub(self.mechanisms.overhead()).max(1);
@@ -140,7 +149,7 @@ impl Connection {
             self.on_unacceptable(now, segment, Payload::default(), 0);
             return Payload::default();
         };
-        if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment) {
+        if self.agreed.contains(Agreed::TIMESTAMPS) && !self.is_timely(now, segment, payload.len) {
             return Payload::default();
         }
         let control = segment.flags & (Flags::SYN | Flags::FIN | Flags::RST);
@@ -172,6 +181,7 @@ impl Connection {
     #[inline]
     fn accept(&mut self, now: Time, arrived: &Arrived<'_>, ack: u64, ecn: Ecn) -> Payload {
         let Arrived { segment, payload, start, fin } = *arrived;
+        self.stale_answers = 0;
         self.heard(now);
         if self.agreed.contains(Agreed::ECN) {
             // RFC 3168 §6.1.3
@@ -189,6 +199,9 @@ impl Connection {
         let mut taken = Payload::default();
         if occupied && !self.receiver.finished() && self.state != State::Closed {
             taken = self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
+            if self.receiver.take_refusal() {
+                self.refuse(Refusal::QueueFull);
+            }
             if self.receiver.readable() > 0 {
                 self.events |= Events::READABLE;
             }
@@ -327,8 +340,11 @@ impl Connection {
             self.receiver.acknowledge_now();
         } else {
             self.on_ack_before_window(now, segment, start);
-            // Two ends that disagree must not answer each other for ever.
-            self.challenge(now);
+            // A keep-alive or a window probe (RFC 9293 §3.8.4, §3.8.6.1), or an end that disagrees
+            // with us: those must not answer each other without a limit.
+            if self.answers.take(now, self.answers_allowed) {
+                self.receiver.acknowledge_now();
+            }
         }
     }
 
@@ -345,7 +361,7 @@ impl Connection {
 
     /// The timestamp is there and not an old one (RFC 7323 §3.2, §5.3).
     #[inline]
-    fn is_timely(&mut self, now: Time, segment: &Segment) -> bool {
+    fn is_timely(&mut self, now: Time, segment: &Segment, len: u32) -> bool {
         let reset = segment.flags.contains(Flags::RST);
         match segment.options.timestamps {
             _ if reset => true,
@@ -356,11 +372,24 @@ impl Connection {
             None => true,
             Some(stamp) if self.timestamps.is_old(now, stamp.value) => {
                 self.refuse(Refusal::OldTimestamp);
-                self.receiver.acknowledge_now();
+                self.answer_stale(segment, len);
                 false
             }
             Some(_) => true,
         }
+    }
+
+    /// PAWS, R1: an acknowledgment answers what is refused. Two ends whose TS.Recent is ahead of the
+    /// other's clock refuse all that they hear, those answers too, and would answer each other for
+    /// ever: what carries no data has few answers until something is acceptable again. Linux
+    /// (`tcp_oow_rate_limited`) limits their rate.
+    fn answer_stale(&mut self, segment: &Segment, len: u32) {
+        let occupied = len > 0 || segment.flags.contains(Flags::FIN);
+        if !occupied && self.stale_answers >= self.answers_allowed {
+            return;
+        }
+        self.stale_answers += u32::from(!occupied);
+        self.receiver.acknowledge_now();
     }
 
     /// What the segment says of the peer's window.
@@ -395,6 +424,8 @@ impl Connection {
             self.agreed.contains(Agreed::ECN) && segment.flags.contains(Flags::ECE) && una > 0;
         let echoed = match segment.options.timestamps {
             Some(stamp) if self.agreed.contains(Agreed::TIMESTAMPS) => {
+                let since = self.sender.progress_at();
+                self.timestamps.on_ack(now, una, self.sender.nxt(), since);
                 self.timestamps.since(now, stamp.echo)
             }
             _ => None,
@@ -439,6 +470,9 @@ impl Connection {
             }
         }
         self.notify();
+        if self.sender.outstanding() == 0 {
+            self.timestamps.on_all_acknowledged();
+        }
         if self.sender.una() == self.sender.stream.end() {
             match self.state {
                 State::FinWait1 => self.enter(State::FinWait2),
@@ -476,12 +510,7 @@ impl Connection {
 
     /// Asks the peer whether it meant that (RFC 5961), but not too often (§7).
     fn challenge(&mut self, now: Time) {
-        if now.since(self.challenged_at) >= Config::CHALLENGE_PERIOD {
-            self.challenged_at = now;
-            self.challenges = 0;
-        }
-        if self.challenges < self.challenges_allowed {
-            self.challenges += 1;
+        if self.challenges.take(now, self.challenges_allowed) {
             self.receiver.acknowledge_now();
             self.sender.log.push(|| Event::Challenged);
         }

@@ -14,6 +14,19 @@ pub(super) struct Clocks {
     recent_at: Time,
     /// Last.ACK.sent, as an absolute sequence number.
     pub(super) acknowledged: u64,
+    flight: Flight,
+}
+
+/// What is outstanding: when it was first sent, at the earliest. An ACK that advances SND.UNA cannot echo
+/// an older timestamp than that, since the peer has been waiting for nothing older.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Flight {
+    /// Nothing outstanding was sent before this.
+    since: Time,
+    /// Nor what lies at or beyond `next.0` before `next.1`.
+    next: (u64, Time),
+    /// Nothing is outstanding, or nothing was when it began.
+    is_new: bool,
 }
 
 impl Clocks {
@@ -23,7 +36,8 @@ impl Clocks {
     const LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
 
     pub(super) fn new(offset: u32) -> Clocks {
-        Clocks { offset, recent: 0, recent_at: Time::ZERO, acknowledged: 0 }
+        let flight = Flight { since: Time::ZERO, next: (0, Time::ZERO), is_new: true };
+        Clocks { offset, recent: 0, recent_at: Time::ZERO, acknowledged: 0, flight }
     }
 
     /// Our timestamp.
@@ -37,11 +51,31 @@ impl Clocks {
         self.offset = self.offset.wrapping_add(1);
     }
 
-    /// How long ago our timestamp was `echo`, if that can be.
+    /// An ACK has come while `una..nxt` is outstanding. `since` is when something was last
+    /// acknowledged, or first outstanding.
+    #[inline]
+    pub(super) fn on_ack(&mut self, now: Time, una: u64, nxt: u64, since: Time) {
+        if self.flight.is_new {
+            self.flight = Flight { since, next: (nxt, now), is_new: false };
+        } else if una >= self.flight.next.0 {
+            self.flight = Flight { since: self.flight.next.1, next: (nxt, now), is_new: false };
+        }
+    }
+
+    /// All that was sent is acknowledged.
+    #[inline]
+    pub(super) fn on_all_acknowledged(&mut self) {
+        self.flight.is_new = true;
+    }
+
+    /// How long ago our timestamp was `echo`, if that can be: not in the future, and not before what is
+    /// outstanding was sent, which would be no round trip.
     pub(super) fn since(&self, now: Time, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo) as i32;
         // A round trip within one tick took some time, too.
-        u64::try_from(ticks).ok().map(|ticks| Self::TICK * ticks.max(1))
+        let since = u64::try_from(ticks).ok().map(|ticks| Self::TICK * ticks.max(1))?;
+        // One tick for what the clock does not show, one for a [`Clocks::step`].
+        (since <= now.since(self.flight.since) + Self::TICK * 2).then_some(since)
     }
 
     /// The peer's first timestamp.

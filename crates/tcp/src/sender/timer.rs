@@ -47,7 +47,9 @@ impl Sender {
         };
         self.series = if self.timed_out_at == self.board.una() { self.series + 1 } else { 1 };
         self.timed_out_at = self.board.una();
-        if self.series > self.config.retries {
+        let opens = self.board.una() == 0;
+        let retries = if opens { self.config.syn_retries } else { self.config.retries };
+        if self.series > retries {
             self.given_up = true;
             return;
         }

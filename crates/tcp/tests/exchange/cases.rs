@@ -217,8 +217,10 @@ fn config() -> impl Strategy<Value = Config> {
         let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
         let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half] = flags;
+        let standard = Config::default();
         Config {
             mss,
+            minimum_mss: standard.minimum_mss,
             receive_window,
             recovery,
             congestion: controller,
@@ -232,6 +234,8 @@ fn config() -> impl Strategy<Value = Config> {
             delayed_ack,
             rto,
             retries: u32::MAX, // However bad the luck.
+            syn_retries: u32::MAX,
+            syn_ack_retries: u32::MAX,
             ssthresh_on_backoff,
             reduction,
             undo,
@@ -243,6 +247,7 @@ fn config() -> impl Strategy<Value = Config> {
             keep_alive,
             user_timeout: None,
             challenges,
+            out_of_window_acks: standard.out_of_window_acks,
             // Longer than the longest run of lost acknowledgments of a FIN.
             time_wait: Duration::from_secs(3600),
             mechanisms,

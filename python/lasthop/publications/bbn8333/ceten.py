@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lasthop.publications.bbn8333.cases import NOBODY, Network, Runs, Variant
-from lasthop.publications.bbn8333.comparisons import every, versus
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Verdict, at
+from lasthop.publications.bbn8333.comparisons import LESS, everywhere, versus
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.variations import Variation
-from lasthop.publications.study.words import NOTHING, number
+from lasthop.publications.study.verdict import Judgement
+from lasthop.publications.study.words import number
 
 #: Of figures 11 and 12.
 FAST = Network(100e6, 0.1)
@@ -46,11 +47,11 @@ LONG_MEMORY = Variation(
 )
 
 
-def below_per_packet(runs: Runs) -> Verdict:
-    """Where both were run."""
-    return every(
+def below_per_packet(runs: Runs) -> Judgement:
+    """Less wherever both were run."""
+    return everywhere(
         versus(runs, CETEN, BACKWARD, bit_error_rate=(MIDDLE, HIGH)),
-        lambda ratio: ratio.lo < 1 + NOTHING,
+        LESS,
         "CETEN over Backward, both with Reno",
         largest=True,
     )

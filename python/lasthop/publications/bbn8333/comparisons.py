@@ -18,9 +18,29 @@ from lasthop.publications.bbn8333.cases import (
     Variant,
     extreme,
 )
-from lasthop.publications.bbn8333.findings import HIGH, Test, Verdict, at, more
-from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, interval, number, percent
-from lasthop.stats import CONFIDENCE, Estimate
+from lasthop.publications.bbn8333.findings import HIGH, Test, at
+from lasthop.publications.study.verdict import (
+    ALPHA,
+    Band,
+    Check,
+    Joint,
+    Judgement,
+    above,
+    below,
+    every,
+    most,
+)
+from lasthop.publications.study.words import (
+    NEGLIGIBLE,
+    NOTHING,
+    interval,
+    number,
+    percent,
+)
+from lasthop.stats import Estimate, holm, p_below
+
+#: More by so much that it is something, and less.
+MORE, LESS = above(1 + NEGLIGIBLE), below(1 - NEGLIGIBLE)
 
 Pairs = Sequence[tuple[Case, Estimate]]
 
@@ -67,18 +87,14 @@ def worse(runs: Runs) -> list[Worse]:
         for case in runs.cases(eten=tuple(of for of in ETEN if of != NONE))
         if runs.is_alive(case) and runs.is_alive(case.but(eten=NONE))
     ]
-    # All intervals together are to hold with 95 %: each alone with more (Bonferroni).
-    gains = [(case, runs.gain(case, together(len(cases)))) for case in cases]
-    clear = sorted((pair for pair in gains if pair[1].hi < 1), key=lambda pair: pair[1].value)
+    gains = [(case, runs.gain(case)) for case in cases]
+    p_values = holm([p_below(gain, 1.0) for _, gain in gains])
+    clear = [pair for pair, p in zip(gains, p_values, strict=True) if p <= ALPHA]
+    clear.sort(key=lambda pair: pair[1].value)
     return [
         Worse(case, f"{where(case)}, {ERRORS[case.errors]}", runs.gain(case), _differ(runs, case))
         for case, _ in clear
     ]
-
-
-def together(cells: int) -> float:
-    """The confidence of each of many intervals that all together are to hold (Bonferroni)."""
-    return 1 - (1 - CONFIDENCE) / max(cells, 1)
 
 
 def _differ(runs: Runs, case: Case) -> str:
@@ -100,28 +116,24 @@ def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:
     """Tests that nobody who is told in one of the ways `lower` has more goodput than one who is
     told in one of the ways `upper`, all else equal, wherever there are both."""
 
-    def test(runs: Runs) -> Verdict:
-        pairs = [
+    def test(runs: Runs) -> Judgement:
+        cells = [
             (case, case.but(eten=eten))
             for case in runs.cases(eten=tuple(lower))
             for eten in upper
             if eten != case.eten and case.but(eten=eten) in runs
         ]
-        pairs = [(case, to) for case, to in pairs if runs.is_alive(case) and runs.is_alive(to)]
-        if not pairs:
-            return Verdict(False, f"{what}: nothing arrived that could be compared.")
-        confidence = together(len(pairs))
-        ratios = {(case, to): runs.ratio(case, to, confidence) for case, to in pairs}
-        above = sum(ratio.lo > 1 for ratio in ratios.values())
-        case, to = max(pairs, key=lambda pair: ratios[pair].value)
-        most = runs.ratio(case, to)
-        return Verdict(
-            all(ratio.lo <= 1 + NEGLIGIBLE for ratio in ratios.values()),
-            f"{what}: at most {interval(most)} ({case.variant} over {to.variant}, {where(case)},"
-            f" {ERRORS[case.errors]}); clearly more in {above} of {len(pairs)} cells, at 95 %"
-            f" confidence for all of them together. Less than {percent(NEGLIGIBLE)} is not held to"
-            " be more.",
-            most,
+        cells = [(case, to) for case, to in cells if runs.is_alive(case) and runs.is_alive(to)]
+        ratios = {(case, to): runs.ratio(case, to) for case, to in cells}
+        bound = every([Check(ratio, below(1 + NEGLIGIBLE)) for ratio in ratios.values()])
+        if not cells:
+            return bound.judged(f"{what}.")
+        case, to = max(cells, key=lambda pair: ratios[pair].value)
+        most_of = ratios[case, to]
+        return bound.judged(
+            f"{what}: at most {interval(most_of)} ({case.variant} over {to.variant}, {where(case)},"
+            f" {ERRORS[case.errors]}). Less than {percent(NEGLIGIBLE)} is not held to be more.",
+            most_of,
             case,
         )
 
@@ -145,42 +157,47 @@ def _who(variant: Variant) -> dict[str, str]:
     return {"eten": variant.eten, "window": variant.window, **recovery}
 
 
-def every(
+def checks(pairs: Pairs, band: Band) -> list[Check]:
+    """That the ratio is in a band, in each cell."""
+    return [Check(ratio, band) for _, ratio in pairs]
+
+
+def everywhere(
     pairs: Pairs,
-    holds: Callable[[Estimate], bool],
+    band: Band,
     what: str,
     of: Callable[[Case], str] | None = None,
     *,
     largest: bool = False,
-) -> Verdict:
-    """Whether something holds in every cell. Quotes the extremes; what is measured is the one
-    that decides: the largest, if too much would be wrong, or the smallest."""
+) -> Judgement:
+    """Whether the ratio of every cell is in a band. Quotes the extremes; what is measured is the
+    one that decides: the largest, if too much would be wrong, or the smallest."""
+    return quoted(every(checks(pairs, band)), pairs, what, of, largest=largest)
+
+
+def mostly(pairs: Pairs, what: str) -> Judgement:
+    """Whether a ratio is above one in most cells."""
+    return quoted(most(checks(pairs, MORE)), pairs, what)
+
+
+def quoted(
+    claim: Joint,
+    pairs: Pairs,
+    what: str,
+    of: Callable[[Case], str] | None = None,
+    *,
+    largest: bool = False,
+) -> Judgement:
+    """The verdict on a claim about some cells, with the extremes of their ratios."""
     if not pairs:
-        return Verdict(False, f"{what}: nothing arrived that could be compared.")
+        return claim.judged(f"{what}.")
     place = of or where
-    least, most = extreme(pairs, largest=False), extreme(pairs, largest=True)
-    held = sum(holds(ratio) for _, ratio in pairs)
+    least, highest = extreme(pairs, largest=False), extreme(pairs, largest=True)
     told = f"{what}: {_said(least, place)}"
     if len(pairs) > 1:
-        told += f" to {_said(most, place)}; it holds in {held} of {len(pairs)} cells"
-    case, ratio = most if largest else least
-    return Verdict(held == len(pairs), f"{told}.", ratio, case)
-
-
-def mostly(pairs: Pairs, what: str) -> Verdict:
-    """Whether a ratio is above one in most cells, clearly, and clearly below in none."""
-    if not pairs:
-        return Verdict(False, f"{what}: nothing arrived that could be compared.")
-    least, most = extreme(pairs, largest=False), extreme(pairs, largest=True)
-    above = sum(more(ratio) for _, ratio in pairs)
-    below = sum(ratio.hi < 1 - NEGLIGIBLE for _, ratio in pairs)
-    return Verdict(
-        not below and 2 * above > len(pairs),
-        f"{what}: {_said(least, where)} to {_said(most, where)}; more in {above} of {len(pairs)}"
-        f" cells, less in {below}.",
-        least[1],
-        least[0],
-    )
+        told += f" to {_said(highest, place)}"
+    case, ratio = highest if largest else least
+    return claim.judged(f"{told}.", ratio, case)
 
 
 def _said(pair: tuple[Case, Estimate], place: Callable[[Case], str]) -> str:

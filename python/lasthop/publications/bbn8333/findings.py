@@ -1,10 +1,9 @@
 """Published statements, held against the runs.
 
 Nothing here is concluded beforehand: each test says from the runs at hand whether the statement
-holds and quotes the numbers that decide. How far a ratio may lie from a published one follows from
-the report's own design: it made one run a point, so the published ratio is one draw, and it agrees
-if single pairs of runs would give it (95 % prediction interval), give or take the rounding of a
-figure read off a plot.
+holds, differs or is undecided (publications/study/verdict.py), and quotes the numbers that decide.
+The report made one run a point, so a published ratio is one draw: it is held against the range in
+which single pairs of our runs fall.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from lasthop import units
 from lasthop.publications.bbn8333.cases import NONE, PERIOD, Case, Network, Runs
 from lasthop.publications.bbn8333.variations import Moved, Variation, moved
 from lasthop.publications.rows import Finding
-from lasthop.publications.study.words import FEW_SEEDS, MARKED, ROUNDING, interval, number
-from lasthop.stats import Estimate
+from lasthop.publications.study.published import judged_value, published
+from lasthop.publications.study.verdict import Judgement, Verdict
+from lasthop.publications.study.words import interval, number
 
 HIGH = 1.56e-5
 MIDDLE = 1.56e-6
@@ -45,30 +45,20 @@ class Evidence:
         return moved(case, case.but(eten=NONE), self.runs, self.variations, self.varied)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a statement holds, and the numbers that decide."""
-
-    agrees: bool
-    why: str
-    measured: Estimate | None = None
-    case: Case | None = None
-
-
 #: Holds one statement against runs.
-Test = Callable[[Runs], Verdict]
+Test = Callable[[Runs], Judgement]
 
 
 def findings(
     experiment: str,
-    published: Mapping[str, Any],
+    stated: Mapping[str, Any],
     evidence: Evidence,
     tests: Mapping[str, Test],
 ) -> list[Finding]:
     """All published statements of a simulation, each with its verdict."""
 
-    def finding(statement: Mapping[str, Any], verdict: Verdict) -> Finding:
-        case = {"profile": PERIOD} if verdict.case is None else verdict.case.as_dict()
+    def finding(statement: Mapping[str, Any], judged: Judgement) -> Finding:
+        case = {"profile": PERIOD} if judged.case is None else judged.case.as_dict()
         return Finding(
             publication="bbn8333",
             experiment=experiment,
@@ -76,38 +66,38 @@ def findings(
             claim=statement["claim"],
             where=statement["where"],
             case=case,
-            agrees=verdict.agrees,
-            why=verdict.why,
+            verdict=judged.verdict,
+            why=judged.why,
             runs=evidence.runs.seeds,
             published=statement.get("value"),
-            measured=verdict.measured,
+            measured=judged.measured,
             contradicts=statement.get("contradicts"),
         )
 
     found = []
-    for ratio in published.get("ratio", ()):
+    for ratio in stated.get("ratio", ()):
         case = Case(**ratio["case"], profile=PERIOD)
         found.append(finding(ratio, _ratio(ratio, case, evidence)))
-    for statement in published["statement"]:
+    for statement in stated["statement"]:
         test = tests[statement["id"]]
-        verdict = test(evidence.runs)
-        why = [verdict.why]
+        judged = test(evidence.runs)
+        why = [judged.why]
         if "contradicts" in statement:
             why.append(f"The report contradicts itself: {statement['contradicts']}")
-        if not verdict.agrees and evidence.variations:
+        if judged.verdict is Verdict.DIFFERS and evidence.variations:
             why.append(tried(test, evidence))
-        found.append(finding(statement, replace(verdict, why=" ".join(why))))
+        found.append(finding(statement, replace(judged, why=" ".join(why))))
     return found
 
 
 def tried(test: Test, evidence: Evidence) -> str:
     """Which single factors make a statement hold that does not."""
     verdicts = [(v, test(evidence.varied[v.id])) for v in evidence.variations]
-    holds = [(v, verdict) for v, verdict in verdicts if verdict.agrees]
+    holds = [(v, judged) for v, judged in verdicts if judged.verdict is Verdict.HOLDS]
     at_all = ", ".join(of.name for of in evidence.tried_over)
     # There alone it may hold as it is.
     plain = test(evidence.runs.over(evidence.tried_over))
-    if plain.agrees:
+    if plain.verdict is Verdict.HOLDS:
         return f"At {at_all} alone it holds: {plain.why}"
     if holds:
         does = " ".join(f"With {v.name} it does: {verdict.why}" for v, verdict in holds)
@@ -134,31 +124,22 @@ def tried(test: Test, evidence: Evidence) -> str:
 # --- Ratios ----------------------------------------------------------------------------------
 
 
-def _ratio(ratio: Mapping[str, Any], case: Case, evidence: Evidence) -> Verdict:
+def _ratio(ratio: Mapping[str, Any], case: Case, evidence: Evidence) -> Judgement:
     """A published number: does one of our single pairs of runs give it?"""
-    value, word = float(ratio["value"]), str(ratio["word"])
+    of = published(ratio)
     gain, single = evidence.runs.gain(case), evidence.runs.single_gain(case)
-    agrees = reaches(word, value, single)
-    words = "" if word == "is" else f"{word} "
+    why = f"Measured {interval(gain)}, published {of.words}; {_singles(single)}."
+    judged = judged_value(of, why, gain, case, "1", single=single)
     # A bound that holds needs no reason; how far above it the outcome lies still does.
-    away = not within(value, single)
-    why = [f"Measured {interval(gain)}, published {words}{value:g}; {_singles(single)}."]
-    if away and evidence.variations:
-        why.append(explain(value, evidence.moved(case)))
-    return Verdict(agrees, " ".join(why), gain, case)
+    if not within(of.value, single) and evidence.variations:
+        why = f"{judged.why} {explain(of.value, evidence.moved(case))}"
+        judged = replace(judged, why=why)
+    return judged
 
 
 def within(value: float, single: tuple[float, float]) -> bool:
-    """Whether single pairs of runs give this ratio, as exactly as it was read off a plot."""
-    lo, hi = single
-    return lo * (1 - ROUNDING) <= value <= hi * (1 + ROUNDING)
-
-
-def reaches(word: str, value: float, single: tuple[float, float]) -> bool:
-    """Whether single pairs of runs bear out "about 3.5", "above 3", "almost 4"."""
-    if word == "above":
-        return single[1] * (1 + ROUNDING) > value
-    return within(value, single)
+    """Whether single pairs of runs give this ratio."""
+    return single[0] <= value <= single[1]
 
 
 def explain(value: float, moves: Sequence[Moved]) -> str:
@@ -178,7 +159,7 @@ def explain(value: float, moves: Sequence[Moved]) -> str:
         best = towards[0]
         past = (best.ratio.value > value) == upwards
         if within(value, best.single):
-            reached = "which agrees"
+            reached = "where single pairs of runs give it"
         elif past:
             reached = "past the published value, which lies between the two"
         else:
@@ -204,11 +185,6 @@ def _listed(moves: Sequence[Moved]) -> str:
 
 def _singles(single: tuple[float, float]) -> str:
     return f"single pairs of runs fall between {number(single[0])} and {number(single[1])}"
-
-
-def more(ratio: Estimate) -> bool:
-    """Whether a ratio is above one: clearly, or markedly where there are too few seeds for that."""
-    return ratio.lo > 1 or (ratio.n < FEW_SEEDS and ratio.value > 1 + MARKED)
 
 
 # --- Words -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from lasthop.publications.bbn8333.cases import PERIOD, Case, Runs
 from lasthop.publications.bbn8333.findings import Evidence
 from lasthop.publications.bbn8333.variations import Moved
 from lasthop.publications.rows import Finding
+from lasthop.publications.study.published import published
 
 Ratios = Sequence[Mapping[str, Any]]
 
@@ -28,8 +29,7 @@ def ratios(stated: Ratios, runs: Runs, found: Sequence[Finding]) -> list[dict[st
             "network": case.network.name,
             "kind": case.network.kind,
             "variant": case.variant,
-            "word": "" if ratio["word"] == "is" else ratio["word"],
-            "published": ratio["value"],
+            "published": published(ratio).words,
             "gain": runs.gain(case),
             "single": runs.single_gain(case),
             "finding": by_id[ratio["id"]],

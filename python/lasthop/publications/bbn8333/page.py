@@ -22,11 +22,11 @@ from lasthop.publications.bbn8333.cases import (
 from lasthop.publications.bbn8333.comparisons import worse
 from lasthop.publications.bbn8333.findings import HIGH, Evidence
 from lasthop.publications.rows import Finding
+from lasthop.publications.study.verdict import Verdict, typical_factor
 from lasthop.publications.study.words import (
     FEW_SEEDS,
     MARKED,
     NOTHING,
-    ROUNDING,
     SMALL,
     number,
     percent,
@@ -59,7 +59,9 @@ def write(
         "lead": simulation.lead(runs),
         "findings": found,
         "statements": [finding for finding in found if finding.id not in numbered],
-        "agree": sum(finding.agrees is True for finding in found),
+        "count": _count(found),
+        "met": _count([finding for finding in found if finding.id in numbered]),
+        "typical": typical_factor([finding.factor.value for finding in found if finding.factor]),
         "ratios": numbers.ratios(ratios, runs, found),
         "why": numbers.why(ratios, evidence),
         "figures": _figures(simulation, runs, ratios),
@@ -80,7 +82,6 @@ def write(
         "few": FEW_SEEDS,
         "period": PERIOD,
         "modern": MODERN,
-        "rounding": ROUNDING,
         "small": SMALL,
         "nothing": NOTHING,
         "marked": MARKED,
@@ -90,6 +91,11 @@ def write(
         "power": units.power_of_ten,
     }
     write_text(path, report.render("bbn8333.html.jinja", values))
+
+
+def _count(found: Sequence[Finding]) -> dict[Verdict, int]:
+    """How many have each verdict."""
+    return {of: sum(finding.verdict is of for finding in found) for of in Verdict}
 
 
 def _figures(

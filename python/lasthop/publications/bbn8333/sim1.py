@@ -24,6 +24,7 @@ from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.statements import TESTS
 from lasthop.publications.bbn8333.variations import VARIATIONS
+from lasthop.publications.study.published import published
 from lasthop.publications.study.words import number
 
 PUBLISHED = variants((NONE, *SIMULATED))
@@ -44,7 +45,7 @@ def _lead(runs: Runs) -> Lead:
     ((_, backward),) = versus(runs, BACKWARD, SACK, **where)
     ((_, oracle),) = versus(runs, ORACLE, SACK, **where)
     stated = library.published("bbn8333")["sim1"]["ratio"]
-    words = {ratio["id"]: f"{ratio['word']} {ratio['value']:g}" for ratio in stated}
+    words = {ratio["id"]: published(ratio).words for ratio in stated}
     return Lead(
         "A bulk transfer crosses one link that corrupts packets. Plain TCP takes every loss for"
         " congestion and slows down. With explicit transport error notification (ETEN) the sender"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lasthop import library
 from lasthop.publications.bbn8333 import statements
@@ -20,52 +21,60 @@ from lasthop.publications.bbn8333.cases import (
 )
 from lasthop.publications.bbn8333.comparisons import (
     BACKWARD,
+    MORE,
     ORACLE,
     SACK,
-    every,
+    everywhere,
     kept,
     no_better,
     versus,
     where,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS, blocks
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
+from lasthop.publications.study.verdict import Check, Judgement, Verdict, above, every
 from lasthop.publications.study.words import MARKED, NEGLIGIBLE, interval, number, percent
+from lasthop.stats import quotient
 
 
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     return blocks(networks, hops=3)
 
 
-def _same(runs: Runs) -> Verdict:
+def _same(runs: Runs) -> Judgement:
     """Those of one hop, tested here."""
     stated = {s["id"]: s["claim"] for s in library.published("bbn8333")["sim1"]["statement"]}
-    verdicts = {id: test(runs) for id, test in statements.TESTS.items()}
-    differ = [id for id, verdict in verdicts.items() if not verdict.agrees]
-    told = f"{len(verdicts) - len(differ)} of {len(verdicts)} hold here."
-    for id in differ:
-        told += f" Not: \u201c{stated[id]}\u201d {verdicts[id].why}"
-    return Verdict(not differ, told)
+    judged = {id: test(runs) for id, test in statements.TESTS.items()}
+    told = [
+        f"{of.verdict.capitalize()}: \u201c{stated[id]}\u201d {of.why}"
+        for id, of in judged.items()
+        if of.verdict is not Verdict.HOLDS
+    ]
+    holding = len(judged) - len(told)
+    return every([of.claim for of in judged.values() if of.claim]).judged(
+        " ".join([f"{holding} of {len(judged)} hold here.", *told])
+    )
 
 
-def _always(runs: Runs) -> Verdict:
+def _always(runs: Runs) -> Judgement:
     gains = [
         (case, runs.gain(case))
         for case in runs.cases(eten=SIMULATED)
-        if case.bit_error_rate and runs.is_alive(case.but(eten=NONE))
+        if case.bit_error_rate and runs.is_alive(case) and runs.is_alive(case.but(eten=NONE))
     ]
-    return every(
+    return everywhere(
         gains,
-        lambda gain: gain.hi >= 1 - NEGLIGIBLE,
-        f"Goodput with ETEN over goodput without, held to be no worse within {percent(NEGLIGIBLE)}",
+        MORE,
+        "Goodput with ETEN over goodput without, an improvement taken as at least"
+        f" {percent(NEGLIGIBLE)}",
         lambda case: f"{case.variant}, {where(case)}, {ERRORS[case.errors]}",
     )
 
 
-def _oracle_keeps(runs: Runs) -> Verdict:
+def _oracle_keeps(runs: Runs) -> Judgement:
     stock = {
         case.network: share
         for case, share in kept(runs, SACK, errors="both", bit_error_rate=MIDDLE)
@@ -73,33 +82,32 @@ def _oracle_keeps(runs: Runs) -> Verdict:
     hurt = [n for n, share in stock.items() if share.value < 1 - MARKED]
     left = kept(runs, ORACLE, errors="both", bit_error_rate=MIDDLE)
     left = [(case, share) for case, share in left if case.network in hurt]
-    verdict = every(
+    judged = everywhere(
         left,
-        lambda share: share.lo > 1 - MARKED,
+        above(1 - MARKED),
         f"Where SACK loses more than {percent(MARKED)} at {at(MIDDLE)}, with Oracle of the goodput"
         " without errors is left",
     )
     high = kept(runs, ORACLE, errors="both", bit_error_rate=HIGH)
     worst = min((share for _, share in high), key=lambda share: share.value)
-    told = f"{verdict.why} At {at(HIGH)} it is down to {number(worst.value)}."
-    return Verdict(verdict.agrees, told, verdict.measured, verdict.case)
+    told = f"{judged.why} At {at(HIGH)} it is down to {number(worst.value)}."
+    return replace(judged, why=told)
 
 
-def _approaches(runs: Runs) -> Verdict:
+def _approaches(runs: Runs) -> Judgement:
     shares = versus(runs, BACKWARD, ORACLE, errors="forward", bit_error_rate=MIDDLE)
     rates = sorted({case.rate_bps for case, _ in shares})
-    closer = 0
+    closer = []
     for rate in rates:
         by_delay = sorted((c.one_way_delay_s, share) for c, share in shares if c.rate_bps == rate)
         (_, soon), (_, late) = by_delay[0], by_delay[-1]
-        closer += soon.lo > late.hi
-    least, most = extreme(shares, largest=False), extreme(shares, largest=True)
-    return Verdict(
-        closer == len(rates),
+        closer.append(Check(quotient(soon, late), above(1.0)))
+    least, most_of = extreme(shares, largest=False), extreme(shares, largest=True)
+    return every(closer).judged(
         f"At {at(MIDDLE)} on data only, where no notice is lost, SACK with Backward has"
-        f" {interval(least[1])} ({least[0].network.name}) to {interval(most[1])}"
-        f" ({most[0].network.name}) of Oracle's goodput; at the shortest delay clearly more than at"
-        f" the longest at {closer} of {len(rates)} rates. A notice takes its part of the round"
+        f" {interval(least[1])} ({least[0].network.name}) to {interval(most_of[1])}"
+        f" ({most_of[0].network.name}) of Oracle's goodput; at every rate it is to have more of it"
+        " at the shortest delay than at the longest. A notice takes its part of the round"
         " trip, however long that is; how large that part is, which link has the errors decides.",
         least[1],
         least[0],

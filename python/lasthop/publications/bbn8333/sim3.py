@@ -7,19 +7,22 @@ from collections.abc import Mapping
 from lasthop.publications.bbn8333.cases import AIMD, LTN, NOBODY, NONE, UDP, Network, Runs
 from lasthop.publications.bbn8333.comparisons import (
     BACKWARD,
+    MORE,
     ORACLE,
     SACK,
-    every,
+    everywhere,
     gains_beside,
     kept,
     mostly,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at, more
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most
 from lasthop.publications.study.words import SMALL, percent
+from lasthop.stats import quotient
 
 #: Flows each way.
 COMPETITORS = (4, 8)
@@ -36,63 +39,58 @@ def blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _helps(runs: Runs) -> Verdict:
+def _helps(runs: Runs) -> Judgement:
     return mostly(
         versus(runs, BACKWARD, SACK, cross_traffic=UDP, bit_error_rate=HIGH),
         "Backward over none beside UDP",
     )
 
 
-def _low_congestion(runs: Runs) -> Verdict:
+def _low_congestion(runs: Runs) -> Judgement:
     gains = [
         pair
         for variant in (BACKWARD, ORACLE)
         for pair in versus(runs, variant, SACK, cross_traffic=NOBODY, bit_error_rate=HIGH)
     ]
-    return every(gains, more, "Backward and Oracle over none, without UDP")
+    return everywhere(gains, MORE, "Backward and Oracle over none, without UDP")
 
 
-def _closer(runs: Runs) -> Verdict:
+def _closer(runs: Runs) -> Judgement:
     """Both shares are of the goodput without errors, which is the same with and without."""
     where = {"cross_traffic": UDP, "bit_error_rate": (MIDDLE, HIGH)}
     stock = dict(kept(runs, SACK, **where))
-    closer, further, told = 0, 0, []
     cells = [
         (case, share, stock[case.but(eten=NONE)])
         for case, share in kept(runs, BACKWARD, **where)
         if case.but(eten=NONE) in stock
     ]
-    for case, share, plain in cells:
-        closer += share.value > plain.value
-        further += share.hi < plain.lo
-        if case.bit_error_rate == HIGH and case.network == LTN:
-            told.append(
-                f"beside {case.competitors} flows Backward keeps {percent(share.value)} of the"
-                f" goodput without errors and SACK alone {percent(plain.value)}"
-            )
-    return Verdict(
-        not further and 2 * closer > len(cells),
-        f"At {LTN.name} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward keeps more"
-        f" in {closer} of {len(cells)} cells, clearly less in {further}.",
+    told = [
+        f"beside {case.competitors} flows Backward keeps {percent(share.value)} of the"
+        f" goodput without errors and SACK alone {percent(plain.value)}"
+        for case, share, plain in cells
+        if case.bit_error_rate == HIGH and case.network == LTN
+    ]
+    return most([Check(quotient(share, plain), MORE) for _, share, plain in cells]).judged(
+        f"At {LTN.name} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward is to keep"
+        " more in most cells."
     )
 
 
-def _insignificant(runs: Runs) -> Verdict:
-    return every(
+def _insignificant(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, BACKWARD, SACK, cross_traffic=UDP, bit_error_rate=(MIDDLE, HIGH)),
-        lambda gain: gain.value < 1 + SMALL,
+        below(1 + SMALL),
         f"Backward over none beside UDP, insignificant taken as less than {percent(SMALL)}",
         largest=True,
     )
 
 
-def _load(runs: Runs) -> Verdict:
+def _load(runs: Runs) -> Judgement:
     (case,) = runs.cases(
         network=LTN, recovery="sack", eten=NONE, window=AIMD, competitors=4, bit_error_rate=0.0
     )
     load = runs.load(case)
-    return Verdict(
-        load.lo > 1 - SMALL,
+    return every([Check(load, above(1 - SMALL))]).judged(
         f"Four flows take {percent(load.value)} of the middle link at {LTN.name}.",
         load,
         case,

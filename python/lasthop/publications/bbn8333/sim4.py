@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lasthop.publications.bbn8333.cases import LTN, NONE, TCP, Network, Runs
 from lasthop.publications.bbn8333.comparisons import (
     BACKWARD,
+    LESS,
+    MORE,
     SACK,
-    every,
+    checks,
+    everywhere,
     gains_beside,
     kept,
     mostly,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, Verdict, at
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, SMALL_COMPETITORS, named
-from lasthop.publications.study.words import MARKED, interval, percent
+from lasthop.publications.study.verdict import Check, Judgement, above, between, every, some
+from lasthop.publications.study.words import MARKED, SMALL, interval, percent
+from lasthop.stats import quotient
 
 #: "A much higher share": at least so many times.
 MUCH = 2.0
@@ -36,7 +42,7 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _falls(runs: Runs) -> Verdict:
+def _falls(runs: Runs) -> Judgement:
     """Without errors, and with those that SACK alone hardly feels."""
     told, falls = [], []
     for case in runs.cases(network=LTN, eten=NONE, competitors=0, bit_error_rate=0.0):
@@ -45,42 +51,41 @@ def _falls(runs: Runs) -> Verdict:
             for n in (0, *COMPETITORS)
         ]
         ratios = [runs.ratio(many, few) for few, many in itertools.pairwise(beside)]
-        falls += [ratio.hi < 1 for ratio in ratios]
+        falls += [Check(ratio, LESS) for ratio in ratios]
         told.append(", ".join(f"{runs.goodput(of).value / 1e3:.1f}" for of in beside))
-    return Verdict(
-        all(falls),
+    return every(falls).judged(
         f"At {LTN.name} without errors SACK has {'; '.join(told)} kb/s beside 0, 4 and 8 flows.",
         ratios[-1],
         beside[-1],
     )
 
 
-def _helps(runs: Runs) -> Verdict:
+def _helps(runs: Runs) -> Judgement:
     return mostly(
         versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH),
         "Backward over none beside Tahoe",
     )
 
 
-def _four_keep(runs: Runs) -> Verdict:
+def _four_keep(runs: Runs) -> Judgement:
     """The figure has goodputs, so that is what is judged."""
-    verdict = every(
+    judged = everywhere(
         kept(runs, BACKWARD, network=LTN, competitors=4),
-        lambda share: 1 - MARKED < share.value < 1 + MARKED,
+        between(1 - MARKED, 1 + MARKED),
         f"Goodput with Backward over that without errors, roughly taken as {percent(MARKED)}",
     )
-    told = f"{verdict.why} {_shares(runs, 4)}"
-    return Verdict(verdict.agrees, told, verdict.measured, verdict.case)
+    return replace(judged, why=f"{judged.why} {_shares(runs, 4)}")
 
 
-def _eight_gain(runs: Runs) -> Verdict:
+def _eight_gain(runs: Runs) -> Judgement:
     pairs = kept(runs, BACKWARD, network=LTN, competitors=8)
     told = ", ".join(f"{interval(share)} at {at(case.bit_error_rate)}" for case, share in pairs)
-    case, most = max(pairs, key=lambda pair: pair[1].value)
-    return Verdict(
-        most.lo > 1 and all(share.hi >= 1 for _, share in pairs),
-        f"Goodput with Backward over that without errors: {told}. {_shares(runs, 8)}",
-        most,
+    case, most_of = max(pairs, key=lambda pair: pair[1].value)
+    raised, kept_of = some(checks(pairs, MORE)), every(checks(pairs, above(1 - SMALL)))
+    return every([raised, kept_of]).judged(
+        f"Goodput with Backward over that without errors: {told}; it is to be more somewhere, and"
+        f" nowhere less by {percent(SMALL)}. {_shares(runs, 8)}",
+        most_of,
         case,
     )
 
@@ -106,41 +111,38 @@ def _shares(runs: Runs, competitors: int) -> str:
     )
 
 
-def _grows(runs: Runs) -> Verdict:
-    grows = [
-        low.but(bit_error_rate=HIGH)
-        for low, gain in versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=MIDDLE)
-        for high, other in versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH)
-        if low.but(bit_error_rate=HIGH) == high and other.value > gain.value
+def _grows(runs: Runs) -> Judgement:
+    middle = dict(versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=MIDDLE))
+    high = dict(versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH))
+    errors = [
+        Check(quotient(gain, middle[case.but(bit_error_rate=MIDDLE)]), above(1.0))
+        for case, gain in high.items()
+        if case.but(bit_error_rate=MIDDLE) in middle
     ]
-    verdict = _helps(runs)
-    cells = versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH)
-    rising = [
-        eight.value > four.value
-        for case, four in cells
-        for other, eight in cells
-        if case.competitors == 4 and other == case.but(competitors=8)
+    congestion = [
+        Check(quotient(high[case.but(competitors=8)], gain), above(1.0))
+        for case, gain in high.items()
+        if case.competitors == 4 and case.but(competitors=8) in high
     ]
-    return Verdict(
-        verdict.agrees and len(grows) == len(cells) and all(rising),
-        f"{verdict.why} From {at(MIDDLE)} to {at(HIGH)} the gain grows in {len(grows)} of"
-        f" {len(cells)} cells; from 4 to 8 flows, at {at(HIGH)}, in {sum(rising)} of"
-        f" {len(rising)}.",
-        verdict.measured,
-        verdict.case,
+    helps = _helps(runs)
+    parts = [every(errors), every(congestion)]
+    told = (
+        f"{helps.why} From {at(MIDDLE)} to {at(HIGH)} the gain grows, shown in {parts[0].shown} of"
+        f" {len(errors)} cells; from 4 to 8 flows, at {at(HIGH)}, in {parts[1].shown} of"
+        f" {len(congestion)}."
     )
+    claims = [*([helps.claim] if helps.claim else []), *parts]
+    return every(claims).judged(told, helps.measured, helps.case)
 
 
-def _much(runs: Runs) -> Verdict:
+def _much(runs: Runs) -> Judgement:
     cells = versus(runs, BACKWARD, SACK, cross_traffic=TCP, bit_error_rate=HIGH)
-    much = [pair for pair in cells if pair[1].lo > MUCH]
-    case, most = max(cells, key=lambda pair: pair[1].value)
-    return Verdict(
-        bool(much),
-        f"At {at(HIGH)} it has at least {MUCH:g} times its share without ETEN in {len(much)} of"
-        f" {len(cells)} cells, at most {interval(most)} times ({case.network.name},"
-        f" {case.competitors} flows), over three hops against one.",
-        most,
+    case, most_of = max(cells, key=lambda pair: pair[1].value)
+    return some(checks(cells, above(MUCH))).judged(
+        f"At {at(HIGH)} its share is at most {interval(most_of)} times that without ETEN"
+        f" ({case.network.name}, {case.competitors} flows), over three hops against one; much"
+        f" higher is at least {MUCH:g} times.",
+        most_of,
         case,
     )
 

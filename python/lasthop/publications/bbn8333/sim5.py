@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lasthop.publications.bbn8333.cases import WESTWOOD, WESTWOOD_PLUS, Case, Network, Runs, Variant
-from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, versus
+from lasthop.publications.bbn8333.cases import WESTWOOD, WESTWOOD_PLUS, Network, Runs, Variant
+from lasthop.publications.bbn8333.comparisons import (
+    BACKWARD,
+    LESS,
+    MORE,
+    ORACLE,
+    SACK,
+    checks,
+    everywhere,
+    quoted,
+    versus,
+)
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
     Test,
-    Verdict,
     at,
-    more,
-    within,
 )
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import EXACT_CLOCK, SACK_WESTWOOD, THREE_HOPS, named
-from lasthop.publications.study.words import NOTHING, SMALL, interval, number, percent
+from lasthop.publications.study.published import Section
+from lasthop.publications.study.verdict import Judgement, below, between, every, some
+from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, SMALL, interval, number, percent
 
 #: Of figures 9 and 10.
 SLOW_AND_SHORT = Network(1.5e6, 0.01)
@@ -35,83 +44,70 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     return [Block(VARIANTS, networks, hops=1)]
 
 
-def _oracle_best(runs: Runs) -> Verdict:
-    others = [
-        pair
+def _oracle_best(runs: Runs) -> Judgement:
+    others = {
+        variant: versus(runs, variant, ORACLE, network=SLOW_AND_SHORT)
         for variant in VARIANTS
         if variant != ORACLE
-        for pair in versus(runs, variant, ORACLE, network=SLOW_AND_SHORT)
-    ]
-    return every(
-        others,
-        lambda share: share.lo < 1 + NOTHING,
-        "The others over Oracle",
+    }
+    pairs = [pair for of in others.values() for pair in of]
+    # None does better anywhere, and each does worse somewhere.
+    best = every(
+        [*checks(pairs, below(1 + NOTHING)), *(some(checks(of, LESS)) for of in others.values())]
+    )
+    return quoted(
+        best,
+        pairs,
+        "The others over Oracle, each to be less at some error rate",
         lambda case: f"{case.variant}, {at(case.bit_error_rate)}",
         largest=True,
     )
 
 
-def _like_backward(runs: Runs) -> Verdict:
-    return every(
+def _like_backward(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, FIRST, BACKWARD, network=SLOW_AND_SHORT, bit_error_rate=LOWER),
-        lambda ratio: 1 - SMALL < ratio.value < 1 + SMALL,
+        between(1 - SMALL, 1 + SMALL),
         "Westwood over Backward",
     )
 
 
-def _twice(runs: Runs) -> Verdict:
+def _twice(runs: Runs) -> Judgement:
     cells = versus(runs, BACKWARD, FIRST, bit_error_rate=HIGH)
-    most = max(cells, key=lambda pair: pair[1].value)
+    most_of = max(cells, key=lambda pair: pair[1].value)
     least = min(cells, key=lambda pair: pair[1].value)
-    about = [
-        case
-        for case, ratio in cells
-        if within(2.0, _single(runs, case)) or ratio.lo <= 2.0 <= ratio.hi
-    ]
-    return Verdict(
-        bool(about),
+    of = Section.of("bbn8333", "sim5").value("backward-twice-westwood")
+    return some(checks(cells, of.band)).judged(
         f"At {at(HIGH)} Backward has {interval(least[1])} ({least[0].network.name}) to"
-        f" {interval(most[1])} ({most[0].network.name}) times the goodput of Westwood; in"
-        f" {len(about)} of {len(cells)} networks single pairs of runs give about two.",
-        most[1],
-        most[0],
+        f" {interval(most_of[1])} ({most_of[0].network.name}) times the goodput of Westwood; about"
+        f" twice is {of.band.lo:.3g} to {of.band.hi:.3g}.",
+        most_of[1],
+        most_of[0],
     )
 
 
-def _single(runs: Runs, case: Case) -> tuple[float, float]:
-    """Backward over Westwood, of a single pair of runs."""
-    (first,) = runs.cases(
-        window=WESTWOOD,
-        network=case.network,
-        bit_error_rate=case.bit_error_rate,
-        errors=case.errors,
-        competitors=case.competitors,
-    )
-    return runs.single_ratio(case, first)
-
-
-def _no_better(runs: Runs) -> Verdict:
-    return every(
+def _no_better(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, FIRST, SACK, network=SLOW_AND_SHORT, bit_error_rate=(0.0, LOWEST, LOW)),
-        lambda ratio: ratio.value < 1 + NOTHING,
+        below(1 + NOTHING),
         "Westwood over SACK",
         largest=True,
     )
 
 
-def _slightly(runs: Runs) -> Verdict:
-    return every(
+def _slightly(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, BACKWARD, FIRST, bit_error_rate=HIGH),
-        lambda ratio: more(ratio) and ratio.value < 1 + SMALL,
+        between(1 + NEGLIGIBLE, 1 + SMALL),
         f"Backward over Westwood, slightly taken as less than {percent(SMALL)}",
         largest=True,
     )
 
 
-def _better_below(runs: Runs) -> Verdict:
-    return every(
+def _better_below(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, FIRST, BACKWARD, bit_error_rate=(LOWEST, LOW, MIDDLE)),
-        more,
+        MORE,
         "Westwood over Backward",
     )
 

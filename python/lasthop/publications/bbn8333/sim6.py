@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
-from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, every, versus
+from lasthop.publications.bbn8333.comparisons import (
+    BACKWARD,
+    MORE,
+    ORACLE,
+    SACK,
+    everywhere,
+    versus,
+)
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
     Test,
-    Verdict,
     at,
-    more,
-    within,
 )
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, blocks, panels
@@ -28,7 +32,9 @@ from lasthop.publications.bbn8333.variations import (
     SACK_WESTWOOD,
     named,
 )
-from lasthop.publications.study.words import SMALL, interval, number
+from lasthop.publications.study.published import Section, judged_value
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, number
 
 VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
 _FAST = 100e6
@@ -53,70 +59,70 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _backward_wins(runs: Runs) -> Verdict:
-    return every(
+def _backward_wins(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, BACKWARD, FIRST, network=SLOW_AND_SHORT, bit_error_rate=HIGH),
-        more,
+        MORE,
         "Backward over Westwood",
     )
 
 
-def _sack_without(runs: Runs) -> Verdict:
-    return every(
+def _sack_without(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, SACK, FIRST, network=SLOW_AND_SHORT, cross_traffic=NOBODY),
-        lambda ratio: ratio.hi > 1 - SMALL,
+        above(1 - SMALL),
         "SACK over Westwood without UDP",
     )
 
 
-def _westwood_beside_four(runs: Runs) -> Verdict:
+def _westwood_beside_four(runs: Runs) -> Judgement:
     where = {"network": SLOW_AND_SHORT, "competitors": 4}
-    verdict = every(
+    judged = everywhere(
         versus(runs, FIRST, SACK, **where, bit_error_rate=LOWER),
-        more,
+        MORE,
         "Westwood over SACK",
     )
     ((_, high),) = versus(runs, FIRST, SACK, **where, bit_error_rate=HIGH)
-    told = f"{verdict.why} At {at(HIGH)} it is {interval(high)}."
-    return Verdict(verdict.agrees and high.lo <= 1, told, verdict.measured, verdict.case)
+    told = f"{judged.why} At {at(HIGH)} it is {interval(high)}, where it is to be no more."
+    claims = [*([judged.claim] if judged.claim else []), Check(high, below(1 + NEGLIGIBLE))]
+    return every(claims).judged(told, judged.measured, judged.case)
 
 
-def _six(runs: Runs) -> Verdict:
+def _six(runs: Runs) -> Judgement:
     where = {"network": SLOW_AND_SHORT, "bit_error_rate": 0.0}
     ((case, ratio),) = versus(runs, FIRST, SACK, **where, competitors=4)
     (sack,) = runs.cases(recovery="sack", eten="none", window="aimd", competitors=4, **where)
     single = runs.single_ratio(case, sack)
     ((_, eight),) = versus(runs, FIRST, SACK, **where, competitors=8)
-    return Verdict(
-        within(6.0, single),
+    of = Section.of("bbn8333", "sim6").value("six-times")
+    why = (
         f"Westwood has {interval(ratio)} times the goodput of SACK beside four flows (single"
         f" pairs of runs: {number(single[0])} to {number(single[1])}), and {interval(eight)} times"
-        " beside eight.",
-        ratio,
-        case,
+        " beside eight."
     )
+    return judged_value(of, why, ratio, case, "1", single=single)
 
 
-def _moderate(runs: Runs) -> Verdict:
-    return every(
+def _moderate(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, BACKWARD, FIRST, competitors=4, bit_error_rate=HIGH),
-        more,
+        MORE,
         "Backward over Westwood",
     )
 
 
-def _heavy(runs: Runs) -> Verdict:
-    return every(
+def _heavy(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, FIRST, BACKWARD, competitors=4, bit_error_rate=LOWER),
-        more,
+        MORE,
         "Westwood over Backward",
     )
 
 
-def _better_below(runs: Runs) -> Verdict:
-    return every(
+def _better_below(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, FIRST, BACKWARD, cross_traffic=UDP, bit_error_rate=(LOWEST, LOW, MIDDLE)),
-        more,
+        MORE,
         "Westwood over Backward beside UDP",
     )
 

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lasthop.publications.bbn8333 import ceten
-from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
+from lasthop.publications.bbn8333.cases import NOBODY, UDP, Case, Network, Runs
 from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
-from lasthop.publications.bbn8333.comparisons import every, mostly, versus
-from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Test, Verdict, at, more
+from lasthop.publications.bbn8333.comparisons import (
+    LESS,
+    MORE,
+    checks,
+    everywhere,
+    mostly,
+    quoted,
+    versus,
+)
+from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
+from lasthop.publications.study.verdict import Check, Judgement, above, between, every, most, some
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, percent
-from lasthop.stats import Estimate
+from lasthop.stats import quotient
 
 _FILE = "bbn8333/sim7"
 
@@ -32,86 +41,78 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     return blocks
 
 
-def _about(ratio: Estimate) -> bool:
-    return 1 - SMALL < ratio.value < 1 + SMALL
+_ABOUT = between(1 - SMALL, 1 + SMALL)
 
 
-def _better(runs: Runs) -> Verdict:
+def _better(runs: Runs) -> Judgement:
     gains = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=MIDDLE)
-    verdict = every(gains, more, f"CETEN over Reno at {at(MIDDLE)}")
-    return Verdict(
-        any(more(gain) for _, gain in gains), verdict.why, verdict.measured, verdict.case
-    )
+    return quoted(some(checks(gains, MORE)), gains, f"CETEN over Reno at {at(MIDDLE)}")
 
 
-def _no_gain(runs: Runs) -> Verdict:
-    return every(
+def _no_gain(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH),
-        _about,
+        _ABOUT,
         f"CETEN over Reno, about taken as {percent(SMALL)}",
     )
 
 
-def _alike(runs: Runs) -> Verdict:
-    return every(
+def _alike(runs: Runs) -> Judgement:
+    return everywhere(
         versus(
             runs, CETEN, RENO, network=FAST, cross_traffic=NOBODY, bit_error_rate=(0.0, LOWEST, LOW)
         ),
-        _about,
+        _ABOUT,
         f"CETEN over Reno, about taken as {percent(SMALL)}",
     )
 
 
-def _slightly_worse(runs: Runs) -> Verdict:
-    return every(
+def _slightly_worse(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, CETEN, RENO, network=FAST, competitors=4, bit_error_rate=(0.0, LOW)),
-        lambda ratio: ratio.hi < 1 and ratio.value > 1 - SMALL,
+        between(1 - SMALL, 1 - NEGLIGIBLE),
         f"CETEN over Reno beside four flows, slightly taken as less than {percent(SMALL)}",
         largest=True,
     )
 
 
-def _both_ends(runs: Runs) -> Verdict:
-    return every(
+def _both_ends(runs: Runs) -> Judgement:
+    return everywhere(
         versus(runs, CETEN, RENO, bit_error_rate=(LOW, HIGH)),
-        _about,
+        _ABOUT,
         f"CETEN over Reno, about taken as {percent(SMALL)}",
     )
 
 
-def _in_between(runs: Runs) -> Verdict:
+def _in_between(runs: Runs) -> Judgement:
     return mostly(
         versus(runs, CETEN, RENO, bit_error_rate=MIDDLE), f"CETEN over Reno at {at(MIDDLE)}"
     )
 
 
-def _less_congestion(runs: Runs) -> Verdict:
+def _less_congestion(runs: Runs) -> Judgement:
     """Of all networks at modest error rates."""
     alone = versus(runs, CETEN, RENO, cross_traffic=NOBODY, bit_error_rate=MIDDLE)
-    falling, told = 0, []
+    falling, told = [], []
     for case, gain in alone:
         beside = [case.but(cross_traffic=UDP, competitors=n) for n in COMPETITORS]
-        gains = [gain, *(runs.gain(of) for of in beside if runs.is_alive(of.but(eten="none")))]
-        falling += all(gain.value > other.value for other in gains[1:])
+        gains = [gain, *(runs.gain(of) for of in beside if _compares(runs, of))]
+        falling.append(every([Check(quotient(gain, other), above(1.0)) for other in gains[1:]]))
         if case.network == FAST:
             told = [interval(of) for of in gains]
-    return Verdict(
-        2 * falling > len(alone),
+    return most(falling).judged(
         f"At {FAST.name} and {at(MIDDLE)}, CETEN over Reno is {', '.join(told)} beside 0, 4 and 8"
-        f" flows; it is largest without any in {falling} of {len(alone)} networks.",
+        " flows; it is to be largest without any in most networks.",
     )
 
 
-def _sometimes_worse(runs: Runs) -> Verdict:
+def _compares(runs: Runs, case: Case) -> bool:
+    return runs.is_alive(case) and runs.is_alive(case.but(eten="none"))
+
+
+def _sometimes_worse(runs: Runs) -> Judgement:
     gains = versus(runs, CETEN, RENO)
-    worse = [pair for pair in gains if pair[1].hi < 1 - NEGLIGIBLE]
-    verdict = every(gains, more, "CETEN over Reno")
-    return Verdict(
-        bool(worse),
-        f"{verdict.why} It is worse in {len(worse)}.",
-        verdict.measured,
-        verdict.case,
-    )
+    return quoted(some(checks(gains, LESS)), gains, "CETEN over Reno")
 
 
 TESTS: Mapping[str, Test] = {

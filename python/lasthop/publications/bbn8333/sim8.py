@@ -8,13 +8,15 @@ from dataclasses import replace
 from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import TCP, Network, Runs
 from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
-from lasthop.publications.bbn8333.comparisons import every, versus
-from lasthop.publications.bbn8333.findings import HIGH, LOW, MIDDLE, Test, Verdict, at, more
+from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, everywhere, quoted, versus
+from lasthop.publications.bbn8333.findings import HIGH, LOW, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, named
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most, some
 from lasthop.publications.study.words import MARKED, SMALL, interval, percent
+from lasthop.stats import quotient
 
 _FILE = "bbn8333/sim8"
 
@@ -25,32 +27,25 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
     return [part for block in (alone, *beside) for part in ceten.apart(block)]
 
 
-def _moderate(runs: Runs) -> Verdict:
+def _moderate(runs: Runs) -> Judgement:
     """Where errors are not the most, but there are any to tell."""
-    below = every(
-        versus(runs, CETEN, RENO, network=FAST, bit_error_rate=(LOW, MIDDLE)),
-        more,
-        "CETEN over Reno below the highest error rate",
-    )
-    high = every(
-        versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH),
-        lambda ratio: ratio.value < 1 + SMALL,
-        f"At {at(HIGH)}",
-        largest=True,
-    )
-    return Verdict(
-        below.agrees and high.agrees, f"{below.why} {high.why}", below.measured, below.case
+    lower = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=(LOW, MIDDLE))
+    high = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH)
+    told = everywhere(high, below(1 + SMALL), f"At {at(HIGH)}", largest=True).why
+    return quoted(
+        every([*checks(lower, MORE), *checks(high, below(1 + SMALL))]),
+        lower,
+        f"{told} CETEN over Reno below the highest error rate",
     )
 
 
-def _eight_beat_four(runs: Runs) -> Verdict:
+def _eight_beat_four(runs: Runs) -> Judgement:
     where = {"network": FAST, "recovery": "reno", "eten": CETEN.eten, "bit_error_rate": MIDDLE}
     (four,) = runs.cases(**where, competitors=4)
     eight = four.but(competitors=8)
     ratio = runs.ratio(eight, four)
     loads = ", ".join(percent(runs.load(case).value) for case in (four, eight))
-    return Verdict(
-        ratio.lo > 1,
+    return every([Check(ratio, MORE)]).judged(
         f"Beside eight flows it has {interval(ratio)} times the goodput that it has beside four. A"
         f" window of 20 segments lets them take {loads} of the middle link.",
         ratio,
@@ -58,44 +53,38 @@ def _eight_beat_four(runs: Runs) -> Verdict:
     )
 
 
-def _slow_down(runs: Runs) -> Verdict:
+def _slow_down(runs: Runs) -> Judgement:
     told, falls = [], []
     for competitors in COMPETITORS:
         where = {"network": FAST, "eten": "none", "competitors": competitors}
         (clean,) = runs.cases(**where, bit_error_rate=0.0)
         loads = [runs.load(clean.but(bit_error_rate=rate)) for rate in (0.0, MIDDLE, HIGH)]
-        falls.append(loads[-1].hi < loads[0].lo)
+        falls.append(Check(quotient(loads[-1], loads[0]), LESS))
         told.append(f"{competitors} flows {', '.join(percent(load.value) for load in loads)}")
-    return Verdict(
-        all(falls),
+    return every(falls).judged(
         f"Without errors, at {at(MIDDLE)} and at {at(HIGH)}, of the middle link at {FAST.name}"
         f" take {'; '.join(told)}. What they leave helps where the transfer lacked it.",
     )
 
 
-def _noticeable(runs: Runs) -> Verdict:
+def _noticeable(runs: Runs) -> Judgement:
     gains = [pair for pair in versus(runs, CETEN, RENO) if pair[0].bit_error_rate]
-    verdict = every(
+    return quoted(
+        some(checks(gains, above(1 + MARKED))),
         gains,
-        lambda gain: more(gain) and gain.value > 1 + MARKED,
         f"CETEN over Reno, noticeably taken as {percent(MARKED)}",
         largest=True,
     )
-    held = any(more(gain) and gain.value > 1 + MARKED for _, gain in gains)
-    return Verdict(held, verdict.why, verdict.measured, verdict.case)
 
 
-def _mostly_nothing(runs: Runs) -> Verdict:
+def _mostly_nothing(runs: Runs) -> Judgement:
     gains = versus(runs, CETEN, RENO, bit_error_rate=HIGH)
-    verdict = every(
+    return quoted(
+        most(checks(gains, below(1 + SMALL))),
         gains,
-        lambda gain: not more(gain) or gain.value < 1 + SMALL,
-        f"CETEN over Reno at {at(HIGH)}, insignificant taken as less than {percent(SMALL)} or not"
-        " clearly more",
+        f"CETEN over Reno at {at(HIGH)}, insignificant taken as less than {percent(SMALL)}",
         largest=True,
     )
-    nothing = sum(not more(gain) or gain.value < 1 + SMALL for _, gain in gains)
-    return Verdict(2 * nothing > len(gains), verdict.why, verdict.measured, verdict.case)
 
 
 TESTS: Mapping[str, Test] = {

@@ -21,6 +21,7 @@ from lasthop.publications.bbn8333.grid import Block, measure
 from lasthop.publications.bbn8333.show import show
 from lasthop.publications.bbn8333.variations import Variation
 from lasthop.publications.rows import Finding, Outcome, Row
+from lasthop.publications.study.published import published
 from lasthop.stats import Estimate
 
 PUBLICATION = "bbn8333"
@@ -140,14 +141,14 @@ class Simulation:
 
     def write(self, folder: Path, evidence: Evidence) -> Outcome:
         """Writes the results and the report."""
-        published = library.published(PUBLICATION)
-        stated = published[self.id]
+        everything = library.published(PUBLICATION)
+        stated = everything[self.id]
         found = findings(self.id, stated, evidence, self.tests)
         all_rows: list[Row | Finding] = [*found, *self._measurements(stated, evidence)]
         rows.write(folder / "results.json", all_rows)
         told = json.dumps(self._explanations(stated, evidence), indent=1)
         write_text(folder / "explanations.json", told + "\n")
-        page.write(folder / "report.html", published, self, evidence, found)
+        page.write(folder / "report.html", everything, self, evidence, found)
         line = self.lead(evidence.runs).outcome
         return Outcome(self.id, stated["title"], self.where, line, all_rows)
 
@@ -168,14 +169,18 @@ class Simulation:
     def _measurements(self, stated: Mapping[str, Any], evidence: Evidence) -> list[Row]:
         """Goodput of every case, and the ratio to no notification."""
         numbers = {
-            Case(**ratio["case"], profile=PERIOD): float(ratio["value"])
+            Case(**ratio["case"], profile=PERIOD): published(ratio)
             for ratio in stated.get("ratio", ())
         }
         measured = []
 
         def add(case: Case, metric: str, unit: str, value: Estimate) -> None:
-            number = numbers.get(case) if metric == "ratio" else None
-            measured.append(Row(PUBLICATION, self.id, case.as_dict(), metric, unit, value, number))
+            row = Row(PUBLICATION, self.id, case.as_dict(), metric, unit, value)
+            of = numbers.get(case) if metric == "ratio" else None
+            if of is not None:
+                verdict = of.judge(value, evidence.runs.single_gain(case))
+                row = replace(row, published=of.value, verdict=verdict)
+            measured.append(row)
 
         for runs in (evidence.runs, evidence.modern or Runs({})):
             for case in runs:
@@ -207,15 +212,16 @@ class Simulation:
         for statement in stated["statement"]:
             test = self.tests[statement["id"]]
             for variation in evidence.variations:
-                verdict = test(evidence.varied[variation.id])
-                measured = verdict.measured
+                judged = test(evidence.varied[variation.id])
+                measured = judged.measured
                 tell(
                     {"statement": statement["id"]},
                     variation,
-                    agrees=verdict.agrees,
+                    agrees=judged.verdict.agrees,
+                    verdict=judged.verdict,
                     measured=None if measured is None else measured.value,
                     ci95=None if measured is None else [measured.lo, measured.hi],
-                    why=verdict.why,
+                    why=judged.why,
                 )
         return told
 

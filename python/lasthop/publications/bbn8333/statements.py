@@ -23,81 +23,80 @@ from lasthop.publications.bbn8333.cases import (
     Runs,
     extreme,
 )
-from lasthop.publications.bbn8333.comparisons import no_better
+from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, no_better
 from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
     Test,
-    Verdict,
     at,
     briefly,
-    within,
+)
+from lasthop.publications.study.published import Section
+from lasthop.publications.study.verdict import (
+    Check,
+    Judgement,
+    above,
+    below,
+    between,
+    every,
+    most,
+    some,
 )
 from lasthop.publications.study.words import (
     MARKED,
-    NEGLIGIBLE,
     NOTHING,
     SMALL,
     interval,
     number,
     percent,
 )
-from lasthop.stats import Estimate
+from lasthop.stats import Estimate, quotient
 
 
-def _stock_degrades(runs: Runs) -> Verdict:
+def _stock_degrades(runs: Runs) -> Judgement:
     left = [
         (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
         for case in runs.cases(eten=NONE, bit_error_rate=HIGH, errors="both")
     ]
-    least, most = extreme(left, largest=False), extreme(left, largest=True)
-    return Verdict(
-        all(share.hi < 1 - MARKED for _, share in left),
+    least, most_of = extreme(left, largest=False), extreme(left, largest=True)
+    return every(checks(left, below(1 - MARKED))).judged(
         f"At {at(HIGH)} stock TCP keeps {percent(least[1].value)} ({briefly(least[0])}) to"
-        f" {percent(most[1].value)} ({briefly(most[0])}) of its goodput without errors.",
-        most[1],
-        most[0],
+        f" {percent(most_of[1].value)} ({briefly(most_of[0])}) of its goodput without errors.",
+        most_of[1],
+        most_of[0],
     )
 
 
-def _oracle_at_high_error_rates(runs: Runs) -> Verdict:
-    by_recovery = {
-        recovery: [
-            (case.bit_error_rate, runs.gain(case))
+def _oracle_at_high_error_rates(runs: Runs) -> Judgement:
+    parts, told = [], []
+    for recovery in RECOVERIES:
+        gains = {
+            case.bit_error_rate: runs.gain(case)
             for case in runs.cases(network=LFN, recovery=recovery, eten="oracle", errors="both")
+        }
+        parts += [Check(gains[HIGH], above(1 + MARKED)), Check(gains[MIDDLE], MORE)]
+        # "Above all": more there than at any lower rate.
+        parts += [
+            Check(quotient(gains[high], gain), above(1.0))
+            for rate, gain in gains.items()
+            for high in (MIDDLE, HIGH)
+            if rate < MIDDLE
         ]
-        for recovery in RECOVERIES
-    }
-    agrees = all(
-        all(gain.lo > 1 + MARKED for rate, gain in gains if rate == HIGH)
-        and all(gain.lo > 1 for rate, gain in gains if rate == MIDDLE)
-        and all(
-            gain.value < other.value
-            for rate, gain in gains
-            for other_rate, other in gains
-            if rate < MIDDLE <= other_rate
-        )
-        for gains in by_recovery.values()
-    )
-    told = "; ".join(
-        f"{NAMES[recovery]} "
-        + ", ".join(f"{number(gain.value)} at {at(rate)}" for rate, gain in gains if rate)
-        for recovery, gains in by_recovery.items()
-    )
-    return Verdict(agrees, f"Oracle's gain at {LFN.name}: {told}.")
+        numbers = ", ".join(f"{number(g.value)} at {at(rate)}" for rate, g in gains.items() if rate)
+        told.append(f"{NAMES[recovery]} {numbers}")
+    return every(parts).judged(f"Oracle's gain at {LFN.name}: {'; '.join(told)}.")
 
 
-def _small_impact(runs: Runs) -> Verdict:
+def _small_impact(runs: Runs) -> Judgement:
     gains = [
         (case, runs.gain(case))
         for case in runs.cases(network=LFN, bit_error_rate=LOW, errors="both", eten=NOTIFIED)
     ]
     case, gain = extreme(gains, largest=True)
     at_high = runs.gain(case.but(bit_error_rate=HIGH))
-    return Verdict(
-        gain.value < 1 + SMALL,
+    return every(checks(gains, below(1 + SMALL))).judged(
         f"The largest gain there is {interval(gain)} ({case.variant}); at {at(HIGH)} it is"
         f" {interval(at_high)}. Small is taken as less than {percent(SMALL)}.",
         gain,
@@ -105,15 +104,14 @@ def _small_impact(runs: Runs) -> Verdict:
     )
 
 
-def _no_help(runs: Runs) -> Verdict:
+def _no_help(runs: Runs) -> Judgement:
     gains = [
         (case, runs.gain(case))
         for case in runs.cases(eten=NOTIFIED)
         if case.bit_error_rate <= LOWEST
     ]
     case, gain = extreme(gains, largest=True)
-    return Verdict(
-        gain.value < 1 + NOTHING,
+    return every(checks(gains, below(1 + NOTHING))).judged(
         f"At {at(LOWEST)} and without errors the largest gain of all networks is {interval(gain)}"
         f" ({briefly(case)}). No help is taken as less than {percent(NOTHING)}.",
         gain,
@@ -121,27 +119,24 @@ def _no_help(runs: Runs) -> Verdict:
     )
 
 
-def _others_gain_more(runs: Runs) -> Verdict:
-    there = {
-        case: runs.gain(case)
-        for case in runs.cases(network=LFN, bit_error_rate=HIGH, errors="both", eten=SIMULATED)
-    }
-    more = []
-    for case, gain in there.items():
-        others = runs.cases(
-            recovery=case.recovery, eten=case.eten, bit_error_rate=HIGH, errors="both"
+def _others_gain_more(runs: Runs) -> Judgement:
+    """For each sender there is another network in which it gains much more."""
+    parts, told = [], []
+    for case in runs.cases(network=LFN, bit_error_rate=HIGH, errors="both", eten=SIMULATED):
+        gain = runs.gain(case)
+        who = {"recovery": case.recovery, "eten": case.eten, "errors": "both"}
+        others = [
+            (other, runs.gain(other))
+            for other in runs.cases(**who, bit_error_rate=HIGH)
+            if other.network != LFN
+        ]
+        parts.append(some([Check(quotient(of, gain), above(1 + MARKED)) for _, of in others]))
+        best, most_of = extreme(others, largest=True)
+        told.append(
+            f"{best.variant} {number(gain.value)} there and up to {number(most_of.value)}"
+            f" ({best.network.name})"
         )
-        best = extreme(((other, runs.gain(other)) for other in others), largest=True)
-        more.append((gain, best))
-    told = "; ".join(
-        f"{best.variant} {number(gain.value)} there and up to {number(most.value)}"
-        f" ({best.network.name})"
-        for gain, (best, most) in more
-    )
-    return Verdict(
-        all(most.lo > gain.hi * (1 + MARKED) for gain, (_, most) in more),
-        f"At {at(HIGH)}: {told}.",
-    )
+    return every(parts).judged(f"At {at(HIGH)}: {'; '.join(told)}.")
 
 
 def _backward_share(runs: Runs, case: Case) -> Estimate:
@@ -149,15 +144,14 @@ def _backward_share(runs: Runs, case: Case) -> Estimate:
     return runs.ratio(case.but(eten="backward"), case.but(eten="oracle"))
 
 
-def _near_oracle(runs: Runs) -> Verdict:
+def _near_oracle(runs: Runs) -> Judgement:
     shares = [
         (case, _backward_share(runs, case))
         for case in runs.cases(network=SFN, recovery="sack", eten="backward", errors="both")
         if case.bit_error_rate <= LOW
     ]
     case, share = extreme(shares, largest=False)
-    return Verdict(
-        share.value > 1 - SMALL,
+    return every(checks(shares, above(1 - SMALL))).judged(
         f"Up to {at(LOW)} Backward has at least {percent(share.value)} of Oracle's goodput"
         f" (at {at(case.bit_error_rate)}).",
         share,
@@ -165,7 +159,8 @@ def _near_oracle(runs: Runs) -> Verdict:
     )
 
 
-def _loses_notices(runs: Runs) -> Verdict:
+def _loses_notices(runs: Runs) -> Judgement:
+    """Its share of Oracle's goodput falls at every step, and less where no notice is lost."""
     rates = (LOW, MIDDLE, HIGH)
     both, forward = (
         [
@@ -181,24 +176,24 @@ def _loses_notices(runs: Runs) -> Verdict:
         ]
         for errors in ("both", "forward")
     )
-    falls = all(later.value < earlier.value for earlier, later in itertools.pairwise(both))
-    costs = forward[-1].lo > both[-1].hi
+    falls = [Check(quotient(b, a), below(1.0)) for a, b in itertools.pairwise(both)]
+    costs = Check(quotient(forward[-1], both[-1]), above(1.0))
     shares = ", ".join(
         f"{percent(share.value)} at {at(rate)}" for rate, share in zip(rates, both, strict=True)
     )
-    told = (
-        f"Backward's share of Oracle's goodput at {SFN.name} with SACK: {shares}. With an"
-        " error-free way back, where no notice is lost, it is"
-        f" {percent(forward[-1].value)} at {at(HIGH)}"
-    )
-    told += ": lost notices cost the rest." if costs else "; that does not explain it."
     (case,) = runs.cases(
         network=SFN, recovery="sack", eten="backward", errors="both", bit_error_rate=HIGH
     )
-    return Verdict(falls and costs, told, both[-1], case)
+    return every([*falls, costs]).judged(
+        f"Backward's share of Oracle's goodput at {SFN.name} with SACK: {shares}. With an"
+        " error-free way back, where no notice is lost, it is"
+        f" {percent(forward[-1].value)} at {at(HIGH)}.",
+        both[-1],
+        case,
+    )
 
 
-def _sack_over_reno(runs: Runs, eten: str) -> Verdict:
+def _sack_over_reno(runs: Runs, eten: str) -> Judgement:
     both, forward = (
         [
             (case, runs.ratio(case, case.but(recovery="reno")))
@@ -206,39 +201,34 @@ def _sack_over_reno(runs: Runs, eten: str) -> Verdict:
         ]
         for errors in ("both", "forward")
     )
-    better = [ratio for _, ratio in both if ratio.lo > 1]
-    worse = [ratio for _, ratio in both if ratio.hi < 1 - NEGLIGIBLE]
-    least, most = extreme(both, largest=False), extreme(both, largest=True)
+    least, most_of = extreme(both, largest=False), extreme(both, largest=True)
     least_forward = extreme(forward, largest=False)[1].value
     most_forward = extreme(forward, largest=True)[1].value
-    return Verdict(
-        not worse and 2 * len(better) > len(both),
+    return most(checks(both, MORE)).judged(
         f"At {at(HIGH)} in both directions SACK has {number(least[1].value)}"
-        f" ({least[0].network.name}) to {number(most[1].value)} times ({most[0].network.name}) the"
-        f" goodput of Reno: clearly more in {len(better)} of {len(both)} networks, less in"
-        f" {len(worse)}. With errors on data only it has {number(least_forward)} to"
-        f" {number(most_forward)} times.",
-        most[1],
-        most[0],
+        f" ({least[0].network.name}) to {number(most_of[1].value)} times"
+        f" ({most_of[0].network.name}) the goodput of Reno; with errors on data only"
+        f" {number(least_forward)} to {number(most_forward)} times.",
+        most_of[1],
+        most_of[0],
     )
 
 
-def _delay_dominates(runs: Runs) -> Verdict:
+def _delay_dominates(runs: Runs) -> Judgement:
     apart, sfn_apart = [], []
     for case in runs.cases(network=LTN, errors="both"):
         fat = case.but(rate_bps=LFN.rate_bps)
         apart.append((case, runs.ratio(fat, case)))
         short = case.but(rate_bps=SFN.rate_bps, one_way_delay_s=SFN.one_way_delay_s)
         sfn_apart.append((case, runs.ratio(short, case)))
-    case, most = max(apart, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
+    case, most_of = max(apart, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
     short_least = extreme(sfn_apart, largest=False)[1]
-    return Verdict(
-        1 - SMALL < most.value < 1 + SMALL,
+    return every(checks(apart, between(1 - SMALL, 1 + SMALL))).judged(
         f"From {LTN.name} to {LFN.name} the goodput changes at most by a factor of"
-        f" {interval(most)} ({case.variant}, {at(case.bit_error_rate)}), though the rate is"
+        f" {interval(most_of)} ({case.variant}, {at(case.bit_error_rate)}), though the rate is"
         f" {LFN.rate_bps / LTN.rate_bps:.0f} times higher; from there to {SFN.name} at least by"
         f" {number(short_least.value)}.",
-        most,
+        most_of,
         case,
     )
 
@@ -252,43 +242,36 @@ def _gains(
     ]
 
 
-def _improves(runs: Runs) -> Verdict:
+def _improves(runs: Runs) -> Judgement:
     gains = _gains(runs, (HIGH,), DIRECTIONS)
-    least, most = extreme(gains, largest=False), extreme(gains, largest=True)
-    middle = _gains(runs, (MIDDLE,), DIRECTIONS)
-    better = sum(gain.lo > 1 for _, gain in middle)
-    return Verdict(
-        all(gain.lo > 1 for _, gain in gains),
+    least, most_of = extreme(gains, largest=False), extreme(gains, largest=True)
+    middle = every(checks(_gains(runs, (MIDDLE,), DIRECTIONS), MORE))
+    return every(checks(gains, MORE)).judged(
         f"At {at(HIGH)} the gain is {interval(least[1])} ({briefly(least[0])}) to"
-        f" {interval(most[1])} ({briefly(most[0])}); at {at(MIDDLE)} it is clear in {better} of"
-        f" {len(middle)} cells.",
+        f" {interval(most_of[1])} ({briefly(most_of[0])}); at {at(MIDDLE)} it is shown in"
+        f" {middle.shown} of {len(middle.parts)} cells.",
         least[1],
         least[0],
     )
 
 
-def _everywhere(runs: Runs) -> Verdict:
-    told, agrees = [], True
+def _everywhere(runs: Runs) -> Judgement:
+    gains = _gains(runs, (HIGH,), ("both",))
+    told = []
     for recovery in RECOVERIES:
-        gains = [
-            (case, gain)
-            for case, gain in _gains(runs, (HIGH,), ("both",))
-            if case.recovery == recovery
-        ]
-        least, most = extreme(gains, largest=False), extreme(gains, largest=True)
-        agrees = agrees and least[1].lo > 1 + MARKED
+        own = [(case, gain) for case, gain in gains if case.recovery == recovery]
+        least, most_of = extreme(own, largest=False), extreme(own, largest=True)
         told.append(
             f"{NAMES[recovery]} {number(least[1].value)} ({NAMES[least[0].eten]},"
             f" {least[0].network.name})"
-            f" to {number(most[1].value)} ({NAMES[most[0].eten]}, {most[0].network.name})"
+            f" to {number(most_of[1].value)} ({NAMES[most_of[0].eten]}, {most_of[0].network.name})"
         )
-    return Verdict(
-        agrees,
+    return every(checks(gains, above(1 + MARKED))).judged(
         f"Gain at {at(HIGH)} over all {len(runs.networks())} networks: {'; '.join(told)}.",
     )
 
 
-def _degrades_late(runs: Runs) -> Verdict:
+def _degrades_late(runs: Runs) -> Judgement:
     shares = [
         (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
         for case in runs.cases(eten="oracle", errors="both")
@@ -304,8 +287,8 @@ def _degrades_late(runs: Runs) -> Verdict:
         ),
         largest=False,
     )
-    return Verdict(
-        least[1].value > 1 - SMALL and least_high[1].value < 1 - SMALL,
+    late = some(checks(high, below(1 - SMALL)))
+    return every([*checks(until, above(1 - SMALL)), late]).judged(
         f"Up to {at(MIDDLE)} Oracle keeps at least {percent(least[1].value)} of the goodput"
         f" without errors ({briefly(least[0])}; stock TCP falls to {percent(stock[1].value)}); at"
         f" {at(HIGH)} down to {percent(least_high[1].value)} ({briefly(least_high[0])}).",
@@ -314,34 +297,31 @@ def _degrades_late(runs: Runs) -> Verdict:
     )
 
 
-def _below_oracle(runs: Runs) -> Verdict:
+def _below_oracle(runs: Runs) -> Judgement:
     cases = runs.cases(eten="backward", bit_error_rate=(MIDDLE, HIGH))
     shares = [(case, _backward_share(runs, case)) for case in cases]
     at_high = [pair for pair in shares if pair[0].bit_error_rate == HIGH]
-    least, most = extreme(at_high, largest=False), extreme(at_high, largest=True)
-    above = [pair for pair in shares if pair[1].lo > 1 + NOTHING]
-    return Verdict(
-        not above and all(share.hi < 1 for _, share in at_high),
+    middle = [pair for pair in shares if pair[0].bit_error_rate == MIDDLE]
+    least, most_of = extreme(at_high, largest=False), extreme(at_high, largest=True)
+    return every([*checks(at_high, LESS), *checks(middle, below(1 + NOTHING))]).judged(
         f"At {at(HIGH)} Backward has {percent(least[1].value)} ({briefly(least[0])}) to"
-        f" {percent(most[1].value)} ({briefly(most[0])}) of Oracle's goodput; from"
-        f" {at(MIDDLE)} on it is above Oracle's by more than {percent(NOTHING)} in {len(above)} of"
-        f" {len(shares)} cells.",
-        most[1],
-        most[0],
+        f" {percent(most_of[1].value)} ({briefly(most_of[0])}) of Oracle's goodput, which is to be"
+        f" less; at {at(MIDDLE)} it is to be no more, give or take {percent(NOTHING)}.",
+        most_of[1],
+        most_of[0],
     )
 
 
-def _seven_times(runs: Runs) -> Verdict:
+def _seven_times(runs: Runs) -> Judgement:
     gains = _gains(runs, (LOW, MIDDLE, HIGH), DIRECTIONS)
-    case, most = extreme(gains, largest=True)
-    about = [case for case, _ in gains if within(7.0, runs.single_gain(case))]
-    beyond = [case for case, _ in gains if runs.single_gain(case)[0] > 7.0]
-    return Verdict(
-        bool(about),
-        f"In {len(about)} of {len(gains)} cells single pairs of runs give about seven, in"
-        f" {len(beyond)} more; the largest gain is {interval(most)} ({briefly(case)},"
+    of = Section.of("bbn8333", "sim1").value("seven-times")
+    beyond = sum(gain.lo > of.band.hi for _, gain in gains)
+    case, most_of = extreme(gains, largest=True)
+    return some(checks(gains, of.band)).judged(
+        f"About seven is {of.band.lo:.3g} to {of.band.hi:.3g}; clearly more are {beyond} of"
+        f" {len(gains)} cells, and the largest gain is {interval(most_of)} ({briefly(case)},"
         f" {at(case.bit_error_rate)} {ERRORS[case.errors]}).",
-        most,
+        most_of,
         case,
     )
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from lasthop import pictures, units
 from lasthop.publications.koutsianas2007 import schemes
 from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, STANDARD
-from lasthop.publications.study.published import Answer, Verdict
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, apart
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
-from lasthop.publications.study.words import MARKED, SMALL, told
+from lasthop.publications.study.verdict import Check, Judgement, above, below, between, every, some
+from lasthop.publications.study.words import MARKED, SMALL, percent, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -150,45 +151,53 @@ def _teeth(runs: Runs) -> list[tuple[float, Estimate, Estimate]]:
     ]
 
 
-def _saw(runs: Runs) -> Verdict:
+def _apart(runs: Runs, length: float, to: float) -> Estimate | None:
+    """How much longer standard TCP takes than at another length, over pairs of runs."""
+    one, other = (runs.case(scheme=STANDARD, disconnection_s=round(of, 3)) for of in (length, to))
+    return runs.difference(one, other, "net_duration_s")
+
+
+def _saw(runs: Runs) -> Judgement:
     teeth = _teeth(runs)
     # The first timeout is no step: what is lost before it is repaired without one.
-    later = teeth[1:]
-    rises = [step for step, before, after in later if after.lo > before.hi]
-    falls = [
-        step for step, _, after in later if _net(runs, STANDARD, _LATE * step).value < after.value
-    ]
+    later = STEPS[1:]
+    rises = [Check(_apart(runs, _AFTER * step, _BEFORE * step), above(0.0)) for step in later]
+    falls = [Check(_apart(runs, _LATE * step, _AFTER * step), below(0.0)) for step in later]
     shown = ", ".join(
         f"{step:.1f} s: {before.value:.1f} to {after.value:.1f}" for step, before, after in teeth
     )
-    return Verdict(
-        len(rises) == len(falls) == len(later),
-        f"Seconds net right before and right after the retransmission that goes out at {shown}. It"
-        f" rises clearly at {len(rises)} of the last {len(later)} and falls after {len(falls)}.",
+    return every([*rises, *falls]).judged(
+        f"Seconds net right before and right after the retransmission that goes out at {shown}."
+        f" From the second on it is to rise there, and to fall until the next.",
         _net(runs, STANDARD, _AFTER * STEPS[-1]),
         runs.case(scheme=STANDARD, disconnection_s=round(_AFTER * STEPS[-1], 3)),
         "s",
     )
 
 
-def _peaks(runs: Runs) -> Verdict:
+def _peaks(runs: Runs) -> Judgement:
     peaks = [(step, after) for step, _, after in _teeth(runs)[1:]]
-    grows = all(b.value > a.value for (_, a), (_, b) in itertools.pairwise(peaks))
-    case = runs.case(scheme=STANDARD, disconnection_s=round(_AFTER * STEPS[-1], 3))
-    return Verdict(
-        grows,
+    grows = [
+        Check(_apart(runs, _AFTER * b, _AFTER * a), above(0.0))
+        for (a, _), (b, _) in itertools.pairwise(peaks)
+    ]
+    return every(grows).judged(
         "The peaks, s: "
         + ", ".join(f"{after.value:.1f} after {step:.1f} s" for step, after in peaks)
         + ".",
         peaks[-1][1],
-        case,
+        runs.case(scheme=STANDARD, disconnection_s=round(_AFTER * STEPS[-1], 3)),
         "s",
     )
 
 
+def _long(runs: Runs, scheme: str) -> list[Case]:
+    return [case for case in runs.cases(scheme=scheme) if case["disconnection_s"] >= _LONG_S]
+
+
 def _flatness(runs: Runs, scheme: str) -> tuple[Case, Case, Estimate]:
     """The shortest and the longest mean of long disconnections, and their ratio."""
-    long = [c for c in runs.cases(scheme=scheme) if c["disconnection_s"] >= _LONG_S]
+    long = _long(runs, scheme)
 
     def net(case: Case) -> float:
         value = runs.mean(case, "net_duration_s")
@@ -200,7 +209,7 @@ def _flatness(runs: Runs, scheme: str) -> tuple[Case, Case, Estimate]:
     return least, most, ratio
 
 
-def _flat(runs: Runs) -> Verdict:
+def _flat(runs: Runs) -> Judgement:
     told_of = []
     for scheme in (STANDARD, RLCI):
         least, most, ratio = _flatness(runs, scheme)
@@ -209,32 +218,53 @@ def _flat(runs: Runs) -> Verdict:
             f" {least['disconnection_s']:g} s)"
         )
     _, most, ratio = _flatness(runs, RLCI)
-    return Verdict(
-        ratio.value < 1 + SMALL,
+    return every(
+        [
+            Check(_over(runs, case, _longest(runs)), between(1 - SMALL, 1 + SMALL))
+            for case in _long(runs, RLCI)
+            if case != _longest(runs)
+        ]
+    ).judged(
         f"From {_LONG_S:g} s on, the longest mean net duration over the shortest:"
-        f" {'; '.join(told_of)}.",
+        f" {'; '.join(told_of)}. Held against that at {LONGEST:g} s, give or take"
+        f" {percent(SMALL)}.",
         ratio,
         most,
     )
 
 
-def _bump(runs: Runs) -> Verdict:
+def _longest(runs: Runs) -> Case:
+    return runs.case(scheme=RLCI, disconnection_s=LONGEST)
+
+
+def _over(runs: Runs, case: Case, to: Case) -> Estimate | None:
+    return runs.ratio(case, to, "net_duration_s")
+
+
+def _bump(runs: Runs) -> Judgement:
+    """Some disconnection of about the RTO at most takes longer than every longer one does."""
+    of = runs.cases(scheme=RLCI)
+    short = [case for case in of if case["disconnection_s"] <= RTO_S * (1 + MARKED)]
+    longer = [case for case in of if case not in short]
+    bump = some(
+        [every([Check(_over(runs, case, to), above(1 + SMALL)) for to in longer]) for case in short]
+    )
+
     def net(case: Case) -> float:
         value = runs.mean(case, "net_duration_s")
         return value.value if value else 0.0
 
-    most = max(runs.cases(scheme=RLCI), key=net)
+    most = max(of, key=net)
     length = most["disconnection_s"]
-    value = runs.mean(most, "net_duration_s")
+    value, timeouts = runs.mean(most, "net_duration_s"), runs.mean(most, "timeouts")
     beside, longest = _net(runs, STANDARD, length), _net(runs, RLCI, LONGEST)
-    timeouts = runs.mean(most, "timeouts")
-    assert value is not None
     assert timeouts is not None
-    return Verdict(
-        length <= RTO_S * (1 + MARKED) and value.lo > longest.hi * (1 + SMALL),
+    return bump.judged(
         f"Its longest mean net duration is {told(value)} s, at {units.duration(length)}, with"
         f" {timeouts.value:.1f} timeouts a run; standard TCP takes {told(beside)} s there. At"
-        f" {LONGEST:g} s RLCI takes {told(longest)} s.",
+        f" {LONGEST:g} s RLCI takes {told(longest)} s. Lengths up to"
+        f" {units.duration(RTO_S * (1 + MARKED))} are held against all longer ones, of which one is"
+        f" to take {percent(SMALL)} more than each.",
         value,
         most,
         "s",

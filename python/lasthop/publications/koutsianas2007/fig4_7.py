@@ -15,12 +15,13 @@ from lasthop.publications.koutsianas2007.targets import (
     TARGETS,
     Target,
     deviation,
+    less,
     more,
     pooled,
 )
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most, some
 from lasthop.publications.study.words import percent, told
 from lasthop.stats import Estimate
 
@@ -96,42 +97,38 @@ def _by_number(runs: Runs, target: Target) -> list[Estimate]:
     ]
 
 
-def _shrinks(runs: Runs) -> Verdict:
-    by_target = {target: _by_number(runs, target) for target in TARGETS}
-    falls = {
-        target: all(b.value < a.value for a, b in itertools.pairwise(gains))
-        for target, gains in by_target.items()
-    }
-    shown = "; ".join(
-        f"to {target.name} "
-        + ", ".join(
-            f"{told(value)} s (n = {n})" for n, value in zip(CONNECTIONS, gains, strict=True)
+def _shrinks(runs: Runs) -> Judgement:
+    shown, checks = [], []
+    for target in TARGETS:
+        gains = [
+            targets.by_run(runs, RLCI, "net_duration_s", target=target.name, connections=n)
+            for n in CONNECTIONS
+        ]
+        checks += [Check(less(a, b), above(0.0)) for a, b in itertools.pairwise(gains)]
+        means = ", ".join(
+            f"{told(value)} s (n = {n})"
+            for n, value in zip(CONNECTIONS, _by_number(runs, target), strict=True)
         )
-        for target, gains in by_target.items()
-    )
-    return Verdict(
-        all(falls.values()) and all(g[-1].hi < g[0].lo for g in by_target.values()),
-        f"Mean over all lengths: {shown}. It falls at every step in {sum(falls.values())} of"
-        f" {len(falls)} targets.",
-        by_target[EQUAL][-1],
+        shown.append(f"to {target.name} {means}")
+    return every(checks).judged(
+        f"Mean over all lengths: {'; '.join(shown)}. It is to fall at every step.",
+        _by_number(runs, EQUAL)[-1],
         Case(target=EQUAL.name, connections=CONNECTIONS[-1]),
         "s",
     )
 
 
-def _negative(runs: Runs) -> Verdict:
-    cells_of = [(case, gain(runs, case)) for case in runs.cases(scheme=RLCI)]
-    known = [(case, value) for case, value in cells_of if value is not None]
-    # A single run has an interval of no width: it decides nothing.
-    worse = [case for case, value in known if value.hi < 0 and value.n > 1]
+def _negative(runs: Runs) -> Judgement:
+    known = [
+        (case, value)
+        for case in runs.cases(scheme=RLCI, connections=CONNECTIONS[-1])
+        for value in [gain(runs, case)]
+        if value is not None
+    ]
     case, least = min(known, key=lambda pair: pair[1].value)
-    by_number = {n: sum(case["connections"] == n for case in worse) for n in CONNECTIONS}
-    shown = ", ".join(f"{count} with n = {n}" for n, count in by_number.items() if count)
     losers = ", ".join(f"{percent(_losers(runs, n))} of those with n = {n}" for n in CONNECTIONS)
-    return Verdict(
-        bool(worse),
-        f"RLCI is clearly slower in {len(worse)} of {len(known)} cells{': ' * bool(worse)}{shown};"
-        f" the worst is {told(least)} s to {case['target']} with n = {case['connections']} after"
+    return some([Check(value, below(0.0)) for _, value in known]).judged(
+        f"With n = {CONNECTIONS[-1]} the worst is {told(least)} s to {case['target']} after"
         f" {case['disconnection_s']:g} s. Of single connections beside their like, RLCI slows"
         f" {losers}.",
         least,
@@ -151,22 +148,22 @@ def _losers(runs: Runs, connections: int) -> float:
     return sum(value < 0 for value in gains) / len(gains)
 
 
-def _faster(runs: Runs) -> Verdict:
-    gains = [pooled(runs, RLCI, "net_duration_s", target=target.name) for target in TARGETS]
-    slower, equal, faster = gains
+def _faster(runs: Runs) -> Judgement:
+    gains = [targets.by_run(runs, RLCI, "net_duration_s", target=of.name) for of in TARGETS]
+    means = [pooled(runs, RLCI, "net_duration_s", target=target.name) for target in TARGETS]
+    *others, faster = gains
     shown = ", ".join(
-        f"{told(value)} s to {target.name}" for target, value in zip(TARGETS, gains, strict=True)
+        f"{told(value)} s to {target.name}" for target, value in zip(TARGETS, means, strict=True)
     )
-    return Verdict(
-        faster.lo > max(slower.hi, equal.hi),
+    return every([Check(less(faster, other), above(0.0)) for other in others]).judged(
         f"Mean over all numbers and lengths: {shown}.",
-        faster,
+        means[-1],
         Case(target=FASTER.name),
         "s",
     )
 
 
-def _spread(runs: Runs) -> Verdict:
+def _spread(runs: Runs) -> Judgement:
     found = [
         (case, value, gain(runs, case))
         for case in runs.cases(scheme=RLCI)
@@ -174,33 +171,30 @@ def _spread(runs: Runs) -> Verdict:
         for value in [deviation(runs, case)]
         if value is not None
     ]
-    above = [case for case, value, middle in found if middle and value.value > abs(middle.value)]
-    case, most, middle = max(found, key=lambda found: found[1].value)
-    return Verdict(
-        2 * len(above) > len(found),
-        f"With several connections the standard deviation exceeds the mean in {len(above)} of"
-        f" {len(found)} cells; the largest is {told(most)} s ({case['target']}, n ="
-        f" {case['connections']}, {case['disconnection_s']:g} s), where the mean is"
-        f" {told(middle)} s.",
-        most,
+    case, most_of, middle = max(found, key=lambda found: found[1].value)
+    return most(
+        [Check(value, above(abs(middle.value))) for _, value, middle in found if middle]
+    ).judged(
+        "With several connections the standard deviation is to exceed the mean; the largest is"
+        f" {told(most_of)} s ({case['target']}, n = {case['connections']},"
+        f" {case['disconnection_s']:g} s), where the mean is {told(middle)} s.",
+        most_of,
         case,
         "s",
     )
 
 
-def _overshoot(runs: Runs) -> Verdict:
+def _overshoot(runs: Runs) -> Judgement:
     n = CONNECTIONS[-1]
     drops = {
         target: more(runs, RLCI, "dropped_packets", target=target.name, connections=n)
         for target in TARGETS
     }
     shown = ", ".join(f"{told(value)} to {target.name}" for target, value in drops.items())
-    return Verdict(
-        all(value.lo > 0 for value in drops.values()),
+    return every([Check(value, above(0.0)) for value in drops.values()]).judged(
         f"Packets dropped with RLCI beyond those with standard TCP, a run, n = {n}: {shown}.",
         drops[EQUAL],
         Case(target=EQUAL.name, connections=n),
-        "1",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -153,16 +154,34 @@ def deviation(runs: Runs, case: Case) -> Estimate | None:
     return schemes.deviation(gains(runs, case))
 
 
-def pooled(
+def by_run(
     runs: Runs, scheme: str, metric: str, to: str = schemes.STANDARD, **where: Any
-) -> Estimate:
-    """How much longer standard TCP takes, or another, over pairs of runs of some cells."""
-    apart: list[float] = []
+) -> list[float]:
+    """How much longer standard TCP takes, or another, run by run: the mean of some cells.
+
+    What a run draws is the same for all lengths, so that its cells are not independent of each
+    other; the runs are.
+    """
+    apart: dict[int, list[float]] = {}
     for case in runs.cases(scheme=scheme, **where):
         plain = case.but(scheme=to)
         pairs = zip(runs.found[plain][metric], runs.found[case][metric], strict=False)
-        apart += [a - b for a, b in pairs if a is not None and b is not None]
-    return mean_interval(apart)
+        for run, (a, b) in enumerate(pairs):
+            if a is not None and b is not None:
+                apart.setdefault(run, []).append(a - b)
+    return [statistics.fmean(values) for _, values in sorted(apart.items())]
+
+
+def pooled(
+    runs: Runs, scheme: str, metric: str, to: str = schemes.STANDARD, **where: Any
+) -> Estimate:
+    """The mean of that, with the interval that follows from the runs."""
+    return mean_interval(by_run(runs, scheme, metric, to, **where))
+
+
+def less(one: Sequence[float], other: Sequence[float]) -> Estimate:
+    """How much more one has than the other, run by run."""
+    return mean_interval([a - b for a, b in zip(one, other, strict=False)])
 
 
 def more(runs: Runs, scheme: str, metric: str, **where: Any) -> Estimate:

@@ -123,7 +123,8 @@ METHOD = (
     " least. Connection 3 has packets of 296 bytes and a receive window of 8 KiB, the others"
     " those of an"
     " Ethernet and 64 KiB.",
-    "Increase-by-K has K = 2 and CANIT 30 ms. The constant of constant rate is not published: 10"
+    'Increase-by-K has K = 2, which is set from the thesis\'s "at twice the rate" (§3.3.2), so that'
+    " this is not tested; CANIT has 30 ms. The constant of constant rate is not published: 10"
     " and 100"
     " are shown. All policies are on all connections. Nothing is calibrated.",
     "Goodput is what the receiving application gets, without headers: where the receive window"

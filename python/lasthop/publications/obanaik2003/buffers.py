@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -11,10 +12,18 @@ from lasthop.publications.obanaik2003.last_hop import TWICE
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, POLICIES, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study, mean
-from lasthop.publications.study.words import SMALL
+from lasthop.publications.study.verdict import (
+    Check,
+    Judgement,
+    above,
+    below,
+    between,
+    every,
+    some,
+)
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent
 
 BUFFERS = (3, 5, 7, 10, 15, 20, 30, 40)
 #: Those of figure 3.6.
@@ -39,10 +48,6 @@ def cells() -> list[Cell]:
     ]
 
 
-def _by_size(runs: Runs, link: str, policy: str, metric: str) -> list[float]:
-    return [words.value(runs, case, metric) for case in runs.cases(link=link, policy=policy)]
-
-
 def _each(runs: Runs) -> list[tuple[str, str]]:
     return [(link, policy) for link in (SLOW, LTN) for policy in POLICIES]
 
@@ -59,37 +64,45 @@ def _told(runs: Runs, metric: str, sizes: tuple[int, ...], scale: float = 1.0) -
 _ENDS = BUFFERS[0], BUFFERS[-1]
 
 
-def _absorb(runs: Runs) -> Verdict:
-    holds = True
-    for link, policy in _each(runs):
-        goodput = _by_size(runs, link, policy, "goodput_bps")
-        holds &= policy == STANDARD or goodput[-1] > goodput[0]
-    return Verdict(holds, f"{_told(runs, 'goodput_bps', _ENDS, 1e3)} kb/s.")
+def _first_and_last(runs: Runs) -> list[tuple[Case, Case]]:
+    """Of every policy but the standard: with the largest buffer and with the smallest."""
+    return [
+        (case.but(**{_KEY: BUFFERS[-1]}), case)
+        for case in runs.cases(policy=ALTERNATIVES, buffer_packets=BUFFERS[0])
+    ]
 
 
-def _fewer(runs: Runs) -> Verdict:
-    holds = True
-    for link, policy in _each(runs):
-        lost = _by_size(runs, link, policy, "loss_share")
-        holds &= policy == STANDARD or lost[-1] < lost[0]
-    return Verdict(
-        holds,
+def _absorb(runs: Runs) -> Judgement:
+    more = [
+        Check(runs.ratio(*pair, "goodput_bps"), above(1 + NEGLIGIBLE))
+        for pair in _first_and_last(runs)
+    ]
+    return every(more).judged(f"{_told(runs, 'goodput_bps', _ENDS, 1e3)} kb/s.")
+
+
+def _fewer(runs: Runs) -> Judgement:
+    fewer = [
+        Check(runs.difference(*pair, "loss_share"), below(0.0)) for pair in _first_and_last(runs)
+    ]
+    return every(fewer).judged(
         f"{_told(runs, 'loss_share', _ENDS, 0.01)} % of packets lost."
         f" {_told(runs, 'losses_packets', _ENDS)} losses. A full queue is a long round trip, and"
         " constant rate grows with its square.",
     )
 
 
-def _no_impact(runs: Runs) -> Verdict:
+def _no_impact(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], buffer_packets=BUFFERS[-1]))
         for case in runs.cases(policy=ALTERNATIVES, buffer_packets=BUFFERS[-1])
     ]
-    ratios = [runs.ratio(*pair, "goodput_bps") for pair in pairs]
+    alike = [
+        Check(runs.ratio(*pair, "goodput_bps"), between(1 - SMALL, 1 + SMALL)) for pair in pairs
+    ]
     told = words.ratios(runs, pairs, "goodput_bps", _where)
-    return Verdict(
-        all(ratio is not None and abs(ratio.value - 1) < SMALL for ratio in ratios),
-        f"Goodput over the standard's with {BUFFERS[-1]} packets: {told}.",
+    return every(alike).judged(
+        f"Goodput over the standard's with {BUFFERS[-1]} packets: {told}. Little is taken as"
+        f" {percent(SMALL)}."
     )
 
 
@@ -97,11 +110,13 @@ def _where(case: Case) -> str:
     return f"{LINK_NAMES[case['link']]}, {words.policy(case)}"
 
 
-def _rtt(runs: Runs) -> Verdict:
+def _rtt(runs: Runs) -> Judgement:
     cases = runs.cases(link=LTN, policy=STANDARD, buffer_packets=_OF_RTT)
-    means = [words.value(runs, case, "rtt_s") for case in cases]
-    return Verdict(
-        all(a < b for a, b in pairwise(means)),
+    grows = [
+        Check(runs.difference(after, before, "rtt_s"), above(0.0))
+        for before, after in pairwise(cases)
+    ]
+    return every(grows).judged(
         f"The mean smoothed round trip. {_told(runs, 'rtt_s', _OF_RTT)} s.",
         runs.mean(cases[-1], "rtt_s"),
         cases[-1],
@@ -109,47 +124,47 @@ def _rtt(runs: Runs) -> Verdict:
     )
 
 
-def _not_monotonic(runs: Runs) -> Verdict:
-    falls = []
-    for link, policy in _each(runs):
-        cases = runs.cases(link=link, policy=policy)
-        for before, after in pairwise(cases):
-            ratio = runs.ratio(after, before, "goodput_bps")
-            if ratio is not None and ratio.value < 1:
-                sizes = f"{before[_KEY]} to {after[_KEY]}"
-                falls.append(f"{_where(after)} from {sizes}: {words.number(ratio)}")
-    runs_fall = sum(
-        b < a
+def _not_monotonic(runs: Runs) -> Judgement:
+    steps = [
+        (before, after)
         for link, policy in _each(runs)
         for before, after in pairwise(runs.cases(link=link, policy=policy))
+    ]
+    ratios = {pair: runs.ratio(pair[1], pair[0], "goodput_bps") for pair in steps}
+    falls = [
+        f"{_where(after)} from {before[_KEY]} to {after[_KEY]}: {words.number(ratio)}"
+        for (before, after), ratio in ratios.items()
+        if ratio is not None and ratio.value < 1
+    ]
+    runs_fall = sum(
+        b < a
+        for before, after in steps
         for a, b in zip(
-            runs.values(before, "goodput_bps"), runs.values(after, "goodput_bps"), strict=True
+            runs.values(before, "goodput_bps"), runs.values(after, "goodput_bps"), strict=False
         )
     )
-    steps = (len(BUFFERS) - 1) * len(_each(runs))
-    return Verdict(
-        bool(falls),
-        f"The mean falls at {len(falls)} of {steps} steps, and single runs at"
-        f" {runs_fall} of {steps * runs.seeds}. {'; '.join(falls)}.",
+    return some([Check(ratio, below(1 - NEGLIGIBLE)) for ratio in ratios.values()]).judged(
+        f"The mean falls at {len(falls)} of {len(steps)} steps, and single runs at"
+        f" {runs_fall} of {len(steps) * runs.seeds}. {'; '.join(falls)}.",
     )
 
 
-def _least_losses(runs: Runs) -> Verdict:
+def _least_losses(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], buffer_packets=case[_KEY]))
         for case in runs.cases(policy=ALTERNATIVES)
     ]
+    more = [Check(runs.difference(*pair, "losses_packets", TWICE), above(0.0)) for pair in pairs]
     ratios = {case: runs.ratio(case, plain, "losses_packets") for case, plain in pairs}
-    few = [case for case, ratio in ratios.items() if ratio is None or ratio.value < TWICE]
-    least = min(ratio.value for ratio in ratios.values() if ratio is not None)
+    known = {case: ratio for case, ratio in ratios.items() if ratio is not None}
+    few = [case for case, ratio in known.items() if ratio.value < TWICE]
+    least = min((ratio.value for ratio in known.values()), default=math.nan)
     told = "; ".join(
         f"{_where(case)}, {case[_KEY]} packets: {words.number(ratios[case])}" for case in few
     )
-    return Verdict(
-        not few,
+    return every(more).judged(
         f"Losses are less than {TWICE:g} times the standard's in {len(few)} of {len(pairs)}"
-        " cells; the"
-        f" least is {least:.2f} times. {told}",
+        f" cells; the least is {least:.2f} times. {told}",
     )
 
 

@@ -6,10 +6,10 @@ from lasthop.publications.obanaik2003 import policies, simulation, words
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, STANDARD
 from lasthop.publications.obanaik2003.simulation import ALL, LINK_NAMES, LTN, OTHERS, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
-from lasthop.publications.study.words import SMALL, percent
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent
 
 _METRIC = "goodput_bps"
 
@@ -32,24 +32,22 @@ def _where(case: Case) -> str:
     return f"{LINK_NAMES[case['link']]}, {words.policy(case)}"
 
 
-def _better_without(runs: Runs) -> Verdict:
+def _better_without(runs: Runs) -> Judgement:
     pairs = [(case, case.but(enabled=ALL)) for case in runs.cases(enabled=OTHERS)]
-    ratios = [runs.ratio(*pair, _METRIC) for pair in pairs]
-    return Verdict(
-        all(ratio is not None and ratio.value > 1 for ratio in ratios),
+    better = [Check(runs.ratio(*pair, _METRIC), above(1 + NEGLIGIBLE)) for pair in pairs]
+    return every(better).judged(
         "Goodput without the policy over that with it:"
         f" {words.ratios(runs, pairs, _METRIC, _where)}.",
     )
 
 
-def _best_if_nobody(runs: Runs) -> Verdict:
+def _best_if_nobody(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], enabled=ALL))
         for case in runs.cases(enabled=OTHERS)
     ]
-    ratios = [runs.ratio(*pair, _METRIC) for pair in pairs]
-    return Verdict(
-        all(ratio is not None and ratio.value < 1 for ratio in ratios),
+    worse = [Check(runs.ratio(*pair, _METRIC), below(1 - NEGLIGIBLE)) for pair in pairs]
+    return every(worse).judged(
         "Goodput if the others have the policy, over that if nobody has:"
         f" {words.ratios(runs, pairs, _METRIC, _where)}. Constant rate with c = 10 is"
         " gentler than the standard where the round trip is shorter than 316 ms, as that of"

@@ -16,6 +16,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer, Number, Section
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Verdict, would_decide
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
@@ -161,20 +162,23 @@ def _explained(runs: Runs, case: Case, metric: str, number: Number, table: str) 
     ]
     means = {other["factor"]: runs.mean(other, metric) for other in others}
     known = {name: mean for name, mean in means.items() if mean is not None}
-    met = {name: mean for name, mean in known.items() if number.agrees(mean)}
-    agrees = number.agrees(as_is)
+    met = {name: mean for name, mean in known.items() if number.of.judge(mean) is Verdict.HOLDS}
+    verdict = number.of.judge(as_is)
     why = f"Measured {words.number(as_is, scale)}."
-    if not agrees:
+    if verdict is Verdict.UNDECIDED:
+        why += f" {would_decide(number.of.needs(as_is))}"
+    if verdict is not Verdict.HOLDS:
         why += f" {_which(number, known, met, as_is, scale)}"
     return Answer(
         f"{case['path'].capitalize()}, {LINK_NAMES[case['link']]}, {words.policy(case)}:"
         f" {number.value / scale:g}{unit}.",
         table,
-        agrees,
+        verdict,
         why,
         case,
         as_is,
         "packets" if metric == _LOSSES else "bit/s",
+        published=number.value,
     )
 
 
@@ -205,7 +209,7 @@ def _which(
 
 def _outcome(runs: Runs) -> str:
     found = _answers(runs)
-    met = sum(answer.agrees is True for answer in found)
+    met = sum(answer.verdict is Verdict.HOLDS for answer in found)
     by_factor = sum("It is met with" in answer.why for answer in found)
     return (
         f"Of {len(found)} numbers in tables 3.1, 3.2 and 3.7, {met} are met as it is, and"

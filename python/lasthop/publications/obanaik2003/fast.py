@@ -13,7 +13,8 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study, mean
-from lasthop.publications.study.words import percent
+from lasthop.publications.study.verdict import Check, above, every
+from lasthop.publications.study.words import NEGLIGIBLE, percent
 
 #: Connections with long round trips, and their fair share of everything.
 FAIR = len(single.LONG) / len(EVERYBODY)
@@ -94,12 +95,15 @@ def _over(runs: Runs, path: Path, *, capped: bool = False) -> Sequence[Case]:
 
 def _fairer(runs: Runs, path: Path) -> Answer:
     plain, *others = _over(runs, path)
-    index = {case: words.value(runs, case, "fairness") for case in (plain, *others)}
+    fairer = every(
+        [Check(runs.ratio(case, plain, "fairness"), above(1 + NEGLIGIBLE)) for case in others]
+    )
     return Answer(
         f"Where all last hops are fast ({path.name}), the policies are fairer than the standard.",
         "§2.3.1",
-        all(index[case] > index[plain] for case in others),
-        f"Jain's index of the five goodputs: {words.each(runs, index, 'fairness')}.",
+        fairer.verdict,
+        f"Jain's index of the five goodputs: {words.each(runs, (plain, *others), 'fairness')}."
+        f" {fairer.told}",
         plain,
         runs.mean(plain, "fairness"),
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from itertools import pairwise
 
-from lasthop.publications.obanaik2003 import policies, simulation, windows, words
+from lasthop.publications.obanaik2003 import policies, simulation, single, windows, words
 from lasthop.publications.obanaik2003.policies import (
     ALTERNATIVES,
     CANIT,
@@ -17,15 +16,18 @@ from lasthop.publications.obanaik2003.policies import (
     POLICIES,
     STANDARD,
 )
-from lasthop.publications.study.published import Test, Verdict
+from lasthop.publications.study.published import Test
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, percent
 
 #: "Two to three times as many" losses at least.
 TWICE = 2.0
 #: "Many" timeouts: so many times the standard's.
 MANY = 1.25
-MSS = 256
+#: Of the window at one acknowledgment.
+STEP = "largest_step_segments"
 _SHOWN = 400
 
 
@@ -43,38 +45,35 @@ def _cases(runs: Runs) -> list[Case]:
     return runs.cases(policy=ALTERNATIVES)
 
 
-def _standard_best(link: str, runs: Runs) -> Verdict:
+def _standard_best(link: str, runs: Runs) -> Judgement:
     metric = "goodput_bps"
     best = simulation.standard(link)
-    mean = partial(words.value, runs, metric=metric)
-    worst = min(runs, key=mean)
-    holds = all(mean(best) > mean(case) for case in _cases(runs)) and worst["policy"] == CANIT
-    return Verdict(
-        holds,
-        f"kb/s: {words.each(runs, runs, metric, 1e3)}.",
-        runs.mean(best, metric),
-        best,
-        "bit/s",
+    pairs = [(best, case) for case in _cases(runs)]
+    for worst in runs.cases(policy=CANIT):
+        others = runs.cases(policy=(IBK, CR), rtt=(NO_RTT, worst["rtt"]))
+        pairs += [(other, worst) for other in others]
+    more = [Check(runs.ratio(*pair, metric), above(1 + NEGLIGIBLE)) for pair in pairs]
+    return every(more).judged(
+        f"kb/s: {words.each(runs, runs, metric, 1e3)}.", runs.mean(best, metric), best, "bit/s"
     )
 
 
-def _more_losses(link: str, runs: Runs) -> Verdict:
+def _more_losses(link: str, runs: Runs) -> Judgement:
     standard = simulation.standard(link)
     pairs = [(case, standard) for case in _cases(runs)]
-    found = [runs.ratio(*pair, "losses_packets") for pair in pairs]
-    return Verdict(
-        all(ratio is not None and ratio.value >= TWICE for ratio in found),
+    more = [Check(runs.difference(*pair, "losses_packets", TWICE), above(0.0)) for pair in pairs]
+    return every(more).judged(
         f"Times as many as the standard's {words.number(runs.mean(standard, 'losses_packets'))}:"
-        f" {words.ratios(runs, pairs, 'losses_packets')}.",
+        f" {words.ratios(runs, pairs, 'losses_packets')}. They are to be {TWICE:g} times as many at"
+        " least.",
     )
 
 
-def _k_least(link: str, runs: Runs) -> Verdict:
-    mean = partial(words.value, runs, metric="losses_packets")
+def _k_least(link: str, runs: Runs) -> Judgement:
     k = runs.case(policy=IBK)
     others = runs.cases(policy=(CR, CANIT))
-    return Verdict(
-        all(mean(k) < mean(case) for case in others),
+    fewer = [Check(runs.difference(k, case, "losses_packets"), below(0.0)) for case in others]
+    return every(fewer).judged(
         f"Losses: {words.each(runs, [k, *others], 'losses_packets')}.",
         runs.mean(k, "losses_packets"),
         k,
@@ -82,27 +81,26 @@ def _k_least(link: str, runs: Runs) -> Verdict:
     )
 
 
-def _timeouts(link: str, runs: Runs) -> Verdict:
-    standard = words.value(runs, simulation.standard(link), "timeouts")
-    more = [words.value(runs, case, "timeouts") > MANY * standard for case in _cases(runs)]
-    return Verdict(all(more), f"Timeouts in 100 s: {words.each(runs, runs, 'timeouts')}.")
+def _timeouts(link: str, runs: Runs) -> Judgement:
+    standard = simulation.standard(link)
+    more = [
+        Check(runs.difference(case, standard, "timeouts", MANY), above(0.0))
+        for case in _cases(runs)
+    ]
+    return every(more).judged(
+        f"Timeouts in 100 s: {words.each(runs, runs, 'timeouts')}. Many are {MANY:g} times the"
+        " standard's at least."
+    )
 
 
-def largest_step(cell: Cell) -> float:
-    """Of the window at one acknowledgment, segments, in the run of the figure."""
-    found = windows.steps(cell, MSS)
-    return max(b - a for a, b in pairwise(found))
-
-
-def _steep(link: str, runs: Runs) -> Verdict:
-    found = {
-        policy: largest_step(simulation.cell(link, policy, policies.default_rtt(policy)))
-        for policy in (STANDARD, IBK, CR, CANIT)
-    }
-    told = ", ".join(f"{NAMES[policy]} {step:.2f}" for policy, step in found.items())
-    return Verdict(
-        found[CR] > 1 and found[CANIT] > 1 and found[IBK] <= 1.01,
-        f"The largest step at one acknowledgment in the run of the figure, segments: {told}.",
+def _steep(link: str, runs: Runs) -> Judgement:
+    cases = [runs.case(policy=p, rtt=policies.default_rtt(p)) for p in POLICIES]
+    _, k, *others = cases
+    steps = [Check(runs.mean(case, STEP), above(1 + MARKED)) for case in others]
+    return every([*steps, Check(runs.mean(k, STEP), below(1 + NEGLIGIBLE))]).judged(
+        "The largest step at one acknowledgment of a run, segments:"
+        f" {words.each(runs, cases, STEP)}. Large is taken as {percent(MARKED)} more than the one"
+        " segment of slow start.",
     )
 
 
@@ -144,14 +142,16 @@ def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> Study
         where=where,
         method=simulation.METHOD,
         cells=partial(cells, link),
-        observe=simulation.observe(),
+        observe=simulation.observe(single.FOLLOWED),
         measures=simulation.MEASURES,
         figures=[
             Drawn(
                 f"{figure}: the congestion window over acknowledgments, one run, the first"
                 f" {_SHOWN}.",
                 lambda _: windows.figure(
-                    {title: _panel(link, policy) for policy, title in drawn.items()}, MSS, _SHOWN
+                    {title: _panel(link, policy) for policy, title in drawn.items()},
+                    single.MSS,
+                    _SHOWN,
                 ),
                 bars=False,
             )

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from lasthop import lab
 from lasthop.publications.study.runs import Observe
 from lasthop.scenario import Scenario
 from lasthop.stats import jain
 
+if TYPE_CHECKING:
+    import polars as pl
+
 #: The connection under study, and its last hop.
 OWN, LAST_HOP = "3", "lasthop->sink3"
-#: In how many runs of a cell round trips are followed, where they are: it takes longer than the
-#: run.
+#: In how many runs of a cell round trips and windows are followed, where they are: it takes longer
+#: than the run.
 FOLLOWED = 5
+
+
+#: Of connection 3 in both topologies, bytes.
+MSS = 256
+
+
+def windows(series: pl.DataFrame, mss: int) -> list[float]:
+    """The window in segments after each acknowledgment."""
+    found: list[float] = []
+    before = None
+    for cwnd, rto, flight in series.select("cwnd_bytes", "rto_s", "flight_bytes").iter_rows():
+        # A timeout is no acknowledgment: the timer backs off, and nothing is in flight but one
+        # segment.
+        timed_out = before is not None and rto > before * 1.5 and cwnd <= mss
+        if not timed_out and flight > 1:
+            found.append(cwnd / mss)
+        before = rto
+    return found
 
 
 def observed(shared: str, *, followed: int = 0) -> Observe:
@@ -27,7 +50,9 @@ def observed(shared: str, *, followed: int = 0) -> Observe:
         own, last = rows[OWN], links[LAST_HOP]
         rates = {flow: row["payload_bps"] for flow, row in rows.items()}
         duration = max(row["duration_s"] for row in rows.values())
-        srtt = result.series(OWN)["srtt_s"].drop_nulls().to_list() if result.flows else []
+        series = result.series(OWN) if result.flows else None
+        srtt = [] if series is None else series["srtt_s"].drop_nulls().to_list()
+        grown = [] if series is None else [b - a for a, b in pairwise(windows(series, MSS))]
         return {
             "goodput_bps": own["goodput_bps"],
             "payload_bps": own["payload_bps"],
@@ -37,6 +62,7 @@ def observed(shared: str, *, followed: int = 0) -> Observe:
             "losses_before_packets": max(0, own["segments"] - last["packets"] - last["dropped"]),
             "timeouts": own["timeouts"],
             "rtt_s": statistics.fmean(srtt) if srtt else None,
+            "largest_step_segments": max(grown) if grown else None,
             "fairness": jain(list(rates.values())),
             "long_share": sum(rates.get(flow, 0.0) for flow in LONG) / sum(rates.values()),
             "all_payload_bps": sum(rates.values()),

@@ -8,9 +8,9 @@ from lasthop.publications.obanaik2003 import bed, simulation, single, words
 from lasthop.publications.obanaik2003.bed import BUFFERS, VARIANTS
 from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Check, Judgement, above, every
 
 _KEY = "buffer_packets"
 
@@ -25,18 +25,21 @@ def cells() -> list[Cell]:
     ]
 
 
-def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Verdict:
-    holds, told = True, []
+def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Judgement:
+    grows, told = [], []
     for link in (SLOW, LTN):
         for variant in VARIANTS:
             cases = runs.cases(link=link, **variant.case)
             means = [words.value(runs, case, metric) for case in cases]
-            holds &= all(a < b for a, b in pairwise(means))
+            grows += [
+                Check(runs.difference(after, before, metric), above(0.0))
+                for before, after in pairwise(cases)
+            ]
             told.append(
                 f"{bed.where(cases[0])} {' '.join(f'{mean / scale:.3g}' for mean in means)}"
             )
     sizes = ", ".join(map(str, BUFFERS))
-    return Verdict(holds, f"With {sizes} packets, {unit}: {'; '.join(told)}.")
+    return every(grows).judged(f"With {sizes} packets, {unit}: {'; '.join(told)}.")
 
 
 def _outcome(runs: Runs) -> str:

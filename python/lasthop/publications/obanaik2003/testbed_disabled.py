@@ -6,9 +6,10 @@ from lasthop.publications.obanaik2003 import bed, simulation, words
 from lasthop.publications.obanaik2003.bed import VARIANTS
 from lasthop.publications.obanaik2003.simulation import ALL, LTN, OTHERS, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Check, Judgement, above, every
+from lasthop.publications.study.words import NEGLIGIBLE
 
 _METRIC = "payload_bps"
 
@@ -27,13 +28,11 @@ def _pairs(runs: Runs) -> list[tuple[Case, Case]]:
     return [(case, case.but(enabled=ALL)) for case in runs.cases(enabled=OTHERS)]
 
 
-def _better(runs: Runs) -> Verdict:
+def _better(runs: Runs) -> Judgement:
     pairs = _pairs(runs)
     told = words.ratios(runs, pairs, _METRIC, bed.where)
-    return Verdict(
-        all(ratio > 1 for ratio in bed.known(runs, pairs, _METRIC)),
-        f"Goodput without the policy over that with it: {told}.",
-    )
+    better = [Check(runs.ratio(*pair, _METRIC), above(1 + NEGLIGIBLE)) for pair in pairs]
+    return every(better).judged(f"Goodput without the policy over that with it: {told}.")
 
 
 def _outcome(runs: Runs) -> str:

@@ -7,9 +7,10 @@ from lasthop.publications.obanaik2003.bed import SMALL_WINDOW, VARIANTS, WINDOW
 from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Verdict
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
+from lasthop.publications.study.verdict import Band, Check, Judgement, above, below, every
+from lasthop.publications.study.words import NEGLIGIBLE
 
 _METRIC = "payload_bps"
 #: "Hardly anything", of packets in 100 s.
@@ -39,23 +40,27 @@ def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
     )
 
 
-def _slow(runs: Runs) -> Verdict:
+def _slow(runs: Runs) -> Judgement:
     pairs = _pairs(runs, SLOW)
-    return Verdict(all(r > 1 for r in bed.known(runs, pairs, _METRIC)), _told(runs, pairs))
+    return every(_in(runs, pairs, above(1 + NEGLIGIBLE))).judged(_told(runs, pairs))
 
 
-def _ltn(runs: Runs) -> Verdict:
+def _ltn(runs: Runs) -> Judgement:
     cost, gain = _pairs(runs, LTN, STANDARD, IBK), _pairs(runs, LTN, CANIT, CR)
-    holds = all(r < 1 for r in bed.known(runs, cost, _METRIC))
-    holds &= all(r > 1 for r in bed.known(runs, gain, _METRIC))
-    return Verdict(holds, _told(runs, [*cost, *gain]))
+    less, more = below(1 - NEGLIGIBLE), above(1 + NEGLIGIBLE)
+    checks = [*_in(runs, cost, less), *_in(runs, gain, more)]
+    return every(checks).judged(_told(runs, [*cost, *gain]))
 
 
-def _hardly(runs: Runs) -> Verdict:
+def _in(runs: Runs, pairs: list[tuple[Case, Case]], band: Band) -> list[Check]:
+    return [Check(runs.ratio(*pair, _METRIC), band) for pair in pairs]
+
+
+def _hardly(runs: Runs) -> Judgement:
     cases = runs.cases(receive_window_bytes=SMALL_WINDOW)
-    most = max(words.value(runs, case, "losses_packets") for case in cases)
+    few = [Check(runs.mean(case, "losses_packets"), below(_HARDLY)) for case in cases]
     told = words.each(runs, cases, "losses_packets", of=bed.where)
-    return Verdict(most <= _HARDLY, f"Losses in 100 s: {told}.")
+    return every(few).judged(f"Losses in 100 s, at most {_HARDLY:g} each: {told}.")
 
 
 def _outcome(runs: Runs) -> str:

@@ -6,10 +6,20 @@ from lasthop.publications.obanaik2003 import policies, simulation, words
 from lasthop.publications.obanaik2003.policies import ALTERNATIVES, CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
-from lasthop.publications.study.published import Answer, Verdict
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
-from lasthop.publications.study.words import MARKED
+from lasthop.publications.study.verdict import (
+    Band,
+    Check,
+    Joint,
+    Judgement,
+    above,
+    below,
+    between,
+    every,
+)
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, percent
 
 #: Of connection 3: no limit, and what RFC 3150 recommends.
 NO_LIMIT, LIMITED = 65_536, 2_048
@@ -58,12 +68,15 @@ def _ratios(runs: Runs, pairs: list[tuple[Case, Case]], metric: str) -> list[flo
     return [ratio.value for ratio in found if ratio is not None]
 
 
-def _fewer_losses(runs: Runs) -> Verdict:
+def _fewer_losses(runs: Runs) -> Judgement:
     pairs = _pairs(runs, *ALTERNATIVES)
-    return Verdict(
-        all(ratio < 1 - MARKED for ratio in _ratios(runs, pairs, "losses_packets")),
+    fewer = [
+        Check(runs.difference(*pair, "losses_packets", 1 - MARKED), below(0.0)) for pair in pairs
+    ]
+    return every(fewer).judged(
         "Losses over those without a limit:"
-        f" {words.ratios(runs, pairs, 'losses_packets', _where)}.",
+        f" {words.ratios(runs, pairs, 'losses_packets', _where)}. Markedly fewer are"
+        f" {percent(MARKED)} fewer."
     )
 
 
@@ -72,28 +85,29 @@ def _goodput(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
     return f"Goodput over that without a limit: {told}."
 
 
-def _canit_gains(runs: Runs) -> Verdict:
+def _all_in(runs: Runs, pairs: list[tuple[Case, Case]], band: Band) -> Joint:
+    return every([Check(runs.ratio(*pair, "goodput_bps"), band) for pair in pairs])
+
+
+def _canit_gains(runs: Runs) -> Judgement:
     pairs = _pairs(runs, CANIT)
-    gains = _ratios(runs, pairs, "goodput_bps")
-    return Verdict(all(ratio > 1 + MARKED for ratio in gains), _goodput(runs, pairs))
+    return _all_in(runs, pairs, above(1 + MARKED)).judged(_goodput(runs, pairs))
 
 
-def _others_lose(runs: Runs) -> Verdict:
+def _others_lose(runs: Runs) -> Judgement:
     pairs = _pairs(runs, IBK, CR)
-    ratios = _ratios(runs, pairs, "goodput_bps")
-    return Verdict(all(1 - MARGINAL <= ratio <= 1 for ratio in ratios), _goodput(runs, pairs))
+    band = between(1 - MARGINAL, 1 - NEGLIGIBLE)
+    return _all_in(runs, pairs, band).judged(_goodput(runs, pairs))
 
 
-def _no_cure(runs: Runs) -> Verdict:
+def _no_cure(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], receive_window_bytes=NO_LIMIT, path=CALIBRATED))
         for case in runs.cases(policy=ALTERNATIVES, receive_window_bytes=LIMITED, path=CALIBRATED)
     ]
-    ratios = _ratios(runs, pairs, "goodput_bps")
     told = words.ratios(runs, pairs, "goodput_bps", _where)
-    return Verdict(
-        all(ratio < 1 for ratio in ratios),
-        f"Goodput with 2 KB over that of the standard without a limit: {told}.",
+    return _all_in(runs, pairs, below(1 - NEGLIGIBLE)).judged(
+        f"Goodput with 2 KB over that of the standard without a limit: {told}."
     )
 
 

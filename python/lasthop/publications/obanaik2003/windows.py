@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import lab, pictures
 from lasthop.publications.obanaik2003 import policies
 from lasthop.publications.obanaik2003.policies import NAMES, STANDARD
-from lasthop.publications.obanaik2003.single import OWN
+from lasthop.publications.obanaik2003.single import OWN, windows
 from lasthop.publications.study.runs import Cell
 
 if TYPE_CHECKING:
@@ -16,22 +16,11 @@ if TYPE_CHECKING:
 
 #: All panels are of one run each, the first.
 SEED = 1
-_MS = 1e-3
 
 
 def steps(cell: Cell, mss: int) -> Sequence[float]:
     """The window in segments after each acknowledgment, of connection 3."""
-    series = lab.run(cell.single(0)[0], seed=SEED, trace=True).series(OWN)
-    windows: list[float] = []
-    before = None
-    for cwnd, rto, flight in series.select("cwnd_bytes", "rto_s", "flight_bytes").iter_rows():
-        # A timeout is no acknowledgment: the timer backs off, and nothing is in flight but one
-        # segment.
-        timed_out = before is not None and rto > before * 1.5 and cwnd <= mss
-        if not timed_out and flight > 1:
-            windows.append(cwnd / mss)
-        before = rto
-    return windows
+    return windows(lab.run(cell.single(0)[0], seed=SEED, trace=True).series(OWN), mss)
 
 
 def figure(panels: Mapping[str, tuple[Cell, Cell]], mss: int, shown: int) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from lasthop.files import write_text
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Runs
 from lasthop.publications.study.study import Measure, Study
-from lasthop.publications.study.words import FEW_SEEDS, ROUNDING, percent
+from lasthop.publications.study.verdict import (
+    Verdict,
+    error_factor,
+    typical_factor,
+    would_decide,
+)
+from lasthop.publications.study.words import FEW_SEEDS, number
 from lasthop.stats import Estimate
 
 
@@ -22,24 +29,33 @@ def write(path: Path, study: Study, runs: Runs, answers: Sequence[Answer]) -> No
     """Writes the report, one HTML file with everything in it."""
     fewest = min(runs.count(case) for case in runs)
     stated = [answer for answer in answers if answer.id]
+    numbers = _numbers(study, runs)
     values = {
         "published": library.published(study.publication),
         "study": study,
         "outcome": study.outcome(runs) if study.outcome else "",
         "answers": answers,
         "stated": stated,
-        "agree": sum(answer.agrees is True for answer in stated),
+        "count": {of: sum(answer.verdict is of for answer in stated) for of in Verdict},
         "figures": [
             (drawn, Markup(pictures.svg(drawn.draw(runs), f"{study.id}-{index}")))
             for index, drawn in enumerate(study.figures)
         ],
-        "numbers": _numbers(study, runs),
+        "numbers": numbers,
+        "met": {of: sum(one["verdict"] is of for one in numbers) for of in Verdict},
+        "typical": typical_factor(
+            [
+                beside["factor"].value
+                for beside in numbers
+                if beside["factor"] and not beside["misprint"]
+            ]
+        ),
+        "number": number,
         "runs": len(runs),
         "cells": len(runs.found),
         "seeds": runs.seeds,
         "fewest": fewest,
         "quick": fewest < min(FEW_SEEDS, *(cell.seeds for cell in study.cells())),
-        "rounding": percent(ROUNDING),
         "table": [
             {
                 "keys": [word(case[key]) if key in case else "" for key in study.keys],
@@ -64,20 +80,25 @@ def _numbers(study: Study, runs: Runs) -> list[dict[str, Any]]:
     found = []
     for case in runs:
         for measure in study.measures:
-            number = section.number(case, measure.metric)
+            of = section.number(case, measure.metric)
             value = measure.of(runs, case)
-            if number is not None and value is not None:
-                shown = [key for key in study.keys if case.get(key, "") != ""]
-                found.append(
-                    {
-                        "case": ", ".join(f"{study.keys[key]} {word(case[key])}" for key in shown),
-                        "words": measure.words,
-                        "published": f"{number.value / measure.scale:g}",
-                        "measured": _value(measure, value),
-                        "agrees": number.agrees(value),
-                        "misprint": number.misprint,
-                    }
-                )
+            if of is None or value is None:
+                continue
+            shown = [key for key in study.keys if case.get(key, "") != ""]
+            verdict = of.judge(runs, case, value, exact=study.exact)
+            undecided = verdict is Verdict.UNDECIDED and not of.misprint
+            found.append(
+                {
+                    "case": ", ".join(f"{study.keys[key]} {word(case[key])}" for key in shown),
+                    "words": measure.words,
+                    "published": replace(of.of, value=of.value / measure.scale).words,
+                    "measured": _value(measure, value),
+                    "factor": error_factor(value, of.value),
+                    "verdict": None if of.misprint else verdict,
+                    "takes": would_decide(of.of.needs(value)) if undecided else "",
+                    "misprint": of.misprint,
+                }
+            )
     return found
 
 

@@ -3,16 +3,20 @@
 published.toml has a section for each experiment:
 
     [["fig4.2".number]]      # a published value: stands beside the measured one
-    metric  = "resume_s"
-    value   = 14.6
-    case    = { scheme = "standard" }
-    misprint = "..."         # optional: why the value cannot be what was meant
+    metric     = "resume_s"
+    value      = 14.6
+    kind       = "printed"   # or "about", "almost", "above", "at-most", "figure": see verdict.py
+    last_digit = 0.1         # of a printed number: what its last digit is worth
+    runs       = 1           # optional: of which it is the mean
+    case       = { scheme = "standard" }
+    misprint   = "..."       # optional: why the value cannot be what was meant
 
     [["fig4.2".statement]]   # tested by its id
-    id    = "..."
-    claim = "..."
-    where = "section 4.2"
-    value = 14.6             # optional
+    id         = "..."
+    claim      = "..."
+    where      = "section 4.2"
+    effect_of  = "rlci"      # the mechanism without which it must fail; "none": of none
+    value      = 14.6        # optional, with kind, last_digit and runs as above
     contradicts = "..."      # optional: where the publication says otherwise itself
 """
 
@@ -24,8 +28,15 @@ from typing import Any
 
 from lasthop import library
 from lasthop.publications.study.runs import Case, Runs
-from lasthop.publications.study.words import ROUNDING
-from lasthop.stats import Estimate
+from lasthop.publications.study.verdict import (
+    Judgement,
+    Kind,
+    Published,
+    Verdict,
+    error_factor,
+    would_decide,
+)
+from lasthop.stats import Estimate, single_range
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Answer:
     #: Where the publication says or asks so.
     where: str
     #: None: the publication only asks.
-    agrees: bool | None
+    verdict: Verdict | None
     #: The measured outcome.
     why: str
     case: Case = field(default_factory=Case)
@@ -48,41 +59,59 @@ class Answer:
     published: float | None = None
     contradicts: str | None = None
 
+    @property
+    def agrees(self) -> bool | None:
+        """Whether it holds; None: undecided, or only asked."""
+        return self.verdict.agrees if self.verdict else None
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a published statement holds, and the numbers that decide."""
-
-    agrees: bool
-    why: str
-    measured: Estimate | None = None
-    case: Case = field(default_factory=Case)
-    unit: str = "1"
+    @property
+    def factor(self) -> Estimate | None:
+        """Measured over published."""
+        return error_factor(self.measured, self.published)
 
 
 #: Holds one statement against runs.
-Test = Callable[[Runs], Verdict]
+Test = Callable[[Runs], Judgement]
 
 
 @dataclass(frozen=True)
 class Number:
-    """A published value."""
+    """A published value of some cases."""
 
     metric: str
-    value: float
+    of: Published
     #: The keys of the case that it is of; others do not matter.
     case: Mapping[str, Any]
     misprint: str | None = None
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Number:
+        """From published.toml."""
+        return cls(entry["metric"], published(entry), entry["case"], entry.get("misprint"))
+
+    @property
+    def value(self) -> float:
+        """The value itself."""
+        return self.of.value
 
     def is_of(self, case: Case, metric: str) -> bool:
         """Whether it stands beside this measured value."""
         return self.metric == metric and self.case.items() <= dict(case).items()
 
-    def agrees(self, measured: Estimate) -> bool:
-        """Whether it lies within the interval, as exactly as it was read off."""
-        ends = measured.lo, measured.hi
-        margin = ROUNDING * max(map(abs, ends))
-        return ends[0] - margin <= self.value <= ends[1] + margin
+    def judge(
+        self, runs: Runs, case: Case, measured: Estimate | None, *, exact: bool = False
+    ) -> Verdict:
+        """Whether what is measured of a case meets it."""
+        values = runs.values(case, self.metric) if self.metric in runs.found[case] else []
+        single = single_range(values) if len(values) > 1 else None
+        return self.of.judge(measured, single, exact=exact)
+
+
+def published(entry: Mapping[str, Any]) -> Published:
+    """The value of a number or a statement in published.toml, with its kind."""
+    return Published(
+        float(entry["value"]), Kind(entry["kind"]), entry.get("last_digit"), entry.get("runs")
+    )
 
 
 @dataclass(frozen=True)
@@ -97,7 +126,7 @@ class Section:
         """From published.toml; empty if the publication has no such experiment."""
         found = library.published(publication).get(experiment, {})
         return cls(
-            [Number(**number) for number in found.get("number", ())],
+            [Number.read(number) for number in found.get("number", ())],
             found.get("statement", ()),
         )
 
@@ -105,27 +134,49 @@ class Section:
         """The published value beside a measured one."""
         return next((number for number in self.numbers if number.is_of(case, metric)), None)
 
+    def value(self, id: str) -> Published:
+        """The value that a statement gives."""
+        (entry,) = (stated for stated in self.statements if stated["id"] == id)
+        return published(entry)
+
     def answers(self, tests: Mapping[str, Test], runs: Runs) -> list[Answer]:
         """Every statement with its verdict."""
         found = []
         for stated in self.statements:
-            verdict = tests[stated["id"]](runs)
+            judged = tests[stated["id"]](runs)
             contradicts = stated.get("contradicts")
-            why = verdict.why
+            why = judged.why
             if contradicts:
                 why += f" The publication contradicts itself: {contradicts}"
             found.append(
                 Answer(
                     stated["claim"],
                     stated["where"],
-                    verdict.agrees,
+                    judged.verdict,
                     why,
-                    verdict.case,
-                    verdict.measured,
-                    verdict.unit,
+                    judged.case or Case(),
+                    judged.measured,
+                    judged.unit,
                     stated["id"],
                     stated.get("value"),
                     contradicts,
                 )
             )
         return found
+
+
+def judged_value(
+    of: Published,
+    why: str,
+    measured: Estimate | None,
+    case: Any,
+    unit: str,
+    *,
+    single: tuple[float, float] | None = None,
+    exact: bool = False,
+) -> Judgement:
+    """What the runs say to a value that a statement gives."""
+    verdict = of.judge(measured, single, exact=exact)
+    if verdict is Verdict.UNDECIDED:
+        why += f" {would_decide(of.needs(measured))}"
+    return Judgement(verdict, why, measured, case, unit)

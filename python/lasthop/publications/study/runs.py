@@ -130,6 +130,10 @@ class Runs:
     def __iter__(self) -> Iterator[Case]:
         return iter(self.found)
 
+    def joined(self, other: Runs) -> Runs:
+        """These, and those of another, which replace what is in both."""
+        return Runs({**self.found, **other.found})
+
     def count(self, case: Case) -> int:
         """Runs of a case."""
         return max(len(values) for values in self.found[case].values())
@@ -171,10 +175,11 @@ class Runs:
             return None
         return ratio_interval([a for a, _ in pairs], [b for _, b in pairs])
 
-    def difference(self, case: Case, to: Case, metric: str) -> Estimate | None:
-        """The mean less that of another case, paired by seed."""
+    def difference(self, case: Case, to: Case, metric: str, times: float = 1.0) -> Estimate | None:
+        """The mean less so many times that of another case, paired by seed. Unlike a ratio it is
+        there where one of them is nothing."""
         pairs = self._pairs(case, to, metric)
-        return mean_interval([a - b for a, b in pairs]) if pairs else None
+        return mean_interval([a - times * b for a, b in pairs]) if pairs else None
 
     def _pairs(self, case: Case, to: Case, metric: str) -> list[tuple[float, float]]:
         both = zip(self.found[case][metric], self.found[to][metric], strict=False)

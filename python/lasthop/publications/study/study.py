@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,22 @@ from rich.markup import escape
 from lasthop import lab, terminal
 from lasthop.publications import rows
 from lasthop.publications.rows import Finding, Outcome, Row
+from lasthop.publications.study import words
 from lasthop.publications.study.published import Answer, Section, Test
 from lasthop.publications.study.runs import Case, Cell, Collect, Observe, Runs, measure, observe
+from lasthop.publications.study.verdict import Verdict
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_VERDICTS = {True: "[green]yes[/]", False: "[red]no[/]", None: "open"}
+#: How verdicts look in a terminal; None: the publication only asks.
+COLOURED: Mapping[Verdict | None, str] = {
+    Verdict.HOLDS: "[green]holds[/]",
+    Verdict.DIFFERS: "[red]differs[/]",
+    Verdict.UNDECIDED: "[yellow]undecided[/]",
+    None: "open",
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,11 @@ class Study:
     answers: Callable[[Runs], Sequence[Answer]] = lambda _: ()
     #: Of the published statements, by id.
     tests: Mapping[str, Test] | None = None
+    #: Nothing in it is drawn at random: one run of a cell says everything.
+    exact: bool = False
+    #: Where a published number is undecided, its cells are run once more with as many seeds as
+    #: would decide, if those are no more than this.
+    most_seeds: int = 0
     #: What came of it in a sentence, for the publication's page; None: it has none.
     outcome: Callable[[Runs], str] | None = None
 
@@ -119,6 +132,28 @@ class Study:
             progress=progress,
         )
 
+    def decide(self, runs: Runs, *, threads: int = 0) -> Runs:
+        """The runs, with more of those cells whose published numbers they leave undecided.
+
+        Once, as many as the spread calls for: who looks after every run finds what was looked for.
+        """
+        more: dict[Case, int] = {}
+        for case in runs:
+            for what in self.measures:
+                number = self.published.number(case, what.metric)
+                if number is None or number.misprint:
+                    continue
+                value = what.of(runs, case)
+                needs = number.of.needs(value)
+                undecided = number.judge(runs, case, value, exact=self.exact) is Verdict.UNDECIDED
+                if undecided and needs is not None and needs <= self.most_seeds:
+                    more[case] = max(needs, more.get(case, 0))
+        for case, seeds in more.items():
+            cells = [cell for cell in self.cells() if cell.case == case]
+            again = replace(self, cells=lambda cells=cells: cells)  # type: ignore[misc]
+            runs = runs.joined(again.measure(seeds=seeds, threads=threads))
+        return runs
+
     def judge(self, runs: Runs) -> list[Answer]:
         """What comes of the runs: published statements, then open questions."""
         stated = self.published.answers(self.tests or {}, runs)
@@ -144,13 +179,23 @@ class Study:
         """Runs everything and writes what came of it."""
         with terminal.progress(self.name) as progress:
             runs = self.measure(seeds=seeds, quick=quick, threads=threads, progress=progress)
+            if seeds is None and not quick:
+                runs = self.decide(runs, threads=threads)
         answers = self.write(folder, runs)
         shown = terminal.table(f"{self.name}: {self.title}")
         shown.add_column("statement or question", ratio=2)
         shown.add_column("measured", ratio=3)
-        shown.add_column("holds")
+        shown.add_column("published", justify="right")
+        shown.add_column("factor", justify="right")
+        shown.add_column("verdict")
         for answer in answers:
-            shown.add_row(escape(answer.claim), escape(answer.why), _VERDICTS[answer.agrees])
+            shown.add_row(
+                escape(answer.claim),
+                escape(answer.why),
+                "" if answer.published is None else f"{answer.published:g}",
+                "" if answer.factor is None else words.number(answer.factor.value),
+                COLOURED[answer.verdict],
+            )
         terminal.out().print(shown)
         terminal.written(folder / "results.json", "all values")
         terminal.written(folder / "report.html", "report")
@@ -167,7 +212,7 @@ class Study:
             claim=answer.claim,
             where=answer.where,
             case=answer.case,
-            agrees=answer.agrees,
+            verdict=answer.verdict,
             why=answer.why,
             runs=runs,
             published=answer.published,
@@ -194,6 +239,9 @@ class Study:
                             what.unit,
                             value,
                             None if number is None else number.value,
+                            None
+                            if number is None or number.misprint
+                            else number.judge(runs, case, value, exact=self.exact),
                         )
                     )
         return found

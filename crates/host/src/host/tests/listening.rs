@@ -2,9 +2,10 @@
 
 use super::*;
 
-/// A server on port 80 that lets so many be half open.
+/// A server on port 80 that lets so many be half open, and drops the SYNs of others.
 fn narrow(backlog: u32) -> Host<Traffic> {
     let mut server = host(SERVER);
+    server.set(Settings { syn_cookies: false, ..server.settings() });
     let accept = || (Config::default(), Traffic::Sink(Sink::new(0)));
     server.add_listener(Listener::new(80, accept).backlog(backlog));
     server

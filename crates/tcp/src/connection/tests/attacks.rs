@@ -86,13 +86,69 @@ fn challenges_are_limited() {
     t.send(reset(5000));
     t.send(syn());
     t.send(ack(1).acking(100));
-    t.send(ack(1).seq(0));
     t.silent();
     t.send(data(1)); // What is no attack is answered as ever.
     t.recv([ack(2)]);
     t.time(5100);
     t.send(syn());
     t.recv([ack(2)]);
+}
+
+#[test]
+fn probes_are_answered_whatever_was_challenged() {
+    // RFC 9293 §3.8.4, §3.8.6.1: a keep-alive each second, after as many challenges as there may be.
+    let mut t = established(config());
+    for _ in 0..11 {
+        t.send(reset(5000));
+    }
+    t.recv(vec![ack(1); 10]);
+    for second in 1..=30 {
+        t.time(100 + 1000 * second);
+        t.send(ack(1).seq(0));
+        t.recv([ack(1)]);
+    }
+}
+
+#[test]
+fn answers_to_probes_are_limited_and_leave_the_challenges_alone() {
+    // Here three in five seconds.
+    let mut t = established(Config { out_of_window_acks: 3, ..config() });
+    for _ in 0..5 {
+        t.send(ack(1).seq(0)); // Before the window
+        t.send(ack(1).seq(1 << 30)); // and behind it.
+    }
+    t.recv(vec![ack(1); 3]);
+    t.send(reset(5000));
+    t.recv([ack(1)]);
+    t.send(Seg { len: 1, ..ack(1).seq(0) }); // Data is answered as ever.
+    t.recv([ack(1)]);
+    t.time(5100);
+    t.send(ack(1).seq(0));
+    t.recv([ack(1)]);
+}
+
+#[test]
+fn tiny_segments_do_not_fill_the_reassembly_queue() {
+    // An entry for each 128 octets of the window, and no less than 64.
+    let mut t = established(Config { receive_window: 8200, ..config() });
+    t.connection.watch(true);
+    let every_other = |n: u32| bytes(2 * n, 2 * n + 1);
+    for n in 1..=64 {
+        t.send(every_other(n));
+    }
+    t.unseen.clear();
+    assert_eq!(refusals(&mut t), []);
+    t.send(every_other(65));
+    let newest =
+        |seg: Seg| [64, 63, 62, 61].iter().fold(seg, |s, n| s.sack_bytes(1 + 2 * n, 2 + 2 * n));
+    t.recv([newest(ack(1))]);
+    assert_eq!(refusals(&mut t), [Refusal::QueueFull]);
+    // What is missing always finds room, and what was kept is still there.
+    t.send(bytes(0, 2));
+    t.recv([newest(ack(1).acking(4))]);
+    assert_eq!(t.read(0), 3);
+    t.send(every_other(65));
+    assert_eq!(refusals(&mut t), []);
 }
 
 #[test]

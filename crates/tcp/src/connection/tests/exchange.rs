@@ -337,6 +337,8 @@ fn configs() -> impl Strategy<Value = Config> {
             initial_window: InitialWindow::Segments(initial_window),
             receive_window: window * MSS,
             retries: u32::MAX, // However bad the luck.
+            syn_retries: u32::MAX,
+            syn_ack_retries: u32::MAX,
             mechanisms: eten
                 .map(|(forward, suppress_dupacks)| match forward {
                     true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),

@@ -73,6 +73,84 @@ fn the_smaller_of_the_two_segment_sizes_counts() {
 }
 
 #[test]
+fn a_peer_cannot_ask_for_tiny_segments() {
+    // Linux: tcp_min_snd_mss. Less than our own segments have is no size that a peer asks for.
+    for (minimum, mine, peers, size) in [
+        (48, 1000, 1, 48),
+        (48, 1000, 0, 48),
+        (48, 1000, 50, 50),
+        (48, 20, 1, 20),
+        (0, 1000, 30, 30),
+    ] {
+        let config = Config { mss: mine, minimum_mss: minimum, ..config() };
+        let mut t = Diagram::new(&config, Side::Active);
+        t.recv([syn()]);
+        t.offer.mss = Some(peers);
+        t.write(100);
+        t.send(syn_ack());
+        let cuts = (0..100).step_by(size as usize);
+        t.recv(cuts.map(|from| bytes(from, (from + size).min(100))));
+    }
+    // The least that there may be, whatever is said.
+    let mut t = Diagram::new(&Config { minimum_mss: 0, ..config() }, Side::Active);
+    t.recv([syn()]);
+    t.offer.mss = Some(0);
+    t.write(2);
+    t.send(syn_ack());
+    t.recv([bytes(0, 1), bytes(1, 2)]);
+}
+
+#[test]
+fn a_syn_that_nobody_answers_is_given_up_after_three_minutes() {
+    // RFC 9293 §3.8.3, MUST-23.
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    for seconds in [1, 3, 7, 15, 31, 63, 123] {
+        t.time(seconds * 1000);
+        t.recv([syn()]);
+    }
+    t.time(182_999);
+    assert_eq!(t.state(), State::SynSent);
+    t.time(183_000);
+    assert_eq!(t.connection.take_events(), Events::TIMED_OUT | Events::CLOSED);
+}
+
+#[test]
+fn an_answer_to_a_syn_that_nobody_acknowledges_is_given_up_sooner() {
+    let mut t = Diagram::new(&config(), Side::Passive);
+    t.send(syn());
+    t.recv([syn_ack()]);
+    for seconds in [1, 3, 7, 15, 31] {
+        t.time(seconds * 1000);
+        t.recv([syn_ack()]);
+    }
+    t.time(62_999);
+    assert_eq!(t.state(), State::SynReceived);
+    t.time(63_000);
+    assert_eq!(t.state(), State::Closed);
+}
+
+#[test]
+fn retries_limit_those_of_a_syn() {
+    for (retries, syn_retries) in [(1, 7), (15, 1)] {
+        let mut t = Diagram::new(&Config { retries, syn_retries, ..config() }, Side::Active);
+        t.recv([syn()]);
+        t.time(1000);
+        t.recv([syn()]);
+        t.time(3000);
+        assert_eq!(t.state(), State::Closed);
+    }
+    // Once it is acknowledged, those of data count.
+    let mut t = sending_only(1, Config { retries: 3, syn_retries: 0, ..config() });
+    for millis in [1100, 3100, 7100] {
+        t.time(millis);
+        t.recv([data(1)]);
+    }
+    t.time(15_100);
+    assert_eq!(t.state(), State::Closed);
+}
+
+#[test]
 fn a_peer_that_does_not_name_its_segment_size_gets_536_bytes() {
     // RFC 9293 §3.7.1, MUST-15.
     let mut t = Diagram::new(&config(), Side::Active);
@@ -173,7 +251,7 @@ fn without_selective_acknowledgments_newreno_recovers_instead() {
 
 #[test]
 fn a_lost_syn_is_sent_again_after_one_two_and_four_seconds() {
-    let mut t = Diagram::new(&config(), Side::Active);
+    let mut t = Diagram::new(&Config { syn_retries: 15, ..config() }, Side::Active);
     t.recv([syn()]);
     for seconds in [1, 3, 7, 15, 31, 63, 123, 183] {
         t.time(1000 * seconds); // RFC 6298 §5.5; the last two meet the maximum of 60 s.

@@ -259,3 +259,179 @@ fn nothing_but_a_syn_has_a_timestamp_before_the_peer_has_spoken() {
     t.recv([reset(7)]);
     assert_eq!(stamp(&t), None);
 }
+
+#[test]
+fn what_paws_refuses_has_few_answers_until_something_is_acceptable() {
+    // RFC 7323 §5.3, R1. What carries data or a FIN is sent again by a timer, and always answered.
+    let mut t = stamped(Config { out_of_window_acks: 2, ..config() });
+    let old = |t: &mut Diagram, seg: Seg| {
+        t.stamp = Some(99);
+        t.send(seg);
+        t.stamp = Some(100);
+    };
+    for _ in 0..2 {
+        old(&mut t, ack(1));
+        t.recv([ack(1)]);
+    }
+    t.time(60_000); // Time alone gives no more.
+    old(&mut t, ack(1));
+    t.silent();
+    for seg in [data(1), ack(1).fin()] {
+        old(&mut t, seg);
+        t.recv([ack(1)]);
+    }
+    t.send(data(1));
+    t.recv([ack(2)]);
+    old(&mut t, ack(1));
+    t.recv([ack(2)]);
+}
+
+/// What two connections send each other, `delay` apart.
+struct Pair {
+    ends: [Connection; 2],
+    /// Arrivals: when, at which end, what.
+    flying: VecDeque<(Time, usize, Segment)>,
+    now: Time,
+    delay: Duration,
+}
+
+impl Pair {
+    /// An end sends what it has to send.
+    fn transmit(&mut self, end: usize) {
+        let mut packet = Packet::BLANK;
+        while self.ends[end].poll_transmit(self.now, 1, &mut packet).is_some() {
+            let segment = *packet.tcp_mut().unwrap();
+            self.flying.push_back((self.now + self.delay, 1 - end, segment));
+        }
+    }
+
+    fn handle(&mut self, end: usize, segment: &Segment) {
+        self.ends[end].handle_segment(self.now, segment, Payload::default(), Ecn::NotCapable);
+        self.transmit(end);
+    }
+
+    /// Delivers at most so many segments; returns how many there were.
+    fn run(&mut self, most: usize) -> usize {
+        for count in 0..most {
+            let Some((at, end, segment)) = self.flying.pop_front() else { return count };
+            self.now = at;
+            self.handle(end, &segment);
+        }
+        most
+    }
+}
+
+#[test]
+fn two_ends_that_refuse_each_others_timestamps_fall_silent() {
+    // An attacker has moved TS.Recent of both ahead (RFC 7323 §7); over a long path as well, where a
+    // limit of the rate alone would let them answer each other for ever.
+    for delay in [1, 1000] {
+        let config = Config { timestamps: true, ..config() };
+        let other = Identity { local_port: 2, remote_port: 1, iss: PEER_ISS, ..IDENTITY };
+        let ends = [
+            Connection::new(&config, Side::Active, IDENTITY),
+            Connection::new(&config, Side::Passive, other),
+        ];
+        let delay = Duration::from_millis(delay);
+        let mut pair = Pair { ends, flying: VecDeque::new(), now: Time::ZERO, delay };
+        pair.transmit(0);
+        assert_eq!(pair.run(100), 3, "the handshake");
+        for (end, seq, ack) in [(0, PEER_ISS, ISS), (1, ISS, PEER_ISS)] {
+            let mut forged =
+                Segment { flags: Flags::ACK, seq: seq + 1, ack: ack + 1, ..Segment::default() };
+            forged.window = 1000;
+            forged.options.timestamps = Some(wire::Timestamps { value: 1 << 30, echo: 5000 });
+            pair.handle(end, &forged);
+        }
+        assert_eq!(pair.run(100), 0);
+        // An old segment to one of them begins it.
+        let mut old =
+            Segment { flags: Flags::ACK, seq: PEER_ISS + 1, ack: ISS + 1, ..Segment::default() };
+        old.options.timestamps = Some(wire::Timestamps { value: 5000, echo: 5000 });
+        pair.handle(0, &old);
+        assert_eq!(pair.run(1000), 20, "each has answered ten times");
+        assert!(pair.ends.iter().all(|end| end.poll_timeout() == Time::NEVER));
+    }
+}
+
+#[test]
+fn an_echo_from_before_what_is_outstanding_was_sent_is_not_believed() {
+    // RFC 7323 §4.1 takes what is echoed for a round trip; one of an hour would keep the timer at its
+    // maximum for long.
+    let twice = |echo: u32| {
+        let mut t =
+            stamped(Config { rto: Rto { minimum: Duration::ZERO, ..Rto::default() }, ..config() });
+        t.time(3_600_000);
+        t.write(500);
+        t.recv([bytes(0, 500)]);
+        t.time(3_600_300);
+        t.recv([bytes(0, 500)]);
+        t.time(3_600_350);
+        t.echoes = Some(echo);
+        t.send(ack(1).acking(501));
+        t.connection.vitals().srtt
+    };
+    let unchanged = Some(Duration::from_millis(100));
+    for absurd in [5000, 5000 + 3_600_000 - 1000, 5000 + 3_600_000 - 3] {
+        assert_eq!(twice(absurd), unchanged, "{absurd}");
+    }
+    // That of the first copy can be: 350 ms.
+    assert_eq!(twice(5000 + 3_600_000), Some(Duration::from_micros(131_250)));
+}
+
+mod flights {
+    use super::super::super::timestamps::Clocks;
+    use base::{Duration, Time};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_bound_moves_along_with_a_flight_that_never_ends() {
+        // Two octets are outstanding at any time, each for two seconds.
+        let mut clocks = Clocks::new(77);
+        let second = |n: u64| Time::ZERO + Duration::from_secs(n);
+        for n in 2..3600 {
+            clocks.on_ack(second(n), n - 2, n, second(n - 1));
+        }
+        let echo = |ago: u64| clocks.since(second(3599), clocks.value(second(3599 - ago)));
+        assert!(echo(2).is_some() && echo(5).is_none());
+    }
+
+    proptest! {
+        /// Whatever is sent and acknowledged, whenever: no true echo is refused, and none from before
+        /// the last time that nothing was outstanding is believed.
+        #[test]
+        fn an_echo_of_what_is_outstanding_is_believed(
+            steps in prop::collection::vec((0u64..400, 0u64..4, any::<bool>()), 1..200)
+        ) {
+            let mut clocks = Clocks::new(77);
+            let mut now = Time::ZERO + Duration::from_secs(1000);
+            // When each octet was first sent, how many are acknowledged, and since when there is progress.
+            let (mut sent, mut una, mut progress_at, mut idle_at) = (Vec::new(), 0, now, now);
+            for (millis, octets, acks) in steps {
+                now = now + Duration::from_millis(millis);
+                if acks && una < sent.len() {
+                    clocks.on_ack(now, una as u64, sent.len() as u64, progress_at);
+                    // Any that is outstanding may be the one that the peer was waiting for.
+                    for &at in &sent[una..] {
+                        let echoed = clocks.since(now, clocks.value(at));
+                        prop_assert!(echoed.is_some(), "sent at {at}, echoed at {now}");
+                    }
+                    prop_assert_eq!(clocks.since(now, clocks.value(idle_at).wrapping_sub(3)), None);
+                    let next = (una + octets as usize).min(sent.len());
+                    if next > una {
+                        progress_at = now;
+                    }
+                    una = next;
+                    if una == sent.len() {
+                        clocks.on_all_acknowledged();
+                    }
+                } else {
+                    if una == sent.len() && octets > 0 {
+                        (progress_at, idle_at) = (now, now);
+                    }
+                    sent.extend((0..octets).map(|_| now));
+                }
+            }
+        }
+    }
+}

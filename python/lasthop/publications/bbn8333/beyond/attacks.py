@@ -11,7 +11,8 @@ from lasthop import pictures
 from lasthop.publications.bbn8333.beyond.question import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.runs import Case, Runs
-from lasthop.stats import CONFIDENCE, Estimate, ratio_interval
+from lasthop.publications.study.verdict import Check, Joint, Verdict, between, every
+from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,11 +123,15 @@ def over_plain(runs: Runs, case: Case) -> Estimate | None:
 class Held:
     """What runs say to a bound on the ratios of some pairs of cases."""
 
-    #: None: the intervals leave it open.
-    agrees: bool | None
+    cells: Joint
     #: The pair that is nearest to the bound or the furthest beyond it.
     case: Case
     ratio: Estimate
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of all pairs together."""
+        return self.cells.verdict
 
 
 def held(
@@ -136,28 +141,14 @@ def held(
     *,
     least: float = 0.0,
     most: float = math.inf,
-    of: int | None = None,
 ) -> Held:
-    """Whether the means of the first are so many times those of the second in every pair.
-
-    It holds if every interval lies within the bounds, which takes no correction for their number.
-    It does not if one lies beyond them though widened so that all of them together hold
-    (Bonferroni): these or, if there are more of them, so many. One run of a cell decides nothing.
-    """
-    together = 1 - (1 - CONFIDENCE) / (of or len(pairs))
-    ratios, broken = [], False
-    for case, to in pairs:
-        # There may be more runs of one than of the other.
-        n = min(runs.count(case), runs.count(to))
-        own, others = (runs.values(of, metric)[:n] for of in (case, to))
-        ratio = ratio_interval(own, others)
-        wide = ratio_interval(own, others, together)
-        ratios.append((case, ratio))
-        broken |= wide.n > 1 and (wide.lo > most or wide.hi < least)
-    within = all(r.n > 1 and least <= r.lo and r.hi <= most for _, r in ratios)
+    """Whether the means of the first are so many times those of the second in every pair."""
+    found = [(case, runs.ratio(case, to, metric)) for case, to in pairs]
+    ratios = [(case, ratio) for case, ratio in found if ratio is not None]
+    cells = every([Check(ratio, between(least, most)) for _, ratio in ratios])
     pick, end = (max, "hi") if math.isfinite(most) else (min, "lo")
     case, ratio = pick(ratios, key=lambda found: float(getattr(found[1], end)))
-    return Held(False if broken else within or None, case, ratio)
+    return Held(cells, case, ratio)
 
 
 # --- Receivers that lie ----------------------------------------------------------------------

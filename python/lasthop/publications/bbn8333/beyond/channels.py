@@ -12,7 +12,8 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import mean
-from lasthop.publications.study.words import FEW_SEEDS, NEGLIGIBLE, number, told
+from lasthop.publications.study.verdict import Band, Check, above, below, every
+from lasthop.publications.study.words import NEGLIGIBLE, number, told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -131,8 +132,7 @@ def never_worse(runs: Runs, pattern: str) -> Answer:
         runs,
         f"Also with {pattern}, Backward ETEN does no worse than TCP alone.",
         [(case, case.but(eten=NONE)) for case in runs.cases(eten="backward")],
-        lambda lo, hi: hi < 1 - NEGLIGIBLE,
-        "clearly less",
+        above(1 - NEGLIGIBLE),
         largest=False,
     )
 
@@ -143,8 +143,7 @@ def oracle_bounds(runs: Runs, pattern: str) -> Answer:
         runs,
         f"Also with {pattern}, Backward ETEN does no better than the oracle.",
         [(case, case.but(eten="oracle")) for case in runs.cases(eten="backward")],
-        lambda lo, hi: lo > 1 + NEGLIGIBLE,
-        "clearly more",
+        below(1 + NEGLIGIBLE),
         largest=True,
     )
 
@@ -153,27 +152,21 @@ def _everywhere(
     runs: Runs,
     claim: str,
     pairs: Sequence[tuple[Case, Case]],
-    breaks: Callable[[float, float], bool],
-    how: str,
+    band: Band,
     *,
     largest: bool,
 ) -> Answer:
     found = [(case, runs.ratio(case, to, "goodput_bps")) for case, to in pairs]
     ratios = [(case, ratio) for case, ratio in found if ratio is not None]
-    broken = [case for case, ratio in ratios if ratio.n > 2 and breaks(ratio.lo, ratio.hi)]
-    # By chance alone, one in forty intervals lies beyond the true value on that side.
-    allowed = math.ceil(len(ratios) / 40)
+    cells = every([Check(ratio, band) for _, ratio in ratios])
     pick = max if largest else min
     case, extreme = pick(ratios, key=lambda pair: pair[1].value)
     where = f"{NAMES[case['recovery']]}, {units.duration(case['one_way_delay_s'])}"
     why = (
-        f"{how.capitalize()} in {len(broken)} of {len(ratios)} cells; the"
-        f" {'largest' if largest else 'smallest'} ratio is {told(extreme)} ({where},"
-        f" {units.scientific(case['bit_error_rate'])})."
+        f"The {'largest' if largest else 'smallest'} ratio is {told(extreme)} ({where},"
+        f" {units.scientific(case['bit_error_rate'])}). {cells.told}"
     )
-    if runs.seeds < FEW_SEEDS:
-        why += " Few runs: wide intervals."
-    return Answer(claim, "§8.1", len(broken) <= allowed, why, case, extreme)
+    return Answer(claim, "§8.1", cells.verdict, why, case, extreme)
 
 
 def kept(runs: Runs, key: str, value: Any, uniform: Any, **where: Any) -> str:

@@ -13,6 +13,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.verdict import Check, Verdict, above, below
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent, told
 from lasthop.stats import Estimate
 
@@ -249,7 +250,7 @@ def _clean(runs: Runs) -> Answer:
     return Answer(
         "Where nothing is corrupted, a code that follows corruption costs nothing.",
         "§5",
-        same,
+        Verdict.of(same),
         f"{'All' if same else 'Not all'} runs of {len(clean)} cells are those without coding. A"
         f" fixed code of a tenth leaves {told(cost)} of the payload there (SACK alone).",
         clean[0],
@@ -266,7 +267,7 @@ def _told(runs: Runs) -> Answer:
         "Without anybody who tells corruption from congestion a code cannot pay, since congestion"
         f" control must hear of every loss: nowhere does it gain {percent(SMALL)}.",
         "§5",
-        found.agrees,
+        found.verdict,
         f"The payload is clearly more than without coding in {len(more)} of {len(coded)} cells; the"
         f" highest interval is {told(found.ratio)} ({_at(found.case)}).",
         found.case,
@@ -287,11 +288,11 @@ def _hidden(runs: Runs, code: str, claim: str, *, harms: bool) -> Answer:
         other = harm(runs, case.but(loss=loss))
         others.append(f"{told(other)} at {percent(loss)}")
     assert ratio is not None
-    clearly = ratio.hi < 1 - NEGLIGIBLE if harms else ratio.lo > 1 - NEGLIGIBLE
+    band = below(1 - NEGLIGIBLE) if harms else above(1 - NEGLIGIBLE)
     return Answer(
         f"{claim} where nothing is corrupted.",
         "§5",
-        clearly,
+        Check(ratio, band).verdict,
         f"Payload of another SACK connection over that beside plain TCP: {told(ratio)}; with"
         f" corruption on one hop {', '.join(others)}.",
         case,

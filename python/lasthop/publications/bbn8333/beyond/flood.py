@@ -22,6 +22,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.verdict import Check, above
 from lasthop.publications.study.words import MARKED, NEGLIGIBLE, told
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
         Answer(
             "Forged notices make a sender without defences aggressive.",
             "§7.1",
-            sent.lo > 1 + MARKED,
+            Check(sent, above(1 + MARKED)).verdict,
             "At 10,000 notices a second it sends, beside bursts and without corruption,"
             f" {told(sent)} times the segments of a plain sender. Its goodput is multiplied by"
             f" {', '.join(f'{told(ratio)} ({name})' for name, ratio in own.items())}.",
@@ -119,7 +120,7 @@ def _alone(runs: Runs, defences: str) -> Answer:
         f"With {NAMES[defences]}, a flood of forged notices costs at most 1 % more goodput than"
         " the same flood of inert datagrams.",
         "§7.1",
-        found.agrees,
+        found.verdict,
         f"Of {len(forged)} cells, goodput over that beside inert datagrams is least with"
         f" {told(found.ratio)} ({_at(found.case)}). At most {believed:,.0f} notices are believed in"
         f" a run, {true:,.0f} beside inert datagrams.",
@@ -142,7 +143,7 @@ def _congestion(runs: Runs) -> Answer:
         "With all three, a flood never makes the victim send more than a plain sender in"
         " congestion.",
         "§7.1",
-        found.agrees,
+        found.verdict,
         f"Beside bursts and without corruption, segments over those of a plain sender are at most"
         f" {told(found.ratio)} ({_at(found.case)}). With one defence alone, at 10,000 a second:"
         f" {others}.",

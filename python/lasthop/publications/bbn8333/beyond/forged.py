@@ -21,6 +21,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.verdict import Check, above
 from lasthop.publications.study.words import NEGLIGIBLE, told
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "Without defences, whoever sees the packets makes the sender send more than is right"
             " in congestion.",
             "§7.1",
-            gained.lo > 1,
+            Check(gained, above(1 + NEGLIGIBLE)).verdict,
             "If all packets are said to be corrupted, its goodput beside bursts is multiplied by"
             f" {told(gained)}, for {told(sent)} times the segments of a plain sender.",
             every,
@@ -142,7 +143,7 @@ def _cost(runs: Runs, errors: float, words: str) -> Answer:
         f"With all three defences, where {words}, what is forged costs at most 1 % more goodput"
         " than inert datagrams.",
         "§7.1",
-        found.agrees,
+        found.verdict,
         f"Of {len(forged)} cells, goodput over that beside inert datagrams is least with"
         f" {told(found.ratio)} ({_at(found.case)}). At most {believed:.1f} notices are believed in"
         " a run.",
@@ -158,7 +159,7 @@ def _congestion(runs: Runs) -> Answer:
     return Answer(
         "With all three, the victim never sends more than a plain sender in congestion.",
         "§7.1",
-        found.agrees,
+        found.verdict,
         "Beside bursts and without corruption, segments over those of a plain sender are at most"
         f" {told(found.ratio)} ({_at(found.case)}).",
         found.case,

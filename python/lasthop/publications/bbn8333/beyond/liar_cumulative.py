@@ -15,6 +15,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.verdict import Check, Verdict, above, every, some
 from lasthop.publications.study.words import MARKED, NEGLIGIBLE, told
 from lasthop.stats import Estimate
 
@@ -148,13 +149,14 @@ def answers(runs: Runs) -> Sequence[Answer]:
 
 
 def _without(runs: Runs) -> Answer:
-    words, worst = [], None
+    words, worst, cells = [], None, []
     for strategy in STRATEGIES:
         lies = runs.cases(strategy=strategy, bound=1.0)
         ratios = [(case, gained(runs, case)) for case in lies]
         known = [(case, ratio) for case, ratio in ratios if ratio is not None]
         low = min(known, key=lambda found: found[1].value)
         high = max(known, key=lambda found: found[1].value)
+        cells += [Check(ratio, above(1 + MARKED)) for _, ratio in known]
         words.append(f"{strategy} {told(low[1])} to {told(high[1])}")
         if worst is None or high[1].value > worst[1].value:
             worst = high
@@ -162,7 +164,7 @@ def _without(runs: Runs) -> Answer:
     return Answer(
         "Without a bound, a receiver that makes its path up gets an unfair share.",
         "§7.1",
-        worst[1].lo > 1 + MARKED,
+        some(cells).verdict,
         f"Its goodput over that of plain TCP, least to most over the bursts: {'; '.join(words)}.",
         worst[0],
         worst[1],
@@ -177,7 +179,7 @@ def _same(runs: Runs) -> Answer:
     return Answer(
         "With a bound of 0.5, no claim changes anything.",
         "§7.1",
-        same,
+        Verdict.of(same),
         f"{'All' if same else 'Not all'} runs of {len(lies)} cells are those of plain TCP.",
         case,
         gained(runs, case),
@@ -193,7 +195,6 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
             [(case, plain(case)) for case in lies if case["bound"] == bound],
             "goodput_bps",
             most=law(bound) * (1 + NEGLIGIBLE),
-            of=len(lies),
         )
         for bound in BOUNDS[1:-1]
     }
@@ -202,13 +203,12 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
         f" worth {law(bound):.2f}"
         for bound, of in found.items()
     )
-    verdicts = [of.agrees for of in found.values()]
     nearest = max(found.values(), key=lambda of: of.ratio.hi / law(of.case["bound"]))
     return Answer(
         "A liar gains at most what keeping the bound's share of the window at every loss is worth"
         f" {words}.",
         "§7.1",
-        False if False in verdicts else all(verdicts) or None,
+        every([of.cells for of in found.values()]).verdict,
         f"Of {len(lies)} cells, goodput over that of plain TCP by bound, the highest interval of"
         f" any strategy beside any bursts: {most}.",
         nearest.case,

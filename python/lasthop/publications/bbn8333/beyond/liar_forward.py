@@ -21,6 +21,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
+from lasthop.publications.study.verdict import Check, above, some
 from lasthop.publications.study.words import MARKED, told
 from lasthop.stats import Estimate
 
@@ -107,10 +108,11 @@ def _without(runs: Runs) -> Answer:
     known = [(case, own, other) for case, own, other in ratios if own is not None]
     case, most, _ = max(known, key=lambda found: found[1].value)
     words = ", ".join(f"{WORDS[c[_KEY]]}: {told(own)} and {told(o)}" for c, own, o in known)
+    unfair = some([Check(own, above(1 + MARKED)) for _, own, _ in known])
     return Answer(
         "Without defences, a receiver that calls every loss corruption gets an unfair share.",
         "§7.1",
-        most.lo > 1 + MARKED,
+        unfair.verdict,
         f"Its goodput and its neighbour's over those if it is honest, by Mb/s in bursts: {words}.",
         case,
         most,
@@ -127,7 +129,7 @@ def _nothing(runs: Runs, defences: str) -> Answer:
         f"With {NAMES[defences]}, a receiver that calls every loss corruption gains nothing beyond"
         " noise.",
         "§7.1",
-        found.agrees,
+        found.verdict,
         f"Its goodput over that if it is honest, from no bursts to those of 16 Mb/s: {words}. The"
         f" highest interval, which may not reach beyond {most:g}, is the one with {bursts} Mb/s in"
         " bursts.",

@@ -12,6 +12,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import mean
+from lasthop.publications.study.verdict import Check, above, below
 from lasthop.publications.study.words import MARKED, SMALL, percent, told
 from lasthop.scenario import Scenario
 from lasthop.stats import jain
@@ -159,7 +160,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
         Answer(
             "A sender that hears of every drop as corruption takes much more than its share.",
             "§7.1",
-            share.lo > 1 + MARKED,
+            Check(share, above(1 + MARKED)).verdict,
             f"Beside eight it gets {told(share)} times a fair share, and each of the others"
             f" {units.rate(others.value)}; if it errs in one case of ten, {told(mild)} times.",
             always,
@@ -186,7 +187,7 @@ def _collapse(runs: Runs) -> Answer:
         "If many senders err at once, the network collapses: it is busy with packets that are of"
         " no use.",
         "§7.1",
-        all_of_it is not None and all_of_it.hi < 1 - SMALL,
+        Check(all_of_it, below(1 - SMALL)).verdict,
         "Five connections that err share their first link, 3 Mb/s, with a bystander that leaves it"
         " before the bottleneck of 1.5 Mb/s. If they take every drop for corruption instead of"
         " none,"

@@ -12,7 +12,9 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure, quantile
-from lasthop.publications.study.words import percent, told
+from lasthop.publications.study.verdict import Check, Verdict, below
+from lasthop.publications.study.words import NEGLIGIBLE, percent, told
+from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,6 +101,13 @@ def figure(runs: Runs) -> Figure:
     return draw.panels(runs, rows, "bit_error_rate", "bit error rate", WORDS)
 
 
+def _fewer(share: Estimate, alone: Estimate) -> Verdict:
+    """Whether a share is smaller than another: their intervals are apart."""
+    if share.hi < alone.lo:
+        return Verdict.HOLDS
+    return Verdict.DIFFERS if share.lo > alone.hi else Verdict.UNDECIDED
+
+
 def answers(runs: Runs) -> Sequence[Answer]:
     """Whether connections come up sooner and more often."""
     rate = 1e-3
@@ -137,13 +146,13 @@ def answers(runs: Runs) -> Sequence[Answer]:
         )
         fail, fail_alone = (runs.share(case, _TIME) for case in (with_it, alone))
         claim = f"Fewer connections fail with ETEN ({words})."
-        return Answer(claim, "§8.3", fail.hi < fail_alone.lo, why, with_it, fail)
+        return Answer(claim, "§8.3", _fewer(fail, fail_alone), why, with_it, fail)
 
     return [
         Answer(
             "Connections are established sooner with ETEN where errors are many (Oracle).",
             "§8.3",
-            sooner is not None and sooner.hi < 1,
+            Check(sooner, below(1 - NEGLIGIBLE)).verdict,
             f"At {high} in both directions the median time to the first byte is"
             f" {times(0.5)} s {who}; the 95th percentile is {times(0.95)} s. With errors on the"
             f" way of the SYN alone: {times(0.5, errors='forward')} s and"

@@ -12,7 +12,8 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure, quantile
-from lasthop.publications.study.words import told
+from lasthop.publications.study.verdict import Check, below, every
+from lasthop.publications.study.words import NEGLIGIBLE, told
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -151,11 +152,11 @@ def _slow_start(runs: Runs) -> Answer:
         )
     ]
     found = [ratio for ratio in cells if ratio is not None]
-    holds = all(ratio.hi < 1 for ratio in found)
+    faster = every([Check(ratio, below(1 - NEGLIGIBLE)) for ratio in cells])
     return Answer(
         "Flows that end during slow start profit from ETEN, too (95th percentile of the time).",
         "§8.3",
-        holds,
+        faster.verdict,
         f"Backward multiplies it by {', '.join(map(told, found))} for 5 kB and 20 kB at"
         f" {units.scientific(HIGH)}.",
     )

@@ -1,0 +1,183 @@
+//! SYN cookies (RFC 4987 §3.6): a listener whose backlog is full answers a SYN all the same, and keeps
+//! nothing of it. All that is to be known later stands in the answer's sequence number and timestamp, from
+//! where the peer's ACK brings it back.
+
+use super::listeners::Stray;
+use super::{Host, Key};
+use crate::Application;
+use base::{Duration, Time};
+use core::net::IpAddr;
+use tcp::{Config, Side};
+use wire::{Ecn, Flags, Ip, Options, Packet, Payload, Segment, SeqNumber, Timestamps};
+
+/// How long a cookie names the same period; it is good in this period and in the next.
+const PERIOD: Duration = Duration::from_secs(64);
+/// How long a listener takes cookies after its backlog was full.
+pub(super) const LIFETIME: Duration = Duration::from_secs(128);
+
+/// Bits of a cookie, the highest first: the period modulo 4, the segment size, the keyed hash.
+const SIZE_SHIFT: u32 = 27;
+const PERIOD_SHIFT: u32 = 30;
+const HASH: u32 = (1 << SIZE_SHIFT) - 1;
+
+/// The segment sizes that a cookie can name: the largest that is no larger than the peer's. Those of
+/// tunnels and of the usual links are among them.
+const SIZES: [u16; 8] = [48, 216, 536, 1000, 1220, 1440, 1460, 8940];
+
+/// The lowest bits of the answer's timestamp (as in Linux): the shift of the peer's window, or
+/// [`NO_SHIFT`], and two flags.
+const STAMP_BITS: u32 = 6;
+const NO_SHIFT: u8 = 15;
+const SACK: u8 = 1 << 4;
+const ECN: u8 = 1 << 5;
+
+/// What of a SYN is kept in the cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Said {
+    /// Of [`SIZES`].
+    size: u8,
+    /// The lowest bits of the timestamp; without timestamps, none of its options is agreed to.
+    options: Option<u8>,
+}
+
+impl Said {
+    fn of(syn: &Segment, timestamps: bool, is_ipv6: bool) -> Said {
+        let mss = syn.options.mss.unwrap_or(if is_ipv6 { 1220 } else { 536 });
+        let size = SIZES.partition_point(|&size| size <= mss).saturating_sub(1) as u8;
+        let options = syn.options.timestamps.filter(|_| timestamps).map(|_| {
+            let shift = syn.options.window_scale.map_or(NO_SHIFT, |shift| shift.min(14));
+            let sack = if syn.options.sack_permitted { SACK } else { 0 };
+            let asks = syn.flags.contains(Flags::ECE | Flags::CWR);
+            shift | sack | if asks { ECN } else { 0 }
+        });
+        Said { size, options }
+    }
+
+    /// The SYN as far as it is known: its sequence number, its sender's `ports` and timestamp.
+    fn syn(self, of: &Segment, seq: SeqNumber, stamp: Option<Timestamps>) -> Segment {
+        let options = self.options.unwrap_or(NO_SHIFT);
+        let shift = options & NO_SHIFT;
+        let asks = options & ECN > 0;
+        Segment {
+            source_port: of.source_port,
+            destination_port: of.destination_port,
+            seq,
+            flags: if asks { Flags::SYN | Flags::ECE | Flags::CWR } else { Flags::SYN },
+            window: of.window,
+            options: Options {
+                mss: Some(SIZES[usize::from(self.size)]),
+                window_scale: (shift < NO_SHIFT).then_some(shift),
+                sack_permitted: options & SACK > 0,
+                timestamps: stamp.filter(|_| self.options.is_some()),
+                ..Options::default()
+            },
+            ..Segment::default()
+        }
+    }
+}
+
+/// The latest timestamp, no later than `value`, that ends in `options`.
+fn stamp(value: u32, options: u8) -> u32 {
+    let mask = (1 << STAMP_BITS) - 1;
+    let ahead = u32::from(options) > value & mask;
+    (value & !mask | u32::from(options)).wrapping_sub(u32::from(ahead) << STAMP_BITS)
+}
+
+impl<A: Application> Host<A> {
+    fn period(&self, now: Time) -> u64 {
+        self.numbering.local(now).as_nanos() / PERIOD.as_nanos()
+    }
+
+    /// The sequence number of the answer to a SYN.
+    fn cookie(&self, period: u64, local: IpAddr, key: &Key, irs: SeqNumber, said: Said) -> u32 {
+        let hash = self.numbering.cookie(local, key, irs, period, said.size, said.options) as u32;
+        (period as u32) << PERIOD_SHIFT | u32::from(said.size) << SIZE_SHIFT | hash & HASH
+    }
+
+    /// Answers a SYN that finds no place.
+    pub(super) fn send_cookie(&mut self, now: Time, key: &Key, syn: &Segment) -> Stray {
+        let local = self.addresses.towards(key.remote);
+        let Some(config) = self.template(key.local_port).filter(|_| !self.by_key.contains_key(key))
+        else {
+            return Stray::Overflow;
+        };
+        let said = Said::of(syn, config.timestamps, key.remote.is_ipv6());
+        let iss = self.cookie(self.period(now), local, key, syn.seq, said);
+        let mut connection = self.make_connection(now, key, &config, Side::Passive, SeqNumber(iss));
+        let syn = said.syn(syn, syn.seq, syn.options.timestamps);
+        connection.handle_segment(now, &syn, Payload::default(), Ecn::NotCapable);
+        let mut packet = Packet::BLANK;
+        if connection.poll_transmit(now, 1, &mut packet).is_some() {
+            packet.ip = Ip::new(local, key.remote);
+            let stamps = packet.tcp_mut().and_then(|answer| answer.options.timestamps.as_mut());
+            if let (Some(stamps), Some(options)) = (stamps, said.options) {
+                stamps.value = stamp(stamps.value, options);
+            }
+            self.resets.waiting.push(packet);
+        }
+        Stray::Answered
+    }
+
+    /// A connection for a segment that acknowledges a cookie; not even that, if it is none of ours.
+    pub(super) fn redeem(&mut self, now: Time, key: Key, segment: &Segment) -> Option<u32> {
+        let listener = self.listeners.get(&key.local_port)?;
+        if self.numbering.local(now) >= listener.cookies_until {
+            return None;
+        }
+        let config = self.template(key.local_port)?;
+        let local = self.addresses.towards(key.remote);
+        let stamps = segment.options.timestamps.filter(|_| config.timestamps);
+        let options = stamps.map(|stamps| stamps.echo as u8 & ((1 << STAMP_BITS) - 1));
+        let (irs, iss) = (SeqNumber(segment.seq.0.wrapping_sub(1)), segment.ack.0.wrapping_sub(1));
+        let said = Said { size: (iss >> SIZE_SHIFT & 7) as u8, options };
+        let period = self.period(now);
+        let mut good = [Some(period), period.checked_sub(1)].into_iter().flatten();
+        good.find(|&period| self.cookie(period, local, &key, irs, said) == iss)?;
+        let listener = self.listeners.get_mut(&key.local_port)?;
+        listener.half_open += 1;
+        let (_, application) = (listener.accept)();
+        let id = self.add(now, key, &config, Side::Passive, SeqNumber(iss), application);
+        // Its TS.Recent is what the peer says now (RFC 7323 §3.2).
+        let syn = said.syn(segment, irs, stamps.map(|stamps| Timestamps { echo: 0, ..stamps }));
+        self.slots[id as usize].connection.assume_answered(now, &syn);
+        self.statistics.redeemed += 1;
+        Some(id)
+    }
+
+    /// The settings of those who connect to a port.
+    fn template(&mut self, port: u16) -> Option<Config> {
+        let listener = self.listeners.get_mut(&port)?;
+        Some(
+            listener
+                .template
+                .get_or_insert_with(|| Box::new((listener.accept)().0))
+                .as_ref()
+                .clone(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_never_later_than_the_clock() {
+        for value in [0, 5, 63, 64, 1000, u32::MAX] {
+            for options in 0..64 {
+                let stamp = stamp(value, options);
+                assert_eq!(stamp & 63, u32::from(options));
+                assert!(value.wrapping_sub(stamp) < 64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_size_is_rounded_down() {
+        for (mss, size) in [(None, 536), (Some(1), 48), (Some(1459), 1440), (Some(1460), 1460)] {
+            let mut syn = Segment::default();
+            syn.options.mss = mss;
+            assert_eq!(SIZES[usize::from(Said::of(&syn, true, false).size)], size);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The reassembly queue: octets that have arrived beyond a gap (RFC 9293 §3.10.7.4, seventh).
+//!
+//! A segment costs a bounded number of look-ups in ordered maps, whatever the queue holds; one that
+//! continues the run that grew last costs none.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use wire::{Payload, SackBlocks};
+
+/// Out-of-order octets, by absolute sequence number.
+///
+/// Its entries are bounded as well as its octets: tiny segments would otherwise fill it with entries
+/// that need many times the memory of the window. At the bound it refuses what would need an entry
+/// more, and keeps what it has: that may have been selectively acknowledged, and to drop it would be
+/// to renege (RFC 2018 §8), as Linux does when its memory is used up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Reassembly {
+    /// By their start: what goes on without a gap. No two of them touch.
+    runs: BTreeMap<u64, Run>,
+    /// The starts of the runs by the time of their last growth.
+    recent: BTreeMap<u64, u64>,
+    /// By their start: octets whose identity goes on. Nearly always a run has one.
+    pieces: BTreeMap<u64, Payload>,
+    /// The runs that grew last, the latest first. The first may be longer than the maps say.
+    newest: [(u64, u64); SackBlocks::MAX],
+    found: u8,
+    /// The last piece of the first of them; empty if that is gone. It is as long as the run.
+    tail: Payload,
+    /// Where the run behind that begins.
+    next: u64,
+    /// The number of the last growth that is in the maps.
+    stamp: u64,
+    /// The most pieces.
+    limit: usize,
+    /// Visits to entries of the maps.
+    #[cfg(test)]
+    #[serde(skip)]
+    steps: u64,
+}
+
+/// Octets without a gap.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Run {
+    end: u64,
+    /// When it last grew.
+    stamp: u64,
+}
+
+/// What [`Reassembly::keep`] has done with a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// From its start on, so many of its octets are in the queue now.
+    pub(crate) len: u32,
+    /// The first octets of it that were there before.
+    pub(crate) again: Option<(u64, u64)>,
+}
+
+impl Reassembly {
+    /// Octets of the receive window for each entry that the queue may have: about the memory that an
+    /// entry takes, so that both together take twice the window at most.
+    const OCTETS_PER_ENTRY: u64 = 128;
+    /// So many entries there may be, however small the window.
+    const FEWEST: u64 = 64;
+
+    /// An empty queue for a receive window of so many bytes.
+    pub(crate) fn new(window: u64) -> Reassembly {
+        Reassembly {
+            runs: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            pieces: BTreeMap::new(),
+            newest: Default::default(),
+            found: 0,
+            tail: Payload::default(),
+            next: u64::MAX,
+            stamp: 0,
+            limit: (window / Self::OCTETS_PER_ENTRY).max(Self::FEWEST) as usize,
+            #[cfg(test)]
+            steps: 0,
+        }
+    }
+
+    /// Whether there is no gap.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The runs that grew last, at most as many as SACK blocks fit into a segment, the latest first
+    /// (RFC 2018 §4). Octets between which the identity breaks off are one run all the same (§3).
+    #[inline]
+    pub(crate) fn newest(&self) -> &[(u64, u64)] {
+        &self.newest[..usize::from(self.found)]
+    }
+
+    /// The octet after the last, if there is one.
+    pub(crate) fn highest(&self) -> Option<u64> {
+        self.runs.last_key_value().map(|(&start, run)| self.end(start, run))
+    }
+
+    /// The end of the run that holds `seq`, if one does.
+    pub(crate) fn end_of_run(&self, seq: u64) -> Option<u64> {
+        let (&start, run) = self.runs.range(..=seq).next_back()?;
+        Some(self.end(start, run)).filter(|&end| end > seq)
+    }
+
+    /// Where a run ends that the maps know.
+    fn end(&self, start: u64, run: &Run) -> u64 {
+        match self.newest().first() {
+            Some(&(latest, end)) if latest == start => end,
+            _ => run.end,
+        }
+    }
+
+    /// Keeps what is new of `payload`, which starts at `start`; octets that are there already win.
+    #[inline]
+    pub(crate) fn keep(&mut self, start: u64, payload: Payload) -> Kept {
+        let end = start + u64::from(payload.len);
+        // Mostly, what comes behind a gap is in order.
+        if self.tail.len > 0
+            && start == self.newest[0].1
+            && end < self.next
+            && self.tail.continues(&payload)
+        {
+            self.newest[0].1 = end;
+            self.tail.len += payload.len;
+            return Kept { len: payload.len, again: None };
+        }
+        if payload.len == 0 { Kept::default() } else { self.merge(start, payload) }
+    }
+
+    /// The same for any segment with data.
+    #[inline(never)]
+    fn merge(&mut self, start: u64, payload: Payload) -> Kept {
+        self.settle();
+        let end = start + u64::from(payload.len);
+        let mut again = None;
+        // The run that grows reaches from `low` to `high`.
+        let (mut low, mut high) = (start, start);
+        let left = self.runs.range(..=start).next_back().map(|(&from, run)| (from, run.end));
+        if let Some((from, until)) = left.filter(|left| left.1 >= start) {
+            if until > start {
+                again = Some((start, until.min(end)));
+            }
+            self.remove(from);
+            (low, high) = (from, until);
+        }
+        loop {
+            self.step();
+            let right = self.runs.range(high..).next().map(|(&from, run)| (from, run.end));
+            if let Some((from, until)) = right.filter(|right| right.0 == high) {
+                if from < end {
+                    again = again.or(Some((from, until.min(end))));
+                }
+                self.remove(from);
+                high = until;
+                continue;
+            }
+            let until = right.map_or(end, |right| right.0.min(end));
+            if high >= until {
+                break;
+            }
+            let piece = payload.skip((high - start) as u32).take((until - high) as u32);
+            if !self.insert(high, piece) {
+                break;
+            }
+            high = until;
+        }
+        if high > low {
+            self.stamp += 1;
+            self.runs.insert(low, Run { end: high, stamp: self.stamp });
+            self.recent.insert(self.stamp, low);
+        }
+        self.find_newest();
+        Kept { len: (high.min(end) - start) as u32, again }
+    }
+
+    /// Puts octets into a gap, joined to either neighbour where their identity goes on. False if they
+    /// would need an entry more than there may be.
+    fn insert(&mut self, start: u64, payload: Payload) -> bool {
+        self.step();
+        let end = start + u64::from(payload.len);
+        let right = self.pieces.get(&end).copied().filter(|right| payload.continues(right));
+        let is_full = self.pieces.len() >= self.limit;
+        let left = self.pieces.range_mut(..start).next_back();
+        let left = left.filter(|(from, left)| {
+            **from + u64::from(left.len) == start && left.continues(&payload)
+        });
+        if left.is_none() && right.is_none() && is_full {
+            return false;
+        }
+        let len = payload.len + right.map_or(0, |right| right.len);
+        match left {
+            Some((_, left)) => left.len += len,
+            None => {
+                self.pieces.insert(start, Payload { len, ..payload });
+            }
+        }
+        if right.is_some() {
+            self.pieces.remove(&end);
+        }
+        true
+    }
+
+    /// Takes out the first run if it begins at or before `nxt`: its start and its end. Its pieces are to
+    /// be taken by [`Reassembly::take_piece`] at once.
+    pub(crate) fn take_run(&mut self, nxt: u64) -> Option<(u64, u64)> {
+        self.step();
+        let start = *self.runs.first_key_value()?.0;
+        if start > nxt {
+            return None;
+        }
+        self.settle();
+        let end = self.remove(start)?;
+        self.find_newest();
+        Some((start, end))
+    }
+
+    /// Takes out the first piece if it begins before `end`.
+    pub(crate) fn take_piece(&mut self, end: u64) -> Option<(u64, Payload)> {
+        self.step();
+        let first = self.pieces.first_entry().filter(|first| *first.key() < end)?;
+        Some(first.remove_entry())
+    }
+
+    /// Takes a run out, but not its pieces; returns its end.
+    fn remove(&mut self, start: u64) -> Option<u64> {
+        self.step();
+        let run = self.runs.remove(&start)?;
+        self.recent.remove(&run.stamp);
+        Some(run.end)
+    }
+
+    /// Tells the maps how long the run that grew last has become.
+    fn settle(&mut self) {
+        if self.tail.len == 0 {
+            return;
+        }
+        let (start, end) = self.newest[0];
+        if let Some(run) = self.runs.get_mut(&start) {
+            run.end = end;
+        }
+        if let Some(piece) = self.pieces.get_mut(&(end - u64::from(self.tail.len))) {
+            *piece = self.tail;
+        }
+    }
+
+    /// Looks up which runs grew last. The maps are settled.
+    fn find_newest(&mut self) {
+        self.found = 0;
+        for (place, start) in self.newest.iter_mut().zip(self.recent.values().rev()) {
+            let end = self.runs.get(start).map_or(*start, |run| run.end);
+            *place = (*start, end);
+            self.found += 1;
+        }
+        self.tail = Payload::default();
+        if let Some(&(_, end)) = self.newest().first() {
+            let last = self.pieces.range(..end).next_back();
+            self.tail = last.map(|(_, piece)| *piece).unwrap_or_default();
+            self.next = self.runs.range(end..).next().map_or(u64::MAX, |(&start, _)| start);
+        }
+    }
+
+    /// Counts a visit to an entry, for a test.
+    #[inline]
+    fn step(&mut self) {
+        #[cfg(test)]
+        {
+            self.steps += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -129,7 +129,7 @@ def measure_agreement() -> Row:
         "outages": agreement.judged_outages(agreement.outages()),
         "causes": agreement.judged(agreement.causes()),
         "rescues": agreement.rescues(),
-        "restarts": agreement.judged(agreement.restarts()),
+        "moved": agreement.judged(agreement.moved()),
         "rows": bulk,
     }
 

@@ -484,7 +484,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "agreement-westwood": ("agreement.json", agreement_tables.westwood),
     "agreement-transfers": ("agreement.json", agreement_tables.transfers),
     "agreement-causes": ("agreement.json", agreement_tables.causes),
-    "agreement-restarts": ("agreement.json", agreement_tables.restarts),
+    "agreement-moved": ("agreement.json", agreement_tables.moved),
     "agreement-about": ("agreement.json", circumstances),
     "cluster": ("cluster.json", cluster),
     "fidelity": ("fidelity.json", fidelity),

@@ -292,6 +292,65 @@ fn silly_window_avoidance_of_the_receiver() {
 }
 
 #[test]
+fn an_acknowledgment_after_a_small_read_announces_no_small_window() {
+    // RFC 9293 §3.8.6.2.2: the edge stays until it moves by a segment.
+    let mut t = established(Config { receive_window: 4000, ..config() });
+    for n in 1..=4 {
+        t.send(data(n));
+        t.recv([ack(n + 1)]);
+    }
+    let mut read = 0;
+    for (bytes, window) in [(1, 0), (998, 0), (1, 1000), (999, 1000), (1, 2000)] {
+        read += t.connection.read_up_to(bytes).map_or(0, |payload| payload.len);
+        t.transmit();
+        t.silent(); // Not worth telling unasked.
+        t.send(ack(1).seq(at(20)).fin()); // Outside the window: that asks.
+        t.recv([ack(5)]);
+        assert_eq!(u32::from(t.last().window), window, "{read} bytes were read");
+    }
+    // Half of the buffer is.
+    for bytes in [1000, 999, 1] {
+        t.silent();
+        t.connection.read_up_to(bytes);
+        t.transmit();
+    }
+    t.recv([ack(5)]);
+    assert_eq!(t.last().window, 4000);
+}
+
+#[test]
+fn a_window_that_is_open_does_not_follow_small_reads() {
+    let mut t = established(Config { receive_window: 4000, ..config() });
+    t.send(data(1));
+    t.recv([ack(2)]);
+    t.connection.read_up_to(400);
+    t.transmit();
+    t.silent();
+    t.send(data(2));
+    t.recv([ack(3)]);
+    assert_eq!(t.last().window, 2000); // And 400 bytes of the buffer.
+    t.connection.read_up_to(600);
+    t.transmit();
+    t.silent(); // A segment is not worth an acknowledgment of its own ...
+    t.send(data(3));
+    t.recv([ack(4)]);
+    assert_eq!(t.last().window, 2000); // ... but goes with one.
+}
+
+#[test]
+fn what_makes_no_difference_to_a_peer_with_a_window_is_not_told() {
+    let mut t = established(Config { receive_window: 10_000, ..config() });
+    for n in 1..=5 {
+        t.send(data(n));
+        t.recv([ack(n + 1)]);
+        if n < 5 {
+            t.read(1000 * u64::from(n - 1)); // More than half of the buffer is open all the time.
+            t.silent();
+        }
+    }
+}
+
+#[test]
 fn a_reader_of_small_pieces_does_not_open_the_window_by_small_pieces() {
     let mut t = established(Config { receive_window: 4000, ..config() });
     // Pieces of 400 bytes that are read one by one: their identities do not go on.

@@ -315,7 +315,7 @@ impl<A: Application> Host<A> {
             let sooner = match (known, &packet.body) {
                 (Some(id), _) => {
                     self.weigh(id);
-                    // Whoever attends wants to see every step, and so does a limit of memory.
+                    // A host that observes its connections, or limits their memory, looks at each step.
                     let one = self.attends || self.memory.is_limited();
                     match self.slots[id as usize].exchange(one, inlet) {
                         Stop::Done => return false,

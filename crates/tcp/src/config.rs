@@ -48,7 +48,7 @@ pub struct Config {
     /// The same for our SYN, if that is less: together they last for three minutes at least (RFC 9293
     /// §3.8.3, MUST-23).
     pub syn_retries: u32,
-    /// The same for the SYN that answers a peer's, if that is less: nobody may be waiting for it
+    /// The same for the SYN that answers a peer's, if that is less: a forged SYN waits for none
     /// (RFC 4987 §3.3). The peer's next SYN begins anew.
     pub syn_ack_retries: u32,
     /// What a repeated timeout does to the slow-start threshold.
@@ -84,7 +84,7 @@ pub struct Config {
     pub out_of_window_acks: u32,
     /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
     pub time_wait: Duration,
-    /// How long a connection that nobody reads any more ([`Connection::close_both`]) waits in FIN-WAIT-2
+    /// How long a connection that is read no more ([`Connection::close_both`]) waits in FIN-WAIT-2
     /// for the peer to close, too; `None` waits for ever, as RFC 9293 does. A connection that is read
     /// waits as long as the peer likes.
     ///

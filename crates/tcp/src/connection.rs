@@ -646,7 +646,7 @@ impl Connection {
         self.alarm = now + self.time_wait;
     }
 
-    /// In FIN-WAIT-2, the peer has so long to close if nobody reads what it sends.
+    /// In FIN-WAIT-2, the peer has so long to close if what it sends is read no more.
     fn limit_fin_wait_2(&mut self, now: Time) {
         if let Some(limit) = self.fin_wait_2.filter(|_| self.is_unread) {
             self.alarm = now + limit;

@@ -144,7 +144,7 @@ impl<A: Application> Host<A> {
         Some(id)
     }
 
-    /// The settings of those who connect to a port.
+    /// The settings of connections to a port.
     fn template(&mut self, port: u16) -> Option<Config> {
         let listener = self.listeners.get_mut(&port)?;
         Some(

@@ -94,8 +94,7 @@ impl Numbering {
         self.mechanisms.hash(local, key.remote, &ports) ^ self.local(now).as_nanos()
     }
 
-    /// What nobody else can make of what the answer to a SYN says and of whom it answers (RFC 4987
-    /// §3.6).
+    /// The keyed hash of a SYN cookie, over the connection and all that its answer says (RFC 4987 §3.6).
     pub(super) fn cookie(
         &self,
         local: IpAddr,

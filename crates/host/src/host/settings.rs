@@ -20,7 +20,7 @@ pub struct Settings {
     pub syn_cookies: bool,
     /// Bytes of memory for all connections ([`tcp::Connection::memory`]), without a limit if `None`. From
     /// half of it on they drop what arrives out of order, from three quarters on they ask for a few
-    /// segments at a time, and when it is used up nobody is let in ([`Statistics::overflows`]). Data that was
+    /// segments at a time, and when it is used up new connections are refused ([`Statistics::overflows`]). Data that was
     /// asked for before is taken all the same, so it is exceeded by what is on its way.
     pub memory: Option<u64>,
 }

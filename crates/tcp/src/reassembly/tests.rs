@@ -93,7 +93,7 @@ fn a_segment_costs_the_same_however_much_is_in_the_queue() {
     assert_eq!(first, all, "in order behind a gap, only the first looks anything up");
 }
 
-/// The same, octet by octet: who brought it, and when its run last grew.
+/// The same, octet by octet: its identity, and the runs by their last growth.
 #[derive(Default)]
 struct Model {
     octets: Vec<Option<(u32, u64)>>,

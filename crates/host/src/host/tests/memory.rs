@@ -90,7 +90,7 @@ fn a_limit_may_come_and_go_with_connections_there() {
 }
 
 #[test]
-fn first_nothing_is_kept_out_of_order_then_windows_close_then_nobody_is_let_in() {
+fn first_nothing_is_kept_out_of_order_then_windows_close_then_connections_are_refused() {
     let limit = 3 * EACH + 80_000;
     let mut server = limited(Some(limit));
     let [one, two, three] = [1, 2, 3].map(|port| connect(&mut server, port).unwrap());
@@ -107,7 +107,7 @@ fn first_nothing_is_kept_out_of_order_then_windows_close_then_nobody_is_let_in()
         let answer = answers(server).pop().unwrap();
         answer.ack + u32::from(answer.window)
     };
-    // Fills the server up to a share of its memory, with what nobody reads.
+    // Fills the server up to a share of its memory, with unread data.
     let mut unread = 0;
     let mut fill = |server: &mut Host<Lazy>, bytes: u64| {
         while server.memory() < bytes {

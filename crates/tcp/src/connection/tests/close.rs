@@ -315,7 +315,7 @@ fn close_both(t: &mut Diagram) {
 }
 
 #[test]
-fn a_connection_that_nobody_reads_waits_a_minute_for_the_peers_fin() {
+fn a_connection_that_is_read_no_more_waits_a_minute_for_the_peers_fin() {
     // Under keep-alive, too: a peer that answers probes and never closes would keep it for ever.
     for keep_alive in
         [None, Some(KeepAlive { idle: Duration::from_secs(50), ..KeepAlive::default() })]
@@ -336,7 +336,7 @@ fn a_connection_that_nobody_reads_waits_a_minute_for_the_peers_fin() {
 }
 
 #[test]
-fn that_minute_begins_when_nobody_reads_any_more() {
+fn that_minute_begins_when_reading_ends() {
     let mut t = established(config());
     t.close();
     t.recv([ack(1).fin()]);
@@ -391,7 +391,7 @@ fn the_minute_is_over_with_the_peers_fin() {
 }
 
 #[test]
-fn what_nobody_will_read_is_answered_with_a_reset() {
+fn what_will_not_be_read_is_answered_with_a_reset() {
     // RFC 9293 §3.6.1, SHLD-3: what is there already, and what comes.
     let mut t = established(config());
     t.send(data(1));

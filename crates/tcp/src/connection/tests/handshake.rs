@@ -101,7 +101,7 @@ fn a_peer_cannot_ask_for_tiny_segments() {
 }
 
 #[test]
-fn a_syn_that_nobody_answers_is_given_up_after_three_minutes() {
+fn a_syn_without_an_answer_is_given_up_after_three_minutes() {
     // RFC 9293 §3.8.3, MUST-23.
     let mut t = Diagram::new(&config(), Side::Active);
     t.recv([syn()]);
@@ -116,7 +116,7 @@ fn a_syn_that_nobody_answers_is_given_up_after_three_minutes() {
 }
 
 #[test]
-fn an_answer_to_a_syn_that_nobody_acknowledges_is_given_up_sooner() {
+fn an_answer_to_a_syn_that_is_not_acknowledged_is_given_up_sooner() {
     let mut t = Diagram::new(&config(), Side::Passive);
     t.send(syn());
     t.recv([syn_ack()]);

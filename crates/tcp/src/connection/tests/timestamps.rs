@@ -408,7 +408,7 @@ mod flights {
             // When each octet was first sent, how many are acknowledged, and since when there is progress.
             let (mut sent, mut una, mut progress_at, mut idle_at) = (Vec::new(), 0, now, now);
             for (millis, octets, acks) in steps {
-                now = now + Duration::from_millis(millis);
+                now += Duration::from_millis(millis);
                 if acks && una < sent.len() {
                     clocks.on_ack(now, una as u64, sent.len() as u64, progress_at);
                     // Any that is outstanding may be the one that the peer was waiting for.

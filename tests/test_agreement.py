@@ -98,7 +98,7 @@ def cells_of(
 ) -> list[dict[str, Any]]:
     """Cells in which our goodput is so many times that of both of a peer's families."""
     zero = {"timeouts": [0.0, 0.0], "retransmitted": [10.0, 1.0]}
-    theirs = {"runs": runs, "goodput_bps": [1e6, spread * 1e6], **zero}
+    names = ("Sack1", "FullTcp/Sack")
     return [
         {
             "recovery": "sack",
@@ -107,7 +107,10 @@ def cells_of(
             "runs": runs,
             "goodput_bps": [ratio * 1e6, spread * ratio * 1e6],
             **zero,
-            "families": [{"family": name, **theirs} for name in ("Sack1", "FullTcp/Sack")],
+            "families": [
+                {"family": name, "runs": runs, "goodput_bps": [1e6, spread * 1e6], **zero}
+                for name in names
+            ],
         }
         for ratio in ratios
     ]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+
+from lasthop.publications.study.runs import Case, Runs
 
 #: Small enough to sweep in no time, with something of everything.
 SCENARIO = """
@@ -74,3 +78,47 @@ def lasthop(tmp_path: Path) -> Command:
         )
 
     return run
+
+
+class Off(Protocol):
+    """Runs without a mechanism."""
+
+    def __call__(
+        self,
+        pool: Runs,
+        cases: Iterable[Case],
+        plain: Callable[[Case], Case],
+        runs: int,
+        spread: float = 0.0,
+    ) -> Runs:
+        """Every case with so many draws of the runs of what it is without the mechanism, whole
+        runs each; with a spread, each times a factor of about 1, for pools of too few."""
+
+
+@pytest.fixture
+def off() -> Off:
+    """Puts plain TCP's runs in the place of a mechanism's."""
+
+    def substituted(
+        pool: Runs,
+        cases: Iterable[Case],
+        plain: Callable[[Case], Case],
+        runs: int,
+        spread: float = 0.0,
+    ) -> Runs:
+        found: dict[Case, Mapping[str, Sequence[float | None]]] = {}
+        for case in cases:
+            of = plain(case)
+            dice = random.Random(repr(case))
+            chosen = dice.choices(range(pool.count(of)), k=runs)
+            factors = [dice.gauss(1, spread) for _ in chosen]
+            found[case] = {
+                metric: [
+                    None if value is None else value * factor
+                    for value, factor in zip([values[run] for run in chosen], factors, strict=True)
+                ]
+                for metric, values in pool.found[of].items()
+            }
+        return Runs(found)
+
+    return substituted

@@ -21,16 +21,20 @@ from lasthop.publications.bbn8333.beyond import (
     attacks,
     ceten,
     channels,
+    coding,
     fade,
     liar_cumulative,
+    liar_forward,
     mistake,
 )
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
+from lasthop.publications.study.verdict import Verdict
 from lasthop.scenario import Scenario
 
-#: The fixture of that name.
+#: The fixtures of those names.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Off = Callable[..., Runs]
 
 ATTACKS = ("flood", "forged", "liar-forward", "liar-cumulative")
 NAMES = (
@@ -89,6 +93,44 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
         assert answer.why in page
     assert page.count("<tr><td>") == len(runs[name].found)
     assert ("This was a quick run" in page) == (name not in ("short", "setup"))
+
+
+#: What a case is without what a claim is about, by question.
+WITHOUT: Mapping[str, Mapping[str, Callable[[Case], Case]]] = {
+    "short": {"eten": lambda case: case.but(eten="none")},
+    "setup": {"eten": lambda case: case.but(eten="none", notice_bytes=0)},
+    "mistake": {"mistakes": lambda case: case.but(mistakes=0.0)},
+    "coding": {"coding": coding.uncoded},
+    "liar-forward": {
+        "lying": liar_forward.honest,
+        "defences": lambda case: case.but(defences="none"),
+    },
+    "liar-cumulative": {
+        "lying": liar_cumulative.plain,
+        "bound": lambda case: case.but(bound=1.0) if case["eten"] == "cumulative" else case,
+    },
+    **{
+        name: {
+            "forging": attacks.inert,
+            "defences": lambda case: case.but(defences="none"),
+        }
+        for name in ("flood", "forged")
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_effect_that_is_claimed_holds_without_what_it_is_claimed_of(
+    name: str, runs: Mapping[str, Runs], off: Off
+) -> None:
+    question, pool = _question(name), runs[name]
+    claims = [answer for answer in question.judge(pool) if answer.verdict is not None]
+    assert {claim.effect_of for claim in claims} <= {"none", *WITHOUT.get(name, ())}
+    for mechanism, plain in WITHOUT.get(name, {}).items():
+        without = question.judge(off(pool, pool, plain, 20, 0.02))
+        found = [answer for answer in without if answer.effect_of == mechanism]
+        assert found
+        assert [answer.claim for answer in found if answer.verdict is Verdict.HOLDS] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -96,7 +96,13 @@ def test_a_published_number_is_met_within_its_tolerance() -> None:
 
 
 def test_a_statement_is_held_against_the_runs_and_its_contradiction_told() -> None:
-    stated = {"id": "grows", "claim": "It grows.", "where": "§1", "contradicts": "§2 says no."}
+    stated = {
+        "id": "grows",
+        "claim": "It grows.",
+        "where": "§1",
+        "effect_of": "none",
+        "contradicts": "§2 says no.",
+    }
     runs = Runs({Case(a=1): {"x": [1.0]}})
     no = Judgement(Verdict.DIFFERS, "No.")
     (answer,) = Section((), [stated]).answers({"grows": lambda _: no}, runs)

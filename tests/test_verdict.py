@@ -139,7 +139,7 @@ def test_what_an_undecided_value_takes_follows_from_the_spread() -> None:
     assert of.needs(None) is None
     assert Published(3.5, Kind.ABOUT, runs=1).needs(_estimate(5.0, 1.0, 3)) == SINGLE_RUNS
     assert would_decide(270) == "About 270 runs a cell would decide."
-    assert "No number" in would_decide(None)
+    assert "cannot be told" in would_decide(None)
 
 
 def test_the_error_factor_is_measured_over_published() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from lasthop import lab, library, pictures, terminal, units
+from lasthop.publications.study.published import published
 from lasthop.results import Sweep
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, ratio_interval
@@ -96,7 +97,7 @@ def _published(errors: float, eten: str) -> str:
     for ratio in library.published("bbn8333")["sim1"]["ratio"]:
         case: dict[str, Any] = ratio["case"]
         if all(case[key] == value for key, value in wanted.items()):
-            return f"{ratio['word']} {ratio['value']:g} {units.TIMES}"
+            return f"{published(ratio).words} {units.TIMES}"
     return ""
 
 

@@ -7,6 +7,7 @@ mod cookies;
 mod datagrams;
 mod lifecycle;
 mod listeners;
+mod memory;
 mod numbering;
 mod opening;
 mod settings;
@@ -29,6 +30,7 @@ use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::{IpAddr, SocketAddr};
 use datagrams::Datagrams;
+use memory::Memory;
 use numbering::Numbering;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Stop};
@@ -142,6 +144,7 @@ pub struct Host<A> {
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
+    memory: Memory,
     /// Whether connections keep events.
     watches: bool,
     /// Whether anybody wants to know what happens to connections.
@@ -176,6 +179,7 @@ impl<A: Application> Host<A> {
             chore: Time::NEVER,
             numbering,
             next_port: 0,
+            memory: Memory::default(),
             watches: false,
             attends: false,
             events: VecDeque::new(),
@@ -186,6 +190,7 @@ impl<A: Application> Host<A> {
     /// Changes what the host does beside its connections.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
+        self.limit_memory();
     }
 
     /// What the host does beside its connections.
@@ -309,8 +314,10 @@ impl<A: Application> Host<A> {
             };
             let sooner = match (known, &packet.body) {
                 (Some(id), _) => {
-                    // Whoever attends wants to see every step.
-                    match self.slots[id as usize].exchange(self.attends, inlet) {
+                    self.weigh(id);
+                    // Whoever attends wants to see every step, and so does a limit of memory.
+                    let one = self.attends || self.memory.is_limited();
+                    match self.slots[id as usize].exchange(one, inlet) {
                         Stop::Done => return false,
                         Stop::Other => continue,
                         Stop::Refused => self.exchange_any(inlet),
@@ -335,6 +342,7 @@ impl<A: Application> Host<A> {
     fn look_after(&mut self, id: u32, turned: bool, due: Time, inlet: &mut impl Inlet<A>) -> bool {
         let now = inlet.now();
         let mut sooner = self.keep_wake(id, due);
+        self.weigh(id);
         if turned {
             self.turn(now, id);
         }
@@ -372,6 +380,7 @@ impl<A: Application> Host<A> {
             let slot = &mut self.slots[id as usize];
             slot.busy = false;
             let due = slot.transmit(now, outlet);
+            self.weigh(id);
             sooner |= self.keep_wake(id, due);
             if self.attends {
                 sooner |= self.attend(now, id);
@@ -434,6 +443,7 @@ impl<A: Application> Host<A> {
         if slot.hear(now) {
             self.turn(now, id);
         }
+        self.weigh(id);
         self.make_busy(id);
     }
 

@@ -18,8 +18,6 @@ pub(crate) struct Endpoint {
     pub(crate) peer_closed: bool,
     /// Why it ended, until that is asked for (`SO_ERROR`).
     pub(crate) error: Option<Errno>,
-    /// Nobody will read any more.
-    pub(crate) orphaned: bool,
     /// What has happened so far, counted: an edge for epoll.
     pub(crate) changes: u64,
     pub(crate) data_at: Option<Time>,
@@ -28,7 +26,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Application for Endpoint {
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+    fn handle(&mut self, now: Time, _: &mut Connection, events: Events) {
         self.changes += 1;
         self.established |= events.contains(Events::CONNECTED);
         self.peer_closed |= events.contains(Events::PEER_CLOSED);
@@ -42,10 +40,6 @@ impl Application for Endpoint {
         }
         if events.contains(Events::READABLE) {
             self.data_at = Some(now);
-            if self.orphaned {
-                // RFC 9293 §3.6.1, SHLD-3: the peer is to know that nobody reads this.
-                connection.abort();
-            }
         }
     }
 }

@@ -280,16 +280,10 @@ impl Stack {
             Kind::Idle => {}
             Kind::Listening { .. } => self.close_listener(fd, &socket),
             Kind::Connected(place) => {
-                let aborts = socket.options.aborts();
-                self.using(place, |connection, endpoint| {
-                    endpoint.orphaned = true;
-                    // RFC 9293 §3.6.1, SHLD-3: what was received and not read is lost, and the peer
-                    // is to know.
-                    if aborts || connection.readable() > 0 {
-                        connection.abort();
-                    } else {
-                        connection.close();
-                    }
+                let (now, aborts) = (self.now, socket.options.aborts());
+                self.using(place, |connection, _| match aborts {
+                    true => connection.abort(),
+                    false => connection.close_both(now),
                 });
             }
         }

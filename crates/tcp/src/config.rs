@@ -84,6 +84,12 @@ pub struct Config {
     pub out_of_window_acks: u32,
     /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
     pub time_wait: Duration,
+    /// How long a connection that nobody reads any more ([`Connection::close_both`]) waits in FIN-WAIT-2
+    /// for the peer to close, too; `None` waits for ever, as RFC 9293 does. A connection that is read
+    /// waits as long as the peer likes.
+    ///
+    /// [`Connection::close_both`]: crate::Connection::close_both
+    pub fin_wait_2: Option<Duration>,
     /// The mechanisms that may have an opinion, in the order in which they are asked.
     pub mechanisms: Vec<Mechanism>,
 }
@@ -261,6 +267,7 @@ impl Default for Config {
             challenges: 10,
             out_of_window_acks: 10,
             time_wait: Duration::from_secs(60),
+            fin_wait_2: Some(Duration::from_secs(60)), // Linux: tcp_fin_timeout.
             mechanisms: Vec::new(),
         }
     }

@@ -19,7 +19,7 @@ use crate::mechanism::{Action, Hooks, Mechanisms};
 use crate::receiver::Receiver;
 use crate::recovery::Recovery;
 use crate::sender::{Sender, Statistics};
-use crate::state::{Info, State, Vitals};
+use crate::state::{Info, Pressure, State, Vitals};
 use base::{Duration, Time};
 use bitflags::bitflags;
 use budget::Budget;
@@ -144,10 +144,14 @@ pub struct Connection {
     /// that was acceptable.
     stale_answers: u32,
     time_wait: Duration,
+    fin_wait_2: Option<Duration>,
+    /// Nothing will be read any more.
+    is_unread: bool,
     keep_alive: Option<KeepAlive>,
     /// Keep-alive probes that the peer has not answered.
     unanswered: u32,
-    /// When TIME-WAIT ends; before that, when the peer has been silent for too long.
+    /// When TIME-WAIT ends, or FIN-WAIT-2 where it is limited; before that, when the peer has been silent
+    /// for too long.
     alarm: Time,
     /// Of [`Connection::notify_below`].
     low_water: Option<u64>,
@@ -198,6 +202,8 @@ impl Connection {
             answers_allowed: config.out_of_window_acks,
             stale_answers: 0,
             time_wait: config.time_wait,
+            fin_wait_2: config.fin_wait_2,
+            is_unread: false,
             keep_alive: config.keep_alive,
             unanswered: 0,
             alarm: Time::NEVER,
@@ -297,6 +303,21 @@ impl Connection {
         }
     }
 
+    /// Closes, and nothing will be read any more, either (RFC 9293 §3.6.1, MAY-1): what `close` does to a
+    /// BSD socket, where [`Connection::close`] is `shutdown`. Data that is unread, or arrives later, is
+    /// lost, and a reset says so (SHLD-3). The peer has as long to close, too, as
+    /// [`Config::fin_wait_2`] says.
+    pub fn close_both(&mut self, now: Time) {
+        self.is_unread = true;
+        if self.receiver.readable() > 0 {
+            return self.abort();
+        }
+        self.close();
+        if self.state == State::FinWait2 {
+            self.limit_fin_wait_2(self.clock.local(now));
+        }
+    }
+
     /// Ends the connection at once, whatever is outstanding or unread; the peer is told by a reset
     /// (RFC 9293 §3.10.5).
     pub fn abort(&mut self) {
@@ -370,6 +391,18 @@ impl Connection {
             sent: self.sender.nxt().saturating_sub(1).min(self.sender.stream.written()),
             received: self.receiver.received(),
         }
+    }
+
+    /// Bytes of memory that it takes: its own, what is unread or out of order, and the records of what is
+    /// outstanding. What it has to send is its application's.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        size_of::<Connection>() as u64 + self.receiver.memory() + self.sender.memory()
+    }
+
+    /// The host is short of memory, or no longer. Data in order that was asked for is always taken.
+    pub fn set_pressure(&mut self, pressure: Pressure) {
+        self.receiver.set_pressure(pressure);
     }
 
     /// Keeps [`Event`]s for [`Connection::poll_event`] from now on, or no longer.
@@ -519,10 +552,10 @@ impl Connection {
         }
     }
 
-    /// TIME-WAIT is over, or the peer has been silent for long.
+    /// TIME-WAIT or FIN-WAIT-2 is over, or the peer has been silent for long.
     fn on_alarm(&mut self, now: Time) {
         let keep_alive = match self.keep_alive {
-            Some(keep_alive) if self.state != State::TimeWait => keep_alive,
+            Some(keep_alive) if !self.is_ending() => keep_alive,
             _ => return self.enter_closed(Events::CLOSED),
         };
         if self.unanswered >= keep_alive.probes {
@@ -611,6 +644,22 @@ impl Connection {
             self.enter(State::TimeWait);
         }
         self.alarm = now + self.time_wait;
+    }
+
+    /// In FIN-WAIT-2, the peer has so long to close if nobody reads what it sends.
+    fn limit_fin_wait_2(&mut self, now: Time) {
+        if let Some(limit) = self.fin_wait_2.filter(|_| self.is_unread) {
+            self.alarm = now + limit;
+        }
+    }
+
+    /// Whether the connection will be over at a time that is known.
+    fn is_ending(&self) -> bool {
+        match self.state {
+            State::TimeWait => true,
+            State::FinWait2 => self.is_unread && self.fin_wait_2.is_some(),
+            _ => false,
+        }
     }
 
     fn enter_closed(&mut self, events: Events) {

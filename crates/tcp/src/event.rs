@@ -135,7 +135,7 @@ pub enum Refusal {
     BadAck,
     /// A reset in TIME-WAIT (RFC 1337).
     TimeWaitReset,
-    /// Data beyond a gap for which the reassembly queue has no entry left.
+    /// Data beyond a gap for which the reassembly queue has no entry left, or the host no memory.
     QueueFull,
 }
 

@@ -37,4 +37,4 @@ pub use event::{Event, Refusal};
 pub use indication::{Connectivity, Indication, Source, Subject};
 pub use recovery::Recovery;
 pub use sender::Statistics;
-pub use state::{Info, Standing, State, Vitals};
+pub use state::{Info, Pressure, Standing, State, Vitals};

@@ -28,6 +28,8 @@ pub(crate) struct Reassembly {
     tail: Payload,
     /// Where the run behind that begins.
     next: u64,
+    /// In all pieces.
+    octets: u64,
     /// The number of the last growth that is in the maps.
     stamp: u64,
     /// The most pieces.
@@ -72,11 +74,17 @@ impl Reassembly {
             found: 0,
             tail: Payload::default(),
             next: u64::MAX,
+            octets: 0,
             stamp: 0,
             limit: (window / Self::OCTETS_PER_ENTRY).max(Self::FEWEST) as usize,
             #[cfg(test)]
             steps: 0,
         }
+    }
+
+    /// Bytes of memory that it takes, the octets themselves included.
+    pub(crate) fn memory(&self) -> u64 {
+        self.octets + self.pieces.len() as u64 * Self::OCTETS_PER_ENTRY
     }
 
     /// Whether there is no gap.
@@ -123,6 +131,7 @@ impl Reassembly {
         {
             self.newest[0].1 = end;
             self.tail.len += payload.len;
+            self.octets += u64::from(payload.len);
             return Kept { len: payload.len, again: None };
         }
         if payload.len == 0 { Kept::default() } else { self.merge(start, payload) }
@@ -188,6 +197,7 @@ impl Reassembly {
         if left.is_none() && right.is_none() && is_full {
             return false;
         }
+        self.octets += u64::from(payload.len);
         let len = payload.len + right.map_or(0, |right| right.len);
         match left {
             Some((_, left)) => left.len += len,
@@ -219,7 +229,9 @@ impl Reassembly {
     pub(crate) fn take_piece(&mut self, end: u64) -> Option<(u64, Payload)> {
         self.step();
         let first = self.pieces.first_entry().filter(|first| *first.key() < end)?;
-        Some(first.remove_entry())
+        let (start, piece) = first.remove_entry();
+        self.octets -= u64::from(piece.len);
+        Some((start, piece))
     }
 
     /// Takes a run out, but not its pieces; returns its end.

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::mechanism::{AckTiming, Arrival, Hooks, Mechanisms};
 use crate::ready::Ready;
 use crate::reassembly::Reassembly;
+use crate::state::Pressure;
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
@@ -21,7 +22,11 @@ pub(crate) struct Receiver {
     is_full: bool,
     /// In order and not yet read.
     ready: Ready,
+    /// Bytes that it may hold: all of its buffer, unless memory is short.
     buffer: u64,
+    whole_buffer: u64,
+    /// No out-of-order data is kept: memory is short.
+    keeps_order: bool,
     /// The right edge of the window as last announced; it never moves left (RFC 9293 §3.8.6).
     edge: u64,
     /// By how much the edge moves at least (RFC 9293 §3.8.6.2.2).
@@ -70,6 +75,8 @@ impl Receiver {
             is_full: false,
             ready: Ready::default(),
             buffer,
+            whole_buffer: buffer,
+            keeps_order: false,
             edge: 0,
             step: 1,
             worth: 1,
@@ -98,7 +105,7 @@ impl Receiver {
 
     /// The window that a SYN announces, which is never scaled (RFC 7323 §2.2), bytes.
     pub(crate) fn offer(&self) -> u64 {
-        self.buffer.min(u64::from(u16::MAX))
+        self.whole_buffer.min(u64::from(u16::MAX))
     }
 
     /// The window to announce now, bytes. Its right edge moves by large steps only, so that a
@@ -131,6 +138,25 @@ impl Receiver {
         }
     }
 
+    /// Memory is short, or no longer. The window closes only as data arrives: its right edge stays where it
+    /// was announced. It never shrinks below [`Self::SHORT_WINDOW`] segments, so that every transfer goes on
+    /// and a reader's progress is announced.
+    pub(crate) fn set_pressure(&mut self, pressure: Pressure) {
+        self.keeps_order = pressure >= Pressure::OutOfOrder;
+        self.buffer = match pressure {
+            Pressure::Window => self.whole_buffer.min(Self::SHORT_WINDOW * u64::from(self.mss)),
+            Pressure::None | Pressure::OutOfOrder => self.whole_buffer,
+        };
+    }
+
+    /// Twice what [`Receiver::tell_of_room`] waits for.
+    const SHORT_WINDOW: u64 = 4;
+
+    /// Bytes of memory for what is unread or out of order.
+    pub(crate) fn memory(&self) -> u64 {
+        self.ready.bytes() + self.beyond.memory()
+    }
+
     /// How far the buffer reaches.
     #[inline]
     fn free_edge(&self) -> u64 {
@@ -139,7 +165,7 @@ impl Receiver {
 
     /// The largest window that may be advertised, bytes.
     pub(crate) fn capacity(&self) -> u32 {
-        u32::try_from(self.buffer).unwrap_or(u32::MAX)
+        u32::try_from(self.whole_buffer).unwrap_or(u32::MAX)
     }
 
     /// Whether everything up to the peer's FIN has arrived.
@@ -169,9 +195,9 @@ impl Receiver {
     pub(crate) fn on_syn(&mut self, mss: u32, sack: bool) {
         self.nxt = 1;
         self.mss = mss;
-        self.step = (self.buffer / 2).min(u64::from(mss)).max(1);
-        self.worth = (self.buffer / 2).min(2 * self.step).max(1);
-        self.edge = self.free_edge();
+        self.step = (self.whole_buffer / 2).min(u64::from(mss)).max(1);
+        self.worth = (self.whole_buffer / 2).min(2 * self.step).max(1);
+        self.edge = self.free_edge().max(self.nxt + self.offer());
         self.reports_twice &= sack;
         self.acknowledge_now();
     }
@@ -434,6 +460,10 @@ impl Receiver {
 
     /// Keeps what is new of a run beyond a gap; returns what of it is there now.
     fn keep(&mut self, start: u64, payload: Payload) -> Payload {
+        if self.keeps_order {
+            self.is_full = payload.len > 0;
+            return payload.take(0);
+        }
         let kept = self.beyond.keep(start, payload);
         if let Some((start, end)) = kept.again {
             self.report_twice(start, end);

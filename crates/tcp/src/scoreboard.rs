@@ -191,6 +191,11 @@ impl Scoreboard {
         self.blamed > 0
     }
 
+    /// Bytes of memory for the records.
+    pub(crate) fn memory(&self) -> u64 {
+        self.records.len() * size_of::<Record>() as u64
+    }
+
     pub(crate) fn first(&self) -> Option<&Record> {
         self.records.first()
     }

@@ -307,6 +307,11 @@ impl Sender {
         self.progress_at
     }
 
+    /// Bytes of memory for the records of what is outstanding.
+    pub(crate) fn memory(&self) -> u64 {
+        self.board.memory()
+    }
+
     pub(crate) fn outstanding(&self) -> u64 {
         self.board.outstanding()
     }

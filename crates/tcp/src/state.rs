@@ -68,6 +68,18 @@ pub struct Info {
     pub received: u64,
 }
 
+/// What a connection does without because its host is short of memory, the mildest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pressure {
+    /// Nothing.
+    #[default]
+    None,
+    /// Data beyond a gap is dropped. What is there stays: it may have been selectively acknowledged.
+    OutOfOrder,
+    /// In addition, no more than a few segments are asked for beyond what was announced already.
+    Window,
+}
+
 /// Where a sender stands with respect to congestion: RFC 5681's episodes, in Linux's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {

@@ -87,6 +87,7 @@ impl<A: Application> Host<A> {
             let told = Indication { source: Source::Router, subject: Subject::Path(fields) };
             self.slots[id as usize].connection.indicate(now, &told);
         }
+        self.weigh(id);
         take(&mut self.slots[id as usize], now, segment);
         if packet.rare.has_ip() {
             // What the segment itself has brought is no longer missing.

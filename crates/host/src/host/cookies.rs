@@ -121,7 +121,7 @@ impl<A: Application> Host<A> {
     /// A connection for a segment that acknowledges a cookie; not even that, if it is none of ours.
     pub(super) fn redeem(&mut self, now: Time, key: Key, segment: &Segment) -> Option<u32> {
         let listener = self.listeners.get(&key.local_port)?;
-        if self.numbering.local(now) >= listener.cookies_until {
+        if self.memory.is_used_up() || self.numbering.local(now) >= listener.cookies_until {
             return None;
         }
         let config = self.template(key.local_port)?;

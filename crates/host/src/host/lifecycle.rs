@@ -31,6 +31,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open: side == Side::Passive,
             stillborn: false,
+            charged: 0,
             workload: None,
         });
         self.make_busy(id.index);

@@ -101,6 +101,9 @@ impl<A: Application> Host<A> {
         if !is_opening(segment.flags) {
             return Err(Stray::Senseless);
         }
+        if self.memory.is_used_up() {
+            return Err(Stray::Overflow);
+        }
         if listener.half_open >= listener.backlog {
             if !self.settings.syn_cookies {
                 return Err(Stray::Overflow);

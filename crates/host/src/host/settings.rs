@@ -18,11 +18,22 @@ pub struct Settings {
     /// dropping them. Their connections have no window scaling, SACK or ECN unless both ends use
     /// timestamps, which then carry what was agreed on.
     pub syn_cookies: bool,
+    /// Bytes of memory for all connections ([`tcp::Connection::memory`]), without a limit if `None`. From
+    /// half of it on they drop what arrives out of order, from three quarters on they ask for a few
+    /// segments at a time, and when it is used up nobody is let in ([`Statistics::overflows`]). Data that was
+    /// asked for before is taken all the same, so it is exceeded by what is on its way.
+    pub memory: Option<u64>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { resets: 200, keep_closed: false, shared_probe: false, syn_cookies: true }
+        Settings {
+            resets: 200,
+            keep_closed: false,
+            shared_probe: false,
+            syn_cookies: true,
+            memory: None,
+        }
     }
 }
 
@@ -35,7 +46,7 @@ pub struct Statistics {
     pub resets: u64,
     /// Resets that were not sent, because there were too many.
     pub withheld: u64,
-    /// SYNs that were dropped, because a listener's backlog was full.
+    /// SYNs that were dropped, because a listener's backlog was full or memory was used up.
     pub overflows: u64,
     /// SYNs that were answered by a cookie for that reason.
     pub cookies: u64,

@@ -25,6 +25,8 @@ pub(super) struct Slot<A> {
     pub(super) half_open: bool,
     /// It ended before it was established, and its application has not heard of it.
     pub(super) stillborn: bool,
+    /// Bytes of memory that count for it, if that is limited.
+    pub(super) charged: u64,
     /// The workload that is to hear of its end.
     pub(super) workload: Option<u32>,
 }

@@ -158,6 +158,7 @@ impl<A: Application> Host<A> {
         if let Some(id) = host.slots.vacant().iter().find(taken) {
             return Err(AdoptError::Slot(id.index));
         }
+        host.limit_memory();
         for id in snapshot.busy {
             if host.slots.get(id as usize).is_none() {
                 return Err(AdoptError::Slot(id));
@@ -223,6 +224,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open,
             stillborn: false,
+            charged: 0,
             workload: None,
         })
     }

@@ -6,6 +6,7 @@ mod corruption;
 mod datagrams;
 mod events;
 mod listening;
+mod memory;
 mod numbering;
 mod path;
 mod ports;

@@ -91,6 +91,8 @@ pub(super) fn resolve(
         keep_alive: keep_alive?,
         user_timeout: user_timeout?,
         time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
+        // Every application of a scenario reads to the end.
+        fin_wait_2: standard.fin_wait_2,
         mechanisms,
     };
     let (eten, notified) = eten?;

@@ -203,6 +203,11 @@ impl Connection {
                 self.refuse(Refusal::QueueFull);
             }
             if self.receiver.readable() > 0 {
+                if self.is_unread {
+                    // RFC 9293 §3.6.1, SHLD-3
+                    self.abort();
+                    return taken;
+                }
                 self.events |= Events::READABLE;
             }
             if self.receiver.finished() {
@@ -475,7 +480,10 @@ impl Connection {
         }
         if self.sender.una() == self.sender.stream.end() {
             match self.state {
-                State::FinWait1 => self.enter(State::FinWait2),
+                State::FinWait1 => {
+                    self.enter(State::FinWait2);
+                    self.limit_fin_wait_2(now);
+                }
                 State::Closing => self.enter_time_wait(now),
                 State::LastAck => self.enter_closed(Events::CLOSED),
                 _ => {}
@@ -497,7 +505,7 @@ impl Connection {
     #[inline]
     fn heard(&mut self, now: Time) {
         if let Some(keep_alive) = self.keep_alive
-            && self.state != State::TimeWait
+            && !self.is_ending()
         {
             self.unanswered = 0;
             self.alarm = now + keep_alive.idle;

@@ -159,6 +159,8 @@ proptest! {
             prop_assert_eq!(queue.newest(), &model.runs[..count]);
             prop_assert_eq!(queue.highest(), model.runs.iter().map(|run| run.1).max());
             prop_assert_eq!(queue.is_empty(), model.runs.is_empty());
+            let held = model.octets.iter().flatten().count() as u64;
+            prop_assert_eq!(queue.memory(), held + 128 * pieces(&queue).len() as u64);
             for n in 0..400 {
                 let run = model.runs.iter().find(|run| (run.0..run.1).contains(&n));
                 prop_assert_eq!(queue.end_of_run(n), run.map(|run| run.1));

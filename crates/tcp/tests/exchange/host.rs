@@ -2,8 +2,9 @@
 
 use crate::cases::{Case, End, Step};
 use base::{Duration, Time};
+use tcp::mechanism::Mechanism;
 use tcp::{Connection, Connectivity, Events, Identity, Indication, Side, Source, State, Subject};
-use wire::{Payload, SeqNumber};
+use wire::{Flags, Payload, SackBlock, Segment, SeqNumber};
 
 /// Both sequence spaces wrap early.
 pub(crate) const ISS: [SeqNumber; 2] = [SeqNumber(u32::MAX - 2500), SeqNumber(u32::MAX - 700)];
@@ -30,12 +31,17 @@ pub(crate) struct Host {
     pub(crate) place: (usize, u32),
     /// Everything that it was ever told.
     pub(crate) heard: Events,
-    /// The octet after the last that the peer's windows have ever allowed.
+    /// The octet after the last that the peer's windows have ever allowed, and the last of them.
     pub(crate) allowed: u32,
+    pub(crate) right_edge: u32,
     /// The peer's window shift.
     pub(crate) shift: u8,
     /// The octet after the last that it has sent.
     pub(crate) nxt: u32,
+    /// The octet after the last that its own windows have ever allowed.
+    pub(crate) edge: u32,
+    /// Ranges of the peer's data that have arrived since it last reported one by DSACK.
+    pub(crate) arrived: Vec<(u32, u32)>,
     /// The octet that it last sent beyond the window.
     pub(crate) probe: Option<u32>,
     /// The timeout without back-off, and whether it may have been backed off since.
@@ -62,8 +68,11 @@ impl Host {
             place: (0, 0),
             heard: Events::empty(),
             allowed: 1,
+            right_edge: 1,
             shift: 0,
             nxt: 0,
+            edge: 0,
+            arrived: Vec::new(),
             probe: None,
             rto: case.ends[index].config.rto.initial,
             probed: false,
@@ -111,6 +120,40 @@ impl Host {
 
     pub(crate) fn local(&self, now: Time) -> Time {
         now + self.ahead
+    }
+
+    /// Checks what a segment announces and reports, to a peer with the initial number `irs`.
+    pub(crate) fn check_announced(&mut self, segment: &Segment, irs: SeqNumber) {
+        let Some(connection) = &self.connection else { return };
+        if !segment.flags.contains(Flags::ACK) || segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let freezes = |mechanism: &Mechanism| matches!(mechanism, Mechanism::Freeze(_));
+        let freezes = self.end.config.mechanisms.iter().any(freezes);
+        let (info, ack) = (connection.info(), segment.ack - irs);
+        let opens = segment.flags.contains(Flags::SYN);
+        let shift = if opens { 0 } else { info.window_shifts.map_or(0, |(_, own)| own) };
+        let edge = ack.wrapping_add(u32::from(segment.window) << shift);
+        // RFC 9293 §3.8.6.2.2: by a segment, or half of the buffer, or not at all, but for what the
+        // shift makes of it and what a FIN takes.
+        let step = (self.end.config.receive_window / 2).min(info.mss).max(1);
+        let (moved, rounding) = (edge.saturating_sub(self.edge), (1 << shift) - 1);
+        let fin = u32::from(self.heard.contains(Events::PEER_CLOSED));
+        let least = step.saturating_sub(rounding);
+        let first = freezes
+            || opens
+            || self.edge <= 1 + u32::from(u16::MAX).min(self.end.config.receive_window);
+        assert!(first || moved <= rounding + fin || moved >= least, "the window moves by {moved}");
+        self.edge = self.edge.max(edge);
+        // RFC 2883 §4: a report is of what has arrived, and is not repeated.
+        let wire = |block: &SackBlock| (block.start - irs, block.end - irs);
+        let mut blocks = segment.options.sack.as_slice().iter().map(wire);
+        let Some(report) = blocks.next() else { return };
+        let within = |outer: (u32, u32)| outer.0 <= report.0 && report.1 <= outer.1;
+        if report.1 <= ack || blocks.next().is_some_and(within) {
+            let arrived = core::mem::take(&mut self.arrived);
+            assert!(arrived.into_iter().any(within), "{report:?} has not arrived since the last");
+        }
     }
 
     /// Reads one run, or a piece of it; whether there was one.

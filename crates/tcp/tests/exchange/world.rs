@@ -191,6 +191,8 @@ impl World {
         self.note_window(to, &segment);
         let host = &mut self.hosts[to];
         let local = host.local(self.now);
+        let start = segment.seq - ISS[1 - to];
+        host.arrived.push((start, start + packet.payload.len));
         if let Some(connection) = &mut host.connection {
             if let Some(fields) = PathFields::of(&packet) {
                 let subject = Subject::Path(fields);
@@ -262,6 +264,7 @@ impl World {
         if segment.flags.contains(Flags::ACK) && !segment.flags.contains(Flags::RST) {
             let edge = (segment.ack - ISS[at]).wrapping_add(u32::from(segment.window) << shift);
             host.allowed = host.allowed.max(edge);
+            host.right_edge = edge;
         } else if segment.flags.contains(Flags::SYN) {
             host.allowed = host.allowed.max(1 + u32::from(segment.window));
         }
@@ -309,7 +312,7 @@ impl World {
                 Event::RoundTrip { rto, .. } => (host.rto, host.probed) = (rto, false),
                 Event::Probed => {
                     host.probed = true;
-                    let fills = host.nxt >= host.allowed;
+                    let fills = host.nxt >= host.right_edge;
                     assert!(self.lines.is_none() || fills, "that is no closed window");
                 }
                 _ => {}
@@ -369,10 +372,11 @@ impl World {
         }
         let new = (segment.seq - ISS[i]) + len;
         let host = &mut self.hosts[i];
+        host.check_announced(&segment, ISS[1 - i]);
         if new > host.nxt && !segment.flags.contains(Flags::RST) {
             // An octet may probe a closed window (RFC 9293 §3.8.6.1).
             assert!(len == 1 || new <= host.allowed, "{new} > {}", host.allowed);
-            host.probe = (new > host.allowed).then_some(segment.seq - ISS[i]);
+            host.probe = (new > host.right_edge).then_some(segment.seq - ISS[i]);
             host.nxt = new;
         } else {
             if len > 0 && self.lines.is_some() && !segment.flags.contains(Flags::RST) {

@@ -190,6 +190,7 @@ def _no_more_than_fresh(runs: Runs, metric: str, claim: str, fewer_is_better: bo
         f" {every(resumed).shown} of {len(resumed)} schemes.",
         case,
         runs.ratio(case, case.but(scheme=FRESH), metric),
+        effect_of="rlci",
     )
 
 

@@ -140,6 +140,7 @@ def _held(runs: Runs) -> Answer:
         f" {' '.join(told_of)} Holds if it gets clearly more than twice that rate.",
         case,
         left(runs, case),
+        effect_of="limit",
     )
 
 

@@ -106,6 +106,7 @@ def _as_standard(runs: Runs, path: Path) -> Answer:
         f" Losses if only connection 3 has it: {words.each(runs, losses, 'losses_packets')}.",
         pairs[0][0],
         ratios[0],
+        effect_of="none",
     )
 
 
@@ -128,6 +129,7 @@ def _fair(runs: Runs, path: Path) -> Answer:
         f" {words.each(runs, cases, 'all_payload_bps', 1e3)}.",
         _standard(runs, path).but(policy=AUTO, rtt=SMOOTHED),
         shares[SMOOTHED],
+        effect_of="policy",
     )
 
 

@@ -118,6 +118,7 @@ STUDY = Study(
     ],
     keys={**simulation.KEYS, "enabled": "policy on"},
     tests={"better-without": _better_without, "best-if-nobody": _best_if_nobody},
+    most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,
 )
 reproduce = STUDY.reproduce

@@ -179,6 +179,7 @@ def _explained(runs: Runs, case: Case, metric: str, number: Number, table: str) 
         as_is,
         "packets" if metric == _LOSSES else "bit/s",
         published=number.value,
+        effect_of="none",
     )
 
 

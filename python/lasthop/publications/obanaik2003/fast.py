@@ -83,7 +83,8 @@ def cells() -> list[Cell]:
     return found
 
 
-def _plain(case: Case) -> Case:
+def plain(case: Case) -> Case:
+    """The same with the standard policy."""
     return case.but(policy=STANDARD, rtt=NO_RTT, cap=UNCAPPED)
 
 
@@ -106,6 +107,7 @@ def _fairer(runs: Runs, path: Path) -> Answer:
         f" {fairer.told}",
         plain,
         runs.mean(plain, "fairness"),
+        effect_of="policy",
     )
 
 

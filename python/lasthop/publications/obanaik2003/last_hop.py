@@ -158,5 +158,6 @@ def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> Study
         ],
         keys=simulation.KEYS,
         tests=tests(link),
+        most_seeds=simulation.MOST_SEEDS,
         outcome=partial(_outcome, link),
     )

@@ -114,6 +114,7 @@ STUDY = Study(
     figures=[_figure(SLOW), _figure(LTN)],
     keys=bed.KEYS,
     tests={"order": _order, "losses": _losses, "steep": _steep},
+    most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,
 )
 reproduce = STUDY.reproduce

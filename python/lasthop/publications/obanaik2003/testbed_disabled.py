@@ -64,6 +64,7 @@ STUDY = Study(
     ],
     keys=bed.KEYS,
     tests={"better-without": _better},
+    most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,
 )
 reproduce = STUDY.reproduce

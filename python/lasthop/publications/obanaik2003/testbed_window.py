@@ -97,6 +97,7 @@ STUDY = Study(
     ],
     keys=bed.KEYS,
     tests={"slow-gains": _slow, "ltn-differs": _ltn, "hardly-losses": _hardly},
+    most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,
 )
 reproduce = STUDY.reproduce

@@ -190,6 +190,7 @@ STUDY = Study(
         "no-cure": _no_cure,
     },
     answers=lambda runs: [_nearer(runs)],
+    most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,
 )
 reproduce = STUDY.reproduce

@@ -58,6 +58,9 @@ class Answer:
     id: str = ""
     published: float | None = None
     contradicts: str | None = None
+    #: The mechanism without which the claim must fail; "none": it claims no effect of any. Empty
+    #: where nothing is claimed.
+    effect_of: str = ""
 
     @property
     def agrees(self) -> bool | None:
@@ -160,6 +163,7 @@ class Section:
                     stated["id"],
                     stated.get("value"),
                     contradicts,
+                    stated["effect_of"],
                 )
             )
         return found

@@ -377,7 +377,7 @@ class Joint:
 def would_decide(needs: int | None) -> str:
     """What an undecided claim takes, as a sentence."""
     if needs is None:
-        return "No number of runs worth making would decide."
+        return "How many runs would decide cannot be told from these."
     return f"About {needs} runs a cell would decide."
 
 

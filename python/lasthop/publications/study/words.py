@@ -5,8 +5,6 @@ from __future__ import annotations
 from lasthop import units
 from lasthop.stats import Estimate
 
-#: How exactly somebody reads a number off a plot and words it.
-ROUNDING = 0.05
 #: "Relatively small", "close to", "alike": less than this apart.
 SMALL = 0.10
 #: "No help": less than this.
@@ -16,7 +14,7 @@ NEGLIGIBLE = 0.01
 #: "Markedly": at least this.
 MARKED = 0.25
 
-#: With fewer, intervals may be too wide for a statement to hold.
+#: With fewer, intervals are too wide for most statements: much stays undecided.
 FEW_SEEDS = 10
 
 

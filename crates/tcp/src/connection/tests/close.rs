@@ -1,6 +1,7 @@
 //! The end of a connection: FIN from either side, or RST.
 
 use super::*;
+use crate::KeepAlive;
 
 /// Ours: one minute after both sides have finished (RFC 9293 §3.6.1).
 const TIME_WAIT: u64 = 60_000;
@@ -305,4 +306,105 @@ fn whoever_goes_on_after_its_fin_is_told_where_it_ended() {
     t.send(ack(1).seq(3).acking(2));
     t.recv([ack(1).seq(2).acking(2)]);
     assert_eq!(t.state(), State::TimeWait);
+}
+
+/// The application closes and reads no more.
+fn close_both(t: &mut Diagram) {
+    t.connection.close_both(t.now + t.ahead);
+    t.transmit();
+}
+
+#[test]
+fn a_connection_that_nobody_reads_waits_a_minute_for_the_peers_fin() {
+    // Under keep-alive, too: a peer that answers probes and never closes would keep it for ever.
+    for keep_alive in
+        [None, Some(KeepAlive { idle: Duration::from_secs(50), ..KeepAlive::default() })]
+    {
+        let mut t = established(Config { keep_alive, ..config() });
+        close_both(&mut t);
+        t.recv([ack(1).fin()]);
+        t.time(200);
+        t.send(ack(1).acking(2));
+        t.time(30_000);
+        t.send(ack(1).acking(2).window(5000)); // Nothing but a FIN is waited for.
+        t.time(60_199);
+        assert_eq!(t.state(), State::FinWait2);
+        t.time(60_200);
+        t.silent();
+        finished(&mut t);
+    }
+}
+
+#[test]
+fn that_minute_begins_when_nobody_reads_any_more() {
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.time(200);
+    t.send(ack(1).acking(2));
+    t.time(500_000);
+    t.restore(7000);
+    close_both(&mut t);
+    t.time(559_999);
+    assert_eq!(t.state(), State::FinWait2);
+    t.time(560_000);
+    finished(&mut t);
+}
+
+#[test]
+fn a_half_closed_connection_waits_for_its_peer_as_long_as_that_likes() {
+    let mut t = established(config());
+    t.close();
+    t.recv([ack(1).fin()]);
+    t.time(200);
+    t.send(ack(1).acking(2));
+    t.time(24 * 3600 * 1000); // The peer takes its time, and then answers.
+    t.send(data(1).acking(2));
+    t.recv([ack(2).seq(2)]);
+    assert_eq!((t.state(), t.read(0)), (State::FinWait2, 1000));
+    t.time(48 * 3600 * 1000);
+    t.send(data(2).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(at(3) + 1)]);
+    assert_eq!((t.state(), t.read(1000)), (State::TimeWait, 1000));
+}
+
+#[test]
+fn a_limit_of_fin_wait_2_can_be_done_without() {
+    let mut t = established(Config { fin_wait_2: None, ..config() });
+    close_both(&mut t);
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).acking(2));
+    assert_eq!((t.state(), t.connection.poll_timeout()), (State::FinWait2, Time::NEVER));
+}
+
+#[test]
+fn the_minute_is_over_with_the_peers_fin() {
+    let mut t = established(config());
+    close_both(&mut t);
+    t.recv([ack(1).fin()]);
+    t.send(ack(1).acking(2));
+    t.time(60_000);
+    t.send(ack(1).acking(2).fin());
+    t.recv([ack(1).seq(2).acking(2)]);
+    t.time(60_000 + TIME_WAIT - 1);
+    assert_eq!(t.state(), State::TimeWait);
+}
+
+#[test]
+fn what_nobody_will_read_is_answered_with_a_reset() {
+    // RFC 9293 §3.6.1, SHLD-3: what is there already, and what comes.
+    let mut t = established(config());
+    t.send(data(1));
+    t.recv([ack(2)]);
+    close_both(&mut t);
+    t.recv([ack(2).rst()]);
+    assert_eq!(t.state(), State::Closed);
+
+    let mut t = established(config());
+    close_both(&mut t);
+    t.recv([ack(1).fin()]);
+    t.send(data(1));
+    t.recv([ack(2).seq(2).rst()]);
+    let events = t.connection.take_events();
+    assert_eq!((t.state(), events), (State::Closed, Events::CLOSED));
 }

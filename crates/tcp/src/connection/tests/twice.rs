@@ -1,6 +1,7 @@
 //! What arrives twice: how it is reported (RFC 2883), and what a report undoes (RFC 3708).
 
 use super::*;
+use crate::mechanism::{DelayedDupacks, Mechanism};
 
 fn reporting() -> Config {
     Config { dsack: true, ..config() }
@@ -96,6 +97,50 @@ fn duplicates_are_not_reported_unless_both_know_how() {
     t.send(data(1));
     t.send(data(1));
     t.recv([ack(2), ack(2)]);
+}
+
+#[test]
+fn what_follows_a_report_does_not_repeat_it() {
+    // RFC 2883 §4: "in at most one ACK".
+    let mut t = established(reporting());
+    t.send(data(1));
+    t.recv([ack(2)]);
+    t.send(data(1));
+    t.recv([ack(2).sack(1..=1)]);
+    t.send(ack(1).seq(at(1))); // An old segment that carries nothing: a challenge.
+    t.recv([ack(2)]);
+    t.write(500);
+    t.recv([bytes(0, 500).acking(at(2))]);
+    t.send(ack(1).seq(at(2)).acking(501));
+    t.send(data(2).acking(501));
+    t.recv([ack(3).seq(501)]);
+}
+
+#[test]
+fn a_report_is_not_of_an_earlier_arrival() {
+    // With an acknowledgment that waits, one arrival may follow another.
+    let held = Mechanism::DelayedDupacks(DelayedDupacks { delay_ms: 50 });
+    let mut t = established(Config { mechanisms: vec![held], ..reporting() });
+    t.send(data(2));
+    t.recv([ack(1).sack(2..=2)]);
+    t.send(data(2));
+    t.recv([ack(1).sack(2..=2).sack(2..=2)]);
+    t.send(data(2)); // The third duplicate ACK waits ...
+    t.silent();
+    t.send(data(3)); // ... and so does the fourth, of news.
+    t.time(150);
+    t.recv([ack(1).sack(2..=3), ack(1).sack(2..=3)]);
+}
+
+#[test]
+fn a_report_that_finds_no_room_beside_data_follows_it() {
+    let mut t = established(Config { initial_window: InitialWindow::Segments(1), ..reporting() });
+    t.write(3000);
+    t.recv([data(1)]);
+    t.send(data(1));
+    t.recv([ack(2).seq(at(2))]);
+    t.send(Seg { len: 2 * MSS, ..data(1) }.acking(at(2))); // Lets out two full-sized segments.
+    t.recv([data(2).acking(at(3)), data(3).acking(at(3)), ack(3).seq(at(4)).sack(1..=1)]);
 }
 
 /// Ten segments are out; the first is late, and is sent again at 200 ms.

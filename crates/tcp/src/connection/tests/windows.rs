@@ -1,6 +1,7 @@
 //! The peer's window: closed, small, shrinking, reordered (RFC 9293 §3.8.6); ours: full, cut.
 
 use super::*;
+use crate::Pressure;
 
 /// The peer has closed its window; 1 MB wait since 100 ms.
 fn closed(config: Config) -> Diagram {
@@ -291,6 +292,65 @@ fn silly_window_avoidance_of_the_receiver() {
 }
 
 #[test]
+fn an_acknowledgment_after_a_small_read_announces_no_small_window() {
+    // RFC 9293 §3.8.6.2.2: the edge stays until it moves by a segment.
+    let mut t = established(Config { receive_window: 4000, ..config() });
+    for n in 1..=4 {
+        t.send(data(n));
+        t.recv([ack(n + 1)]);
+    }
+    let mut read = 0;
+    for (bytes, window) in [(1, 0), (998, 0), (1, 1000), (999, 1000), (1, 2000)] {
+        read += t.connection.read_up_to(bytes).map_or(0, |payload| payload.len);
+        t.transmit();
+        t.silent(); // Not worth telling unasked.
+        t.send(ack(1).seq(at(20)).fin()); // Outside the window: that asks.
+        t.recv([ack(5)]);
+        assert_eq!(u32::from(t.last().window), window, "{read} bytes were read");
+    }
+    // Half of the buffer is.
+    for bytes in [1000, 999, 1] {
+        t.silent();
+        t.connection.read_up_to(bytes);
+        t.transmit();
+    }
+    t.recv([ack(5)]);
+    assert_eq!(t.last().window, 4000);
+}
+
+#[test]
+fn a_window_that_is_open_does_not_follow_small_reads() {
+    let mut t = established(Config { receive_window: 4000, ..config() });
+    t.send(data(1));
+    t.recv([ack(2)]);
+    t.connection.read_up_to(400);
+    t.transmit();
+    t.silent();
+    t.send(data(2));
+    t.recv([ack(3)]);
+    assert_eq!(t.last().window, 2000); // And 400 bytes of the buffer.
+    t.connection.read_up_to(600);
+    t.transmit();
+    t.silent(); // A segment is not worth an acknowledgment of its own ...
+    t.send(data(3));
+    t.recv([ack(4)]);
+    assert_eq!(t.last().window, 2000); // ... but goes with one.
+}
+
+#[test]
+fn what_makes_no_difference_to_a_peer_with_a_window_is_not_told() {
+    let mut t = established(Config { receive_window: 10_000, ..config() });
+    for n in 1..=5 {
+        t.send(data(n));
+        t.recv([ack(n + 1)]);
+        if n < 5 {
+            t.read(1000 * u64::from(n - 1)); // More than half of the buffer is open all the time.
+            t.silent();
+        }
+    }
+}
+
+#[test]
 fn a_reader_of_small_pieces_does_not_open_the_window_by_small_pieces() {
     let mut t = established(Config { receive_window: 4000, ..config() });
     // Pieces of 400 bytes that are read one by one: their identities do not go on.
@@ -471,4 +531,84 @@ fn a_full_sized_segment_moves_the_window_even_where_timestamps_make_it_shorter()
     t.recv([ack(1).acking(1 + 2 * (MSS - 12))]);
     t.read(u64::from(MSS - 12));
     assert!(window - t.last().window <= 1000 / 32 + 1, "{window} {}", t.last().window);
+}
+
+/// The octet after the last that our last segment asked for, if windows have this shift.
+fn asked_for(t: &Diagram, shift: u8) -> u32 {
+    let last = t.last();
+    (last.ack - PEER_ISS) + (u32::from(last.window) << shift)
+}
+
+#[test]
+fn while_memory_is_short_the_window_closes_but_takes_nothing_back() {
+    // RFC 9293 §3.8.6: the right edge stays where it was announced, but for the rounding of the field.
+    let mut t = established(config());
+    let edge = asked_for(&t, SHIFT);
+    t.connection.set_pressure(Pressure::Window);
+    let (whole, mut read) = ((edge - 1) / MSS, 0);
+    for n in 1..whole + 50 {
+        t.send(data(n));
+        read += t.read(read);
+        t.recv([ack(n + 1)]);
+        // A few segments are always asked for, so that the transfer goes on.
+        let (least, most) = (at(n + 1) + 2 * MSS, at(n + 1) + 4 * MSS);
+        let asked = asked_for(&t, SHIFT);
+        assert!(asked + 31 >= edge.max(least) && asked <= edge.max(most), "{n}: {asked}");
+    }
+    t.connection.set_pressure(Pressure::None);
+    let n = whole + 50;
+    t.send(data(n));
+    t.read(read);
+    t.recv([ack(n + 1)]);
+    assert!(asked_for(&t, SHIFT) > at(n + 1) + 100 * MSS);
+}
+
+#[test]
+fn while_memory_is_short_a_reader_lets_the_peer_go_on() {
+    let mut t = established(Config { receive_window: 10_000, ..config() });
+    t.connection.set_pressure(Pressure::Window);
+    for n in 1..=10 {
+        t.send(data(n));
+        t.recv([ack(n + 1)]);
+    }
+    assert_eq!(t.last().window, 0);
+    assert_eq!(t.read(0), 10_000);
+    t.recv([ack(11)]); // A window update.
+    assert_eq!(asked_for(&t, 0), at(11) + 4 * MSS);
+}
+
+#[test]
+fn a_syn_of_ours_is_held_to_what_it_has_said_of_the_window() {
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    let promised = u32::from(t.last().window);
+    t.connection.set_pressure(Pressure::Window);
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    assert!(asked_for(&t, SHIFT) + 31 > promised);
+}
+
+#[test]
+fn while_memory_is_short_what_is_out_of_order_is_dropped_and_what_was_kept_stays() {
+    let mut t = established(config());
+    t.send(data(3));
+    t.recv([ack(1).sack(3..=3)]);
+    t.connection.set_pressure(Pressure::OutOfOrder);
+    t.connection.watch(true);
+    t.send(data(5));
+    t.recv([ack(1).sack(3..=3)]);
+    let events = core::iter::from_fn(|| t.connection.poll_event());
+    assert!(
+        events
+            .into_iter()
+            .any(|event| event == crate::Event::Refused { why: crate::Refusal::QueueFull })
+    );
+    t.send(data(1));
+    t.send(data(2)); // What is in order is taken as ever.
+    t.recv([ack(2).sack(3..=3), ack(4)]);
+    t.connection.set_pressure(Pressure::None);
+    t.send(data(5));
+    t.recv([ack(4).sack(5..=5)]);
+    assert_eq!(t.read(0), 3000);
 }

@@ -166,7 +166,7 @@ def _everywhere(
         f"The {'largest' if largest else 'smallest'} ratio is {told(extreme)} ({where},"
         f" {units.scientific(case['bit_error_rate'])}). {cells.told}"
     )
-    return Answer(claim, "§8.1", cells.verdict, why, case, extreme)
+    return Answer(claim, "§8.1", cells.verdict, why, case, extreme, effect_of="none")
 
 
 def kept(runs: Runs, key: str, value: Any, uniform: Any, **where: Any) -> str:

@@ -255,6 +255,7 @@ def _clean(runs: Runs) -> Answer:
         f" fixed code of a tenth leaves {told(cost)} of the payload there (SACK alone).",
         clean[0],
         gained(runs, clean[0]),
+        effect_of="none",
     )
 
 
@@ -272,6 +273,7 @@ def _told(runs: Runs) -> Answer:
         f" highest interval is {told(found.ratio)} ({_at(found.case)}).",
         found.case,
         found.ratio,
+        effect_of="none",
     )
 
 
@@ -297,6 +299,7 @@ def _hidden(runs: Runs, code: str, claim: str, *, harms: bool) -> Answer:
         f" corruption on one hop {', '.join(others)}.",
         case,
         ratio,
+        effect_of="coding" if harms else "none",
     )
 
 

@@ -95,6 +95,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
             f" {', '.join(f'{told(ratio)} ({name})' for name, ratio in own.items())}.",
             undefended,
             sent,
+            effect_of="forging",
         ),
         *(_alone(runs, name) for name in (ALL, "nonce", "trust", "limit")),
         _congestion(runs),
@@ -126,6 +127,7 @@ def _alone(runs: Runs, defences: str) -> Answer:
         f" a run, {true:,.0f} beside inert datagrams.",
         found.case,
         found.ratio,
+        effect_of="none",
     )
 
 
@@ -149,6 +151,7 @@ def _congestion(runs: Runs) -> Answer:
         f" {others}.",
         found.case,
         found.ratio,
+        effect_of="defences",
     )
 
 

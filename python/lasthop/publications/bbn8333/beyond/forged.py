@@ -127,6 +127,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
             f" {told(gained)}, for {told(sent)} times the segments of a plain sender.",
             every,
             gained,
+            effect_of="forging",
         ),
         _cost(runs, 0.0, "nothing is corrupted"),
         _cost(runs, attacks.BIT_ERROR_RATE, "1.7 % of packets are corrupted"),
@@ -149,6 +150,7 @@ def _cost(runs: Runs, errors: float, words: str) -> Answer:
         " a run.",
         found.case,
         found.ratio,
+        effect_of="none",
     )
 
 
@@ -164,6 +166,7 @@ def _congestion(runs: Runs) -> Answer:
         f" {told(found.ratio)} ({_at(found.case)}).",
         found.case,
         found.ratio,
+        effect_of="defences",
     )
 
 

@@ -168,6 +168,7 @@ def _without(runs: Runs) -> Answer:
         f"Its goodput over that of plain TCP, least to most over the bursts: {'; '.join(words)}.",
         worst[0],
         worst[1],
+        effect_of="lying",
     )
 
 
@@ -183,6 +184,7 @@ def _same(runs: Runs) -> Answer:
         f"{'All' if same else 'Not all'} runs of {len(lies)} cells are those of plain TCP.",
         case,
         gained(runs, case),
+        effect_of="bound",
     )
 
 
@@ -213,6 +215,7 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
         f" any strategy beside any bursts: {most}.",
         nearest.case,
         nearest.ratio,
+        effect_of="bound",
     )
 
 

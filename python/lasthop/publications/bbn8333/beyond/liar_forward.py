@@ -116,6 +116,7 @@ def _without(runs: Runs) -> Answer:
         f"Its goodput and its neighbour's over those if it is honest, by Mb/s in bursts: {words}.",
         case,
         most,
+        effect_of="lying",
     )
 
 
@@ -135,6 +136,7 @@ def _nothing(runs: Runs, defences: str) -> Answer:
         " bursts.",
         found.case,
         found.ratio,
+        effect_of="defences",
     )
 
 

@@ -165,6 +165,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
             f" {units.rate(others.value)}; if it errs in one case of ten, {told(mild)} times.",
             always,
             share,
+            effect_of="mistakes",
         ),
         _collapse(runs),
     ]
@@ -198,6 +199,7 @@ def _collapse(runs: Runs) -> Answer:
         f" ({change('utilisation', 0.01, '%')}). Their receive windows bound what they waste.",
         always,
         all_of_it,
+        effect_of="mistakes",
     )
 
 

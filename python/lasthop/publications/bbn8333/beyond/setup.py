@@ -146,7 +146,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
         )
         fail, fail_alone = (runs.share(case, _TIME) for case in (with_it, alone))
         claim = f"Fewer connections fail with ETEN ({words})."
-        return Answer(claim, "§8.3", _fewer(fail, fail_alone), why, with_it, fail)
+        return Answer(claim, "§8.3", _fewer(fail, fail_alone), why, with_it, fail, effect_of="eten")
 
     return [
         Answer(
@@ -161,6 +161,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
             " directions.",
             oracle,
             sooner,
+            effect_of="eten",
         ),
         fewer(
             "oracle",

@@ -159,6 +159,7 @@ def _slow_start(runs: Runs) -> Answer:
         faster.verdict,
         f"Backward multiplies it by {', '.join(map(told, found))} for 5 kB and 20 kB at"
         f" {units.scientific(HIGH)}.",
+        effect_of="eten",
     )
 
 

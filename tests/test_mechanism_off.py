@@ -1,0 +1,380 @@
+"""Every claim that a mechanism has an effect must fail where the mechanism is off.
+
+Plain TCP's runs stand in for those of the mechanism: other draws of the same, so that nothing
+differs but by chance. A statement that holds then would hold for any mechanism, or for none.
+published.toml names the mechanism of each statement (`effect_of`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lasthop import library
+from lasthop.publications.bbn8333 import cases as bbn8333
+from lasthop.publications.bbn8333 import findings, grid, sim1, simulation
+from lasthop.publications.bbn8333.cases import AIMD, NONE, PERIOD, Besides
+from lasthop.publications.koutsianas2007 import after, attack, fig4_2, fig4_4, fig4_7, targets
+from lasthop.publications.koutsianas2007.schemes import RLCI, STANDARD
+from lasthop.publications.obanaik2003 import auto, bed, buffers, fast, testbed
+from lasthop.publications.obanaik2003 import simulation as paths
+from lasthop.publications.obanaik2003 import window as limited
+from lasthop.publications.obanaik2003.policies import NO_RTT
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Study
+from lasthop.publications.study.verdict import Verdict
+
+#: The fixture of that name.
+Off = Callable[..., Runs]
+
+#: What a statement may claim an effect of, by publication.
+MECHANISMS = {
+    "bbn8333": {"eten", "ceten", "westwood", "sack"},
+    "koutsianas2007": {"rlci"},
+    "obanaik2003": {"policy", "window", "buffer"},
+}
+SIMULATIONS = tuple(f"sim{n}" for n in range(1, 9))
+
+
+def _stated(publication: str) -> dict[str, list[Mapping[str, Any]]]:
+    """By section, all statements and ratios."""
+    found = library.published(publication)
+    return {
+        name: [*section.get("ratio", ()), *section.get("statement", ())]
+        for name, section in found.items()
+        if isinstance(section, dict)
+    }
+
+
+@pytest.mark.parametrize("publication", MECHANISMS)
+def test_every_statement_names_the_mechanism_that_it_claims_an_effect_of(publication: str) -> None:
+    stated = [of for section in _stated(publication).values() for of in section]
+    assert stated
+    known = MECHANISMS[publication] | {"none"}
+    assert [of["id"] for of in stated if of.get("effect_of") not in known] == []
+    # And each mechanism is somewhere put to the test.
+    assert {of["effect_of"] for of in stated} == known
+
+
+def _effects(publication: str, section: str, mechanism: str) -> set[str]:
+    """The statements of a section that claim an effect of a mechanism."""
+    return {of["id"] for of in _stated(publication)[section] if of["effect_of"] == mechanism}
+
+
+# --- bbn8333 -------------------------------------------------------------------------------------
+
+#: A packet on the wire, bits.
+_PACKET = 576 * 8
+
+
+def _plain(case: bbn8333.Case, off: str) -> bbn8333.Case:
+    """The case without a mechanism."""
+    cumulative = case.eten.startswith("cumulative")
+    if off == "eten" or (off == "ceten" and cumulative):
+        case = case.but(eten=NONE)
+    if off == "westwood" and case.window != AIMD:
+        case = case.but(recovery="sack", window=AIMD)
+    if off == "sack" and case.recovery == "sack":
+        case = case.but(recovery="reno")
+    return case
+
+
+def _level(case: bbn8333.Case) -> float:
+    """About the goodput: the window's, the link's, or what losses leave of it (Mathis et al.,
+    1997), with effects of every mechanism as they are claimed."""
+    corrupted = 1 - (1 - case.bit_error_rate) ** (_PACKET * case.hops)
+    rtt = 2 * case.hops * case.one_way_delay_s + 2 * _PACKET / case.rate_bps
+    free = min(20 * _PACKET / rtt, case.rate_bps) / (1 + 0.2 * case.competitors)
+    loss = corrupted + 0.002 * case.competitors
+    plain = min(free, 1.2 * _PACKET / rtt / math.sqrt(max(loss, 1e-9)))
+    plain *= 1 - (0.9 if case.recovery == "reno" else 0.5) * corrupted
+    if case.window != AIMD:
+        plain += 0.3 * min(1.0, 100 * loss) * (free - plain)
+    told = {"none": 0.0, "oracle": 1.0, "backward": 0.8}.get(case.eten, 0.6)
+    if case.eten.startswith("cumulative"):
+        told = 0.3
+    return plain + told * max(0.0, free * (1 - corrupted) - plain)
+
+
+def _world(simulation_: simulation.Simulation, off: str, luck: int, seeds: int) -> bbn8333.Runs:
+    """Runs of the whole plan, drawn about these levels; those of a mechanism that is off about
+    those of plain TCP."""
+    dice = random.Random(f"{simulation_.id} {off} {luck}")
+    goodputs: dict[bbn8333.Case, list[float]] = {}
+    besides: dict[bbn8333.Case, Besides] = {}
+    for block, variation in simulation_.plan(None, quick=False):
+        if variation is not None or block.profile != PERIOD:
+            continue
+        for network, rate, errors in block.points():
+            for of in block.variants:
+                case = bbn8333.Case(
+                    of.recovery,
+                    of.eten,
+                    network.rate_bps,
+                    network.one_way_delay_s,
+                    rate,
+                    errors,
+                    block.profile,
+                    of.window,
+                    block.hops,
+                    block.cross_traffic,
+                    block.competitors,
+                )
+                level = _level(_plain(case, off))
+                spread = 0.01 + 0.01 * case.competitors if rate or case.competitors else 0.001
+                goodputs[case] = [level * math.exp(dice.gauss(0, spread)) for _ in range(seeds)]
+                # Competitors lose to errors, too.
+                load = case.rate_bps * (0.1 * case.competitors) * (1 - min(0.5, 3e4 * rate))
+                others = [load * math.exp(dice.gauss(0, 0.02)) for _ in range(seeds)]
+                besides[case] = Besides(others, [1.0] * seeds, [2.0] * seeds)
+    return bbn8333.Runs(goodputs, besides)
+
+
+def _verdicts(simulation_: simulation.Simulation, runs: bbn8333.Runs) -> Mapping[str, Verdict]:
+    stated = library.published("bbn8333")[simulation_.id]
+    found = findings.findings(
+        simulation_.id, stated, findings.Evidence(runs, {}), simulation_.tests
+    )
+    return {of.id: of.verdict for of in found if of.verdict is not None}
+
+
+def _simulation(name: str) -> simulation.Simulation:
+    found: simulation.Simulation = importlib.import_module(
+        f"lasthop.publications.bbn8333.{name}"
+    ).SIMULATION
+    return found
+
+
+@pytest.mark.parametrize("luck", [1, 2])
+@pytest.mark.parametrize("name", SIMULATIONS)
+def test_no_effect_of_a_simulation_holds_without_its_mechanism(name: str, luck: int) -> None:
+    tested = _simulation(name)
+    for off in sorted(MECHANISMS["bbn8333"]):
+        effects = _effects("bbn8333", name, off)
+        if not effects:
+            continue
+        verdicts = _verdicts(tested, _world(tested, off, luck, 20))
+        assert {id for id in effects if verdicts[id] is Verdict.HOLDS} == set(), off
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("sim1", {"eten-improves", "gains-everywhere", "backward-below-oracle"}),
+        ("sim2", {"oracle-keeps-goodput"}),
+        ("sim3", {"both-help-with-low-congestion", "helps-at-high-error-rates"}),
+        ("sim4", {"better-with-competing-tcp"}),
+        ("sim5", {"oracle-best"}),
+        ("sim6", {"backward-wins-at-high-error-rates"}),
+        ("sim7", {"gains-in-between", "below-per-packet"}),
+        ("sim8", {"below-per-packet"}),
+    ],
+)
+def test_and_with_it_some_do(name: str, ids: set[str]) -> None:
+    tested = _simulation(name)
+    verdicts = _verdicts(tested, _world(tested, "", 1, 20))
+    assert {id for id in ids if verdicts[id] is not Verdict.HOLDS} == set()
+
+
+def test_no_effect_of_simulation_1_holds_with_real_runs_of_plain_tcp() -> None:
+    networks = sim1.SIMULATION.networks
+    plain = tuple(of for of in sim1.PUBLISHED if of.eten == NONE)
+    block = grid.Block(plain, networks, hops=1, directions=bbn8333.DIRECTIONS, seeds=20)
+    (pool,) = grid.measure([(block, None)], 0)
+    dice = random.Random("sim1")
+    goodputs = {
+        case.but(eten=eten): dice.choices(pool._goodputs[case], k=20)
+        for case in pool
+        for eten in (NONE, *bbn8333.NOTIFIED)
+    }
+    verdicts = _verdicts(sim1.SIMULATION, bbn8333.Runs(goodputs))
+    effects = _effects("bbn8333", "sim1", "eten")
+    assert {id for id in effects if verdicts[id] is Verdict.HOLDS} == set()
+
+
+# --- Studies -------------------------------------------------------------------------------------
+
+
+def _measured(study: Study, cells: Sequence[Cell], seeds: int) -> Runs:
+    return replace(study, cells=lambda: cells).measure(seeds=seeds)
+
+
+def _holding(study: Study, runs: Runs, mechanism: str) -> set[str]:
+    """The effects of a mechanism that hold."""
+    effects = _effects(study.publication, study.experiment, mechanism)
+    assert effects
+    verdicts = {answer.id: answer.verdict for answer in study.judge(runs)}
+    return {id for id in effects if verdicts[id] is Verdict.HOLDS}
+
+
+def _standard(case: Case) -> Case:
+    return case.but(scheme=STANDARD)
+
+
+def test_figure_4_2_needs_rlci(off: Off) -> None:
+    found = fig4_2.STUDY.measure(seeds=1)
+    assert _holding(fig4_2.STUDY, found, "rlci") == {"rlci-at-once", "rlci-ends"}
+    without = off(
+        found, found, lambda case: found.case(scheme=STANDARD, ssthresh_on_backoff="halve"), 1
+    )
+    assert _holding(fig4_2.STUDY, without, "rlci") == set()
+
+
+def test_figure_4_4_needs_rlci(off: Off) -> None:
+    cells = fig4_4.cells()
+    pool = _measured(fig4_4.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 12)
+    without = off(pool, [cell.case for cell in cells], _standard, 12)
+    assert _holding(fig4_4.STUDY, without, "rlci") == set()
+
+
+def test_figure_4_7_needs_rlci(off: Off) -> None:
+    cells = [
+        targets.cell(scheme, target, connections, length, 12, 12)
+        for target in targets.TARGETS
+        for connections in fig4_7.CONNECTIONS
+        for length in (3.0, 30.0)
+        for scheme in (STANDARD, RLCI)
+    ]
+    pool = _measured(fig4_7.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 8)
+    without = off(pool, [cell.case for cell in cells], _standard, 12)
+    assert _holding(fig4_7.STUDY, without, "rlci") == set()
+
+
+def test_who_never_resumed_does_not_spare_others(off: Off) -> None:
+    """Standard TCP in place of RLCI does no neighbour any harm: it sleeps."""
+    cells = after.cells()
+    kept = (after.ALONE, after.FRESH, STANDARD)
+    pool = _measured(after.STUDY, [c for c in cells if c.case["scheme"] in kept], 6)
+    without = off(
+        pool,
+        [cell.case for cell in cells],
+        lambda case: case if case["scheme"] in kept else _standard(case),
+        12,
+    )
+    claims = [answer for answer in after.STUDY.judge(without) if answer.verdict is not None]
+    assert claims
+    assert all(answer.verdict is not Verdict.HOLDS for answer in claims)
+
+
+def _study(name: str) -> Study:
+    module = importlib.import_module(f"lasthop.publications.obanaik2003.{name.replace('-', '_')}")
+    found: Study = module.STUDY
+    return found
+
+
+#: Runs of a pool, and of every cell drawn from it.
+POOL, DRAWN = 8, 16
+
+
+def _policies_off(off: Off, study: Study, observed: Any = None) -> Runs:
+    """Every connection with the standard policy."""
+
+    def plain(case: Case) -> Case:
+        keys: dict[str, Any] = {"policy": "standard", "rtt": NO_RTT}
+        if "c" in case:
+            keys["c"] = bed.NO_CONSTANT
+        if "enabled" in case:
+            keys["enabled"] = paths.ALL
+        return case.but(**keys)
+
+    cases = [cell.case for cell in study.cells()]
+    wanted = dict.fromkeys(map(plain, cases))
+    cells = [_standard_cell(case) for case in wanted]
+    of = replace(study, observe=observed or study.observe)
+    return off(_measured(of, cells, POOL), cases, plain, DRAWN)
+
+
+def _standard_cell(case: Case) -> Cell:
+    more = {
+        key: value for key, value in case.items() if key not in ("link", "policy", "rtt", "enabled")
+    }
+    if "c" in more:
+        size, receive_window = more["buffer_packets"], more["receive_window_bytes"]
+        return bed.cell(case["link"], bed.STANDARD_ALONE, buffer=size, window=receive_window)
+    settings = {}
+    if "buffer_packets" in more:
+        settings["links.9.queue"] = f"{more['buffer_packets']} packets"
+    enabled = case.get("enabled")
+    return paths.cell(case["link"], "standard", enabled=enabled, settings=settings, **more)
+
+
+@pytest.mark.parametrize("name", ["slow", "ltn"])
+def test_what_policies_do_over_a_last_hop_needs_a_policy(name: str, off: Off) -> None:
+    study = _study(name)
+    without = _policies_off(off, study, paths.observe(POOL))
+    assert _holding(study, without, "policy") == set()
+
+
+@pytest.mark.parametrize("name", ["disabled", "buffers", "testbed-disabled"])
+def test_what_policies_cost_needs_a_policy(name: str, off: Off) -> None:
+    study = _study(name)
+    observed = (bed if "testbed" in name else paths).observe()
+    assert _holding(study, _policies_off(off, study, observed), "policy") == set()
+
+
+def test_what_policies_do_on_the_test_bed_needs_a_policy(off: Off) -> None:
+    without = _policies_off(off, testbed.STUDY, bed.observe(POOL))
+    assert _holding(testbed.STUDY, without, "policy") == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism", "key", "value", "followed"),
+    [
+        ("window", "window", "receive_window_bytes", limited.NO_LIMIT, 0),
+        ("testbed-window", "window", "receive_window_bytes", bed.WINDOW, 0),
+        ("buffers", "buffer", "buffer_packets", buffers.BUFFERS[0], 4),
+        ("testbed-buffers", "buffer", "buffer_packets", bed.BUFFERS[0], 4),
+    ],
+)
+def test_what_a_window_or_a_buffer_does_needs_it(
+    name: str, mechanism: str, key: str, value: int, followed: int, off: Off
+) -> None:
+    study = _study(name)
+    cells = study.cells()
+    plain = [cell for cell in cells if cell.case[key] == value]
+    observed = (bed if "testbed" in name else paths).observe(followed)
+    pool = _measured(replace(study, observe=observed), plain, POOL)
+    without = off(pool, [cell.case for cell in cells], lambda case: case.but(**{key: value}), DRAWN)
+    assert _holding(study, without, mechanism) == set()
+
+
+def _claims(study: Study, runs: Runs, mechanism: str) -> dict[str, Verdict | None]:
+    """What is claimed of a mechanism beyond the publication."""
+    found = [answer for answer in study.judge(runs) if not answer.id and answer.verdict]
+    assert all(answer.effect_of for answer in found)
+    claims = {answer.claim: answer.verdict for answer in found if answer.effect_of == mechanism}
+    assert claims
+    return claims
+
+
+@pytest.mark.parametrize(
+    ("study", "mechanism", "plain"),
+    [
+        (attack.STUDY, "limit", lambda case: case.but(rate_limit=False)),
+        (fast.STUDY, "policy", fast.plain),
+        (
+            auto.STUDY,
+            "policy",
+            lambda case: (
+                case.but(policy="standard", rtt=NO_RTT, enabled=paths.ALL)
+                if case["policy"] == "auto"
+                else case
+            ),
+        ),
+    ],
+)
+def test_what_we_claim_of_a_mechanism_needs_it(
+    study: Study, mechanism: str, plain: Callable[[Case], Case], off: Off
+) -> None:
+    cells = study.cells()
+    wanted = {plain(cell.case) for cell in cells}
+    pool = _measured(study, [cell for cell in cells if cell.case in wanted], 2)
+    without = off(pool, [cell.case for cell in cells], plain, DRAWN, 0.02)
+    holding = [c for c, of in _claims(study, without, mechanism).items() if of is Verdict.HOLDS]
+    assert holding == []

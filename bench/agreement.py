@@ -17,6 +17,8 @@ from typing import Any
 import peers
 import ratios
 
+from lasthop.stats import CONFIDENCE, holm
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 Row = dict[str, Any]
@@ -294,13 +296,13 @@ def shifts(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
         if row["bit_error_rate"]:
             groups.setdefault(tuple(row[name] for name in names), []).append(row)
     found = [_shift(dict(zip(names, key, strict=True)), own) for key, own in groups.items()]
-    outside = ratios.holm([row.pop("p_outside") for row in found])
-    sign = ratios.holm([row["sign_p"] for row in found])
+    outside = holm([row.pop("p_outside") for row in found])
+    sign = holm([row["sign_p"] for row in found])
     for row, p, sign_p in zip(found, outside, sign, strict=True):
         small = row.pop("small")
-        one_way = sign_p < 1 - ratios.CONFIDENCE and not small
+        one_way = sign_p < 1 - CONFIDENCE and not small
         row["sign_p"] = float(f"{sign_p:.2g}")
-        if p < 1 - ratios.CONFIDENCE or one_way:
+        if p < 1 - CONFIDENCE or one_way:
             row["verdict"] = ratios.DIFFERS
         else:
             row["verdict"] = ratios.AGREES if small else ratios.UNDECIDED
@@ -308,7 +310,16 @@ def shifts(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 
 def _shift(group: Row, rows: Sequence[Row]) -> Row:
-    by_cell = [goodput_gaps(row) for row in rows]
+    # Paths of the same length with the same errors differ in their rate, which seldom limits, and
+    # draw the same chance: they are one.
+    alike: dict[tuple[float, float], list[list[ratios.Gap]]] = {}
+    for row in rows:
+        place = (row["one_way_delay_s"], row["bit_error_rate"])
+        alike.setdefault(place, []).append(goodput_gaps(row))
+    by_cell = [
+        [ratios.in_step(of_family) for of_family in zip(*cells, strict=True)]
+        for cells in alike.values()
+    ]
     above = sum(min(gap.value for gap in gaps) > 0 for gaps in by_cell)
     below = sum(max(gap.value for gap in gaps) < 0 for gaps in by_cell)
     by_family = [
@@ -327,7 +338,7 @@ def _shift(group: Row, rows: Sequence[Row]) -> Row:
     }
     return {
         **group,
-        "cells": len(rows),
+        "cells": len(by_cell),
         "above": above,
         "below": below,
         "sign_p": ratios.sign_test(above, below),

@@ -51,7 +51,7 @@ def in_one_sentence(result: Row) -> str:
 def shifts(result: Row) -> str:
     """What many cells say together."""
     lines = [
-        "| recovery | hops | errors | cells | ours / each family's goodput | above all | below all "
+        "| recovery | hops | errors | paths | ours / each family's goodput | above all | below all "
         "| sign test | timeouts | retransmissions | |",
         "| --- | ---: | --- | ---: | --- | ---: | ---: | ---: | --- | --- | --- |",
     ]

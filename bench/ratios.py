@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-CONFIDENCE = 0.95
+from lasthop.stats import CONFIDENCE, holm
+
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
 
 
@@ -131,19 +132,15 @@ def together(gaps: Sequence[Gap]) -> dict[str, float | bool]:
     return {"small": _is_within(gaps), "p_outside": _p_outside(gaps)}
 
 
+def in_step(gaps: Sequence[Gap]) -> Gap:
+    """The mean of gaps that share their chance: it does not average out."""
+    value = math.fsum(gap.value for gap in gaps) / len(gaps)
+    error = math.fsum(gap.error for gap in gaps) / len(gaps)
+    return Gap(value, error, min(gap.degrees for gap in gaps), gaps[0].bound)
+
+
 def sign_test(above: int, below: int) -> float:
     """The two-sided p-value of "above is as likely as below"."""
     from scipy.stats import binomtest
 
     return float(binomtest(above, above + below).pvalue) if above + below else 1.0
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number (Holm 1979), in the same order."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    adjusted = [1.0] * len(p_values)
-    highest = 0.0
-    for place, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - place) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted

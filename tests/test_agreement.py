@@ -98,18 +98,22 @@ def cells_of(
 ) -> list[dict[str, Any]]:
     """Cells in which our goodput is so many times that of both of a peer's families."""
     zero = {"timeouts": [0.0, 0.0], "retransmitted": [10.0, 1.0]}
-    theirs = {"runs": runs, "goodput_bps": [1e6, spread * 1e6], **zero}
+    names = ("Sack1", "FullTcp/Sack")
     return [
         {
             "recovery": "sack",
             "errors": "both",
+            "one_way_delay_s": float(number),
             "bit_error_rate": 1e-6,
             "runs": runs,
             "goodput_bps": [ratio * 1e6, spread * ratio * 1e6],
             **zero,
-            "families": [{"family": name, **theirs} for name in ("Sack1", "FullTcp/Sack")],
+            "families": [
+                {"family": name, "runs": runs, "goodput_bps": [1e6, spread * 1e6], **zero}
+                for name in names
+            ],
         }
-        for ratio in ratios
+        for number, ratio in enumerate(ratios)
     ]
 
 
@@ -153,6 +157,14 @@ def test_a_shift_that_no_cell_shows_is_shown_by_all_of_them() -> None:
     scattered = cells_of([1.0 + 0.015 * (-1) ** n for n in range(40)])
     (row,) = agreement.shifts(scattered, names)
     assert (row["verdict"], row["above"], row["below"]) == ("agrees", 20, 20)
+
+
+def test_cells_that_share_their_chance_are_one() -> None:
+    shifted = cells_of([1.015] * 40)
+    for row in shifted:
+        row["one_way_delay_s"] = 0.1
+    (row,) = agreement.shifts(shifted, ("recovery", "errors"))
+    assert (row["verdict"], row["cells"], row["above"]) == ("undecided", 1, 1)
 
 
 def test_fifteen_timeouts_a_run_are_not_one() -> None:

@@ -84,6 +84,27 @@ fn path() -> impl Strategy<Value = Path> {
     )
 }
 
+/// Links without losses, with whatever queues build up, and no timeout below the time that a window
+/// and its acknowledgments take.
+fn undisturbed() -> impl Strategy<Value = Path> {
+    path().prop_map(|mut path| {
+        let window = u64::from(path.tcp.receive_window.div_ceil(u32::from(path.tcp.mss)));
+        // With headers, and a segment that is not full-sized.
+        let bytes = (window + 1) * (u64::from(path.tcp.mss) + 40 + 100);
+        let mut longest = path.tcp.delayed_ack.unwrap_or(Duration::ZERO) + Duration::from_millis(1);
+        for hop in &mut path.hops {
+            (hop.queue, hop.forward, hop.backward) =
+                (Queue::Unlimited, Uniform::default(), Uniform::default());
+            let drains = hop.rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+            longest = longest + hop.delay * 2 + drains;
+        }
+        let rto = &mut path.tcp.rto;
+        (rto.initial, rto.minimum) = (longest, longest);
+        rto.maximum = rto.maximum.max(longest);
+        path
+    })
+}
+
 /// Boxes that double packets and hold others back: in which node, with which probabilities.
 type Muddles = Vec<(prop::sample::Index, f64, f64)>;
 
@@ -126,6 +147,15 @@ proptest! {
         prop_assert_eq!(lab.sending().state(), tcp::State::Closed);
 
         prop_assert_eq!((lab.world.in_flight(), lab.world.unroutable()), (0, 0));
+    }
+
+    #[test]
+    fn without_losses_and_with_patience_nothing_is_sent_twice(path in undisturbed()) {
+        let mut lab = path.build();
+        lab.run_to_peace(EVENTS);
+        prop_assert_eq!(Some(lab.received()), path.size);
+        let tcp::Statistics { retransmissions, timeouts, reductions, .. } = lab.statistics();
+        prop_assert_eq!((retransmissions, timeouts, reductions), (0, 0, 0));
     }
 
     #[test]

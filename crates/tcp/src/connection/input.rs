@@ -354,13 +354,14 @@ impl Connection {
     }
 
     /// The peer has probed our window, and has yet to hear that we took the octet: its
-    /// acknowledgments from before that octet count all the same.
+    /// acknowledgments from before that octet count all the same. What acknowledges more than any
+    /// segment before it is later than those, so its window counts, too.
     fn on_ack_before_window(&mut self, now: Time, segment: &Segment, start: u64) {
         let acks = segment.flags.contains(Flags::ACK) && start + 1 == self.receiver.nxt();
         let ack = self.sent(segment.ack).filter(|&ack| acks && self.is_valid_ack(ack));
         if let Some(ack) = ack.filter(|&ack| ack > self.sender.una()) {
             let asked = self.ask(now, segment);
-            self.on_ack(now, segment, start, ack, &asked);
+            self.on_ack(now, segment, self.receiver.nxt(), ack, &asked);
         }
     }
 

@@ -170,8 +170,8 @@ def by_window(runs: Runs) -> Figure:
 
 def _value(runs: Runs, scheme: str, metric: str, window: int, backoff: str = HALVE) -> float:
     case = runs.case(scheme=scheme, ssthresh_on_backoff=backoff, window=window)
-    (value,) = runs.values(case, metric)
-    return value
+    # All runs are the same.
+    return runs.values(case, metric)[0]
 
 
 def _number(id: str) -> Any:

@@ -40,6 +40,7 @@ fn strictly_what_the_report_only_suggests_is_not_done() {
     let mut t = flowing(with(strict()));
     t.time(150);
     t.tell(MOVED);
+    t.unseen.clear();
     t.time(160);
     answer_to(&mut t, 5100, ack(1).change(TELLS));
     assert_eq!(t.statistics().reprobes, 2, "twice for one change");

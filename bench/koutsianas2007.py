@@ -14,6 +14,7 @@ NAMES = {
     "shared": "one probe",
 }
 TARGETS = ("1 Mb/s", "6 Mb/s", "20 Mb/s")
+_HALVE = {"ssthresh_on_backoff": "halve"}
 
 
 def _seconds(value: float) -> str:
@@ -29,33 +30,69 @@ def _schemes(metric: str, words: str, *schemes: str, **where: Any) -> list[Colum
 
 TABLES: Mapping[str, Table] = {
     "fig4.2": Table(
-        "scheme",
-        "scheme",
+        "window",
+        "window, segments",
         {},
         [
+            Column("standard resumes at, s", "resume_s", {"scheme": "standard", **_HALVE}),
             *(
-                Column(words, metric, {"ssthresh_on_backoff": "halve"})
-                for metric, words in (
-                    ("resume_s", "resumes at, s"),
-                    ("duration_s", "ends at, s"),
-                    ("net_duration_s", "net duration, s"),
+                Column(f"{words} ends at, s", "duration_s", {"scheme": scheme, **rule})
+                for words, scheme, rule in (
+                    ("standard", "standard", _HALVE),
+                    ("with `hold`", "standard", {"ssthresh_on_backoff": "hold"}),
+                    ("RLCI", "rlci", _HALVE),
+                    ("mended", "mended", _HALVE),
                 )
             ),
-            Column("ends at with `hold`, s", "duration_s", {"ssthresh_on_backoff": "hold"}),
         ],
-        lambda scheme: NAMES[scheme],
+        str,
+        only=(
+            *(20, 30, 35, 39, 40, 41, 50, 75, 85, 86, 89, 90, 100, 110, 115, 130, 160, 165, 170),
+            *(175, 200, 500),
+        ),
     ),
     "fig4.4": Table(
         "disconnection_s",
         "disconnection",
         {},
-        _schemes("net_duration_s", "net duration, s", "standard", "rlci", "mended"),
+        [
+            column
+            for window in (50, 200)
+            for column in _schemes(
+                "net_duration_s",
+                f"window {window}: net, s",
+                *("standard", "rlci", "mended"),
+                window=window,
+            )
+        ],
         _seconds,
         # Right before and right after standard TCP sends again.
         only=(
             *(0.001, 0.02, 0.05, 0.1, 0.15, 0.196, 0.206, 0.588, 0.618, 1.372, 1.442, 2.94, 3.09),
             *(6.076, 6.386, 12.348, 12.978, 24.892, 26.162, 50.0),
         ),
+    ),
+    "steady-state": Table(
+        "window",
+        "window, segments",
+        {"disconnection_s": 0.15},
+        [
+            Column("timeouts as published", "timeouts", {"arm": "published"}),
+            *(
+                Column(f"bump, s: {words}", "bump_s", {"arm": arm})
+                for arm, words in (
+                    ("published", "as published"),
+                    ("no-limited-transmit", "no modified limited transmit"),
+                    ("no-kept-threshold", "threshold not kept"),
+                    ("neither", "neither"),
+                    ("pipe", "ns-2's pipe"),
+                    ("resend", "everything again"),
+                    ("rto", "initial RTO 1 s"),
+                    ("window-10", "initial window 10"),
+                    ("window-40", "initial window 40"),
+                )
+            ),
+        ],
     ),
     "fig4.7": Table(
         "connections",

@@ -19,6 +19,8 @@ pub struct Config {
     pub receive_window: u32,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
+    /// What [`Recovery::Sack`] holds to be in the network.
+    pub pipe: Pipe,
     /// What sizes the congestion window.
     pub congestion: Congestion,
     /// How the window of [`Congestion::Aimd`] grows in congestion avoidance.
@@ -117,6 +119,17 @@ impl InitialWindow {
             InitialWindow::Rfc6928 => (10 * mss).min((2 * mss).max(14_600)),
         }
     }
+}
+
+/// What is held to be in the network while selective acknowledgments repair losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pipe {
+    /// What was not reported and is not lost by IsLost() (RFC 6675 §4, SetPipe).
+    #[default]
+    IsLost,
+    /// Every copy that was not reported, lost or not. So did ns-2 in 2007 (`koutsianas2007` §4.1).
+    Unreported,
 }
 
 /// When the congestion window counts as used (RFC 7661).
@@ -240,6 +253,7 @@ impl Default for Config {
             minimum_mss: 48,
             receive_window: 4 << 20,
             recovery: Recovery::Sack,
+            pipe: Pipe::default(),
             congestion: Congestion::default(),
             increase: Increase::default(),
             byte_counting: Some(2),

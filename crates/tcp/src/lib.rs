@@ -26,7 +26,7 @@ mod state;
 mod stream;
 
 pub use config::{
-    Config, Estimator, InitialWindow, KeepAlive, Reduction, Restart, Rto, SsthreshOnBackoff,
+    Config, Estimator, InitialWindow, KeepAlive, Pipe, Reduction, Restart, Rto, SsthreshOnBackoff,
     Validation,
 };
 pub use connection::{

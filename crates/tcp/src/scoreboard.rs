@@ -181,6 +181,11 @@ impl Scoreboard {
         self.outstanding() + self.resent - self.sacked - self.lost
     }
 
+    /// Octets whose first copies are held to be lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Whether a hole's loss was excused and the hole is still open.
     pub(crate) fn has_excused(&self) -> bool {
         self.excused > 0

@@ -16,7 +16,7 @@ mod transmit;
 pub(crate) use acks::{Ack, Window};
 pub(crate) use transmit::Transmission;
 
-use crate::config::{Config, InitialWindow, Reduction, SsthreshOnBackoff, Validation};
+use crate::config::{Config, InitialWindow, Pipe, Reduction, SsthreshOnBackoff, Validation};
 use crate::congestion::{Controller, Growth, Prr};
 use crate::connection::Side;
 use crate::event::Log;
@@ -154,6 +154,7 @@ struct Used {
 /// The settings that the sender keeps after start-up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SenderConfig {
+    pipe: Pipe,
     limited_transmit: bool,
     nagle: bool,
     restart_after_idle: bool,
@@ -182,6 +183,7 @@ impl Sender {
             statistics: Statistics::default(),
             log: Log::default(),
             config: SenderConfig {
+                pipe: config.pipe,
                 limited_transmit: config.limited_transmit,
                 nagle: config.nagle,
                 restart_after_idle: config.restart_after_idle,
@@ -339,7 +341,9 @@ impl Sender {
 
     /// Octets held to be in the network (RFC 6675 §4), less those that duplicates account for.
     pub(crate) fn pipe(&self) -> u64 {
-        self.board.in_network() - self.dupacked()
+        let ignored = self.config.pipe == Pipe::Unreported && self.phase == Phase::Recovery;
+        let lost = if ignored && self.detector.uses_sack() { self.board.lost() } else { 0 };
+        self.board.in_network() + lost - self.dupacked()
     }
 
     /// Takes the news that the window was reduced, for the peer (RFC 3168 §6.1.2, CWR).

@@ -111,6 +111,7 @@ EXPERIMENTS = (
     _fairness("auto", "a fairness policy that knows when its last hop is the bottleneck"),
     _koutsianas2007("fig4.2", "RLCI over a disconnection of eight seconds", "fig4.3"),
     _koutsianas2007("fig4.4", "RLCI over disconnections of any length", "fig4.5"),
+    _koutsianas2007("steady-state", "RLCI where the connection is not stalled, part by part"),
     _koutsianas2007("fig4.7", "RLCI with several connections", "fig4.8", "fig4.9"),
     _koutsianas2007("shared-probe", "RLCI with one probe for all connections of a host"),
     _koutsianas2007("after", "what connections that resume with RLCI do to others"),

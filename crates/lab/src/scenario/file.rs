@@ -22,7 +22,7 @@ use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Fields, Strategy};
-use tcp::{Config, Estimator, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
+use tcp::{Config, Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
 table! {
@@ -100,6 +100,9 @@ table! {
         receive_window: Spanned<Amount>;
         /// How losses are detected and repaired.
         recovery: Recovery = Config::default().recovery;
+        /// What `sack` holds to be in the network while it repairs losses: what was not reported and
+        /// is not lost by IsLost() of RFC 6675 §4, or all that was not reported, as in ns-2.
+        pipe: Pipe = Config::default().pipe;
         /// What sizes the congestion window.
         congestion: Congestion = Config::default().congestion;
         /// Growth of `aimd` in congestion avoidance: the name of an increase function, or a table with its

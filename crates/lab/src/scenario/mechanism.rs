@@ -17,6 +17,17 @@ impl Tagged for Mechanism {
     fn names() -> Vec<&'static str> {
         Mechanism::NAMES.to_vec()
     }
+
+    fn setting(key: &str) -> Option<Value> {
+        // They follow from another setting, so that they have no default of their own.
+        let unless_strict = matches!(key, "resend" | "suppress" | "rate_limit");
+        unless_strict.then(|| {
+            json!({
+                "type": "boolean",
+                "description": "What the report only suggests: the opposite of `strict` if absent.",
+            })
+        })
+    }
 }
 
 impl Shape for Entry {

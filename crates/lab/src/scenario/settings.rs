@@ -71,6 +71,7 @@ pub(super) fn resolve(
         limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
         delayed_ack: delayed_ack?,
         rto: rto?,
+        pipe: tcp.pipe,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
         validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,

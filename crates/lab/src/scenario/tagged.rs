@@ -103,7 +103,9 @@ fn schema<T: Tagged>(name: &str) -> Value {
             _ => json!({}),
         });
         properties[&key] = kind;
-        properties[&key]["default"] = default;
+        if !default.is_null() {
+            properties[&key]["default"] = default;
+        }
     }
     json!({
         "type": "object",

@@ -13,7 +13,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Vi
 use serde_json::{Value, json};
 use tcp::congestion::Congestion;
 use tcp::mechanism::{Fields, Strategy, Transport};
-use tcp::{Estimator, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
+use tcp::{Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
 use wire::PathForm;
 
 macro_rules! words {
@@ -31,7 +31,7 @@ macro_rules! words {
 }
 
 words! {
-    Profile Recovery Congestion Reduction Estimator Restart SsthreshOnBackoff Validation
+    Profile Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation
     Strategy Fields Transport PathForm super::Report super::Transport super::Headers super::Stack
     super::Corrupted super::AttackKind super::attacks::Knowledge Aim Fortune
 }

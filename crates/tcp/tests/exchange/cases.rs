@@ -363,10 +363,12 @@ fn ceten() -> impl Strategy<Value = Mechanism> {
 
 fn rlci() -> impl Strategy<Value = Mechanism> {
     let encoding = prop_oneof![Just(Encoding::Experimental), Just(Encoding::Draft)];
-    (encoding, any::<[bool; 4]>()).prop_map(|(encoding, settings)| {
+    let suggested = any::<[Option<bool>; 3]>();
+    (encoding, any::<[bool; 3]>(), suggested).prop_map(|(encoding, settings, suggested)| {
         let mut rlci = Rlci::default();
         rlci.encoding = encoding;
-        [rlci.strict, rlci.limited_transmit, rlci.suppress, rlci.rate_limit] = settings;
+        [rlci.strict, rlci.limited_transmit, rlci.keep_ssthresh] = settings;
+        [rlci.resend, rlci.suppress, rlci.rate_limit] = suggested;
         Mechanism::Rlci(rlci)
     })
 }

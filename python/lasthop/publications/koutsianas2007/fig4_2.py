@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from lasthop import lab, pictures
-from lasthop.publications.koutsianas2007 import schemes
+from lasthop.publications.koutsianas2007 import schemes, windows
 from lasthop.publications.koutsianas2007.schemes import MENDED, NAMES, RLCI, STANDARD
-from lasthop.publications.study.published import Answer, Section, judged_value
+from lasthop.publications.koutsianas2007.windows import WINDOWS
+from lasthop.publications.study.published import Answer, Section
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study, mean
-from lasthop.publications.study.verdict import Check, Judgement, below
+from lasthop.publications.study.verdict import Check, Judgement, Verdict, below
 from lasthop.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ HALVE, HOLD = "halve", "hold"
 ARMS = ((STANDARD, HALVE), (STANDARD, HOLD), (RLCI, HALVE), (MENDED, HALVE))
 #: "Immediately": no round trip later.
 _AT_ONCE_S = 0.01
+#: Of the pictures: a window of each kind that meets the published times.
+_DRAWN = (50, 200)
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,18 @@ class Trace:
         )
 
 
-def _cell(scheme: str, backoff: str) -> Cell:
+def _cell(scheme: str, backoff: str, window: int) -> Cell:
     (flow,) = schemes.flows(SCENARIO)
-    flow["tcp"] = {**schemes.tcp(flow["tcp"], scheme), "ssthresh_on_backoff": backoff}
-    case = Case(scheme=scheme, ssthresh_on_backoff=backoff, disconnection_s=BACK_S - LEFT_S)
+    tcp = {**schemes.tcp(flow["tcp"], scheme), **windows.setting(window)}
+    flow["tcp"] = {**tcp, "ssthresh_on_backoff": backoff}
+    case = Case(scheme=scheme, ssthresh_on_backoff=backoff, window=window)
     # Nothing is drawn in it: one run says everything.
     return Cell(case, SCENARIO, {"flows": [flow]}, 1, 1)
 
 
 def cells() -> list[Cell]:
-    """All arms."""
-    return [_cell(scheme, backoff) for scheme, backoff in ARMS]
+    """All arms, with all windows."""
+    return [_cell(scheme, backoff, window) for window in WINDOWS for scheme, backoff in ARMS]
 
 
 def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
@@ -109,11 +113,11 @@ def _draw(ax: Axes, cell: Cell, title: str) -> None:
     ax.set_ylim(-20, 2050)
 
 
-def _sequences(arms: Sequence[tuple[str, str, str]]) -> Figure:
+def _sequences(arms: Sequence[tuple[str, str, int, str]]) -> Figure:
     with pictures.figure(11, 4) as drawn:
         axes = drawn.subplots(1, len(arms), sharey=True)
-        for ax, (scheme, backoff, title) in zip(axes, arms, strict=True):
-            _draw(ax, _cell(scheme, backoff), title)
+        for ax, (scheme, backoff, window, title) in zip(axes, arms, strict=True):
+            _draw(ax, _cell(scheme, backoff, window), title)
             ax.set_xlabel("seconds")
         axes[0].set_ylabel("segment")
         handles, labels = axes[0].get_legend_handles_labels()
@@ -123,109 +127,192 @@ def _sequences(arms: Sequence[tuple[str, str, str]]) -> Figure:
 
 def standard(_: Runs) -> Figure:
     """Figure 4.2, with either reading of a timeout after another."""
+    small, large = _DRAWN
     return _sequences(
         [
-            (STANDARD, HALVE, "Each timeout halves ssthresh, as in ns-2"),
-            (STANDARD, HOLD, "Only the first one does"),
+            (STANDARD, HALVE, small, f"Window {small}; each timeout halves ssthresh"),
+            (STANDARD, HALVE, large, f"Window {large}; each timeout halves ssthresh"),
+            (STANDARD, HOLD, small, f"Window {small}; only the first one does"),
         ]
     )
 
 
 def rlci(_: Runs) -> Figure:
-    """Figure 4.3, and without the protocol's holes."""
-    return _sequences([(RLCI, HALVE, "As published"), (MENDED, HALVE, "Mended")])
+    """Figure 4.3."""
+    return _sequences([(RLCI, HALVE, window, f"Window {window}") for window in _DRAWN])
+
+
+def by_window(runs: Runs) -> Figure:
+    """When both end, over the receive window."""
+    with pictures.figure(11, 3.8) as drawn:
+        axes = drawn.subplots(1, 2)
+        for ax, (scheme, backoffs, title) in zip(
+            axes,
+            ((STANDARD, (HALVE, HOLD), "Standard TCP ends at, s"), (RLCI, (HALVE,), "RLCI, s")),
+            strict=True,
+        ):
+            for backoff, colour in zip(backoffs, (pictures.BLUE, pictures.ORANGE), strict=False):
+                ends = [_value(runs, scheme, "duration_s", window, backoff) for window in WINDOWS]
+                ax.plot(WINDOWS, ends, ".-", color=colour, linewidth=1.0, label=backoff)
+            number = _number("standard-ends" if scheme == STANDARD else "rlci-ends")
+            ax.axhline(number.value, color=pictures.GREY, linewidth=1.0, linestyle=":")
+            ax.set_xscale("log")
+            ax.set_xticks([20, 41, 91, 200, 500], ["20", "41", "91", "200", "500"])
+            ax.minorticks_off()
+            ax.set_xlabel("receive window, segments")
+            ax.set_title(title)
+        axes[0].legend(title="a timeout after another")
+    return drawn
 
 
 # --- What the report says ---------------------------------------------------------------------
 
 
-def _value(runs: Runs, scheme: str, metric: str, backoff: str = HALVE) -> float:
-    (value,) = runs.values(runs.case(scheme=scheme, ssthresh_on_backoff=backoff), metric)
-    return value
+def _value(runs: Runs, scheme: str, metric: str, window: int, backoff: str = HALVE) -> float:
+    case = runs.case(scheme=scheme, ssthresh_on_backoff=backoff, window=window)
+    # All runs are the same.
+    return runs.values(case, metric)[0]
 
 
-def _held(id: str, runs: Runs, metric: str, case: Case, why: str) -> Judgement:
-    """What a run says to the time that a statement gives."""
-    of = Section.of(schemes.PUBLICATION, "fig4.2").value(id)
-    return judged_value(of, why, runs.mean(case, metric), case, "s", exact=True)
+def _number(id: str) -> Any:
+    return Section.of(schemes.PUBLICATION, "fig4.2").value(id)
+
+
+@dataclass(frozen=True)
+class Time:
+    """One of the published times."""
+
+    id: str
+    scheme: str
+    metric: str
+
+
+TIMES = (
+    Time("standard-stalls", STANDARD, "resume_s"),
+    Time("standard-ends", STANDARD, "duration_s"),
+    Time("rlci-ends", RLCI, "duration_s"),
+)
+
+
+def _time(runs: Runs, time: Time, window: int, backoff: str = HALVE) -> float:
+    # RLCI has no timeout after another on the new path.
+    rule = backoff if time.scheme == STANDARD else HALVE
+    return _value(runs, time.scheme, time.metric, window, rule)
+
+
+def to_the_digit(runs: Runs, times: Sequence[Time] = TIMES, backoff: str = HALVE) -> list[int]:
+    """The windows with which all these times are those that are printed, when rounded."""
+    return [
+        window
+        for window in WINDOWS
+        if all(
+            abs(_time(runs, time, window, backoff) - _number(time.id).value)
+            <= _number(time.id).last_digit / 2
+            for time in times
+        )
+    ]
+
+
+def _held(runs: Runs, time: Time, backoff: str = HALVE, more: str = "") -> Judgement:
+    """The window, which was not published, is told by the other times of both figures: this one is
+    held with every window with which they are met to the digit."""
+    of = _number(time.id)
+    others = [other for other in TIMES if other is not time]
+    told_by = to_the_digit(runs, others)
+    values = {window: _time(runs, time, window, backoff) for window in told_by}
+    met = {value in of.band for value in values.values()}
+    verdict = Verdict.of(met == {True}) if len(met) == 1 else Verdict.UNDECIDED
+    shown = min(values, key=lambda window: abs(values[window] - of.value), default=WINDOWS[0])
+    rule = backoff if time.scheme == STANDARD else HALVE
+    case = runs.case(scheme=time.scheme, ssthresh_on_backoff=rule, window=shown)
+    said = (
+        f"{min(values.values()):.2f} to {max(values.values()):.2f} s"
+        if values
+        else "nothing: no window meets them"
+    )
+    return Judgement(
+        verdict,
+        f"With the windows that the other times of both figures leave, to the digit"
+        f" ({windows.stretches(told_by, WINDOWS)} of {WINDOWS[0]} to {WINDOWS[-1]} segments), it is"
+        f" {said}. This time alone comes out to the digit with"
+        f" {windows.stretches(to_the_digit(runs, [time], backoff), WINDOWS)}.{more}",
+        runs.mean(case, time.metric),
+        case,
+        "s",
+    )
 
 
 def _stalls(runs: Runs) -> Judgement:
-    case = runs.case(scheme=STANDARD, ssthresh_on_backoff=HALVE)
-    resumes = _value(runs, STANDARD, "resume_s")
-    why = (
-        f"After {_value(runs, STANDARD, 'timeouts'):.0f} timeouts from the start of the"
-        f" disconnection it sends again at {resumes:.2f} s, {resumes - BACK_S:.2f} s after it is"
-        " attached: the retransmissions go out at 2.0 + 0.2 (2^k - 1) seconds."
-    )
-    return _held("standard-stalls", runs, "resume_s", case, why)
+    more = " The retransmissions go out at 2.0 + 0.2 (2^k - 1) seconds."
+    return _held(runs, TIMES[0], more=more)
 
 
 def _ends(runs: Runs) -> Judgement:
-    case = runs.case(scheme=STANDARD, ssthresh_on_backoff=HALVE)
-    halve, hold = (_value(runs, STANDARD, "duration_s", how) for how in (HALVE, HOLD))
-    why = (
-        f"It ends at {halve:.2f} s if every timeout in a row halves ssthresh, and at {hold:.2f} s"
-        " if only the first one does (RFC 5681 §3.1)."
-    )
-    return _held("standard-ends", runs, "duration_s", case, why)
+    return _held(runs, TIMES[1])
 
 
 def _half_window(runs: Runs) -> Judgement:
-    case = runs.case(scheme=STANDARD, ssthresh_on_backoff=HOLD)
-    halve, hold = (_value(runs, STANDARD, "duration_s", how) for how in (HALVE, HOLD))
-    why = (
-        f"With half the last window as ssthresh the transfer ends at {hold:.2f} s; with a"
-        f" threshold that all timeouts have halved, at {halve:.2f} s."
-    )
-    return _held("ssthresh-half-the-window", runs, "duration_s", case, why)
+    more = " Only the first of the timeouts in a row halves the threshold here (RFC 5681 §3.1)."
+    return _held(runs, TIMES[1], HOLD, more)
 
 
 def _at_once(runs: Runs) -> Judgement:
-    case = runs.case(scheme=RLCI)
-    resumes = runs.mean(case, "resume_s")
+    resumes = [_value(runs, RLCI, "resume_s", window) for window in WINDOWS]
+    case = runs.case(scheme=RLCI, window=WINDOWS[resumes.index(max(resumes))])
+    latest = runs.mean(case, "resume_s")
     return Judgement(
-        Check(resumes, below(BACK_S + _AT_ONCE_S), exact=True).verdict,
-        f"It sends {1e3 * (_value(runs, RLCI, 'resume_s') - BACK_S):.1f} ms after it is attached;"
-        f" at once is taken as within {1e3 * _AT_ONCE_S:g} ms.",
-        resumes,
+        Check(latest, below(BACK_S + _AT_ONCE_S), exact=True).verdict,
+        f"With every window it sends {1e3 * (max(resumes) - BACK_S):.1f} ms after it is attached,"
+        f" or sooner; at once is taken as within {1e3 * _AT_ONCE_S:g} ms.",
+        latest,
         case,
         "s",
     )
 
 
 def _shorter(runs: Runs) -> Judgement:
-    case = runs.case(scheme=RLCI)
-    ends = _value(runs, RLCI, "duration_s")
-    why = f"It ends at {ends:.2f} s, net of the disconnection {ends - BACK_S + LEFT_S:.2f} s."
-    return _held("rlci-ends", runs, "duration_s", case, why)
+    return _held(runs, TIMES[2])
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
-    """What mending the protocol changes here."""
-    case = runs.case(scheme=MENDED)
-    strict, mended = (_value(runs, scheme, "duration_s") for scheme in (RLCI, MENDED))
+    """Which window it may have been, and what mending the protocol changes here."""
+    apart = {
+        window: abs(
+            _value(runs, RLCI, "duration_s", window) - _value(runs, MENDED, "duration_s", window)
+        )
+        for window in WINDOWS
+    }
+    most = max(apart, key=lambda window: apart[window])
+    exactly = to_the_digit(runs)
+    held = to_the_digit(runs, backoff=HOLD)
     return [
+        Answer(
+            "Which receive windows, which the report does not give, meet the published times?",
+            "§4.2",
+            None,
+            f"All of them to the digit: {windows.stretches(exactly, WINDOWS)} segments, of"
+            f" {len(WINDOWS)} that were tried from {WINDOWS[0]} to {WINDOWS[-1]}; with `hold`"
+            f" instead of `halve`: {windows.stretches(held, WINDOWS)}.",
+            Case(scheme=STANDARD, ssthresh_on_backoff=HALVE),
+        ),
         Answer(
             "Does the protocol without its holes do as well?",
             "beyond",
             None,
-            f"It ends at {mended:.2f} s, the published one at {strict:.2f} s.",
-            case,
-            runs.mean(case, "duration_s"),
+            f"With any window it ends within {apart[most]:.2f} s of the published one.",
+            runs.case(scheme=MENDED, window=most),
+            runs.mean(runs.case(scheme=MENDED, window=most), "duration_s"),
             "s",
-        )
+        ),
     ]
 
 
 def outcome(runs: Runs) -> str:
     """In a sentence."""
-    ends: dict[str, Any] = {
-        scheme: _value(runs, scheme, "duration_s") for scheme in (STANDARD, RLCI)
-    }
+    exactly = windows.stretches(to_the_digit(runs), WINDOWS)
     return (
-        f"Standard TCP resumes at {_value(runs, STANDARD, 'resume_s'):.1f} s and ends at"
-        f" {ends[STANDARD]:.1f} s, RLCI at {ends[RLCI]:.1f} s."
+        f"Both transfers end when they were published to, to the digit, with receive windows of"
+        f" {exactly} segments, if every timeout in a row halves ssthresh."
     )
 
 
@@ -240,8 +327,9 @@ STUDY = Study(
         "6 Mb/s and 1 ms to each access point, 1 Gb/s and 40 ms behind it, drop-tail queues of what"
         " a link sends in 100 ms; 2000 segments of 1500 bytes, SACK, timestamps on in all arms,"
         " profile ns2-2007. What is queued for the link or on it as the phone leaves is lost.",
-        "Unpublished is the receive window: 50 segments here. The published times follow with 42 to"
-        " 60.",
+        "Unpublished is the receive window: everything is run with windows from 20 to 500 segments."
+        " A published time is held with those windows with which the other times are met to the"
+        " digit.",
         "RLCI hears at the phone alone that it is attached anew. Its segments have 8 bytes more, so"
         " that as much data is in each.",
         "Nothing is drawn at random: each cell is one run.",
@@ -262,7 +350,8 @@ STUDY = Study(
             standard,
             bars=False,
         ),
-        Drawn(f"Figure 4.3: {NAMES[RLCI]}, and mended.", rlci, bars=False),
+        Drawn(f"Figure 4.3: {NAMES[RLCI]}.", rlci, bars=False),
+        Drawn("When the transfer ends, over the receive window; dotted: as published.", by_window),
     ),
     tests={
         "standard-stalls": _stalls,
@@ -273,6 +362,10 @@ STUDY = Study(
     },
     answers=answers,
     outcome=outcome,
-    keys={"scheme": "scheme", "ssthresh_on_backoff": "timeouts in a row"},
+    keys={
+        "scheme": "scheme",
+        "ssthresh_on_backoff": "timeouts in a row",
+        "window": "window, segments",
+    },
 )
 reproduce = STUDY.reproduce

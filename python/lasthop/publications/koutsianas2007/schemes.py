@@ -42,7 +42,8 @@ LINES: Mapping[str, Line] = {
 _OPTION_BYTES = 8
 #: Of an interval by resampling.
 _RESAMPLES = 1000
-_ATTACHED = "nodes.phone.attached.at"
+#: Where the host that moves is, and when.
+ATTACHED = "nodes.phone.attached.at"
 
 
 def table(scenario: str) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def seconds(value: float) -> str:
 def attached(left: float, back: float) -> dict[str, Any]:
     """When it moves: it leaves the first access point, and is back at the second."""
     return {
-        _ATTACHED: [
+        ATTACHED: [
             {"to": "ap1", "start": "0 s", "end": seconds(left)},
             {"to": "ap2", "start": seconds(back)},
         ]
@@ -86,7 +87,7 @@ def attached(left: float, back: float) -> dict[str, Any]:
 
 def moves(run: pl.DataFrame) -> tuple[float, float]:
     """When it left and was back, of a run's rows in which that was drawn."""
-    at = tomllib.loads(f"at = {run[_ATTACHED][0]}")["at"]
+    at = tomllib.loads(f"at = {run[ATTACHED][0]}")["at"]
     return _read(at[0]["end"]), _read(at[1]["start"])
 
 

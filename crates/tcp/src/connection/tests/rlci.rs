@@ -7,6 +7,7 @@ mod losses;
 mod probing;
 
 use super::*;
+use crate::Pipe;
 use crate::mechanism::{Mechanism, Rlci};
 use wire::{ConnectivityChange, Encoding, LocalStatus};
 

@@ -22,18 +22,26 @@ use wire::{ConnectivityChange, Encoding, Flags, Options, Packet, Segment, SeqNum
 #[serde(default, deny_unknown_fields)]
 pub struct Rlci {
     /// To the letter of the report, with the holes that it leaves: an indication whose only
-    /// carrier was lost, an echo that an idle receiver never acknowledges, a link that flaps.
+    /// carrier was lost, an echo that an idle receiver never acknowledges, a link that flaps. What
+    /// the report only suggests is off, unless it is named: `resend`, `suppress`, `rate_limit`.
     pub strict: bool,
     /// The form of the option; who is offered a connection takes its peer's.
     pub encoding: Encoding,
-    /// The first duplicates after a change let out new data however much is outstanding, and the
-    /// loss that they show leaves the slow-start threshold (`koutsianas2007` §3.5.3).
+    /// The first two duplicates after a change let out new data however much is outstanding
+    /// (`koutsianas2007` §3.5.3, of which the report's experiments make use).
     pub limited_transmit: bool,
-    /// Indications from both ends at the same time begin anew but once (`koutsianas2007` §3.5.4).
-    pub suppress: bool,
-    /// Begin anew once in ten round trips at most, and four times a minute
-    /// (`koutsianas2007` §3.6).
-    pub rate_limit: bool,
+    /// A loss that is found while the window is the initial one of the new path leaves the
+    /// slow-start threshold (`koutsianas2007` §3.5.3, likewise).
+    pub keep_ssthresh: bool,
+    /// In steady state, too, everything outstanding goes again (`koutsianas2007` §3.5.2, "a possible
+    /// solution"). `None`: unless `strict`.
+    pub resend: Option<bool>,
+    /// Indications from both ends at the same time begin anew but once (`koutsianas2007` §3.5.4, "can
+    /// be avoided"). `None`: unless `strict`.
+    pub suppress: Option<bool>,
+    /// Begin anew once in ten round trips at most, and four times a minute (`koutsianas2007` §3.6,
+    /// "one possible defense"). `None`: unless `strict`.
+    pub rate_limit: Option<bool>,
     #[serde(skip_serializing_if = "is_new")]
     state: State,
 }
@@ -88,16 +96,21 @@ impl Rlci {
     /// So often an option goes again that is not answered.
     const REPEATS: u32 = 6;
 
+    /// Whether something goes that the report only suggests.
+    fn wants(&self, suggestion: Option<bool>) -> bool {
+        suggestion.unwrap_or(!self.strict)
+    }
+
     /// Whether an indication is of what the other end has told already. What has led to nothing but
     /// another timeout is told anew.
     fn is_known(&self, view: &View, origin: Origin) -> bool {
         let same = |probe: &Probe| self.strict || probe.origin != origin && !view.stalled;
-        self.suppress && self.state.probe.as_ref().is_some_and(same)
+        self.wants(self.suppress) && self.state.probe.as_ref().is_some_and(same)
     }
 
     /// Whether the path may be probed once more.
     fn is_allowed(&mut self, view: &View) -> bool {
-        !self.rate_limit || self.state.limit.allows(view.now, view.srtt)
+        !self.wants(self.rate_limit) || self.state.limit.allows(view.now, view.srtt)
     }
 
     /// What the handshake asks for.
@@ -120,7 +133,8 @@ impl Rlci {
                 cci_sndmax: self.state.iss + view.nxt as u32,
                 origin,
             });
-            return Some(Action::Reprobe { window, resend: view.stalled || !self.strict });
+            let resend = view.stalled || self.wants(self.resend);
+            return Some(Action::Reprobe { window, resend });
         }
         if actions.contains(Actions::FORCE_SEND) {
             return Some(Action::SendNow);
@@ -159,8 +173,10 @@ impl Default for Rlci {
             strict: false,
             encoding: Encoding::default(),
             limited_transmit: true,
-            suppress: true,
-            rate_limit: true,
+            keep_ssthresh: true,
+            resend: None,
+            suppress: None,
+            rate_limit: None,
             state: State::default(),
         }
     }
@@ -240,9 +256,11 @@ impl Rules for Rlci {
     }
 
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
-        let kept = self.limited_transmit
+        let kept = self.keep_ssthresh
             && self.state.probe.is_some()
             && matches!(loss.signal, Signal::Dupack | Signal::Sack)
+            // §3.5.3: "CWND == INITIAL_WINDOW". It is less only where connections share one probe: what
+            // reduces it lasts until the probing is over.
             && view.window <= view.initial_window;
         kept.then_some(Verdict::Congestion { keep_ssthresh: true })
     }

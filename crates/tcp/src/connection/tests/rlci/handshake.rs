@@ -7,7 +7,7 @@ const TELLS_AGAIN: ConnectivityChange = ConnectivityChange { cs: LocalStatus::Ne
 
 /// Without limits, so that only the handshake decides.
 fn unlimited(strict: bool) -> Config {
-    with(rlci(|rlci| (rlci.strict, rlci.rate_limit) = (strict, false)))
+    with(rlci(|rlci| (rlci.strict, rlci.rate_limit) = (strict, Some(false))))
 }
 
 #[test]

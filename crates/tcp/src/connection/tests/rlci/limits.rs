@@ -4,7 +4,7 @@ use super::*;
 
 fn unlimited(strict: bool, suppress: bool) -> Config {
     with(rlci(|rlci| {
-        (rlci.strict, rlci.suppress, rlci.rate_limit) = (strict, suppress, false);
+        (rlci.strict, rlci.suppress, rlci.rate_limit) = (strict, Some(suppress), Some(false));
     }))
 }
 
@@ -32,6 +32,39 @@ fn both_ends_tell_of_the_same_change_and_begin_anew_once() {
             }
         }
     }
+}
+
+#[test]
+fn strictly_what_the_report_only_suggests_is_not_done() {
+    // §3.5.4: "it can be avoided"; §3.6: "one possible defense".
+    let mut t = flowing(with(strict()));
+    t.time(150);
+    t.tell(MOVED);
+    t.unseen.clear();
+    t.time(160);
+    answer_to(&mut t, 5100, ack(1).change(TELLS));
+    assert_eq!(t.statistics().reprobes, 2, "twice for one change");
+    t.unseen.clear();
+    let mut t = agreed(with(strict()));
+    for n in 1..=100_u32 {
+        t.time(200 + u64::from(n) * 100);
+        let change = ConnectivityChange { c: n % 2 == 1, ..TELLS };
+        answer(&mut t, ack(1).change(change));
+        t.unseen.clear();
+    }
+    assert_eq!(t.statistics().reprobes, 100);
+    // Named, it is.
+    let both = |rlci: &mut Rlci| {
+        (rlci.strict, rlci.suppress, rlci.rate_limit) = (true, Some(true), Some(true));
+    };
+    let mut t = agreed(with(rlci(both)));
+    for n in 1..=100_u32 {
+        t.time(200 + u64::from(n) * 100);
+        let change = ConnectivityChange { c: n % 2 == 1, ..TELLS };
+        answer(&mut t, ack(1).change(change));
+        t.unseen.clear();
+    }
+    assert_eq!(t.statistics().reprobes, 4);
 }
 
 #[test]

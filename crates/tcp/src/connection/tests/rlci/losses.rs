@@ -10,9 +10,16 @@ fn moves(rlci: Rlci) -> Diagram {
     t
 }
 
-/// To the letter, with the modified limited transmit or without.
-fn steady(limited_transmit: bool) -> Diagram {
-    let mut t = moves(rlci(|rlci| (rlci.strict, rlci.limited_transmit) = (true, limited_transmit)));
+/// To the letter, with the modified limited transmit and the kept threshold, or without both.
+fn steady(of_3_5_3: bool) -> Diagram {
+    steady_with(of_3_5_3, of_3_5_3)
+}
+
+fn steady_with(limited_transmit: bool, keep_ssthresh: bool) -> Diagram {
+    let mut t = moves(rlci(|rlci| {
+        (rlci.strict, rlci.limited_transmit, rlci.keep_ssthresh) =
+            (true, limited_transmit, keep_ssthresh);
+    }));
     t.recv([data(11).change(TELLS)]);
     t.time(250);
     t
@@ -82,6 +89,59 @@ fn case_3_with_it_lost_data_is_found_by_duplicates_and_slow_start_goes_on() {
         t.recv(telling(again, TELLS));
         assert_eq!(t.windows(), (segments(5), u64::MAX), "{recovery:?}");
         assert_eq!(t.statistics().timeouts, 0);
+    }
+}
+
+#[test]
+fn case_3_the_modified_limited_transmit_and_the_kept_threshold_are_apart() {
+    // Duplicates find the loss, and slow start is over all the same.
+    let mut t = steady_with(true, false);
+    for n in 11..=13 {
+        answer_to(&mut t, 5100, ack(1).sack(11..=n));
+    }
+    t.unseen.clear();
+    assert_eq!(t.windows(), (segments(5), segments(5)));
+    // Nothing new is let out, and the threshold would be kept if that was found by duplicates.
+    let mut t = steady_with(false, true);
+    answer_to(&mut t, 5100, ack(6).sack(11..=11));
+    t.unseen.clear();
+    t.time(350);
+    for n in 12..=13 {
+        answer_to(&mut t, 5100, ack(6).sack(11..=n));
+    }
+    t.unseen.clear();
+    assert_eq!(t.windows(), (segments(5), u64::MAX));
+}
+
+#[test]
+fn case_3_the_possible_solution_is_a_setting_of_its_own() {
+    // §3.5.2: "execute the speculative retransmission procedure ... even if the connection is in
+    // steady-state".
+    for (strict, resend, everything) in [
+        (true, None, false),
+        (true, Some(true), true),
+        (false, None, true),
+        (false, Some(false), false),
+    ] {
+        let mut t = moves(rlci(|rlci| (rlci.strict, rlci.resend) = (strict, resend)));
+        t.recv(if everything { telling(1..=10, TELLS) } else { vec![data(11).change(TELLS)] });
+    }
+}
+
+#[test]
+fn case_3_where_holes_stay_in_the_pipe_the_window_lets_nothing_go_again() {
+    // §4.1: ten segments and three are outstanding, three are reported, and the window is five.
+    for (pipe, again) in [(Pipe::IsLost, 1..=5), (Pipe::Unreported, 1..=1)] {
+        let mut t = flowing(Config { pipe, ..with(strict()) });
+        t.time(150);
+        t.tell(MOVED);
+        t.unseen.clear();
+        t.time(250);
+        for n in 11..=13 {
+            t.unseen.clear();
+            answer_to(&mut t, 5100, ack(1).sack(11..=n));
+        }
+        t.recv(telling(again, TELLS));
     }
 }
 

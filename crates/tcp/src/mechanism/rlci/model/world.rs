@@ -82,7 +82,12 @@ pub(super) struct World {
 
 impl End {
     fn new(strict: bool) -> End {
-        let mut rlci = Rlci { strict, suppress: false, rate_limit: false, ..Rlci::default() };
+        let mut rlci = Rlci {
+            strict,
+            suppress: Some(false),
+            rate_limit: Some(false),
+            ..Rlci::default()
+        };
         rlci.begin(&Identity { iss: SeqNumber(0), ..Identity::default() });
         let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
         syn.options.timestamps = Some(Timestamps { value: 0, echo: 0 });

@@ -8,6 +8,8 @@ from typing import Any
 
 from studies import Column, Row, Shown, Table, factor, number
 
+from lasthop.publications.obanaik2003 import factors
+from lasthop.publications.obanaik2003.window import NO_LIMIT
 from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case
 
@@ -91,6 +93,7 @@ class SideBySide:
 
 GOODPUT, PAYLOAD = ("goodput, kb/s", "goodput_bps", 1e3), ("goodput, kb/s", "payload_bps", 1e3)
 LOSSES = ("losses", "losses_packets", 1.0)
+SHARE = ("lost, %", "loss_share", 0.01)
 TIMEOUTS = ("timeouts", "timeouts", 1.0)
 FAIRNESS = (
     ("Jain's index", "fairness", 1.0),
@@ -132,19 +135,32 @@ TABLES: Mapping[str, SideBySide | Table] = {
         (GOODPUT, LOSSES),
     ),
     "buffers": Table("buffer_packets", "buffer", {}, _buffers()),
-    "testbed": SideBySide("testbed", _BOTH, (PAYLOAD, LOSSES, TIMEOUTS)),
+    "testbed": SideBySide("testbed", _BOTH, (PAYLOAD, SHARE, LOSSES, TIMEOUTS)),
     "testbed-buffers": SideBySide(
         "testbed-buffers",
         {**_BOTH, "buffer": lambda case: str(case["buffer_packets"])},
         (PAYLOAD, ("round trip, s", "rtt_s", 1.0)),
     ),
-    "testbed-window": SideBySide("testbed-window", {**_BOTH, "window": _window}, (PAYLOAD, LOSSES)),
+    "testbed-window": SideBySide(
+        "testbed-window", {**_BOTH, "window": _window}, (PAYLOAD, SHARE, LOSSES)
+    ),
     "testbed-disabled": SideBySide(
         "testbed-disabled",
         {**_BOTH, "policy on": lambda case: ENABLED[case["enabled"]]},
         (PAYLOAD,),
     ),
-    "factors": Table("factor", "factor", {"path": "simulation"}, _policies()),
+    "factors": Table(
+        "factor",
+        "factor",
+        {
+            "path": factors.SIMULATION,
+            "enabled": "all",
+            "receive_window_bytes": NO_LIMIT,
+            "runs": factors.FOUND,
+        },
+        _policies(),
+        only=factors.singles(factors.SIMULATION),
+    ),
     "fast": SideBySide("fast", {"path": lambda case: str(case["path"]), **_POLICY}, FAIRNESS),
     "auto": SideBySide(
         "auto",

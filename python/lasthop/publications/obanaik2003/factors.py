@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
 from lasthop.publications.obanaik2003 import bed, policies, simulation, words
-from lasthop.publications.obanaik2003.bed import VARIANTS
 from lasthop.publications.obanaik2003.policies import (
     ALTERNATIVES,
     CANIT,
@@ -19,7 +18,6 @@ from lasthop.publications.obanaik2003.policies import (
     IBK,
     POLICIES,
     PROPAGATION,
-    STANDARD,
 )
 from lasthop.publications.obanaik2003.simulation import (
     ALL,
@@ -30,7 +28,6 @@ from lasthop.publications.obanaik2003.simulation import (
     SLOW,
 )
 from lasthop.publications.obanaik2003.window import CALIBRATED, LIMITED, NO_LIMIT
-from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer, Number, Section
 from lasthop.publications.study.runs import Case, Cell, Runs, observe
 from lasthop.publications.study.study import Drawn, Study
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
 SIMULATION, TESTBED = "simulation", "test-bed"
 AS_IS = "as is"
 #: Of every combination; of what is as it is, and of the combination that is to meet a number.
-SCREENED, SEEDS = 3, 20
+SCREENED, SEEDS = 2, 20
 #: The runs that found a combination, and others that it is held against.
 FOUND, FRESH = "screening", "fresh"
 #: Its packets in the scenarios as they are.
@@ -240,9 +237,7 @@ def bases() -> Sequence[Base]:
             one = Base(SIMULATION, link, policy, "fairness/disabled", table(3), enabled=OTHERS)
             found.append(one)
             found.append(
-                replace(
-                    one, section="fairness/window", table=table(5), enabled=ALL, window=LIMITED
-                )
+                replace(one, section="fairness/window", table=table(5), enabled=ALL, window=LIMITED)
             )
             found.append(
                 Base(
@@ -315,18 +310,14 @@ class _Factors(Study):
                     wanted[cell.case] = cell
         again = observe(list(wanted.values()), look, seeds=None, quick=False, threads=threads)
         fresh = {
-            case.but(runs=FRESH): {
-                metric: values[SCREENED:] for metric, values in of.items()
-            }
+            case.but(runs=FRESH): {metric: values[SCREENED:] for metric, values in of.items()}
             for case, of in again.found.items()
         }
         return runs.joined(Runs(fresh))
 
 
 def _answers(runs: Runs) -> Sequence[Answer]:
-    of_numbers = [
-        _explained(runs, base, number) for base in bases() for number in base.numbers()
-    ]
+    of_numbers = [_explained(runs, base, number) for base in bases() for number in base.numbers()]
     return [*of_numbers, *_by_table(runs)]
 
 
@@ -401,9 +392,7 @@ def _by_table(runs: Runs) -> Iterator[Answer]:
             for policy in POLICIES
             for combination in combinations(path, policy)
         }
-        off = {
-            combination: _typical(runs, of, combination) for combination in every.values()
-        }
+        off = {combination: _typical(runs, of, combination) for combination in every.values()}
         known = {combination: value for combination, value in off.items() if value is not None}
         told = [f"as it is by a factor of {known[()]:.2f}"] if () in known else []
         for many, what in ((1, "least with one factor"), (2, "least with two")):
@@ -472,8 +461,7 @@ def _drawn(runs: Runs, path: str) -> Figure:
                 one = Base(path, link, policy, "", "", window=full)
                 wanted = {**one.case, "factor": tuple(names), "runs": FOUND}
                 means = {
-                    case["factor"]: runs.mean(case, one.metrics[0])
-                    for case in runs.cases(**wanted)
+                    case["factor"]: runs.mean(case, one.metrics[0]) for case in runs.cases(**wanted)
                 }
                 known = {name: mean for name, mean in means.items() if mean is not None}
                 ax.errorbar(

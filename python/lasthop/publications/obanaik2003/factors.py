@@ -317,7 +317,7 @@ class _Factors(Study):
 
 
 def _answers(runs: Runs) -> Sequence[Answer]:
-    of_numbers = [_explained(runs, base, number) for base in bases() for number in base.numbers()]
+    of_numbers = [explained(runs, base, number) for base in bases() for number in base.numbers()]
     return [*of_numbers, *_by_table(runs)]
 
 
@@ -329,7 +329,7 @@ def _scale(number: Number) -> tuple[float, str, str]:
     }.get(number.metric, (1e3, " kb/s", "bit/s"))
 
 
-def _explained(runs: Runs, base: Base, number: Number) -> Answer:
+def explained(runs: Runs, base: Base, number: Number) -> Answer:
     """Whether a published number is met, and with what it is."""
     scale, words_of, unit = _scale(number)
     case = base.cell((), SEEDS).case
@@ -392,14 +392,14 @@ def _by_table(runs: Runs) -> Iterator[Answer]:
             for policy in POLICIES
             for combination in combinations(path, policy)
         }
-        off = {combination: _typical(runs, of, combination) for combination in every.values()}
-        known = {combination: value for combination, value in off.items() if value is not None}
-        told = [f"as it is by a factor of {known[()]:.2f}"] if () in known else []
+        off = {changed: _typical(runs, of, combination) for changed, combination in every.items()}
+        known = {changed: value for changed, value in off.items() if value is not None}
+        told = [f"as it is by a factor of {known[AS_IS]:.2f}"] if AS_IS in known else []
         for many, what in ((1, "least with one factor"), (2, "least with two")):
-            among = {of: value for of, value in known.items() if len(of) == many}
+            among = {of: value for of, value in known.items() if len(every[of]) == many}
             if among:
                 best = min(among, key=among.__getitem__)
-                told.append(f"{what}, {name(best)}, by {among[best]:.2f}")
+                told.append(f"{what}, {best}, by {among[best]:.2f}")
         yield Answer(
             f"What brings all numbers of {table} nearest?",
             table,

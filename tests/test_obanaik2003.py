@@ -352,13 +352,11 @@ def test_a_window_of_four_segments_meets_what_was_published(runs: Mapping[str, R
     assert _value(runs["testbed-window"], "payload_bps", **where) == pytest.approx(10_050, rel=0.1)
 
 
-def test_where_last_hops_are_fast_the_policies_are_fairer(runs: Mapping[str, Runs]) -> None:
+def test_where_last_hops_are_fast_increase_by_k_is_fairer(runs: Mapping[str, Runs]) -> None:
     for path in (fast.NEARER, fast.FAST):
         where = {"path": path.name, "cap": fast.UNCAPPED}
         plain = _value(runs["fast"], "fairness", policy=STANDARD, **where)
-        for policy in policies.ALTERNATIVES:
-            rtt = policies.default_rtt(policy)
-            assert _value(runs["fast"], "fairness", policy=policy, rtt=rtt, **where) > plain
+        assert _value(runs["fast"], "fairness", policy=IBK, **where) > 1.05 * plain
 
 
 def test_windows_grow_by_a_segment_at_most_but_with_canit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,6 +122,12 @@ def name(combination: Combination) -> str:
 # --- What it is changed of -------------------------------------------------------------------
 
 
+@functools.cache
+def _section(name: str) -> Section:
+    """Read once: every combination is held against it."""
+    return Section.of(PUBLICATION, name)
+
+
 @dataclass(frozen=True)
 class Base:
     """A cell of the thesis' tables."""
@@ -158,7 +165,7 @@ class Base:
         """What is published of it."""
         where = self.case.but(path=CALIBRATED)
         for metric in self.metrics:
-            number = Section.of(PUBLICATION, self.section).number(where, metric)
+            number = _section(self.section).number(where, metric)
             if number is not None and not number.misprint:
                 yield number
 
@@ -317,8 +324,16 @@ class _Factors(Study):
 
 
 def _answers(runs: Runs) -> Sequence[Answer]:
-    of_numbers = [explained(runs, base, number) for base in bases() for number in base.numbers()]
+    of_numbers = [
+        explained(runs, base, number)
+        for base in sorted(bases(), key=lambda base: _order(base.table))
+        for number in base.numbers()
+    ]
     return [*of_numbers, *_by_table(runs)]
+
+
+def _order(table: str) -> int:
+    return int(table.rpartition(".")[2])
 
 
 def _scale(number: Number) -> tuple[float, str, str]:
@@ -385,7 +400,7 @@ def _by_table(runs: Runs) -> Iterator[Answer]:
     tables: dict[str, list[Base]] = {}
     for base in bases():
         tables.setdefault(base.table, []).append(base)
-    for table, of in sorted(tables.items(), key=lambda pair: float(pair[0].split(".")[1])):
+    for table, of in sorted(tables.items(), key=lambda pair: _order(pair[0])):
         path = of[0].path
         every = {
             name(combination): combination

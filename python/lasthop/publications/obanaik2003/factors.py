@@ -396,11 +396,13 @@ def _which(runs: Runs, base: Base, number: Number, scale: float) -> str:
 
 
 def _by_table(runs: Runs) -> Iterator[Answer]:
-    """Which factor and which pair would bring a whole table nearest."""
+    """Which factor and which pair would bring a whole table nearest, and all of them."""
     tables: dict[str, list[Base]] = {}
-    for base in bases():
+    for base in sorted(bases(), key=lambda base: _order(base.table)):
         tables.setdefault(base.table, []).append(base)
-    for table, of in sorted(tables.items(), key=lambda pair: _order(pair[0])):
+    for path in FACTORS:
+        tables[f"all tables of the {path}"] = [base for base in bases() if base.path == path]
+    for table, of in tables.items():
         path = of[0].path
         every = {
             name(combination): combination
@@ -417,7 +419,7 @@ def _by_table(runs: Runs) -> Iterator[Answer]:
                 told.append(f"{what}, {best}, by {among[best]:.2f}")
         yield Answer(
             f"What brings all numbers of {table} nearest?",
-            table,
+            table if table.startswith("table") else "tables 3.1 to 3.13",
             None,
             f"They are off {'; '.join(told)}.",
         )

@@ -8,6 +8,8 @@ from typing import Any
 
 from studies import Column, Row, Shown, Table, factor, number
 
+from lasthop.publications.obanaik2003 import factors
+from lasthop.publications.obanaik2003.window import NO_LIMIT
 from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case
 
@@ -91,6 +93,7 @@ class SideBySide:
 
 GOODPUT, PAYLOAD = ("goodput, kb/s", "goodput_bps", 1e3), ("goodput, kb/s", "payload_bps", 1e3)
 LOSSES = ("losses", "losses_packets", 1.0)
+SHARE = ("lost, %", "loss_share", 0.01)
 TIMEOUTS = ("timeouts", "timeouts", 1.0)
 FAIRNESS = (
     ("Jain's index", "fairness", 1.0),
@@ -132,19 +135,32 @@ TABLES: Mapping[str, SideBySide | Table] = {
         (GOODPUT, LOSSES),
     ),
     "buffers": Table("buffer_packets", "buffer", {}, _buffers()),
-    "testbed": SideBySide("testbed", _BOTH, (PAYLOAD, LOSSES, TIMEOUTS)),
+    "testbed": SideBySide("testbed", _BOTH, (PAYLOAD, SHARE, LOSSES, TIMEOUTS)),
     "testbed-buffers": SideBySide(
         "testbed-buffers",
         {**_BOTH, "buffer": lambda case: str(case["buffer_packets"])},
         (PAYLOAD, ("round trip, s", "rtt_s", 1.0)),
     ),
-    "testbed-window": SideBySide("testbed-window", {**_BOTH, "window": _window}, (PAYLOAD, LOSSES)),
+    "testbed-window": SideBySide(
+        "testbed-window", {**_BOTH, "window": _window}, (PAYLOAD, SHARE, LOSSES)
+    ),
     "testbed-disabled": SideBySide(
         "testbed-disabled",
         {**_BOTH, "policy on": lambda case: ENABLED[case["enabled"]]},
         (PAYLOAD,),
     ),
-    "factors": Table("factor", "factor", {"path": "simulation"}, _policies()),
+    "factors": Table(
+        "factor",
+        "factor",
+        {
+            "path": factors.SIMULATION,
+            "enabled": "all",
+            "receive_window_bytes": NO_LIMIT,
+            "runs": factors.FOUND,
+        },
+        _policies(),
+        only=factors.singles(factors.SIMULATION),
+    ),
     "fast": SideBySide("fast", {"path": lambda case: str(case["path"]), **_POLICY}, FAIRNESS),
     "auto": SideBySide(
         "auto",
@@ -155,4 +171,78 @@ TABLES: Mapping[str, SideBySide | Table] = {
         },
         (GOODPUT, LOSSES, *FAIRNESS),
     ),
+}
+
+
+# --- The calibration -------------------------------------------------------------------------
+
+Kept = Mapping[str, Any]
+_GOODPUT_IS = {"goodput_bps": "counts headers", "payload_bps": "without headers"}
+
+
+def calibrated(kept: Kept) -> str:
+    """What was calibrated: chosen, and the range."""
+    chosen, grid = kept["chosen"], kept["grid"]
+    lines = ["| calibrated | chosen | grid |", "| --- | --- | --- |"]
+    for key, words, unit in (
+        ("recovery", "recovery of all", ""),
+        ("buffer_packets", "buffer before the shared link", " packets"),
+        ("short_ms", "delay of sources 1 and 2", " ms"),
+        ("long_ms", "delay of sources 3, 4 and 5", " ms"),
+    ):
+        range_ = ", ".join(str(value) for value in grid[key])
+        lines.append(f"| {words} | {chosen[key]}{unit} | {range_}{unit} |")
+    readings = ", ".join(_GOODPUT_IS[reading] for reading in grid["reading"])
+    lines.append(f"| goodput | {_GOODPUT_IS[kept['reading']]} | {readings} |")
+    return "\n".join(lines)
+
+
+def recoveries(kept: Kept) -> str:
+    """The best point of each recovery, and what it makes of the policies."""
+    reading = kept["reading"]
+    lines = [
+        "| best with | buffer | delays, ms | slow link, kb/s / losses | LTN | standard rows off by"
+        " | policies' rows: all | goodputs |",
+        f"|{' --- |' * 5}{' ---: |' * 3}",
+    ]
+    for point in kept["by_recovery"]:
+        means = [
+            f"{of[reading] / 1e3:.2f} / {of['losses_packets']:.1f}"
+            for of in (point["means"]["slow"], point["means"]["ltn"])
+        ]
+        worth = point["policies_error"]
+        lines.append(
+            f"| {point['recovery']} | {point['buffer_packets']} | {point['short_ms']},"
+            f" {point['long_ms']} | {' | '.join(means)} | {point['error'][reading]:.2f} |"
+            f" {worth['all']:.2f} | {worth['goodput']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def unsearched(kept: Kept) -> str:
+    """What was set without a search, and what the standard rows are with other values."""
+    reading = kept["reading"]
+    lines = [
+        "| set without a search | as set | tried | slow link, kb/s / losses | LTN | standard rows"
+        " off by |",
+        f"|{' --- |' * 5} ---: |",
+    ]
+    chosen = {**kept["chosen"], "parameter": "nothing", "set": "", "tried": ""}
+    for of in (chosen, *kept["set"]):
+        means = [
+            f"{link[reading] / 1e3:.2f} / {link['losses_packets']:.1f}"
+            for link in (of["means"]["slow"], of["means"]["ltn"])
+        ]
+        error = of["error"][reading] if of is chosen else of["error"]
+        lines.append(
+            f"| {of['parameter']} | {of['set']} | {of['tried']} | {' | '.join(means)}"
+            f" | {error:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+CALIBRATION: Mapping[str, Callable[[Kept], str]] = {
+    "calibration": calibrated,
+    "calibration-recoveries": recoveries,
+    "calibration-set": unsearched,
 }

@@ -501,6 +501,10 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "koutsianas2007-about": ("koutsianas2007-about.json", study_about),
     "fairness-about": ("obanaik2003-fairness-about.json", study_about),
     **{
+        f"fairness-{what}": ("obanaik2003-calibration.json", table)
+        for what, table in obanaik2003.CALIBRATION.items()
+    },
+    **{
         f"{prefix}-{name}-{what}": (f"{file}-{name}.json", table)
         for prefix, file, shown in (
             ("beyond", "bbn8333-beyond", beyond.TABLES),

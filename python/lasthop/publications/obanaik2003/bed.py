@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lasthop.publications.obanaik2003 import policies, simulation, single, words
-from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
+from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, PROPAGATION, STANDARD
 from lasthop.publications.obanaik2003.simulation import ALL, LINK_NAMES, LTN, SLOW
 from lasthop.publications.study import draw
+from lasthop.publications.study.published import Answer, Section
 from lasthop.publications.study.runs import Case, Cell, Observe, Runs
 from lasthop.publications.study.study import mean
+from lasthop.publications.study.verdict import Verdict, error_factor, typical_factor
 
 SCENARIO = f"{simulation.PUBLICATION}/testbed"
 SEEDS, QUICK_SEEDS = simulation.SEEDS, simulation.QUICK_SEEDS
@@ -28,6 +30,10 @@ NO_CONSTANT = ""
 BUFFERS = (3, 10, 20)
 WINDOW, SMALL_WINDOW = 8_192, 1_024
 _OWN = 2
+
+#: What the column "Loss" of the test-bed's tables may be: packets, or per cent of the packets.
+#: §3.3.2 calls it an error rate, and so statements go by the share.
+PACKETS, SHARE = "losses_packets", "loss_share"
 
 
 def observe(followed: int = 0) -> Observe:
@@ -66,6 +72,8 @@ def cell(
     buffer: int = BUFFERS[0],
     window: int = WINDOW,
     settings: Mapping[str, Any] | None = None,
+    k: float = K,
+    cap: float | None = None,
     **case: Any,
 ) -> Cell:
     """A policy on all connections, or on all but the third."""
@@ -74,8 +82,9 @@ def cell(
     value = policies.increase(
         policy,
         rtt,
-        k=K if policy == IBK else None,
+        k=k if policy == IBK else None,
         c=variant.c or None,
+        cap=cap,
     )
     chosen = [flow for flow in range(3) if enabled == ALL or flow != _OWN]
     return Cell(
@@ -103,7 +112,8 @@ def cell(
 
 MEASURES = (
     mean("payload_bps", "bit/s", "goodput, kb/s", 1e3),
-    mean("losses_packets", "packets", "losses at the last hop"),
+    mean(PACKETS, "packets", "losses at the last hop"),
+    mean(SHARE, "1", "lost at the last hop, %", 0.01),
     mean("goodput_bps", "bit/s", "with headers, kb/s", 1e3),
     mean("losses_before_packets", "packets", "losses before"),
     mean("timeouts", "1", "timeouts"),
@@ -131,7 +141,7 @@ METHOD = (
     " alone"
     " decides (1 KiB), this is what meets the published numbers. Losses are packets that the"
     " last-hop"
-    " router drops.",
+    " router drops, counted, and as a share of those that come to it.",
     "Where numbers differ from the published ones: fairness/factors tries what moves them.",
 )
 
@@ -172,6 +182,36 @@ def panel(link: str, metric: str, ylabel: str, scale: float = 1.0) -> draw.Panel
         ylabel,
         lines=lines(),
         scale=scale,
+    )
+
+
+def loss_readings(runs: Runs, experiment: str) -> Answer:
+    """How well the column "Loss" is met by either reading."""
+    told = []
+    for metric, as_what in ((SHARE, "as a percentage"), (PACKETS, "as packets")):
+        factors, held = [], 0
+        for number in Section.of(simulation.PUBLICATION, experiment).numbers:
+            if number.metric != metric or number.misprint or not number.value:
+                continue
+            for case in runs.cases(**number.case):
+                if case["rtt"] == PROPAGATION:
+                    continue
+                measured = runs.mean(case, metric)
+                held += number.judge(runs, case, measured) is Verdict.HOLDS
+                factor = error_factor(measured, number.value)
+                factors.append(0.0 if factor is None else factor.value)
+        typical = typical_factor(factors)
+        off = "not known" if typical is None else f"{typical:.2f}"
+        told.append(
+            f"{as_what}: {held} of {len(factors)} cells hold, and they are off by a typical factor"
+            f" of {off}"
+        )
+    return Answer(
+        'The column "Loss" has no unit. §3.3.2 calls it an error rate. Are they packets, or per'
+        " cent?",
+        "§3.3.2",
+        None,
+        f"{'; '.join(told).capitalize()}. Statements go by the percentage, as the text says.",
     )
 
 

@@ -86,8 +86,7 @@ def _fewer(runs: Runs) -> Judgement:
     ]
     return every(fewer).judged(
         f"{_told(runs, 'loss_share', _ENDS, 0.01)} % of packets lost."
-        f" {_told(runs, 'losses_packets', _ENDS)} losses. A full queue is a long round trip, and"
-        " constant rate grows with its square.",
+        f" {_told(runs, 'losses_packets', _ENDS)} losses."
     )
 
 

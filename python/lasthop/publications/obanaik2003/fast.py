@@ -50,7 +50,7 @@ FAST = Path(
         **_NEARER,
         "links.*.rate": "100 Mbit/s",
         f"links.{_SHARED}.rate": "15 Mbit/s",
-        f"links.{_SHARED}.queue": "700 packets",
+        f"links.{_SHARED}.queue": "500 packets",
         "links.5.queue": "500 packets",
         "flows.*.tcp.receive_window": "1 MiB",
     },

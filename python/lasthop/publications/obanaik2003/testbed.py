@@ -9,7 +9,7 @@ from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, PROPAGATIO
 from lasthop.publications.obanaik2003.simulation import LINK_NAMES, LTN, SLOW
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
-from lasthop.publications.study.verdict import Check, Judgement, above, below, between, every
+from lasthop.publications.study.verdict import Check, Joint, Judgement, above, below, between, every
 from lasthop.publications.study.words import MARKED, NEGLIGIBLE, SMALL
 
 _SHOWN = 300
@@ -43,14 +43,26 @@ def _order(runs: Runs) -> Judgement:
 
 
 def _losses(runs: Runs) -> Judgement:
-    fewer, told = [], []
-    metric = "losses_packets"
+    told = [
+        f"{LINK_NAMES[link]}: {words.each(runs, runs.cases(link=link), bed.SHARE, 0.01)}"
+        for link in (SLOW, LTN)
+    ]
+    return _fewer(runs, bed.SHARE).judged(
+        f"Of packets at the last hop, %. {'; '.join(told)}. Counted in packets the statement has"
+        f" the verdict: {_fewer(runs, bed.PACKETS).verdict}."
+    )
+
+
+def _fewer(runs: Runs, metric: str) -> Joint:
+    """The standard loses less than increase-by-K, and that less than the others."""
+    fewer = []
     for link in (SLOW, LTN):
         first, second = (runs.case(link=link, policy=policy) for policy in (STANDARD, IBK))
         pairs = [(first, second), *((second, case) for case in _known_to_hosts(runs, link))]
-        fewer += [Check(runs.difference(*pair, metric), below(0.0)) for pair in pairs]
-        told.append(f"{LINK_NAMES[link]}: {words.each(runs, runs.cases(link=link), metric)}")
-    return every(fewer).judged(f"{'; '.join(told)}.")
+        fewer += [
+            Check(runs.difference(*pair, metric, 1 - NEGLIGIBLE), below(0.0)) for pair in pairs
+        ]
+    return every(fewer)
 
 
 def _steep(runs: Runs) -> Judgement:
@@ -113,6 +125,7 @@ STUDY = Study(
     measures=bed.MEASURES,
     figures=[_figure(SLOW), _figure(LTN)],
     keys=bed.KEYS,
+    answers=lambda runs: [bed.loss_readings(runs, "fairness/testbed")],
     tests={"order": _order, "losses": _losses, "steep": _steep},
     most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,

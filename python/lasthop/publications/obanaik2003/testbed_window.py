@@ -13,8 +13,8 @@ from lasthop.publications.study.verdict import Band, Check, Judgement, above, be
 from lasthop.publications.study.words import NEGLIGIBLE
 
 _METRIC = "payload_bps"
-#: "Hardly anything", of packets in 100 s.
-_HARDLY = 2.0
+#: "Hardly anything": of 100 packets, and in 100 s where packets are counted.
+_HARDLY = {bed.SHARE: 0.02, bed.PACKETS: 2.0}
 
 
 def cells() -> list[Cell]:
@@ -58,9 +58,16 @@ def _in(runs: Runs, pairs: list[tuple[Case, Case]], band: Band) -> list[Check]:
 
 def _hardly(runs: Runs) -> Judgement:
     cases = runs.cases(receive_window_bytes=SMALL_WINDOW)
-    few = [Check(runs.mean(case, "losses_packets"), below(_HARDLY)) for case in cases]
-    told = words.each(runs, cases, "losses_packets", of=bed.where)
-    return every(few).judged(f"Losses in 100 s, at most {_HARDLY:g} each: {told}.")
+    few = {
+        metric: every([Check(runs.mean(case, metric), below(most)) for case in cases])
+        for metric, most in _HARDLY.items()
+    }
+    told = words.each(runs, cases, bed.SHARE, 0.01, bed.where)
+    return few[bed.SHARE].judged(
+        f"Of packets, %, at most {100 * _HARDLY[bed.SHARE]:g} each: {told}. Counted in packets, at"
+        f" most {_HARDLY[bed.PACKETS]:g} each, the statement has the verdict:"
+        f" {few[bed.PACKETS].verdict}."
+    )
 
 
 def _outcome(runs: Runs) -> str:
@@ -87,7 +94,7 @@ STUDY = Study(
                 runs,
                 [
                     [bed.panel(link, _METRIC, "goodput, kb/s", 1e3) for link in (SLOW, LTN)],
-                    [bed.panel(link, "losses_packets", "losses, packets") for link in (SLOW, LTN)],
+                    [bed.panel(link, bed.SHARE, "lost, %", 0.01) for link in (SLOW, LTN)],
                 ],
                 "receive_window_bytes",
                 "receive window",
@@ -96,6 +103,7 @@ STUDY = Study(
         )
     ],
     keys=bed.KEYS,
+    answers=lambda runs: [bed.loss_readings(runs, "fairness/testbed-window")],
     tests={"slow-gains": _slow, "ltn-differs": _ltn, "hardly-losses": _hardly},
     most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,

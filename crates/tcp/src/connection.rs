@@ -499,7 +499,6 @@ impl Connection {
                 return self.choose_road();
             }
         };
-        self.sender.settle_notices(now, &mut self.mechanisms);
         let Some(copy) = self.mechanisms.admit(&self.sender.view(now), copy) else { return };
         if let Some(start) = self.sent(seq) {
             self.sender.on_notice(now, start, copy, judged, &mut self.mechanisms);

@@ -45,6 +45,13 @@ impl Guard {
     }
 }
 
+impl State {
+    /// Whether the round trip is over in which notices were counted last.
+    fn is_new_period(&self, view: &View) -> bool {
+        view.now.since(self.since) >= view.srtt.unwrap_or(Duration::from_secs(1))
+    }
+}
+
 impl Rules for Guard {
     const HOOKS: Hooks = Hooks::ADMISSION;
     // It helps nobody by itself.
@@ -76,16 +83,11 @@ impl Rules for Guard {
     }
 
     fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
-        let state = self.state.as_mut()?;
-        // Notices that come to nothing use up neither: who cannot guess, cannot silence others.
-        if self.limit > 0 {
-            let period = view.srtt.unwrap_or(Duration::from_secs(1));
-            if view.now.since(state.since) >= period {
-                (state.believed, state.since) = (0, view.now);
-            }
-            if state.believed >= self.limit {
-                return None;
-            }
+        let state = self.state.as_ref()?;
+        // A notice that comes to nothing changes neither: an attacker who cannot guess what is in
+        // flight can silence no honest node.
+        if self.limit > 0 && !state.is_new_period(view) && state.believed >= self.limit {
+            return None;
         }
         if self.trust && !state.trust.believes(view.now) {
             return None;
@@ -99,7 +101,12 @@ impl Rules for Guard {
 
     fn outcome(&mut self, view: &View, outcome: Outcome) {
         if let Some(state) = &mut self.state {
-            state.believed += u32::from(outcome == Outcome::Believed);
+            if outcome == Outcome::Believed {
+                if state.is_new_period(view) {
+                    (state.believed, state.since) = (0, view.now);
+                }
+                state.believed += 1;
+            }
             state.trust.learn(view.now, outcome);
         }
     }
@@ -167,6 +174,31 @@ mod tests {
         assert_eq!(first, 3);
         assert!(!believed(1099));
         assert!(believed(1100));
+    }
+
+    #[test]
+    fn notices_that_come_to_nothing_change_no_decision() {
+        let decisions = |forged: bool| {
+            let mut guard = guard(false, true, 3);
+            let mut decided = Vec::new();
+            for millis in 0..2000 {
+                if forged {
+                    guard.admit(&at(millis), CopyId(2));
+                }
+                if millis % 7 == 0 {
+                    let believed = guard.admit(&at(millis), CopyId(1)).is_some();
+                    let outcome = if millis % 21 == 0 { Outcome::Refuted } else { Outcome::Confirmed };
+                    for outcome in [Outcome::Believed, outcome].iter().filter(|_| believed) {
+                        guard.outcome(&at(millis), *outcome);
+                    }
+                    decided.push(believed);
+                }
+            }
+            decided
+        };
+        let undisturbed = decisions(false);
+        assert!(undisturbed.contains(&true) && undisturbed.contains(&false));
+        assert_eq!(decisions(true), undisturbed);
     }
 
     #[test]

@@ -48,13 +48,14 @@ impl Sender {
             // Nothing is missing, so nothing can be found lost.
             self.on_window(now, &ack.window);
             self.on_advance(now, ack, 0, None);
+            self.settle_notices(now, mechanisms);
         } else {
             self.on_ack_of_gap(now, ack, mechanisms);
         }
     }
 
-    /// Whether nothing is missing, probed or forced out, nobody listens and the window counts as used
-    /// only if it is full.
+    /// Whether nothing is missing, probed or forced out, no notice may prove false, nobody listens and
+    /// the window counts as used only if it is full.
     #[inline]
     pub(crate) fn is_usual(&self) -> bool {
         self.is_plain()
@@ -62,6 +63,7 @@ impl Sender {
             && !self.log.is_kept()
             && self.used.is_none()
             && self.forced.is_empty()
+            && self.has_settled_notices()
     }
 
     /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record where all is usual,
@@ -196,6 +198,7 @@ impl Sender {
         let duplicate = duplicate && outstanding > 0 && !closed;
         if advanced {
             self.on_advance(now, ack, told, latest);
+            self.settle_notices(now, mechanisms);
         } else if outstanding > 0 && !closed {
             if duplicate {
                 self.controller.on_other_ack(&self.sample_of_duplicate(now, told));

@@ -60,6 +60,12 @@ impl Notice {
 }
 
 impl Sender {
+    /// Whether nothing is to be learned of a notice that was believed.
+    #[inline]
+    pub(super) fn has_settled_notices(&self) -> bool {
+        self.believed.0.is_empty()
+    }
+
     /// A notice of a record is acted on.
     pub(super) fn on_believed(&mut self, now: Time, record: &Record, mechanisms: &mut Mechanisms) {
         if !mechanisms.answer(Hooks::OUTCOME) {
@@ -114,9 +120,16 @@ impl Sender {
         self.tell_outcomes(now, settled, mechanisms);
     }
 
-    /// Notices about which nothing bad can come to light any more were true. To be asked before the
-    /// next one is.
-    pub(crate) fn settle_notices(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+    /// After SND.UNA has advanced: notices about which nothing bad can come to light any more were true.
+    #[inline]
+    pub(super) fn settle_notices(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+        if !self.believed.0.is_empty() {
+            self.settle(now, mechanisms);
+        }
+    }
+
+    #[inline(never)]
+    fn settle(&mut self, now: Time, mechanisms: &mut Mechanisms) {
         let una = self.board.una();
         let settled = self.believed.settle(|notice| {
             // What was sent after the retransmission has come round: so would have a report that

@@ -36,17 +36,15 @@ impl Trust {
     const LONGEST: Duration = Duration::from_secs(64);
 
     /// Whether a notice may be believed.
-    pub(super) fn believes(&mut self, now: Time) -> bool {
-        if self.credit <= 0 && now >= self.until {
-            self.credit = 1;
-        }
-        self.credit > 0
+    pub(super) fn believes(&self, now: Time) -> bool {
+        self.credit > 0 || now >= self.until
     }
 
     /// What became of a notice that was believed.
     pub(super) fn learn(&mut self, now: Time, outcome: Outcome) {
         match outcome {
-            Outcome::Believed => self.credit -= 1,
+            // After a pause, one is believed without credit.
+            Outcome::Believed => self.credit = self.credit.max(1) - 1,
             Outcome::Confirmed => self.credit = (self.credit + 2).min(Trust::MOST),
             Outcome::Refuted => self.credit -= Trust::FINE,
         }

@@ -170,6 +170,19 @@ def test_the_calibrated_path_is_the_best_of_the_grid_and_frozen() -> None:
     assert {point["recovery"] for point in kept["by_recovery"]} == set(calibration.RECOVERIES)
 
 
+def test_without_jitter_all_runs_are_equal() -> None:
+    """As the page says: nothing else is drawn at random."""
+    look = simulation.observe()
+
+    def goodputs(settings: Mapping[str, str]) -> set[float | None]:
+        cell = simulation.cell(SLOW, STANDARD, settings=settings)
+        scenario = Scenario.load(cell.scenario).set(dict(cell.settings))
+        return {look(scenario, seed)["goodput_bps"] for seed in (1, 2, 3)}
+
+    assert len(goodputs({f"links.{link}.jitter": "0 ms" for link in range(5)})) == 1
+    assert len(goodputs({})) > 1
+
+
 def test_the_error_of_a_calibration_is_of_the_standard_rows() -> None:
     """No other policy can move it."""
     exact = {

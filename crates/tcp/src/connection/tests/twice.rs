@@ -130,6 +130,29 @@ fn a_report_is_not_of_an_earlier_arrival() {
     t.send(data(3)); // ... and so does the fourth, of news.
     t.time(150);
     t.recv([ack(1).sack(2..=3), ack(1).sack(2..=3)]);
+    t.send(data(1));
+    t.recv([ack(4)]);
+    for _ in 0..2 {
+        t.send(data(5));
+    }
+    t.recv([ack(4).sack(5..=5), ack(4).sack(5..=5).sack(5..=5)]);
+    t.send(data(5)); // This waits once more ...
+    t.silent();
+    t.send(data(1)); // ... and what is old does not.
+    t.recv([ack(4).sack(1..=1).sack(5..=5)]);
+    t.time(300);
+    t.unseen.clear();
+}
+
+#[test]
+fn a_report_of_what_is_sacked_tells_of_nothing_else() {
+    // RFC 2883 §4, 5: the first block lies within the second.
+    let mut t = sending(config());
+    t.send(ack(1).sack(3..=3));
+    t.send(ack(1).sack(3..=3).sack(3..=3));
+    assert_eq!(t.statistics().twice, 1);
+    t.send(ack(1).sack(5..=5).sack(3..=3)); // That does not.
+    assert_eq!(t.statistics().twice, 1);
 }
 
 #[test]

@@ -236,6 +236,37 @@ fn a_closed_window_is_probed_even_where_the_peer_has_discarded_what_it_had_sacke
 }
 
 #[test]
+fn answers_to_probes_are_no_duplicates() {
+    // RFC 5681 §2 would count them: they carry nothing and announce the same window.
+    let newreno = Config { recovery: Recovery::NewReno, ..config() };
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(4), ..newreno });
+    t.time(200);
+    t.send(ack(2).window(0));
+    for millis in [1200, 3200, 7200, 15_200] {
+        t.time(millis);
+        t.recv([data(2)]);
+        t.send(ack(2).window(0));
+        t.silent();
+    }
+    assert_eq!((t.statistics().reductions, t.statistics().timeouts), (0, 0));
+}
+
+#[test]
+fn exactly_half_of_the_largest_window_is_worth_a_segment() {
+    // RFC 9293 §3.8.6.2.1, condition 3 with Fs = 1/2.
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    t.window = 1216;
+    t.time(100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.write(1 << 20);
+    t.recv([data(1)]);
+    t.send(ack(2).window(608));
+    t.recv([bytes(1000, 1608)]);
+}
+
+#[test]
 fn silly_window_avoidance_of_the_sender() {
     // RFC 9293 §3.8.6.2.1: less than a segment goes if it is half of the largest window.
     let mut t = Diagram::new(&config(), Side::Active);

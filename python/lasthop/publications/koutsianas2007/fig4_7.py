@@ -32,7 +32,7 @@ CONNECTIONS = (1, 2, 5, 10)
 #: The short ones close together: standard TCP wakes at times of its own.
 DISCONNECTIONS = (*(float(s) for s in range(1, 14)), 15.0, 18.0, 20.0, 22.0, 25.0, 28.0, 30.0)
 #: The report has ten.
-SEEDS, QUICK_SEEDS = 15, 1
+SEEDS, QUICK_SEEDS = 20, 1
 _COLOURS = (pictures.BLACK, pictures.BLUE, pictures.GREEN, pictures.ORANGE)
 
 gain = schemes.against_standard("net_duration_s")

@@ -339,12 +339,12 @@ impl Connection {
             self.enter_time_wait(now);
         }
         let end = start + u64::from(payload.len);
+        let news = self.on_ack_before_window(now, segment, start);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_old(start, end);
         } else if occupied {
             self.receiver.acknowledge_now();
-        } else {
-            self.on_ack_before_window(now, segment, start);
+        } else if !news {
             // A keep-alive or a window probe (RFC 9293 §3.8.4, §3.8.6.1), or an end that disagrees
             // with us: those must not answer each other without a limit.
             if self.answers.take(now, self.answers_allowed) {
@@ -353,16 +353,26 @@ impl Connection {
         }
     }
 
-    /// The peer has probed our window, and has yet to hear that we took the octet: its
-    /// acknowledgments from before that octet count all the same. What acknowledges more than any
-    /// segment before it is later than those, so its window counts, too.
-    fn on_ack_before_window(&mut self, now: Time, segment: &Segment, start: u64) {
-        let acks = segment.flags.contains(Flags::ACK) && start + 1 == self.receiver.nxt();
+    /// The peer has probed our window, and has yet to hear that we took the octet: what it
+    /// acknowledges and announces from before that octet, or with that octet again, counts all the
+    /// same. Says whether it was news; a keep-alive, which looks the same, is none and waits for an
+    /// answer.
+    fn on_ack_before_window(&mut self, now: Time, segment: &Segment, start: u64) -> bool {
+        let nxt = self.receiver.nxt();
+        let acks = segment.flags.contains(Flags::ACK) && start + 1 == nxt;
         let ack = self.sent(segment.ack).filter(|&ack| acks && self.is_valid_ack(ack));
-        if let Some(ack) = ack.filter(|&ack| ack > self.sender.una()) {
+        let Some(ack) = ack.filter(|&ack| ack >= self.sender.una()) else { return false };
+        // What acknowledges or allows more than any segment before it is later than those.
+        let window = self.window(segment, nxt, ack);
+        let opens = window.right_edge > self.sender.una() + self.sender.peer_window();
+        let advances = ack > self.sender.una();
+        if advances {
             let asked = self.ask(now, segment);
-            self.on_ack(now, segment, self.receiver.nxt(), ack, &asked);
+            self.on_ack(now, segment, nxt, ack, &asked);
+        } else if opens {
+            self.sender.on_window(now, &window);
         }
+        advances || opens
     }
 
     /// The timestamp is there and not an old one (RFC 7323 §3.2, §5.3).

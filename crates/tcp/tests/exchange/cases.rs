@@ -9,8 +9,8 @@ use tcp::mechanism::{
     Rlci, Strategy as Response, Transport,
 };
 use tcp::{
-    Config, Connectivity, Estimator, InitialWindow, KeepAlive, Recovery, Reduction, Restart, Rto,
-    SsthreshOnBackoff, Validation,
+    Config, Connectivity, Estimator, InitialWindow, KeepAlive, Pipe, Recovery, Reduction, Restart,
+    Rto, SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
 
@@ -214,7 +214,8 @@ fn config() -> impl Strategy<Value = Config> {
     (sizes(), congestion(), repair(), manners()).prop_map(|(sizes, congestion, repair, manners)| {
         let (mss, receive_window) = sizes;
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
-        let (recovery, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
+        let (lost, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
+        let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
         let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half] = flags;
         let standard = Config::default();
@@ -223,6 +224,7 @@ fn config() -> impl Strategy<Value = Config> {
             minimum_mss: standard.minimum_mss,
             receive_window,
             recovery,
+            pipe,
             congestion: controller,
             increase,
             byte_counting,
@@ -284,10 +286,13 @@ fn congestion()
     )
 }
 
-fn repair() -> impl Strategy<Value = (Recovery, Reduction, bool, bool, bool, SsthreshOnBackoff)> {
+type Repair = ((Recovery, Pipe), Reduction, bool, bool, bool, SsthreshOnBackoff);
+
+fn repair() -> impl Strategy<Value = Repair> {
     let any_recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
+    let pipe = prop_oneof![3 => Just(Pipe::IsLost), 1 => Just(Pipe::Unreported)];
     (
-        prop_oneof![Just(Recovery::Sack), any_recovery],
+        (prop_oneof![Just(Recovery::Sack), any_recovery], pipe),
         prop::sample::select(vec![Reduction::Immediate, Reduction::Prr, Reduction::PrrCrb]),
         likely(),
         likely(),

@@ -55,16 +55,13 @@ impl Limit {
 
     /// Something happens at `at`: what is not there yet has as long as it takes.
     pub(crate) fn disturb(&mut self, at: Time, hosts: &[Host; 2]) {
-        if at < self.disturbed_at {
-            return;
-        }
-        self.disturbed_at = at;
+        self.disturbed_at = self.disturbed_at.max(at);
         let trips = [0, 1].map(|i| {
             let (host, peer) = (&hosts[i], &hosts[1 - i]);
             (host.total - peer.read).div_ceil(self.pace[i]) + host.written.len() as u64
         });
         let trips = trips[0].max(trips[1]) + Limit::EXTRA;
-        self.at = at + self.stalls + self.round_trip * trips;
+        self.at = self.disturbed_at + self.stalls + self.round_trip * trips;
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum Accepted {
     Whole,
     Changed,
     /// Nothing of it is accepted; it is answered by an ACK.
-    Refused(Packet),
+    Refused(Box<Packet>),
     Discarded,
 }
 
@@ -127,7 +127,7 @@ impl Peer {
                 self.edge = None;
                 self.last = Some(Segment { window: self.window, ..last });
             }
-            return Accepted::Refused(answer);
+            return Accepted::Refused(Box::new(answer));
         }
         if keep == len {
             return Accepted::Whole;

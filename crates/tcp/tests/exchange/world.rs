@@ -175,7 +175,7 @@ impl World {
             Accepted::Changed => self.disturb(self.now),
             Accepted::Refused(answer) => {
                 self.disturb(self.now);
-                return self.launch(1 - to, answer);
+                return self.launch(1 - to, *answer);
             }
             Accepted::Discarded => return self.disturb(self.now),
         }

@@ -157,7 +157,7 @@ fn config() -> impl Strategy<Value = Config> {
     let freeze = Mechanism::Freeze(Freeze::default());
     let moving = |strict: bool, rate_limit: bool| {
         let mut rlci = Rlci::default();
-        (rlci.strict, rlci.rate_limit) = (strict, rate_limit);
+        (rlci.strict, rlci.rate_limit) = (strict, Some(rate_limit));
         Mechanism::Rlci(rlci)
     };
     let both = vec![freeze, moving(false, true), forward.clone()];

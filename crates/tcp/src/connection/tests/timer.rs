@@ -225,3 +225,13 @@ fn a_window_that_has_shrunk_to_one_segment_grows_again() {
     t.recv([data(7)]);
     assert_eq!(t.windows(), (2500, segments(2)));
 }
+
+#[test]
+fn a_part_of_a_segment_times_no_round_trip() {
+    // The peer took what it had room for, and the rest may have waited.
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(1), ..sharp() });
+    t.time(300);
+    t.send(ack(1).acking(501));
+    t.recv([data(2)]);
+    assert_eq!(t.connection.vitals().srtt, Some(Duration::from_millis(100)));
+}

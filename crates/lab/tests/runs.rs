@@ -263,7 +263,7 @@ fn every_setting_of_a_connection_can_be_said() {
         "mss = 1000, minimum_mss = 88, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
         "increase = { policy = \"increase-by-k\", k = 2 }, byte_counting = 2, initial_window = \"rfc3390\"",
         "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
-        "limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
+        "pipe = \"unreported\", limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "syn_retries = 2, syn_ack_retries = 1, out_of_window_acks = 4",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
          estimator = \"exact\", restart = \"advance\" }",
@@ -279,6 +279,7 @@ fn every_setting_of_a_connection_can_be_said() {
         minimum_mss: 88,
         receive_window: 10_000,
         recovery: tcp::Recovery::Reno,
+        pipe: tcp::Pipe::Unreported,
         congestion: tcp::congestion::Congestion::Aimd,
         increase: Increase::IncreaseByK(IncreaseByK { k: 2.0 }),
         byte_counting: Some(2),

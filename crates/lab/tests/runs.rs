@@ -332,6 +332,23 @@ fn what_is_left_out_of_keep_alive_is_the_rfcs() {
 }
 
 #[test]
+fn a_timer_that_restarts_with_a_repair_does_not_expire_while_that_is_on_its_way() {
+    let timeouts = |restart: &str| {
+        let rto = format!("rto = {{ restart = \"{restart}\" }}");
+        let text = with(&[
+            ("ns2-2001", "ns2-2007"),
+            ("60 s", "120 s"),
+            ("errors  = { bit = 1e-5 }", "forward = { errors = { packet = 0.00716 } }"),
+            ("eten = \"none\"", &rto),
+        ]);
+        let of = |seed| run_with(&text, seed, &Watch::default()).rows[0].sender.timeouts;
+        (1..=5).filter_map(of).sum::<u64>()
+    };
+    let (with_repair, without) = (timeouts("retransmission"), timeouts("advance"));
+    assert!(10 * with_repair < without && without > 40, "{with_repair} {without}");
+}
+
+#[test]
 fn a_connection_is_given_up_after_its_retries() {
     for retries in [0, 1, 3] {
         let text = with(&[

@@ -14,7 +14,7 @@ use rand_pcg::Pcg64;
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The sub-stream called `name`, for instance `"link.0.forward.errors"`.
+    /// The sub-stream called `name`, for instance `"link.a->b.errors"`.
     #[must_use]
     pub fn stream(self, name: &str) -> Random {
         // FNV-1a spreads the name, splitmix64 the seed; PCG's stream selector does the rest.

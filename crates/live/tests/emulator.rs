@@ -76,7 +76,7 @@ fn numbers([from, to]: &[UdpSocket; 2], count: u32) -> Vec<u32> {
 
 /// What happens to the first packets of a direction, whenever they are sent.
 fn fates(config: &Config, count: u32) -> Vec<Fate> {
-    let mut link = Link::<u32>::new(config, Seed(5), "link.0.forward");
+    let mut link = Link::<u32>::new(config, Seed(5), "link.a->b");
     let mut fates = vec![Fate::Lost; count as usize];
     for number in 0..count {
         link.enqueue(Time::ZERO, number, LEN, wire::Ecn::NotCapable).unwrap();

@@ -339,7 +339,7 @@ impl Connection {
             self.enter_time_wait(now);
         }
         let end = start + u64::from(payload.len);
-        let news = self.on_ack_before_window(now, segment, start);
+        let news = self.on_ack_before_window(now, segment);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_old(start, end);
         } else if occupied {
@@ -357,9 +357,11 @@ impl Connection {
     /// acknowledges and announces from before that octet, or with that octet again, counts all the
     /// same. Says whether it was news; a keep-alive, which looks the same, is none and waits for an
     /// answer.
-    fn on_ack_before_window(&mut self, now: Time, segment: &Segment, start: u64) -> bool {
+    fn on_ack_before_window(&mut self, now: Time, segment: &Segment) -> bool {
         let nxt = self.receiver.nxt();
-        let acks = segment.flags.contains(Flags::ACK) && start + 1 == nxt;
+        // The number in the segment decides: what lies before the peer's SYN has no absolute one.
+        let is_before = segment.seq + 1 == self.irs + nxt as u32;
+        let acks = segment.flags.contains(Flags::ACK) && is_before;
         let ack = self.sent(segment.ack).filter(|&ack| acks && self.is_valid_ack(ack));
         let Some(ack) = ack.filter(|&ack| ack >= self.sender.una()) else { return false };
         // What acknowledges or allows more than any segment before it is later than those.

@@ -195,3 +195,11 @@ fn an_unreachable_peer_is_given_up_only_before_it_has_answered() {
     told(&mut t, 1, true);
     assert_eq!((t.state(), t.connection.take_events()), (State::Established, Events::empty()));
 }
+
+#[test]
+fn an_acknowledgment_from_before_the_peers_syn_acknowledges_nothing() {
+    let mut t = sending(config());
+    t.send(Seg { seq: 0_u32.wrapping_sub(5000), ..ack(4) });
+    t.unseen.clear();
+    assert_eq!(t.connection.vitals().flight, segments(10));
+}

@@ -10,6 +10,7 @@ use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
 use proptest::prelude::*;
 use sim::NodeId;
+use tcp::mechanism::Suppression;
 
 /// More than any of these transfers needs.
 const EVENTS: u64 = 1_000_000;
@@ -73,7 +74,7 @@ fn path() -> impl Strategy<Value = Path> {
     let report = prop_oneof![prop::sample::select(others), forward];
     let size = prop_oneof![0u64..3000, 0u64..200_000];
     let hops = prop::collection::vec(hop(), 1..4);
-    let mechanism = prop::option::of(any::<bool>());
+    let mechanism = prop::option::of(prop::sample::select(&Suppression::EVERY[..]));
     (hops, tcp(), size, report, mechanism, any::<bool>(), any::<u64>()).prop_map(
         |(hops, tcp, size, report, suppress_dupacks, checked, seed)| {
             let heeds = if matches!(report, Report::Forward(_)) { forward_eten } else { eten };

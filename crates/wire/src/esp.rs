@@ -68,7 +68,8 @@ impl Esp {
 ///
 /// The node that detects it cannot read whose packet is inside. It names the ESP packet by all that it
 /// can read; the initialization vector shows that the reporter has seen that packet. On the wire it is
-/// an ICMP message of the type that [`crate::CorruptionNotice`] has, with another code:
+/// an ICMP message of the type that [`crate::CorruptionNotice`] has, of as many bytes, with another
+/// code:
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -90,11 +91,6 @@ pub struct EspNotice {
 }
 
 impl EspNotice {
-    /// Bytes of the smallest packet with such a notice in IPv4.
-    pub const SMALLEST: u16 = 20 + 8 + 20;
-    /// The same in IPv6.
-    pub const SMALLEST_V6: u16 = 40 + 8 + 44;
-
     /// Bytes behind the ICMP header, without padding.
     pub(crate) fn bytes(&self) -> usize {
         if self.source.is_ipv6() { 44 } else { 20 }
@@ -140,7 +136,7 @@ impl EspNotice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Body, Icmp, Ip, Packet, Vouched};
+    use crate::{Body, CorruptionNotice, Icmp, Ip, Packet, Vouched};
 
     const ESP: Esp =
         Esp { spi: 0x01020304, sequence: 0x05060708, iv: [9, 10, 11, 12, 13, 14, 15, 16] };
@@ -188,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_notice_names_the_header_and_has_the_size_it_is_given() {
-        let sizes = [(false, EspNotice::SMALLEST), (true, EspNotice::SMALLEST_V6)];
+        let sizes = [(false, CorruptionNotice::SMALLEST), (true, CorruptionNotice::SMALLEST_V6)];
         for (v6, smallest) in sizes {
             let (source, destination) = (address(v6, 2), address(v6, 3));
             let notice = EspNotice { source, destination, esp: ESP };

@@ -57,6 +57,15 @@ impl<'a> Tunnels<'a> {
         readable.map(|direction| &direction.association)
     }
 
+    /// The associations through which a flow's data pass, with an attacker's address of their version
+    /// of IP.
+    pub(crate) fn tapped(&self, flow: &Flow, attacker: NodeId) -> Vec<(IpAddr, Ends)> {
+        let links = &self.scenario.links;
+        let directions = self.directions.iter();
+        let passed = directions.filter(|at| flow.passes(at.way, &self.routes, links));
+        passed.map(|at| (address(attacker, at.tunnel.ip), at.association.ends())).collect()
+    }
+
     /// Lets the oracle see what is inside.
     pub(crate) fn show_inside(&self, world: &mut World<End>) {
         for Direction { association, .. } in &self.directions {

@@ -75,7 +75,8 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
             IpVersion::V4 => nodes[node].address(),
             IpVersion::V6 => nodes[node].address_v6(),
         };
-        attacks::add(scenario, (index, attack), hosts.world, node, address, random);
+        let into = (&mut *hosts.world, &tunnels);
+        attacks::add(scenario, (index, attack), into, node, address, random);
     }
     let codings = add_codings(&mut hosts);
     tunnels.add_ingresses(hosts.world);

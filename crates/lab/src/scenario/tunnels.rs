@@ -60,12 +60,12 @@ table! {
         /// that detects it tells the gateway where the packet entered, which finds out whose it was and
         /// tells its source; or packets are authenticated but not encrypted, and that node tells the
         /// source itself.
-        notices: Spanned<TunnelNotices>;
+        notices: TunnelNotices = TunnelNotices::default();
         /// Size of a notice to a gateway, bytes of the whole packet; that of the profile if absent. Only
         /// of `notices = "resolve"`.
         notice_size: Spanned<Amount>;
         /// Of so many packets that entered last, of flows that asked for notices, a gateway knows whose
-        /// they were; 4096 if absent. Only of `notices = "resolve"`.
+        /// they were. Only of `notices = "resolve"`.
         remembers: Count = Count(4096);
         /// Copy the fields of Cumulative ETEN into the outer header and back, as RFC 6040 does with marks
         /// of congestion; otherwise nothing is told of the links inside.
@@ -155,7 +155,7 @@ impl Context<'_> {
             from,
             to,
             ip: table.ip,
-            notices: table.notices.map(Spanned::into_inner).unwrap_or_default(),
+            notices: table.notices,
             notice_size: size?,
             remembers: usize::try_from(table.remembers.0).unwrap_or(usize::MAX),
             copy_fields: table.copy_fields,

@@ -3,7 +3,7 @@
 use super::egress::decapsulated;
 use super::*;
 use crate::{Reading, Reporter};
-use base::Time;
+use base::{Seed, Time};
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Passage, Port};
 use wire::{
@@ -326,6 +326,29 @@ fn who_has_not_seen_the_packet_is_told_nothing() {
     assert_eq!(gateways.told(seen).len(), 1);
     let initial: std::collections::BTreeSet<[u8; 8]> = outer.iter().map(|p| esp(p).iv).collect();
     assert_eq!(initial.len(), 1000);
+}
+
+#[test]
+fn garbage_comes_to_nothing_and_takes_no_room() {
+    let mut gateways = resolving(100);
+    let outer: Vec<Packet> = (1..=500).map(|n| gateways.enter(segment(n))).collect();
+    let last = notice_of(&outer[499]);
+    let mut random = Seed(1).stream("garbage");
+    let before = format!("{:?}", gateways.ingress).len();
+    for _ in 0..20_000 {
+        let bits = random.bits();
+        let sequence = if bits.is_multiple_of(2) { bits as u32 } else { (bits >> 32) as u32 % 600 };
+        let esp = Esp { sequence, iv: random.bits().to_be_bytes(), ..last.esp };
+        assert_eq!(gateways.told(EspNotice { esp, ..last }), []);
+        if !(1..=500).contains(&sequence) {
+            let mut packet = outer[0];
+            packet.body = Body::Esp(esp);
+            assert_eq!(gateways.leave(packet), None);
+        }
+    }
+    assert_eq!(format!("{:?}", gateways.ingress).len(), before);
+    assert_eq!(gateways.told(last).len(), 1);
+    assert!(gateways.leave(outer[499]).is_some());
 }
 
 #[test]

@@ -47,7 +47,12 @@ impl<'a> Tunnels<'a> {
         let tunnels = scenario.tunnels.iter();
         let directions = tunnels.flat_map(|tunnel| tunnel.directions().map(|way| (tunnel, way)));
         let directions = directions.map(direction).collect();
-        Tunnels { scenario, nodes, routes: scenario.routes(), directions }
+        // Without tunnels, nobody asks for them.
+        let routes = match scenario.tunnels.as_slice() {
+            [] => Routes::over(0, &[]),
+            _ => scenario.routes(),
+        };
+        Tunnels { scenario, nodes, routes, directions }
     }
 
     /// Associations of which nodes inside read the packets.

@@ -195,6 +195,22 @@ fn cumulative_notification_hears_of_links_inside_if_fields_are_copied() {
 }
 
 #[test]
+fn marks_of_congestion_come_out() {
+    let changes = [
+        ("forward = { errors = { bit = 1e-5 } }", ""),
+        ("\"20 segments\", eten = \"backward\"", "\"100 segments\", ecn = true"),
+        (
+            "queue = \"50 packets\"",
+            "queue = { limit = \"100 packets\", red = { min = 5, max = 15, ecn = true } }",
+        ),
+    ];
+    let outcome = run(&tunnel(&changes, ("a", "d"), ""));
+    let counts = outcome.rows[0].sender;
+    assert!(counts.reductions.unwrap() > 10, "{counts:?}");
+    assert!(counts.retransmissions.unwrap() < 10 && outcome.totals.dropped < 10, "{counts:?}");
+}
+
+#[test]
 fn who_taps_a_tunnel_can_forge_what_its_ingress_resolves_and_no_more() {
     let clean = [("forward = { errors = { bit = 1e-5 } }", "")];
     let attack =

@@ -107,6 +107,25 @@ TABLES: Mapping[str, Table] = {
         ],
         lambda weight: f"{weight:g}",
     ),
+    "forms": Table(
+        "form",
+        "form",
+        {"bit_error_rate": 5e-6},
+        [
+            Column(
+                f"{strategy}, a = {a:.3g}, {'beside 4' if others else 'alone'}",
+                "ratio",
+                {"strategy": strategy, "alpha": a, "competitors": others},
+            )
+            for others in (0, 4)
+            for strategy, a in (
+                ("published", 0.5),
+                ("loss-ratio", 0.5),
+                ("loss-ratio", 1 / 64),
+                ("adaptive", 1 / 64),
+            )
+        ],
+    ),
     "fairness": Table(
         "bit_error_rate",
         "bit errors",

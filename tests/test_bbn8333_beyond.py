@@ -39,7 +39,7 @@ Off = Callable[..., Runs]
 
 ATTACKS = ("flood", "forged", "liar-forward", "liar-cumulative")
 NAMES = (
-    *("burst", "fade", "short", "web", "setup", "mistake", "alpha", "fairness", "ecn"),
+    *("burst", "fade", "short", "web", "setup", "mistake", "alpha", "forms", "fairness", "ecn"),
     *(*ATTACKS, "coding", "tunnel"),
 )
 

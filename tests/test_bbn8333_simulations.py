@@ -20,6 +20,7 @@ from lasthop.publications.bbn8333 import comparisons, findings
 from lasthop.publications.bbn8333.cases import (
     LFN,
     LTN,
+    UDP,
     WESTWOOD,
     Besides,
     Case,
@@ -30,12 +31,21 @@ from lasthop.publications.bbn8333.cases import (
 from lasthop.publications.bbn8333.ceten import BEYOND
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import NETWORKS, Simulation
-from lasthop.publications.bbn8333.variations import VARIATIONS
+from lasthop.publications.bbn8333.variations import (
+    ALWAYS_ON,
+    FIRST_LINK,
+    LARGE_DATAGRAMS,
+    LAST_LINK,
+    VARIATIONS,
+    named,
+    pairs,
+)
 from lasthop.publications.index import write as write_index
 from lasthop.publications.study.verdict import Judgement, Verdict
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
+(CLEAN_RETURN,) = named("clean-return")
 CUMULATIVE = ("sim7", "sim8")
 NAMES = ("sim1", "sim2", "sim3", "sim4", "sim5", "sim6", *CUMULATIVE)
 
@@ -251,7 +261,7 @@ def test_a_variation_changes_one_thing() -> None:
 
 def test_a_statement_that_fails_is_tried_with_every_factor() -> None:
     case = Case("sack", "backward", LTN.rate_bps, LTN.one_way_delay_s, 1e-5, "both", "ns2-2001")
-    tried = VARIATIONS[:2]
+    tried = VARIATIONS[1:3]
 
     def runs(goodput: float) -> Runs:
         return Runs({case: [goodput, goodput * 1.01]})
@@ -260,14 +270,36 @@ def test_a_statement_that_fails_is_tried_with_every_factor() -> None:
         found: Estimate = of.goodput(case)
         return Judgement(Verdict.of(found.value > 5), f"It is {found.value:.1f}.", found, case)
 
-    def told(first: float, second: float) -> str:
-        varied = {tried[0].id: runs(first), tried[1].id: runs(second)}
-        return findings.tried(test, findings.Evidence(runs(1.0), varied, tried, (LTN,)))
+    both = pairs(tried)
+
+    def told(first: float, second: float, together: float = 3.0) -> str:
+        goodputs = zip((*tried, *both), (first, second, together), strict=True)
+        varied = {of.id: runs(goodput) for of, goodput in goodputs}
+        evidence = findings.Evidence(runs(1.0), varied, tried, both, (LTN,))
+        return findings.tried(test, evidence, 4.0)
 
     assert f"With {tried[1].name} it does: It is 6.0." in told(1.0, 6.0)
     assert "No single factor" in told(1.0, 2.0)
     assert f"It moves to 2.01 with {tried[1].name}" in told(1.0, 2.0)
     assert f"No clear effect: {tried[0].name}" in told(1.0, 2.0)
+    # Two at once only where none alone does.
+    assert "pairs" not in told(1.0, 6.0, 6.0)
+    assert f"Nearest to it comes {both[0].name} with 3.02" in told(1.0, 2.0)
+    assert f"With {tried[0].name} and {tried[1].name} it does: It is 6.0." in told(1.0, 2.0, 6.0)
+
+
+def test_two_factors_at_once_change_what_both_change() -> None:
+    of = CLEAN_RETURN & ALWAYS_ON & LARGE_DATAGRAMS
+    assert of.clean_return
+    assert list(of.cross) == ["traffic.udp", "traffic.udp.packet"]
+    with pytest.raises(ValueError, match="change the same factor"):
+        FIRST_LINK & LAST_LINK
+    with pytest.raises(ValueError, match="change the same factor"):
+        VARIATIONS[0] & VARIATIONS[1]
+    block = Block((Variant("sack"),), (LTN,), cross_traffic=UDP, competitors=4, seeds=1)
+    runs = block.varied(of).runs(lab.sweep(block.varied(of).scenario(of)))
+    (case,) = runs.cases(bit_error_rate=0.0)
+    assert runs.load(case).value > 0.9
 
 
 def test_who_is_told_what_is_told_by_the_settings_that_any_of_a_block_has() -> None:

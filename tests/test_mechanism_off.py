@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,17 @@ from lasthop import library
 from lasthop.publications.bbn8333 import cases as bbn8333
 from lasthop.publications.bbn8333 import findings, grid, sim1, simulation
 from lasthop.publications.bbn8333.cases import AIMD, NONE, PERIOD, Besides
-from lasthop.publications.koutsianas2007 import after, attack, fig4_2, fig4_4, fig4_7, targets
+from lasthop.publications.koutsianas2007 import (
+    after,
+    attack,
+    fig4_2,
+    fig4_4,
+    fig4_7,
+    schemes,
+    steady_state,
+    targets,
+    windows,
+)
 from lasthop.publications.koutsianas2007.schemes import RLCI, STANDARD
 from lasthop.publications.obanaik2003 import auto, bed, buffers, fast, testbed
 from lasthop.publications.obanaik2003 import simulation as paths
@@ -231,6 +242,24 @@ def test_figure_4_4_needs_rlci(off: Off) -> None:
     pool = _measured(fig4_4.STUDY, [c for c in cells if c.case["scheme"] == STANDARD], 12)
     without = off(pool, [cell.case for cell in cells], _standard, 12)
     assert _holding(fig4_4.STUDY, without, "rlci") == set()
+
+
+def test_what_its_parts_do_needs_rlci(off: Off) -> None:
+    (flow,) = schemes.flows(steady_state.SCENARIO)
+
+    def plain(case: Case) -> Case:
+        return case.but(arm=STANDARD)
+
+    def cell(case: Case) -> Cell:
+        window = windows.setting(case["window"])
+        tcp = {**schemes.tcp(flow["tcp"], STANDARD), **window}
+        drawn = partial(steady_state.drawn, False, case["disconnection_s"])
+        settings = {"flows": [{**flow, "tcp": tcp}]}
+        return Cell(case, steady_state.SCENARIO, settings, 12, 12, drawn=drawn)
+
+    cases = [cell.case for cell in steady_state.cells()]
+    pool = _measured(steady_state.STUDY, [cell(of) for of in dict.fromkeys(map(plain, cases))], 12)
+    assert _holding(steady_state.STUDY, off(pool, cases, plain, 24), "rlci") == set()
 
 
 def test_figure_4_7_needs_rlci(off: Off) -> None:

@@ -8,6 +8,7 @@ use common::*;
 use sim::FlowSample;
 use std::thread;
 use tcp::Recovery;
+use tcp::mechanism::Suppression;
 
 /// When the congestion window first reached so many segments.
 fn reached(samples: &[FlowSample], segments: u64) -> Time {
@@ -244,7 +245,7 @@ fn corruption_is_as_frequent_as_the_bits_are_bad() {
     // acknowledgments, are damaged.
     let errors = link::Uniform { bit: 1e-5, packet: 0.0 };
     let mut path = Path::over(Hop { forward: errors, backward: errors, ..Hop::default() });
-    path.tcp.mechanisms = eten(true);
+    path.tcp.mechanisms = eten(Suppression::All);
     path.report = Report::Oracle;
     path.tcp.receive_window = 50_000;
     let lab = path.run(secs(200));
@@ -264,7 +265,7 @@ fn an_oracle_makes_corruption_cost_no_more_than_the_packets_it_takes() {
     let p = 0.01;
     let mut path = Path::over(Hop { forward: noisy(p, 1040), ..Hop::default() });
     path.tcp.receive_window = 50_000;
-    path.tcp.mechanisms = eten(true);
+    path.tcp.mechanisms = eten(Suppression::All);
     path.report = Report::Oracle;
     let lab = path.run(secs(100));
     let statistics = lab.statistics();

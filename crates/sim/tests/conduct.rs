@@ -7,6 +7,7 @@ use common::boxes::{Muddle, Tap, segment};
 use common::*;
 use sim::FlowSample;
 use tcp::Recovery;
+use tcp::mechanism::Suppression;
 use wire::{Flags, Packet, SeqNumber};
 
 /// What the other side's acknowledgments have told a sender, and what RFC 6675 makes of it.
@@ -169,7 +170,8 @@ fn a_sack_sender_keeps_the_pipe_within_its_window_and_sends_nothing_again_that_h
             for report in [Report::Nobody, Report::Oracle, Report::Backward] {
                 let mut path = Path { seed, report, ..Path::over(bad(p)) };
                 path.tcp.initial_window = tcp::InitialWindow::Segments(10);
-                path.tcp.mechanisms = if report == Report::Nobody { vec![] } else { eten(true) };
+                path.tcp.mechanisms =
+                    if report == Report::Nobody { vec![] } else { eten(Suppression::All) };
                 judged += judge(&path, false);
             }
         }

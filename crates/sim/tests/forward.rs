@@ -6,6 +6,7 @@ mod common;
 use base::Duration;
 use common::*;
 use tcp::Recovery;
+use tcp::mechanism::Suppression;
 
 const FORWARD: Report = Report::Forward(Transport::Message);
 
@@ -26,8 +27,8 @@ fn told(path: &Path, report: Report) -> Path {
     let mut path = Path { report, ..path.clone() };
     path.tcp.mechanisms = match report {
         Report::Nobody => vec![],
-        Report::Oracle | Report::Backward => eten(true),
-        Report::Forward(_) => forward_eten(true),
+        Report::Oracle | Report::Backward => eten(Suppression::All),
+        Report::Forward(_) => forward_eten(Suppression::All),
     };
     path
 }

@@ -11,6 +11,7 @@ use link::{Queue, Uniform};
 use sim::{Digest, TraceTarget};
 use std::thread;
 use tcp::Recovery;
+use tcp::mechanism::Suppression;
 
 /// A rate, a queue, and errors in both directions.
 fn bad_hop() -> Hop {
@@ -60,10 +61,13 @@ fn scenarios() -> Vec<(&'static str, Path)> {
         ("reno", recovering(Recovery::Reno)),
         ("newreno", recovering(Recovery::NewReno)),
         ("sack", recovering(Recovery::Sack)),
-        ("oracle, reno", told(Report::Oracle, true, Recovery::Reno)),
-        ("oracle, sack", told(Report::Oracle, true, Recovery::Sack)),
-        ("backward, sack", told(Report::Backward, true, Recovery::Sack)),
-        ("backward, sack, not suppressed", told(Report::Backward, false, Recovery::Sack)),
+        ("oracle, reno", told(Report::Oracle, Suppression::All, Recovery::Reno)),
+        ("oracle, sack", told(Report::Oracle, Suppression::All, Recovery::Sack)),
+        ("backward, sack", told(Report::Backward, Suppression::All, Recovery::Sack)),
+        (
+            "backward, sack, not suppressed",
+            told(Report::Backward, Suppression::None, Recovery::Sack),
+        ),
         ("coarse clock", Path { tcp: coarse(), ..bad() }),
         (
             "three hops, today's defaults",
@@ -94,7 +98,7 @@ const GOLDEN: [(&str, u64); 11] = [
 /// them: in bursts and not, in either version of IP, with many that are due at the same instant.
 fn crossed(errors: Uniform, report: Report) -> Lab {
     let hop = Hop { forward: errors, backward: errors, rate: mbps(4), ..bad_hop() };
-    let tcp = tcp::Config { mechanisms: eten(true), ..coarse() };
+    let tcp = tcp::Config { mechanisms: eten(Suppression::All), ..coarse() };
     let path = Path { hops: vec![hop; 3], tcp, report, size: Some(1_000_000), ..Path::default() };
     let mut lab = path.build();
     for (way, ends) in [[1, 2], [2, 1]].into_iter().enumerate() {
@@ -205,14 +209,14 @@ fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
         let tcp = tcp::Config { recovery, ..plain() };
         let without = Path { tcp, size: Some(500_000), ..Path::over(hop) };
         for report in [Report::Nobody, Report::Oracle, Report::Backward] {
-            for suppress_dupacks in [true, false] {
+            for suppress_dupacks in [Suppression::All, Suppression::None] {
                 let tcp = tcp::Config { mechanisms: eten(suppress_dupacks), ..without.tcp.clone() };
                 let with = Path { tcp, report, ..without.clone() };
                 assert_eq!(digest(&with), digest(&without), "{recovery:?}, {report:?}");
             }
         }
         for transport in TRANSPORTS {
-            let mechanisms = forward_eten(true);
+            let mechanisms = forward_eten(Suppression::All);
             let tcp = tcp::Config { mechanisms, ..without.tcp.clone() };
             let with = Path { tcp, report: Report::Forward(transport), ..without.clone() };
             assert_eq!(digest(&with), digest(&without), "{recovery:?}, {transport:?}");
@@ -226,7 +230,7 @@ fn a_mechanism_that_hears_nothing_leaves_the_run_as_it_was() {
         let mut path = Path { size: Some(500_000), ..Path::over(bad_hop()) };
         path.tcp.recovery = recovery;
         let without = digest(&path);
-        path.tcp.mechanisms = eten(true);
+        path.tcp.mechanisms = eten(Suppression::All);
         assert_eq!(digest(&path), without);
     }
 }

@@ -8,13 +8,14 @@ use common::*;
 use link::{Config, Queue};
 use sim::TraceTarget;
 use tcp::Event;
-use tcp::mechanism::Signal;
+use tcp::mechanism::{Signal, Suppression};
 
 /// A clean bottleneck at the second hop, with a short queue, and a sender that heeds notices.
 fn congested() -> Path {
     let fast = Hop { rate: mbps(10), delay: Duration::from_millis(10), ..Hop::default() };
     let narrow = Hop { rate: mbps(1), queue: Queue::Packets(10), ..fast };
-    let tcp = tcp::Config { mechanisms: eten(true), receive_window: 100_000, ..plain() };
+    let tcp =
+        tcp::Config { mechanisms: eten(Suppression::All), receive_window: 100_000, ..plain() };
     Path { hops: vec![fast, narrow], tcp, size: Some(2_000_000), ..Path::default() }
 }
 

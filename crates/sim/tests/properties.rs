@@ -10,6 +10,7 @@ use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
 use proptest::prelude::*;
 use sim::NodeId;
+use tcp::mechanism::Suppression;
 
 /// More than any of these transfers needs.
 const EVENTS: u64 = 1_000_000;
@@ -85,7 +86,7 @@ fn path() -> impl Strategy<Value = Path> {
         let tunnel = tunnel(hops.len());
         (Just(hops), tunnel)
     });
-    let mechanism = prop::option::of(any::<bool>());
+    let mechanism = prop::option::of(prop::sample::select(&Suppression::EVERY[..]));
     (hops, tcp(), size, report, mechanism, any::<bool>(), any::<u64>()).prop_map(
         |((hops, tunnel), tcp, size, report, suppress_dupacks, checked, seed)| {
             let heeds = if matches!(report, Report::Forward(_)) { forward_eten } else { eten };

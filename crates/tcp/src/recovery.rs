@@ -221,3 +221,29 @@ impl Detector {
         Some(index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scoreboard::{Record, Sent};
+    use wire::CopyId;
+
+    #[test]
+    fn a_hole_is_sent_again_speculatively_once_whatever_is_retransmitted_below_it() {
+        let mut board = Scoreboard::default();
+        for n in 0..6 {
+            let (start, copy) = (n * 100, CopyId(n as u32 + 1));
+            let (sent, state) = (Sent::default(), State::empty());
+            board.push(Record { start, len: 100, copy, sent, state });
+        }
+        board.sack(&[(100, 200), (300, 400), (500, 600)]);
+        let mut detector = Detector::new(Recovery::Sack);
+        detector.begin(&board);
+        assert_eq!(detector.speculative(&board, 600), Some(0));
+        assert_eq!(detector.speculative(&board, 600), Some(2));
+        // A notice says that this copy of the first was corrupted, too.
+        detector.on_retransmit(100);
+        assert_eq!(detector.speculative(&board, 600), Some(4));
+        assert_eq!(detector.speculative(&board, 600), None);
+    }
+}

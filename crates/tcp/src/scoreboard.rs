@@ -636,6 +636,36 @@ mod tests {
             }
         }
 
+        /// RFC 2018 §8: a receiver that has thrown all away is one that never had it.
+        #[test]
+        fn what_the_receiver_has_thrown_away_is_forgotten_without_a_trace(
+            before in prop::collection::vec((0u64..16, 1u64..5), 0..12),
+            after in prop::collection::vec((prop::collection::vec((0u64..16, 1u64..5), 1..4), 0u64..3), 1..20),
+        ) {
+            let (mut reneged, mut fresh) = (board(16), board(16));
+            for (at, n) in before {
+                reneged.sack(&[(at * 100, (at + n) * 100)]);
+                reneged.next_sack_loss(100);
+            }
+            reneged.sack(&[(0, 100)]);
+            reneged.forget_reneged();
+            for (blocks, advance) in after {
+                let mut both = [&mut reneged, &mut fresh].map(|board| {
+                    let blocks: Vec<_> = blocks.iter().map(|&(at, n)| (at * 100, (at + n) * 100)).collect();
+                    let new: Vec<_> = blocks.iter().map(|&block| board.is_news(block)).collect();
+                    let (told, _) = board.sack(&blocks);
+                    let losses: Vec<_> = core::iter::from_fn(|| board.next_sack_loss(100)).collect();
+                    let una = board.una() + 100 * advance;
+                    if una > board.una() && una <= board.nxt() {
+                        board.advance(una);
+                    }
+                    (new, told, losses, board.in_network())
+                });
+                let [reneged, fresh] = both.each_mut();
+                prop_assert_eq!(reneged, fresh);
+            }
+        }
+
         /// Whatever happens, the totals are those that counting from scratch gives.
         #[test]
         fn totals_follow_the_records(

@@ -90,6 +90,7 @@ EXPERIMENTS = (
     _beyond("setup", "ETEN and connection set-up"),
     _beyond("mistake", "the penalty of mistaking congestion for corruption"),
     _beyond("alpha", "the weight of a new sample in cumulative ETEN"),
+    _beyond("forms", "forms of what cumulative ETEN tells, and traceback messages"),
     _beyond("fairness", "the fairness of cumulative ETEN to plain TCP"),
     _beyond("ecn", "ECN beside cumulative ETEN"),
     _beyond("flood", "a blind flood of forged notices"),

@@ -21,7 +21,7 @@ use crate::shape::{AtLeastOne, Shape, integer, table, unexpected};
 use base::Duration;
 use serde_json::{Value, json};
 use tcp::congestion::{Congestion, Increase};
-use tcp::mechanism::{Fields, Strategy};
+use tcp::mechanism::{Fields, Strategy, Suppression};
 use tcp::{Config, Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
 use toml::Spanned;
 
@@ -200,8 +200,9 @@ table! {
         /// Who tells the sender: nobody, the world itself, by a packet the node that detects it, the
         /// receiver, whom that node tells, or all nodes by what they add to the headers of packets.
         report: Report, needed;
-        /// The duplicate ACKs of a reported corruption reduce nothing.
-        suppress_dupacks: bool;
+        /// Of which reported corruptions the duplicate ACKs reduce nothing: all, the first of a window,
+        /// or none.
+        suppress_dupacks: Suppression = Suppression::default();
         /// Size of a notice, bytes of the whole packet.
         notice_size: Spanned<Amount>;
         /// The probability that the oracle takes a packet for corrupted that a queue dropped; 0 if

@@ -5,7 +5,7 @@ use crate::document::Node;
 use crate::error::Problem;
 use crate::shape::Shape;
 use serde_json::{Value, json};
-use tcp::mechanism::Mechanism;
+use tcp::mechanism::{Mechanism, Suppression};
 
 /// One of `mechanisms`.
 #[derive(Debug)]
@@ -19,6 +19,12 @@ impl Tagged for Mechanism {
     }
 
     fn setting(key: &str) -> Option<Value> {
+        if key == "suppress_dupacks" {
+            let description = "Of which reported corruptions the duplicate ACKs reduce nothing.";
+            let mut schema = Suppression::schema();
+            schema["description"] = json!(description);
+            return Some(schema);
+        }
         // They follow from another setting, so that they have no default of their own.
         let unless_strict = matches!(key, "resend" | "suppress" | "rate_limit");
         unless_strict.then(|| {

@@ -128,12 +128,12 @@ fn eten(
     let mistakes = table.mistakes.filter(|written| written.get_ref().0 > 0.0);
     let mistakes = mistakes.map(|written| Spanned::new(written.span(), written.get_ref().0));
     let mistakes = where_it_means_something(mistakes, report == Report::Oracle, erring)?;
-    let standard = Eten::default();
-    let suppress_dupacks = table.suppress_dupacks.unwrap_or(standard.suppress_dupacks);
     let mechanism = match report {
         Report::None => None,
-        Report::Oracle | Report::Backward => Some(Mechanism::Eten(Eten { suppress_dupacks })),
-        Report::Forward => Some(Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))),
+        Report::Oracle | Report::Backward => {
+            Some(Mechanism::Eten(Eten::new(table.suppress_dupacks)))
+        }
+        Report::Forward => Some(Mechanism::ForwardEten(ForwardEten::new(table.suppress_dupacks))),
         Report::Cumulative => {
             let bound = table.bound.map_or(1.0, |bound| bound.0);
             let ceten = CumulativeEten::new(table.strategy, bound, table.fields);

@@ -12,7 +12,7 @@ use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Value, json};
 use tcp::congestion::Congestion;
-use tcp::mechanism::{Fields, Strategy, Transport};
+use tcp::mechanism::{Fields, Strategy, Suppression, Transport};
 use tcp::{Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
 use wire::PathForm;
 
@@ -32,7 +32,7 @@ macro_rules! words {
 
 words! {
     Profile Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation
-    Strategy Fields Transport PathForm super::Report super::Transport super::Headers super::Stack
+    Strategy Fields Transport Suppression PathForm super::Report super::Transport super::Headers super::Stack
     super::Corrupted super::TunnelNotices super::AttackKind super::attacks::Knowledge Aim Fortune
 }
 

@@ -8,7 +8,7 @@ use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
 use middlebox::{Association, Egress, Ends, Forwarder, Ingress, Reading, Reporter};
 use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
-use tcp::mechanism::{Eten, ForwardEten, Mechanism};
+use tcp::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use tcp::{Connection, Recovery};
 
 pub const PORT: u16 = 5000;
@@ -345,11 +345,11 @@ impl Lab {
 }
 
 /// A sender that heeds notices of corruption.
-pub fn eten(suppress_dupacks: bool) -> Vec<Mechanism> {
-    vec![Mechanism::Eten(Eten { suppress_dupacks })]
+pub fn eten(suppress_dupacks: Suppression) -> Vec<Mechanism> {
+    vec![Mechanism::Eten(Eten::new(suppress_dupacks))]
 }
 
 /// Both ends of a flow whose receiver hears of corruption.
-pub fn forward_eten(suppress_dupacks: bool) -> Vec<Mechanism> {
+pub fn forward_eten(suppress_dupacks: Suppression) -> Vec<Mechanism> {
     vec![Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))]
 }

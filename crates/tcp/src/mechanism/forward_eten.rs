@@ -4,8 +4,8 @@
 //! How word comes to the receiver (in a packet of its own, with the flow's next one, by the
 //! corrupted one) is not its business.
 
-use super::eten::Eten;
-use super::{Action, Hooks, Incoming, Loss, Needs, Rules, Verdict, View};
+use super::eten::{Eten, Suppression};
+use super::{Action, Hooks, Incoming, Loss, Needs, Outcome, Rules, Verdict, View};
 use crate::indication::{Indication, Subject};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -15,11 +15,12 @@ use wire::{Body, CopyId, CorruptionEcho, Flags, Options, Packet, Segment, SeqNum
 /// sender retransmits, without touching the congestion state, what an echo names.
 ///
 /// An acknowledgment that is sent because of a report alone says so, and is no duplicate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ForwardEten {
-    /// As in [`Eten`].
-    pub suppress_dupacks: bool,
+    /// The sender's part, once it has been told.
+    #[serde(flatten)]
+    told: Eten,
     /// What the receiver was told and has not got; the next to be echoed first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     reports: VecDeque<Report>,
@@ -52,13 +53,8 @@ impl ForwardEten {
 
     /// Both ends with this setting.
     #[must_use]
-    pub fn new(suppress_dupacks: bool) -> ForwardEten {
-        ForwardEten { suppress_dupacks, ..ForwardEten::default() }
-    }
-
-    /// The sender's part, once it has been told.
-    fn notified(&self) -> Eten {
-        Eten { suppress_dupacks: self.suppress_dupacks }
+    pub fn new(suppress_dupacks: Suppression) -> ForwardEten {
+        ForwardEten { told: Eten::new(suppress_dupacks), ..ForwardEten::default() }
     }
 
     /// Forgets what has arrived, as an acknowledgment says.
@@ -73,16 +69,8 @@ impl ForwardEten {
     }
 }
 
-impl Default for ForwardEten {
-    fn default() -> ForwardEten {
-        let suppress_dupacks = Eten::default().suppress_dupacks;
-        ForwardEten { suppress_dupacks, reports: VecDeque::new(), waiting: false }
-    }
-}
-
 impl Rules for ForwardEten {
-    const HOOKS: Hooks =
-        Hooks::INDICATION.union(Hooks::LOSS).union(Hooks::OUTGOING).union(Hooks::INCOMING);
+    const HOOKS: Hooks = Eten::HOOKS.union(Hooks::OUTGOING).union(Hooks::INCOMING);
     const NEEDS: Needs = Eten::NEEDS.union(Needs::RECEIVER);
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
@@ -138,13 +126,17 @@ impl Rules for ForwardEten {
         self.waiting
     }
 
-    fn incoming(&mut self, _view: &View, segment: &Segment) -> Option<Incoming> {
+    fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let CorruptionEcho { seq, copy, len, alone } = segment.options.corrupted?;
-        let action = self.notified().repair(seq, u32::from(len), copy);
+        let action = self.told.repair(view, seq, u32::from(len), copy);
         Some(Incoming { action, may_count: !alone, ..Incoming::PLAIN })
     }
 
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
-        self.notified().loss(view, loss)
+        self.told.loss(view, loss)
+    }
+
+    fn outcome(&mut self, view: &View, outcome: Outcome) {
+        self.told.outcome(view, outcome);
     }
 }

@@ -252,3 +252,4 @@ mechanisms! {
 }
 
 pub use cumulative_eten::{Fields, Network, Strategy, Transport};
+pub use eten::Suppression;

@@ -74,7 +74,10 @@ impl Sender {
         let (acked, sent) = self.board.advance_one(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
-        self.limited = 0;
+        debug_assert_eq!(
+            self.limited, 0,
+            "nothing is sent beyond the window unless something is missing"
+        );
         self.progress_at = now;
         self.rtt.sample(now, sent.at);
         match self.board.outstanding() {

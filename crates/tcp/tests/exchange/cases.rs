@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
     CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Guard, Mechanism, Network,
-    Rlci, Strategy as Response, Transport,
+    Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
     Config, Connectivity, Estimator, InitialWindow, KeepAlive, Pipe, Recovery, Reduction, Restart,
@@ -319,9 +319,10 @@ fn manners() -> impl Strategy<Value = Manners> {
     let keep_alive = (millis(2000..20_000), millis(500..3000)).prop_map(|(idle, interval)| {
         KeepAlive { idle, interval, probes: u32::MAX } // However bad the luck.
     });
-    let eten = (likely(), any::<bool>()).prop_map(|(forward, suppress_dupacks)| match forward {
+    let suppression = prop::sample::select(&Suppression::EVERY[..]);
+    let eten = (likely(), suppression).prop_map(|(forward, suppress_dupacks)| match forward {
         true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
-        false => Mechanism::Eten(Eten { suppress_dupacks }),
+        false => Mechanism::Eten(Eten::new(suppress_dupacks)),
     });
     let guard = (any::<bool>(), any::<bool>(), 0_u32..5)
         .prop_map(|(nonce, trust, limit)| Mechanism::Guard(Guard::new(nonce, trust, limit)));

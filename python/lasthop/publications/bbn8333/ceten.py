@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lasthop.publications.bbn8333.cases import NOBODY, Network, Runs, Variant
-from lasthop.publications.bbn8333.comparisons import LESS, everywhere, versus
+from lasthop.publications.bbn8333.comparisons import LESS, RENO, everywhere, versus
 from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.variations import Variation
@@ -15,7 +15,6 @@ from lasthop.publications.study.words import number
 #: Of figures 11 and 12.
 FAST = Network(100e6, 0.1)
 
-RENO = Variant("reno")
 CETEN = Variant("reno", "cumulative")
 LOSS_RATIO = Variant("reno", "cumulative-loss-ratio")
 ADAPTIVE = Variant("reno", "cumulative-adaptive")

@@ -18,13 +18,14 @@ from lasthop.publications.bbn8333.cases import (
     Variant,
     extreme,
 )
-from lasthop.publications.bbn8333.findings import HIGH, Test, at
+from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
 from lasthop.publications.study.verdict import (
     ALPHA,
     Band,
     Check,
     Joint,
     Judgement,
+    Verdict,
     above,
     below,
     every,
@@ -47,6 +48,8 @@ Pairs = Sequence[tuple[Case, Estimate]]
 SACK = Variant("sack")
 BACKWARD = Variant("sack", "backward")
 ORACLE = Variant("sack", "oracle")
+RENO = Variant("reno")
+RENO_BACKWARD = Variant("reno", "backward")
 
 
 def versus(runs: Runs, one: Variant, other: Variant, **where: Any) -> Pairs:
@@ -110,6 +113,21 @@ def _differ(runs: Runs, case: Case) -> str:
     if runs.goodput(plain).value > (1 - NOTHING) * case.rate_bps:
         told += " The link is full without: there is nothing to gain."
     return told
+
+
+def reno_alike(runs: Runs) -> Judgement:
+    """Where Backward raises SACK's goodput beside others, it raises Reno's."""
+    own = {
+        case.but(recovery="reno"): gain
+        for case, gain in versus(runs, BACKWARD, SACK, bit_error_rate=(MIDDLE, HIGH))
+        if case.competitors and Check(gain, MORE).verdict is Verdict.HOLDS
+    }
+    gains = [
+        pair
+        for pair in versus(runs, RENO_BACKWARD, RENO, bit_error_rate=(MIDDLE, HIGH))
+        if pair[0] in own
+    ]
+    return everywhere(gains, MORE, "Backward over none, both with Reno, where it is more with SACK")
 
 
 def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:

@@ -8,6 +8,7 @@ which single pairs of our runs fall.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,6 +37,8 @@ class Evidence:
     varied: Mapping[str, Runs]
     #: The variations that statements are tried with, and the networks that they were run over.
     variations: Sequence[Variation] = ()
+    #: Two of them at once, with which statements are tried that no one makes hold.
+    pairs: Sequence[Variation] = ()
     tried_over: Sequence[Network] = ()
     #: The figures' networks with the stack of today, where that is run.
     modern: Runs | None = None
@@ -84,14 +87,15 @@ def findings(
         why = [judged.why]
         if "contradicts" in statement:
             why.append(f"The report contradicts itself: {statement['contradicts']}")
-        if judged.verdict is Verdict.DIFFERS and evidence.variations:
-            why.append(tried(test, evidence))
+        of_runs = judged.claim is None or not judged.claim.exact
+        if judged.verdict is Verdict.DIFFERS and evidence.variations and of_runs:
+            why.append(tried(test, evidence, statement.get("value")))
         found.append(finding(statement, replace(judged, why=" ".join(why))))
     return found
 
 
-def tried(test: Test, evidence: Evidence) -> str:
-    """Which single factors make a statement hold that does not."""
+def tried(test: Test, evidence: Evidence, value: float | None = None) -> str:
+    """Which single factors make a statement hold that does not, and if none does, which two."""
     verdicts = [(v, test(evidence.varied[v.id])) for v in evidence.variations]
     holds = [(v, judged) for v, judged in verdicts if judged.verdict is Verdict.HOLDS]
     at_all = ", ".join(of.name for of in evidence.tried_over)
@@ -104,7 +108,8 @@ def tried(test: Test, evidence: Evidence) -> str:
         return f"At {at_all}, one factor changed and all else equal: {does}"
     before = plain.measured
     if before is None:
-        return f"No single factor tried makes it hold ({', '.join(v.name for v, _ in verdicts)})."
+        none = f"No single factor tried makes it hold ({', '.join(v.name for v, _ in verdicts)})."
+        return " ".join([none, *_pairs_tried(test, evidence, value)])
     moved = [
         (v, verdict.measured)
         for v, verdict in verdicts
@@ -118,7 +123,31 @@ def tried(test: Test, evidence: Evidence) -> str:
         told.append(f"It moves to {clear}.")
     if idle:
         told.append(f"No clear effect: {idle}.")
-    return " ".join(told)
+    return " ".join([*told, *_pairs_tried(test, evidence, value)])
+
+
+#: As many pairs that make a statement hold are quoted.
+_QUOTED = 2
+
+
+def _pairs_tried(test: Test, evidence: Evidence, value: float | None) -> list[str]:
+    """What two factors at once make of a statement that no one makes hold."""
+    verdicts = [(of, test(evidence.varied[of.id])) for of in evidence.pairs]
+    if not verdicts:
+        return []
+    holds = [(of, judged) for of, judged in verdicts if judged.verdict is Verdict.HOLDS]
+    if holds:
+        does = [f"With {of.name} it does: {judged.why}" for of, judged in holds[:_QUOTED]]
+        more = [of.name for of, _ in holds[_QUOTED:]]
+        told = f"Of {len(verdicts)} pairs of factors {len(holds)} make it hold."
+        return [told, *does, *([f"So do: {'; '.join(more)}."] if more else [])]
+    told = f"Nor does any of {len(verdicts)} pairs of them."
+    measured = [(of, judged.measured) for of, judged in verdicts if judged.measured]
+    alive = [(of, ratio) for of, ratio in measured if ratio.value]
+    if value and alive:
+        of, nearest = min(alive, key=lambda pair: abs(math.log(pair[1].value / value)))
+        told += f" Nearest to it comes {of.name} with {interval(nearest)}."
+    return [told]
 
 
 # --- Ratios ----------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lasthop import library
+from collections.abc import Mapping
+
+from lasthop import library, units
 from lasthop.publications.bbn8333.cases import (
     DIRECTIONS,
     ERRORS,
@@ -19,13 +21,22 @@ from lasthop.publications.bbn8333.cases import (
     variants,
 )
 from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, versus
-from lasthop.publications.bbn8333.findings import HIGH, at
+from lasthop.publications.bbn8333.findings import HIGH, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
 from lasthop.publications.bbn8333.statements import TESTS
 from lasthop.publications.bbn8333.variations import VARIATIONS
 from lasthop.publications.study.published import published
+from lasthop.publications.study.verdict import (
+    Check,
+    Judgement,
+    Kind,
+    Published,
+    Verdict,
+    every,
+)
 from lasthop.publications.study.words import number
+from lasthop.stats import Estimate
 
 PUBLISHED = variants((NONE, *SIMULATED))
 #: Told of every corrupted packet in ways that the report only describes.
@@ -38,6 +49,34 @@ def blocks(networks: tuple[Network, ...], hops: int = 1) -> list[Block]:
     """What the report ran, and what it did not."""
     block = Block(PUBLISHED, networks, hops=hops, directions=DIRECTIONS)
     return [block, *([block.but_beyond(BEYOND)] if BEYOND else [])]
+
+
+def _table_2(_: Runs) -> Judgement:
+    """The report's own arithmetic, done again: nothing of it is drawn at random."""
+    printed = library.published("bbn8333")["sim1"]["table-2"]
+    checks, told = [], []
+    for row in printed["rows"]:
+        shares = []
+        for bit_error_rate, text in zip(printed["bit_error_rates"], row["errors"], strict=True):
+            expected = row["rate_bps"] * printed["duration_s"] * bit_error_rate
+            shares.append(float(text) / expected)
+            decimals = len(text.partition(".")[2])
+            of = Published(float(text), Kind.PRINTED, 10.0**-decimals)
+            checks.append(Check(Estimate(expected, expected, expected, 1), of.band, exact=True))
+        least, most_of = min(shares), max(shares)
+        if not all(check.verdict is Verdict.HOLDS for check in checks[-len(shares) :]):
+            told.append(
+                f"The row of {units.line_rate(row['rate_bps'])} has {number(least)} to"
+                f" {number(most_of)} of what its own formula gives, about one in"
+                f" {1 / most_of:.0f}: the errors of {printed['duration_s'] * most_of:.0f} s."
+            )
+    return every(checks).judged(
+        " ".join([f"Rate times time times bit error rate, {len(checks)} values.", *told])
+    )
+
+
+#: Those of one hop, and the report's arithmetic.
+_TESTS: Mapping[str, Test] = {**TESTS, "table-2": _table_2}
 
 
 def _lead(runs: Runs) -> Lead:
@@ -64,7 +103,7 @@ SIMULATION = Simulation(
     figures={4: (LFN,), 5: (SFN,), 6: (LTN,)},
     panels=PANELS,
     shown=VARIANTS,
-    tests=TESTS,
+    tests=_TESTS,
     variations=VARIATIONS,
     lead=_lead,
     profiles=(PERIOD, MODERN),

@@ -151,7 +151,15 @@ SIMULATION = Simulation(
         FIRST_LINK,
         LAST_LINK,
         ONE_HOP,
-        *named("dupacks-count", "small-notices", "window-40", "rto-1s", "tick-10ms"),
+        *named(
+            "dupacks-count",
+            "first-excused",
+            "small-notices",
+            "clean-return",
+            "window-40",
+            "rto-1s",
+            "tick-10ms",
+        ),
     ),
     lead=_lead,
 )

@@ -9,11 +9,14 @@ from lasthop.publications.bbn8333.comparisons import (
     BACKWARD,
     MORE,
     ORACLE,
+    RENO,
+    RENO_BACKWARD,
     SACK,
     everywhere,
     gains_beside,
     kept,
     mostly,
+    reno_alike,
     versus,
 )
 from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
@@ -37,6 +40,13 @@ def blocks(networks: tuple[Network, ...]) -> list[Block]:
             for competitors in COMPETITORS
         ),
     ]
+
+
+def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+    """The same, and with Reno, of which the report shows nothing."""
+    own = blocks(networks)
+    reno = (RENO, RENO_BACKWARD)
+    return [*own, *(block.but_beyond(reno) for block in own if block.competitors)]
 
 
 def _helps(runs: Runs) -> Judgement:
@@ -103,6 +113,7 @@ TESTS: Mapping[str, Test] = {
     "closer-to-error-free": _closer,
     "insignificant-in-congestion": _insignificant,
     "load": _load,
+    "reno-alike": reno_alike,
 }
 
 
@@ -126,8 +137,8 @@ def panels(competitors: tuple[int, ...], name: str) -> Mapping[str, Mapping[str,
 
 SIMULATION = Simulation(
     id="sim3",
-    variants=(SACK, BACKWARD, ORACLE),
-    blocks=blocks,
+    variants=(SACK, BACKWARD, ORACLE, RENO, RENO_BACKWARD),
+    blocks=_blocks,
     figures={7: (LTN,)},
     panels=panels(COMPETITORS, "UDP"),
     shown=(SACK, BACKWARD, ORACLE),

@@ -11,12 +11,15 @@ from lasthop.publications.bbn8333.comparisons import (
     BACKWARD,
     LESS,
     MORE,
+    RENO,
+    RENO_BACKWARD,
     SACK,
     checks,
     everywhere,
     gains_beside,
     kept,
     mostly,
+    reno_alike,
     versus,
 )
 from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
@@ -33,19 +36,18 @@ MUCH = 2.0
 
 
 def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    return [
-        Block((SACK, BACKWARD), networks),
-        *(
-            Block((SACK, BACKWARD), networks, cross_traffic=TCP, competitors=competitors)
-            for competitors in COMPETITORS
-        ),
+    beside = [
+        Block((SACK, BACKWARD), networks, cross_traffic=TCP, competitors=competitors)
+        for competitors in COMPETITORS
     ]
+    reno = [block.but_beyond((RENO, RENO_BACKWARD)) for block in beside]
+    return [Block((SACK, BACKWARD), networks), *beside, *reno]
 
 
 def _falls(runs: Runs) -> Judgement:
     """Without errors, and with those that SACK alone hardly feels."""
     told, falls = [], []
-    for case in runs.cases(network=LTN, eten=NONE, competitors=0, bit_error_rate=0.0):
+    for case in runs.cases(**SACK.keys, network=LTN, competitors=0, bit_error_rate=0.0):
         beside = [
             case.but(competitors=n, cross_traffic=TCP if n else case.cross_traffic)
             for n in (0, *COMPETITORS)
@@ -155,6 +157,7 @@ TESTS: Mapping[str, Test] = {
     "grows-with-errors-and-congestion": _grows,
     "better-with-competing-tcp": _helps,
     "much-higher-share": _much,
+    "reno-alike": reno_alike,
 }
 
 
@@ -170,7 +173,7 @@ def _lead(runs: Runs) -> Lead:
 
 SIMULATION = Simulation(
     id="sim4",
-    variants=(SACK, BACKWARD),
+    variants=(SACK, BACKWARD, RENO, RENO_BACKWARD),
     blocks=_blocks,
     figures={8: (LTN,)},
     panels=panels(COMPETITORS, "Tahoe"),

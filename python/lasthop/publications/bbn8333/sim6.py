@@ -31,6 +31,7 @@ from lasthop.publications.bbn8333.variations import (
     LARGE_DATAGRAMS,
     SACK_WESTWOOD,
     named,
+    pairs,
 )
 from lasthop.publications.study.published import Section, judged_value
 from lasthop.publications.study.verdict import Check, Judgement, above, below, every
@@ -153,6 +154,14 @@ def _lead(runs: Runs) -> Lead:
     )
 
 
+_VARIATIONS = (
+    EXACT_CLOCK,
+    SACK_WESTWOOD,
+    ALWAYS_ON,
+    LARGE_DATAGRAMS,
+    *named("dupacks-count", "clean-return", "window-40", "tick-10ms"),
+)
+
 SIMULATION = Simulation(
     id="sim6",
     variants=VARIANTS,
@@ -161,13 +170,8 @@ SIMULATION = Simulation(
     panels=panels(COMPETITORS, "UDP"),
     shown=(SACK, BACKWARD, FIRST, PLUS),
     tests=TESTS,
-    variations=(
-        EXACT_CLOCK,
-        SACK_WESTWOOD,
-        ALWAYS_ON,
-        LARGE_DATAGRAMS,
-        *named("dupacks-count", "clean-return", "window-40", "tick-10ms"),
-    ),
+    variations=_VARIATIONS,
+    pairs=pairs(_VARIATIONS),
     lead=_lead,
 )
 reproduce = SIMULATION.reproduce

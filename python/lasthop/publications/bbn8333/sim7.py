@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import NOBODY, UDP, Case, Network, Runs
-from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
+from lasthop.publications.bbn8333.ceten import CETEN, FAST, VARIANTS
 from lasthop.publications.bbn8333.comparisons import (
     LESS,
     MORE,
+    RENO,
     checks,
     everywhere,
     mostly,
@@ -20,6 +21,7 @@ from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Tes
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
+from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
 from lasthop.publications.study.verdict import Check, Judgement, above, between, every, most, some
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, percent
 from lasthop.stats import quotient
@@ -145,8 +147,12 @@ SIMULATION = Simulation(
     panels=panels(COMPETITORS, "UDP"),
     shown=ceten.SHOWN,
     tests=TESTS,
-    # Dear beside UDP at this rate; simulation 8 has them.
-    variations=(),
+    variations=(
+        ceten.LONG_MEMORY,
+        ALWAYS_ON,
+        LARGE_DATAGRAMS,
+        *named("clean-return", "window-40", "tick-10ms"),
+    ),
     lead=_lead,
 )
 reproduce = SIMULATION.reproduce

@@ -7,13 +7,26 @@ from dataclasses import replace
 
 from lasthop.publications.bbn8333 import ceten
 from lasthop.publications.bbn8333.cases import TCP, Network, Runs
-from lasthop.publications.bbn8333.ceten import CETEN, FAST, RENO, VARIANTS
-from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, everywhere, quoted, versus
+from lasthop.publications.bbn8333.ceten import CETEN, FAST, VARIANTS
+from lasthop.publications.bbn8333.comparisons import (
+    LESS,
+    MORE,
+    RENO,
+    checks,
+    everywhere,
+    quoted,
+    versus,
+)
 from lasthop.publications.bbn8333.findings import HIGH, LOW, MIDDLE, Test, at
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
 from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, named
+from lasthop.publications.bbn8333.variations import (
+    COMPETITORS_WINDOW_100,
+    COMPETITORS_WINDOW_1000,
+    SACK_COMPETITORS,
+    named,
+)
 from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most, some
 from lasthop.publications.study.words import MARKED, SMALL, interval, percent
 from lasthop.stats import quotient
@@ -116,6 +129,8 @@ SIMULATION = Simulation(
     variations=(
         ceten.LONG_MEMORY,
         SACK_COMPETITORS,
+        COMPETITORS_WINDOW_100,
+        COMPETITORS_WINDOW_1000,
         *named("clean-return", "window-40", "tick-10ms"),
     ),
     lead=_lead,

@@ -63,6 +63,8 @@ class Simulation:
     tests: Mapping[str, Test]
     variations: tuple[Variation, ...]
     lead: Callable[[Runs], Lead]
+    #: Two of these at once.
+    pairs: tuple[Variation, ...] = ()
     #: The first is the report's; others are run over the networks of the figures.
     profiles: tuple[str, ...] = (PERIOD,)
 
@@ -110,7 +112,7 @@ class Simulation:
             rest += [replace(b, seeds=seeds or _others_seeds(b)) for b in self.blocks(others)]
         tried: list[tuple[Block, Variation | None]] = [
             (replace(block, seeds=min(seeds or _others_seeds(block), VARIATION_SEEDS)), variation)
-            for variation in self.variations
+            for variation in (*self.variations, *self.pairs)
             for block in self.blocks(self.networks)
             if not block.beyond
         ]
@@ -137,7 +139,7 @@ class Simulation:
         if quick:
             return Evidence(runs, {}, modern=modern)
         varied = {id: runs for (_, id), runs in joined.items()}
-        return Evidence(runs, varied, self.variations, self.networks, modern)
+        return Evidence(runs, varied, self.variations, self.pairs, self.networks, modern)
 
     def write(self, folder: Path, evidence: Evidence) -> Outcome:
         """Writes the results and the report."""
@@ -211,7 +213,7 @@ class Simulation:
                 )
         for statement in stated["statement"]:
             test = self.tests[statement["id"]]
-            for variation in evidence.variations:
+            for variation in (*evidence.variations, *evidence.pairs):
                 judged = test(evidence.varied[variation.id])
                 measured = judged.measured
                 tell(

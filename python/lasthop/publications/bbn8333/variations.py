@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,34 @@ class Variation:
     #: Recovery of those whose window is not AIMD's, if it is another.
     recovery: str | None = None
 
+    def __and__(self, other: Variation) -> Variation:
+        """Both at once."""
+        own, others = self._grid, other._grid
+        if own.keys() & others.keys() or self.settings.keys() & other.settings.keys():
+            raise ValueError(f"{self.id} and {other.id} change the same factor")
+        return Variation(
+            f"{self.id}+{other.id}",
+            f"{self.name} and {other.name}",
+            f"{self.about} {other.about}",
+            {**self.settings, **other.settings},
+            cross={**self.cross, **other.cross},
+            **own,
+            **others,
+        )
+
+    @property
+    def _grid(self) -> dict[str, Any]:
+        """What it changes of the grid."""
+        plain = Variation("", "", "")
+        names = ("clean_return", "hops", "link", "recovery")
+        changed = {name: getattr(self, name) for name in names}
+        return {name: of for name, of in changed.items() if of != getattr(plain, name)}
+
+
+def pairs(variations: Sequence[Variation]) -> tuple[Variation, ...]:
+    """Any two of them at once."""
+    return tuple(one & other for one, other in itertools.combinations(variations, 2))
+
 
 _TCP = "flows.0.tcp"
 
@@ -42,7 +71,14 @@ VARIATIONS = (
         "A notice only speeds up the retransmission; the duplicate ACKs or SACK holes that the same"
         " corruption causes halve the window as ever. The report's text asks that the congestion"
         " state stays as it is; whether its code kept the later duplicate ACKs out is not said.",
-        {f"{_TCP}.eten.suppress_dupacks": False},
+        {f"{_TCP}.eten.suppress_dupacks": "none"},
+    ),
+    Variation(
+        "first-excused",
+        "one corruption of a window excused",
+        "Between the two: until all that was outstanding at a notice is acknowledged, no other"
+        " corruption is excused, as a sender has it that remembers one.",
+        {f"{_TCP}.eten.suppress_dupacks": "first"},
     ),
     Variation(
         "small-notices",
@@ -135,6 +171,19 @@ SACK_COMPETITORS = Variation(
     "competitors that use SACK",
     "Instead of Tahoe: they lose less of their share to errors.",
     cross={"tcp.recovery": "sack"},
+)
+COMPETITORS_WINDOW_100 = Variation(
+    "competitors-window-100",
+    "competitors' windows of 100 segments",
+    "Instead of ns-2's default of 20, with which they take little of a long and fast link.",
+    cross={"tcp.receive_window": "100 segments"},
+)
+COMPETITORS_WINDOW_1000 = Variation(
+    "competitors-window-1000",
+    "competitors' windows of 1000 segments",
+    "More than their share of what the middle link holds at 100 Mb/s and 100 ms: they fill it where"
+    " errors let them.",
+    cross={"tcp.receive_window": "1000 segments"},
 )
 ONE_HOP = Variation(
     "one-hop",

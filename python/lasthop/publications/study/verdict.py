@@ -241,6 +241,10 @@ class Claim(Protocol):
     def needs(self) -> int | None:
         """About how many runs a cell would show or contradict it; None if not known."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether nothing in it is drawn at random."""
+
 
 def decided(p_for: float, p_against: float) -> Verdict:
     """What the two p-values of a claim say."""
@@ -359,6 +363,11 @@ class Joint:
     ) -> Judgement:
         """The verdict with the numbers that decide, and what the cells say."""
         return Judgement(self.verdict, f"{why} {self.told}", measured, case, unit, self)
+
+    @property
+    def exact(self) -> bool:
+        """Of every part, if there are any."""
+        return bool(self.parts) and all(part.exact for part in self.parts)
 
     @property
     def told(self) -> str:

@@ -1,17 +1,17 @@
 //! Notices of corruption (`bbn8333` §2.1, §2.3; MECHANISMS.md section 3).
 
 use super::*;
-use crate::mechanism::{Eten, Mechanism};
+use crate::mechanism::{Eten, Mechanism, Suppression};
 
 const RECOVERIES: [Recovery; 4] =
     [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
 
 /// A window of ten segments, in congestion avoidance.
-fn with(recovery: Recovery, suppress_dupacks: bool) -> Config {
+fn with(recovery: Recovery, suppress_dupacks: Suppression) -> Config {
     Config {
         recovery,
         initial_ssthresh: Some(segments(10)),
-        mechanisms: vec![Mechanism::Eten(Eten { suppress_dupacks })],
+        mechanisms: vec![Mechanism::Eten(Eten::new(suppress_dupacks))],
         ..config()
     }
 }
@@ -24,7 +24,7 @@ fn answer(recovery: Recovery, hole: u32, n: u32) -> Seg {
 #[test]
 fn a_notice_retransmits_at_once_and_leaves_the_windows_alone() {
     for recovery in RECOVERIES {
-        for suppress_dupacks in [true, false] {
+        for suppress_dupacks in Suppression::EVERY {
             let mut t = sending(with(recovery, suppress_dupacks));
             t.time(150);
             t.notice(3);
@@ -38,7 +38,7 @@ fn a_notice_retransmits_at_once_and_leaves_the_windows_alone() {
 #[test]
 fn a_second_corruption_within_a_round_trip_is_retransmitted_as_well() {
     for recovery in RECOVERIES {
-        for suppress_dupacks in [true, false] {
+        for suppress_dupacks in Suppression::EVERY {
             let mut t = sending(with(recovery, suppress_dupacks));
             t.time(150);
             t.notice(3);
@@ -57,7 +57,7 @@ fn a_second_corruption_within_a_round_trip_is_retransmitted_as_well() {
 
 #[test]
 fn a_copy_is_reported_once_and_a_replaced_one_not_at_all() {
-    for suppress_dupacks in [true, false] {
+    for suppress_dupacks in Suppression::EVERY {
         let mut t = sending(with(Recovery::Sack, suppress_dupacks));
         let first = t.copy(3);
         t.time(150);
@@ -74,7 +74,7 @@ fn a_copy_is_reported_once_and_a_replaced_one_not_at_all() {
 #[test]
 fn a_notice_of_no_copy_in_particular_is_of_the_latest() {
     for recovery in RECOVERIES {
-        for suppress_dupacks in [true, false] {
+        for suppress_dupacks in Suppression::EVERY {
             let mut t = sending(with(recovery, suppress_dupacks));
             t.time(150);
             t.notice_of(at(3), CopyId::NONE);
@@ -92,7 +92,7 @@ fn a_notice_of_no_copy_in_particular_is_of_the_latest() {
 
 #[test]
 fn a_notice_that_comes_too_soon_to_be_of_the_latest_copy_is_a_double_or_late() {
-    for suppress_dupacks in [true, false] {
+    for suppress_dupacks in Suppression::EVERY {
         let mut t = sending(with(Recovery::Sack, suppress_dupacks));
         t.time(150);
         t.notice_of(at(3), CopyId::NONE);
@@ -104,7 +104,7 @@ fn a_notice_that_comes_too_soon_to_be_of_the_latest_copy_is_a_double_or_late() {
         assert_eq!(t.statistics().notices, 1);
     }
     // Nothing is known yet of how soon a notice may come.
-    let mut t = sending(with(Recovery::Sack, true));
+    let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.time(200);
     for last in 2..=4 {
         t.send(ack(1).sack(2..=last));
@@ -118,7 +118,7 @@ fn a_notice_that_comes_too_soon_to_be_of_the_latest_copy_is_a_double_or_late() {
 
 #[test]
 fn a_notice_of_a_segment_without_data_repairs_nothing() {
-    let mut t = sending(with(Recovery::Sack, true));
+    let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.time(150);
     let subject = Subject::Corrupted { seq: ISS + at(3), len: 0, copy: CopyId::NONE };
     t.connection.indicate(t.now, &Indication { source: Source::Router, subject });
@@ -128,7 +128,7 @@ fn a_notice_of_a_segment_without_data_repairs_nothing() {
 
 #[test]
 fn a_notice_about_what_has_arrived_is_ignored() {
-    for suppress_dupacks in [true, false] {
+    for suppress_dupacks in Suppression::EVERY {
         let mut t = sending(with(Recovery::Sack, suppress_dupacks));
         t.time(200);
         t.send(ack(3).sack(5..=5));
@@ -142,7 +142,7 @@ fn a_notice_about_what_has_arrived_is_ignored() {
 
 #[test]
 fn a_notice_about_nothing_that_was_sent_is_ignored() {
-    let mut t = sending(with(Recovery::Sack, true));
+    let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.time(200);
     t.send(data(1));
     t.recv([ack(2).seq(at(11))]);
@@ -156,7 +156,7 @@ fn a_notice_about_nothing_that_was_sent_is_ignored() {
 fn a_notice_after_the_fast_retransmit_of_that_copy_changes_nothing() {
     // Neither a second retransmission nor an undo.
     for recovery in RECOVERIES {
-        for suppress_dupacks in [true, false] {
+        for suppress_dupacks in Suppression::EVERY {
             let mut t = sending(with(recovery, suppress_dupacks));
             let first = t.copy(1);
             t.time(200);
@@ -186,7 +186,7 @@ fn without_the_mechanism_a_notice_is_ignored() {
 
 #[test]
 fn a_corrupted_syn_is_sent_again_without_back_off() {
-    for suppress_dupacks in [true, false] {
+    for suppress_dupacks in Suppression::EVERY {
         let mut t = Diagram::new(&with(Recovery::Sack, suppress_dupacks), Side::Active);
         t.recv([syn()]);
         t.write(1 << 30);
@@ -209,7 +209,7 @@ fn a_corrupted_syn_is_sent_again_without_back_off() {
 
 #[test]
 fn a_corrupted_fin_is_sent_again() {
-    let mut t = established(with(Recovery::Sack, true));
+    let mut t = established(with(Recovery::Sack, Suppression::All));
     t.close();
     t.recv([ack(1).fin()]);
     t.time(150);
@@ -219,7 +219,7 @@ fn a_corrupted_fin_is_sent_again() {
 
 #[test]
 fn a_notice_restarts_the_timer_and_keeps_its_back_off() {
-    for suppress_dupacks in [true, false] {
+    for suppress_dupacks in Suppression::EVERY {
         let mut t = sending(with(Recovery::Sack, suppress_dupacks));
         t.time(600);
         t.notice(1);
@@ -238,7 +238,7 @@ fn a_notice_restarts_the_timer_and_keeps_its_back_off() {
 #[test]
 fn a_notice_is_heeded_while_going_back_after_a_timeout() {
     for recovery in RECOVERIES {
-        let mut t = sending(with(recovery, true));
+        let mut t = sending(with(recovery, Suppression::All));
         t.time(1100);
         t.recv([data(1)]);
         t.time(1200);
@@ -258,7 +258,7 @@ fn suppressed_duplicates_keep_as_much_in_the_network_as_there_was() {
     // Packet conservation: each duplicate lets out one segment, from the first on, and no
     // response to congestion follows.
     for recovery in RECOVERIES {
-        let mut t = sending(with(recovery, true));
+        let mut t = sending(with(recovery, Suppression::All));
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -286,7 +286,7 @@ fn suppressed_duplicates_keep_as_much_in_the_network_as_there_was() {
 fn every_reported_hole_is_excused() {
     // Segments 1, 4 and 5 are corrupted and reported.
     for recovery in RECOVERIES {
-        let mut t = sending(with(recovery, true));
+        let mut t = sending(with(recovery, Suppression::All));
         t.time(150);
         for n in [1, 4, 5] {
             t.notice(n);
@@ -319,7 +319,7 @@ fn the_unreported_hole_after_a_reported_one_is_congestion_at_once() {
     // 1 is reported, 3 is not. Without SACK, the first acknowledgment that stops at 3 tells; the
     // answers to 2 and 4 to 10 were eight suppressed duplicates.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
-        let mut t = sending(with(recovery, true));
+        let mut t = sending(with(recovery, Suppression::All));
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -342,8 +342,10 @@ fn the_suppressed_duplicates_count_wherever_they_lie() {
     // As above, but 5 is lost: of five suppressed duplicates only the answers to 6 and 7 tell of
     // what lies above it.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
-        let mut t =
-            sending(Config { initial_window: InitialWindow::Segments(7), ..with(recovery, true) });
+        let mut t = sending(Config {
+            initial_window: InitialWindow::Segments(7),
+            ..with(recovery, Suppression::All)
+        });
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -362,7 +364,7 @@ fn the_suppressed_duplicates_count_wherever_they_lie() {
 #[test]
 fn the_unreported_hole_next_to_a_reported_one_shows_by_its_own_blocks() {
     // The same with SACK: three segments above 3 and it is lost, whatever becomes of 1.
-    let mut t = sending(with(Recovery::Sack, true));
+    let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.time(150);
     t.notice(1);
     t.recv([data(1)]);
@@ -382,8 +384,10 @@ fn the_unreported_hole_next_to_a_reported_one_shows_by_its_own_blocks() {
 fn fewer_than_three_suppressed_duplicates_prove_nothing_about_the_next_hole() {
     // Of four segments 1 is reported and 2 is lost; the answers to 3 and 4 are two duplicates.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
-        let mut t =
-            sending(Config { initial_window: InitialWindow::Segments(4), ..with(recovery, true) });
+        let mut t = sending(Config {
+            initial_window: InitialWindow::Segments(4),
+            ..with(recovery, Suppression::All)
+        });
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -407,7 +411,7 @@ fn fewer_than_three_suppressed_duplicates_prove_nothing_about_the_next_hole() {
 #[test]
 fn without_suppression_the_duplicates_halve_once_and_retransmit_nothing_a_second_time() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut t = sending(with(recovery, false));
+        let mut t = sending(with(recovery, Suppression::None));
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -432,9 +436,41 @@ fn without_suppression_the_duplicates_halve_once_and_retransmit_nothing_a_second
 }
 
 #[test]
+fn with_the_first_alone_excused_another_corruption_of_that_window_counts() {
+    for (suppress_dupacks, of_the_window, of_the_next) in
+        [(Suppression::All, 0, 0), (Suppression::First, 1, 1), (Suppression::None, 1, 2)]
+    {
+        let mut t = sending(with(Recovery::Sack, suppress_dupacks));
+        t.time(150);
+        // One that repairs nothing uses up no excuse.
+        t.notice_of(at(2), CopyId(99));
+        t.notice(1);
+        t.notice(5);
+        t.recv([data(1), data(5)]);
+        t.time(200);
+        (2..=4).for_each(|n| t.send(ack(1).sack(2..=n)));
+        (6..=10).for_each(|n| t.send(ack(1).sack(6..=n).sack(2..=4)));
+        assert_eq!(t.statistics().reductions, of_the_window, "{suppress_dupacks:?}");
+        t.unseen.clear();
+        // All of it is acknowledged, and what was sent meanwhile.
+        let next = (t.connection.sender.nxt() as u32 - 1) / MSS + 1;
+        t.time(250);
+        t.send(ack(next));
+        t.unseen.clear();
+        t.time(260);
+        t.notice(next);
+        t.recv([data(next)]);
+        t.time(300);
+        (next + 1..=next + 4).for_each(|n| t.send(ack(next).sack(next + 1..=n)));
+        assert_eq!(t.statistics().reductions, of_the_next, "{suppress_dupacks:?}");
+        t.unseen.clear();
+    }
+}
+
+#[test]
 fn a_retransmission_that_is_lost_unreported_is_left_to_the_timer_as_congestion() {
     for recovery in RECOVERIES {
-        let mut t = sending(with(recovery, true));
+        let mut t = sending(with(recovery, Suppression::All));
         t.time(150);
         t.notice(1);
         t.recv([data(1)]);
@@ -459,7 +495,7 @@ fn a_retransmission_that_is_lost_unreported_is_left_to_the_timer_as_congestion()
 fn a_notice_during_fast_recovery_retransmits_whatever_the_pipe() {
     // 1 is lost to congestion; 7 is reported.
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut t = sending(with(recovery, true));
+        let mut t = sending(with(recovery, Suppression::All));
         t.time(200);
         for n in 2..=4 {
             t.send(answer(recovery, 1, n));
@@ -476,7 +512,7 @@ fn a_notice_during_fast_recovery_retransmits_whatever_the_pipe() {
 fn a_notice_does_not_hide_a_lower_hole() {
     // RFC 6675 §4, NextSeg rule 3 looks above HighRxt, the highest retransmission *of what was
     // found lost*. A notice about the last of eight segments leaves it below 5, which is late.
-    let mut t = sending_only(8, with(Recovery::Sack, true));
+    let mut t = sending_only(8, with(Recovery::Sack, Suppression::All));
     t.time(200);
     t.send(ack(1).sack(2..=4));
     t.recv([data(1)]); // Pipe: five; the window is four.

@@ -1,7 +1,7 @@
 //! Two connections over a network that loses, doubles and reorders: what must hold at every step.
 
 use super::*;
-use crate::mechanism::{Eten, ForwardEten, Mechanism};
+use crate::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use base::{Random, Seed};
 use proptest::prelude::*;
 
@@ -328,7 +328,7 @@ fn luck() -> impl Strategy<Value = Luck> {
 
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
-    let eten = prop::option::of((any::<bool>(), any::<bool>()));
+    let eten = prop::option::of((any::<bool>(), prop::sample::select(&Suppression::EVERY[..])));
     (recovery, eten, any::<bool>(), any::<bool>(), 1u32..=12, 4u32..=64).prop_map(
         |(recovery, eten, limited_transmit, delay, initial_window, window)| Config {
             recovery,
@@ -342,7 +342,7 @@ fn configs() -> impl Strategy<Value = Config> {
             mechanisms: eten
                 .map(|(forward, suppress_dupacks)| match forward {
                     true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
-                    false => Mechanism::Eten(Eten { suppress_dupacks }),
+                    false => Mechanism::Eten(Eten::new(suppress_dupacks)),
                 })
                 .into_iter()
                 .collect(),

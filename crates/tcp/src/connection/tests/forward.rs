@@ -1,13 +1,13 @@
 //! Word of a corruption by way of the receiver (`bbn8333` §2.1.3; MECHANISMS.md section 3).
 
 use super::*;
-use crate::mechanism::{ForwardEten, Mechanism};
+use crate::mechanism::{ForwardEten, Mechanism, Suppression};
 
 const RECOVERIES: [Recovery; 4] =
     [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
 
 /// A window of ten segments, in congestion avoidance.
-fn with(recovery: Recovery, suppress_dupacks: bool) -> Config {
+fn with(recovery: Recovery, suppress_dupacks: Suppression) -> Config {
     Config {
         recovery,
         initial_ssthresh: Some(segments(10)),
@@ -18,7 +18,7 @@ fn with(recovery: Recovery, suppress_dupacks: bool) -> Config {
 
 /// An end that is only sent data.
 fn receiving() -> Diagram {
-    established(with(Recovery::Sack, true))
+    established(with(Recovery::Sack, Suppression::All))
 }
 
 impl Diagram {
@@ -103,7 +103,7 @@ fn word_of_what_has_arrived_or_cannot_arrive_is_not_passed_on() {
 
 #[test]
 fn before_the_peer_has_spoken_its_segments_are_nobodys() {
-    let mut t = Diagram::new(&with(Recovery::Sack, true), Side::Active);
+    let mut t = Diagram::new(&with(Recovery::Sack, Suppression::All), Side::Active);
     t.recv([syn()]);
     t.told(1, 5);
     t.silent();
@@ -126,7 +126,7 @@ fn sack_blocks_get_what_the_echo_leaves() {
 
 #[test]
 fn full_sized_data_has_no_room_for_it_and_an_acknowledgment_follows() {
-    let mut t = sending(with(Recovery::Sack, true));
+    let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.told(2, 7);
     t.recv([ack(1).seq(at(11)).echoes_alone(2, 7)]);
     t.time(200);
@@ -139,7 +139,7 @@ fn full_sized_data_has_no_room_for_it_and_an_acknowledgment_follows() {
 
 #[test]
 fn data_that_leaves_room_carries_it() {
-    let mut t = established(with(Recovery::Sack, true));
+    let mut t = established(with(Recovery::Sack, Suppression::All));
     t.told(2, 7);
     t.recv([ack(1).echoes_alone(2, 7)]);
     t.write(984);
@@ -163,7 +163,7 @@ fn what_is_to_be_passed_on_survives_a_restore() {
 #[test]
 fn an_echo_retransmits_at_once_once_per_copy_and_leaves_the_windows_alone() {
     for recovery in RECOVERIES {
-        for suppress_dupacks in [true, false] {
+        for suppress_dupacks in Suppression::EVERY {
             let mut t = sending(with(recovery, suppress_dupacks));
             let first = t.copy(3).0;
             t.time(200);
@@ -184,7 +184,7 @@ fn an_echo_retransmits_at_once_once_per_copy_and_leaves_the_windows_alone() {
 
 #[test]
 fn an_acknowledgment_that_a_report_alone_brought_about_is_no_duplicate() {
-    let mut t = sending(with(Recovery::NewReno, false));
+    let mut t = sending(with(Recovery::NewReno, Suppression::None));
     let copy = t.copy(5).0;
     t.time(200);
     t.send(ack(1));
@@ -207,7 +207,7 @@ fn whoever_has_not_agreed_to_echoes_does_not_heed_them() {
 
 #[test]
 fn an_echo_of_what_was_never_sent_or_has_arrived_does_nothing() {
-    let mut t = sending(with(Recovery::Sack, true));
+    let mut t = sending(with(Recovery::Sack, Suppression::All));
     let arrived = t.copy(2).0;
     t.time(200);
     t.send(ack(3).sack(5..=5));

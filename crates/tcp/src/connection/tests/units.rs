@@ -38,7 +38,7 @@ fn a_part_of_a_unit_is_sent_again_alone() {
 #[test]
 fn copies_count_up_within_a_unit() {
     // So that word of a corrupted segment can name its copy.
-    let eten = crate::mechanism::Eten { suppress_dupacks: false };
+    let eten = crate::mechanism::Eten::new(crate::mechanism::Suppression::None);
     let mechanisms = vec![crate::mechanism::Mechanism::Eten(eten)];
     let mut t = uniting(4, Config { mechanisms, ..config() });
     t.write(4000);

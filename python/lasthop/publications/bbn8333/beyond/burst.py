@@ -51,6 +51,10 @@ def answers(runs: Runs) -> Sequence[Answer]:
         of = runs.case(eten=NONE, **{_KEY: BURSTS[-1]}, **where)
         return told(runs.ratio(of, of.but(**{_KEY: SINGLE}), "goodput_bps"))
 
+    def alone(metric: str, delay: float) -> str:
+        where = {**long, "one_way_delay_s": delay}
+        return channels.alone(runs, metric, _KEY, (SINGLE, BURSTS[-1]), **where)
+
     return [
         Answer(
             "How does the gain by ETEN change if errors come in bursts?",
@@ -73,10 +77,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
             f"At {units.scientific(HIGH)}, bursts of {BURSTS[-1]} packets instead of single errors"
             f" multiply the goodput of Reno by {growth('reno', LONG)} at 320 ms and by"
             f" {growth('reno', SHORT)} at 10 ms, and that of SACK by {growth('sack', LONG)} and"
-            f" {growth('sack', SHORT)}. A burst takes fewer windows than as many single errors"
-            " would;"
-            " but a sender that sends one packet a timeout, and waits twice as long after each, is"
-            " in it for long.",
+            f" {growth('sack', SHORT)}. With single errors and in such bursts, SACK answers with a"
+            f" reduction or a timeout every {alone('corrupted_per_answer', LONG)} corrupted packets"
+            f" at 320 ms, and has {alone('timeouts', SHORT)} timeouts a run at 10 ms.",
         ),
         channels.never_worse(runs, "bursts"),
         channels.oracle_bounds(runs, "bursts"),

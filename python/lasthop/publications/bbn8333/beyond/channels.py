@@ -81,12 +81,18 @@ def cells(
 def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
     """The goodput of each run, and how much of what was sent the channel corrupted."""
     corrupted, sent = column("corrupted", "ftp")(rows), column("segments", "ftp")(rows)
+    timeouts, reductions = column("timeouts", "ftp")(rows), column("reductions", "ftp")(rows)
     return {
         "goodput_bps": column("goodput_bps", "ftp")(rows),
         "corrupted_share": [
             (a or 0) / max(b or 0, 1) for a, b in zip(corrupted, sent, strict=True)
         ],
-        "timeouts": column("timeouts", "ftp")(rows),
+        "timeouts": timeouts,
+        # How many corrupted packets a reduction of the window, or a timeout, answers.
+        "corrupted_per_answer": [
+            (a or 0) / max((b or 0) + (c or 0), 1)
+            for a, b, c in zip(corrupted, timeouts, reductions, strict=True)
+        ],
     }
 
 
@@ -94,6 +100,8 @@ MEASURES = (
     mean("goodput_bps", "bit/s", "goodput, kb/s", 1e3),
     gain("goodput_bps", "with / without"),
     mean("timeouts", "1", "timeouts a run"),
+    mean("corrupted_share", "1", "corrupted, %", 0.01),
+    mean("corrupted_per_answer", "1", "corrupted per reduction or timeout"),
 )
 
 
@@ -115,6 +123,12 @@ def figure(runs: Runs, key: str, xlabel: str, words: Mapping[Any, str]) -> Figur
 
 
 # --- What comes of it ---
+
+
+def alone(runs: Runs, metric: str, key: str, values: Sequence[Any], **where: Any) -> str:
+    """A mean of TCP alone at each of some values of a key, in words."""
+    cases = [runs.case(**{key: value}, eten=NONE, **where) for value in values]
+    return " and ".join(told(runs.mean(case, metric)) for case in cases)
 
 
 def gains(runs: Runs, key: str, values: Sequence[Any], eten: str, **where: Any) -> str:

@@ -69,6 +69,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
     def gains(eten: str, recovery: str) -> str:
         return channels.gains(runs, _KEY, (ALWAYS, *FADES), eten, recovery=recovery, **long)
 
+    ends = (ALWAYS, FADES[-1])
+    corrupted = channels.alone(runs, "corrupted_share", _KEY, ends, recovery="sack", **long)
     return [
         Answer(
             "How does the gain by ETEN change if the channel fades?",
@@ -92,8 +94,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
                 f" {channels.kept(runs, _KEY, fade, ALWAYS, recovery='sack', **long)}"
                 for fade in (FADES[0], FADES[-1])
             )
-            + ". Between fades nothing is lost, and a sender that a fade has silenced loses little"
-            " in what is left of it.",
+            + f". With errors at all times and fades of {units.duration(FADES[-1])}, of the packets"
+            " of TCP alone are corrupted"
+            f" {corrupted} (shares).",
         ),
         _never_worse(runs),
         channels.oracle_bounds(runs, "fades"),

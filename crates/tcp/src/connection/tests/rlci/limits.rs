@@ -187,7 +187,7 @@ fn every_mechanism_hears_of_it_and_has_its_say_in_what_arrives() {
     }
     // An echo of a corruption is heeded while the path is being probed.
     for eten_first in [true, false] {
-        let eten = Mechanism::ForwardEten(ForwardEten::new(true));
+        let eten = Mechanism::ForwardEten(ForwardEten::default());
         let mut mechanisms = vec![eten, Mechanism::Rlci(strict())];
         if !eten_first {
             mechanisms.reverse();

@@ -153,5 +153,25 @@ TABLES: Mapping[str, Table] = {
         ],
         lambda rate: f"{rate:g}",
     ),
+    "tunnel": Table(
+        "tunnel_hops",
+        "hops inside",
+        {"bit_error_rate": 1.56e-5, "errors": "everywhere", "way_back": "the same"},
+        [
+            Column(
+                f"{name}, {1e3 * delay:g} ms",
+                "goodput_bps",
+                {"notices": notices, "one_way_delay_s": delay},
+                1e3,
+            )
+            for delay in (0.01, 0.32)
+            for notices, name in (
+                ("alone", "alone"),
+                ("lost", "lost inside"),
+                ("resolve", "resolved"),
+                ("readable", "told directly"),
+            )
+        ],
+    ),
     **attacks.TABLES,
 }

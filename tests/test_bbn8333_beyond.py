@@ -26,6 +26,7 @@ from lasthop.publications.bbn8333.beyond import (
     liar_cumulative,
     liar_forward,
     mistake,
+    tunnel,
 )
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
@@ -39,7 +40,7 @@ Off = Callable[..., Runs]
 ATTACKS = ("flood", "forged", "liar-forward", "liar-cumulative")
 NAMES = (
     *("burst", "fade", "short", "web", "setup", "mistake", "alpha", "forms", "fairness", "ecn"),
-    *(*ATTACKS, "coding"),
+    *(*ATTACKS, "coding", "tunnel"),
 )
 
 
@@ -101,6 +102,7 @@ WITHOUT: Mapping[str, Mapping[str, Callable[[Case], Case]]] = {
     "setup": {"eten": lambda case: case.but(eten="none", notice_bytes=0)},
     "mistake": {"mistakes": lambda case: case.but(mistakes=0.0)},
     "coding": {"coding": coding.uncoded},
+    "tunnel": {"notices": tunnel.alone},
     "liar-forward": {
         "lying": liar_forward.honest,
         "defences": lambda case: case.but(defences="none"),
@@ -151,8 +153,9 @@ def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_pat
         assert all(line.count("|") == table[0].count("|") for line in table)
         assert len(table) > 4
         assert f"beyond-{name}-{what}" in tables.TABLES
-        # Nothing is empty but quantiles not reached, and weights that a strategy does not take.
-        allowed = {"setup": 3, "alpha": 12}.get(name, 0)
+        # Nothing is empty but quantiles not reached, weights that a strategy does not take, and
+        # what is hidden where there is no tunnel.
+        allowed = {"setup": 3, "alpha": 12, "tunnel": 2}.get(name, 0)
         assert sum(line.count("|  |") for line in table) <= allowed
 
 
@@ -253,6 +256,34 @@ def test_who_overlooks_every_drop_takes_the_link_and_wastes_it(runs: Mapping[str
     every = {"mistaken": mistake.ALL}
     for metric in ("all_goodput_bps", "bystander_goodput_bps"):
         assert value(metric, mistakes=1.0, **every) < 0.6 * value(metric, mistakes=0.0, **every)
+
+
+def test_notices_come_out_of_a_tunnel_if_its_ingress_resolves_them(
+    runs: Mapping[str, Runs],
+) -> None:
+    found = runs["tunnel"]
+    for case in found.cases(notices=tunnel.RESOLVE, bit_error_rate=tunnel.HIGH):
+        direct = case.but(notices=tunnel.READABLE)
+        if case["way_back"] == tunnel.SAME:
+            # The ingress is on their way.
+            assert found.found[case] == found.found[direct], case
+            assert _goodput(found, case) > 2 * _goodput(found, tunnel.alone(case)), case
+        else:
+            assert _goodput(found, tunnel.alone(case)) < _goodput(found, case), case
+            assert _goodput(found, case) < _goodput(found, direct), case
+
+
+def test_what_a_tunnel_hides_nobody_hears_of(runs: Mapping[str, Runs]) -> None:
+    found = runs["tunnel"]
+    where = {"bit_error_rate": tunnel.HIGH, "errors": tunnel.EVERYWHERE, "one_way_delay_s": 0.01}
+    lost = [found.case(tunnel_hops=hops, notices=tunnel.LOST, **where) for hops in (1, 2, 3)]
+    notices = [sum(found.values(case, "notices")) for case in lost]
+    assert notices[0] > notices[1] > notices[2] == 0
+    for case in (lost[2], lost[2].but(notices=tunnel.HIDDEN)):
+        goodputs = found.values(tunnel.alone(case), "goodput_bps")
+        assert found.values(case, "goodput_bps") == goodputs
+    copied = lost[2].but(notices=tunnel.COPIED)
+    assert _goodput(found, copied) > 1.2 * _goodput(found, tunnel.alone(copied))
 
 
 # --- Cumulative ETEN ---

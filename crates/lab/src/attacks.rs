@@ -2,6 +2,7 @@
 
 use crate::scenario::{Attack, AttackKind, Method, Report, Scenario};
 use crate::stage::{End, port};
+use crate::tunnels::Tunnels;
 use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{DatagramFlow, DatagramSource};
@@ -17,7 +18,7 @@ use wire::{Ip, Udp};
 pub(crate) fn add(
     scenario: &Scenario,
     (number, attack): (usize, &Attack),
-    world: &mut World<End>,
+    (world, tunnels): (&mut World<End>, &Tunnels<'_>),
     node: impl Fn(usize) -> NodeId,
     address: impl Fn(usize) -> IpAddr,
     random: impl Fn(&str) -> Random,
@@ -54,6 +55,7 @@ pub(crate) fn add(
         }
         Method::OnPath { every } => {
             let tap = Tap::new(forgery, every, attack.start, attack.stop);
+            let tap = tap.beside_tunnels(tunnels.tapped(flow, node(attack.at)));
             world.add_box(node(attack.at), if forges { tap } else { tap.inert() });
         }
         Method::Blind { rate, aim } => {

@@ -38,6 +38,7 @@ mod stage;
 mod supervise;
 mod sweep;
 mod table;
+mod tunnels;
 mod watch;
 mod world;
 
@@ -57,7 +58,7 @@ pub use run::run;
 pub use scenario::{
     Attachments, Attack, AttackKind, Ceten, Coding, Corrupted, Corruption, Datagrams, Flow,
     Headers, Hop, IpVersion, Link, Method, Pace, Report, Routes, Scenario, Sending, Stack, Stacks,
-    Testbed, Traffic, Transfer, Transport, Workload,
+    Testbed, Traffic, Transfer, Transport, Tunnel, TunnelNotices, Workload,
 };
 pub use schema::schema;
 pub use source::{Source, Value};

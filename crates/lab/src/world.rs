@@ -5,6 +5,7 @@ use crate::ideal::{Ideal, ideals};
 use crate::reports;
 use crate::scenario::{Corruption, IpVersion, Report, Scenario};
 use crate::stage::{End, Stage, enact, port};
+use crate::tunnels::Tunnels;
 use base::Seed;
 use core::net::IpAddr;
 use host::Host;
@@ -62,8 +63,11 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     });
     let mut hosts = Hosts { scenario, nodes: &nodes, world: &mut world };
     enact(scenario, seed, &mut hosts);
-    add_reports(&mut hosts, Seed(seed));
+    let tunnels = Tunnels::new(scenario, &nodes, Seed(seed));
+    add_reports(&mut hosts, Seed(seed), &tunnels);
     add_meters(&mut hosts, Seed(seed));
+    // A gateway's other boxes see what is inside.
+    tunnels.add_egresses(hosts.world);
     for (index, attack) in scenario.attacks.iter().enumerate() {
         let random = |part: &str| Seed(seed).stream(&format!("attack.{index}.{part}"));
         let node = |node: usize| nodes[node];
@@ -71,9 +75,11 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
             IpVersion::V4 => nodes[node].address(),
             IpVersion::V6 => nodes[node].address_v6(),
         };
-        attacks::add(scenario, (index, attack), hosts.world, node, address, random);
+        let into = (&mut *hosts.world, &tunnels);
+        attacks::add(scenario, (index, attack), into, node, address, random);
     }
     let codings = add_codings(&mut hosts);
+    tunnels.add_ingresses(hosts.world);
     for &node in &nodes {
         world.wake(node);
     }
@@ -103,7 +109,7 @@ impl Stage for Hosts<'_> {
 }
 
 /// Whoever tells of corruption: the world itself, or boxes in every node.
-fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
+fn add_reports(hosts: &mut Hosts<'_>, seed: Seed, tunnels: &Tunnels<'_>) {
     for (index, flow) in hosts.scenario.flows.iter().enumerate() {
         if flow.report == Report::Oracle {
             let [from, to] = [flow.from, flow.to].map(|node| hosts.address(index, node));
@@ -118,9 +124,14 @@ fn add_reports(hosts: &mut Hosts<'_>, seed: Seed) {
         let address = |flow, node| hosts.address(flow, node);
         let reporters = reports::at(hosts.scenario, seed, index, address);
         let forwarders = reports::forwarders_at(hosts.scenario, seed, index, address);
-        reporters.into_iter().for_each(|reporter| hosts.world.add_box(node, reporter));
+        for mut reporter in reporters {
+            tunnels.readable().for_each(|association| reporter.read(association.clone()));
+            hosts.world.add_box(node, reporter);
+        }
         forwarders.into_iter().for_each(|forwarder| hosts.world.add_box(node, forwarder));
     }
+    tunnels.add_reporters(hosts.world);
+    tunnels.show_inside(hosts.world);
 }
 
 /// What measures links, in every node.

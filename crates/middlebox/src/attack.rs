@@ -1,9 +1,12 @@
 //! Who forges notices of corruption (`bbn8333` §6.2, §7.1), by what they know.
 
+use crate::tunnel::Ends;
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{Context, Middlebox, Passage, Port};
-use wire::{Body, CopyId, CorruptionNotice, Icmp, Ip, Packet, Payload, Segment, SeqNumber, Udp};
+use wire::{
+    Body, CopyId, CorruptionNotice, EspNotice, Icmp, Ip, Packet, Payload, Segment, SeqNumber, Udp,
+};
 
 /// Whose notices are forged, and what they look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,10 +189,14 @@ impl Middlebox for Guesser {
 }
 
 /// An attacker on the path: it reads the victim's packets as they pass, and claims of every n-th
-/// that carries data that it was corrupted, although it goes on its way.
+/// that carries data that it was corrupted, although it goes on its way. Where a tunnel hides them, it
+/// claims so of every n-th packet of the tunnel.
 #[derive(Clone, Debug)]
 pub struct Tap {
     forgery: Forgery,
+    /// Through which the victim's packets may pass it, each with its own address to write to the
+    /// ingress from.
+    tunnels: Vec<(IpAddr, Ends)>,
     /// It sends inert datagrams instead, at the same times and as long.
     inert: bool,
     turns: Turns,
@@ -227,7 +234,30 @@ impl Tap {
     /// One that answers every n-th packet (at least 1) from `start` to `stop`.
     #[must_use]
     pub fn new(forgery: Forgery, every: u64, start: Time, stop: Time) -> Tap {
-        Tap { forgery, inert: false, turns: Turns::new(every, start, stop) }
+        let turns = Turns::new(every, start, stop);
+        Tap { forgery, tunnels: Vec::new(), inert: false, turns }
+    }
+
+    /// One that takes the packets of these associations for the victim's, too, each with an address of
+    /// the attacker's that is of the same version of IP.
+    #[must_use]
+    pub fn beside_tunnels(self, tunnels: Vec<(IpAddr, Ends)>) -> Tap {
+        Tap { tunnels, ..self }
+    }
+
+    /// What it could claim of a packet.
+    fn claim(&self, packet: &Packet) -> Option<(Ip, Icmp)> {
+        let Forgery { attacker, source, destination, target, size, .. } = self.forgery;
+        if let Some(segment) = self.forgery.data(packet) {
+            let len = packet.payload.len;
+            let notice = CorruptionNotice::about(source, destination, segment, len);
+            return Some((Ip::new(attacker, target), Icmp::Corruption { notice, size }));
+        }
+        let mut tunnels = self.tunnels.iter();
+        let (own, ends, esp) =
+            tunnels.find_map(|(own, ends)| Some((*own, ends, ends.header(packet)?)))?;
+        let notice = EspNotice { source: ends.source, destination: ends.destination, esp };
+        Some((Ip::new(own, ends.source), Icmp::EspCorruption { notice, size }))
     }
 
     /// The same with datagrams that nobody reads, for comparison.
@@ -245,20 +275,16 @@ impl Middlebox for Tap {
         packet: &mut Packet,
         cx: &mut Context<'_>,
     ) -> Passage {
-        let Some(segment) = self.forgery.data(packet) else { return Passage::Forward };
+        let Some((ip, claim)) = self.claim(packet) else { return Passage::Forward };
         if !self.turns.take(now) {
             return Passage::Forward;
         }
-        let Forgery { attacker, source, destination, target, size, .. } = self.forgery;
-        let ip = Ip::new(attacker, target);
         cx.send.push(if self.inert {
-            let len = u32::from(size).saturating_sub((ip.len() + Udp::HEADER) as u32);
+            let len = u32::from(self.forgery.size).saturating_sub((ip.len() + Udp::HEADER) as u32);
             let body = Body::Udp(Udp { source_port: Tap::DISCARD, destination_port: Tap::DISCARD });
             Packet { ip, body, payload: Payload { len, ..Payload::default() }, ..Packet::BLANK }
         } else {
-            let len = packet.payload.len;
-            let notice = CorruptionNotice::about(source, destination, segment, len);
-            Packet { ip, body: Body::Icmp(Icmp::Corruption { notice, size }), ..Packet::BLANK }
+            Packet { ip, body: Body::Icmp(claim), ..Packet::BLANK }
         });
         Passage::Forward
     }

@@ -2,10 +2,11 @@
 //! (`bbn8333` §2.1.2).
 
 use crate::detection::{Detector, Found, Reading};
+use crate::tunnel::{Association, Ends};
 use base::Time;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
-use wire::{Body, Icmp, Ip, Packet};
+use wire::{Body, EspNotice, Icmp, Ip, Packet};
 
 /// Sends the source of every corrupted segment a notice.
 ///
@@ -16,6 +17,10 @@ pub struct Reporter {
     address: IpAddr,
     size: u16,
     detector: Detector,
+    /// Associations whose ingress finds out what was inside an ESP packet.
+    resolved: Vec<Ends>,
+    /// Associations that hide nothing.
+    readable: Vec<Association>,
 }
 
 impl Reporter {
@@ -29,12 +34,47 @@ impl Reporter {
     /// A reporter at `address` whose notices have `size` bytes.
     #[must_use]
     pub fn new(address: IpAddr, size: u16, reading: Reading) -> Reporter {
-        Reporter { address, size, detector: Detector::new(reading) }
+        Reporter {
+            address,
+            size,
+            detector: Detector::new(reading),
+            resolved: Vec::new(),
+            readable: Vec::new(),
+        }
     }
 
     /// Tells the flow from `source` to `destination` and its port about corruption from now on.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.detector.register(source, destination, destination_port);
+    }
+
+    /// Tells the ingress of a tunnel about corruption of its packets from now on, whatever is inside
+    /// (`bbn8333` §7.2).
+    pub fn register_tunnel(&mut self, ends: Ends) {
+        self.resolved.push(ends);
+    }
+
+    /// Reads the packets inside those of an association from now on, which are not encrypted but only
+    /// authenticated (RFC 4543).
+    pub fn read(&mut self, association: Association) {
+        self.readable.push(association);
+    }
+
+    /// What there is to tell of a corrupted packet.
+    fn notice(&mut self, packet: &Packet) -> Option<(IpAddr, Icmp)> {
+        let size = self.size;
+        if let Body::Esp(esp) = packet.body {
+            if let Some(ends) = self.resolved.iter().find(|ends| ends.header(packet).is_some()) {
+                let Ends { source, destination, .. } = *ends;
+                let notice = EspNotice { source, destination, esp };
+                return Some((source, Icmp::EspCorruption { notice, size }));
+            }
+            let inside = self.readable.iter().find_map(|tunnel| tunnel.inside(packet))?;
+            let Found { notice, .. } = self.detector.examine(&inside)?;
+            return Some((notice.source, Icmp::Corruption { notice, size }));
+        }
+        let Found { notice, .. } = self.detector.examine(packet)?;
+        Some((notice.source, Icmp::Corruption { notice, size }))
     }
 }
 
@@ -47,14 +87,10 @@ impl Middlebox for Reporter {
         let LinkEvent::Corrupted(packet) = event else {
             return;
         };
-        let Some(Found { notice, .. }) = self.detector.examine(packet) else {
-            return;
-        };
-        cx.send.push(Packet {
-            ip: Ip::new(self.address, notice.source),
-            body: Body::Icmp(Icmp::Corruption { notice, size: self.size }),
-            ..Packet::BLANK
-        });
+        if let Some((target, message)) = self.notice(packet) {
+            let (ip, body) = (Ip::new(self.address, target), Body::Icmp(message));
+            cx.send.push(Packet { ip, body, ..Packet::BLANK });
+        }
     }
 }
 

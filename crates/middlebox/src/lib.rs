@@ -8,6 +8,7 @@ mod eten;
 pub mod fec;
 mod forward;
 mod liar;
+mod tunnel;
 
 pub use attack::{Aim, Forger, Forgery, Guesser, Tap};
 pub use ceten::{Meter, Traceback};
@@ -16,3 +17,4 @@ pub use detection::Reading;
 pub use eten::Reporter;
 pub use forward::Forwarder;
 pub use liar::{EchoLiar, FieldLiar};
+pub use tunnel::{Association, Egress, Ends, Ingress};

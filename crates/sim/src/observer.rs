@@ -99,6 +99,12 @@ impl Digest {
             Body::Repair(repair) => {
                 self.add(u64::from(repair.place.sequence) | u64::from(repair.place.index) << 32);
             }
+            Body::Esp(esp) => {
+                self.add(u64::from(esp.sequence) | u64::from(esp.spi) << 32);
+            }
+            Body::Icmp(Icmp::EspCorruption { notice, .. }) => {
+                self.add(u64::from(notice.esp.sequence) | u64::from(notice.esp.spi) << 32);
+            }
             Body::Icmp(icmp) => {
                 if let Some(quote) = icmp.quote() {
                     self.add(u64::from(quote.seq.0) | u64::from(quote.source_port) << 32);

@@ -22,9 +22,14 @@ pub struct World<A> {
     /// Flows whose source hears at once of every corruption: Oracle ETEN (`bbn8333` §2.1.1), which
     /// no box could do.
     oracle: Vec<Flow>,
+    /// What is inside packets that hide others, as far as each knows; for the oracle.
+    views: Vec<View>,
     /// Nodes that move.
     roaming: Vec<Roaming>,
 }
+
+/// What is inside a packet that hides another, if it is known.
+type View = Box<dyn Fn(&Packet) -> Option<Packet> + Send>;
 
 impl<A: Application> World<A> {
     pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
@@ -35,6 +40,7 @@ impl<A: Application> World<A> {
             nodes: nodes.collect(),
             fabric: Fabric::new(network, seed),
             oracle: Vec::new(),
+            views: Vec::new(),
             roaming: network.roaming.clone(),
         }
     }
@@ -63,6 +69,12 @@ impl<A: Application> World<A> {
     pub fn add_oracle(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.fabric.keep_step();
         self.oracle.push((source, destination, destination_port));
+    }
+
+    /// Lets the oracle see what is inside packets that hide others, such as those of a tunnel: `view`
+    /// says what, of those that it knows.
+    pub fn see_inside(&mut self, view: impl Fn(&Packet) -> Option<Packet> + Send + 'static) {
+        self.views.push(Box::new(view));
     }
 
     /// Lets the source of a flow, with this `probability` each, hear of packets that links dropped
@@ -216,6 +228,10 @@ impl<A: Application> World<A> {
         let packet = *self.fabric.slab.get(handle);
         self.fabric.slab.release(handle);
         self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.fabric);
+        if self.oracle.is_empty() {
+            return;
+        }
+        let packet = self.views.iter().find_map(|view| view(&packet)).unwrap_or(packet);
         if let Body::Tcp(segment) = &packet.body {
             let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
             if self.oracle.contains(&flow) {

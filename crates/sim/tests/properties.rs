@@ -68,19 +68,31 @@ fn tcp() -> impl Strategy<Value = tcp::Config> {
     })
 }
 
+/// Between which nodes of a path of so many links, if there is one, and whether notices come through.
+fn tunnel(links: usize) -> impl Strategy<Value = Option<Tunnel>> {
+    let ends = (0..links).prop_flat_map(move |from| (Just(from), from + 1..=links));
+    let tunnel =
+        (ends, any::<bool>()).prop_map(|((from, to), resolves)| Tunnel { from, to, resolves });
+    prop::option::weighted(0.3, tunnel)
+}
+
 fn path() -> impl Strategy<Value = Path> {
     let forward = prop::sample::select(&TRANSPORTS[..]).prop_map(Report::Forward);
     let others = vec![Report::Nobody, Report::Oracle, Report::Backward];
     let report = prop_oneof![prop::sample::select(others), forward];
     let size = prop_oneof![0u64..3000, 0u64..200_000];
     let hops = prop::collection::vec(hop(), 1..4);
+    let hops = hops.prop_flat_map(|hops| {
+        let tunnel = tunnel(hops.len());
+        (Just(hops), tunnel)
+    });
     let mechanism = prop::option::of(prop::sample::select(&Suppression::EVERY[..]));
     (hops, tcp(), size, report, mechanism, any::<bool>(), any::<u64>()).prop_map(
-        |(hops, tcp, size, report, suppress_dupacks, checked, seed)| {
+        |((hops, tunnel), tcp, size, report, suppress_dupacks, checked, seed)| {
             let heeds = if matches!(report, Report::Forward(_)) { forward_eten } else { eten };
             let mechanisms = suppress_dupacks.map(heeds).unwrap_or_default();
             let tcp = tcp::Config { mechanisms, ..tcp };
-            Path { hops, tcp, size: Some(size), report, checked, seed }
+            Path { hops, tcp, size: Some(size), report, checked, tunnel, seed }
         },
     )
 }
@@ -90,8 +102,8 @@ fn path() -> impl Strategy<Value = Path> {
 fn undisturbed() -> impl Strategy<Value = Path> {
     path().prop_map(|mut path| {
         let window = u64::from(path.tcp.receive_window.div_ceil(u32::from(path.tcp.mss)));
-        // With headers, and a segment that is not full-sized.
-        let bytes = (window + 1) * (u64::from(path.tcp.mss) + 40 + 100);
+        // With headers, those of a tunnel, and a segment that is not full-sized.
+        let bytes = (window + 1) * (u64::from(path.tcp.mss) + 40 + 100 + 60);
         let mut longest = path.tcp.delayed_ack.unwrap_or(Duration::ZERO) + Duration::from_millis(1);
         for hop in &mut path.hops {
             (hop.queue, hop.forward, hop.backward) =

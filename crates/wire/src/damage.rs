@@ -23,6 +23,10 @@ impl Packet {
     #[must_use]
     pub fn parse_damaged(bytes: &mut [u8]) -> Option<(Packet, Vouched)> {
         match Packet::parse(bytes) {
+            // RFC 4303 §2.8: what would vouch for ESP only its ends can verify.
+            Ok((packet, _)) if matches!(packet.body, Body::Esp(_)) => {
+                packet.ip.source.is_ipv4().then_some((packet, Vouched::Addresses))
+            }
             Ok((packet, _)) => Some((packet, Vouched::Transport)),
             Err(ParseError::Checksum { header: Header::Ipv4, .. }) => {
                 mend(bytes)?;

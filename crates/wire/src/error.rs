@@ -24,6 +24,8 @@ pub enum Header {
     Icmpv6,
     /// A repair packet of an erasure code.
     Repair,
+    /// ESP (RFC 4303).
+    Esp,
     /// The start of a packet that an ICMP error is about.
     Quote,
 }
@@ -40,6 +42,7 @@ impl fmt::Display for Header {
             Header::Icmp => "ICMP",
             Header::Icmpv6 => "ICMPv6",
             Header::Repair => "repair packet",
+            Header::Esp => "ESP",
             Header::Quote => "packet quoted by ICMP",
         })
     }
@@ -89,7 +92,7 @@ pub enum ParseError {
         more: bool,
     },
     /// A transport, or an extension header, that is not known here.
-    #[error("expected protocol TCP, UDP or ICMP, found {found}")]
+    #[error("expected protocol TCP, UDP, ICMP or ESP, found {found}")]
     Protocol {
         /// Its number.
         found: u8,
@@ -159,6 +162,12 @@ pub enum EmitError {
         found: u32,
         /// The greatest there may be.
         most: u32,
+    },
+    /// A checksum is to be completed elsewhere, and there is none.
+    #[error("{header}: expected a transport with a checksum")]
+    NoChecksum {
+        /// Which header.
+        header: Header,
     },
     /// Addresses of both IP versions.
     #[error("{header}: expected addresses of one IP version, found both")]

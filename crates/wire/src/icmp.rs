@@ -2,7 +2,7 @@
 
 use crate::checksum::{Sum, Tail};
 use crate::ip::{self, protocol, u16_at, u32_at};
-use crate::{CorruptionNotice, EmitError, Header, ParseError, Quote, SurvivalNotice};
+use crate::{CorruptionNotice, EmitError, EspNotice, Header, ParseError, Quote, SurvivalNotice};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,13 @@ pub enum Icmp {
         /// agent, 56 for an ICMP error in IPv4. A packet that needs more has more.
         size: u16,
     },
+    /// A notice of corruption to the source of an ESP packet.
+    EspCorruption {
+        /// Which packet.
+        notice: EspNotice,
+        /// Bytes of the whole packet, as of [`Icmp::Corruption`].
+        size: u16,
+    },
     /// What a source is told of a link.
     Survival(SurvivalNotice),
     /// Anything else; what follows the checksum is the packet's payload.
@@ -89,6 +96,8 @@ mod kind {
 
 /// The code of [`kind::CORRUPTION`] that tells of a link and not of a packet.
 const SURVIVAL: u8 = 1;
+/// The code of [`kind::CORRUPTION`] that tells of an ESP packet.
+const ESP: u8 = 2;
 /// IPv4's code for [`kind::TOO_BIG`].
 const FRAGMENTATION_NEEDED: u8 = 4;
 
@@ -112,6 +121,7 @@ impl Icmp {
             Icmp::EchoRequest { .. }
             | Icmp::EchoReply { .. }
             | Icmp::Corruption { .. }
+            | Icmp::EspCorruption { .. }
             | Icmp::Survival(_)
             | Icmp::Other { .. } => None,
         }
@@ -126,6 +136,9 @@ impl Icmp {
             | Icmp::ParameterProblem { quote, .. } => HEADER + quote.bytes(),
             Icmp::EchoRequest { .. } | Icmp::EchoReply { .. } => HEADER,
             Icmp::Corruption { notice, size } => {
+                (HEADER + notice.bytes()).max(usize::from(*size).saturating_sub(ip))
+            }
+            Icmp::EspCorruption { notice, size } => {
                 (HEADER + notice.bytes()).max(usize::from(*size).saturating_sub(ip))
             }
             Icmp::Survival(notice) => HEADER + notice.bytes(),
@@ -164,6 +177,13 @@ impl Icmp {
             && let Some(notice) = SurvivalNotice::parse(&bytes[SHORT_HEADER..], v6)
         {
             return Ok((Icmp::Survival(notice), HEADER + notice.bytes()));
+        }
+        if is(kind::CORRUPTION)
+            && code == ESP
+            && let Some(notice) = EspNotice::parse(&bytes[SHORT_HEADER..], v6)
+        {
+            let size = (ip + bytes.len()).min(usize::from(u16::MAX)) as u16;
+            return Ok((Icmp::EspCorruption { notice, size }, bytes.len()));
         }
         if is(kind::ECHO_REQUEST) || is(kind::ECHO_REPLY) {
             expect(HEADER)?;
@@ -244,6 +264,12 @@ impl Icmp {
             }
             Icmp::Corruption { notice, .. } => {
                 put(kind::CORRUPTION, 0, notice.copy.0);
+                notice.emit(v6, out)?;
+                out.resize(begin + self.len(ip), 0);
+                None
+            }
+            Icmp::EspCorruption { notice, .. } => {
+                put(kind::CORRUPTION, ESP, notice.esp.spi);
                 notice.emit(v6, out)?;
                 out.resize(begin + self.len(ip), 0);
                 None

@@ -115,6 +115,7 @@ pub(crate) mod protocol {
     pub(crate) const UDP: u8 = 17;
     pub(crate) const ROUTING: u8 = 43;
     pub(crate) const FRAGMENT: u8 = 44;
+    pub(crate) const ESP: u8 = 50;
     pub(crate) const ICMPV6: u8 = 58;
     pub(crate) const DESTINATION_OPTIONS: u8 = 60;
     /// For experiments (RFC 3692 §2.1); here [`crate::Repair`].

@@ -1,7 +1,8 @@
 //! Packets: plain structs that are `Copy`, and their bytes on the wire.
 //!
 //! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
-//! headers, TCP with all options, UDP, ICMP and ICMPv6, repair packets of erasure codes. Any bytes give a packet or a typed error.
+//! headers, TCP with all options, UDP, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any bytes
+//! give a packet or a typed error.
 //! What is not understood but can be passed on is kept in [`Rare`].
 //!
 //! A simulated packet carries no payload bytes, only the payload's identity ([`Payload`]), so that
@@ -15,6 +16,7 @@ mod corruption;
 mod damage;
 mod echo;
 mod error;
+mod esp;
 mod icmp;
 mod ip;
 mod ipv4;
@@ -39,6 +41,7 @@ pub use corruption::CorruptedCopy;
 pub use damage::Vouched;
 pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
+pub use esp::{Esp, EspNotice};
 pub use icmp::Icmp;
 pub use ip::{Ecn, Ip};
 pub use notice::CorruptionNotice;

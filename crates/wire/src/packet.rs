@@ -3,7 +3,8 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Header, Icmp, Ip, ParseError, Payload, Ports, Rare, Repair, Segment, Udp, ipv4, ipv6,
+    EmitError, Esp, Header, Icmp, Ip, ParseError, Payload, Ports, Rare, Repair, Segment, Udp, ipv4,
+    ipv6,
 };
 use core::net::IpAddr;
 use core::ops::Range;
@@ -20,6 +21,8 @@ pub enum Body {
     Icmp(Icmp),
     /// A repair packet of an erasure code; its symbol is the packet's payload.
     Repair(Repair),
+    /// A packet that hides another, or its transport; what is encrypted is the packet's payload.
+    Esp(Esp),
 }
 
 /// A packet as a node sees it.
@@ -59,7 +62,7 @@ impl Packet {
                 segment.options.clear();
                 segment
             }
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => {
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
                 unreachable!("it has just been made a segment")
             }
         }
@@ -79,7 +82,7 @@ impl Packet {
     pub fn ports(&self) -> Ports {
         match &self.body {
             Body::Tcp(segment) => Ports::new(segment.source_port, segment.destination_port),
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => Ports::NONE,
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => Ports::NONE,
         }
     }
 
@@ -87,7 +90,7 @@ impl Packet {
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => None,
+            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => None,
         }
     }
 
@@ -135,6 +138,7 @@ impl Packet {
             Body::Udp(_) => Udp::HEADER,
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
+            Body::Esp(_) => Esp::HEADER,
         }
     }
 
@@ -174,6 +178,7 @@ impl Packet {
             Body::Udp(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
+            Body::Esp(_) => return Err(EmitError::NoChecksum { header: Header::Esp }),
         };
         Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
     }
@@ -185,6 +190,7 @@ impl Packet {
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
+            (Body::Esp(_), _) => protocol::ESP,
         };
         self.emit_ip(number, self.transport_len() + tail.len(), out)?;
         let ends = (self.ip.source, self.ip.destination);
@@ -193,6 +199,7 @@ impl Packet {
             Body::Udp(udp) => udp.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
+            Body::Esp(esp) => esp.emit(tail, out),
         }
     }
 
@@ -278,6 +285,7 @@ impl Packet {
                 let repair = Repair::parse(transport, ends, trusted)?;
                 (Body::Repair(repair), Repair::HEADER..transport.len())
             }
+            (protocol::ESP, _) => (Body::Esp(Esp::parse(transport)?), Esp::HEADER..transport.len()),
             (found, _) => return Err(ParseError::Protocol { found }),
         };
         packet.body = body;

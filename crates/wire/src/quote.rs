@@ -37,7 +37,7 @@ fn unusable(field: &'static str, found: u32) -> ParseError {
 const TRANSPORT: usize = 8;
 
 impl Quote {
-    /// The quote of a packet that carries TCP or UDP; `None` for ICMP, about which no errors are
+    /// The quote of a packet that carries TCP, UDP or ESP; `None` for ICMP, about which no errors are
     /// sent (RFC 1122 §3.2.2), and for repair packets, about which nobody wants to know.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Quote> {
@@ -47,6 +47,10 @@ impl Quote {
                 // Length and checksum: the checksum need not be right in a quote.
                 let len = crate::Udp::HEADER as u32 + packet.payload.len;
                 (protocol::UDP, udp.source_port, udp.destination_port, SeqNumber(len << 16))
+            }
+            // RFC 4303 §2: SPI and sequence number are its first eight octets.
+            Body::Esp(esp) => {
+                (protocol::ESP, (esp.spi >> 16) as u16, esp.spi as u16, SeqNumber(esp.sequence))
             }
             Body::Icmp(_) | Body::Repair(_) => return None,
         };

@@ -62,8 +62,8 @@ impl<A: Application> Host<A> {
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
             Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
-            // There is no decoder that would have taken it.
-            Body::Repair(_) => {
+            // There is no decoder, or no gateway, that would have taken it.
+            Body::Repair(_) | Body::Esp(_) => {
                 self.statistics.strays += 1;
                 return;
             }

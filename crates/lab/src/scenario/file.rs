@@ -12,7 +12,7 @@ use super::quantity::{
     Amount, ByteCounting, Count, DelayedAck, Initial, Probability, Ssthresh, UserTimeout, Whole,
     Written,
 };
-use super::{attacks, ceten, coding, stack, testbed, traffic};
+use super::{attacks, ceten, coding, stack, testbed, traffic, tunnels};
 use crate::document::Node;
 use crate::error::Problem;
 use crate::grid;
@@ -41,6 +41,8 @@ table! {
         links: Vec<links::Written>;
         /// Each is a TCP connection, many of them, or datagrams of UDP.
         flows: Spanned<AtLeastOne<Spanned<Flow>>>, needed;
+        /// Each hides what passes two nodes on the way between them.
+        tunnels: Vec<Spanned<tunnels::Table>>;
         /// Each forges notices about a flow.
         attacks: Vec<Spanned<attacks::Table>>;
         /// What nodes measure and tell for flows with cumulative error notification.

@@ -19,6 +19,7 @@ mod stack;
 mod tagged;
 mod testbed;
 mod traffic;
+mod tunnels;
 mod words;
 mod workload;
 
@@ -31,6 +32,7 @@ pub use routes::{Hop, Routes};
 pub use stack::{Stack, Stacks};
 pub use testbed::{Corrupted, Testbed};
 pub use traffic::{Pace, Sending, Traffic, Transfer};
+pub use tunnels::{Tunnel, TunnelNotices};
 pub use workload::Workload;
 
 use crate::document::Document;
@@ -57,6 +59,8 @@ pub struct Scenario {
     pub shared_probes: Vec<usize>,
     /// The flows, in the order of declaration; at least one.
     pub flows: Vec<Flow>,
+    /// IPsec tunnels, none of which share a link.
+    pub tunnels: Vec<Tunnel>,
     /// Who forges notices.
     pub attacks: Vec<Attack>,
     /// What nodes measure for flows with cumulative error notification.
@@ -183,6 +187,14 @@ impl Scenario {
         };
         let sharing = settings.iter().enumerate().filter(|(_, settings)| settings.shared_probe);
         let shared_probes = sharing.map(|(node, _)| node).collect();
+        let moving = !attachments.is_empty();
+        let tunnels = match (&flows, file.tunnels) {
+            (Some(flows), Some(tunnels)) if routed => {
+                tunnels::Context { profile, nodes: &nodes, links: &links, flows, moving }
+                    .resolve(tunnels, problems)
+            }
+            _ => Vec::new(),
+        };
         let attacks = match (&flows, file.attacks) {
             (Some(flows), Some(attacks)) => {
                 attacks::Context { nodes: &nodes, links: &links, flows }.resolve(attacks, problems)
@@ -200,6 +212,7 @@ impl Scenario {
             attachments,
             shared_probes,
             flows,
+            tunnels,
             attacks,
             ceten,
             testbed,

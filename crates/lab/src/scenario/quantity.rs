@@ -159,7 +159,7 @@ impl Shape for Positive {
 }
 
 /// How many, at least 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(super) struct Count(pub(super) u64);
 
 impl Shape for Count {

@@ -20,9 +20,7 @@ impl Scenario {
     /// The ways over all links.
     #[must_use]
     pub fn routes(&self) -> Routes {
-        let ends = |link: &Link| [(link.from, link.to), (link.to, link.from)];
-        let directions = self.links.iter().flat_map(ends);
-        Routes(sim::Routes::shortest(self.nodes.len(), directions, |_| true))
+        Routes::over(self.nodes.len(), &self.links)
     }
 
     /// The direction of a link that a hop takes.
@@ -33,6 +31,12 @@ impl Scenario {
 }
 
 impl Routes {
+    /// The ways between so many nodes over links.
+    pub(crate) fn over(nodes: usize, links: &[Link]) -> Routes {
+        let ends = |link: &Link| [(link.from, link.to), (link.to, link.from)];
+        Routes(sim::Routes::shortest(nodes, links.iter().flat_map(ends), |_| true))
+    }
+
     /// The link from one node towards another; `None` if there is no way, or it is there.
     #[must_use]
     pub fn next(&self, node: usize, destination: usize) -> Option<Hop> {
@@ -47,12 +51,35 @@ impl Routes {
         from: usize,
         to: usize,
     ) -> impl Iterator<Item = Hop> + 'a {
+        self.hops(&scenario.links, from, to)
+    }
+
+    /// The same over these links.
+    pub(crate) fn hops<'a>(
+        &'a self,
+        links: &'a [Link],
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = Hop> + 'a {
         let mut node = from;
         std::iter::from_fn(move || {
             let hop = self.next(node, to)?;
-            let Link { from, to, .. } = &scenario.links[hop.link];
-            node = if hop.forward { *to } else { *from };
+            node = hop.end(links);
             Some(hop)
         })
+    }
+
+    /// The nodes on the way, with both ends.
+    pub(crate) fn nodes(&self, links: &[Link], from: usize, to: usize) -> Vec<usize> {
+        let behind = self.hops(links, from, to).map(|hop| hop.end(links));
+        std::iter::once(from).chain(behind).collect()
+    }
+}
+
+impl Hop {
+    /// The node where it ends.
+    fn end(self, links: &[Link]) -> usize {
+        let Link { from, to, .. } = &links[self.link];
+        if self.forward { *to } else { *from }
     }
 }

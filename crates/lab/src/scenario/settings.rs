@@ -300,7 +300,8 @@ fn rto(written: Option<Spanned<file::Rto>>, defaults: &Defaults) -> Result<tcp::
     Err(Problem::at(written.span(), wrong))
 }
 
-fn notice_size(
+/// The size of a notice over a version of IP.
+pub(super) fn notice_size(
     written: &Option<Spanned<Amount>>,
     ip: IpVersion,
     defaults: &Defaults,

@@ -79,6 +79,9 @@ impl Scenario {
             let path = ["nodes", &self.nodes[node], "shared_probe"];
             refuse(&path, "nodes of the testbed hear of no change: expected false", "");
         }
+        if !self.tunnels.is_empty() {
+            refuse(&["tunnels"], "nodes of the testbed hide nothing", "only the lab has tunnels");
+        }
         if !self.attacks.is_empty() {
             refuse(
                 &["attacks"],

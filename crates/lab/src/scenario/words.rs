@@ -33,7 +33,7 @@ macro_rules! words {
 words! {
     Profile Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation
     Strategy Fields Transport Suppression PathForm super::Report super::Transport super::Headers super::Stack
-    super::Corrupted super::AttackKind super::attacks::Knowledge Aim Fortune
+    super::Corrupted super::TunnelNotices super::AttackKind super::attacks::Knowledge Aim Fortune
 }
 
 macro_rules! foreign_words {

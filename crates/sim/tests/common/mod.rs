@@ -6,7 +6,7 @@ pub mod boxes;
 use base::{Duration, Rate, Seed, Time};
 use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
-use middlebox::{Forwarder, Reading, Reporter};
+use middlebox::{Association, Egress, Ends, Forwarder, Ingress, Reading, Reporter};
 use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
 use tcp::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use tcp::{Connection, Recovery};
@@ -40,6 +40,15 @@ pub enum Transport {
 pub const TRANSPORTS: [Transport; 3] =
     [Transport::Message, Transport::Piggyback, Transport::Marked];
 
+/// A tunnel between two nodes of the path, by their index, the first before the second.
+#[derive(Clone, Copy, Debug)]
+pub struct Tunnel {
+    pub from: usize,
+    pub to: usize,
+    /// The ingress of each direction finds out whose packet was corrupted.
+    pub resolves: bool,
+}
+
 /// A link of the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Hop {
@@ -60,6 +69,7 @@ pub struct Path {
     pub report: Report,
     /// Nodes read of corrupted headers what checksums leave; else all of them.
     pub checked: bool,
+    pub tunnel: Option<Tunnel>,
     pub seed: u64,
 }
 
@@ -84,6 +94,7 @@ impl Default for Path {
             size: None,
             report: Report::Nobody,
             checked: false,
+            tunnel: None,
             seed: 1,
         }
     }
@@ -175,6 +186,7 @@ impl Path {
         others(&mut network, &nodes, &links);
         let mut lab = Lab { world: network.build(Seed(self.seed)), nodes, links };
         self.report_corruption(&mut lab);
+        self.add_tunnel(&mut lab);
         self.open_flow(&mut lab);
         lab
     }
@@ -204,6 +216,42 @@ impl Path {
                     lab.world.add_box(node, forwarder);
                 }
             }
+        }
+    }
+
+    fn add_tunnel(&self, lab: &mut Lab) {
+        let Some(Tunnel { from, to, resolves }) = self.tunnel else { return };
+        let nodes = lab.nodes.clone();
+        let directions = [(from, to, &nodes[to..]), (to, from, &nodes[..=from])];
+        let mut ingresses = Vec::new();
+        for (spi, (source, destination, behind)) in (256..).zip(directions) {
+            let association = Association::new(Ends {
+                source: nodes[source].address(),
+                destination: nodes[destination].address(),
+                spi,
+                key: self.seed,
+            });
+            let inside = association.clone();
+            lab.world.see_inside(move |packet| inside.inside(packet));
+            let protected = behind.iter().map(|node| node.address());
+            let mut ingress = Ingress::new(association.clone(), protected.collect());
+            if resolves {
+                let own = [nodes[source].address(), nodes[source].address_v6()];
+                ingress = ingress.resolves(own, 256);
+                let (sender, receiver) = (lab.sender().address(), lab.receiver().address());
+                ingress.register(sender, receiver, PORT, Reporter::SIZE_ICMP);
+                for &node in &nodes[from..=to] {
+                    let size = Reporter::SIZE_ICMP;
+                    let mut reporter = Reporter::new(node.address(), size, Reading::Whole);
+                    reporter.register_tunnel(association.ends());
+                    lab.world.add_box(node, reporter);
+                }
+            }
+            lab.world.add_box(nodes[destination], Egress::new(association));
+            ingresses.push((nodes[source], ingress));
+        }
+        for (node, ingress) in ingresses {
+            lab.world.add_box(node, ingress);
         }
     }
 

@@ -6,9 +6,9 @@ pub(crate) mod corpus;
 use proptest::prelude::*;
 use std::net::IpAddr;
 use wire::{
-    Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding,
-    Flags, Icmp, Ip, LocalStatus, Options, Packet, Payload, Place, Probability, Quote, Rare,
-    Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice, Timestamps, Udp,
+    Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
+    EspNotice, Flags, Icmp, Ip, LocalStatus, Options, Packet, Payload, Place, Probability, Quote,
+    Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice, Timestamps, Udp,
 };
 
 /// A packet and its payload.
@@ -22,12 +22,14 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
             let mut payload = payload;
             match &mut packet.body {
                 Body::Tcp(segment) => fit(&mut packet.rare, segment, &unknown),
-                Body::Icmp(Icmp::Corruption { .. }) => payload.clear(),
-                Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) => {}
+                Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. }) => payload.clear(),
+                Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
             }
             // A notice says how long it is; one that is too short is longer.
             let len = packet.len();
-            if let Body::Icmp(Icmp::Corruption { size, .. }) = &mut packet.body {
+            if let Body::Icmp(Icmp::Corruption { size, .. } | Icmp::EspCorruption { size, .. }) =
+                &mut packet.body
+            {
                 *size = len as u16;
             }
             packet.payload = Payload { len: payload.len() as u32, ..Payload::default() };
@@ -107,6 +109,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
                 Body::Udp(_) => 17,
                 Body::Icmp(_) => 58,
                 Body::Repair(_) => 253,
+                Body::Esp(_) => 50,
             };
             let nexts = headers.iter().skip(1).map(|header| header.0).chain([transport]);
             let mut chain = Vec::new();
@@ -206,6 +209,19 @@ fn quote(v6: bool) -> impl Strategy<Value = Quote> {
     })
 }
 
+fn esp() -> impl Strategy<Value = Esp> {
+    let fields = (any::<[u32; 2]>(), any::<[u8; 8]>());
+    fields.prop_map(|([spi, sequence], iv)| Esp { spi, sequence, iv })
+}
+
+fn esp_notice(v6: bool) -> impl Strategy<Value = EspNotice> {
+    (address(v6), address(v6), esp()).prop_map(|(source, destination, esp)| EspNotice {
+        source,
+        destination,
+        esp,
+    })
+}
+
 fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
     let notice = (address(v6), address(v6), any::<[u16; 2]>(), any::<[u32; 3]>());
     let notice =
@@ -238,6 +254,7 @@ fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
         any::<(u16, u16)>().prop_map(|(id, seq)| Icmp::EchoReply { id, seq }),
         (notice, 0u16..200).prop_map(|(notice, size)| Icmp::Corruption { notice, size }),
         survival.prop_map(Icmp::Survival),
+        (esp_notice(v6), 0u16..200).prop_map(|(notice, size)| Icmp::EspCorruption { notice, size }),
         (others, any::<u8>()).prop_map(|(kind, code)| Icmp::Other { kind, code }),
     ]
 }
@@ -256,6 +273,7 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
         1 => udp.prop_map(Body::Udp),
         3 => icmp(v6).prop_map(Body::Icmp),
         1 => repair.prop_map(Body::Repair),
+        1 => esp().prop_map(Body::Esp),
     ]
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
     let ip = &packet.ip;
     let place = match packet.body {
         // Others know nothing of notices: to them all behind the checksum is payload.
-        Body::Icmp(Icmp::Corruption { .. } | Icmp::Survival(_)) => {
+        Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. } | Icmp::Survival(_)) => {
             ip.len() + packet.rare.ip().len() + 4..packet.len() as usize
         }
         _ => place,
@@ -112,6 +112,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         Body::Udp(udp) => Transport::Udp { ports: [udp.source_port, udp.destination_port] },
         Body::Icmp(icmp) => icmp_of(icmp, ip.source.is_ipv6()),
         Body::Repair(_) => return Err("nobody else knows repair packets".to_owned()),
+        Body::Esp(_) => return Err("others see no header behind ESP".to_owned()),
     };
     Ok(Fields {
         source: ip.source,
@@ -177,6 +178,7 @@ fn icmp_of(icmp: &Icmp, v6: bool) -> Transport {
         }
         Icmp::Corruption { .. } => (pick([253, 100]), 0, None),
         Icmp::Survival(_) => (pick([253, 100]), 1, None),
+        Icmp::EspCorruption { .. } => (pick([253, 100]), 2, None),
         Icmp::Other { kind, code } => (kind, code, None),
     };
     let quote = icmp.quote().map(|quote| {

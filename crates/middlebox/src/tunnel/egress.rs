@@ -1,0 +1,61 @@
+//! Where packets leave a tunnel.
+
+use super::Association;
+use base::Time;
+use host::{Context, Middlebox, Passage, Port};
+use wire::{Ecn, Packet, PathFields};
+
+/// Takes the inner packets out of those of an association, each once.
+#[derive(Clone, Debug)]
+pub struct Egress {
+    association: Association,
+    copies_fields: bool,
+}
+
+impl Egress {
+    /// The end of an association, which is at its destination.
+    #[must_use]
+    pub fn new(association: Association) -> Egress {
+        Egress { association, copies_fields: false }
+    }
+
+    /// Lets inner packets have the fields of Cumulative ETEN that their outer ones came with.
+    #[must_use]
+    pub fn copying_fields(self) -> Egress {
+        Egress { copies_fields: true, ..self }
+    }
+}
+
+impl Middlebox for Egress {
+    fn packet(
+        &mut self,
+        _: Time,
+        _: Option<Port>,
+        packet: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Passage {
+        let Some(esp) = self.association.ends().header(packet) else { return Passage::Forward };
+        let Some(mut inner) = self.association.open(esp.sequence) else { return Passage::Drop };
+        let Some(ecn) = decapsulated(inner.ip.ecn, packet.ip.ecn) else { return Passage::Drop };
+        inner.ip.ecn = ecn;
+        if self.copies_fields
+            && let Some(fields) = PathFields::of(packet)
+        {
+            fields.renew(&mut inner);
+        }
+        *packet = inner;
+        Passage::Forward
+    }
+}
+
+/// The inner packet's mark when it leaves the tunnel (RFC 6040 §4.2, figure 4); `None` if it is to be
+/// dropped, since what experienced congestion cannot tell of it.
+pub(super) fn decapsulated(inner: Ecn, outer: Ecn) -> Option<Ecn> {
+    match (inner, outer) {
+        (Ecn::NotCapable, Ecn::Congested) => None,
+        (Ecn::NotCapable, _) => Some(Ecn::NotCapable),
+        (_, Ecn::Congested) => Some(Ecn::Congested),
+        (Ecn::Capable, Ecn::Capable1) => Some(Ecn::Capable1),
+        (inner, _) => Some(inner),
+    }
+}

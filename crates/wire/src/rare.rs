@@ -82,7 +82,7 @@ impl Rare {
 
     /// The options of IPv4 are whole words, and so are the extension headers of IPv6.
     fn set_weightless_bytes(&mut self, bytes: u8) {
-        self.corrects_weightless = self.corrects() << 4 | bytes / 4;
+        self.corrects_weightless = (self.corrects() << 4) | (bytes / 4);
     }
 
     /// Takes what IP has by now off the wire, or puts all of it back. What is put behind it later
@@ -103,7 +103,7 @@ impl Rare {
     #[inline]
     pub fn set_corrects(&mut self, bytes: u8) {
         let corrects = bytes.min(Rare::MOST_CORRECTED);
-        self.corrects_weightless = corrects << 4 | self.corrects_weightless & 15;
+        self.corrects_weightless = (corrects << 4) | (self.corrects_weightless & 15);
     }
 
     /// IPv4 options with their padding, or the chain of IPv6 extension headers.

@@ -54,7 +54,7 @@ pub(super) struct Codes {
 #[derive(Debug)]
 pub(super) enum Form {
     Off,
-    On(Table),
+    On(Box<Table>),
 }
 
 table! {
@@ -78,9 +78,10 @@ table! {
         /// or the share that congestion caused as Cumulative ETEN tells; all if absent. All but `none`
         /// needs `ecn = true`.
         signal: Signal;
-        /// How many wrong bytes each data packet's own code corrects at the end of every link, 0 to 15; or
-        /// `"cumulative"`, as many as the corruption asks for that Cumulative ETEN tells of. Each costs
-        /// four bytes, and `mss` is less by as many as the strongest code takes. 0 if absent.
+        /// How many wrong bytes a code within each packet corrects at the end of every link, 0 to 15, in the
+        /// direction of the data; or `"cumulative"`, as many as the corruption asks for that Cumulative
+        /// ETEN tells of. Each costs four bytes of a packet, and segments are shorter than `mss` by what
+        /// the strongest code takes. 0 if absent.
         per_packet: Spanned<PerPacket>;
         /// The probability that a packet is damaged beyond its own code, which a `per_packet` that follows
         /// corruption keeps to, above 0; 0.000001 if absent.
@@ -151,7 +152,7 @@ impl Shape for Form {
                 // Whether something is missing shows once nothing else is wrong.
                 let before = problems.len();
                 let table = Table::read(node, problems);
-                table.filter(|_| problems.len() == before).map(Form::On)
+                table.filter(|_| problems.len() == before).map(Box::new).map(Form::On)
             }
             _ => unexpected(node, "\"off\" or { strength = 0.1, ... }", problems),
         }
@@ -177,13 +178,13 @@ pub(super) fn resolve(
         return Codes::default();
     }
     let per_packet = per_packet(&table, carrier).told(problems).flatten();
-    let Table { strength, corruption, block, target, wait, signal, .. } = &table;
+    let Table { strength, corruption, block, target, wait, signal, .. } = &*table;
     let erases = strength.is_some() || corruption.is_some() || block.is_some();
     let erases = erases || target.is_some() || wait.is_some() || signal.is_some();
     if table.per_packet.is_some() && !erases {
         return Codes { erasure: None, per_packet };
     }
-    Codes { erasure: erasure(table, span, carrier, problems), per_packet }
+    Codes { erasure: erasure(*table, span, carrier, problems), per_packet }
 }
 
 /// The codes of packets; `None` without any.
@@ -281,7 +282,8 @@ fn strength(table: &Table, span: Range<usize>) -> Result<(Strength, Corruption),
         (Some(Power::Cumulative), None) => Ok((following, Corruption::Told)),
         (None, Some(corruption)) => Ok((following, Corruption::Known(corruption.get_ref().0))),
         (None, None) => {
-            Err(Problem::at(span, "expected `strength`, or `corruption` that it follows"))
+            let message = "expected `strength`, or `corruption` that it follows, or `per_packet`";
+            Err(Problem::at(span, message))
         }
     }
 }

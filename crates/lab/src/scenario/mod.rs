@@ -125,7 +125,7 @@ pub struct Flow {
     pub headers: Headers,
     /// How its data are coded from end to end; only the lab does that.
     pub coding: Option<Coding>,
-    /// How strong a code each of its data packets carries for the nodes on its way; likewise.
+    /// How strong a code each of its packets carries, in the direction of its data; likewise.
     pub packet_code: Option<middlebox::fec::PacketStrength>,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,

@@ -1,5 +1,6 @@
-//! Codes that are contained in packets (`bbn8333` §5): each data packet of a flow carries redundancy, by
-//! which every node that it comes to corrects wrong bytes before it forwards it.
+//! Codes that are contained in packets (`bbn8333` §5): each packet of a flow, in the direction of its
+//! data, carries redundancy, by which every node that it comes to corrects wrong bytes before it
+//! forwards it.
 //!
 //! The links themselves count wrong bytes, as many as [`wire::Rare::corrects`] says are none. The boxes here
 //! give packets their codes at the sending host and take them off at the receiving one.
@@ -14,9 +15,9 @@ use wire::{Packet, PathFields, Probability, Rare};
 pub enum PacketStrength {
     /// So many.
     Fixed(u8),
-    /// The fewest with which a packet is damaged beyond them with no greater probability than this, if
-    /// bytes are wrong independently and one link of the path does all that Cumulative ETEN tells of
-    /// the path.
+    /// The fewest with which a packet is damaged beyond them with no greater probability than this, as
+    /// far as that is known, if bytes are wrong independently and one link of the path does all that
+    /// Cumulative ETEN tells of the path.
     Following(f64),
 }
 
@@ -86,8 +87,8 @@ fn beyond(bytes: u32, corrects: u8, p: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// Gives the data packets of a flow of the host in which it is codes of their own. Other boxes of that
-/// host that change the length of packets come before it.
+/// Gives the packets of a flow of the host in which it is codes of their own, in the direction of the
+/// flow's data. Other boxes of that host that change the length of packets come before it.
 ///
 /// Where Cumulative ETEN tells of the path, it tells how packets without a code would survive. Upper
 /// layers are told, in its place, how packets survive with theirs.
@@ -101,6 +102,10 @@ pub struct PacketEncoder {
     told: rates::Corruption,
     /// The probability that bytes of a packet are wrong, as follows from that.
     damaged: f64,
+    /// The loss that the latest acknowledgment told of.
+    latest: f64,
+    /// So many packets told of none, as far as that is sure.
+    clean: u64,
     /// The flow's longest packet, without a code: packets on the path are taken to be as long, with
     /// the latest code.
     longest: u32,
@@ -125,22 +130,43 @@ impl PacketEncoder {
     #[must_use]
     pub fn new(flow: Flow, strength: PacketStrength, a: f64) -> PacketEncoder {
         let told = rates::Corruption::new(a);
-        PacketEncoder { flow, strength, a, told, damaged: 0.0, longest: 0, corrects: 0 }
+        PacketEncoder {
+            flow,
+            strength,
+            a,
+            told,
+            damaged: 0.0,
+            latest: 0.0,
+            clean: 0,
+            longest: 0,
+            corrects: 0,
+        }
     }
 
-    /// The probability that a byte is wrong.
-    fn byte_errors(&self) -> f64 {
+    /// The probability that a byte is wrong, if that is the probability that some of a packet are.
+    fn byte_errors(&self, damaged: f64) -> f64 {
         match coded_len(self.longest, self.corrects) {
             0 => 0.0,
-            bytes => -libm::expm1(libm::log1p(-self.damaged) / f64::from(bytes)),
+            bytes => -libm::expm1(libm::log1p(-damaged) / f64::from(bytes)),
         }
+    }
+
+    /// The code for a packet of so many bytes.
+    fn choose(&self, len: u32) -> u8 {
+        // Of n packets that were not damaged it follows only that hardly more than 1 / n are (Laplace's
+        // rule of succession): so at first a code is strong, and a path that is as good as the target
+        // wants has to prove it.
+        let damaged = self.damaged.max(1.0 / (self.clean + 2) as f64);
+        self.strength.corrects(len, self.byte_errors(damaged), self.corrects)
     }
 
     /// What becomes of packets with the latest code.
     fn course(&self) -> Course {
         let lost = match self.corrects {
             0 => self.damaged,
-            corrects => beyond(coded_len(self.longest, corrects), corrects, self.byte_errors()),
+            corrects => {
+                beyond(coded_len(self.longest, corrects), corrects, self.byte_errors(self.damaged))
+            }
         };
         // Of those that arrive, so many have been corrected.
         let corrected = (self.damaged - lost) / (1.0 - lost);
@@ -157,6 +183,10 @@ impl PacketEncoder {
             return;
         };
         self.told.hear(echoed);
+        let loss = 1.0 - echoed.corruption.get();
+        // Averages come down until something is damaged again. Of that, the mean is known then.
+        let before = if loss > self.latest { rates::Corruption::MEMORY.into() } else { u64::MAX };
+        (self.latest, self.clean) = (loss, self.clean.saturating_add(1).min(before));
         let mean = self.told.mean();
         // Step by step to the only probability of which packets tell that on average: what they tell
         // increases with it.
@@ -165,7 +195,6 @@ impl PacketEncoder {
         self.damaged = damaged.min(PacketEncoder::MOST_DAMAGED);
         let Course { lost, told } = self.course();
         if self.corrects > 0 && told > 0.0 {
-            let loss = 1.0 - echoed.corruption.get();
             let residual = loss * (1.0 - self.a) * lost / told;
             echoed.corruption = Probability::of(1.0 - residual);
             PathFields::Exact { forward, echoed }.renew(packet);
@@ -183,11 +212,11 @@ impl Middlebox for PacketEncoder {
     ) -> Passage {
         if from.is_some() {
             self.listen(packet);
-        } else if self.flow.carries(packet) && packet.payload.len > 0 {
+        } else if self.flow.carries(packet) {
             let len = packet.len();
-            let corrects = self.strength.corrects(len, self.byte_errors(), self.corrects);
-            (self.longest, self.corrects) = (self.longest.max(len), corrects);
-            packet.rare.set_corrects(corrects);
+            self.longest = self.longest.max(len);
+            self.corrects = self.choose(len);
+            packet.rare.set_corrects(self.corrects);
         }
         Passage::Forward
     }

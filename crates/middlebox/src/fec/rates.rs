@@ -15,7 +15,7 @@ pub(super) struct Corruption {
 impl Corruption {
     /// The mean goes back over so many packets: the strength of a code is to follow the path, not
     /// every loss, as nodes' averages may do.
-    const MEMORY: u32 = 1024;
+    pub(super) const MEMORY: u32 = 1024;
 
     /// None is known; nodes average with this weight.
     pub(super) fn new(a: f64) -> Corruption {

@@ -153,10 +153,11 @@ impl PacketEncoder {
 
     /// The code for a packet of so many bytes.
     fn choose(&self, len: u32) -> u8 {
-        // Of n packets that were not damaged it follows only that hardly more than 1 / n are (Laplace's
-        // rule of succession): so at first a code is strong, and a path that is as good as the target
-        // wants has to prove it.
-        let damaged = self.damaged.max(1.0 / (self.clean + 2) as f64);
+        // If none of n packets was damaged, the probability may still be 3 / n (the "rule of three" for
+        // the upper end of an interval of 95 %): so at first a code is strong, and a path that is as
+        // good as the target wants it has to prove that.
+        let damaged = self.damaged.max(3.0 / (self.clean as f64 + 3.0));
+        let damaged = damaged.min(PacketEncoder::MOST_DAMAGED);
         self.strength.corrects(len, self.byte_errors(damaged), self.corrects)
     }
 

@@ -40,8 +40,8 @@ _MSS = 1000
 _PACKET_BYTES = _MSS + 40
 #: Bytes of redundancy for each wrong byte that is corrected.
 _REDUNDANCY = 4
-#: How long a fade lasts, seconds, and its bit error rate: in every packet some 80 bytes are wrong.
-_FADE_S, _FADE_BITS = 0.05, 1e-2
+#: How long a fade lasts, seconds, and its bit error rate: more than half of the bytes are wrong.
+_FADE_S, _FADE_BITS = 0.05, 0.1
 _PHASES = 10
 
 _LOOKS = {
@@ -360,7 +360,7 @@ def _notices(runs: Runs) -> Answer:
         None,
         "Payload with Backward ETEN over that without, one lossy hop, by bit error rate"
         f" ({rates}): {'; '.join(lines)}. At {units.scientific(HIGH)} a code that corrects"
-        f" {STRONG}, without ETEN, gets {told(over)} times of what Backward ETEN gets without a code.",
+        f" {STRONG}, without ETEN, gets {told(over)} times what Backward ETEN gets without a code.",
         strong,
         over,
     )
@@ -400,16 +400,16 @@ QUESTION = question(
     " forwards the packet. What does that gain, and what does it cost?",
     where="§5",
     method=(
-        "SACK alone over three hops of 10 Mb/s with room for 50 packets each, 90 ms one way in"
-        " all; the last hop or all three have bit errors in the direction of the data; a window of"
-        " 260 kB, which fills the path and overflows no queue; 60 s.",
+        "SACK alone over three hops of 10 Mb/s, 90 ms one way in all; the last hop or all three"
+        " have bit errors in the direction of the data; a window of 260 kB, which fills the path,"
+        " and room for 300 packets at each hop, so that no queue overflows; 60 s.",
         "A code that corrects t wrong bytes takes 4 t bytes of each data packet. Packets have 1040"
         " bytes at most with their code: a segment has 1000 - 4 t. The code that follows is the"
         " weakest with which no more than one packet in a million is damaged beyond it, by what"
         " Cumulative ETEN (CETEN; loss-ratio) tells; segments leave room for the strongest, which"
         " corrects 15.",
         f"Fades of {units.duration(_FADE_S)} in regular periods, on the last hop alone: in a fade"
-        " one bit in a hundred is wrong, at other times none, and on average as many packets are"
+        " one bit in ten is wrong, at other times none, and on average as many packets are"
         " damaged as by single bit errors. Where in its period a fade begins differs from run to"
         " run.",
         "The erasure code adds two repair packets for 20, and hides losses from congestion"

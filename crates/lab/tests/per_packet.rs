@@ -215,3 +215,24 @@ fn what_is_wrong_is_told_with_its_place() {
     let share = told(share, "mss = 1000", "mss = 1000, ecn = true");
     assert!(share.contains("`signal` to be \"all\" or \"none\""), "{share}");
 }
+
+#[test]
+fn a_path_whose_errors_are_all_corrected_is_one_without_errors() {
+    // Packets that are corrected and those that are marked besides are no others than these.
+    let red = "queue   = { red = { min = 5, max = 15, weight = 0.1, ecn = true } }";
+    for tcp in [", ecn = true", ", ecn = true, timestamps = true"] {
+        for queue in ["queue   = \"60 packets\"", red] {
+            let run = |bit| {
+                let text = path(bit, "{ per_packet = 15 }", tcp);
+                outcome(&text.replace("queue   = \"60 packets\"", queue), false)
+            };
+            let (clean, mended) = (run(0.0), run(1e-5));
+            assert_eq!(clean.rows, mended.rows);
+            assert_eq!((mended.totals.corrupted, clean.totals.corrected), (0, 0));
+            assert!(mended.totals.corrected > 1000, "{:?}", mended.totals);
+            let marked = |outcome: &Outcome| outcome.links[0].1.marked;
+            assert_eq!(marked(&clean), marked(&mended));
+            assert_eq!(marked(&clean) > 10, queue == red, "{}", marked(&clean));
+        }
+    }
+}

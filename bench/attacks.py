@@ -1,4 +1,4 @@
-"""The book's tables of forgers, liars and erasure coding."""
+"""The book's tables of forgers, liars and codes."""
 
 from __future__ import annotations
 
@@ -52,6 +52,31 @@ def _codes(metric: str = "payload_bps") -> list[Column]:
     return [Column(code, metric, {"code": code}, 1e6) for code in CODES]
 
 
+#: Which codes within packets, and who tells of corruption.
+WITHIN: Mapping[str, Mapping[str, Any]] = {
+    "no code": {"eten": "none", "code": "off"},
+    **{f"corrects {n}": {"eten": "none", "code": n} for n in ("1", "2", "4", "8")},
+    "CETEN alone": {"eten": "cumulative", "code": "off"},
+    "follows CETEN": {"eten": "cumulative", "code": "following"},
+}
+TOLD: Mapping[str, Mapping[str, Any]] = {
+    "no code": WITHIN["no code"],
+    "corrects 2": WITHIN["corrects 2"],
+    "Backward": {"eten": "backward", "code": "off"},
+    "Backward, corrects 2": {"eten": "backward", "code": "2"},
+    "Backward, corrects 8": {"eten": "backward", "code": "8"},
+}
+BITS, FADES, ERASURE = "bit errors", "fades", "bit errors, erasure code"
+
+
+def _within(of: Mapping[str, Mapping[str, Any]]) -> list[Column]:
+    return [Column(words, "payload_bps", where, 1e6) for words, where in of.items()]
+
+
+def _rate(bit: float) -> str:
+    return f"{bit:g}" if bit else "none"
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:g} %" if share else "none"
 
@@ -93,6 +118,13 @@ _NUMBERS: Mapping[str, Table] = {
         lambda rate: f"{rate / 1e6:g}" if rate else "none",
     ),
     "coding": Table("loss", "corrupted on one hop", {**ALONE, "hops": 1}, _codes(), _percent),
+    "per-packet-code": Table(
+        "bit_error_rate",
+        "bit errors on one hop",
+        {"channel": BITS, "hops": 1},
+        _within(WITHIN),
+        _rate,
+    ),
 }
 
 _MORE: Mapping[str, Mapping[str, Table]] = {
@@ -131,6 +163,34 @@ _MORE: Mapping[str, Mapping[str, Table]] = {
         "beside": replace(_NUMBERS["coding"], where={**BESIDE, "hops": 1}),
         "other": replace(
             _NUMBERS["coding"], where={**BESIDE, "hops": 1}, columns=_codes("others_payload_bps")
+        ),
+    },
+    "per-packet-code": {
+        "three-hops": replace(
+            _NUMBERS["per-packet-code"],
+            words="bit errors on three hops",
+            where={"channel": BITS, "hops": 3},
+        ),
+        "fades": replace(
+            _NUMBERS["per-packet-code"],
+            words="fades as bad as",
+            where={"channel": FADES, "hops": 1},
+        ),
+        "notices": replace(_NUMBERS["per-packet-code"], columns=_within(TOLD)),
+        "erasures": replace(
+            _NUMBERS["per-packet-code"],
+            where={"hops": 1},
+            columns=[
+                Column(words, "payload_bps", {"channel": channel, **WITHIN[code]}, 1e6)
+                for words, channel, code in (
+                    ("no code", BITS, "no code"),
+                    ("across packets", ERASURE, "no code"),
+                    ("within, 2", BITS, "corrects 2"),
+                    ("across and within, 2", ERASURE, "corrects 2"),
+                    ("within, 8", BITS, "corrects 8"),
+                    ("across and within, 8", ERASURE, "corrects 8"),
+                )
+            ],
         ),
     },
 }

@@ -26,6 +26,7 @@ from lasthop.publications.bbn8333.beyond import (
     liar_cumulative,
     liar_forward,
     mistake,
+    per_packet_code,
     tunnel,
 )
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -40,7 +41,7 @@ Off = Callable[..., Runs]
 ATTACKS = ("flood", "forged", "liar-forward", "liar-cumulative")
 NAMES = (
     *("burst", "fade", "short", "web", "setup", "mistake", "alpha", "forms", "fairness", "ecn"),
-    *(*ATTACKS, "coding", "tunnel"),
+    *(*ATTACKS, "coding", "per-packet-code", "tunnel"),
 )
 
 
@@ -102,6 +103,7 @@ WITHOUT: Mapping[str, Mapping[str, Callable[[Case], Case]]] = {
     "setup": {"eten": lambda case: case.but(eten="none", notice_bytes=0)},
     "mistake": {"mistakes": lambda case: case.but(mistakes=0.0)},
     "coding": {"coding": coding.uncoded},
+    "per-packet-code": {"coding": per_packet_code.uncoded},
     "tunnel": {"notices": tunnel.alone},
     "liar-forward": {
         "lying": liar_forward.honest,
@@ -382,3 +384,42 @@ def test_a_code_that_follows_corruption_pays_where_there_is_much(
     assert payload("CETEN, following", 0.01) > 1.5 * payload("CETEN alone", 0.01)
     assert payload("CETEN, following", 0.0) == payload("CETEN alone", 0.0)
     assert payload("fixed, none told", 0.0) < 0.95 * payload("off", 0.0)
+
+
+def test_a_code_within_packets_is_worth_its_bytes_where_bits_are_wrong(
+    runs: Mapping[str, Runs],
+) -> None:
+    found = runs["per-packet-code"]
+    bits = {"channel": per_packet_code.BITS, "hops": 3}
+
+    def payload(code: str, bit: float, eten: str = "none", **where: object) -> float:
+        case = found.case(**{**bits, "bit_error_rate": bit, "eten": eten, "code": code, **where})
+        values = found.values(case, "payload_bps")
+        return sum(values) / len(values)
+
+    assert payload("4", 1.56e-5) > 20 * payload("off", 1.56e-5)
+    assert payload("following", 1.56e-5, "cumulative") > 0.9 * payload("4", 1.56e-5)
+    assert payload("8", 0.0) / payload("off", 0.0) == pytest.approx(0.968, abs=0.002)
+    faded = {"channel": per_packet_code.FADES, "hops": 1}
+    assert payload("8", 1.56e-6, **faded) < payload("off", 1.56e-6, **faded)
+
+
+def test_packets_are_damaged_beyond_their_codes_as_often_as_is_said(
+    runs: Mapping[str, Runs],
+) -> None:
+    found = runs["per-packet-code"]
+    # Backward ETEN keeps the sender sending.
+    case = found.case(
+        channel=per_packet_code.BITS, hops=1, bit_error_rate=1.56e-4, eten="backward", code="2"
+    )
+    corrected, corrupted = (sum(found.values(case, name)) for name in ("corrected", "corrupted"))
+    any_, lost = (per_packet_code.damaged(1.56e-4, corrects) for corrects in (0, 2))
+    assert corrupted / (corrected + corrupted) == pytest.approx(lost / any_, rel=0.1)
+    cells = [
+        cell for cell in per_packet_code.cells() if cell.case["channel"] == per_packet_code.FADES
+    ]
+    for cell in cells:
+        fades = cell.settings["links.2.forward.errors"]["fades"]
+        period = float(fades["every"].removesuffix(" ms")) / 1e3
+        share = per_packet_code.damaged(cell.case["bit_error_rate"])
+        assert 0.05 / period == pytest.approx(share, rel=1e-3)

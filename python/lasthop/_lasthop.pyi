@@ -102,8 +102,8 @@ def run(
 
     `links`: a row for each direction of a link, with the columns `link` ("a->b"), `packets` and
     `bytes` (accepted for transmission), and packets that were `dropped` (by the queue, or because
-    the link went down), `marked` (as having met congestion), `corrupted`, `lost`, `duplicated` and
-    `reordered` (they arrived after one that was sent later).
+    the link went down), `marked` (as having met congestion), `corrupted`, `corrected` (by their own
+    codes), `lost`, `duplicated` and `reordered` (they arrived after one that was sent later).
 
     `series`: None unless `trace`, else a dict of two:
     - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
@@ -194,8 +194,8 @@ def sweep(
     - `reprobes`: how often the sender began anew, having heard that its path is another one;
     - `repairs` (sent), `rebuilt` (by the receiver): packets of erasure coding;
     - `misplaced`: 0, else the run is in error;
-    - `dropped` (by queues, and by links that went down), `corrupted`, `lost` (vanished): packets
-      on all links of the run;
+    - `dropped` (by queues, and by links that went down), `corrupted`, `corrected` (by their own
+      codes), `lost` (vanished): packets on all links of the run;
     - `events`: events of the simulation.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside

@@ -74,7 +74,8 @@ class Result:
     #: One row a flow, with rates in bits per second, times in seconds, counts of packets.
     rows: pl.DataFrame
     #: One row a direction of a link: `link` ("a->b"), `packets` and `bytes` that it took, and how
-    #: many packets were `dropped`, `marked`, `corrupted`, `lost`, `duplicated` and `reordered`.
+    #: many packets were `dropped`, `marked`, `corrupted`, `corrected`, `lost`, `duplicated` and
+    #: `reordered`.
     links: pl.DataFrame
     #: A hash of everything that happened, equal for runs that went the same way; empty for real
     #: packets, which never do.

@@ -22,6 +22,9 @@ pub enum Passage {
 pub enum LinkEvent<'a> {
     /// A packet arrived damaged at the link's end. It has used the link and goes no further.
     Corrupted(&'a Packet),
+    /// A packet arrived with wrong bytes, and its own code has corrected them. It comes to
+    /// [`Middlebox::packet`] next, as any other.
+    Corrected(&'a Packet),
     /// A packet that was to go out found no room in the link's queue, or the queue that had taken it
     /// dropped it as its turn came. Told to boxes that inspect packets.
     Dropped(&'a Packet),

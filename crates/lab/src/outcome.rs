@@ -37,6 +37,8 @@ pub struct Totals {
     pub dropped: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
+    /// Packets that arrived with wrong bytes, which their own codes corrected.
+    pub corrected: u64,
     /// Packets that vanished.
     pub lost: u64,
 }
@@ -47,6 +49,7 @@ impl Totals {
         links.fold(Totals::default(), |totals, link| Totals {
             dropped: totals.dropped + link.dropped + link.discarded,
             corrupted: totals.corrupted + link.corrupted,
+            corrected: totals.corrected + link.corrected,
             lost: totals.lost + link.lost,
         })
     }
@@ -153,6 +156,7 @@ impl Outcome {
         table.push("dropped", counts(|link| link.dropped + link.discarded));
         table.push("marked", counts(|link| link.marked));
         table.push("corrupted", counts(|link| link.corrupted));
+        table.push("corrected", counts(|link| link.corrected));
         table.push("lost", counts(|link| link.lost));
         table.push("duplicated", counts(|link| link.duplicated));
         table.push("reordered", counts(|link| link.reordered));

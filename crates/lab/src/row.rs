@@ -203,6 +203,7 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("misplaced", integers(|r| r.row.misplaced));
     table.push("dropped", integers(|r| r.outcome.totals.dropped));
     table.push("corrupted", integers(|r| r.outcome.totals.corrupted));
+    table.push("corrected", integers(|r| r.outcome.totals.corrected));
     table.push("lost", integers(|r| r.outcome.totals.lost));
     table.push("events", integers(|r| r.outcome.events));
 }

@@ -9,7 +9,7 @@ use crate::tunnels::Tunnels;
 use base::Seed;
 use core::net::IpAddr;
 use host::Host;
-use middlebox::fec::{self, Beside, Decoder, Encoder};
+use middlebox::fec::{self, Beside, Decoder, Encoder, PacketDecoder, PacketEncoder};
 use sim::{LinkId, Network, NodeId, Roaming, World};
 use std::collections::BTreeMap;
 
@@ -78,6 +78,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         let into = (&mut *hosts.world, &tunnels);
         attacks::add(scenario, (index, attack), into, node, address, random);
     }
+    add_packet_codes(&mut hosts);
     let codings = add_codings(&mut hosts);
     tunnels.add_ingresses(hosts.world);
     for &node in &nodes {
@@ -141,6 +142,19 @@ fn add_meters(hosts: &mut Hosts<'_>, seed: Seed) {
         if let Some(meter) = reports::meter(hosts.scenario, seed, index, address) {
             hosts.world.add_box(node, meter);
         }
+    }
+}
+
+/// Codes of packets, which come before erasure codes at either end: repair packets get the code of
+/// source packets, and the decoder gets packets without.
+fn add_packet_codes(hosts: &mut Hosts<'_>) {
+    for (index, flow) in hosts.scenario.flows.iter().enumerate() {
+        let Some(strength) = flow.packet_code else { continue };
+        let [source, destination] = [flow.from, flow.to].map(|node| hosts.address(index, node));
+        let coded = fec::Flow { source, destination, port: port(index) };
+        let encoder = PacketEncoder::new(coded, strength, hosts.scenario.ceten.network.a);
+        hosts.world.add_box(hosts.nodes[flow.from], encoder);
+        hosts.world.add_box(hosts.nodes[flow.to], PacketDecoder::new(coded));
     }
 }
 

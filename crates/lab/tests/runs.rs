@@ -368,7 +368,7 @@ fn both_ends_have_the_mechanisms_and_the_sender_alone_what_repairs_by_notice() {
     assert_eq!((flow.sender.mechanisms.len(), flow.receiver.mechanisms.len()), (1, 0));
     assert_eq!(flow.report, Report::Oracle);
 
-    let settings = "mechanisms = [{ mechanism = \"eten\", suppress_dupacks = false }]";
+    let settings = "mechanisms = [{ mechanism = \"eten\", suppress_dupacks = \"none\" }]";
     let flow = &scenario(&with(&[("eten = \"none\"", settings)])).flows[0];
     assert_eq!(flow.sender, flow.receiver);
     assert_eq!(flow.sender.mechanisms.len(), 1);

@@ -84,6 +84,7 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "misplaced",
             "dropped",
             "corrupted",
+            "corrected",
             "lost",
             "events",
         ]

@@ -101,6 +101,7 @@ impl<P: Copy + Default> Fifo<P> {
         packet: P,
         len: u32,
         capable: bool,
+        corrects: u8,
     ) -> Result<Option<Time>, P> {
         let room = self.has_room(now, len);
         let choice = match self.red {
@@ -121,17 +122,16 @@ impl<P: Copy + Default> Fifo<P> {
         }
         let began = self.free_at.max(now);
         let ended = began + self.last_time.1;
-        let mut fate = self.errors.next(Transmission { began, ended, len });
+        let mut fate = self.errors.next(Transmission { began, ended, len, corrects });
         match fate {
             Fate::Intact | Fate::Marked => {}
+            Fate::Corrected { .. } => self.statistics.corrected += 1,
             Fate::Corrupted => self.statistics.corrupted += 1,
             Fate::Lost => self.statistics.lost += 1,
         }
         if choice == Choice::Mark {
             self.statistics.marked += 1;
-            if fate == Fate::Intact {
-                fate = Fate::Marked;
-            }
+            fate = fate.marked();
         }
         self.flying.make_room();
         let by_packets = !matches!(self.queue, Queue::Bytes(_));

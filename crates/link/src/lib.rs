@@ -47,6 +47,28 @@ pub enum Fate {
     Lost,
     /// It arrives, and is to be marked: it has experienced congestion (RFC 3168 §5).
     Marked,
+    /// It arrives with wrong bytes, all of which its own code corrects.
+    Corrected {
+        /// It is to be marked, too.
+        marked: bool,
+    },
+}
+
+impl Fate {
+    /// The fate of such a packet if it is marked as well.
+    fn marked(self) -> Fate {
+        match self {
+            Fate::Intact => Fate::Marked,
+            Fate::Corrected { .. } => Fate::Corrected { marked: true },
+            Fate::Corrupted | Fate::Lost | Fate::Marked => self,
+        }
+    }
+
+    /// Whether the packet is to be marked as having experienced congestion.
+    #[must_use]
+    pub fn is_marked(self) -> bool {
+        matches!(self, Fate::Marked | Fate::Corrected { marked: true })
+    }
 }
 
 /// A packet at the far end.
@@ -86,6 +108,8 @@ pub struct Statistics {
     pub marked: u64,
     /// Packets that arrived corrupted.
     pub corrupted: u64,
+    /// Packets that arrived with wrong bytes, all of which their own code corrected.
+    pub corrected: u64,
     /// Packets that vanished.
     pub lost: u64,
     /// Packets that arrived twice.
@@ -122,20 +146,44 @@ impl<P: Copy + Default> Link<P> {
     /// Gives the packet back if the queue does not take it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
+        self.enqueue_coded(now, packet, len, ecn, 0)
+    }
+
+    /// The same for a packet whose own code corrects so many wrong bytes; its redundancy is among its
+    /// `len` bytes.
+    ///
+    /// # Errors
+    /// Gives the packet back if the queue does not take it.
+    #[inline]
+    pub fn enqueue_coded(
+        &mut self,
+        now: Time,
+        packet: P,
+        len: u32,
+        ecn: Ecn,
+        corrects: u8,
+    ) -> Result<Option<Time>, P> {
         if self.fifo.is_plain(now, len) {
             self.fifo.send(now, packet, len, Fate::Intact);
             return Ok(None);
         }
-        self.enqueue_any(now, packet, len, ecn)
+        self.enqueue_any(now, packet, len, ecn, corrects)
     }
 
-    /// What [`Link::enqueue`] does, whatever becomes of the packet.
+    /// What [`Link::enqueue_coded`] does, whatever becomes of the packet.
     #[inline(never)]
-    fn enqueue_any(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
+    fn enqueue_any(
+        &mut self,
+        now: Time,
+        packet: P,
+        len: u32,
+        ecn: Ecn,
+        corrects: u8,
+    ) -> Result<Option<Time>, P> {
         let capable = ecn != Ecn::NotCapable;
         match &mut self.scheduled {
-            None => self.fifo.enqueue(now, packet, len, capable),
-            Some(link) => link.enqueue(now, packet, len, capable),
+            None => self.fifo.enqueue(now, packet, len, capable, corrects),
+            Some(link) => link.enqueue(now, packet, len, capable, corrects),
         }
     }
 

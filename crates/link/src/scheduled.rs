@@ -100,6 +100,7 @@ impl<P: Copy> Scheduled<P> {
         packet: P,
         len: u32,
         capable: bool,
+        corrects: u8,
     ) -> Result<Option<Time>, P> {
         self.settle(now);
         let choice = self.choose(now, len, capable);
@@ -110,7 +111,7 @@ impl<P: Copy> Scheduled<P> {
         let marked = choice == Choice::Mark;
         self.statistics.packets += 1;
         self.statistics.bytes += u64::from(len);
-        self.backlog.push(Waiting { packet, len, since: now, capable, marked });
+        self.backlog.push(Waiting { packet, len, since: now, capable, marked, corrects });
         self.start(now);
         Ok(Some(self.next_event()))
     }
@@ -160,6 +161,7 @@ impl<P: Copy> Scheduled<P> {
             Some(Output::Arrived(arrival)) => {
                 match arrival.fate {
                     Fate::Intact | Fate::Marked => {}
+                    Fate::Corrected { .. } => self.statistics.corrected += 1,
                     Fate::Corrupted => self.statistics.corrupted += 1,
                     Fate::Lost => self.statistics.lost += 1,
                 }
@@ -278,11 +280,11 @@ impl<P: Copy> Scheduled<P> {
 
     /// A packet has been transmitted, and is on its way.
     fn launch(&mut self, Sending { packet, began, done }: Sending<P>) {
-        let transmission = Transmission { began, ended: done, len: packet.len };
-        let fate = match self.errors.next(transmission) {
-            Fate::Intact if packet.marked => Fate::Marked,
-            fate => fate,
-        };
+        let Waiting { len, corrects, .. } = packet;
+        let mut fate = self.errors.next(Transmission { began, ended: done, len, corrects });
+        if packet.marked {
+            fate = fate.marked();
+        }
         self.statistics.marked += u64::from(packet.marked);
         let treatment = self.impairer.next();
         self.flight.push(done + self.delay, packet.packet, fate, treatment);

@@ -13,7 +13,8 @@ use wire::{Causes, Code, Packet, PathFields, PathForm, Probability};
 ///
 /// Of every link that ends here it averages how many packets arrive undamaged, of every link that
 /// begins here how many its queue takes: all packets count, whosever they are. A host's own is
-/// counted likewise, at both ends of a path.
+/// counted likewise, at both ends of a path. A packet whose own code had to correct it counts as damaged:
+/// what is told is what the channel does to packets without a code, whatever codes they have.
 #[derive(Clone, Debug)]
 pub struct Meter {
     a: f64,
@@ -31,10 +32,12 @@ struct Survival {
     share: f64,
     /// The level of loss that packets have told of, if they tell of changes.
     told: u8,
+    /// The packet that comes next has been corrected.
+    corrected: bool,
 }
 
 impl Survival {
-    const FULL: Survival = Survival { share: 1.0, told: 0 };
+    const FULL: Survival = Survival { share: 1.0, told: 0, corrected: false };
 
     /// `bbn8333` §4.2, equation 1: p = a x + (1 - a) p.
     #[inline]
@@ -142,7 +145,8 @@ impl Middlebox for Meter {
     ) -> Passage {
         if let Some(port) = from {
             let survival = at(&mut self.arriving, port);
-            survival.count(self.a, true);
+            let corrected = core::mem::take(&mut survival.corrected);
+            survival.count(self.a, !corrected);
             if packet.rare.has_ip() {
                 tell(self.form, survival, Cause::Corruption, packet);
             }
@@ -170,6 +174,7 @@ impl Middlebox for Meter {
     fn link(&mut self, _now: Time, port: Port, event: LinkEvent<'_>, _cx: &mut Context<'_>) {
         match event {
             LinkEvent::Corrupted(_) => at(&mut self.arriving, port).count(self.a, false),
+            LinkEvent::Corrected(_) => at(&mut self.arriving, port).corrected = true,
             LinkEvent::Dropped(_) => at(&mut self.leaving, port).count(self.a, false),
             LinkEvent::Up { .. } | LinkEvent::Down { .. } => {}
         }

@@ -100,7 +100,8 @@ impl Bytes {
     }
 
     /// In byte mode: the packet becomes bytes and a packet again. What is not on the wire goes
-    /// beside it: the identity of its payload and of the transmitted copy, and what is weightless.
+    /// beside it: the identity of its payload and of the transmitted copy, what is weightless, and
+    /// what its own code corrects.
     pub(crate) fn pass(&mut self, packet: &mut Packet) {
         if self.replace
             && let Err(fault) = self.replace(packet)
@@ -122,6 +123,7 @@ impl Bytes {
         if packet.rare.is_weightless() {
             read.rare = packet.rare;
         }
+        read.rare.set_corrects(packet.rare.corrects());
         *packet = read;
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::slab::{Handle, Slab};
 use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Duration, Random, Schedule, Seed, Time};
 use core::net::IpAddr;
-use link::{Arrival, Fate, Link, Output};
+use link::{Arrival, Link, Output};
 use wire::{Ecn, Packet, Ports};
 
 /// A flow: source, destination, and the port that data goes to.
@@ -246,7 +246,7 @@ impl Fabric {
 
     #[cold]
     fn watch_arrival(&mut self, index: usize, Arrival { packet, fate }: Arrival<Handle>) {
-        if fate == Fate::Marked {
+        if fate.is_marked() {
             self.mark(packet);
         }
         if let Some(observer) = &mut self.observer {
@@ -373,8 +373,9 @@ impl Fabric {
         told: impl FnOnce(u32, &mut Packet, bool),
     ) -> bool {
         let packet = self.slab.get(handle);
-        let (len, ecn) = (packet.len(), packet.ip.ecn);
-        let queued = self.links[index as usize].link.enqueue(self.now, handle, len, ecn);
+        let (len, ecn, corrects) = (packet.len(), packet.ip.ecn, packet.rare.corrects());
+        let link = &mut self.links[index as usize].link;
+        let queued = link.enqueue_coded(self.now, handle, len, ecn, corrects);
         let accepted = queued.is_ok();
         told(index, self.slab.get_mut(handle), accepted);
         self.settle(index, queued);

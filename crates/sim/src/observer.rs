@@ -6,6 +6,7 @@ use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
 use base::Time;
 use host::{Application, ConnectionId, Host};
+use link::Fate;
 use tcp::{Event, Vitals};
 use wire::{Body, Icmp, Packet};
 
@@ -77,9 +78,17 @@ impl Digest {
         self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
     }
 
-    pub(crate) fn packet(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
+    pub(crate) fn packet(&mut self, now: Time, link: usize, packet: &Packet, fate: Fate) {
         self.add(now.as_nanos());
-        self.add(link as u64 | (fate as u64) << 32);
+        let fate: u64 = match fate {
+            Fate::Intact => 0,
+            Fate::Corrupted => 1,
+            Fate::Lost => 2,
+            Fate::Marked => 3,
+            Fate::Corrected { marked: false } => 4,
+            Fate::Corrected { marked: true } => 5,
+        };
+        self.add(link as u64 | fate << 32);
         self.add(u64::from(packet.len()) | u64::from(packet.payload.len) << 32);
         self.add(packet.payload.offset);
         match &packet.body {
@@ -128,11 +137,13 @@ pub(crate) struct Observer {
 
 impl Observer {
     /// A packet has arrived somewhere.
-    pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: link::Fate) {
+    pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: Fate) {
         if let Some(digest) = &mut self.digest {
             digest.packet(now, link, packet, fate);
         }
-        if let (Some(bytes), link::Fate::Intact | link::Fate::Marked) = (&mut self.bytes, fate) {
+        if let Some(bytes) = &mut self.bytes
+            && !matches!(fate, Fate::Corrupted | Fate::Lost)
+        {
             bytes.seen(now, CapturePoint::Received(LinkId(link)), packet);
         }
     }

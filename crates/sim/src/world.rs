@@ -194,9 +194,22 @@ impl<A: Application> World<A> {
                 self.fabric.mark(packet);
                 self.nodes[node].receive_any(node, link, packet, &mut self.fabric);
             }
+            Fate::Corrected { .. } => self.receive_corrected(node, link, arrival),
             Fate::Corrupted => self.detect(node, link, packet),
             Fate::Lost => self.fabric.slab.release(packet),
         }
+    }
+
+    /// A packet is at a node that had wrong bytes, and whose own code has corrected them.
+    #[cold]
+    fn receive_corrected(&mut self, node: usize, link: usize, arrival: Arrival<Handle>) {
+        let Arrival { packet: handle, fate } = arrival;
+        if fate.is_marked() {
+            self.fabric.mark(handle);
+        }
+        let packet = *self.fabric.slab.get(handle);
+        self.nodes[node].tell(node, link, LinkEvent::Corrected(&packet), &mut self.fabric);
+        self.nodes[node].receive_any(node, link, handle, &mut self.fabric);
     }
 
     /// Tells the boxes at both ends of links that have turned.

@@ -47,7 +47,7 @@ impl Middlebox for Ear {
         let (up, peer) = match event {
             LinkEvent::Up { peer } => (true, peer),
             LinkEvent::Down { peer } => (false, peer),
-            LinkEvent::Corrupted(_) | LinkEvent::Dropped(_) => return,
+            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => return,
         };
         self.0.lock().expect("nobody panics with it").push((now, up, peer));
     }

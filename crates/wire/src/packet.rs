@@ -41,6 +41,11 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Bytes of redundancy for each wrong byte that a packet's own code corrects: a Reed-Solomon code
+    /// over GF(2^16) has two symbols of two bytes for each wrong one, and a code word has room for any
+    /// packet.
+    pub const REDUNDANCY: u32 = 4;
+
     /// Something to overwrite.
     pub const BLANK: Packet = Packet {
         ip: Ip::BLANK,
@@ -94,7 +99,7 @@ impl Packet {
         }
     }
 
-    /// Bytes on the wire, from the IP header on.
+    /// Bytes on the wire, from the IP header on, with the redundancy of the packet's own code.
     #[must_use]
     #[inline]
     pub fn len(&self) -> u32 {
@@ -102,20 +107,26 @@ impl Packet {
             Body::Tcp(segment) if segment.options.is_empty() & self.rare.is_empty() => {
                 self.ip.len() + Segment::HEADER
             }
-            _ => self.headers_len(),
+            _ => self.overhead_len(),
         };
         headers as u32 + self.payload.len
     }
 
-    /// Bytes of all headers, whatever is in them.
+    /// Bytes of all headers, whatever is in them, and of the packet's own code.
     #[inline(never)]
-    fn headers_len(&self) -> usize {
+    fn overhead_len(&self) -> usize {
         if let Body::Udp(_) = self.body
             && self.rare.is_empty()
         {
             return self.ip.len() + Udp::HEADER;
         }
-        self.ip_len() + self.transport_len()
+        self.ip_len() + self.transport_len() + self.redundancy_len() as usize
+    }
+
+    /// Bytes of the packet's own code.
+    #[inline]
+    fn redundancy_len(&self) -> u32 {
+        Packet::REDUNDANCY * u32::from(self.rare.corrects())
     }
 
     /// Never: a packet has a header.
@@ -143,7 +154,8 @@ impl Packet {
     }
 
     /// Writes the packet behind what is in `out`, with `payload` as its bytes and all checksums.
-    /// Nothing is allocated if `out` has the capacity.
+    /// Nothing is allocated if `out` has the capacity. Behind it, not counted by the IP header, are
+    /// zeros in place of the redundancy of its own code.
     ///
     /// # Errors
     /// If the packet cannot be written as it is; `out` is then as it was.
@@ -154,8 +166,9 @@ impl Packet {
         }
         out.reserve(self.len() as usize);
         let written = self.emit_all(Tail::Bytes(payload), out);
-        if written.is_err() {
-            out.truncate(start);
+        match written {
+            Ok(()) => out.resize(out.len() + self.redundancy_len() as usize, 0),
+            Err(_) => out.truncate(start),
         }
         written
     }

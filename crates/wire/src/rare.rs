@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// In the lab the first of what IP has may be weightless: it is there for whoever reads it, but is
 /// not on the wire and has no bytes, as if the network carried it beside the packet.
+///
+/// A packet may carry an error-correcting code of its own behind its payload ([`Rare::set_corrects`]).
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(into = "Kept", try_from = "Kept")]
 // The lengths come first, beside what every packet needs: the rest is seldom touched.
@@ -19,8 +21,9 @@ pub struct Rare {
     pub(crate) first: u8,
     ip_len: u8,
     tcp_len: u8,
-    /// So many of the first bytes of `ip` are weightless.
-    weightless: u8,
+    /// Two numbers of four bits, since a packet has not a byte to spare: how many wrong bytes its own
+    /// code corrects, and how many of the first words of `ip`, of four bytes, are weightless.
+    corrects_weightless: u8,
     ip: [u8; Rare::MOST_IP],
     tcp: [u8; options::MOST],
 }
@@ -29,12 +32,15 @@ impl Rare {
     /// Room for IPv6 extension headers, bytes; IPv4 options have 40 at most.
     pub const MOST_IP: usize = 56;
 
+    /// The most wrong bytes that a packet's own code corrects.
+    pub const MOST_CORRECTED: u8 = 15;
+
     /// Nothing.
     pub const NONE: Rare = Rare {
         first: 0,
         ip_len: 0,
         tcp_len: 0,
-        weightless: 0,
+        corrects_weightless: 0,
         ip: [0; Rare::MOST_IP],
         tcp: [0; options::MOST],
     };
@@ -45,14 +51,14 @@ impl Rare {
         self.first = 0;
         self.ip_len = 0;
         self.tcp_len = 0;
-        self.weightless = 0;
+        self.corrects_weightless = 0;
     }
 
     /// Whether there is nothing.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ip_len | self.tcp_len == 0
+        self.ip_len | self.tcp_len | self.corrects_weightless == 0
     }
 
     /// Whether there are IPv4 options or IPv6 extension headers.
@@ -65,13 +71,39 @@ impl Rare {
     /// Whether some of it is not on the wire.
     #[must_use]
     pub fn is_weightless(&self) -> bool {
-        self.weightless > 0
+        self.weightless() > 0
+    }
+
+    /// So many of the first bytes of `ip` are weightless.
+    #[inline]
+    fn weightless(&self) -> u8 {
+        (self.corrects_weightless & 15) * 4
+    }
+
+    /// The options of IPv4 are whole words, and so are the extension headers of IPv6.
+    fn set_weightless_bytes(&mut self, bytes: u8) {
+        self.corrects_weightless = (self.corrects() << 4) | (bytes / 4);
     }
 
     /// Takes what IP has by now off the wire, or puts all of it back. What is put behind it later
     /// has its weight.
     pub fn set_weightless(&mut self, weightless: bool) {
-        self.weightless = if weightless { self.ip_len } else { 0 };
+        self.set_weightless_bytes(if weightless { self.ip_len } else { 0 });
+    }
+
+    /// How many wrong bytes the packet's own code corrects; 0 without a code.
+    #[must_use]
+    #[inline]
+    pub fn corrects(&self) -> u8 {
+        self.corrects_weightless >> 4
+    }
+
+    /// Gives the packet a code of its own that corrects so many wrong bytes in it, at most
+    /// [`Rare::MOST_CORRECTED`], or takes it away. [`crate::Packet::len`] counts its redundancy.
+    #[inline]
+    pub fn set_corrects(&mut self, bytes: u8) {
+        let corrects = bytes.min(Rare::MOST_CORRECTED);
+        self.corrects_weightless = (corrects << 4) | (self.corrects_weightless & 15);
     }
 
     /// IPv4 options with their padding, or the chain of IPv6 extension headers.
@@ -101,13 +133,13 @@ impl Rare {
     /// The bytes that IPv4 options or IPv6 extension headers have on the wire.
     #[inline]
     pub(crate) fn ip_on_wire(&self) -> &[u8] {
-        &self.ip[usize::from(self.weightless)..usize::from(self.ip_len)]
+        &self.ip[usize::from(self.weightless())..usize::from(self.ip_len)]
     }
 
     /// The type of the first extension header on the wire; means nothing without one.
     pub(crate) fn first_on_wire(&self) -> u8 {
         let (mut kind, mut at) = (self.first, 0);
-        while at < usize::from(self.weightless) {
+        while at < usize::from(self.weightless()) {
             // RFC 8200 §4.3 to §4.6: the type of what follows, and the words behind the first.
             (kind, at) = (self.ip[at], at + 8 * (1 + usize::from(self.ip[at + 1])));
         }
@@ -163,7 +195,7 @@ impl Rare {
         };
         room.copy_from_slice(bytes);
         self.ip_len = bytes.len() as u8;
-        self.weightless = self.weightless.min(self.ip_len);
+        self.set_weightless_bytes(self.weightless().min(self.ip_len));
         self.first = if bytes.is_empty() { 0 } else { first };
         Ok(())
     }
@@ -181,8 +213,8 @@ impl Rare {
         Ok(())
     }
 
-    fn parts(&self) -> (u8, &[u8], &[u8], u8) {
-        (self.first, self.ip(), self.tcp_options(), self.weightless)
+    fn parts(&self) -> (u8, &[u8], &[u8], u8, u8) {
+        (self.first, self.ip(), self.tcp_options(), self.weightless(), self.corrects())
     }
 }
 
@@ -206,7 +238,8 @@ impl fmt::Debug for Rare {
             .field("first", &self.first)
             .field("ip", &self.ip())
             .field("tcp", &self.tcp_options())
-            .field("weightless", &self.weightless)
+            .field("weightless", &self.weightless())
+            .field("corrects", &self.corrects())
             .finish()
     }
 }
@@ -218,12 +251,14 @@ struct Kept {
     ip: Vec<u8>,
     tcp: Vec<u8>,
     weightless: u8,
+    #[serde(default)]
+    corrects: u8,
 }
 
 impl From<Rare> for Kept {
     fn from(rare: Rare) -> Kept {
-        let (first, ip, tcp, weightless) = rare.parts();
-        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec(), weightless }
+        let (first, ip, tcp, weightless, corrects) = rare.parts();
+        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec(), weightless, corrects }
     }
 }
 
@@ -234,7 +269,8 @@ impl TryFrom<Kept> for Rare {
         let mut rare = Rare::NONE;
         rare.keep_ip(Header::Ip, kept.first, &kept.ip)?;
         rare.set_tcp_options(&kept.tcp)?;
-        rare.weightless = kept.weightless.min(rare.ip_len);
+        rare.set_weightless_bytes(kept.weightless.min(rare.ip_len));
+        rare.set_corrects(kept.corrects);
         Ok(rare)
     }
 }

@@ -98,6 +98,7 @@ EXPERIMENTS = (
     _beyond("liar-forward", "a receiver whose echoes lie"),
     _beyond("liar-cumulative", "a receiver that makes up its path"),
     _beyond("coding", "erasure coding from end to end"),
+    _beyond("per-packet-code", "error-correcting codes within packets"),
     _beyond("tunnel", "notices of corruption through an IPsec tunnel"),
     _fairness("slow", "fairness policies over a slow link"),
     _fairness("ltn", "fairness policies over a long thin network"),

@@ -1,4 +1,4 @@
-//! End-to-end erasure coding of a flow.
+//! How a flow is coded: across packets, from end to end, and within each packet, from node to node.
 
 use super::quantity::{Count, Probability, Written};
 use super::traffic::Traffic;
@@ -7,11 +7,12 @@ use crate::error::Problem;
 use crate::shape::{Shape, Told as _, number, table, unexpected};
 use base::Duration;
 use core::ops::Range;
-use middlebox::fec::{Settings, Signal, Strength};
+use middlebox::fec::{PacketStrength, Settings, Signal, Strength};
 use serde_json::{Value, json};
 use toml::Spanned;
+use wire::Packet;
 
-/// How a flow is coded from end to end.
+/// How a flow is coded across packets, from end to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coding {
     /// What both ends know.
@@ -38,18 +39,27 @@ pub(super) struct Carrier<'a> {
     pub(super) ecn: bool,
     /// Whether it is told of the path by Cumulative ETEN, in probabilities.
     pub(super) told: bool,
+    /// The largest payload of a segment without a code, bytes.
+    pub(super) mss: u16,
+}
+
+/// What both kinds of coding come to.
+#[derive(Debug, Default)]
+pub(super) struct Codes {
+    pub(super) erasure: Option<Coding>,
+    pub(super) per_packet: Option<PacketStrength>,
 }
 
 /// As it is written.
 #[derive(Debug)]
 pub(super) enum Form {
     Off,
-    On(Table),
+    On(Box<Table>),
 }
 
 table! {
-    /// End-to-end erasure coding of a flow's data: repair packets, of which the receiving host
-    /// rebuilds what was lost.
+    /// Coding of a flow's data: repair packets, of which the receiving host rebuilds what was lost, and
+    /// redundancy in each packet, by which nodes correct it.
     pub(super) struct Table {
         /// Source packets of a block, 1 to 200; 20 if absent.
         block: Spanned<Count>;
@@ -68,6 +78,14 @@ table! {
         /// or the share that congestion caused as Cumulative ETEN tells; all if absent. All but `none`
         /// needs `ecn = true`.
         signal: Signal;
+        /// How many wrong bytes a code within each packet corrects at the end of every link, 0 to 15, in the
+        /// direction of the data; or `"cumulative"`, as many as the corruption asks for that Cumulative
+        /// ETEN tells of. Each costs four bytes of a packet, and segments are shorter than `mss` by what
+        /// the strongest code takes. 0 if absent.
+        per_packet: Spanned<PerPacket>;
+        /// The probability that a packet is damaged beyond its own code, which a `per_packet` that follows
+        /// corruption keeps to, above 0; 0.000001 if absent.
+        packet_target: Spanned<Probability>;
     }
 }
 
@@ -97,6 +115,35 @@ impl Shape for Power {
     }
 }
 
+/// How strong the code of a packet is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PerPacket {
+    /// Wrong bytes that it corrects.
+    Bytes(u8),
+    /// What Cumulative ETEN asks for.
+    Cumulative,
+}
+
+impl Shape for PerPacket {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<PerPacket> {
+        let most = f64::from(PacketStrength::MOST);
+        match (node.get_ref().as_str(), number(node)) {
+            (Some("cumulative"), _) => Some(PerPacket::Cumulative),
+            (_, Some(bytes)) if (0.0..=most).contains(&bytes) && bytes.fract() == 0.0 => {
+                Some(PerPacket::Bytes(bytes as u8))
+            }
+            _ => unexpected(node, "\"cumulative\" or a whole number from 0 to 15", problems),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [
+            { "const": "cumulative" },
+            { "title": "bytes", "type": "integer", "minimum": 0, "maximum": PacketStrength::MOST },
+        ] })
+    }
+}
+
 impl Shape for Form {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Form> {
         match node.get_ref().as_str() {
@@ -105,7 +152,7 @@ impl Shape for Form {
                 // Whether something is missing shows once nothing else is wrong.
                 let before = problems.len();
                 let table = Table::read(node, problems);
-                table.filter(|_| problems.len() == before).map(Form::On)
+                table.filter(|_| problems.len() == before).map(Box::new).map(Form::On)
             }
             _ => unexpected(node, "\"off\" or { strength = 0.1, ... }", problems),
         }
@@ -121,15 +168,74 @@ pub(super) fn resolve(
     form: Option<Spanned<Form>>,
     carrier: &Carrier<'_>,
     problems: &mut Vec<Problem>,
-) -> Option<Coding> {
-    let form = form?;
+) -> Codes {
+    let Some(form) = form else { return Codes::default() };
     let span = form.span();
-    let Form::On(table) = form.into_inner() else { return None };
+    let Form::On(table) = form.into_inner() else { return Codes::default() };
     let mut refuse = |message: &str| problems.push(Problem::at(span.clone(), message));
     if let Some(Traffic::Datagrams(_)) = carrier.traffic {
         refuse("only TCP is coded: expected \"off\" where `traffic.udp` is");
-        return None;
+        return Codes::default();
     }
+    let per_packet = per_packet(&table, carrier).told(problems).flatten();
+    let Table { strength, corruption, block, target, wait, signal, .. } = &*table;
+    let erases = strength.is_some() || corruption.is_some() || block.is_some();
+    let erases = erases || target.is_some() || wait.is_some() || signal.is_some();
+    if table.per_packet.is_some() && !erases {
+        return Codes { erasure: None, per_packet };
+    }
+    Codes { erasure: erasure(*table, span, carrier, problems), per_packet }
+}
+
+/// The codes of packets; `None` without any.
+fn per_packet(table: &Table, carrier: &Carrier<'_>) -> Result<Option<PacketStrength>, Problem> {
+    let strength = table.per_packet.as_ref().map(|written| (written.span(), *written.get_ref()));
+    let target = match &table.packet_target {
+        None => PacketStrength::TARGET,
+        Some(target) if !matches!(strength, Some((_, PerPacket::Cumulative))) => {
+            let message = "expected `per_packet = \"cumulative\"`, or no `packet_target`";
+            return Err(Problem::at(target.span(), message));
+        }
+        Some(target) if target.get_ref().0 > 0.0 => target.get_ref().0,
+        Some(target) => return Err(Problem::at(target.span(), "expected more than 0")),
+    };
+    let (span, strength) = match strength {
+        None | Some((_, PerPacket::Bytes(0))) => return Ok(None),
+        Some((span, PerPacket::Bytes(bytes))) => (span, PacketStrength::Fixed(bytes)),
+        Some((span, PerPacket::Cumulative)) if carrier.told => {
+            (span, PacketStrength::Following(target))
+        }
+        Some((span, PerPacket::Cumulative)) => {
+            let message = "nobody tells of corruption: expected `eten = \"cumulative\"` in the flow's \
+                           `tcp`, and nodes that tell probabilities in headers";
+            return Err(Problem::at(span, message));
+        }
+    };
+    let redundancy = Packet::REDUNDANCY as u16 * u16::from(strength.most());
+    if carrier.mss <= 2 * redundancy {
+        let message = format!(
+            "the code may take {redundancy} bytes of a packet: expected `mss` of the flow's `tcp` to \
+             be more than {}",
+            2 * redundancy
+        );
+        return Err(Problem::at(span, message));
+    }
+    if table.signal == Some(Signal::Share) {
+        let message = "the decoder does not know what packets' own codes correct: expected `signal` to \
+                       be \"all\" or \"none\" beside `per_packet`";
+        return Err(Problem::at(span, message));
+    }
+    Ok(Some(strength))
+}
+
+/// The code across packets.
+fn erasure(
+    table: Table,
+    span: Range<usize>,
+    carrier: &Carrier<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Coding> {
+    let mut refuse = |message: &str| problems.push(Problem::at(span.clone(), message));
     let signal = table.signal.unwrap_or_default();
     if signal != Signal::None && !carrier.ecn {
         refuse(
@@ -176,7 +282,8 @@ fn strength(table: &Table, span: Range<usize>) -> Result<(Strength, Corruption),
         (Some(Power::Cumulative), None) => Ok((following, Corruption::Told)),
         (None, Some(corruption)) => Ok((following, Corruption::Known(corruption.get_ref().0))),
         (None, None) => {
-            Err(Problem::at(span, "expected `strength`, or `corruption` that it follows"))
+            let message = "expected `strength`, or `corruption` that it follows, or `per_packet`";
+            Err(Problem::at(span, message))
         }
     }
 }

@@ -82,7 +82,7 @@ table! {
         profile: Profile;
         /// What differs from the profile, at both ends.
         tcp: Spanned<Tcp>;
-        /// Erasure coding of its data from end to end; `"off"` if absent.
+        /// Erasure coding of its data from end to end, and codes within its packets; `"off"` if absent.
         coding: Spanned<coding::Form>;
         /// Whose TCP (or UDP) the ends use on the testbed: ours, or the kernel's. The lab always runs
         /// ours.

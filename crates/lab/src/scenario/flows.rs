@@ -10,7 +10,7 @@ use crate::shape::{AtLeastOne, Told as _};
 use base::{Duration, Time};
 use std::collections::{BTreeSet, VecDeque};
 use toml::Spanned;
-use wire::Ip;
+use wire::{Ip, Packet};
 
 /// What a flow is read against.
 pub(super) struct Context<'a> {
@@ -79,10 +79,17 @@ impl Context<'_> {
             defaults = defaults.of_many();
         }
         let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
-        let ((from, to), settings) = (ends?, settings?);
+        let ((from, to), mut settings) = (ends?, settings?);
         let told = self.probabilities && settings.eten.report == Report::Cumulative;
-        let carries = coding::Carrier { traffic: traffic.as_ref(), ecn, told };
-        let coding = coding::resolve(flow.coding, &carries, problems);
+        let carries =
+            coding::Carrier { traffic: traffic.as_ref(), ecn, told, mss: settings.sender.mss };
+        let codes = coding::resolve(flow.coding, &carries, problems);
+        if let Some(strength) = codes.per_packet {
+            // The packet with the strongest code is no longer than one without a code.
+            let redundancy = Packet::REDUNDANCY as u16 * u16::from(strength.most());
+            settings.sender.mss -= redundancy;
+            settings.receiver.mss -= redundancy;
+        }
         Some(Flow {
             name: name?,
             from,
@@ -97,7 +104,8 @@ impl Context<'_> {
             transport: settings.eten.transport,
             headers: settings.eten.headers,
             mistakes: settings.eten.mistakes,
-            coding,
+            coding: codes.erasure,
+            packet_code: codes.per_packet,
             stacks: stacks?,
         })
     }

@@ -129,6 +129,8 @@ pub struct Flow {
     pub headers: Headers,
     /// How its data are coded from end to end; only the lab does that.
     pub coding: Option<Coding>,
+    /// How strong a code each of its packets carries, in the direction of its data; likewise.
+    pub packet_code: Option<middlebox::fec::PacketStrength>,
     /// Whose TCP its ends use on the testbed.
     pub stacks: Stacks,
 }

@@ -127,11 +127,11 @@ impl Scenario {
                 ),
                 Report::Backward => {}
             }
-            if flow.coding.is_some() {
+            if flow.coding.is_some() || flow.packet_code.is_some() {
                 refuse(
                     &["flows", index.as_str(), "coding"],
                     "on the testbed nobody codes: expected \"off\"",
-                    "only the lab has erasure coding",
+                    "only the lab has erasure coding and codes in packets",
                 );
             }
             if flow.is_metered() {

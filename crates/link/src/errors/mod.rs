@@ -33,6 +33,9 @@ pub struct Transmission {
     pub ended: Time,
     /// Its bytes.
     pub len: u32,
+    /// How many wrong bytes in it its own code corrects. Where a model damages whole packets, none is
+    /// of any use.
+    pub corrects: u8,
 }
 
 /// The settings of an error process.
@@ -177,7 +180,8 @@ impl Errors {
         }
     }
 
-    /// The fate of the next packet, which has been transmitted after the last. [`Fate::Intact`], [`Fate::Corrupted`] or [`Fate::Lost`].
+    /// The fate of the next packet, which has been transmitted after the last: whether it is intact,
+    /// corrected, corrupted or lost.
     #[inline]
     pub fn next(&mut self, packet: Transmission) -> Fate {
         if self.never {

@@ -7,7 +7,7 @@ const MS: u64 = 1_000_000;
 /// The transmission of 1000 bytes in the n-th millisecond.
 fn packet(n: u64) -> Transmission {
     let [began, ended] = [n, n + 1].map(|n| Time::from_nanos(n * MS));
-    Transmission { began, ended, len: 1000 }
+    Transmission { began, ended, len: 1000, corrects: 0 }
 }
 
 /// The fates of packets of 1000 bytes, one every millisecond.
@@ -188,4 +188,79 @@ fn a_trace_in_disorder_is_refused() {
         error([3, 4], Some(4)),
         "repeated after 4 packets: expected more than its last damaged one, 4"
     );
+}
+
+/// The probability that more than `corrects` of `bytes` are wrong, each with probability `p`: the sum
+/// over the rest of the binomial distribution.
+fn beyond(bytes: u32, corrects: u8, p: f64) -> f64 {
+    let q = 1.0 - p;
+    let mut exactly = libm::pow(q, f64::from(bytes));
+    let mut at_most = exactly;
+    for wrong in 0..u32::from(corrects) {
+        exactly *= f64::from(bytes - wrong) / f64::from(wrong + 1) * (p / q);
+        at_most += exactly;
+    }
+    1.0 - at_most
+}
+
+#[test]
+fn of_coded_packets_as_many_are_damaged_as_have_more_wrong_bytes_than_their_codes_correct() {
+    // What there is one behind the other, so that no packet inherits anything from the last.
+    let kinds: Vec<(u32, u8)> = [40, 576, 1040, 1500]
+        .into_iter()
+        .flat_map(|len| [0, 1, 2, 5, 15].map(|corrects| (len, corrects)))
+        .collect();
+    const EACH: u32 = 100_000;
+    for bit in [1e-6, 1e-5, 1e-4, 1e-3, 5e-3] {
+        let byte = 1.0 - libm::pow(1.0 - bit, 8.0);
+        let uniform = Uniform { bit, packet: 0.0 };
+        let always =
+            Interval { start: Duration::ZERO, end: Duration::from_secs(1), value: uniform };
+        let fades = Intervals::new([always], Some(Duration::from_secs(1))).unwrap();
+        for model in [uniform.into(), Fades { fades, ..Fades::default() }.into()] {
+            let mut errors = Errors::new(&model, Seed(7).stream("errors"));
+            let mut found = vec![(0.0, 0.0); kinds.len()];
+            for _ in 0..EACH {
+                for (&(len, corrects), (damaged, corrected)) in kinds.iter().zip(&mut found) {
+                    match errors.next(Transmission { len, corrects, ..packet(1) }) {
+                        Fate::Intact => {}
+                        Fate::Corrupted => *damaged += 1.0,
+                        Fate::Corrected { marked: false } => *corrected += 1.0,
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+            for (&(len, corrects), &(damaged, corrected)) in kinds.iter().zip(&found) {
+                let [none, all] = [beyond(len, 0, byte), beyond(len, corrects, byte)];
+                for (found, expected) in [(damaged, all), (corrected, none - all)] {
+                    let mean = expected.max(0.0) * f64::from(EACH);
+                    // Five standard deviations of the binomial distribution, and some for rare events.
+                    let most = 5.0 * libm::sqrt(mean * (1.0 - expected).max(0.0)) + 3.0;
+                    let distance = (found - mean).abs();
+                    assert!(distance <= most, "{bit} {len} {corrects}: {found}, not {mean}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_code_repairs_a_packet_that_is_damaged_as_a_whole() {
+    let models: [ErrorModel; 4] = [
+        GilbertElliott { p: 0.1, r: 0.5, damage: Damage::Corruption, ..GilbertElliott::default() }
+            .into(),
+        Bursts { gap: Gap::Packets(5.0), length: 2.0, damage: Damage::Corruption }.into(),
+        PacketTrace::new([DamagedPacket { index: 3, damage: Damage::Corruption }], Some(7))
+            .unwrap()
+            .into(),
+        Uniform { bit: 0.0, packet: 0.3 }.into(),
+    ];
+    for model in models {
+        let fates = |corrects| -> Vec<Fate> {
+            let mut errors = Errors::new(&model, Seed(5).stream("errors"));
+            (0..1000).map(|n| errors.next(Transmission { corrects, ..packet(n) })).collect()
+        };
+        assert_eq!(fates(15), fates(0));
+        assert!(share(&fates(0)) > 0.1);
+    }
 }

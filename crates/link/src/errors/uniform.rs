@@ -7,8 +7,8 @@ use base::Random;
 /// Bit errors and packet losses, each on its own and at any time alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Uniform {
-    /// The probability that a bit is wrong, each bit on its own. A packet with a wrong bit arrives
-    /// corrupted.
+    /// The probability that a bit is wrong, each bit on its own. A packet with more wrong bytes than
+    /// its own code corrects, without one with any, arrives corrupted.
     pub bit: f64,
     /// The probability that a packet vanishes, each packet on its own.
     pub packet: f64,
@@ -40,6 +40,24 @@ impl Model for Uniform {
     }
 }
 
+impl Distances {
+    /// The fate of a packet that has a wrong byte.
+    fn correct(&mut self, packet: Transmission, random: &mut Random) -> Fate {
+        // Bytes of the packet behind the last that is known to be wrong.
+        let mut left = u64::from(packet.len);
+        for _ in 0..=packet.corrects {
+            if self.good_bytes >= left {
+                self.good_bytes -= left;
+                return Fate::Corrected { marked: false };
+            }
+            left -= self.good_bytes + 1;
+            self.good_bytes = random.geometric(self.byte_error);
+        }
+        // Errors are independent: behind the packet's last byte the process starts afresh.
+        Fate::Corrupted
+    }
+}
+
 impl Process for Distances {
     #[inline]
     fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate {
@@ -53,9 +71,7 @@ impl Process for Distances {
             self.good_bytes -= len;
             return Fate::Intact;
         }
-        // Errors are independent: behind the packet's last byte the process starts afresh.
-        self.good_bytes = random.geometric(self.byte_error);
-        Fate::Corrupted
+        self.correct(packet, random)
     }
 
     #[inline]

@@ -145,7 +145,7 @@ mod tests {
         let mut backlog = Backlog::new();
         for packet in 0..packets {
             let (since, marked) = (Time::ZERO, false);
-            backlog.push(Waiting { packet, len: 1000, since, capable, marked });
+            backlog.push(Waiting { packet, len: 1000, since, capable, marked, corrects: 0 });
         }
         backlog
     }

@@ -55,6 +55,8 @@ pub(crate) struct Waiting<P> {
     /// Whether it may be marked.
     pub(crate) capable: bool,
     pub(crate) marked: bool,
+    /// How many wrong bytes its own code corrects.
+    pub(crate) corrects: u8,
 }
 
 /// Packets that wait, but for the one in transmission.

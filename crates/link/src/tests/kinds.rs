@@ -25,7 +25,8 @@ fn queue() -> impl Strategy<Value = Queue> {
 fn plain() -> impl Strategy<Value = Config> {
     let rate = prop_oneof![Just(None), (1_000_000u64..100_000_000).prop_map(Rate::from_bps)];
     let delay = (0u64..50_000_000).prop_map(Duration::from_nanos);
-    let rates = (prop_oneof![Just(0.0), 0.0..1e-5], prop_oneof![Just(0.0), 0.0..0.3]);
+    let bit = prop_oneof![Just(0.0), 0.0..1e-5, 0.0..1e-3];
+    let rates = (bit, prop_oneof![Just(0.0), 0.0..0.3]);
     (rate, delay, queue(), rates).prop_map(|(rate, delay, queue, (bit, packet))| {
         let errors = Uniform { bit, packet }.into();
         Config { rate, delay, queue, errors, ..Config::default() }
@@ -178,7 +179,8 @@ fn run_switched(link: &mut Link<u32>, offers: &Offers, every: usize) -> Vec<(Tim
             link.set_up(now, up);
         }
         let ecn = if number % 2 == 0 { Ecn::Capable } else { Ecn::NotCapable };
-        if let Err(packet) = link.enqueue(now, number as u32, len, ecn) {
+        let corrects = (number / 2 % 4) as u8;
+        if let Err(packet) = link.enqueue_coded(now, number as u32, len, ecn, corrects) {
             events.push((now, Event::Refused(packet)));
         }
     }
@@ -244,11 +246,12 @@ proptest! {
                 Event::Arrived(packet, fate) => {
                     counted.corrupted += u64::from(fate == Fate::Corrupted);
                     counted.lost += u64::from(fate == Fate::Lost);
+                    counted.corrected += u64::from(matches!(fate, Fate::Corrected { .. }));
                     if fate != Fate::Lost {
                         counted.reordered += u64::from(packet < next);
                         next = next.max(packet + 1);
                     }
-                    prop_assert!(fate != Fate::Marked || packet % 2 == 0, "it was not capable");
+                    prop_assert!(!fate.is_marked() || packet % 2 == 0, "it was not capable");
                     packet
                 }
             };

@@ -249,15 +249,17 @@ impl Writer {
         let far = &ends[direction ^ 1];
         match fate {
             Fate::Lost => {}
-            Fate::Intact => self.write(due, direction, bytes, far),
+            Fate::Intact | Fate::Corrected { marked: false } => {
+                self.write(due, direction, bytes, far);
+            }
             Fate::Corrupted if self.corruption[direction] == Corruption::Drop => {
                 self.report(due, direction, bytes, far);
             }
-            Fate::Corrupted | Fate::Marked => {
+            Fate::Corrupted | Fate::Marked | Fate::Corrected { marked: true } => {
                 let mut changed = std::mem::take(&mut self.scratch);
                 changed.clear();
                 changed.extend_from_slice(bytes);
-                if fate == Fate::Marked {
+                if fate.is_marked() {
                     edit::mark(&mut changed);
                     self.write(due, direction, &changed, far);
                 } else {

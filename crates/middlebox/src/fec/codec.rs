@@ -16,6 +16,7 @@ pub(super) fn canonical(packet: &Packet) -> Packet {
     let mut packet = *packet;
     let cleared = packet.rare.set_ipv4_options(&[]);
     debug_assert!(cleared.is_ok(), "no options are well-formed");
+    packet.rare.set_corrects(0);
     packet.ip.hop_limit = Ip::HOP_LIMIT;
     if packet.ip.ecn == Ecn::Congested {
         packet.ip.ecn = Ecn::Capable;

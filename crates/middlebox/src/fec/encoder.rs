@@ -24,6 +24,8 @@ pub struct Encoder {
     open: Vec<Packet>,
     /// When that was opened.
     since: Time,
+    /// How many wrong bytes the latest source packet's own code corrects.
+    corrects: u8,
 }
 
 impl Encoder {
@@ -45,6 +47,7 @@ impl Encoder {
             next: 0,
             open,
             since: Time::ZERO,
+            corrects: 0,
         }
     }
 
@@ -87,7 +90,9 @@ impl Encoder {
             let place = Place { sequence: (self.next % u64::from(Place::MODULUS)) as u32, index };
             let repair = Repair { port: self.flow.port, place, sources, repairs };
             let payload = Payload { stream: Encoder::STREAM, offset: self.next << 17, len };
-            send.push(Packet { ip, body: Body::Repair(repair), payload, ..Packet::BLANK });
+            let mut packet = Packet { ip, body: Body::Repair(repair), payload, ..Packet::BLANK };
+            packet.rare.set_corrects(self.corrects);
+            send.push(packet);
             self.next += 1;
         }
         self.beside.put(first, core::mem::take(&mut self.open), repairs);
@@ -120,6 +125,7 @@ impl Middlebox for Encoder {
         let sequence = (self.next % u64::from(Place::MODULUS)) as u32;
         let place = Place { sequence, index: self.open.len() as u8 };
         let canonical = codec::canonical(packet);
+        self.corrects = packet.rare.corrects();
         if place.tag(packet).is_err() {
             // It has so many options that there is no room; it goes without.
             return Passage::Forward;

@@ -15,7 +15,7 @@ pub(super) struct Corruption {
 impl Corruption {
     /// The mean goes back over so many packets: the strength of a code is to follow the path, not
     /// every loss, as nodes' averages may do.
-    const MEMORY: u32 = 1024;
+    pub(super) const MEMORY: u32 = 1024;
 
     /// None is known; nodes average with this weight.
     pub(super) fn new(a: f64) -> Corruption {
@@ -28,7 +28,12 @@ impl Corruption {
         self.told += (1.0 - survival.corruption.get() - self.told) / f64::from(self.heard);
     }
 
-    /// The probability.
+    /// The mean of what packets tell, which is more or less what is so.
+    pub(super) fn mean(&self) -> f64 {
+        self.told
+    }
+
+    /// The probability, if no packet that was corrupted tells.
     pub(super) fn get(&self) -> f64 {
         // Only packets that survive tell, and each counts itself with the weight `a` first: what they
         // say of a link's loss p is (1 - a) p on average.

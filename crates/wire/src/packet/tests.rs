@@ -187,3 +187,34 @@ fn headers_whose_checksum_is_completed_are_those_that_are_written_at_once() {
         }
     }
 }
+
+#[test]
+fn a_code_within_a_packet_takes_four_bytes_behind_it_for_each_that_it_corrects() {
+    let mut packet = segment();
+    packet.payload.len = 3;
+    let plain = bytes_of(&packet, b"abc");
+    for options in [&[][..], &[1; 8]] {
+        packet.rare.set_ipv4_options(options).unwrap();
+        let len = packet.len();
+        for corrects in 0..=Rare::MOST_CORRECTED {
+            for weightless in [false, true] {
+                // Neither knows of the other.
+                packet.rare.set_corrects(corrects);
+                packet.rare.set_weightless(weightless);
+                let options = if weightless { options.len() as u32 } else { 0 };
+                assert_eq!(packet.rare.corrects(), corrects);
+                assert_eq!(packet.rare.is_weightless(), options > 0);
+                assert_eq!(packet.len(), len - options + 4 * u32::from(corrects));
+                let bytes = bytes_of(&packet, b"abc");
+                let (parsed, payload) = Packet::parse(&bytes).unwrap();
+                assert_eq!((parsed.rare.corrects(), &bytes[payload]), (0, &b"abc"[..]));
+            }
+        }
+        packet.rare.set_corrects(200);
+        assert_eq!(packet.rare.corrects(), Rare::MOST_CORRECTED);
+        packet.rare.set_corrects(0);
+        packet.rare.set_weightless(false);
+    }
+    packet.rare.clear();
+    assert_eq!((packet.rare, bytes_of(&packet, b"abc")), (Rare::NONE, plain));
+}

@@ -10,6 +10,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import beyond as book
 import pytest
@@ -400,7 +401,7 @@ def test_a_code_within_packets_is_worth_its_bytes_where_bits_are_wrong(
     assert payload("4", 1.56e-5) > 20 * payload("off", 1.56e-5)
     assert payload("following", 1.56e-5, "cumulative") > 0.9 * payload("4", 1.56e-5)
     assert payload("8", 0.0) / payload("off", 0.0) == pytest.approx(0.968, abs=0.002)
-    faded = {"channel": per_packet_code.FADES, "hops": 1}
+    faded: Mapping[str, Any] = {"channel": per_packet_code.FADES, "hops": 1}
     assert payload("8", 1.56e-6, **faded) < payload("off", 1.56e-6, **faded)
 
 

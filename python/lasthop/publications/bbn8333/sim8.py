@@ -59,8 +59,8 @@ def _eight_beat_four(runs: Runs) -> Judgement:
     ratio = runs.ratio(eight, four)
     loads = ", ".join(percent(runs.load(case).value) for case in (four, eight))
     return every([Check(ratio, MORE)]).judged(
-        f"Beside eight flows it has {interval(ratio)} times the goodput that it has beside four. A"
-        f" window of 20 segments lets them take {loads} of the middle link.",
+        f"Beside eight flows it has {interval(ratio)} times the goodput that it has beside four."
+        f" These take {loads} of the middle link.",
         ratio,
         eight,
     )

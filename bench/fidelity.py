@@ -17,6 +17,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -33,6 +34,7 @@ Row = dict[str, Any]
 
 FIDELITY = compare.RESULTS / "fidelity.json"
 
+TOOLS = ("ping", "iperf3", "tshark", "dumpcap")
 #: Bits per second, seconds one way, and shares of packets.
 RATES = (1e6, 1e7, 1e8)
 DELAYS = (0.001, 0.01, 0.1, 0.3)
@@ -385,6 +387,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=FIDELITY)
     options = parser.parse_args()
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    if missing:
+        raise SystemExit(f"fidelity: not installed: {', '.join(missing)}")
     what = list(MEASURES) if options.what == "all" else [options.what]
     result = measure(what, options.rounds)
     compare.keep(options.output, result)

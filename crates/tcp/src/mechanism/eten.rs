@@ -77,10 +77,17 @@ impl Eten {
 }
 
 impl Rules for Eten {
-    const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS).union(Hooks::OUTCOME);
+    const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS);
     // Whoever finds a packet corrupted tells which it was.
     const NEEDS: Needs =
         Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
+
+    fn hooks(&self) -> Hooks {
+        match self.suppress_dupacks {
+            Suppression::First => Self::HOOKS.union(Hooks::OUTCOME),
+            Suppression::All | Suppression::None => Self::HOOKS,
+        }
+    }
 
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
         match indication.subject {

@@ -73,6 +73,10 @@ impl Rules for ForwardEten {
     const HOOKS: Hooks = Eten::HOOKS.union(Hooks::OUTGOING).union(Hooks::INCOMING);
     const NEEDS: Needs = Eten::NEEDS.union(Needs::RECEIVER);
 
+    fn hooks(&self) -> Hooks {
+        Self::HOOKS.union(self.told.hooks())
+    }
+
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
         let Subject::PeerCorrupted { seq, len: len @ 1.., copy } = indication.subject else {
             return None;

@@ -1,6 +1,7 @@
 //! ESP: a header that hides what is behind it (RFC 4303).
 
 use crate::checksum::Tail;
+use crate::icmp::emit_address;
 use crate::ip::{array, u32_at};
 use crate::{EmitError, Header, ParseError, ipv4, ipv6};
 use core::net::IpAddr;
@@ -117,16 +118,8 @@ impl EspNotice {
 
     /// Writes what follows the security parameters index.
     pub(crate) fn emit(&self, v6: bool, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        for address in [self.source, self.destination] {
-            match address {
-                IpAddr::V4(address) if !v6 => out.extend_from_slice(&address.octets()),
-                IpAddr::V6(address) if v6 => out.extend_from_slice(&address.octets()),
-                _ => {
-                    let header = if v6 { Header::Icmpv6 } else { Header::Icmp };
-                    return Err(EmitError::Versions { header });
-                }
-            }
-        }
+        emit_address(self.source, v6, out)?;
+        emit_address(self.destination, v6, out)?;
         out.extend_from_slice(&self.esp.sequence.to_be_bytes());
         out.extend_from_slice(&self.esp.iv);
         Ok(())

@@ -300,6 +300,16 @@ fn header(v6: bool) -> Header {
     if v6 { Header::Icmpv6 } else { Header::Icmp }
 }
 
+/// Writes an address that has to be of the message's version.
+pub(crate) fn emit_address(address: IpAddr, v6: bool, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    match address {
+        IpAddr::V4(address) if !v6 => out.extend_from_slice(&address.octets()),
+        IpAddr::V6(address) if v6 => out.extend_from_slice(&address.octets()),
+        _ => return Err(EmitError::Versions { header: header(v6) }),
+    }
+    Ok(())
+}
+
 /// Only ICMPv6 has a pseudo header (RFC 4443 §2.3).
 fn start(source: IpAddr, destination: IpAddr, len: usize) -> Sum {
     match source {

@@ -1,7 +1,8 @@
 //! What a node tells a source about a link.
 
+use crate::icmp::emit_address;
 use crate::ip::{array, u16_at, u32_at};
-use crate::{Causes, EmitError, Header, Probability, ipv4, ipv6};
+use crate::{Causes, EmitError, Probability, ipv4, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
@@ -63,14 +64,7 @@ impl SurvivalNotice {
 
     /// Writes what follows the link.
     pub(crate) fn emit(&self, v6: bool, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        match self.destination {
-            IpAddr::V4(address) if !v6 => out.extend_from_slice(&address.octets()),
-            IpAddr::V6(address) if v6 => out.extend_from_slice(&address.octets()),
-            _ => {
-                let header = if v6 { Header::Icmpv6 } else { Header::Icmp };
-                return Err(EmitError::Versions { header });
-            }
-        }
+        emit_address(self.destination, v6, out)?;
         out.extend_from_slice(&self.source_port.to_be_bytes());
         out.extend_from_slice(&self.destination_port.to_be_bytes());
         out.extend_from_slice(&self.survival.corruption.0.to_be_bytes());

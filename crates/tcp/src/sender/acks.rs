@@ -337,7 +337,7 @@ impl Sender {
             return ack.blocks;
         }
         self.statistics.twice += 1;
-        self.on_needless(end.saturating_sub(start));
+        self.on_needless((start, end));
         rest
     }
 }

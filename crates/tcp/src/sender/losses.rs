@@ -16,6 +16,9 @@ use wire::CopyId;
 pub(super) struct Doubt {
     /// Octets sent again and not yet reported to have arrived twice.
     resent: u64,
+    /// The lowest octet among all that was sent again, and the one after the highest: what arrived
+    /// twice beyond them had other causes, such as a notice that was believed before.
+    reach: (u64, u64),
     /// The window was reduced, something was sent again, and nothing shows yet that it had to be.
     open: bool,
 }
@@ -147,7 +150,8 @@ impl Sender {
         let reduced = self.board.una() < self.reduced_until;
         self.recover = self.board.nxt();
         // What was not reduced now cannot be taken back.
-        self.doubt = Doubt { resent: 0, open: !(reduced && self.detector.recovers_fast()) };
+        let open = !(reduced && self.detector.recovers_fast());
+        self.doubt = Doubt { open, ..Doubt::default() };
         if self.detector.recovers_fast() {
             if !reduced {
                 self.controller.on_congestion(&episode);
@@ -254,23 +258,28 @@ impl Sender {
     /// A timeout reduces the window. If it strikes while something else is being repaired, that
     /// has to turn out to have been needless, too.
     pub(super) fn doubt_timeout(&mut self) {
-        let resent = if self.phase == Phase::Open { 0 } else { self.doubt.resent };
-        self.doubt = Doubt { resent, open: true };
+        let doubt = if self.phase == Phase::Open { Doubt::default() } else { self.doubt };
+        self.doubt = Doubt { open: true, ..doubt };
     }
 
     /// A range is sent again.
-    pub(super) fn doubt(&mut self, octets: u64) {
-        if self.doubt.open {
-            self.doubt.resent += octets;
+    pub(super) fn doubt(&mut self, start: u64, end: u64) {
+        let Doubt { open, resent, reach } = &mut self.doubt;
+        if *open {
+            *reach =
+                if *resent == 0 { (start, end) } else { (reach.0.min(start), reach.1.max(end)) };
+            *resent += end - start;
         }
     }
 
-    /// So many octets have arrived twice. Once that is so for all that an episode has sent again,
-    /// none of it had been lost (RFC 3708 §2).
-    pub(super) fn on_needless(&mut self, octets: u64) {
+    /// A range has arrived twice. Once that is so for all that an episode has sent again, none of it
+    /// had been lost (RFC 3708 §2).
+    pub(super) fn on_needless(&mut self, (start, end): (u64, u64)) {
         if !self.config.undo || !self.doubt.open || self.doubt.resent == 0 {
             return;
         }
+        let (from, until) = self.doubt.reach;
+        let octets = end.min(until).saturating_sub(start.max(from));
         self.doubt.resent = self.doubt.resent.saturating_sub(octets);
         if self.doubt.resent > 0 {
             return;

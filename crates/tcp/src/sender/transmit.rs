@@ -327,7 +327,7 @@ impl Sender {
             self.restart_timer(now);
         }
         let record = *self.board.get(index);
-        self.doubt(u64::from(record.len));
+        self.doubt(record.start, record.end());
         self.log.push(|| Event::Sent { start: record.start, len: record.len, copy, again: true });
         Transmission {
             start: record.start,

@@ -1,7 +1,7 @@
 //! What arrives twice: how it is reported (RFC 2883), and what a report undoes (RFC 3708).
 
 use super::*;
-use crate::mechanism::{DelayedDupacks, Mechanism};
+use crate::mechanism::{DelayedDupacks, Eten, Mechanism};
 
 fn reporting() -> Config {
     Config { dsack: true, ..config() }
@@ -205,6 +205,25 @@ fn a_needed_fast_retransmit_is_not_undone() {
     t.send(ack(5).sack_bytes(at(2), at(2) + 10)); // A report of less than was sent again.
     t.unseen.clear();
     assert_eq!((t.statistics().undone, t.windows().1), (0, segments(5)));
+}
+
+#[test]
+fn what_a_notice_had_sent_again_before_undoes_nothing() {
+    let mut t = sending(Config { mechanisms: vec![Mechanism::Eten(Eten::default())], ..config() });
+    t.time(150);
+    t.notice(7); // A false one.
+    t.recv([data(7)]);
+    t.time(200);
+    (2..=4).for_each(|n| t.send(ack(1).sack(2..=n)));
+    t.recv([data(11), data(12), data(1)]); // Limited transmit, then the hole.
+    t.time(250);
+    t.send(ack(1).sack(7..=7).sack(2..=10));
+    t.unseen.clear();
+    assert_eq!((t.statistics().twice, t.statistics().undone), (1, 0));
+    t.time(300);
+    t.send(ack(11).sack(1..=1)); // The episode was needless, too.
+    t.unseen.clear();
+    assert_eq!((t.statistics().twice, t.statistics().undone), (2, 1));
 }
 
 #[test]

@@ -120,18 +120,12 @@ QUESTION = question(
     id="alpha",
     title="The weight of a new sample in CETEN",
     asks="Routers estimate how many packets survive by a moving average, in which a new sample"
-    " has the"
-    " weight 0.5. What if it has less, or more?",
+    " has the weight 0.5. What if it has less, or more?",
     where="§8.3",
     method=(
-        "One Reno connection with cumulative ETEN, alone or beside four Reno connections without,"
-        " over a"
-        " bottleneck of 1.5 Mb/s with a drop-tail queue of 50 packets and bit errors in both"
-        " directions;"
-        " a round trip of 140 ms, windows of 100 segments, 120 s.",
+        ceten.ONE_SENDER,
         "The three strategies of the sender: as published, by the ratio of losses, and adaptive,"
-        " which takes"
-        " weights up to 1/64 only.",
+        " which takes weights up to 1/64 only.",
     ),
     cells=cells,
     collect=ceten.collect,

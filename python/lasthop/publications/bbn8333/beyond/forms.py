@@ -143,9 +143,8 @@ def _kept(runs: Runs, forms: Sequence[str], claim: str, where: str) -> Answer:
         most = max(known, key=lambda pair: pair[1].value)
         less = sum(ratio.hi < 1 - NEGLIGIBLE for _, ratio in known)
         more = sum(ratio.lo > 1 + NEGLIGIBLE for _, ratio in known)
-        name = f"with {form.removeprefix('traceback ')} of a packet a message, " * (
-            form in TRACEBACK
-        )
+        share = form.removeprefix("traceback ")
+        name = f"with {share} of a packet a message, " if form in TRACEBACK else ""
         told_of.append(
             f"{name}from {told(least[1])} ({_at(least[0])}) to {told(most[1])} ({_at(most[0])}),"
             f" clearly less in {less} of {len(known)} cells and clearly more in {more}"
@@ -174,9 +173,7 @@ QUESTION = question(
     " own in place of fields in every header. What is left of what cumulative ETEN gains?",
     where="§2.2, §4.1",
     method=(
-        "One Reno connection with cumulative ETEN, alone or beside four Reno connections without,"
-        " over a bottleneck of 1.5 Mb/s with a drop-tail queue of 50 packets and bit errors in both"
-        " directions; a round trip of 140 ms, windows of 100 segments, 120 s.",
+        ceten.ONE_SENDER,
         "Forms: the probability of survival; the loss as low, medium (from 1 %) or high (from"
         " 10 %); whether it is 1 % or more; whether it has gone up or down one of these levels."
         " Traceback: a router sends a message of 44 bytes about a link with the probability"

@@ -90,7 +90,7 @@ const GOLDEN: [(&str, u64); 8] = [
     ("gilbert-elliott", 0x3531a6baaf722c1e),
     ("bursts", 0x56261cabc061f244),
     ("fades", 0x9849091d4f0508a5),
-    ("impairments", 0x024d413000a21d47),
+    ("impairments", 0xb66fdf1028f68eb3),
     ("variations", 0x6ee757d45b26d443),
     ("red", 0x87b8fad4956bfba5),
     ("codel", 0x36612b876a3a9c69),

@@ -1,6 +1,7 @@
 //! What lies between the nodes: links, routes, the packets on them, and the time.
 
 use crate::address;
+use crate::digest::Digest;
 use crate::mistakes::{Mistakes, Passage};
 use crate::network::{LinkId, Network};
 use crate::observer::Observer;
@@ -9,7 +10,7 @@ use crate::slab::{Handle, Slab};
 use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Duration, Random, Schedule, Seed, Time};
 use core::net::IpAddr;
-use link::{Arrival, Link, Output};
+use link::{Arrival, Fate, Link, Output};
 use wire::{Ecn, Packet, Ports};
 
 /// A flow: source, destination, and the port that data goes to.
@@ -22,6 +23,8 @@ pub(crate) struct Fabric {
     pub(crate) schedule: Schedule,
     pub(crate) slab: Slab,
     pub(crate) observer: Option<Box<Observer>>,
+    /// Of the directions of links, by their index, if they are asked for.
+    digests: Option<Box<[Digest]>>,
     /// Packets that no route or no node wanted.
     pub(crate) unroutable: u64,
     /// Events processed.
@@ -130,6 +133,7 @@ impl Fabric {
             schedule,
             slab: Slab::default(),
             observer: None,
+            digests: None,
             unroutable: 0,
             events: 0,
             turned: Vec::new(),
@@ -156,13 +160,16 @@ impl Fabric {
     /// What reaches the end of a link with a [`Fabric::plain_end`] now.
     #[inline]
     pub(crate) fn arrive(&mut self, index: usize) -> Option<Arrival<Handle>> {
-        self.links[index].link.arrive()
+        let arrival = self.links[index].link.arrive()?;
+        self.add_to_digest(self.now, index, arrival);
+        Some(arrival)
     }
 
-    /// The same if that is intact, else nothing; and what comes behind it.
+    /// The same, due at `now`, if that is intact, else nothing; and what comes behind it.
     #[inline]
-    pub(crate) fn arrive_intact(&mut self, index: usize) -> Option<(Handle, Coming)> {
+    pub(crate) fn arrive_intact(&mut self, now: Time, index: usize) -> Option<(Handle, Coming)> {
         let packet = self.links[index].link.arrive_intact()?;
+        self.add_to_digest(now, index, Arrival { packet, fate: Fate::Intact });
         Some((packet, self.coming(index)))
     }
 
@@ -244,8 +251,27 @@ impl Fabric {
         self.slab.get_mut(handle).ip.ecn = Ecn::Congested;
     }
 
+    /// Computes a digest of each direction of each link from now on.
+    pub(crate) fn take_digests(&mut self) {
+        self.digests = Some(vec![Digest::default(); self.links.len()].into());
+    }
+
+    /// The digest of all that has arrived, if it was asked for.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.digests.as_deref().map(Digest::of)
+    }
+
+    #[inline(always)]
+    fn add_to_digest(&mut self, now: Time, index: usize, arrival: Arrival<Handle>) {
+        if let Some(digests) = &mut self.digests {
+            digests[index].add(now, self.slab.get(arrival.packet), arrival.fate);
+        }
+    }
+
     #[cold]
-    fn watch_arrival(&mut self, index: usize, Arrival { packet, fate }: Arrival<Handle>) {
+    fn watch_arrival(&mut self, index: usize, arrival: Arrival<Handle>) {
+        self.add_to_digest(self.now, index, arrival);
+        let Arrival { packet, fate } = arrival;
         if fate.is_marked() {
             self.mark(packet);
         }

@@ -6,6 +6,7 @@
 
 mod address;
 mod bytes;
+mod digest;
 mod fabric;
 mod mistakes;
 mod network;
@@ -17,7 +18,8 @@ mod switches;
 mod world;
 
 pub use bytes::{ByteFault, Capture, CapturePoint};
+pub use digest::Digest;
 pub use network::{LinkId, Network, NodeId, Roaming};
-pub use observer::{Digest, FlowSample, QueueSample, Series, TraceTarget};
+pub use observer::{FlowSample, QueueSample, Series, TraceTarget};
 pub use routing::Routes;
 pub use world::World;

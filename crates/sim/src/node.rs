@@ -402,7 +402,7 @@ impl<A> Inlet<A> for Train<'_> {
             return false;
         }
         let fabric = &mut *self.plug.fabric;
-        let Some((handle, behind)) = fabric.arrive_intact(self.link) else { return false };
+        let Some((handle, behind)) = fabric.arrive_intact(now, self.link) else { return false };
         (self.handle, self.ports, self.behind) = (handle, ports, behind);
         fabric.turn_to(now);
         true

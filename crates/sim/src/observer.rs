@@ -1,4 +1,4 @@
-//! What may be watched: time series of flows and queues, and a digest of everything.
+//! What may be watched: time series of flows and queues, and packets as bytes.
 //!
 //! Watching changes nothing, and what is not watched costs one branch.
 
@@ -8,7 +8,7 @@ use base::Time;
 use host::{Application, ConnectionId, Host};
 use link::Fate;
 use tcp::{Event, Vitals};
-use wire::{Body, Icmp, Packet};
+use wire::Packet;
 
 /// A change of a connection's vitals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,68 +61,6 @@ impl Series {
     }
 }
 
-/// A fingerprint of every packet that arrived anywhere, and when: two runs that differ in anything
-/// differ in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Digest(pub u64);
-
-impl Default for Digest {
-    fn default() -> Digest {
-        Digest(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Digest {
-    fn add(&mut self, word: u64) {
-        // FNV-1a over words; this is for telling runs apart, not against forgery.
-        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
-    }
-
-    pub(crate) fn packet(&mut self, now: Time, link: usize, packet: &Packet, fate: Fate) {
-        self.add(now.as_nanos());
-        let fate: u64 = match fate {
-            Fate::Intact => 0,
-            Fate::Corrupted => 1,
-            Fate::Lost => 2,
-            Fate::Marked => 3,
-            Fate::Corrected { marked: false } => 4,
-            Fate::Corrected { marked: true } => 5,
-        };
-        self.add(link as u64 | fate << 32);
-        self.add(u64::from(packet.len()) | u64::from(packet.payload.len) << 32);
-        self.add(packet.payload.offset);
-        match &packet.body {
-            Body::Tcp(segment) => {
-                self.add(u64::from(segment.seq.0) | u64::from(segment.ack.0) << 32);
-                self.add(u64::from(segment.flags.bits()) | u64::from(segment.window) << 16);
-                for block in segment.options.sack.as_slice() {
-                    self.add(u64::from(block.start.0) | u64::from(block.end.0) << 32);
-                }
-            }
-            Body::Icmp(Icmp::Corruption { notice, .. }) => {
-                self.add(u64::from(notice.seq.0) | u64::from(notice.copy.0) << 32);
-            }
-            Body::Udp(udp) => {
-                self.add(u64::from(udp.source_port) | u64::from(udp.destination_port) << 16);
-            }
-            Body::Repair(repair) => {
-                self.add(u64::from(repair.place.sequence) | u64::from(repair.place.index) << 32);
-            }
-            Body::Esp(esp) => {
-                self.add(u64::from(esp.sequence) | u64::from(esp.spi) << 32);
-            }
-            Body::Icmp(Icmp::EspCorruption { notice, .. }) => {
-                self.add(u64::from(notice.esp.sequence) | u64::from(notice.esp.spi) << 32);
-            }
-            Body::Icmp(icmp) => {
-                if let Some(quote) = icmp.quote() {
-                    self.add(u64::from(quote.seq.0) | u64::from(quote.source_port) << 32);
-                }
-            }
-        }
-    }
-}
-
 /// What a world watches.
 #[derive(Default)]
 pub(crate) struct Observer {
@@ -131,16 +69,12 @@ pub(crate) struct Observer {
     pub(crate) flows: Vec<NodeId>,
     /// Nodes of which there is a log.
     pub(crate) logs: Vec<NodeId>,
-    pub(crate) digest: Option<Digest>,
     pub(crate) bytes: Option<Bytes>,
 }
 
 impl Observer {
     /// A packet has arrived somewhere.
     pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: Fate) {
-        if let Some(digest) = &mut self.digest {
-            digest.packet(now, link, packet, fate);
-        }
         if let Some(bytes) = &mut self.bytes
             && !matches!(fate, Fate::Corrupted | Fate::Lost)
         {

@@ -2,10 +2,11 @@
 
 use crate::address;
 use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
+use crate::digest::Digest;
 use crate::fabric::{Fabric, Flow, Woken};
 use crate::network::{LinkId, Network, NodeId, Roaming};
 use crate::node::Node;
-use crate::observer::{Digest, Series, TraceTarget};
+use crate::observer::{Series, TraceTarget};
 use crate::slab::Handle;
 use crate::switches::{Move, Turn};
 use base::{Random, Seed, Time};
@@ -109,7 +110,7 @@ impl<A: Application> World<A> {
 
     /// Computes a [`Digest`] of the run.
     pub fn digest(&mut self) {
-        self.fabric.observer.get_or_insert_default().digest = Some(Digest::default());
+        self.fabric.take_digests();
     }
 
     /// Byte mode: every packet is written as bytes and read again before every link, its payload
@@ -334,6 +335,7 @@ impl<A: Application> World<A> {
     #[must_use]
     pub fn observations(mut self) -> (Series, Option<Digest>) {
         self.fabric.catch_up();
-        self.fabric.observer.map_or_else(Default::default, |o| (o.series, o.digest))
+        let digest = self.fabric.digest();
+        (self.fabric.observer.map_or_else(Series::default, |o| o.series), digest)
     }
 }

@@ -87,14 +87,14 @@ fn links() -> Vec<(&'static str, Config)> {
 }
 
 const GOLDEN: [(&str, u64); 8] = [
-    ("gilbert-elliott", 0x3531a6baaf722c1e),
-    ("bursts", 0x56261cabc061f244),
-    ("fades", 0x9849091d4f0508a5),
-    ("impairments", 0xb66fdf1028f68eb3),
-    ("variations", 0x6ee757d45b26d443),
-    ("red", 0x87b8fad4956bfba5),
-    ("codel", 0x36612b876a3a9c69),
-    ("trace", 0x4901f025f6298b47),
+    ("gilbert-elliott", 0x9aa42b72dd50934b),
+    ("bursts", 0x0215dafa2a33c871),
+    ("fades", 0xefba8ff8ef388b44),
+    ("impairments", 0x207dd2de74a3b555),
+    ("variations", 0xe101a8e811021b39),
+    ("red", 0xbac0014b8692c6a6),
+    ("codel", 0x15cf902e5263c077),
+    ("trace", 0x4b259bc51533a750),
 ];
 
 fn path() -> Path {

@@ -93,7 +93,10 @@ fn link(r: &mut Random, text: &mut String, hop: usize) {
 fn tcp(r: &mut Random, text: &mut String) {
     let mut settings = vec![
         format!("recovery = \"{}\"", of(r, &["tahoe", "reno", "newreno", "sack", "sack"])),
-        format!("eten = \"{}\"", of(r, &["none", "none", "oracle", "backward", "forward", "cumulative"])),
+        format!(
+            "eten = \"{}\"",
+            of(r, &["none", "none", "oracle", "backward", "forward", "cumulative"])
+        ),
         format!("receive_window = \"{} segments\"", of(r, &["8", "20", "100", "1000"])),
     ];
     let mut sometimes = |p: f64, setting: &str| {

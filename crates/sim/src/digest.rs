@@ -1,0 +1,97 @@
+//! A fingerprint of a run.
+
+use base::Time;
+use link::Fate;
+use wire::{Body, Icmp, Packet, Segment};
+
+/// A fingerprint of every packet that arrived at the end of a link, and when: two runs that differ
+/// in any of them have different digests.
+///
+/// Each direction of a link has a digest of its own, so that it does not matter in which order the
+/// simulator deals with nodes that do not affect each other; that of a run is made of those.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Digest(pub u64);
+
+/// Digits of pi.
+const KEYS: [u64; 8] = [
+    0x243f_6a88_85a3_08d3,
+    0x1319_8a2e_0370_7344,
+    0xa409_3822_299f_31d0,
+    0x082e_fa98_ec4e_6c89,
+    0x4528_21e6_38d0_1377,
+    0xbe54_66cf_34e9_0c6c,
+    0xc0ac_29b7_c97c_50dd,
+    0x3f84_d5b5_b547_0917,
+];
+
+/// Both halves of a product, as in wyhash: the result depends on every bit of either factor. This
+/// is for telling runs apart, not against forgery.
+#[inline(always)]
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Two numbers of 32 bits in one of 64.
+#[inline(always)]
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+impl Digest {
+    /// A packet arrives, in whatever state.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, now: Time, packet: &Packet, fate: Fate) {
+        let fate: u32 = match fate {
+            Fate::Intact => 0,
+            Fate::Corrupted => 1,
+            Fate::Lost => 2,
+            Fate::Marked => 3,
+            Fate::Corrected { marked: false } => 4,
+            Fate::Corrected { marked: true } => 5,
+        };
+        let when = mix(now.as_nanos() ^ KEYS[0], pair(packet.len(), fate) ^ KEYS[1]);
+        let body = match &packet.body {
+            Body::Tcp(segment) => of_segment(segment),
+            _ => of_other(packet),
+        };
+        let body = mix(body ^ KEYS[2], pair(packet.payload.len, 0) ^ KEYS[3]);
+        let place = mix(packet.payload.offset ^ KEYS[4], KEYS[5]);
+        self.0 = mix(self.0 ^ when ^ body ^ place, KEYS[6]);
+    }
+
+    /// The digest of a run, given those of the directions of its links. Idle ones make no difference.
+    pub(crate) fn of(directions: &[Digest]) -> Digest {
+        let used = directions.iter().filter(|&&digest| digest != Digest::default());
+        used.fold(Digest::default(), |all, one| Digest(mix(all.0 ^ one.0, KEYS[7])))
+    }
+}
+
+#[inline(always)]
+fn of_segment(segment: &Segment) -> u64 {
+    let flags = pair(u32::from(segment.flags.bits()), u32::from(segment.window));
+    let mut all = mix(pair(segment.seq.0, segment.ack.0) ^ KEYS[6], flags ^ KEYS[7]);
+    if let Some(stamp) = segment.options.timestamps {
+        all ^= mix(pair(stamp.value, stamp.echo) ^ KEYS[0], KEYS[6]);
+    }
+    for block in segment.options.sack.as_slice() {
+        all = mix(all ^ pair(block.start.0, block.end.0), KEYS[1]);
+    }
+    all
+}
+
+#[cold]
+fn of_other(packet: &Packet) -> u64 {
+    let word = match &packet.body {
+        Body::Tcp(segment) => return of_segment(segment),
+        Body::Icmp(Icmp::Corruption { notice, .. }) => pair(notice.seq.0, notice.copy.0),
+        Body::Icmp(Icmp::EspCorruption { notice, .. }) => pair(notice.esp.sequence, notice.esp.spi),
+        Body::Icmp(icmp) => {
+            icmp.quote().map_or(0, |quote| pair(quote.seq.0, quote.source_port.into()))
+        }
+        Body::Udp(udp) => pair(udp.source_port.into(), udp.destination_port.into()),
+        Body::Repair(repair) => pair(repair.place.sequence, repair.place.index.into()),
+        Body::Esp(esp) => pair(esp.sequence, esp.spi),
+    };
+    mix(word ^ KEYS[2], KEYS[3])
+}

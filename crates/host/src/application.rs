@@ -14,12 +14,10 @@ pub trait Application {
 
     /// Takes data in order, as if it had just been read; false if it does not want to, which changes
     /// nothing. It is asked when it would hear of nothing else, and does nothing else: it neither
-    /// writes nor closes, and is not to be woken at another time than before.
-    #[inline]
-    fn take(&mut self, now: Time, payload: Payload) -> bool {
-        let _ = (now, payload);
-        false
-    }
+    /// writes nor closes, and is not to be woken at another time than before. An application that
+    /// only ever reads by [`Application::handle`] says false; its connection then leaves the fast
+    /// path with every segment of data.
+    fn take(&mut self, now: Time, payload: Payload) -> bool;
 
     /// When [`Application::wake`] is to be called; it may change with any other call. Once woken,
     /// it must be later than the time of that. Nobody is woken after the end of the connection.

@@ -316,8 +316,8 @@ impl<A: Application> Host<A> {
                 (Some(id), _) => {
                     self.weigh(id);
                     // A host that observes its connections, or limits their memory, looks at each step.
-                    let one = self.attends || self.memory.is_limited();
-                    match self.slots[id as usize].exchange(one, inlet) {
+                    let one = self.attends || self.memory.is_limited() || !self.settings.fast_path;
+                    match self.slots[id as usize].exchange(one, inlet, &mut self.statistics) {
                         Stop::Done => return false,
                         Stop::Other => continue,
                         Stop::Refused => self.exchange_any(inlet),

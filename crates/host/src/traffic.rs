@@ -201,6 +201,10 @@ impl Application for Source {
             self.closed_at = Some(now);
         }
     }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
+    }
 }
 
 impl Application for Sink {

@@ -62,6 +62,10 @@ impl Application for Program {
         self.next = self.next.min(now + later);
     }
 
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
+    }
+
     fn next_wake(&self) -> Time {
         self.next
     }

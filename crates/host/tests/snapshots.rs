@@ -7,7 +7,7 @@ use host::{AdoptError, Application, Host, HostSnapshot, Opening, Outlet, Setting
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tcp::{Config, Connection, Events, KeepAlive};
-use wire::Packet;
+use wire::{Packet, Payload};
 
 const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
@@ -74,6 +74,10 @@ impl Application for Chatter {
         if events.contains(Events::CONNECTED) {
             self.later(now);
         }
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 
     fn next_wake(&self) -> Time {

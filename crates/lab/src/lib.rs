@@ -49,7 +49,7 @@ pub use experiment::Experiment;
 pub use failure::RunError;
 pub use journal::{Journal, JournalError};
 pub use ledger::{Accounts, Ledger};
-pub use outcome::{Outcome, Series, Totals};
+pub use outcome::{Outcome, Paths, Series, Totals};
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use remedies::{Remedy, remedies};
 pub use reports::at as reporters_at;

@@ -129,6 +129,7 @@ mod tests {
             totals,
             links: Vec::new(),
             events,
+            paths: None,
             digest: None,
             series: None,
         })

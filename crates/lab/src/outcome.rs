@@ -24,6 +24,8 @@ pub struct Outcome {
     pub links: Vec<(String, link::Statistics)>,
     /// Events of the simulation.
     pub events: u64,
+    /// Which path segments took through the simulator's hosts.
+    pub paths: Option<Paths>,
     /// The fingerprint of every packet, if it was asked for.
     pub digest: Option<Digest>,
     /// Time series, if they were asked for.
@@ -53,6 +55,15 @@ impl Totals {
             lost: totals.lost + link.lost,
         })
     }
+}
+
+/// How segments were taken in, of all connections together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Paths {
+    /// Segments.
+    pub segments: u64,
+    /// Those of them that took the fast path.
+    pub fast: u64,
 }
 
 /// Time series of a run. Each has a column `t_s`, seconds since the start of the run, and a row
@@ -100,8 +111,13 @@ pub(crate) fn of(
     let links: Vec<_> = directions.collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
     let events = world.events();
+    let paths = built.nodes.iter().map(|&node| world.host(node).statistics());
+    let paths = paths.fold(Paths::default(), |all, host| Paths {
+        segments: all.segments + host.segments,
+        fast: all.fast + host.fast_path,
+    });
     let (series, digest) = observations(scenario, built, owned, watch)?;
-    Ok(Outcome { rows, totals, links, events, digest, series })
+    Ok(Outcome { rows, totals, links, events, paths: Some(paths), digest, series })
 }
 
 fn observations(

@@ -39,6 +39,12 @@ pub fn run(
         let nodes: Vec<_> = built.nodes.iter().map(|&node| TraceTarget::Events(node)).collect();
         built.world.trace(&nodes);
     }
+    if watch.general_path {
+        for &node in &built.nodes {
+            let host = built.world.host_mut(node);
+            host.set(host::Settings { fast_path: false, ..host.settings() });
+        }
+    }
     if watch.digest {
         built.world.digest();
     }

@@ -87,6 +87,11 @@ impl Application for End {
         self.traffic.handle(now, connection, events);
     }
 
+    #[inline(always)]
+    fn take(&mut self, now: Time, payload: Payload) -> bool {
+        self.traffic.take(now, payload)
+    }
+
     #[inline]
     fn next_wake(&self) -> Time {
         self.traffic.next_wake()

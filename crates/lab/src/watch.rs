@@ -15,6 +15,8 @@ pub struct Watch {
     pub bytes: bool,
     /// Packets in a file.
     pub capture: Option<Capture>,
+    /// No segment takes the fast path: slower, and to see that nothing else is different.
+    pub general_path: bool,
     /// A file for what every connection tells, an event a line, in JSON.
     pub log: Option<PathBuf>,
 }

@@ -174,6 +174,10 @@ impl<P: Program> Application for Stream<P> {
         }
     }
 
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
+    }
+
     fn next_wake(&self) -> Time {
         self.program.next_wake()
     }

@@ -5,6 +5,7 @@ use host::Application;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
 use tcp::{Connection, Events};
+use wire::Payload;
 
 /// The socket at one end of a connection, as far as it is the connection's business.
 #[derive(Clone, Debug, Default)]
@@ -41,5 +42,9 @@ impl Application for Endpoint {
         if events.contains(Events::READABLE) {
             self.data_at = Some(now);
         }
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 }

@@ -118,7 +118,14 @@ mod _lasthop {
         let experiment = Experiment::read(&source).map_err(convert::scenario_error)?;
         let scenario = experiment.scenario().map_err(convert::scenario_error)?;
         let capture = pcap.map(|file| Capture { file, at: pcap_at });
-        let what = Watch { series: trace, digest: true, bytes: byte_mode, capture, log: events };
+        let what = Watch {
+            series: trace,
+            digest: true,
+            bytes: byte_mode,
+            capture,
+            general_path: false,
+            log: events,
+        };
         let outcome = py.detach(|| watch::running(&scenario, seed, &what, Patience::new(None)))?;
         convert::outcome(py, seed, outcome)
     }

@@ -2,14 +2,14 @@
 
 mod budget;
 mod clock;
+mod fast_path;
 mod input;
 mod output;
-mod plain;
 mod snapshot;
 mod timestamps;
 
+pub use fast_path::{FastPath, FastPathOutcome, Reader};
 pub use output::Transmit;
-pub use plain::{Exchanged, PlainRoad, Reader};
 pub use snapshot::{AdoptError, Snapshot};
 
 use crate::config::{Config, KeepAlive};
@@ -124,9 +124,9 @@ pub struct Connection {
     /// The peer's, unless it names another.
     default_mss: u16,
     agreed: Agreed,
-    /// Whether the plain road is open: established, with nothing agreed on that a segment shows, our
-    /// window as it is, and no peer to be kept alive.
-    plain: bool,
+    /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK
+    /// and timestamps, no mechanism that looks at segments, an open window and no keep-alive timer.
+    fast: bool,
     timestamps: Clocks,
     requires_timestamps: bool,
     /// The peer is told that congestion was experienced until it says that it has heard
@@ -191,7 +191,7 @@ impl Connection {
             minimum_mss: config.minimum_mss,
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             agreed,
-            plain: false,
+            fast: false,
             timestamps: Clocks::new(identity.timestamp_offset),
             requires_timestamps: config.require_timestamps,
             is_echoing: false,
@@ -492,11 +492,11 @@ impl Connection {
             Action::EndSlowStart => return self.sender.end_slow_start(),
             Action::CloseWindow => {
                 self.receiver.close_window();
-                return self.choose_road();
+                return self.update_fast_path();
             }
             Action::OpenWindow => {
                 self.receiver.open_window();
-                return self.choose_road();
+                return self.update_fast_path();
             }
         };
         let Some(copy) = self.mechanisms.admit(&self.sender.view(now), copy) else { return };
@@ -576,9 +576,9 @@ impl Connection {
     #[inline(always)]
     pub fn poll_timeout(&self) -> Time {
         let own = self.sender.deadline().min(self.receiver.deadline());
-        // On the plain road nobody else has a timer.
+        // On the fast path there is no other timer.
         let others = || self.alarm.min(self.mechanisms.wake());
-        self.clock.world(if self.plain { own } else { own.min(others()) })
+        self.clock.world(if self.fast { own } else { own.min(others()) })
     }
 
     /// Whether a SYN may take this connection's place before TIME-WAIT is over: it is later than
@@ -625,14 +625,14 @@ impl Connection {
 
     fn enter(&mut self, state: State) {
         let from = core::mem::replace(&mut self.state, state);
-        self.choose_road();
+        self.update_fast_path();
         self.sender.log.push(|| Event::State { from, to: state });
     }
 
-    /// Opens or closes the plain road.
-    fn choose_road(&mut self) {
-        self.plain = self.state == State::Established
-            && !self.agreed.intersects(Agreed::TIMESTAMPS | Agreed::ECN)
+    /// Segments may take the fast path from now on, or no longer.
+    fn update_fast_path(&mut self) {
+        self.fast = self.state == State::Established
+            && !self.agreed.contains(Agreed::ECN)
             && !self.mechanisms.answer(Hooks::OUTGOING | Hooks::INCOMING | Hooks::TIMER)
             && !self.receiver.is_closed()
             && self.keep_alive.is_none();

@@ -30,7 +30,7 @@ pub use config::{
     Validation,
 };
 pub use connection::{
-    AdoptError, Connection, Events, Exchanged, Identity, PlainRoad, Reader, Side, Snapshot,
+    AdoptError, Connection, Events, FastPath, FastPathOutcome, Identity, Reader, Side, Snapshot,
     Transmit,
 };
 pub use event::{Event, Refusal};

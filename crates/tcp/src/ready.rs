@@ -26,13 +26,6 @@ impl Ready {
         front.into_iter().chain(self.later.iter().copied())
     }
 
-    /// The same as [`Ready::push`] while nothing waits.
-    #[inline]
-    pub(crate) fn fill(&mut self, payload: Payload) {
-        self.bytes = u64::from(payload.len);
-        self.front = payload;
-    }
-
     #[inline]
     pub(crate) fn push(&mut self, payload: Payload) {
         self.bytes += u64::from(payload.len);

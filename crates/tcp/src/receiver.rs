@@ -272,20 +272,6 @@ impl Receiver {
         payload
     }
 
-    /// What [`Receiver::on_data`] does with data in order, if there is room, no gap, no FIN and nothing
-    /// unread. Says whether it was that.
-    #[inline]
-    pub(crate) fn on_next_data(&mut self, now: Time, payload: Payload) -> bool {
-        if !self.is_orderly() || !self.has_room_for(payload.len) {
-            return false;
-        }
-        self.nxt += u64::from(payload.len);
-        self.ready.fill(payload);
-        self.duplicates = 0;
-        self.delay(now, payload.len);
-        true
-    }
-
     /// Whether there is no gap, no FIN and nothing unread.
     #[inline]
     pub(crate) fn is_orderly(&self) -> bool {
@@ -298,8 +284,7 @@ impl Receiver {
         self.nxt + u64::from(len) <= self.edge
     }
 
-    /// What [`Receiver::on_next_data`] and [`Receiver::read`] do with data for which there is room, if all
-    /// is in order.
+    /// What [`Receiver::on_data`] and [`Receiver::read`] do with data in order for which there is room.
     #[inline]
     pub(crate) fn on_read_data(&mut self, now: Time, len: u32) {
         self.nxt += u64::from(len);

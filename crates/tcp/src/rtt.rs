@@ -26,7 +26,7 @@ impl Rtt {
     }
 
     /// Takes in the round trip of a segment that was sent once only, from `sent_at` to `now`. With
-    /// the usual estimator it is a part of the plain road, which makes no calls.
+    /// the usual estimator it is a part of the fast path, which makes no calls.
     #[inline(always)]
     pub(crate) fn sample(&mut self, now: Time, sent_at: Time) {
         let timeout = match self.config.estimator {

@@ -366,7 +366,7 @@ impl Sender {
         match self.phase {
             Phase::Loss => Standing::Loss,
             Phase::Recovery => Standing::Recovery,
-            Phase::Open if !self.is_plain() => Standing::Disorder,
+            Phase::Open if !self.is_clean() => Standing::Disorder,
             Phase::Open if self.board.una() < self.reduced_until => Standing::Reduced,
             Phase::Open => Standing::Open,
         }

@@ -140,7 +140,7 @@ impl Stream {
     /// Up to here, full-sized segments of the run that is being sent carry nothing but its data: not
     /// to its end where a FIN may go with the last of them.
     #[inline]
-    pub(crate) fn plain_end(&self) -> u64 {
+    pub(crate) fn run_end(&self) -> u64 {
         self.front.end().saturating_sub(u64::from(self.closed))
     }
 

@@ -70,11 +70,17 @@ impl Options {
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
+        self.has_only_timestamps() & self.timestamps.is_none()
+    }
+
+    /// Whether there are none but, perhaps, timestamps.
+    #[must_use]
+    #[inline]
+    pub fn has_only_timestamps(&self) -> bool {
         // One look at all of them: most segments have none.
         !(self.mss.is_some()
             | self.window_scale.is_some()
             | self.sack_permitted
-            | self.timestamps.is_some()
             | !self.sack.is_empty()
             | self.connectivity.is_some()
             | self.corrupted.is_some())

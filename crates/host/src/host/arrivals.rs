@@ -88,6 +88,7 @@ impl<A: Application> Host<A> {
             self.slots[id as usize].connection.indicate(now, &told);
         }
         self.weigh(id);
+        self.statistics.segments += 1;
         take(&mut self.slots[id as usize], now, segment);
         if packet.rare.has_ip() {
             // What the segment itself has brought is no longer missing.

@@ -23,6 +23,9 @@ pub struct Settings {
     /// segments at a time, and when it is used up new connections are refused ([`Statistics::overflows`]). Data that was
     /// asked for before is taken all the same, so it is exceeded by what is on its way.
     pub memory: Option<u64>,
+    /// Segments may take the fast path ([`tcp::FastPath`]). Without it everything is slower, and nothing
+    /// else is different.
+    pub fast_path: bool,
 }
 
 impl Default for Settings {
@@ -33,6 +36,7 @@ impl Default for Settings {
             shared_probe: false,
             syn_cookies: true,
             memory: None,
+            fast_path: true,
         }
     }
 }
@@ -40,6 +44,10 @@ impl Default for Settings {
 /// Counts of what a host did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Statistics {
+    /// Segments for connections.
+    pub segments: u64,
+    /// Those of them that took the fast path.
+    pub fast_path: u64,
     /// Packets for no connection and no listener.
     pub strays: u64,
     /// Resets that were sent for such packets.

@@ -1,9 +1,9 @@
 //! A connection in a host's table, with its application.
 
-use super::{ConnectionId, Inlet, Key, Outlet};
+use super::{ConnectionId, Inlet, Key, Outlet, Statistics};
 use crate::Application;
 use base::Time;
-use tcp::{Connection, Events, State};
+use tcp::{Connection, Events, FastPathOutcome, State};
 use wire::{Body, Ip, Packet, Payload, Segment};
 
 /// A connection, and what the host knows of it.
@@ -54,7 +54,7 @@ enum Followed {
     Done,
     /// The packet that is here is for somebody else.
     Other,
-    /// It leads off the plain road.
+    /// It is no case for the fast path.
     Off,
     /// It is taken in, and there may be more to send or to be told.
     More,
@@ -101,9 +101,14 @@ impl<A: Application> Slot<A> {
     /// Takes in what arrives as long as it is for this connection, and sends all that may be sent
     /// after each. If `one`, the host wants to look after each.
     #[inline]
-    pub(super) fn exchange(&mut self, one: bool, inlet: &mut impl Inlet<A>) -> Stop {
+    pub(super) fn exchange(
+        &mut self,
+        one: bool,
+        inlet: &mut impl Inlet<A>,
+        statistics: &mut Statistics,
+    ) -> Stop {
         loop {
-            match if one { Followed::Off } else { self.follow(inlet) } {
+            match if one { Followed::Off } else { self.follow(inlet, statistics) } {
                 Followed::Done => return Stop::Done,
                 Followed::Other => return Stop::Other,
                 Followed::More => {}
@@ -114,6 +119,7 @@ impl<A: Application> Slot<A> {
                     if packet.rare.has_ip() || !self.holds_its_ports() {
                         return Stop::Refused;
                     }
+                    statistics.segments += 1;
                     let (payload, ecn) = (packet.payload, packet.ip.ecn);
                     self.connection.handle_segment(now, segment, payload, ecn);
                     inlet.release();
@@ -134,25 +140,27 @@ impl<A: Application> Slot<A> {
         }
     }
 
-    /// The same as far as the connection's road is plain and there is one answer at most.
+    /// The same as far as the connection is on the fast path and there is one answer at most.
     #[inline(never)]
-    fn follow(&mut self, inlet: &mut impl Inlet<A>) -> Followed {
+    fn follow(&mut self, inlet: &mut impl Inlet<A>, statistics: &mut Statistics) -> Followed {
         let Slot { key, ip, route, connection, application, wake, .. } = self;
-        let Some(mut road) = connection.plain_road(*wake) else { return Followed::Off };
+        let Some(mut path) = connection.fast_path(*wake) else { return Followed::Off };
         let (route, headers) = (*route, (ip.len() + Segment::HEADER) as u32);
         loop {
             let now = inlet.now();
             let packet = inlet.arrived();
-            match road.exchange(now, packet, &mut Reading { now, application }) {
-                tcp::Exchanged::Refused => return Followed::Off,
-                tcp::Exchanged::Taken => inlet.release(),
-                tcp::Exchanged::Answered(len) => {
+            match path.exchange(now, packet, &mut Reading { now, application }) {
+                FastPathOutcome::Refused => return Followed::Off,
+                FastPathOutcome::Taken => inlet.release(),
+                FastPathOutcome::Answered(len) => {
                     packet.ip = *ip;
                     inlet.answer(route, headers + len);
                 }
             }
+            statistics.segments += 1;
+            statistics.fast_path += 1;
             // The application's wake is where it was.
-            if road.is_over() {
+            if path.is_over() {
                 return Followed::More;
             }
             if !inlet.advance() {

@@ -4,6 +4,7 @@ use super::left;
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events};
+use wire::Payload;
 
 /// Writes its stream as a buffer of a given size lets it, then closes: never more is unacknowledged
 /// than fits, so that a buffer smaller than the path limits the sender to a buffer per round trip.
@@ -41,5 +42,9 @@ impl Application for BufferedSource {
         if events.intersects(Events::CONNECTED | Events::WRITABLE) {
             self.fill(connection);
         }
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 }

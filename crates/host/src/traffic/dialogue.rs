@@ -4,6 +4,7 @@ use super::Sink;
 use crate::Application;
 use base::{Duration, Histogram, Time};
 use tcp::{Connection, Events};
+use wire::Payload;
 
 /// Requests and responses of fixed sizes over one connection, with time to think between them:
 /// on-off traffic, limited by the application.
@@ -103,6 +104,10 @@ impl Application for Requester {
         }
     }
 
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
+    }
+
     fn next_wake(&self) -> Time {
         self.next
     }
@@ -125,5 +130,9 @@ impl Application for Responder {
         if events.contains(Events::PEER_CLOSED) {
             connection.close();
         }
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 }

@@ -4,6 +4,7 @@ use super::left;
 use crate::Application;
 use base::{Duration, Time};
 use tcp::{Connection, Events};
+use wire::Payload;
 
 /// Writes a chunk of its stream at regular times, whether or not the last one has left, then
 /// closes: a sender that is limited by what it has to send.
@@ -45,6 +46,10 @@ impl Application for PacedSource {
         if events.contains(Events::CONNECTED) {
             self.write(now, connection);
         }
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 
     fn next_wake(&self) -> Time {

@@ -4,6 +4,7 @@ use super::Sink;
 use crate::Application;
 use base::{Duration, Time};
 use tcp::{Connection, Events};
+use wire::Payload;
 
 /// Reads a chunk of a stream at regular times: a receiver that is limited by what it can take. The
 /// sender meets closed windows once the receive buffer is full.
@@ -52,6 +53,10 @@ impl Application for SlowSink {
         } else if events.contains(Events::PEER_CLOSED) {
             self.finish(now, connection);
         }
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 
     fn next_wake(&self) -> Time {

@@ -4,6 +4,8 @@
 //! it is. One that is meant to says so in its commit: `LASTHOP_RECORD=1 cargo test -p lasthop-lab --test
 //! digests` writes the file anew.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
+
 #[path = "../common/mod.rs"]
 mod common;
 mod random;
@@ -83,6 +85,11 @@ fn every_packet_goes_as_recorded() {
         std::fs::write(recorded(), &now).unwrap();
     }
     assert_recorded(&now);
+}
+
+#[test]
+fn the_fast_path_decides_nothing_of_its_own() {
+    assert_recorded(&record(&Watch { digest: true, general_path: true, ..Watch::default() }));
 }
 
 fn assert_recorded(now: &str) {

@@ -9,7 +9,7 @@ fn of<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
 
 fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     // Evenly on a logarithmic scale.
-    (random.between(low.ln(), high.ln())).exp()
+    libm::exp(random.between(libm::log(low), libm::log(high)))
 }
 
 /// The scenario with a number.

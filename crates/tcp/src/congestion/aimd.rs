@@ -78,7 +78,7 @@ impl Aimd {
 }
 
 impl CongestionControl for Aimd {
-    const LOOKS_ALWAYS: bool = false;
+    const NEEDS_EVERY_ACK: bool = false;
 
     #[inline(always)]
     fn on_ack(&mut self, sample: &AckSample) {

@@ -106,7 +106,7 @@ impl Episode {
 /// A congestion controller. Windows are in bytes, and never less than a segment.
 pub trait CongestionControl: Sized {
     /// Whether it looks at acknowledgments while its window is not what limits the sender.
-    const LOOKS_ALWAYS: bool = true;
+    const NEEDS_EVERY_ACK: bool = true;
 
     /// New data was acknowledged outside of recovery.
     fn on_ack(&mut self, sample: &AckSample);
@@ -200,9 +200,9 @@ macro_rules! controllers {
 
         impl Law {
             #[inline]
-            fn looks(&self, window_limited: bool) -> bool {
+            fn needs_ack_sample(&self, window_limited: bool) -> bool {
                 window_limited || match self {
-                    $(Law::$Controller(_) => $Controller::LOOKS_ALWAYS,)+
+                    $(Law::$Controller(_) => $Controller::NEEDS_EVERY_ACK,)+
                 }
             }
         }
@@ -288,8 +288,8 @@ impl Controller {
 
     /// Whether [`Controller::on_ack`] is worth calling.
     #[inline]
-    pub(crate) fn looks(&self, window_limited: bool) -> bool {
-        self.law.looks(window_limited)
+    pub(crate) fn needs_ack_sample(&self, window_limited: bool) -> bool {
+        self.law.needs_ack_sample(window_limited)
     }
 
     #[inline(always)]

@@ -30,10 +30,13 @@ impl Connection {
         ecn: Ecn,
     ) -> Payload {
         let now = self.clock.local(now);
-        if self.is_next(segment) && self.on_next(now, segment, payload) {
-            return payload;
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.in_syn_sent(now, segment),
+            _ if self.receiver.nxt() == 0 => self.on_peer_syn(now, segment),
+            _ => return self.in_synchronized(now, segment, payload, ecn),
         }
-        self.handle_any_segment(now, segment, payload, ecn)
+        Payload::default()
     }
 
     /// A passive connection, which has been given nothing yet, is where it would be had it been given
@@ -52,23 +55,6 @@ impl Connection {
     #[inline]
     pub fn place(&self, segment: &Segment) -> Option<u64> {
         absolute(segment.seq, self.irs, self.receiver.nxt())?.checked_sub(1)
-    }
-
-    #[inline(never)]
-    pub(super) fn handle_any_segment(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        payload: Payload,
-        ecn: Ecn,
-    ) -> Payload {
-        match self.state {
-            State::Closed => {}
-            State::SynSent => self.in_syn_sent(now, segment),
-            _ if self.receiver.nxt() == 0 => self.on_peer_syn(now, segment),
-            _ => return self.in_synchronized(now, segment, payload, ecn),
-        }
-        Payload::default()
     }
 
     /// RFC 9293 §3.10.7.3

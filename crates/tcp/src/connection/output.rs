@@ -39,21 +39,6 @@ impl Connection {
         packet: &mut Packet,
     ) -> Option<Transmit> {
         let now = self.clock.local(now);
-        if segments == 1
-            && self.is_unadorned()
-            && let Some(transmit) = self.poll_plain(now, packet)
-        {
-            return Some(transmit);
-        }
-        self.poll_any(now, segments, packet)
-    }
-
-    pub(super) fn poll_any(
-        &mut self,
-        now: Time,
-        segments: u16,
-        packet: &mut Packet,
-    ) -> Option<Transmit> {
         if self.state == State::Closed || self.aside.is_some() {
             return self.poll_aside(now, packet);
         }
@@ -280,7 +265,7 @@ impl Connection {
 
     /// Our clock and the peer's (RFC 7323 §3.2).
     #[inline]
-    fn stamp(&mut self, now: Time) -> Timestamps {
+    pub(super) fn stamp(&mut self, now: Time) -> Timestamps {
         self.timestamps.acknowledged = self.receiver.nxt();
         Timestamps { value: self.timestamps.value(now), echo: self.timestamps.recent }
     }

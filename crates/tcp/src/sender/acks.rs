@@ -43,8 +43,8 @@ impl Sender {
     /// Takes in an acknowledgment of something between SND.UNA and SND.NXT.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
-        let plain = ack.blocks.is_empty() && !ack.congested && self.is_plain();
-        if plain && ack.ack > self.board.una() {
+        let clean = ack.blocks.is_empty() && !ack.congested && self.is_clean();
+        if clean && ack.ack > self.board.una() {
             // Nothing is missing, so nothing can be found lost.
             self.on_window(now, &ack.window);
             self.on_advance(now, ack, 0, None);
@@ -54,11 +54,11 @@ impl Sender {
         }
     }
 
-    /// Whether nothing is missing, probed or forced out, no notice may prove false, nobody listens and
-    /// the window counts as used only if it is full.
+    /// Whether [`Sender::acknowledge_one`] may be called: nothing is missing, probed or forced out, no
+    /// notice may prove false, no events are kept, and the window counts as used only if it is full.
     #[inline]
-    pub(crate) fn is_usual(&self) -> bool {
-        self.is_plain()
+    pub(crate) fn is_on_fast_path(&self) -> bool {
+        self.is_clean()
             && !self.probing
             && !self.log.is_kept()
             && self.used.is_none()
@@ -66,11 +66,11 @@ impl Sender {
             && self.has_settled_notices()
     }
 
-    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record where all is usual,
-    /// but for [`Sender::grow_plainly`], which may have to follow. If it was that, says how the
-    /// record was sent.
+    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record on the fast path,
+    /// but for [`Sender::grow`], which may have to follow. If it was that, says how the record was
+    /// sent; otherwise nothing has happened.
     #[inline(always)]
-    pub(crate) fn on_usual_ack(&mut self, now: Time, window: &Window) -> Option<Sent> {
+    pub(crate) fn acknowledge_one(&mut self, now: Time, window: &Window) -> Option<Sent> {
         let (acked, sent) = self.board.advance_one(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
@@ -108,15 +108,15 @@ impl Sender {
         self.window_limited || self.used.as_deref().is_some_and(half)
     }
 
-    /// Whether the congestion controller looks at acknowledgments just now.
+    /// Whether the congestion controller needs a sample of each acknowledgment just now.
     #[inline]
-    pub(crate) fn looks(&self) -> bool {
-        self.controller.looks(self.window_limited)
+    pub(crate) fn needs_ack_sample(&self) -> bool {
+        self.controller.needs_ack_sample(self.window_limited)
     }
 
-    /// The congestion controller's share of [`Sender::on_usual_ack`].
+    /// The congestion controller's share of [`Sender::acknowledge_one`].
     #[inline(always)]
-    pub(crate) fn grow_plainly(&mut self, now: Time, acked: u64, sent: &Sent) {
+    pub(crate) fn grow(&mut self, now: Time, acked: u64, sent: &Sent) {
         let rate = self.rate(now, sent);
         self.controller.on_ack(&AckSample {
             now,
@@ -161,9 +161,9 @@ impl Sender {
         true
     }
 
-    /// Whether there is no episode, no hole, no duplicate: the usual case.
+    /// Whether there is no loss episode, no hole and no duplicate acknowledgment.
     #[inline]
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn is_clean(&self) -> bool {
         self.phase == Phase::Open && self.board.is_clean() && self.detector.is_quiet()
     }
 
@@ -272,7 +272,7 @@ impl Sender {
 
         // A recovery keeps its window as it was set; outside, the window grows.
         let grows = self.phase != Phase::Recovery && ack.current;
-        if !self.is_plain() || !advanced.state.is_empty() {
+        if !self.is_clean() || !advanced.state.is_empty() {
             self.on_gap_moved(now, &advanced);
         }
         let sample = AckSample {

@@ -41,7 +41,7 @@ impl Sender {
         if self.has_nothing() {
             return None;
         }
-        if !self.is_plain() || !self.forced.is_empty() {
+        if !self.is_clean() || !self.forced.is_empty() {
             return self.poll_with_gap(now).or_else(|| self.poll_blocked(now));
         }
         let Some(len) = self.next_in_window() else {
@@ -62,14 +62,8 @@ impl Sender {
         self.board.una() == self.stream.end()
     }
 
-    /// A full-sized segment of new data out of the run of payload that is being sent, if it may go
-    /// and nothing is missing.
-    #[inline(always)]
-    pub(crate) fn poll_plain(&mut self, now: Time) -> Option<(Payload, Transmission)> {
-        if self.is_plain() && self.forced.is_empty() { self.poll_full(now) } else { None }
-    }
-
-    /// The same where all is usual.
+    /// A full-sized segment of new data out of the run of payload that is being sent, if it may go;
+    /// on the fast path.
     #[inline(always)]
     pub(crate) fn poll_full(&mut self, now: Time) -> Option<(Payload, Transmission)> {
         if !self.is_full_next() {
@@ -91,7 +85,7 @@ impl Sender {
     fn is_full_next(&self) -> bool {
         let nxt = self.board.nxt();
         let end = nxt + u64::from(self.mss);
-        nxt > 0 && end <= self.right_edge && end <= self.stream.plain_end()
+        nxt > 0 && end <= self.right_edge && end <= self.stream.run_end()
     }
 
     /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size

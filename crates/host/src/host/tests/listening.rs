@@ -1,6 +1,7 @@
 //! Who is let in.
 
 use super::*;
+use wire::Payload;
 
 /// A server on port 80 that lets so many be half open, and drops the SYNs of others.
 fn narrow(backlog: u32) -> Host<Traffic> {
@@ -76,6 +77,10 @@ struct Deaf;
 impl Application for Deaf {
     fn handle(&mut self, _: Time, _: &mut Connection, events: Events) {
         panic!("{events:?}");
+    }
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
     }
 
     fn next_wake(&self) -> Time {

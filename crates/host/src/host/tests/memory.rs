@@ -12,6 +12,10 @@ struct Lazy;
 
 impl Application for Lazy {
     fn handle(&mut self, _: Time, _: &mut Connection, _: Events) {}
+
+    fn take(&mut self, _: Time, _: Payload) -> bool {
+        false
+    }
 }
 
 /// A server on port 80 with so much memory.

@@ -23,17 +23,6 @@ struct Luck {
     late: f64,
 }
 
-/// Which way segments may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Road {
-    /// All are treated as the general case.
-    General,
-    /// The plain road where it is open.
-    Plain,
-    /// The same in one step, run by run, where that is possible: [`PlainRoad::exchange`].
-    OneStep,
-}
-
 /// What is on its way.
 struct Air {
     flying: Vec<Flying>,
@@ -88,7 +77,8 @@ struct Exchange {
     limited_transmit: bool,
     /// The receiver is told of a corruption, not the sender.
     forward: bool,
-    road: Road,
+    /// Segments take the fast path where they can.
+    fast: bool,
     /// Everything that was ever sent.
     trace: Vec<(Time, usize, Packet)>,
     /// Per end: what the other has selectively acknowledged, as heard.
@@ -119,7 +109,7 @@ impl Exchange {
             air: Air { flying: Vec::new(), luck, random: Seed(seed).stream("exchange") },
             limited_transmit: config.limited_transmit,
             forward: matches!(config.mechanisms[..], [Mechanism::ForwardEten(_)]),
-            road: Road::Plain,
+            fast: true,
             trace: Vec::new(),
             sacked: [vec![], vec![]],
             read: [0; 2],
@@ -171,8 +161,8 @@ impl Exchange {
             self.ends[1 - to].handle_segment(self.now, &rst, Payload::default(), Ecn::NotCapable);
             return self.after(1 - to);
         }
-        if self.road == Road::OneStep {
-            match self.arrive_in_one_step(to, packet) {
+        if self.fast {
+            match self.arrive_on_fast_path(to, packet) {
                 None => return,
                 // The last of a run is no case for that.
                 Some(left) => return self.take_in(to, left),
@@ -188,30 +178,26 @@ impl Exchange {
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
         let (end, now) = (&mut self.ends[to], self.now);
-        if self.road == Road::General {
-            end.handle_any_segment(now, &segment, packet.payload, packet.ip.ecn);
-        } else {
-            end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
-        }
+        end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
         self.after(to);
     }
 
     /// Takes in the packet, and all that come to this end before anything else happens. Gives back
     /// one that is no case for that, as it was.
-    fn arrive_in_one_step(&mut self, to: usize, mut packet: Packet) -> Option<Packet> {
+    fn arrive_on_fast_path(&mut self, to: usize, mut packet: Packet) -> Option<Packet> {
         let other = self.ends[1 - to].poll_timeout();
         let wake = self.ends[to].poll_timeout();
-        let Some(mut road) = self.ends[to].plain_road(wake) else { return Some(packet) };
+        let Some(mut path) = self.ends[to].fast_path(wake) else { return Some(packet) };
         loop {
             let arrived = packet;
             let mut reader = Checked { from: 1 - to, read: &mut self.read[to] };
-            match road.exchange(self.now, &mut packet, &mut reader) {
-                Exchanged::Refused => {
+            match path.exchange(self.now, &mut packet, &mut reader) {
+                FastPathOutcome::Refused => {
                     assert_eq!(packet, arrived);
                     return Some(packet);
                 }
-                Exchanged::Taken => {}
-                Exchanged::Answered(len) => {
+                FastPathOutcome::Taken => {}
+                FastPathOutcome::Answered(len) => {
                     assert_eq!(packet.len() - packet.ip.len() as u32, 20 + len);
                     self.trace.push((self.now, to, packet));
                     self.air.send(self.now, 1 - to, packet);
@@ -220,7 +206,7 @@ impl Exchange {
             let wire::Body::Tcp(heard) = arrived.body else { panic!("not TCP") };
             let blocks = heard.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
-            if road.is_over() {
+            if path.is_over() {
                 break;
             }
             let next = self.air.first().map(|first| (first, self.air.flying[first]));
@@ -235,7 +221,7 @@ impl Exchange {
                 _ => break,
             }
         }
-        let over = road.is_over();
+        let over = path.is_over();
         let sent = self.trace.len();
         assert!(over || self.ends[to].events.is_empty(), "there was something to be told");
         self.after(to);
@@ -272,13 +258,7 @@ impl Exchange {
         loop {
             let before = self.ends[end].sender.clone();
             let (connection, now) = (&mut self.ends[end], self.now);
-            let aside = connection.state() == State::Closed || connection.aside.is_some();
-            let written = if self.road != Road::General || aside {
-                connection.poll_transmit(now, 1, &mut packet)
-            } else {
-                connection.poll_any(now, 1, &mut packet)
-            };
-            let Some(written) = written else { return };
+            let Some(written) = connection.poll_transmit(now, 1, &mut packet) else { return };
             assert!(!over, "there was another after the last");
             over = !written.more;
             packet.ip.ecn = written.ecn;
@@ -329,9 +309,11 @@ fn luck() -> impl Strategy<Value = Luck> {
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
     let eten = prop::option::of((any::<bool>(), prop::sample::select(&Suppression::EVERY[..])));
-    (recovery, eten, any::<bool>(), any::<bool>(), 1u32..=12, 4u32..=64).prop_map(
-        |(recovery, eten, limited_transmit, delay, initial_window, window)| Config {
+    let flags = [any::<bool>(), any::<bool>(), any::<bool>()];
+    (recovery, eten, flags, 1u32..=12, 4u32..=64).prop_map(
+        |(recovery, eten, [limited_transmit, delay, timestamps], initial_window, window)| Config {
             recovery,
+            timestamps,
             limited_transmit,
             delayed_ack: delay.then_some(Duration::from_millis(40)),
             initial_window: InitialWindow::Segments(initial_window),
@@ -378,13 +360,11 @@ proptest! {
         prop_assert_eq!(exchange.ends[0].state(), State::Closed);
         prop_assert_eq!(exchange.ends[1].state(), State::Closed);
 
-        // All roads lead to the same place.
-        for road in [Road::General, Road::OneStep] {
-            let mut other = Exchange { road, ..Exchange::new(&config, luck, seed) };
-            other.ends[0].write(0, 0, sizes.0);
-            other.ends[1].write(1, 0, sizes.1);
-            other.run();
-            prop_assert_eq!(&exchange.trace, &other.trace, "{:?}", road);
-        }
+        // The general path comes to the same.
+        let mut general = Exchange { fast: false, ..Exchange::new(&config, luck, seed) };
+        general.ends[0].write(0, 0, sizes.0);
+        general.ends[1].write(1, 0, sizes.1);
+        general.run();
+        prop_assert_eq!(&exchange.trace, &general.trace);
     }
 }

@@ -46,8 +46,10 @@ fn neither_bytes_nor_whoever_watches_make_a_difference_in_any_scenario() {
         let experiment = Experiment::read(&source).unwrap();
         for point in 0..experiment.points() {
             let scenario = experiment.scenario_at(point).unwrap();
-            let run =
-                |watch: &Watch| without_paths(lab::run(&scenario, 1, watch, &cancelled).unwrap());
+            let run = |watch: &Watch| {
+                let run = lab::run(&scenario, 1, watch, &cancelled).unwrap();
+                Outcome { paths: None, ..run }
+            };
             let watch = Watch { series: true, digest: true, ..Watch::default() };
             let watched = run(&watch);
             assert!(
@@ -58,11 +60,6 @@ fn neither_bytes_nor_whoever_watches_make_a_difference_in_any_scenario() {
             assert!(alone == run(&Watch::default()), "{name}, point {point}");
         }
     }
-}
-
-/// A run but for the way that its segments took, which is another where packets are watched.
-fn without_paths(run: Outcome) -> Outcome {
-    Outcome { paths: None, ..run }
 }
 
 /// A place for a file of this test alone.
@@ -81,8 +78,7 @@ fn captured(text: &str, name: &str, at: &[&str]) -> PathBuf {
     let capture = Some(Capture { file: file.clone(), at });
     let watch = Watch { digest: true, capture, ..Watch::default() };
     let digest = Watch { digest: true, ..Watch::default() };
-    let run = |watch| without_paths(run_with(text, 1, watch));
-    assert_eq!(run(&watch), run(&digest), "it changes nothing");
+    assert_eq!(run_with(text, 1, &watch), run_with(text, 1, &digest), "it changes nothing");
     file
 }
 

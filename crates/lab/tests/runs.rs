@@ -3,7 +3,7 @@
 mod common;
 
 use base::Duration;
-use common::{LONG_LINK, digest, run, run_with, scenario, with};
+use common::{LONG_LINK, digest, fast_share, run, run_with, scenario, with};
 use lab::{Report, Watch};
 use tcp::congestion::{Auto, Canit, Cap, ConstantRate, Fast, Increase, IncreaseByK, RoundTrip};
 use tcp::{Estimator, SsthreshOnBackoff};
@@ -514,4 +514,24 @@ fn every_name_of_tcps_tables_is_understood() {
         let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
         assert_eq!(flow.sender.mechanisms.len(), 1, "{name}");
     }
+}
+
+#[test]
+fn nearly_all_segments_take_the_fast_path_as_users_run_them() {
+    let modern = |tcp: &str| {
+        with(&[
+            ("\"ns2-2001\"", "\"modern\""),
+            ("bit = 1e-5", "bit = 1e-7"),
+            ("eten = \"none\"", tcp),
+        ])
+    };
+    let digest = Watch { digest: true, ..Watch::default() };
+    for tcp in ["timestamps = true", "timestamps = false", "delayed_ack = \"off\""] {
+        for watch in [&Watch::default(), &digest] {
+            let share = fast_share(&modern(tcp), watch);
+            assert!(share > 0.95, "{tcp}: {share}");
+        }
+    }
+    let never = Watch { general_path: true, ..Watch::default() };
+    assert_eq!(fast_share(&modern("timestamps = true"), &never), 0.0);
 }

@@ -66,8 +66,17 @@ pub(crate) fn run(text: &str) -> Outcome {
     run_with(text, 1, &Watch { digest: true, ..Watch::default() })
 }
 
+/// A run without the counts of the paths that segments took: those depend on what is watched.
 pub(crate) fn run_with(text: &str, seed: u64, watch: &Watch) -> Outcome {
-    lab::run(&scenario(text), seed, watch, &AtomicBool::new(false)).unwrap()
+    let run = lab::run(&scenario(text), seed, watch, &AtomicBool::new(false)).unwrap();
+    Outcome { paths: None, ..run }
+}
+
+/// The share of a run's segments that took the fast path.
+pub(crate) fn fast_share(text: &str, watch: &Watch) -> f64 {
+    let run = lab::run(&scenario(text), 1, watch, &AtomicBool::new(false)).unwrap();
+    let paths = run.paths.unwrap();
+    paths.fast as f64 / paths.segments as f64
 }
 
 pub(crate) fn digest(text: &str) -> String {

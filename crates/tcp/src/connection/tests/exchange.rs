@@ -366,5 +366,7 @@ proptest! {
         general.ends[1].write(1, 0, sizes.1);
         general.run();
         prop_assert_eq!(&exchange.trace, &general.trace);
+        let clocks = |exchange: &Exchange| exchange.ends.each_ref().map(|end| format!("{:?}", end.timestamps));
+        prop_assert_eq!(clocks(&exchange), clocks(&general));
     }
 }

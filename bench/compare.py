@@ -17,13 +17,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ import beyond
 import koutsianas2007
 import obanaik2003
 import peers
+import speed
 import studies
 import tables
 
@@ -47,69 +47,14 @@ Row = dict[str, Any]
 
 
 def measure_speed(rounds: int) -> Row:
-    """Runs every simulator `rounds` times in turn, so that a busy spell of the machine hits all."""
-    speed = build_speed()
-    rows: list[Row] = []
-    for number in range(1, rounds + 1):
-        say(f"round {number} of {rounds}")
-        rows.extend(lasthop_speed(speed))
-        for simulator in ("ns-2", "ns-3"):
-            try:
-                rows.extend(peers.measure_speed(1, (simulator,)))
-            except peers.PeerError as error:
-                say(f"left out: {error}")
+    """How fast lasthop and its peers are."""
     return {
         "experiment": "speed",
         **circumstances(),
         "unit": "delivered segments per CPU second",
         "rounds": rounds,
-        "rows": list(summarised(rows)),
+        "rows": speed.measured(rounds, say),
     }
-
-
-def build_speed() -> Path:
-    """Compiles lasthop's half and returns the program."""
-    subprocess.run(
-        ["cargo", "build", "--quiet", "--release", "--package", "lasthop-speed"],
-        cwd=ROOT,
-        check=True,
-    )
-    return ROOT / "target" / "release" / "speed"
-
-
-def lasthop_speed(program: Path) -> Iterator[Row]:
-    """One timed run of each case."""
-    done = subprocess.run([program], capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
-        yield {"version": lasthop_version(), "variant": "SACK", **json.loads(line)}
-
-
-def summarised(rows: Sequence[Row]) -> Iterator[Row]:
-    """One row per case and simulator: the median, the spread, and lasthop's ratio to it."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["case"], row["simulator"], row["variant"]), []).append(row)
-    medians = {
-        key: statistics.median(row["segments_per_cpu_s"] for row in group)
-        for key, group in groups.items()
-    }
-    for key, group in sorted(groups.items()):
-        case, simulator, variant = key
-        speeds = [row["segments_per_cpu_s"] for row in group]
-        ours = medians[case, "lasthop", "SACK"]
-        summary: Row = {
-            "case": case,
-            "simulator": simulator,
-            "variant": variant,
-            "version": group[0]["version"],
-            "runs": len(group),
-            "segments_per_cpu_s": round(medians[key]),
-            "range": [round(min(speeds)), round(max(speeds))],
-            "lasthop_is_faster_by": round(ours / medians[key], 2),
-        }
-        if simulator == "lasthop":
-            summary["allocations_per_segment"] = max(r["allocations_per_segment"] for r in group)
-        yield summary
 
 
 # --- agreement ---

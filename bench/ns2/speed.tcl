@@ -1,5 +1,5 @@
 # How fast ns-2 2.35 is: bulk SACK flows over one 100 Mb/s link, 1448-byte segments, an ACK for
-# each, no tracing.
+# each, timestamps, no tracing.
 #
 #   ns speed.tcl case=one family=Sack1
 #       One flow, 10 ms one way, window 250 and queue 1000 packets: no losses.
@@ -35,7 +35,7 @@ if {$arg(duration) > 170 && $arg(case) eq "one" && $arg(family) eq "FullTcp/Sack
 # For the classes, before an agent exists: ssthresh is taken from window_ when an agent is made.
 Agent/TCP set window_ $window
 Agent/TCP set packetSize_ $mss
-Agent/TCP set timestamps_ false
+Agent/TCP set timestamps_ true
 Agent/TCP/FullTcp set segsize_ $mss
 Agent/TCP/FullTcp set segsperack_ 1
 Agent/TCP/FullTcp set interval_ 0

@@ -54,6 +54,12 @@ pub trait Middlebox {
         true
     }
 
+    /// Whether the box shares something with boxes of other nodes, so that all nodes have to be at the
+    /// same time. A simulator may let the node of a box that shares nothing run ahead.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// A packet passes the node, or starts or ends there. It may be edited in place. `from` is the
     /// link by which it came; what starts here came by none.
     fn packet(

@@ -83,6 +83,11 @@ impl Middlebox for Reporter {
         false
     }
 
+    fn is_shared(&self) -> bool {
+        // An association is its gateways', too.
+        !self.readable.is_empty()
+    }
+
     fn link(&mut self, _now: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let LinkEvent::Corrupted(packet) = event else {
             return;

@@ -81,6 +81,10 @@ impl Middlebox for Forwarder {
         matches!(self.transport, Transport::Piggyback(_))
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn packet(
         &mut self,
         _: Time,

@@ -17,6 +17,9 @@ pub(crate) struct Node<A> {
     boxes: Vec<Box<dyn Middlebox + Send>>,
     /// Whether any box wants to see packets.
     inspected: bool,
+    /// Whether any box shares something with those of other nodes, so that this node must not run
+    /// ahead of them.
+    keeps_step: bool,
     /// Room for what boxes make, kept for the next time.
     outbox: Vec<Packet>,
     /// Room for what boxes are to see of what the host sends, likewise.
@@ -30,12 +33,20 @@ impl<A: Application> Node<A> {
         host.add_address(address::v6_of(index));
         // The results of a run are read from what is over, too.
         host.set(Settings { keep_closed: true, ..Settings::default() });
-        Node { host, boxes: Vec::new(), inspected: false, outbox: Vec::new(), tray: Vec::new() }
+        Node {
+            host,
+            boxes: Vec::new(),
+            inspected: false,
+            keeps_step: false,
+            outbox: Vec::new(),
+            tray: Vec::new(),
+        }
     }
 
     /// Puts a box behind those that are there.
     pub(crate) fn add_box(&mut self, middlebox: impl Middlebox + Send + 'static) {
         self.inspected |= middlebox.inspects_packets();
+        self.keeps_step |= middlebox.is_shared();
         self.boxes.push(Box::new(middlebox));
     }
 
@@ -50,8 +61,7 @@ impl<A: Application> Node<A> {
         until: Time,
         fabric: &mut Fabric,
     ) -> Option<Arrival<Handle>> {
-        // Boxes may know of each other.
-        let until = if self.boxes.is_empty() { until } else { fabric.now };
+        let until = if self.keeps_step { fabric.now } else { until };
         loop {
             let Some(arrival) = fabric.arrive(link) else {
                 fabric.expect(link, Time::NEVER);

@@ -352,7 +352,9 @@ impl Connection {
         let Some(ack) = ack.filter(|&ack| ack >= self.sender.una()) else { return false };
         // What acknowledges or allows more than any segment before it is later than those.
         let window = self.window(segment, nxt, ack);
-        let opens = window.right_edge > self.sender.una() + self.sender.peer_window();
+        // A window is news only if there is something to send.
+        let opens = !self.sender.has_nothing()
+            && window.right_edge > self.sender.una() + self.sender.peer_window();
         let advances = ack > self.sender.una();
         if advances {
             let asked = self.ask(now, segment);

@@ -143,7 +143,9 @@ fn time_wait_is_not_assassinated() {
     // RFC 1337 §2: an old duplicate makes TIME-WAIT send an acknowledgment, the peer that has
     // forgotten the connection answers with a reset, and the reset must not end TIME-WAIT.
     let mut t = waiting(config());
-    for old in [data(1), syn(), syn().seq(1 << 30), ack(1).seq(700).acking(2)] {
+    // The last one stands right before what is expected, and announces more than ever.
+    let last = ack(1).seq(1001).acking(2).window(1 << 18);
+    for old in [data(1), syn(), syn().seq(1 << 30), ack(1).seq(700).acking(2), last] {
         t.send(old);
         t.recv([ack(1).seq(2).acking(1002)]);
         t.send(reset(1002));

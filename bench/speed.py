@@ -1,7 +1,7 @@
 """How fast lasthop is as users run it, by `lasthop.run` and `lasthop.sweep`, beside ns-2 and ns-3.
 
-The two cases are those of ns2/speed.tcl and ns3/speed.cc, with timestamps. What else is measured of
-lasthop alone shows what a choice costs. The program in bench/engine measures the engine without
+The two cases are those of ns2/speed.tcl and ns3/speed.cc, with timestamps. Other variants are of
+lasthop alone. The program in bench/engine measures the engine without
 scenario files, rows and Python, and counts allocations.
 """
 
@@ -43,11 +43,11 @@ class Case:
     queue: int
     #: Segments.
     window: int
-    #: Seconds, so that a run takes some of CPU time.
+    #: Simulated seconds: enough for about one of CPU time.
     duration: int
 
     def scenario(self, tcp: Mapping[str, Any], bit_error_rate: float = 0.0) -> Scenario:
-        """It as a scenario."""
+        """The scenario of this case."""
         window = {"receive_window": f"{self.window} segments"}
         return Scenario(
             f"{self.flows} bulk transfers",

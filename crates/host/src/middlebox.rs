@@ -54,9 +54,9 @@ pub trait Middlebox {
         true
     }
 
-    /// Whether the box shares something with boxes of other nodes, so that all nodes have to be at the
-    /// same time. A simulator may let the node of a box that shares nothing run ahead.
-    fn is_shared(&self) -> bool {
+    /// Whether the box shares state with boxes of other nodes. A simulator deals with such nodes in the
+    /// order of time; others it may deal with for a while at once.
+    fn shares_state(&self) -> bool {
         true
     }
 

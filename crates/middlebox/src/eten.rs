@@ -83,8 +83,8 @@ impl Middlebox for Reporter {
         false
     }
 
-    fn is_shared(&self) -> bool {
-        // An association is its gateways', too.
+    fn shares_state(&self) -> bool {
+        // The gateways of a tunnel use its association, too.
         !self.readable.is_empty()
     }
 

@@ -81,7 +81,7 @@ impl Middlebox for Forwarder {
         matches!(self.transport, Transport::Piggyback(_))
     }
 
-    fn is_shared(&self) -> bool {
+    fn shares_state(&self) -> bool {
         false
     }
 

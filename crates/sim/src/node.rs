@@ -17,8 +17,7 @@ pub(crate) struct Node<A> {
     boxes: Vec<Box<dyn Middlebox + Send>>,
     /// Whether any box wants to see packets.
     inspected: bool,
-    /// Whether any box shares something with those of other nodes, so that this node must not run
-    /// ahead of them.
+    /// Whether any box shares state with boxes of other nodes, so that this node must not run ahead.
     keeps_step: bool,
     /// Room for what boxes make, kept for the next time.
     outbox: Vec<Packet>,
@@ -46,7 +45,7 @@ impl<A: Application> Node<A> {
     /// Puts a box behind those that are there.
     pub(crate) fn add_box(&mut self, middlebox: impl Middlebox + Send + 'static) {
         self.inspected |= middlebox.inspects_packets();
-        self.keeps_step |= middlebox.is_shared();
+        self.keeps_step |= middlebox.shares_state();
         self.boxes.push(Box::new(middlebox));
     }
 

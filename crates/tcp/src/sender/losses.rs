@@ -16,8 +16,8 @@ use wire::CopyId;
 pub(super) struct Doubt {
     /// Octets sent again and not yet reported to have arrived twice.
     resent: u64,
-    /// The lowest octet among all that was sent again, and the one after the highest: what arrived
-    /// twice beyond them had other causes, such as a notice that was believed before.
+    /// The range that the episode's retransmissions lie in: its first octet, and the one after its
+    /// last. A DSACK block outside of it reports another retransmission.
     reach: (u64, u64),
     /// The window was reduced, something was sent again, and nothing shows yet that it had to be.
     open: bool,

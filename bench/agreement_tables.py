@@ -127,7 +127,10 @@ def westwood(result: Row) -> str:
 
 def causes(result: Row) -> str:
     """What moves the cells that differ."""
-    lines = ["| path | bit errors | ours / ns-2's | with what changed | is |", f"|{' --- |' * 5}"]
+    lines = [
+        "| path | bit errors | lasthop / ns-2 | ns-2's setting | lasthop / ns-2 with it |",
+        f"|{' --- |' * 5}",
+    ]
     for row in result["causes"]:
         usual, changed = (_ratio(family["ratio"]) for family in row["families"])
         lines.append(
@@ -136,7 +139,7 @@ def causes(result: Row) -> str:
         )
     lines += [
         "",
-        "| receive window | segments lost | sent again | reductions |",
+        "| receive window | segments lost | retransmitted | reductions |",
         "| ---: | ---: | ---: | ---: |",
     ]
     for row in result["rescues"]:
@@ -148,7 +151,7 @@ def causes(result: Row) -> str:
 def moved(result: Row) -> str:
     """Westwood+ with one thing changed."""
     lines = [
-        '| path | as it is | timeouts | `rto.restart = "advance"` | timeouts '
+        '| path | default | timeouts | `rto.restart = "advance"` | timeouts '
         "| receive window of 150 | timeouts |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 
-import compare
+import record
 import tables
 from distributed import LocalCluster
 
 import lasthop
 
-CLUSTER = compare.RESULTS / "cluster.json"
+CLUSTER = record.RESULTS / "cluster.json"
 
 #: Simulated seconds of a run of the demo, and runs a point.
 CASES = ((120, 1), (120, 2000), (3000, 100))
@@ -21,9 +21,9 @@ ROUNDS = 5
 WORKERS = 2
 
 
-def measure() -> compare.Row:
-    """Runs both in turn, so that a busy spell of the machine hits both; the best round counts."""
-    rows: list[compare.Row] = []
+def measure() -> record.Row:
+    """Runs both in turn, so that other load of the machine affects both; the best round counts."""
+    rows: list[record.Row] = []
     with LocalCluster(
         n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as there:
@@ -32,7 +32,7 @@ def measure() -> compare.Row:
             here: list[float] = []
             cluster: list[float] = []
             for number in range(1, ROUNDS + 1):
-                compare.say(f"{duration_s} s a run: round {number} of {ROUNDS}")
+                record.say(f"{duration_s} s a run: round {number} of {ROUNDS}")
                 begun = time.monotonic()
                 first = lasthop.sweep(sweep, seeds=seeds, threads=WORKERS)
                 between = time.monotonic()
@@ -50,7 +50,7 @@ def measure() -> compare.Row:
             )
     return {
         "experiment": "cluster",
-        **compare.circumstances(),
+        **record.circumstances(),
         "workers": WORKERS,
         "rounds": ROUNDS,
         "rows": rows,
@@ -58,5 +58,5 @@ def measure() -> compare.Row:
 
 
 if __name__ == "__main__":
-    compare.keep(CLUSTER, measure())
+    record.keep(CLUSTER, measure())
     print(dict(tables.all_tables())["cluster"])

@@ -1,4 +1,4 @@
-"""Measures the link emulator by tools that are not ours, and keeps the outcome in bench/results.
+"""Measures the link emulator with ping, iperf3 and tshark, and keeps the results.
 
 python bench/fidelity.py                 all of it: delay, rate and loss
 python bench/fidelity.py delay           what ping and tshark see beyond the model's delay
@@ -28,11 +28,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import compare
+import record
 
 Row = dict[str, Any]
 
-FIDELITY = compare.RESULTS / "fidelity.json"
+FIDELITY = record.RESULTS / "fidelity.json"
 
 TOOLS = ("ping", "iperf3", "tshark", "dumpcap")
 #: Bits per second, seconds one way, and shares of packets.
@@ -79,7 +79,7 @@ class Hop:
         self.wall_s = time.monotonic() - self.start
 
     def machine(self) -> Row:
-        """What else the machine did meanwhile, and what the emulator says of itself."""
+        """The load of the machine, and the emulator's own counters."""
         directions = self.report["directions"]
         return {
             "steal_percent": round(100 * self.steal_s / self.wall_s / (os.cpu_count() or 1), 2),
@@ -98,7 +98,7 @@ def steal_s() -> float:
 
 
 def run(namespace: str, *command: str) -> str:
-    """What a command in a namespace prints."""
+    """Runs a command in a namespace and returns its output."""
     words = ["ip", "netns", "exec", namespace, *command]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
@@ -239,7 +239,7 @@ def iperf(hop: Hop, *options: str) -> Row:
 
 
 def measure_rate(program: Path, _: int) -> Iterator[Row]:
-    """A link that gets more than it can carry, and one that TCP fills."""
+    """A link that is offered more than its rate, and one that TCP fills."""
     for rate in RATES:
         for protocol in ("udp", "tcp"):
             # TCP finds room for twice what is on its way.
@@ -269,7 +269,7 @@ def measure_rate(program: Path, _: int) -> Iterator[Row]:
 
 
 def measure_loss(program: Path, seed: int) -> Iterator[Row]:
-    """UDP over a link that loses packets, each on its own."""
+    """UDP over a link that loses packets independently."""
     for loss in LOSSES:
         settings = {"bps": 10**8, "delay_ns": 10**7, "loss": loss, "seed": seed}
         with Hop(program, "loss", **settings) as hop:
@@ -289,7 +289,7 @@ def measure_loss(program: Path, seed: int) -> Iterator[Row]:
 
 
 def binomial_interval(total: int, share: float) -> tuple[int, int]:
-    """Between which counts the central part of the distribution lies."""
+    """The counts between which the central part of the distribution lies."""
     tail = (1 - CONFIDENCE) / 2
     below = 0.0
     low: int | None = None
@@ -315,18 +315,18 @@ MEASURES = {"delay": measure_delay, "rate": measure_rate, "loss": measure_loss}
 
 
 def measure(what: Sequence[str], rounds: int) -> Row:
-    """Every case once a round, so that a busy spell of the machine hits few."""
+    """Runs every case once per round, so that other load of the machine affects few rows."""
     program = build()
     rows: list[Row] = []
     for number in range(1, rounds + 1):
         for name in what:
-            compare.say(f"round {number} of {rounds}: {name}")
+            record.say(f"round {number} of {rounds}: {name}")
             for row in MEASURES[name](program, number):
-                compare.say(f"  {json.dumps(row)}")
+                record.say(f"  {json.dumps(row)}")
                 rows.append({"round": number, **row})
     return {
         "experiment": "fidelity",
-        **compare.circumstances(),
+        **record.circumstances(),
         "tools": versions(),
         "kernel": os.uname().release,
         "rounds": rounds,
@@ -365,13 +365,13 @@ def spread(values: Sequence[float]) -> list[float]:
 def build() -> Path:
     """Compiles the emulator and returns the program."""
     words = ["cargo", "build", "--quiet", "--release", "-p", "lasthop-live", "--example", "emulate"]
-    subprocess.run(words, cwd=compare.ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", compare.ROOT / "target"))
+    subprocess.run(words, cwd=record.ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", record.ROOT / "target"))
     return target / "release" / "examples" / "emulate"
 
 
 def versions() -> dict[str, str]:
-    """Of the tools that measured."""
+    """The versions of the measuring tools."""
     found = {}
     for tool, option in (("ping", "-V"), ("iperf3", "--version"), ("tshark", "--version")):
         told = subprocess.run([tool, option], capture_output=True, text=True, check=True).stdout
@@ -381,7 +381,7 @@ def versions() -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs what the command line asks for; 1 if a bar is not kept."""
+    """Runs the measurements that the command line names; 1 if a limit is not kept."""
     parser = argparse.ArgumentParser(description="Measures the link emulator's fidelity.")
     parser.add_argument("what", nargs="?", choices=[*MEASURES, "all"], default="all")
     parser.add_argument("--rounds", type=int, default=3)
@@ -392,7 +392,7 @@ def main() -> int:
         raise SystemExit(f"fidelity: not installed: {', '.join(missing)}")
     what = list(MEASURES) if options.what == "all" else [options.what]
     result = measure(what, options.rounds)
-    compare.keep(options.output, result)
+    record.keep(options.output, result)
     for row in summarised(result["rows"]):
         print(json.dumps(row))
     return 0 if all(row["ok"] for row in result["rows"]) else 1

@@ -28,14 +28,14 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lasthop.publications.obanaik2003 import policies, simulation
-from lasthop.publications.obanaik2003.policies import ALTERNATIVES, STANDARD
+from lasthop.publications.obanaik2003.fairness import policies, simulation
+from lasthop.publications.obanaik2003.fairness.policies import ALTERNATIVES, STANDARD
 from lasthop.publications.study.published import Section
 from lasthop.publications.study.runs import Case
 from lasthop.scenario import Scenario
@@ -292,6 +292,80 @@ def main() -> None:
             ],
         }
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
+
+
+# --- Its tables in the book ---
+
+Kept = Mapping[str, Any]
+_GOODPUT_IS = {"goodput_bps": "counts headers", "payload_bps": "without headers"}
+
+
+def calibrated(kept: Kept) -> str:
+    """What was calibrated: chosen, and the range."""
+    chosen, grid = kept["chosen"], kept["grid"]
+    lines = ["| calibrated | chosen | grid |", "| --- | --- | --- |"]
+    for key, words, unit in (
+        ("recovery", "recovery of all", ""),
+        ("buffer_packets", "buffer before the shared link", " packets"),
+        ("short_ms", "delay of sources 1 and 2", " ms"),
+        ("long_ms", "delay of sources 3, 4 and 5", " ms"),
+    ):
+        range_ = ", ".join(str(value) for value in grid[key])
+        lines.append(f"| {words} | {chosen[key]}{unit} | {range_}{unit} |")
+    readings = ", ".join(_GOODPUT_IS[reading] for reading in grid["reading"])
+    lines.append(f"| goodput | {_GOODPUT_IS[kept['reading']]} | {readings} |")
+    return "\n".join(lines)
+
+
+def recoveries(kept: Kept) -> str:
+    """The best point of each recovery, and what it makes of the policies."""
+    reading = kept["reading"]
+    lines = [
+        "| best with | buffer | delays, ms | slow link, kb/s / losses | LTN | standard rows off by"
+        " | policies' rows: all | goodputs |",
+        f"|{' --- |' * 5}{' ---: |' * 3}",
+    ]
+    for point in kept["by_recovery"]:
+        means = [
+            f"{of[reading] / 1e3:.2f} / {of['losses_packets']:.1f}"
+            for of in (point["means"]["slow"], point["means"]["ltn"])
+        ]
+        worth = point["policies_error"]
+        lines.append(
+            f"| {point['recovery']} | {point['buffer_packets']} | {point['short_ms']},"
+            f" {point['long_ms']} | {' | '.join(means)} | {point['error'][reading]:.2f} |"
+            f" {worth['all']:.2f} | {worth['goodput']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def unsearched(kept: Kept) -> str:
+    """What was set without a search, and what the standard rows are with other values."""
+    reading = kept["reading"]
+    lines = [
+        "| set without a search | as set | tried | slow link, kb/s / losses | LTN | standard rows"
+        " off by |",
+        f"|{' --- |' * 5} ---: |",
+    ]
+    chosen = {**kept["chosen"], "parameter": "nothing", "set": "", "tried": ""}
+    for of in (chosen, *kept["set"]):
+        means = [
+            f"{link[reading] / 1e3:.2f} / {link['losses_packets']:.1f}"
+            for link in (of["means"]["slow"], of["means"]["ltn"])
+        ]
+        error = of["error"][reading] if of is chosen else of["error"]
+        lines.append(
+            f"| {of['parameter']} | {of['set']} | {of['tried']} | {' | '.join(means)}"
+            f" | {error:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+TABLES: Mapping[str, Callable[[Kept], str]] = {
+    "calibration": calibrated,
+    "calibration-recoveries": recoveries,
+    "calibration-set": unsearched,
+}
 
 
 if __name__ == "__main__":

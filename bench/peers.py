@@ -39,6 +39,8 @@ FAMILIES = {
 SPEED_FAMILIES = FAMILIES["sack"]
 SPEED_CASES = ("one", "fifty")
 SPEED_HEADERS = ("all", "used")
+#: Crowds of flows that ns-2 can still run, by its one-way agent alone, and simulated seconds.
+SPEED_CROWDS = {"100": 60.0, "1000": 10.0, "5000": 4.0}
 
 # What ns-2 did by default in 2001 and in 2007, as arguments of flows.tcl: seconds, and segments.
 NS2_2001: Mapping[str, Any] = {
@@ -215,6 +217,10 @@ def measure_speed(
                             yield ns2_speed(case, family, headers, duration_s)
                 if program is not None:
                     yield ns3_speed(program, case, duration_s)
+            if "ns-2" in simulators:
+                for case, crowd_duration_s in SPEED_CROWDS.items():
+                    for headers in SPEED_HEADERS:
+                        yield ns2_speed(case, SPEED_FAMILIES[0], headers, crowd_duration_s)
 
 
 def measure_cells(

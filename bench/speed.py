@@ -1,13 +1,15 @@
 """How fast lasthop is as users run it, by `lasthop.run` and `lasthop.sweep`, beside ns-2 and ns-3.
 
-The two cases are those of ns2/speed.tcl and ns3/speed.cc, with timestamps. Other variants are of
-lasthop alone. The program in bench/engine measures the engine without
+The cases are those of ns2/speed.tcl and, as far as it has them, ns3/speed.cc, with timestamps.
+Other variants are of lasthop alone. The program in bench/engine measures the engine without
 scenario files, rows and Python, and counts allocations.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import resource
 import statistics
 import subprocess
 import time
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
+import polars as pl
 
 import lasthop
 from lasthop import Scenario, flow, link
@@ -35,16 +38,22 @@ REFERENCE = "run, timestamps"
 
 @dataclass(frozen=True)
 class Case:
-    """Bulk transfers over one link of 100 Mb/s, 10 ms apart."""
+    """Bulk transfers over one link that start within half a second."""
 
     flows: int
+    rate_mbps: int
     delay_ms: int
     #: Packets.
     queue: int
     #: Segments.
     window: int
-    #: Simulated seconds: enough for about one of CPU time.
+    #: Simulated seconds: enough for about one of CPU time or more.
     duration: int
+
+    @classmethod
+    def of_many(cls, flows: int, duration: int) -> Case:
+        """So many flows that have as much of the link each as fifty on 100 Mb/s."""
+        return cls(flows, 2 * flows, delay_ms=20, queue=10 * flows, window=64, duration=duration)
 
     def scenario(self, tcp: Mapping[str, Any], bit_error_rate: float = 0.0) -> Scenario:
         """The scenario of this case."""
@@ -57,22 +66,32 @@ class Case:
                 link(
                     "sender",
                     "receiver",
-                    rate="100 Mbit/s",
+                    rate=f"{self.rate_mbps} Mbit/s",
                     delay=f"{self.delay_ms} ms",
                     queue=f"{self.queue} packets",
                     forward={"errors": {"bit": bit_error_rate}},
                 )
             ],
             flows=[
-                flow("sender", "receiver", start=f"{10 * number} ms", tcp={**window, **tcp})
+                flow(
+                    "sender",
+                    "receiver",
+                    start=f"{500_000 * number // self.flows} us",
+                    tcp={**window, **tcp},
+                )
                 for number in range(self.flows)
             ],
         )
 
 
 CASES: Mapping[str, Case] = {
-    "one": Case(flows=1, delay_ms=10, queue=1000, window=250, duration=3000),
-    "fifty": Case(flows=50, delay_ms=20, queue=500, window=64, duration=1500),
+    "one": Case(flows=1, rate_mbps=100, delay_ms=10, queue=1000, window=250, duration=3000),
+    "fifty": Case.of_many(50, duration=1500),
+}
+#: Crowds of flows, by their number; each runs in a process of its own, to measure its memory.
+CROWDS: Mapping[str, Case] = {
+    str(flows): Case.of_many(flows, duration)
+    for flows, duration in ((100, 600), (1000, 60), (5000, 12), (50_000, 3))
 }
 #: With timestamps, an acknowledgment for each segment.
 STAMPED: Mapping[str, Any] = {"mss": PAYLOAD + TIMESTAMPS, "delayed_ack": "off"}
@@ -85,35 +104,51 @@ VARIANTS: Mapping[str, tuple[Mapping[str, Any], float]] = {
 SEEDS = 4
 
 
-def run(scenario: Scenario) -> int:
-    """Payload bytes of one run."""
-    return int(lasthop.run(scenario).rows["payload_bytes"].sum())
+def run(scenario: Scenario) -> Row:
+    """One run: delivered segments per CPU second, and the share of segments on the fast path."""
+    start = time.process_time()
+    result = lasthop.run(scenario)
+    cpu = time.process_time() - start
+    return {**speed(result.rows, cpu), "fast_path_share": result.fast_path_share}
 
 
-def sweep(scenario: Scenario) -> int:
-    """Payload bytes of runs with some seeds, on one thread."""
-    return int(lasthop.sweep(scenario, seeds=SEEDS, threads=1).rows["payload_bytes"].sum())
+def sweep(scenario: Scenario) -> Row:
+    """Runs with some seeds, on one thread: delivered segments per CPU second."""
+    start = time.process_time()
+    result = lasthop.sweep(scenario, seeds=SEEDS, threads=1)
+    return speed(result.rows, time.process_time() - start)
 
 
-WAYS: Mapping[str, Callable[[Scenario], int]] = {"run": run, "sweep": sweep}
+def speed(rows: pl.DataFrame, cpu_s: float) -> Row:
+    """Delivered segments per CPU second."""
+    return {"segments_per_cpu_s": int(rows["payload_bytes"].sum()) / PAYLOAD / cpu_s}
+
+
+def crowd(case: Case) -> Row:
+    """One run in a process that has done nothing before, and what a flow took of its memory."""
+    tcp, bit_error_rate = VARIANTS["timestamps"]
+    run(Case.of_many(1, duration=1).scenario(tcp))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    measured = run(case.scenario(tcp, bit_error_rate))
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return {**measured, "kib_per_flow": taken / case.flows}
+
+
+WAYS: Mapping[str, Callable[[Scenario], Row]] = {"run": run, "sweep": sweep}
 
 
 def ours() -> Iterator[Row]:
     """One timed call of each case, variant and way."""
+    head = {"simulator": "lasthop", "version": lasthop.__version__}
     for name, case in CASES.items():
         for variant, (tcp, bit_error_rate) in VARIANTS.items():
             scenario = case.scenario(tcp, bit_error_rate)
             for way, call in WAYS.items():
-                start = time.process_time()
-                segments = call(scenario) / PAYLOAD
-                cpu = time.process_time() - start
-                yield {
-                    "simulator": "lasthop",
-                    "version": lasthop.__version__,
-                    "variant": f"{way}, {variant}",
-                    "case": name,
-                    "segments_per_cpu_s": segments / cpu,
-                }
+                yield {**head, "variant": f"{way}, {variant}", "case": name, **call(scenario)}
+    for name, case in CROWDS.items():
+        with multiprocessing.get_context("spawn").Pool(1) as alone:
+            row = alone.apply(crowd, (case,))
+        yield {**head, "variant": REFERENCE, "case": name, **row}
 
 
 def engine() -> Iterator[Row]:
@@ -167,4 +202,8 @@ def summarised(rows: Sequence[Row]) -> Iterator[Row]:
             summary["lasthop_is_faster_by"] = round(ours / medians[key], 2)
         if "allocations_per_segment" in group[0]:
             summary["allocations_per_segment"] = max(r["allocations_per_segment"] for r in group)
+        if "fast_path_share" in group[0]:
+            summary["fast_path_share"] = round(min(row["fast_path_share"] for row in group), 4)
+        if "kib_per_flow" in group[0]:
+            summary["kib_per_flow"] = round(max(row["kib_per_flow"] for row in group), 1)
         yield summary

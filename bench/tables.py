@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import agreement_tables
-import beyond
-import koutsianas2007
-import obanaik2003
-import studies
+import obanaik_calibration
+from fidelity import summarised
+from record import RESULTS
 from speed import REFERENCE
 
-RESULTS = Path(__file__).resolve().parent / "results"
+from lasthop import publications
+from lasthop.publications.study import book
 
 Result = Any
 
@@ -35,13 +35,15 @@ def all_tables() -> Iterator[tuple[str, str]]:
         path = RESULTS / file
         measured = path.exists()
         yield name, table(json.loads(path.read_text())) if measured else "*Not measured yet.*"
+    yield from of_publications()
 
 
 def speed(result: Result) -> str:
     """The speed comparison as Markdown."""
     lines = [
-        "| case | simulator | segments per CPU second | lasthop is faster by |",
-        "| --- | --- | ---: | ---: |",
+        "| case | simulator | segments per CPU second | lasthop is faster by | on the fast path "
+        "| memory of a flow |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     names = {
         "one": "one flow, 10 ms",
@@ -51,9 +53,13 @@ def speed(result: Result) -> str:
     for row in result["rows"]:
         low, high = (f"{value / 1e6:.2f}" for value in row["range"])
         ratio = f"{row['lasthop_is_faster_by']:.1f}" if "lasthop_is_faster_by" in row else ""
+        share = f"{row['fast_path_share']:.1%}" if "fast_path_share" in row else ""
+        memory = f"{row['kib_per_flow']:.0f} KiB" if "kib_per_flow" in row else ""
+        case = names.get(row["case"]) or f"{int(row['case']):,} flows, 20 ms"
         lines.append(
-            f"| {names[row['case']]} | {row['simulator']} {row['version']} ({row['variant']}) "
-            f"| {row['segments_per_cpu_s'] / 1e6:.2f} M ({low} to {high}) | {ratio} |"
+            f"| {case} | {row['simulator']} {row['version']} ({row['variant']}) "
+            f"| {row['segments_per_cpu_s'] / 1e6:.2f} M ({low} to {high}) | {ratio} | {share} "
+            f"| {memory} |"
         )
     lines += ["", circumstances(result)]
     return "\n".join(lines)
@@ -66,7 +72,7 @@ def interval(mean: float, ci95: Sequence[float] | None) -> str:
 
 
 def circumstances(result: Result) -> str:
-    """On what it was measured."""
+    """The version, the machine and the date of a measurement."""
     machine = result["machine"]
     return (
         f"*lasthop {result['lasthop']}, rustc {result['rustc']}, {machine['cpu']}, "
@@ -75,7 +81,7 @@ def circumstances(result: Result) -> str:
 
 
 def cluster(result: Result) -> str:
-    """What a cluster on one machine costs, beside as many threads."""
+    """The time of a cluster on one machine, and of as many threads."""
     workers = result["workers"]
     lines = [
         f"| a run simulates | runs | {workers} threads | {workers} workers | runs a second "
@@ -97,9 +103,9 @@ IP_VERSIONS = ("ipv4", "ipv6", "ipv4-mapped-ipv6")
 
 
 def packetdrill(result: Result) -> str:
-    """How many scripts of each folder have passed, and what those say that have not."""
+    """The number of scripts of each suite, and of those that pass."""
     lines = [
-        "| scripts of | there are | passed over IPv4 | over IPv6 | over IPv4, by IPv6 sockets |",
+        "| suite | scripts | passed over IPv4 | over IPv6 | over IPv4, with IPv6 sockets |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     rows = result["rows"]
@@ -118,7 +124,7 @@ def packetdrill(result: Result) -> str:
 
 
 def score(rows: Result) -> str:
-    """How many of some rows have passed."""
+    """The number of rows that passed."""
     return f"{sum(not row['why'] for row in rows)} of {len(rows)}" if rows else ""
 
 
@@ -144,20 +150,17 @@ def packetdrill_scripts(result: Result) -> str:
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
-    """Median, and between what all lie."""
+    """The median, the smallest and the largest value."""
     low, median, high = (f"{value:.{digits}f}" for value in values)
     return median if low == high else f"{median} ({low} to {high})"
 
 
 def fidelity(result: Result) -> str:
-    """What tools that are not ours see of the emulator: a line per case."""
+    """The emulator as measured by ping, iperf3 and tshark: one line per case."""
     lines = [
-        "| link | load | beyond the model, ms: median | 99th percentile | bars kept |",
+        "| link | load | beyond the model, ms: median | 99th percentile | limits kept |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
-    # Imported here: who makes tables is imported by whoever measures.
-    from fidelity import summarised
-
     rows = list(summarised(result["rows"]))
     for row in (row for row in rows if row["case"] == "delay"):
         load = f"{row['load']:.0%} UDP" if row["load"] else "ping alone"
@@ -167,7 +170,7 @@ def fidelity(result: Result) -> str:
         )
     lines += [
         "",
-        "| rate | filled by | error of the rate, % | bars kept |",
+        "| rate | load | error of the rate, % | limits kept |",
         "| --- | --- | ---: | ---: |",
     ]
     for row in (row for row in rows if row["case"] == "rate"):
@@ -188,9 +191,9 @@ def fidelity(result: Result) -> str:
 
 
 def interop(result: Result) -> str:
-    """Every case with our stack at one end and the kernel's at the other."""
+    """Every case with lasthop's stack at one end and the kernel's at the other."""
     lines = [
-        "| case | we send, IPv4 | we send, IPv6 | we receive, IPv4 | we receive, IPv6 |",
+        "| case | lasthop sends, IPv4 | IPv6 | lasthop receives, IPv4 | IPv6 |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     rows = [row for row in result["rows"] if "way" in row]
@@ -203,22 +206,22 @@ def interop(result: Result) -> str:
                 row = next(r for r in transfers if (r["case"], r["way"], r["ip"]) == key)
                 words.append(f"{row['seconds']:.1f} s" if row["ok"] else f"**{row['fault']}**")
         lines.append(f"| {case} | {' | '.join(words)} |")
-    lines += ["", "| conversation | as it should be |", "| --- | ---: |"]
+    lines += ["", "| test | passed |", "| --- | ---: |"]
     for case in dict.fromkeys(row["case"] for row in rows if not row["mbps"]):
         own = [row for row in rows if row["case"] == case]
         lines.append(f"| {case} | {sum(row['ok'] for row in own)} of {len(own)} |")
     seen = result["tshark"]
     about = (
-        f"*Linux {result['kernel']}, which sends by {result['kernel_congestion_control']}. Of "
-        f"{seen['packets']} packets of ours, tshark found {seen['bad']} with a bad checksum.*"
+        f"*Linux {result['kernel']}, which sends with {result['kernel_congestion_control']}. Of "
+        f"{seen['packets']} packets from lasthop, tshark found {seen['bad']} with a bad checksum.*"
     )
     return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
 
 
 def throughput(result: Result) -> str:
-    """How fast our stack is beside the kernel's."""
+    """The throughput of lasthop's stack and of the kernel's."""
     lines = [
-        "| | stack | Gb/s | CPU seconds per GB, whole machine | ours / kernel's |",
+        "| | stack | Gb/s | CPU seconds per GB, whole machine | lasthop / kernel |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for way in result["summary"]:
@@ -226,12 +229,13 @@ def throughput(result: Result) -> str:
             ratio = f"{way['ratio']:.2f}" if stack["stack"] == "ours" else ""
             rate = spread([stack["lowest"], stack["gbps"], stack["highest"]], 1)
             cpu = f"{stack['machine_cpu_s_per_gb']:.2f}"
-            lines.append(f"| {way['way']} | {stack['stack']} | {rate} | {cpu} | {ratio} |")
+            name = {"ours": "lasthop"}.get(stack["stack"], stack["stack"])
+            lines.append(f"| {way['way']} | {name} | {rate} | {cpu} | {ratio} |")
     return "\n".join([*lines, "", f"*{result['rounds']} rounds in turn.* {circumstances(result)}"])
 
 
 def worlds(result: Result) -> str:
-    """The lab beside the testbed, and the kernel's stack beside ours."""
+    """The lab, the testbed, and the kernel's stack."""
     lines = [
         "| scenario | lab, kb/s | testbed, kb/s | testbed / lab - 1, paired | lab, link shifted "
         "| Linux CUBIC, kb/s | Linux BBR, kb/s |",
@@ -254,139 +258,22 @@ def worlds(result: Result) -> str:
     return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
 
 
-# --- bbn8333, simulation 1 ---
+# --- The README ---
 
 LFN = {"rate_bps": 100e6, "one_way_delay_s": 0.32}
 WORST = {"bit_error_rate": 1.56e-5, "errors": "both"}
 
 
-def cell(rows: Result, metric: str, **case: object) -> dict[str, Any]:
+def cell(rows: Result, metric: str, **case: object) -> Result:
     """The row of one cell."""
     for row in rows:
         if row["metric"] == metric and case.items() <= row["case"].items():
-            return dict(row)
+            return row
     raise LookupError(f"no {metric} of {case}")
 
 
-def sim1_ratios(rows: Result) -> str:
-    """Published and measured ratios, with today's stack and without suppression beside them."""
-    lines = [
-        "| path | | published | measured, 95 % | error factor | first of a window excused "
-        "| none excused | `modern` | verdict |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]
-    first, none = (
-        {json.dumps(row["case"]): row["measured"] for row in varied_ratios(variation)}
-        for variation in ("first-excused", "dupacks-count")
-    )
-    for row in published_ratios(rows):
-        case = row["case"]
-        modern = cell(rows, "ratio", **(case | {"profile": "modern"}))
-        lines.append(
-            f"| {case['rate_bps'] / 1e6:g} Mb/s, {case['one_way_delay_s'] * 1e3:g} ms "
-            f"| {case['recovery']} {case['eten']} | {row['published']:g} "
-            f"| {row['measured']:.2f} ({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f}) "
-            f"| {studies.factor(row)} "
-            f"| {first[json.dumps(case)]:.2f} | {none[json.dumps(case)]:.2f} "
-            f"| {modern['measured']:.2f} "
-            f"| {studies.verdict(row)} |"
-        )
-    return "\n".join(lines)
-
-
-def sim1_findings(rows: Result) -> str:
-    """Every statement that is not a ratio of one cell."""
-    ratios = [row["claim"] for row in published_ratios(rows)]
-    return studies.statements([row for row in rows if row.get("claim") not in ratios])
-
-
-def sim1_why(rows: Result) -> str:
-    """The explanation of every ratio that is not met."""
-    differing = [row for row in published_ratios(rows) if row["agrees"] is not True]
-    return "\n\n".join(f"*{row['claim']}* {row['why']}" for row in differing)
-
-
-def published_ratios(rows: Result) -> list[dict[str, Any]]:
-    """The statements that give a ratio for one cell, which other runs explain."""
-    explained = [row["case"] for row in varied_ratios("dupacks-count")]
-    return [
-        dict(row)
-        for row in rows
-        if row["metric"] == "finding" and row["published"] is not None and row["case"] in explained
-    ]
-
-
-def varied_ratios(variation: str) -> list[dict[str, Any]]:
-    """The same ratios with one factor that differs."""
-    rows = json.loads((RESULTS / "bbn8333-sim1-explanations.json").read_text())
-    return [dict(row) for row in rows if "ratio" in row and row["variation"] == variation]
-
-
-# --- bbn8333, the other simulations ---
-
-#: The network of each one's figure, of which goodputs are kept.
-FIGURES: Mapping[str, Mapping[str, float]] = {
-    "sim2": LFN,
-    "sim3": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
-    "sim4": {"rate_bps": 1.5e6, "one_way_delay_s": 0.32},
-    "sim5": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
-    "sim6": {"rate_bps": 1.5e6, "one_way_delay_s": 0.01},
-    "sim7": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
-    "sim8": {"rate_bps": 100e6, "one_way_delay_s": 0.1},
-}
-
-
-def is_of(row: Result, network: Mapping[str, float]) -> bool:
-    """Whether a row is of a network, with errors in both directions."""
-    case = row["case"]
-    return bool(network.items() <= case.items() and case["errors"] == "both")
-
-
-#: The words for who sends: recovery, window and ETEN.
-SENDERS = {
-    ("reno", "aimd", "none"): "Reno",
-    ("reno", "aimd", "forward"): "Reno + Forward",
-    ("reno", "aimd", "forward-piggyback"): "Reno + Forward, piggy-backed",
-    ("reno", "aimd", "forward-marked"): "Reno + Forward, marked",
-    ("reno", "aimd", "backward"): "Reno + Backward",
-    ("reno", "aimd", "oracle"): "Reno + Oracle",
-    ("reno", "aimd", "cumulative"): "Reno + CETEN",
-    ("reno", "aimd", "cumulative-loss-ratio"): "by loss ratio",
-    ("reno", "aimd", "cumulative-adaptive"): "CETEN-A",
-    ("reno", "aimd", "cumulative-real"): "CETEN, fields real",
-    ("sack", "aimd", "none"): "SACK",
-    ("sack", "aimd", "forward"): "SACK + Forward",
-    ("sack", "aimd", "forward-piggyback"): "SACK + Forward, piggy-backed",
-    ("sack", "aimd", "forward-marked"): "SACK + Forward, marked",
-    ("sack", "aimd", "backward"): "SACK + Backward",
-    ("sack", "aimd", "oracle"): "SACK + Oracle",
-    ("reno", "westwood-2001", "none"): "Westwood",
-    ("reno", "westwood+", "none"): "Westwood+",
-}
-
-
-def goodputs(rows: Result) -> str:
-    """What the figure shows."""
-    cells: dict[tuple[int, float], dict[str, str]] = {}
-    for row in rows:
-        if row["metric"] != "goodput_bps":
-            continue
-        case = row["case"]
-        who = SENDERS[case["recovery"], case.get("window", "aimd"), case["eten"]]
-        place = (case.get("competitors", 0), case["bit_error_rate"])
-        cells.setdefault(place, {})[who] = interval(row["measured"], row["ci95"])
-    senders = [who for who in SENDERS.values() if any(who in cell for cell in cells.values())]
-    beside = len({competitors for competitors, _ in cells}) > 1
-    head = [*(["flows beside it"] if beside else []), "bit errors", *senders]
-    lines = [f"| {' | '.join(head)} |", f"|{' ---: |' * len(head)}"]
-    for (competitors, errors), cell_ in sorted(cells.items()):
-        values = [*([str(competitors)] if beside else []), f"{errors:g}"]
-        lines.append(f"| {' | '.join(values + [cell_.get(who, '') for who in senders])} |")
-    return "\n".join(lines)
-
-
 def readme_gain(rows: Result) -> str:
-    """What the README says of the first experiment."""
+    """The README's table of the first experiment."""
     case = {"rate_bps": 1.5e6, "one_way_delay_s": 0.32, "profile": "ns2-2001", "recovery": "sack"}
     lines = [
         "| goodput at a bit error rate of | SACK | SACK + ETEN | SACK + oracle |",
@@ -413,30 +300,8 @@ def readme_gain(rows: Result) -> str:
     return "\n".join(lines)
 
 
-def sim1_about(about: Result) -> str:
-    """How long all of it took."""
-    return (
-        f"All of it, {about['seeds']} seeds a point, takes {about['wall_s']:.0f} s. "
-        f"{circumstances(about)}"
-    )
-
-
-def sim_about(about: Result) -> str:
-    """How long one of the others took, whose cells need not have as many seeds."""
-    return (
-        f"All of it, up to {about['seeds']} seeds a point, takes {about['cpu_s']:.0f} s of one"
-        f" core. {circumstances(about)}"
-    )
-
-
-def study_about(about: Result) -> str:
-    """How long each study took."""
-    spent = ", ".join(f"{name} {cpu_s:.0f} s" for name, cpu_s in about["cpu_s"].items())
-    return f"Seconds of one core: {spent}. {circumstances(about)}"
-
-
 def readme_peers() -> str:
-    """What the README says of the peers."""
+    """The README's sentences on the peers."""
     lines = []
     if (RESULTS / "agreement.json").exists():
         agreement = json.loads((RESULTS / "agreement.json").read_text())
@@ -449,9 +314,9 @@ def readme_peers() -> str:
         lines.append(
             f"`lasthop.run` simulates {ours['one'] / 1e6:.1f} million delivered segments per "
             f"second of CPU time ({ours['fifty'] / 1e6:.1f} million with fifty flows), with "
-            f"timestamps: {faster(rows, 'ns-2', 'all headers')} as it is, "
-            f"{faster(rows, 'ns-2', 'used headers')} without the packet headers that it does not "
-            f"use, {faster(rows, 'ns-3', '')}."
+            f"timestamps: {faster(rows, 'ns-2', 'all headers')}, "
+            f"{faster(rows, 'ns-2', 'used headers')} with only the packet headers in use, and "
+            f"{faster(rows, 'ns-3', '')}."
         )
     return " ".join(lines)
 
@@ -500,41 +365,45 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "worlds": ("worlds.json", worlds),
     "packetdrill": ("packetdrill.json", packetdrill),
     "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
-    "sim1-about": ("bbn8333-sim1-about.json", sim1_about),
-    "sim1-ratios": ("bbn8333-sim1.json", sim1_ratios),
-    "sim1-findings": ("bbn8333-sim1.json", sim1_findings),
-    "sim1-why": ("bbn8333-sim1.json", sim1_why),
-    "beyond-about": ("bbn8333-beyond-about.json", study_about),
-    "koutsianas2007-about": ("koutsianas2007-about.json", study_about),
-    "fairness-about": ("obanaik2003-fairness-about.json", study_about),
     **{
-        f"fairness-{what}": ("obanaik2003-calibration.json", table)
-        for what, table in obanaik2003.CALIBRATION.items()
-    },
-    **{
-        f"{prefix}-{name}-{what}": (f"{file}-{name}.json", table)
-        for prefix, file, shown in (
-            ("beyond", "bbn8333-beyond", beyond.TABLES),
-            ("koutsianas2007", "koutsianas2007", koutsianas2007.TABLES),
-            ("fairness", "obanaik2003-fairness", obanaik2003.TABLES),
-        )
-        for name, numbers in shown.items()
-        for what, table in (
-            ("answers", studies.statements),
-            *((of, one.markdown) for of, one in numbers.all.items()),
-            ("published", studies.published),
-        )
-    },
-    **{
-        f"{name}-{what}": (f"bbn8333-{name}{file}.json", table)
-        for name in FIGURES
-        for what, file, table in (
-            ("about", "-about", sim_about),
-            ("goodputs", "", goodputs),
-            ("findings", "", studies.statements),
-        )
+        f"obanaik2003-fairness-{what}": ("obanaik2003-calibration.json", table)
+        for what, table in obanaik_calibration.TABLES.items()
     },
 }
+
+
+# --- Publications ---
+
+
+def of_publications() -> Iterator[tuple[str, str]]:
+    """Name and Markdown of every table of every publication: what its book says of each
+    experiment, the answers, the published numbers, and how long it takes."""
+    for publication, names in publications.publications().items():
+        file = publication.replace("/", "-")
+        yield f"{file}-about", spent(json.loads((RESULTS / f"{file}-about.json").read_text()))
+        shown = publications.book(publication)
+        for name in names:
+            rows = json.loads((RESULTS / f"{file}-{name}.json").read_text())
+            explained = RESULTS / f"{file}-{name}-explanations.json"
+            if explained.exists():
+                rows += [
+                    {"metric": book.EXPLAINED, **row} for row in json.loads(explained.read_text())
+                ]
+            yield f"{file}-{name}-answers", book.statements(rows)
+            yield f"{file}-{name}-published", book.published(rows)
+            for what, table in shown[name].all.items():
+                yield f"{file}-{name}-{what}", table.markdown(rows)
+
+
+def spent(about: Result) -> str:
+    """The CPU time of each experiment, and the machine."""
+    seconds: dict[str, list[str]] = {}
+    for row in about["rows"]:
+        words = f"{row['name']} {row['cpu_s']:.0f} s"
+        seconds.setdefault(circumstances(row), []).append(words)
+    return "\n\n".join(
+        f"Seconds of one core: {', '.join(words)}. {on_what}" for on_what, words in seconds.items()
+    )
 
 
 if __name__ == "__main__":

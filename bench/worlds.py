@@ -20,11 +20,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import compare
 import peers
+import record
 
 SCENARIOS = Path(__file__).resolve().parent / "worlds"
-WORLDS = compare.RESULTS / "worlds.json"
+WORLDS = record.RESULTS / "worlds.json"
 
 RUNS = 5
 #: Runs at a time. Nearly all of their time is waiting.
@@ -47,15 +47,15 @@ ATTEMPTS = 3
 SHIFTS_MS = [0.02 * step for step in range(1, 21)]
 
 
-def run(scenario: Path, stack: str, seed: int) -> compare.Row:
-    """What one run tells. If all attempts are void, the last one says so."""
+def run(scenario: Path, stack: str, seed: int) -> record.Row:
+    """The row of one run; if all attempts are void, of the last one."""
     command = [sys.executable, "-m", "lasthop", "run", str(scenario), "--seed", str(seed), "--json"]
     health = None
     attempts = 0
     while attempts < ATTEMPTS and (health is None or health["void"]):
         attempts += 1
         done = subprocess.run(
-            [*command, *STACKS[stack]], cwd=compare.ROOT, capture_output=True, text=True
+            [*command, *STACKS[stack]], cwd=record.ROOT, capture_output=True, text=True
         )
         if not done.stdout:
             raise SystemExit(f"{scenario.name} with {stack}: {done.stderr}")
@@ -64,7 +64,7 @@ def run(scenario: Path, stack: str, seed: int) -> compare.Row:
         if health is None:
             break
     flow = told["flows"][0]
-    row: compare.Row = {
+    row: record.Row = {
         "scenario": scenario.stem,
         "stack": stack,
         "seed": seed,
@@ -77,7 +77,7 @@ def run(scenario: Path, stack: str, seed: int) -> compare.Row:
     return row
 
 
-def summarised(rows: Sequence[compare.Row]) -> Iterator[compare.Row]:
+def summarised(rows: Sequence[record.Row]) -> Iterator[record.Row]:
     """One row per scenario and stack: mean and interval, and the paired difference to the lab."""
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         of = {
@@ -87,7 +87,7 @@ def summarised(rows: Sequence[compare.Row]) -> Iterator[compare.Row]:
         lab = [row["payload_bps"] for row in of["lab"]]
         for stack, own in of.items():
             rates = [row["payload_bps"] for row in own]
-            summary: compare.Row = {
+            summary: record.Row = {
                 "scenario": scenario,
                 "stack": stack,
                 "runs": len(own),
@@ -133,12 +133,12 @@ def shifted(scenario: str) -> list[float]:
 
 
 def interval(values: Sequence[float], digits: int | None = None) -> list[float]:
-    """Where the mean lies, 95 %."""
+    """The 95 % interval of the mean."""
     ends = peers.interval95(values) or [values[0], values[0]]
     return [round(end, digits) for end in ends]
 
 
-def measure(names: Sequence[str]) -> Iterator[compare.Row]:
+def measure(names: Sequence[str]) -> Iterator[record.Row]:
     """Scenarios by every stack with every seed. A pair of worlds runs close together."""
     jobs = [
         (SCENARIOS / f"{name}.toml", stack, seed)
@@ -149,7 +149,7 @@ def measure(names: Sequence[str]) -> Iterator[compare.Row]:
     rows = []
     with ThreadPoolExecutor(PARALLEL) as pool:
         for number, row in enumerate(pool.map(lambda job: run(*job), jobs), 1):
-            compare.say(f"{number} of {len(jobs)}: {row}")
+            record.say(f"{number} of {len(jobs)}: {row}")
             rows.append(row)
     yield from summarised(rows)
 
@@ -162,9 +162,9 @@ def main() -> None:
     names = parser.parse_args().scenario or every
     others = json.loads(WORLDS.read_text())["rows"] if names != every else []
     rows = [row for row in others if row["scenario"] not in names] + list(measure(names))
-    result = {"experiment": "worlds", **compare.circumstances(), "unit": "bit/s, payload"}
+    result = {"experiment": "worlds", **record.circumstances(), "unit": "bit/s, payload"}
     result["rows"] = sorted(rows, key=lambda row: str(row["scenario"]))
-    compare.keep(WORLDS, result)
+    record.keep(WORLDS, result)
 
 
 if __name__ == "__main__":

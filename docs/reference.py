@@ -19,7 +19,7 @@ BEGIN, END = "<!-- keys:begin -->\n", "<!-- keys:end -->\n"
 ELSEWHERE = ("sweep",)
 
 #: Keys that tell which of several tables one is.
-NAMES = ("mechanism", "policy")
+NAMES = ("box", "mechanism", "policy")
 
 Schema = dict[str, Any]
 
@@ -55,6 +55,9 @@ def tables(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Every table with keys that is in a schema, from the outermost, and where it stands."""
     if schema.get("properties"):
         yield name, schema
+    # A table whose keys are names of the file's own.
+    if isinstance(named := schema.get("additionalProperties"), dict):
+        yield from tables(f"{name}.*", named)
     for key, of in schema.get("properties", {}).items():
         if name or key not in ELSEWHERE:
             path = f"{name}.{key}" if name else key

@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from lasthop import library
-from lasthop.publications.bbn8333 import findings, sim1, variations
-from lasthop.publications.bbn8333.cases import LFN, Case, Runs
+from lasthop.publications.bbn8333.cases import GOODPUT, LFN, ORACLE, plain
+from lasthop.publications.bbn8333.factors import FACTORS
+from lasthop.publications.bbn8333.sim1 import STUDY
+from lasthop.publications.study import factors
+from lasthop.publications.study.published import Section
+from lasthop.publications.study.reproduce import write
+from lasthop.publications.study.runs import Case, Runs
+from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
 from lasthop.stats import Estimate
 
@@ -28,7 +34,7 @@ KEYS = [
     "ci95",
     "runs",
 ]
-CASE = Case("sack", "oracle", LFN.rate_bps, LFN.one_way_delay_s, 1.56e-5, "both", "ns2-2001")
+CASE = Case(**ORACLE, **LFN, bit_error_rate=1.56e-5, errors="both", profile="ns2-2001")
 CASE_KEYS = [
     "recovery",
     "eten",
@@ -41,16 +47,16 @@ CASE_KEYS = [
 
 
 @pytest.fixture(scope="module")
-def measured() -> findings.Evidence:
+def measured() -> Runs:
     """All runs: the report's stack, and today's."""
-    return sim1.SIMULATION.measure(seeds=SEEDS)
+    return STUDY.measure(seeds=SEEDS)
 
 
 @pytest.fixture(scope="module")
-def folder(measured: findings.Evidence, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(measured: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the reproduction writes."""
     folder = tmp_path_factory.mktemp("sim1")
-    sim1.SIMULATION.write(folder, measured)
+    write(STUDY, folder, measured)
     return folder
 
 
@@ -118,19 +124,19 @@ def test_published_numbers_stand_beside_the_measured(rows: list[dict[str, Any]])
 
 def test_every_statement_is_a_row(rows: list[dict[str, Any]]) -> None:
     stated = library.published("bbn8333")["sim1"]
-    claims = [statement["claim"] for statement in [*stated["ratio"], *stated["statement"]]]
+    claims = [statement["claim"] for statement in stated["statement"]]
     assert [row["claim"] for row in rows if row["metric"] == "finding"] == claims
 
 
 def test_a_difference_is_explained_by_one_factor(folder: Path, rows: list[dict[str, Any]]) -> None:
     explained = json.loads((folder / "explanations.json").read_text())
-    assert {e["variation"] for e in explained} == {v.id for v in variations.VARIATIONS}
+    assert {e["variation"] for e in explained} == {factor.id for factor in FACTORS}
     for row in rows:
         differs = row["metric"] == "finding" and row["agrees"] is False
         if differs and row["published"] is not None:
             assert "all else equal" in row["why"]
-    for variation in variations.VARIATIONS:
-        assert len(variation.settings) + variation.clean_return == 1
+    for factor in FACTORS:
+        assert len(factor.settings) + factor.clean_return == 1
 
 
 def test_the_report_holds_everything(folder: Path, rows: list[dict[str, Any]]) -> None:
@@ -168,17 +174,15 @@ def test_the_report_holds_everything(folder: Path, rows: list[dict[str, Any]]) -
             assert row["why"] in plain
 
 
-def test_equal_runs_make_equal_files(
-    measured: findings.Evidence, folder: Path, tmp_path: Path
-) -> None:
-    sim1.SIMULATION.write(tmp_path, measured)
+def test_equal_runs_make_equal_files(measured: Runs, folder: Path, tmp_path: Path) -> None:
+    write(STUDY, tmp_path, measured)
     for name in ("results.json", "explanations.json", "report.html"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
 def _runs(gain: float, seeds: int) -> Runs:
     luck = [(0.98, 1.0, 1.02, 1.0)[seed % 4] for seed in range(seeds)]
-    return Runs({CASE: [gain * a for a in luck], CASE.but(eten="none"): luck[::-1]})
+    return Runs({CASE: {GOODPUT: [gain * a for a in luck]}, plain(CASE): {GOODPUT: [*luck[::-1]]}})
 
 
 @pytest.mark.parametrize(
@@ -193,27 +197,25 @@ def _runs(gain: float, seeds: int) -> Runs:
     ],
 )
 def test_verdicts_follow_the_runs_and_nothing_else(
-    gain: float, seeds: int, verdict: Verdict
+    gain: float, seeds: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    varied = {v.id: _runs(3.5, seeds) for v in variations.VARIATIONS}
     stated = {
-        "ratio": [
-            {
-                "id": "a-ratio",
-                "claim": "Three and a half times.",
-                "where": "here",
-                "kind": "about",
-                "runs": 1,
-                "value": 3.5,
-                "case": {key: getattr(CASE, key) for key in CASE_KEYS if key != "profile"},
-            }
-        ],
-        "statement": [],
+        "id": "a-ratio",
+        "claim": "Three and a half times.",
+        "where": "here",
+        "effect_of": "eten",
+        "metric": "ratio",
+        "kind": "about",
+        "runs": 1,
+        "value": 3.5,
+        "case": {key: CASE[key] for key in CASE_KEYS if key != "profile"},
     }
-    evidence = findings.Evidence(_runs(gain, seeds), varied, variations.VARIATIONS)
-    (found,) = findings.findings("sim1", stated, evidence, {})
+    monkeypatch.setattr(Study, "published", Section((), [stated]))
+    varied = {factor.id: _runs(3.5, seeds) for factor in FACTORS}
+    runs = Runs(_runs(gain, seeds).found, varied)
+    (found,) = STUDY.judge(runs)
     assert found.verdict is verdict
-    assert ("where single pairs of runs give it" in found.why) is (verdict is Verdict.DIFFERS)
+    assert ("where single runs give it" in found.why) is (verdict is Verdict.DIFFERS)
     assert ("About 20 runs a cell" in found.why) is (verdict is Verdict.UNDECIDED)
     assert found.measured is not None
     assert found.measured.value == pytest.approx(gain, rel=1e-3)
@@ -222,25 +224,25 @@ def test_verdicts_follow_the_runs_and_nothing_else(
 
 
 def test_no_published_ratio_holds_with_three_seeds() -> None:
-    evidence = sim1.SIMULATION.measure(quick=True)
-    stated = library.published("bbn8333")["sim1"]
-    found = findings.findings("sim1", {**stated, "statement": []}, evidence, {})
+    runs = STUDY.measure(quick=True)
+    numbers = {stated["id"] for stated in STUDY.published.statements if "metric" in stated}
+    found = [answer for answer in STUDY.judge(runs) if answer.id in numbers]
     assert len(found) == 5
-    assert all(of.runs == 3 and of.verdict is not Verdict.HOLDS for of in found)
+    assert runs.seeds == 3
+    assert all(answer.verdict is not Verdict.HOLDS for answer in found)
 
 
 def test_explanations_say_which_side_of_the_published_value_a_factor_leads_to() -> None:
-    def move(index: int, value: float) -> variations.Moved:
-        ratio, baseline = Estimate(value, value, value, 9), Estimate(5.5, 5.4, 5.6, 9)
-        single = (value * 0.9, value * 1.1)
-        return variations.Moved(variations.VARIATIONS[index], ratio, single, baseline)
+    def move(index: int, value: float) -> factors.Moved:
+        moved, baseline = Estimate(value, value, value, 9), Estimate(5.5, 5.4, 5.6, 9)
+        return factors.Moved(FACTORS[index], moved, (value * 0.9, value * 1.1), baseline)
 
-    names = [variation.name for variation in variations.VARIATIONS]
-    told = findings.explain(3.5, [move(0, 1.8), move(1, 5.5), move(2, 9.0)])
+    names = [factor.name for factor in FACTORS]
+    told = factors.explain(3.5, [move(0, 1.8), move(1, 5.5), move(2, 9.0)])
     assert f"With {names[0]}" in told
     assert "lies between the two" in told
     assert f"Away from it: {names[2]} (9.00)" in told
     assert f"No clear effect: {names[1]}." in told
-    assert "where single pairs of runs give it" in findings.explain(3.5, [move(0, 3.4)])
-    assert "nearer, but not there" in findings.explain(3.5, [move(0, 4.9)])
-    assert "No single factor" in findings.explain(3.5, [move(0, 9.0)])
+    assert "where single runs give it" in factors.explain(3.5, [move(0, 3.4)])
+    assert "nearer, but not there" in factors.explain(3.5, [move(0, 4.9)])
+    assert "No single factor" in factors.explain(3.5, [move(0, 9.0)])

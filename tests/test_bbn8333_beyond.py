@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import beyond as book
 import pytest
-import studies
 import tables
 
 from lasthop import lab, publications
@@ -30,6 +28,9 @@ from lasthop.publications.bbn8333.beyond import (
     per_packet_code,
     tunnel,
 )
+from lasthop.publications.bbn8333.beyond.book import TABLES
+from lasthop.publications.study import book
+from lasthop.publications.study.reproduce import write
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
@@ -49,7 +50,7 @@ NAMES = (
 def _question(name: str) -> Study:
     folder = "lasthop.publications.bbn8333.beyond"
     module = importlib.import_module(f"{folder}.{name.replace('-', '_')}")
-    question: Study = module.QUESTION
+    question: Study = module.STUDY
     return question
 
 
@@ -79,7 +80,7 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
     name: str, runs: Mapping[str, Runs], tmp_path: Path
 ) -> None:
     question = _question(name)
-    answers = question.write(tmp_path, runs[name])
+    answers = write(question, tmp_path, runs[name])
     rows = json.loads((tmp_path / "results.json").read_text())
     found = [row for row in rows if row["metric"] == "finding"]
     assert [row["claim"] for row in found] == [answer.claim for answer in answers]
@@ -149,13 +150,14 @@ def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
-    _question(name).write(tmp_path, runs[name])
-    kept = studies.kept(book.TABLES[name], tmp_path)
-    for what, shown in book.TABLES[name].all.items():
+    in_book = [of for of, _ in tables.of_publications()]
+    write(_question(name), tmp_path, runs[name])
+    kept = book.kept(TABLES[name], tmp_path)
+    for what, shown in TABLES[name].all.items():
         table = shown.markdown(kept).splitlines()
         assert all(line.count("|") == table[0].count("|") for line in table)
         assert len(table) > 4
-        assert f"beyond-{name}-{what}" in tables.TABLES
+        assert f"bbn8333-beyond-{name}-{what}" in in_book
         # Nothing is empty but quantiles not reached, weights that a strategy does not take, and
         # what is hidden where there is no tunnel.
         allowed = {"setup": 3, "alpha": 12, "tunnel": 2}.get(name, 0)

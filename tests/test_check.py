@@ -36,14 +36,14 @@ NONSENSE = {
     "unreachable host": (
         '[[flows]]\nname    = "file"\nfrom    = "a"\nto      = "b"',
         '[nodes.c]\n[[flows]]\nname = "file"\nfrom = "a"\nto = "c"',
-        "there is no way from `a` to here",
+        "there is no path from `a` to this node",
     ),
-    "sender and receiver are one": ('to      = "b"', 'to = "a"', "expected another node"),
-    "two flows of one name": ('"file"', '"bulk"', "another flow is called `bulk` already"),
+    "sender and receiver are one": ('to      = "b"', 'to = "a"', "expected a node other than"),
+    "two flows of one name": ('"file"', '"bulk"', "another flow has the name `bulk`"),
     "two links": (
         "[[flows]]",
         '[[links]]\nbetween = ["b", "a"]\nrate = "1 bit/s"\ndelay = "0 s"\n[[flows]]',
-        "there is a link between these nodes already",
+        "there is already a link between these nodes",
     ),
     "another key for the errors of a direction": (
         "bit = 1e-6",
@@ -78,7 +78,7 @@ NONSENSE = {
     "a device as a trace": (
         "errors  =",
         'backward = { errors = { trace = "/dev/zero" } }\nerrors  =',
-        "larger than a trace",
+        "is too large: expected at most 64 MiB",
     ),
     "an outage that ends before it begins": (
         "errors  =",
@@ -88,13 +88,13 @@ NONSENSE = {
     "attached where there is no link": (
         "a = {}",
         'a = { attached = { at = [{ start = "0 s", to = "a" }] } }',
-        "there is no link between `a` and here",
+        "there is no link between `a` and this node",
     ),
     "no TOML": ('"A small sweep"', '"A small sweep', "not valid TOML"),
     "key twice": ("[nodes]", 'title = "again"\n[nodes]', "duplicate key"),
     "sweep of 1e12 points": ("seeds = 3", f"seeds = {10**12}", "expected at most 10000000 runs"),
     "sweep of nothing": ("[0.0, 1e-5]", "[]", "expected at least one value"),
-    "sweep of what is not there": ("links.0.errors.bit", "links.7.delay", "and no `7`"),
+    "sweep of what is not there": ("links.0.errors.bit", "links.7.delay", "there is no `7`"),
     "wrong value in a sweep": ('["reno", "sack"]', '["reno", "sakc"]', "did you mean `sack`?"),
     "brackets without end": ("title ", "x = " + 10_000 * "[" + "\ntitle", "cannot recurse"),
     "dots without end": ("[nodes]", 10_000 * "a." + "a = 1\n[nodes]", "recursion limit"),

@@ -40,7 +40,10 @@ def test_version_and_help(lasthop: Command) -> None:
         (("sweep", "demo", "--seeds", "0"), "--seeds"),
         (("sweep", "demo", "--picture", "curve.txt"), "not 'curve.txt'"),
         (("sweep", "examples/modem", "--picture", "curve.png"), "nothing is swept"),
-        (("run", "demo", "--pcap", "x.pcapng", "--pcap-at", "moon"), "at `moon`: there is no such"),
+        (
+            ("run", "demo", "--pcap", "x.pcapng", "--pcap-at", "moon"),
+            "at `moon`: expected the name of a node",
+        ),
         (("run", "demo", "--pcap-at", "sender"), "give both"),
         (("run", "demo", "--pcap", "no/such/folder.pcapng"), "cannot write: no/such/folder.pcapng"),
         (

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import koutsianas2007 as book
 import polars as pl
 import pytest
-import studies
 import tables
 
 from lasthop import lab, library, publications
@@ -28,7 +26,10 @@ from lasthop.publications.koutsianas2007 import (
     targets,
     windows,
 )
+from lasthop.publications.koutsianas2007.book import TABLES
 from lasthop.publications.koutsianas2007.schemes import MENDED, RLCI, SHARED, STANDARD
+from lasthop.publications.study import book
+from lasthop.publications.study.reproduce import write
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Check, Joint, Verdict, above, every
@@ -70,7 +71,7 @@ def _mean(runs: Runs, metric: str, **where: object) -> float:
 def test_every_figure_is_found_by_its_name() -> None:
     for figure in ("4.2", "4.3", "4.4", "4.5", "4.7", "4.8", "4.9"):
         (found,) = publications.find(f"koutsianas2007/fig{figure}")
-        assert f"koutsianas2007/fig{figure}" in (found.id, *found.also)
+        assert f"fig{figure}" in (found.name, *found.load().also)
     ids = [of.id for of in publications.find("koutsianas2007")]
     assert ids == [f"koutsianas2007/{name}" for name in NAMES]
 
@@ -87,7 +88,7 @@ def test_a_study_becomes_rows_pictures_and_a_page(
     name: str, runs: Mapping[str, Runs], tmp_path: Path
 ) -> None:
     study = _study(name)
-    answers = study.write(tmp_path, runs[name])
+    answers = write(study, tmp_path, runs[name])
     rows = json.loads((tmp_path / "results.json").read_text())
     assert all(row["publication"] == "koutsianas2007" for row in rows)
     assert all(row["experiment"] == name for row in rows)
@@ -121,12 +122,12 @@ def test_every_published_number_stands_beside_a_measured_one(runs: Mapping[str, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
-    _study(name).write(tmp_path, runs[name])
-    shown = book.TABLES[name]
-    lines = shown.markdown(studies.kept(shown, tmp_path)).splitlines()
+    write(_study(name), tmp_path, runs[name])
+    shown = TABLES[name]
+    lines = shown.markdown(book.kept(shown, tmp_path)).splitlines()
     assert all(line.count("|") == len(shown.columns) + 2 for line in lines)
     assert len(lines) > 4
-    assert f"koutsianas2007-{name}-numbers" in tables.TABLES
+    assert f"koutsianas2007-{name}-numbers" in dict(tables.of_publications())
     # A single run of one connection has no deviation.
     allowed = {"fig4.7": 3}.get(name, 0)
     assert sum(line.count("|  |") for line in lines) <= allowed

@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 
 from lasthop import library
-from lasthop.publications.bbn8333 import cases as bbn8333
-from lasthop.publications.bbn8333 import findings, grid, sim1, simulation
-from lasthop.publications.bbn8333.cases import AIMD, NONE, PERIOD, Besides
+from lasthop.publications.bbn8333 import sim1
+from lasthop.publications.bbn8333.cases import GOODPUT, NONE, NOTIFIED, SACK, plain
 from lasthop.publications.koutsianas2007 import (
     after,
     attack,
@@ -33,11 +32,11 @@ from lasthop.publications.koutsianas2007 import (
     windows,
 )
 from lasthop.publications.koutsianas2007.schemes import RLCI, STANDARD
-from lasthop.publications.obanaik2003 import auto, bed, buffers, fast, testbed
-from lasthop.publications.obanaik2003 import simulation as paths
-from lasthop.publications.obanaik2003 import window as limited
-from lasthop.publications.obanaik2003.policies import NO_RTT
-from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.obanaik2003.fairness import auto, bed, buffers, fast, testbed
+from lasthop.publications.obanaik2003.fairness import simulation as paths
+from lasthop.publications.obanaik2003.fairness import window as limited
+from lasthop.publications.obanaik2003.fairness.policies import NO_RTT
+from lasthop.publications.study.runs import Case, Cell, Runs, Values
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
 
@@ -57,7 +56,7 @@ def _stated(publication: str) -> dict[str, list[Mapping[str, Any]]]:
     """By section, all statements and ratios."""
     found = library.published(publication)
     return {
-        name: [*section.get("ratio", ()), *section.get("statement", ())]
+        name: section.get("statement", ())
         for name, section in found.items()
         if isinstance(section, dict)
     }
@@ -84,81 +83,62 @@ def _effects(publication: str, section: str, mechanism: str) -> set[str]:
 _PACKET = 576 * 8
 
 
-def _plain(case: bbn8333.Case, off: str) -> bbn8333.Case:
+def _without(case: Case, off: str) -> Case:
     """The case without a mechanism."""
-    cumulative = case.eten.startswith("cumulative")
+    cumulative = case["eten"].startswith("cumulative")
     if off == "eten" or (off == "ceten" and cumulative):
-        case = case.but(eten=NONE)
-    if off == "westwood" and case.window != AIMD:
-        case = case.but(recovery="sack", window=AIMD)
-    if off == "sack" and case.recovery == "sack":
+        case = plain(case)
+    if off == "westwood" and "window" in case:
+        case = case.but(window=None).but(**SACK)
+    if off == "sack" and case["recovery"] == "sack":
         case = case.but(recovery="reno")
     return case
 
 
-def _level(case: bbn8333.Case) -> float:
+def _level(case: Case) -> float:
     """About the goodput: the window's, the link's, or what losses leave of it (Mathis et al.,
     1997), with effects of every mechanism as they are claimed."""
-    corrupted = 1 - (1 - case.bit_error_rate) ** (_PACKET * case.hops)
-    rtt = 2 * case.hops * case.one_way_delay_s + 2 * _PACKET / case.rate_bps
-    free = min(20 * _PACKET / rtt, case.rate_bps) / (1 + 0.2 * case.competitors)
-    loss = corrupted + 0.002 * case.competitors
-    plain = min(free, 1.2 * _PACKET / rtt / math.sqrt(max(loss, 1e-9)))
-    plain *= 1 - (0.9 if case.recovery == "reno" else 0.5) * corrupted
-    if case.window != AIMD:
-        plain += 0.3 * min(1.0, 100 * loss) * (free - plain)
-    told = {"none": 0.0, "oracle": 1.0, "backward": 0.8}.get(case.eten, 0.6)
-    if case.eten.startswith("cumulative"):
+    hops, competitors = case.get("hops", 1), case.get("competitors", 0)
+    corrupted = 1 - (1 - case["bit_error_rate"]) ** (_PACKET * hops)
+    rtt = 2 * hops * case["one_way_delay_s"] + 2 * _PACKET / case["rate_bps"]
+    free: float = min(20 * _PACKET / rtt, case["rate_bps"]) / (1 + 0.2 * competitors)
+    loss = corrupted + 0.002 * competitors
+    level = min(free, 1.2 * _PACKET / rtt / math.sqrt(max(loss, 1e-9)))
+    level *= 1 - (0.9 if case["recovery"] == "reno" else 0.5) * corrupted
+    if "window" in case:
+        level += 0.3 * min(1.0, 100 * loss) * (free - level)
+    told = {"none": 0.0, "oracle": 1.0, "backward": 0.8}.get(case["eten"], 0.6)
+    if case["eten"].startswith("cumulative"):
         told = 0.3
-    return plain + told * max(0.0, free * (1 - corrupted) - plain)
+    found: float = level + told * max(0.0, free * (1 - corrupted) - level)
+    return found
 
 
-def _world(simulation_: simulation.Simulation, off: str, luck: int, seeds: int) -> bbn8333.Runs:
-    """Runs of the whole plan, drawn about these levels; those of a mechanism that is off about
-    those of plain TCP."""
-    dice = random.Random(f"{simulation_.id} {off} {luck}")
-    goodputs: dict[bbn8333.Case, list[float]] = {}
-    besides: dict[bbn8333.Case, Besides] = {}
-    for block, variation in simulation_.plan(None, quick=False):
-        if variation is not None or block.profile != PERIOD:
-            continue
-        for network, rate, errors in block.points():
-            for of in block.variants:
-                case = bbn8333.Case(
-                    of.recovery,
-                    of.eten,
-                    network.rate_bps,
-                    network.one_way_delay_s,
-                    rate,
-                    errors,
-                    block.profile,
-                    of.window,
-                    block.hops,
-                    block.cross_traffic,
-                    block.competitors,
-                )
-                level = _level(_plain(case, off))
-                spread = 0.01 + 0.01 * case.competitors if rate or case.competitors else 0.001
-                goodputs[case] = [level * math.exp(dice.gauss(0, spread)) for _ in range(seeds)]
-                # Competitors lose to errors, too.
-                load = case.rate_bps * (0.1 * case.competitors) * (1 - min(0.5, 3e4 * rate))
-                others = [load * math.exp(dice.gauss(0, 0.02)) for _ in range(seeds)]
-                besides[case] = Besides(others, [1.0] * seeds, [2.0] * seeds)
-    return bbn8333.Runs(goodputs, besides)
+def _world(study: Study, off: str, luck: int, seeds: int) -> Runs:
+    """Runs of all cells, drawn about these levels; those of a mechanism that is off about those of
+    plain TCP."""
+    dice = random.Random(f"{study.experiment} {off} {luck}")
+    found: dict[Case, Values] = {}
+    for cell in study.cells():
+        case = cell.case
+        rate, competitors = case["bit_error_rate"], case.get("competitors", 0)
+        level = _level(_without(case, off))
+        spread = 0.01 + 0.01 * competitors if rate or competitors else 0.001
+        # Competitors lose to errors, too.
+        load = case["rate_bps"] * (0.1 * competitors) * (1 - min(0.5, 3e4 * rate))
+        found[case] = {
+            GOODPUT: [level * math.exp(dice.gauss(0, spread)) for _ in range(seeds)],
+            "others": [load * math.exp(dice.gauss(0, 0.02)) for _ in range(seeds)],
+        }
+    return Runs(found)
 
 
-def _verdicts(simulation_: simulation.Simulation, runs: bbn8333.Runs) -> Mapping[str, Verdict]:
-    stated = library.published("bbn8333")[simulation_.id]
-    found = findings.findings(
-        simulation_.id, stated, findings.Evidence(runs, {}), simulation_.tests
-    )
-    return {of.id: of.verdict for of in found if of.verdict is not None}
+def _verdicts(study: Study, runs: Runs) -> Mapping[str, Verdict]:
+    return {of.id: of.verdict for of in study.judge(runs) if of.verdict is not None}
 
 
-def _simulation(name: str) -> simulation.Simulation:
-    found: simulation.Simulation = importlib.import_module(
-        f"lasthop.publications.bbn8333.{name}"
-    ).SIMULATION
+def _simulation(name: str) -> Study:
+    found: Study = importlib.import_module(f"lasthop.publications.bbn8333.{name}").STUDY
     return found
 
 
@@ -194,17 +174,18 @@ def test_and_with_it_some_do(name: str, ids: set[str]) -> None:
 
 
 def test_no_effect_of_simulation_1_holds_with_real_runs_of_plain_tcp() -> None:
-    networks = sim1.SIMULATION.networks
-    plain = tuple(of for of in sim1.PUBLISHED if of.eten == NONE)
-    block = grid.Block(plain, networks, hops=1, directions=bbn8333.DIRECTIONS, seeds=20)
-    (pool,) = grid.measure([(block, None)], 0)
+    drawn = [cell for cell in sim1.STUDY.cells() if cell.quick]
+    cells = [cell for cell in drawn if cell.case["eten"] == NONE]
+    pool = _measured(sim1.STUDY, cells, 20)
     dice = random.Random("sim1")
-    goodputs = {
-        case.but(eten=eten): dice.choices(pool._goodputs[case], k=20)
-        for case in pool
-        for eten in (NONE, *bbn8333.NOTIFIED)
-    }
-    verdicts = _verdicts(sim1.SIMULATION, bbn8333.Runs(goodputs))
+    runs = Runs(
+        {
+            case.but(eten=eten): {GOODPUT: dice.choices(pool.found[case][GOODPUT], k=20)}
+            for case in pool
+            for eten in (NONE, *NOTIFIED)
+        }
+    )
+    verdicts = _verdicts(sim1.STUDY, runs)
     effects = _effects("bbn8333", "sim1", "eten")
     assert {id for id in effects if verdicts[id] is Verdict.HOLDS} == set()
 
@@ -213,7 +194,7 @@ def test_no_effect_of_simulation_1_holds_with_real_runs_of_plain_tcp() -> None:
 
 
 def _measured(study: Study, cells: Sequence[Cell], seeds: int) -> Runs:
-    return replace(study, cells=lambda: cells).measure(seeds=seeds)
+    return replace(study, cells=lambda: cells, factors=None).measure(seeds=seeds)
 
 
 def _holding(study: Study, runs: Runs, mechanism: str) -> set[str]:
@@ -293,7 +274,9 @@ def test_who_never_resumed_does_not_spare_others(off: Off) -> None:
 
 
 def _study(name: str) -> Study:
-    module = importlib.import_module(f"lasthop.publications.obanaik2003.{name.replace('-', '_')}")
+    module = importlib.import_module(
+        f"lasthop.publications.obanaik2003.fairness.{name.replace('-', '_')}"
+    )
     found: Study = module.STUDY
     return found
 

@@ -13,16 +13,24 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import obanaik2003 as book
 import obanaik_calibration as calibration
 import pytest
 import tables
 
 from lasthop import library, publications
-from lasthop.publications.obanaik2003 import bed, factors, fast, policies, simulation, windows
-from lasthop.publications.obanaik2003.policies import CANIT, CR, IBK, STANDARD
-from lasthop.publications.obanaik2003.simulation import LTN, SLOW
+from lasthop.publications.obanaik2003.fairness import (
+    bed,
+    factors,
+    fast,
+    policies,
+    simulation,
+    windows,
+)
+from lasthop.publications.obanaik2003.fairness.book import TABLES
+from lasthop.publications.obanaik2003.fairness.policies import CANIT, CR, IBK, STANDARD
+from lasthop.publications.obanaik2003.fairness.simulation import LTN, SLOW
 from lasthop.publications.study.published import Section
+from lasthop.publications.study.reproduce import write
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.scenario import Scenario
@@ -39,7 +47,9 @@ CALIBRATION = Path(__file__).parent.parent / "bench/results/obanaik2003-calibrat
 
 
 def _study(name: str) -> Study:
-    module = importlib.import_module(f"lasthop.publications.obanaik2003.{name.replace('-', '_')}")
+    module = importlib.import_module(
+        f"lasthop.publications.obanaik2003.fairness.{name.replace('-', '_')}"
+    )
     study: Study = module.STUDY
     return study
 
@@ -88,7 +98,7 @@ def test_a_part_becomes_rows_pictures_and_a_page(
     name: str, runs: Mapping[str, Runs], tmp_path: Path
 ) -> None:
     study = _some(name)
-    answers = study.write(tmp_path, runs[name])
+    answers = write(study, tmp_path, runs[name])
     rows = json.loads((tmp_path / "results.json").read_text())
     found = [row for row in rows if row["metric"] == "finding"]
     assert [row["claim"] for row in found] == [answer.claim for answer in answers]
@@ -116,12 +126,12 @@ def test_every_published_number_stands_beside_a_measured_one(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
-    _some(name).write(tmp_path, runs[name])
+    write(_some(name), tmp_path, runs[name])
     kept = json.loads((tmp_path / "results.json").read_text())
-    table = book.TABLES[name].markdown(kept).splitlines()
+    table = TABLES[name].markdown(kept).splitlines()
     assert len({line.count("|") for line in table}) == 1
     assert len(table) > 5
-    assert f"fairness-{name}-numbers" in tables.TABLES
+    assert f"obanaik2003-fairness-{name}-numbers" in dict(tables.of_publications())
 
 
 def test_misprints_are_marked() -> None:
@@ -143,7 +153,7 @@ def test_misprints_are_marked() -> None:
 def test_the_page_takes_no_misprint_for_a_difference(
     runs: Mapping[str, Runs], tmp_path: Path
 ) -> None:
-    _study("testbed-window").write(tmp_path, runs["testbed-window"])
+    write(_study("testbed-window"), tmp_path, runs["testbed-window"])
     assert (tmp_path / "report.html").read_text().count("misprint</span>") == 3
 
 

@@ -79,8 +79,7 @@ def test_a_published_number_stands_beside_the_case_that_it_is_of() -> None:
 
 def _judged(number: Number, values: list[float]) -> Verdict:
     case = Case(a=1)
-    runs = Runs({case: {"x": values}})
-    return number.judge(runs, case, runs.mean(case, "x"))
+    return mean("x", "1", "x").judge(number, Runs({case: {"x": values}}), case)
 
 
 def test_a_published_number_is_met_within_its_tolerance() -> None:

@@ -192,7 +192,7 @@ def test_who_may_not_is_told_what_is_missing(transfer: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("examples/handover",), "nodes of the testbed do not move"),
+        (("examples/handover",), "the testbed cannot move nodes"),
         (("demo", "--trace", "here"), "only the lab does"),
         (("demo", "--set", "flows.0.stack=bsd"), '"lasthop", "linux"'),
     ],

@@ -1,10 +1,13 @@
-# How fast ns-2 2.35 is: bulk SACK flows over one 100 Mb/s link, 1448-byte segments, an ACK for
-# each, timestamps, no tracing.
+# How fast ns-2 2.35 is: bulk SACK flows over one link, 1448-byte segments, an ACK for each,
+# timestamps, no tracing.
 #
 #   ns speed.tcl case=one family=Sack1
-#       One flow, 10 ms one way, window 250 and queue 1000 packets: no losses.
+#       One flow over 100 Mb/s, 10 ms one way, window 250 and queue 1000 packets: no losses.
 #   ns speed.tcl case=fifty family=FullTcp/Sack headers=used
-#       50 flows, 20 ms one way, window 64 each and queue 500 packets: sharing, with losses.
+#       50 flows over 100 Mb/s, 20 ms one way, window 64 each and queue 500 packets: sharing, with
+#       losses.
+#   ns speed.tcl case=1000
+#       The same for so many flows: 2 Mb/s and a queue of 10 packets for each.
 #
 # Prints one line of JSON: the segments delivered and the CPU time that the simulation itself took,
 # without ns-2's start.
@@ -16,10 +19,15 @@ foreach word $argv {
   }
   set arg($key) $value
 }
-switch $arg(case) {
-  one { set flows 1; set delay 0.010; set window 250; set queue 1000 }
-  fifty { set flows 50; set delay 0.020; set window 64; set queue 500 }
-  default { puts stderr "speed.tcl: case is one or fifty, not $arg(case)"; exit 2 }
+if {$arg(case) eq "one"} {
+  set flows 1; set rate 100e6; set delay 0.010; set window 250; set queue 1000
+} else {
+  set flows [expr {$arg(case) eq "fifty" ? 50 : $arg(case)}]
+  if {![string is integer -strict $flows] || $flows < 1} {
+    puts stderr "speed.tcl: case is one, fifty or a number of flows, not $arg(case)"
+    exit 2
+  }
+  set rate [expr {2e6 * $flows}]; set delay 0.020; set window 64; set queue [expr {10 * $flows}]
 }
 if {[lsearch {Sack1 FullTcp/Sack} $arg(family)] < 0} {
   puts stderr "speed.tcl: unknown family $arg(family)"
@@ -51,7 +59,7 @@ switch $arg(headers) {
 set ns [new Simulator]
 set sender [$ns node]
 set receiver [$ns node]
-$ns duplex-link $sender $receiver 100Mb $delay DropTail
+$ns duplex-link $sender $receiver $rate $delay DropTail
 $ns queue-limit $sender $receiver $queue
 $ns queue-limit $receiver $sender $queue
 set sources {}
@@ -70,8 +78,9 @@ for {set i 0} {$i < $flows} {incr i} {
   }
   set ftp [new Application/FTP]
   $ftp attach-agent $source
-  # Flows that start together stay in step; 10 ms apart they mix.
-  $ns at [expr {0.01 * $i}] "$ftp start"
+  # Flows that start together stay in step; within half a second (10 ms apart, if there are fifty)
+  # they mix.
+  $ns at [expr {0.5 * $i / $flows}] "$ftp start"
   lappend sources $source
 }
 

@@ -19,6 +19,7 @@ __all__ = [
     "ScenarioError",
     "TestbedError",
     "__version__",
+    "boxes",
     "check",
     "clean_testbed",
     "congestion_controllers",
@@ -99,6 +100,9 @@ def run(
 
     `digest` (str, 16 hexadecimal digits): a fingerprint of every packet that arrived anywhere, and
     when.
+
+    `fast_path_share` (float, 0 to 1): the share of segments that hosts took in on their fast path;
+    None if no segment arrived.
 
     `links`: a row for each direction of a link, with the columns `link` ("a->b"), `packets` and
     `bytes` (accepted for transmission), and packets that were `dropped` (by the queue, or because
@@ -268,6 +272,9 @@ def remedies() -> list[dict[str, Any]]:
     connection": an acknowledgment no longer comes from the receiver), `buildable` (bool; what
     cannot be built says how much there is to be won).
     """
+
+def boxes() -> list[str]:
+    """The names of the boxes, for `boxes = [{ box = NAME, ... }]` of a node."""
 
 def mechanisms() -> list[str]:
     """The names of the mechanisms, for `mechanisms = [{ mechanism = NAME, ... }]` of a flow."""

@@ -18,6 +18,7 @@ from rich.table import Table
 from lasthop import _lasthop as engine
 from lasthop import lab, terminal, units
 from lasthop.errors import UserError, unknown
+from lasthop.results import Progress
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, mean_interval, ratio_interval
 
@@ -196,7 +197,7 @@ def advise(
     flow: str | None = None,
     seeds: int = SEEDS,
     threads: int = 0,
-    progress: lab.Progress | None = None,
+    progress: Progress | None = None,
 ) -> Advice:
     """Simulates every remedy on a path, or for a flow of a scenario (else its only one).
 

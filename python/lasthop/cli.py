@@ -35,8 +35,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="TCP over the last hop: satellite, radio, mobile; simulated, run by run the same.\n\n"
-    "Exit status: 0 done, 1 a run failed, 2 a mistake that you can mend, 130 interrupted.",
+    help="TCP over lossy last hops (satellite, radio, mobile) in a deterministic simulator.\n\n"
+    "Exit status: 0 done, 1 a run failed, 2 a mistake of the user, 130 interrupted.",
     epilog="A newcomer starts with: lasthop demo",
 )
 
@@ -102,11 +102,11 @@ def options(
 @app.command()
 def demo(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="PNG", help="Where the picture goes.")
+        Path, typer.Option("-o", "--output", metavar="PNG", help="The picture's file.")
     ] = Path("reports/demo.png"),
     seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
 ) -> None:
-    """Show what a noisy satellite hop does to TCP, and what error notification wins back."""
+    """Show what a noisy satellite hop does to TCP, and how error notification helps."""
     from lasthop.demo import show
 
     with _files():
@@ -122,7 +122,7 @@ def check(
     settings: _Set = None,
     as_json: _Json = False,
 ) -> None:
-    """Say everything that is wrong with scenario files, without running them."""
+    """Report all mistakes in scenario files, without running them."""
     checked = [checks.check(file, settings or ()) for file in files]
     for one in checked:
         if one.outline is None:
@@ -146,19 +146,19 @@ def schema() -> None:
 def run(
     file: _File,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="The root of all randomness.")
+        int, typer.Option(min=0, max=2**63 - 1, help="The seed of all random numbers.")
     ] = 1,
     settings: _Set = None,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write time series and a picture of them there."),
+        typer.Option(metavar="DIR", help="Write time series and a picture of them to this folder."),
     ] = None,
     table: Annotated[
         Table, typer.Option("--format", help="The time series' file format.")
     ] = Table.CSV,
     pcap: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write packets there, as pcapng: for Wireshark."),
+        typer.Option(metavar="FILE", help="Write packets to this pcapng file, for Wireshark."),
     ] = None,
     pcap_at: Annotated[
         list[str] | None,
@@ -171,18 +171,18 @@ def run(
     events: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write what every connection tells there, as JSON lines."
+            metavar="FILE", help="Write the events of all connections to this file, as JSON lines."
         ),
     ] = None,
     byte_mode: Annotated[
         bool,
         typer.Option(
-            "--bytes", help="Write every packet as bytes and read it again, before every link."
+            "--bytes", help="Write every packet as bytes and parse it again, before every link."
         ),
     ] = False,
     testbed: Annotated[
         bool,
-        typer.Option("--testbed", help="On real packets, in real time: needs Linux and root."),
+        typer.Option("--testbed", help="Run on real packets, in real time; needs Linux and root."),
     ] = False,
     as_json: _Json = False,
 ) -> None:
@@ -243,13 +243,13 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
         raise typer.Exit(RUN_FAILED)
 
 
-_testbed = typer.Typer(no_args_is_help=True, help="What runs on real packets leave behind.")
+_testbed = typer.Typer(no_args_is_help=True, help="Clean up after runs on real packets.")
 app.add_typer(_testbed, name="testbed")
 
 
 @_testbed.command("clean")
 def clean() -> None:
-    """Remove what is left of runs whose process was killed, and say what it was."""
+    """Remove and list the network namespaces that killed runs have left."""
     removed = lab.clean()
     for name in removed:
         print(name)
@@ -276,7 +276,9 @@ def sweep(
     metric: Annotated[str, typer.Option(help="The column to summarise.")] = "goodput_bps",
     picture: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw it over the first swept key: .png, .svg or .pdf."),
+        typer.Option(
+            metavar="FILE", help="Draw the metric over the first swept key: .png, .svg or .pdf."
+        ),
     ] = None,
     as_json: _Json = False,
 ) -> None:
@@ -339,10 +341,10 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="Publication and experiment: bbn8333/sim1; or all of a publication."
+            metavar="ID", help="Publication and experiment, such as bbn8333/sim1, or a publication."
         ),
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="The figures alone, 3 seeds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the figures, with 3 seeds.")] = False,
     seeds: Annotated[int | None, typer.Option(min=2, help="Runs a point.")] = None,
     threads: _Threads = 0,
     output: Annotated[
@@ -350,7 +352,9 @@ def reproduce(
         typer.Option("-o", "--output", metavar="DIR", help="Default: reports/ID."),
     ] = None,
 ) -> None:
-    """Run a published experiment; report what was published next to what is measured."""
+    """Run a published experiment; report published and measured values side by side."""
+    from lasthop.publications.study.reproduce import reproduce as run_study
+
     chosen = publications.find(experiment)
     if quick and seeds is not None:
         raise UserError("--quick and --seeds both say how many runs a point gets: choose one")
@@ -359,10 +363,9 @@ def reproduce(
     with _files():
         outcomes = []
         for one in chosen:
-            name = one.id.rpartition("/")[2]
-            folder = all_of_it / name if output is None or together else all_of_it
+            folder = all_of_it / one.name if output is None or together else all_of_it
             folder.mkdir(parents=True, exist_ok=True)
-            outcome = one.load()(folder, seeds=seeds, quick=quick, threads=threads)
+            outcome = run_study(one.load(), folder, seeds=seeds, quick=quick, threads=threads)
             outcomes += [outcome] if outcome else []
         if together and outcomes:
             index.write(all_of_it, chosen[0].publication, outcomes)
@@ -374,34 +377,36 @@ def advise(
         str | None,
         typer.Argument(metavar="[FILE]", help="A scenario file, or a name from `lasthop list`."),
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="Of the path, such as '2 Mbit/s'.")] = None,
-    delay: Annotated[str | None, typer.Option(help="One way, such as '300 ms'.")] = None,
+    rate: Annotated[str | None, typer.Option(help="The path's rate, such as '2 Mbit/s'.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="The path's one-way delay, such as '300 ms'.")
+    ] = None,
     loss: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the packets that vanish.")
+        float, typer.Option(min=0, max=1, help="The share of packets that are lost.")
     ] = 0.0,
     burst: Annotated[
-        float | None, typer.Option(min=1, help="Packets lost in a row, on average.")
+        float | None, typer.Option(min=1, help="The mean length of a loss burst, packets.")
     ] = None,
     bit_errors: Annotated[
-        float, typer.Option(min=0, max=1, help="Probability that a bit is damaged on the link.")
+        float, typer.Option(min=0, max=1, help="The bit error rate of the link.")
     ] = 0.0,
     outage: Annotated[
-        str | None, typer.Option(help="How long the path is away, on average, such as '3 s'.")
+        str | None, typer.Option(help="The mean length of outages, such as '3 s'.")
     ] = None,
-    between_outages: Annotated[str, typer.Option(help="How long it is there.")] = "60 s",
+    between_outages: Annotated[str, typer.Option(help="The mean time between outages.")] = "60 s",
     queue: Annotated[
-        str | None, typer.Option(help="What the queue holds, such as '50 packets'.")
+        str | None, typer.Option(help="The queue limit, such as '50 packets'.")
     ] = None,
     size: Annotated[
-        str | None, typer.Option(help="Of the transfer, such as '1 MB'; else it never ends.")
+        str | None, typer.Option(help="The size of the transfer, such as '1 MB'; default: no end.")
     ] = None,
-    flow: Annotated[str | None, typer.Option(help="Which of the scenario's flows.")] = None,
+    flow: Annotated[str | None, typer.Option(help="The name of the scenario's flow.")] = None,
     seeds: Annotated[int, typer.Option(min=2, help="Runs of each remedy.")] = 20,
     threads: _Threads = 0,
     settings: _Set = None,
     as_json: _Json = False,
 ) -> None:
-    """Say which remedies would help on a path, by how much, and what each takes."""
+    """Rank the remedies for a path by their gain, with what each needs to change."""
     from lasthop import advice
 
     given = advice.Path(
@@ -434,13 +439,13 @@ def advise(
 
 @app.command("list")
 def list_() -> None:
-    """List what there is: scenarios, experiments, and the words that scenario files know."""
+    """List the scenarios, the experiments, and the mechanisms and boxes of scenario files."""
     shown = terminal.table()
     for _ in range(3):
         shown.add_column(overflow="fold")
     titled = (
         ("scenarios", {name: Scenario.load(name).outline().title for name in library.names()}),
-        ("experiments", {found.id: found.title for found in publications.EXPERIMENTS}),
+        ("experiments", {of.id: of.load().title for of in publications.experiments()}),
     )
     for what, titles in titled:
         for i, (name, title) in enumerate(titles.items()):
@@ -450,6 +455,7 @@ def list_() -> None:
         ("congestion controllers", engine.congestion_controllers()),
         ("increase functions", engine.increase_functions()),
         ("mechanisms", engine.mechanisms()),
+        ("boxes", engine.boxes()),
         ("profiles", engine.profiles()),
     ):
         shown.add_row(f"[bold]{what}[/]", escape(", ".join(names)))

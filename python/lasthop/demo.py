@@ -94,10 +94,10 @@ def _gains(sweep: Sweep) -> dict[tuple[float, str], Estimate]:
 def _published(errors: float, eten: str) -> str:
     """What bbn8333 says of the nearest cell, if anything."""
     wanted = {**_NEAREST, "bit_error_rate": errors, "eten": eten}
-    for ratio in library.published("bbn8333")["sim1"]["ratio"]:
-        case: dict[str, Any] = ratio["case"]
-        if all(case[key] == value for key, value in wanted.items()):
-            return f"{published(ratio).words} {units.TIMES}"
+    for stated in library.published("bbn8333")["sim1"]["statement"]:
+        case: dict[str, Any] = stated.get("case", {})
+        if wanted.items() <= case.items():
+            return f"{published(stated).words} {units.TIMES}"
     return ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """Something that the user asked for cannot be done; the message says why, in one sentence."""
+    """A request of the user cannot be fulfilled; the message says why, in one sentence."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What connections tell: an event a line in files, a row in frames."""
+"""Events of connections: one a line in files, one a row in frames."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 def read_events(file: str | Path) -> pl.DataFrame:
     """The events of a file that `run(..., events=file)` or `lasthop run --events` wrote.
 
-    A row an event, in order, with the columns `t_s`, `node`, `flow`, `event` (its kind: "sent",
-    "acknowledged", "sacked", "loss", "reduced", "timed-out", ...) and those of all kinds, which
-    are null where a kind has no such thing. Octets are counted from the SYN, which is 0; durations
-    are nanoseconds.
+    One row an event, in order. The columns are `t_s`, `node`, `flow`, `event` (its kind: "sent",
+    "acknowledged", "sacked", "loss", "reduced", "timed-out", ...), and the fields of all kinds,
+    null for other kinds. Bytes are counted from the SYN, which is 0. Durations are in nanoseconds.
     """
     rows: list[dict[str, Any]] = []
     try:

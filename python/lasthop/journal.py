@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lasthop import _lasthop as engine
 from lasthop.errors import UserError
 from lasthop.files import whole
-from lasthop.lab import Progress
-from lasthop.results import FLOW, SEED, about
+from lasthop.results import FLOW, SEED, Progress, about
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, interval
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +13,8 @@ from lasthop import _lasthop as engine
 from lasthop.errors import UserError
 from lasthop.events import read_events
 from lasthop.files import whole
-from lasthop.results import Health, Result, Sweep, about, frame
+from lasthop.results import Health, Progress, Result, Sweep, about, frame
 from lasthop.scenario import Scenario
-
-Progress = Callable[[int, int], None]
 
 
 def run(
@@ -33,20 +31,19 @@ def run(
 ) -> Result:
     """Runs a scenario once.
 
-    `settings` override keys of the file, such as {"links.0.rate": "10 Mbit/s"}; tracing fills the
-    result's time series. The same scenario and seed give the same result, everywhere.
+    `settings` override keys of the file, such as {"links.0.rate": "10 Mbit/s"}. `trace` fills the
+    result's time series. The same scenario and seed give the same result on every machine.
 
-    `pcap` is a pcapng file to be written with the packets of `pcap_at`: directions of links
-    ("a->b"), whose packets are seen as they are sent, and nodes ("a"), of which everything is
-    seen; all links if there are none. In byte mode every packet is written as bytes and read
-    again before every link, which changes nothing but the speed.
+    `pcap` is a pcapng file to write. `pcap_at` selects directions of links ("a->b"), captured as
+    packets are sent, and nodes ("a"), with all packets that they send or receive; the default is
+    all links. In `byte_mode` every packet is written as bytes and parsed again before every link,
+    which changes only the speed.
 
-    `events` is a file to be written with what every connection tells, an event a line, in JSON; or
-    True, and the result has them as a frame.
+    `events` is a file for the event log of every connection, one JSON object a line; with True,
+    the result has the events as a frame.
 
-    On the `testbed`, the run is one of real packets, and takes as long as the scenario lasts: see
-    the result's `health`. It takes Linux and root, and shows neither time series nor packets nor
-    events.
+    `testbed` runs the scenario with real packets, which takes as long as the scenario's duration:
+    see the result's `health`. It needs Linux and root, and has no time series, packets or events.
     """
     scenario = _scenario(scenario, settings)
     if testbed:
@@ -86,6 +83,7 @@ def run(
         flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
         about=about(scenario),
+        fast_path_share=cast("float | None", done["fast_path_share"]),
     )
 
 
@@ -120,13 +118,13 @@ def sweep(
 ) -> Sweep:
     """Runs every point of a scenario's sweep with every seed, in parallel.
 
-    `over` says what is varied, instead of what the scenario says: keys with their values, such as
-    {"links.0.errors.bit": [0, 1e-6, 1e-5]}. Without `seeds` the scenario says how many; `threads`
-    0 uses every core; `progress` is told the runs that are done and all there are. The rows do not
-    depend on the number of threads.
+    `over` replaces the scenario's sweep: keys with their values, such as
+    {"links.0.errors.bit": [0, 1e-6, 1e-5]}. `seeds` defaults to the scenario's number. `threads` 0
+    uses every core. `progress` is called with the number of finished runs and of all runs. The rows
+    do not depend on the number of threads.
 
-    `cluster` is the address of a dask scheduler, such as "tcp://host:8786", whose workers do the
-    runs then, with the same rows.
+    `cluster` is the address of a dask scheduler, such as "tcp://host:8786". Its workers then
+    simulate the runs, with the same rows.
     """
     scenario = _scenario(scenario, settings)
     if over is not None:

@@ -1,7 +1,7 @@
 """Ready plots.
 
-Each draws into `ax`, or into a new figure that pyplot shows, and returns the axes: what they lack
-is a call of matplotlib away. `subplots` makes several axes in the same style, `save` writes a
+Each function draws into `ax`, or into a new figure that pyplot shows, and returns the axes for
+further calls of matplotlib. `subplots` makes several axes in the same style. `save` writes a
 picture.
 
 >>> from lasthop import plots
@@ -85,11 +85,11 @@ def curves(
     over: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A metric over a swept key: means with their 95 % intervals, a line for each combination of
+    """A metric over a swept key: means with their 95 % intervals, one line for each combination of
     the other swept keys.
 
-    `metric` is any column of the rows that holds numbers, `over` the first key that varies unless
-    given. Quantities such as "10 ms" stand where they belong on the axis, words side by side.
+    `metric` is any numeric column of the rows. `over` defaults to the first key that varies.
+    Quantities such as "10 ms" are placed by value, other texts at equal distances.
     """
     varied = sweep.varied()
     if over is None:
@@ -133,9 +133,9 @@ def curves(
 
 
 def window(result: Result, flow: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """The congestion window over time, with the slow-start threshold, and what is in flight.
+    """The congestion window, the slow-start threshold and the flight size over time.
 
-    Of one flow, or of all without the flight. Needs a run with `trace=True`.
+    For one flow, or for all flows without the flight size. Needs a run with `trace=True`.
     """
     if flow is None and len(result.flows) > 1:
         chosen = dict(result.flows)
@@ -170,8 +170,8 @@ def window(result: Result, flow: str | None = None, *, ax: Axes | None = None) -
 
 
 def queue(result: Result, link: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """The length of a queue over time, by the direction of its link ("a->b"); of all queues that
-    ever held more than what is being sent, without one.
+    """The length of the queue of a link's direction ("a->b") over time; by default of all queues
+    that ever held more than the packet in transmission.
 
     Needs a run with `trace=True`.
     """
@@ -200,10 +200,10 @@ def queue(result: Result, link: str | None = None, *, ax: Axes | None = None) ->
 def completion_times(
     sweep: Sweep, by: Sequence[str] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """The distribution of the times that transfers took: the share that was complete by then.
+    """The distribution of completion times: the share of transfers complete by each time.
 
-    A line for each combination of the swept keys, or of the columns `by`. Transfers that did not
-    end count, too: their line stays below 1. Flows of which none ever ends are left out.
+    One line for each combination of the swept keys, or of the columns `by`. Transfers that did not
+    end count, too: their line stays below 1. Flows without any completed transfer are left out.
     """
     ended = sweep.rows.drop_nulls("completed_s")[FLOW].unique().to_list()
     rows = sweep.rows.filter(sweep.rows[FLOW].is_in(ended))
@@ -244,11 +244,11 @@ def time_sequence(
     between: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A time-sequence graph of a connection's sender: what it sent, again in another colour, what
-    was acknowledged, also selectively, notices of corruption, and timeouts.
+    """A time-sequence graph of a connection's sender: segments sent, retransmissions in another
+    colour, acknowledgments, SACK blocks, notices of corruption, and timeouts.
 
-    Of a run with `events=True`, or of what `read_events` gave. `between` two times, in seconds,
-    it shows what a whole transfer is too long for.
+    Takes a run with `events=True`, or the frame of `read_events`. `between` limits the graph to two
+    times, in seconds.
     """
     kept = events.events if isinstance(events, Result) else events
     if kept is None:

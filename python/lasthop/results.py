@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ def about(scenario: Scenario) -> dict[str, int | str]:
     """
     return {"format": FORMAT, "lasthop": __version__, "scenario": scenario.sha256}
 
+
+#: Is told how many runs are done, and how many there are.
+Progress = Callable[[int, int], None]
 
 #: The column before which all columns are swept keys.
 SEED = "seed"
@@ -63,7 +66,7 @@ class Health:
 
     @property
     def late_share(self) -> float:
-        """Which share of the packets was late."""
+        """The share of packets that were late."""
         return self.late / self.packets if self.packets else 0.0
 
 
@@ -73,25 +76,27 @@ class Result:
 
     #: One row a flow, with rates in bits per second, times in seconds, counts of packets.
     rows: pl.DataFrame
-    #: One row a direction of a link: `link` ("a->b"), `packets` and `bytes` that it took, and how
-    #: many packets were `dropped`, `marked`, `corrupted`, `corrected`, `lost`, `duplicated` and
-    #: `reordered`.
+    #: One row a direction of a link: `link` ("a->b"), the `packets` and `bytes` that it accepted,
+    #: and the numbers of packets `dropped`, `marked`, `corrupted`, `corrected`, `lost`,
+    #: `duplicated` and `reordered`.
     links: pl.DataFrame
-    #: A hash of everything that happened, equal for runs that went the same way; empty for real
-    #: packets, which never do.
+    #: A hash of all packets and their times, equal for equal runs; empty for runs on the testbed.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
-    #: What connections told, if the run was asked for it; `read_events` says what is in it.
+    #: The events of all connections, with `events=True`; `read_events` describes the columns.
     events: pl.DataFrame | None = field(default=None, repr=False)
-    #: What it depends on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
+    #: `format`, `lasthop` (the version) and `scenario` (its SHA-256).
     about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
-    #: How far the run can be trusted, if it was one on real packets.
+    #: How well the machine kept up, for a run on the testbed.
     health: Health | None = None
+    #: The share of segments that the simulator took in on its fast path, 0 to 1: what a run costs,
+    #: not what came of it. None on real packets, or if no segment arrived.
+    fast_path_share: float | None = None
 
     def series(self, flow: str | None = None) -> pl.DataFrame:
-        """A flow's time series (the only flow's, where there is one).
+        """The time series of a flow, by default of the only one.
 
         Columns: `t_s`, `cwnd_bytes`, `cwnd_plus_dupacked_bytes`, `ssthresh_bytes`, `srtt_s`,
         `rto_s`, `flight_bytes`.
@@ -99,7 +104,7 @@ class Result:
         return _pick("flow", flow, self.flows)
 
     def queue(self, link: str | None = None) -> pl.DataFrame:
-        """The length of the queue into a link, by its name "a->b"; columns `t_s`, `packets`."""
+        """The queue length of a link's direction, such as "a->b"; columns `t_s`, `packets`."""
         return _pick("queue", link, self.queues)
 
 
@@ -109,7 +114,7 @@ class Sweep:
 
     #: One row a point, seed and flow; the swept keys are the first columns.
     rows: pl.DataFrame
-    #: What they depend on: `format`, `lasthop` (its version) and `scenario` (its fingerprint).
+    #: `format`, `lasthop` (the version) and `scenario` (its SHA-256).
     about: Mapping[str, int | str] = field(default_factory=dict, repr=False)
 
     @property
@@ -118,7 +123,7 @@ class Sweep:
         return self.rows.columns[: self.rows.columns.index(SEED)]
 
     def varied(self) -> list[str]:
-        """The swept keys with more than one value, and "flow" where there are several."""
+        """The swept keys with more than one value, and "flow" if there are several flows."""
         return [key for key in (*self.keys, FLOW) if self.rows[key].n_unique() > 1]
 
     def estimates(
@@ -126,8 +131,8 @@ class Sweep:
     ) -> dict[tuple[Any, ...], Estimate]:
         """The metric's mean with its 95 % interval, by the values of the `by` columns.
 
-        In the order of the rows; without `by`, one for each point and flow. Rows that have no
-        value, such as the completion time of a transfer that did not end, do not count.
+        They are in the order of the rows. Without `by` there is one for each point and flow. Rows
+        without a value, such as the completion time of an unfinished transfer, do not count.
         """
         columns = self.varied() if by is None else list(by)
         for column in (metric, *columns):

@@ -24,7 +24,7 @@ LARGEST_TRACE = 64 << 20
 
 @dataclass(frozen=True)
 class Outline:
-    """What a scenario amounts to, found without running it."""
+    """A summary of a scenario, made without running it."""
 
     title: str
     #: Simulated time of one run, seconds.
@@ -42,9 +42,9 @@ class Outline:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Scenario:
-    """What is simulated: nodes, links and flows, and what a sweep varies.
+    """Nodes, links and flows to simulate, and the keys that a sweep varies.
 
-    It never changes: `set` and `over` give others.
+    A scenario is immutable: `set` and `over` return changed copies.
 
     >>> from lasthop import Scenario, flow, link
     >>> scenario = Scenario(
@@ -74,11 +74,10 @@ class Scenario:
         flows: Iterable[Mapping[str, object]],
         **keys: object,
     ) -> None:
-        """Builds a scenario and makes sure that it can be run.
+        """Builds and checks a scenario.
 
-        Every key of a scenario file can be given, and means the same. Values are as in files:
-        quantities are text with a unit, tables are dicts. Raises ScenarioError with everything
-        that is wrong.
+        It accepts every key of a scenario file, with the same meaning. Quantities are strings with
+        a unit, tables are dicts. Raises ScenarioError with all mistakes.
 
         Args:
             title: What it shows, in one line.
@@ -118,12 +117,12 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, text: str, name: str = "<scenario>") -> Scenario:
-        """Takes the text of a scenario file. Nobody looks at it before it is used."""
+        """Makes a scenario of the text of a file, which is checked when it is first used."""
         return cls._of(text, name, ())
 
     @classmethod
     def load(cls, file: str | Path) -> Scenario:
-        """Reads a file, or a scenario that comes with the package by its name, such as "demo"."""
+        """Reads a file, or a scenario that comes with lasthop by its name, such as "demo"."""
         path = Path(file)
         shipped = library.path(str(file))
         if not path.is_file() and shipped.is_file():
@@ -147,9 +146,9 @@ class Scenario:
             raise UserError(f"cannot read {str(file)!r}: {error.strerror}") from None
 
     def set(self, settings: Mapping[str, object] | None = None, /, **keys: object) -> Scenario:
-        """The same scenario with some keys set to other values; a dotted key reaches inside.
+        """A copy of the scenario with other values for some keys, which may be dotted paths.
 
-        What is set where a sweep has values takes the place of all of them.
+        A value for a swept key replaces all of the sweep's values.
 
         >>> scenario.set({"links.0.rate": "10 Mbit/s", "flows.*.tcp.eten": "backward"})
         >>> scenario.set(duration="5 min")
@@ -159,9 +158,9 @@ class Scenario:
         return self._of(self.source, self.name, (*self.overrides, *put))
 
     def over(self, keys: Mapping[str, object], *, seeds: int | None = None) -> Scenario:
-        """The same scenario with another sweep: all combinations of these keys' values.
+        """A copy of the scenario with another sweep: all combinations of these keys' values.
 
-        Without `seeds`, every point is run as often as before.
+        `seeds` defaults to the present number.
 
         >>> scenario.over({"links.0.errors.bit": [0, 1e-6, 1e-5]}, seeds=30)
         """
@@ -170,18 +169,18 @@ class Scenario:
         return self.set(sweep={"seeds": seeds, **keys})
 
     def to_toml(self) -> str:
-        """The scenario as the text of a file, with everything that was set.
+        """The scenario as the text of a file, with all changed keys.
 
-        What was loaded and not changed since comes back as it was, comments and all.
+        A scenario that was loaded and not changed is returned unchanged, with its comments.
         """
         if not self.overrides:
             return self.source
         return toml.write(engine.document(self.source, self.name, overrides=self.overrides))
 
     def save(self, file: str | Path) -> Path:
-        """Writes it to a file, which `Scenario.load` and the command `lasthop` take.
+        """Writes the scenario to a file for `Scenario.load` and the command `lasthop`.
 
-        Files that it names, such as traces, are looked for from the folder of that file.
+        Paths in it, such as those of traces, are relative to the folder of that file.
         """
         path = Path(file)
         write_text(path, self.to_toml())
@@ -208,7 +207,7 @@ class Scenario:
         return [Path(self.name).parent / name for name in sorted(names)]
 
     def outline(self) -> Outline:
-        """Validates the scenario and says how many runs it asks for."""
+        """Checks the scenario and returns a summary, with the number of its runs."""
         checked = engine.check(self.source, self.name, overrides=self.overrides)
         return Outline(**cast("dict[str, Any]", checked))
 

@@ -1,7 +1,7 @@
 """Means and ratios with their 95 % confidence intervals.
 
-Runs of two variants with the same seed meet the same luck where the simulator can give it to
-them, so a ratio is taken over pairs: what the pairs share does not widen its interval.
+Runs of two variants with the same seed draw the same random numbers where possible. A ratio is
+therefore taken over pairs of runs: the variation that a pair shares does not widen its interval.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDEST = 300.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval that it lies in with the given confidence."""
+    """A value and its confidence interval."""
 
     value: float
     lo: float

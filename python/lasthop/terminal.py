@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lasthop import units
-from lasthop.lab import Progress as Report
+from lasthop.results import Progress as Report
 from lasthop.stats import Estimate
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

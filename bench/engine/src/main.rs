@@ -106,6 +106,7 @@ fn transfer(
         at,
         remote: receiver.address(),
         remote_port: port,
+        local: None,
         local_port: None,
         config,
         application: Traffic::Source(Source::new(flow, None)),

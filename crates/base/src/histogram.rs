@@ -1,12 +1,13 @@
 //! How values are spread, in bounded room.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Counts of values by their size, so that any number of them leaves a mean and quantiles.
 ///
 /// The mean, the least and the largest are exact; a quantile is off by a thousandth of itself at
 /// most, and exact below 1024.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     count: u64,
     sum: u128,

@@ -158,6 +158,13 @@ impl<T: Copy + Default> Ring<T> {
         Some(first)
     }
 
+    /// Takes out the first `count` entries, as many of which there must be.
+    #[inline(always)]
+    pub fn discard(&mut self, count: u64) {
+        debug_assert!(count <= self.len());
+        self.begin += count;
+    }
+
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & self.entries.len().wrapping_sub(1)

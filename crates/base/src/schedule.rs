@@ -84,7 +84,7 @@ impl Schedule {
         }
     }
 
-    /// The earliest wake and whose it is; `(Time::NEVER, _)` if nobody wants to wake.
+    /// The earliest wake and its component; `(Time::NEVER, _)` if there is none.
     #[must_use]
     #[inline]
     pub fn first(&self) -> (Time, u32) {

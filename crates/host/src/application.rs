@@ -5,6 +5,11 @@ use tcp::{Connection, Events};
 use wire::Payload;
 
 /// The program at one end of one connection.
+///
+/// All times are those of the connection's own clock ([`Connection::clock`]): if both are restored
+/// elsewhere ([`Host::adopt`]), what an application remembers and waits for stays right.
+///
+/// [`Host::adopt`]: crate::Host::adopt
 pub trait Application {
     /// Something has happened: read, write or close.
     ///

@@ -5,20 +5,25 @@ mod arrivals;
 mod connectivity;
 mod cookies;
 mod datagrams;
+mod four_tuple;
+mod icmp;
 mod lifecycle;
 mod listeners;
 mod memory;
 mod numbering;
 mod opening;
+mod resets;
 mod settings;
 mod slot;
 mod slots;
 mod snapshot;
-mod strangers;
+
 mod timers;
 mod workloads;
 
-pub use listeners::Listener;
+pub use addresses::Prefix;
+pub use four_tuple::FourTuple;
+pub use listeners::{Binding, Listener};
 pub use opening::Opening;
 pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
@@ -28,15 +33,16 @@ use crate::shared_probe::SharedProbe;
 use crate::{Application, Workload};
 use addresses::Addresses;
 use base::{Random, Schedule, Time};
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use datagrams::Datagrams;
+use listeners::Listeners;
 use memory::Memory;
 use numbering::Numbering;
+use resets::Resets;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
-use strangers::Resets;
 use tcp::{Connection, Event};
 use wire::{Body, Packet, Ports, Segment};
 
@@ -81,32 +87,6 @@ pub trait Inlet<A>: Outlet<A> {
     fn advance(&mut self) -> bool;
 }
 
-/// What identifies a connection at a host with one address of each version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    remote: IpAddr,
-    remote_port: u16,
-    local_port: u16,
-}
-
-impl Key {
-    /// The ports of what comes from the remote end.
-    #[inline]
-    fn ports(&self) -> Ports {
-        Ports::new(self.remote_port, self.local_port)
-    }
-
-    /// The key of the connection that a segment is for.
-    #[inline]
-    fn of(packet: &Packet, segment: &Segment) -> Key {
-        Key {
-            remote: packet.ip.source,
-            remote_port: segment.source_port,
-            local_port: segment.destination_port,
-        }
-    }
-}
-
 /// How many connections can be found without a look into the table: with so many, even a few dozen
 /// seldom share a hint.
 const HINTS: usize = 1024;
@@ -117,15 +97,16 @@ fn hint(segment: &Segment) -> usize {
     usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
 }
 
-/// A host with one address, or one of either version of IP, and its connections.
+/// A host and its connections. It has one address, or one of either version of IP, and may speak for other
+/// hosts.
 pub struct Host<A> {
     addresses: Addresses,
     settings: Settings,
     slots: Slots<A>,
-    by_key: FxHashMap<Key, u32>,
+    by_tuple: FxHashMap<FourTuple, u32>,
     /// Which connection the last packet with the same [`hint`] was for.
     hints: [u32; HINTS],
-    listeners: FxHashMap<u16, Listener<A>>,
+    listeners: Listeners<A>,
     /// Sorted by time, the next first.
     openings: VecDeque<Opening<A>>,
     /// When each connection wants to be asked; never later than that, perhaps earlier.
@@ -165,9 +146,9 @@ impl<A: Application> Host<A> {
             addresses,
             settings: Settings::default(),
             slots,
-            by_key: FxHashMap::default(),
+            by_tuple: FxHashMap::default(),
             hints: [0; HINTS],
-            listeners: FxHashMap::default(),
+            listeners: Listeners::default(),
             openings: VecDeque::new(),
             schedule: Schedule::new(),
             busy: Vec::new(),
@@ -211,6 +192,19 @@ impl<A: Application> Host<A> {
         self.addresses.add(address);
     }
 
+    /// Lets the host speak for other hosts: it owns all addresses of a prefix, too. It accepts connections to
+    /// them, and answers from them.
+    pub fn add_prefix(&mut self, prefix: Prefix) {
+        self.addresses.add_prefix(prefix);
+    }
+
+    /// Whether an address is the host's own, or that of a host that it speaks for.
+    #[must_use]
+    #[inline]
+    pub fn owns(&self, address: IpAddr) -> bool {
+        self.addresses.contain(address)
+    }
+
     /// Counts of what the host did.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -235,19 +229,28 @@ impl<A: Application> Host<A> {
         self.slots.find(id).map(|slot| &slot.application)
     }
 
-    /// The other end of a connection, if that is still there.
+    /// Between which ends a connection is, if it is still there.
     #[must_use]
-    pub fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
-        let slot = self.slots.find(id)?;
-        Some(SocketAddr::new(slot.key.remote, slot.key.remote_port))
+    pub fn four_tuple(&self, id: ConnectionId) -> Option<FourTuple> {
+        self.slots.find(id).map(Slot::tuple)
     }
 
-    /// Both ends of a connection, its own first, if that is still there.
+    /// The connection that a packet belongs to: as a segment of its, or as an ICMP message about one.
     #[must_use]
-    pub fn ends(&self, id: ConnectionId) -> Option<(SocketAddr, SocketAddr)> {
-        let Slot { key, ip, .. } = self.slots.find(id)?;
-        let own = SocketAddr::new(ip.source, key.local_port);
-        Some((own, SocketAddr::new(key.remote, key.remote_port)))
+    pub fn connection_of(&self, packet: &Packet) -> Option<ConnectionId> {
+        let tuple = match &packet.body {
+            Body::Tcp(segment) => FourTuple::of_segment(&packet.ip, segment),
+            Body::Icmp(icmp) => FourTuple::of_icmp(&packet.ip, icmp)?,
+            Body::Udp(_) | Body::Repair(_) | Body::Esp(_) => return None,
+        };
+        self.by_tuple.get(&tuple).map(|&id| self.slots[id as usize].id)
+    }
+
+    /// Whether a packet is this host's: it goes to an address that the host owns, or it belongs to a
+    /// connection. What is not is to be forwarded.
+    #[must_use]
+    pub fn takes(&self, packet: &Packet) -> bool {
+        self.owns(packet.ip.destination) || self.connection_of(packet).is_some()
     }
 
     /// Lets whoever owns the host use a connection as its application would; [`Host::transmit`] is
@@ -267,13 +270,13 @@ impl<A: Application> Host<A> {
     /// How many connections are not over.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.by_key.len()
+        self.by_tuple.len()
     }
 
     /// Whether nothing is going on and, but for listeners, nothing will.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.by_key.is_empty()
+        self.by_tuple.is_empty()
             && self.openings.is_empty()
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
@@ -324,7 +327,7 @@ impl<A: Application> Host<A> {
                         Stop::Changed { turned, due } => self.look_after(id, turned, due, inlet),
                     }
                 }
-                (None, Body::Udp(udp)) if self.addresses.contains(packet.ip.destination) => {
+                (None, Body::Udp(udp)) if self.owns(packet.ip.destination) => {
                     self.on_datagram(*udp, packet.payload);
                     inlet.release();
                     !self.busy.is_empty() && self.transmit(inlet.now(), inlet)
@@ -360,7 +363,7 @@ impl<A: Application> Host<A> {
     fn exchange_any(&mut self, inlet: &mut impl Inlet<A>) -> bool {
         let now = inlet.now();
         let packet = &*inlet.arrived();
-        if !self.addresses.contains(packet.ip.destination) {
+        if !self.takes(packet) {
             inlet.pass_on();
             return false;
         }
@@ -428,10 +431,7 @@ impl<A: Application> Host<A> {
     /// The same without a hint, and a hint for the next time.
     #[inline(never)]
     fn look_up(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let id = self.by_key.get(&Key::of(packet, segment)).copied()?;
-        if !self.slots[id as usize].is_between(packet) {
-            return None;
-        }
+        let id = self.by_tuple.get(&FourTuple::of_segment(&packet.ip, segment)).copied()?;
         self.hints[hint(segment)] = id;
         Some(id)
     }

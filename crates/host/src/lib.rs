@@ -5,6 +5,7 @@
 //! packets that pass a node.
 
 mod application;
+mod boxes;
 mod host;
 mod middlebox;
 mod shared_probe;
@@ -12,11 +13,14 @@ mod traffic;
 mod workload;
 
 pub use application::{Application, Bytes};
+pub use boxes::Boxes;
 pub use host::{
-    AdoptError, ConnectionId, ConnectionSnapshot, Host, HostSnapshot, Inlet, Listener, Opening,
-    Outlet, Settings, Statistics,
+    AdoptError, Binding, ConnectionId, ConnectionSnapshot, FourTuple, Host, HostSnapshot, Inlet,
+    Listener, Opening, Outlet, Prefix, Settings, Statistics,
 };
-pub use middlebox::{Context, LinkEvent, Middlebox, Passage, Port};
+pub use middlebox::{
+    Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Port, Verdict,
+};
 pub use traffic::{
     BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Dialogue, OnOff, PacedSource,
     Requester, Responder, Sink, SlowSink, Source, Traffic,

@@ -2,19 +2,48 @@
 
 use base::Time;
 use core::net::IpAddr;
-use wire::Packet;
+use tcp::Connectivity;
+use wire::{CorruptionNotice, Packet};
 
 /// One direction of a link that begins or ends at a node, by a number that its world gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u32);
 
-/// What becomes of a packet that a box has seen.
+/// What a box decides about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// It goes on.
+pub enum Verdict {
+    /// The packet goes on, as the box left it.
     Forward,
-    /// It ends here: the box keeps it, or the network loses it.
-    Drop,
+    /// The box has taken the packet: it keeps it, has sent it on, or was its destination.
+    Consume,
+    /// The network loses the packet.
+    Drop(DropReason),
+}
+
+/// Why a box dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// Its hop limit is used up (RFC 4301 §5.1.2.1).
+    HopLimit,
+    /// The security association has no sequence number left (RFC 4303 §3.3.3).
+    SequenceExhausted,
+    /// It came twice, or too late for the anti-replay window (RFC 4303 §3.4.3).
+    Replay,
+    /// It experienced congestion inside a tunnel and cannot carry the mark (RFC 6040 §4.2).
+    Congestion,
+    /// The box models a device that loses packets.
+    Loss,
+}
+
+impl DropReason {
+    /// Every reason.
+    pub const ALL: [DropReason; 5] = [
+        DropReason::HopLimit,
+        DropReason::SequenceExhausted,
+        DropReason::Replay,
+        DropReason::Congestion,
+        DropReason::Loss,
+    ];
 }
 
 /// What a box is told of a link that begins or ends at its node.
@@ -40,10 +69,58 @@ pub enum LinkEvent<'a> {
     },
 }
 
+/// What a box indicates to the host of its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostIndication {
+    /// A packet of one of the host's connections was corrupted.
+    Corruption(CorruptionNotice),
+    /// The connectivity of the host changes.
+    Connectivity {
+        /// How.
+        change: Connectivity,
+        /// Only connections with these addresses are concerned; all if there is none.
+        peers: Vec<IpAddr>,
+    },
+}
+
 /// What a box may do besides changing the packet before it.
 pub struct Context<'a> {
+    outbox: &'a mut Outbox,
+}
+
+impl Context<'_> {
+    /// Sends a packet from the node, as routed; to the node's own host, if that is its destination.
+    /// It leaves before the packet that the box sees.
+    pub fn send(&mut self, packet: Packet) {
+        self.outbox.packets.push(packet);
+    }
+
+    /// Indicates something to the node's host, which hears of it before what was sent leaves.
+    pub fn indicate(&mut self, indication: HostIndication) {
+        self.outbox.indications.push(indication);
+    }
+}
+
+/// What boxes want to be done, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outbox {
     /// Packets that leave the node, as routed.
-    pub send: &'a mut Vec<Packet>,
+    pub packets: Vec<Packet>,
+    /// What the node's host is to hear.
+    pub indications: Vec<HostIndication>,
+}
+
+impl Outbox {
+    /// The way for a box to put something in.
+    pub fn context(&mut self) -> Context<'_> {
+        Context { outbox: self }
+    }
+
+    /// Whether there is nothing to be done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.indications.is_empty()
+    }
 }
 
 /// A box in a node: a router's feature, or a bump in a host's own stack.
@@ -68,9 +145,9 @@ pub trait Middlebox {
         from: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         let _ = (now, from, packet, cx);
-        Passage::Forward
+        Verdict::Forward
     }
 
     /// The queue of a link that begins at the node has taken a packet. It may be edited in place,

@@ -15,11 +15,12 @@ pub use slow::SlowSink;
 
 use crate::Application;
 use base::Time;
+use serde::{Deserialize, Serialize};
 use tcp::{Connection, Events};
 use wire::Payload;
 
 /// Any of the applications.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Traffic {
     /// Sends as fast as TCP lets it.
     Source(Source),
@@ -64,7 +65,7 @@ impl Traffic {
 }
 
 /// Writes a stream of a given size, then closes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Source {
     stream: u32,
     /// Bytes; `None` never ends.
@@ -74,7 +75,7 @@ pub struct Source {
 }
 
 /// Reads a stream and checks that every byte comes, in order, once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sink {
     /// The stream that is expected; `None` until something has come, if it can be any.
     pub stream: Option<u32>,

@@ -250,6 +250,7 @@ fn transfer(seed: u64, sizes: [u64; 2], unit: u16, window: u32, timestamps: bool
         at: Time::ZERO,
         remote: address(1),
         remote_port: 80,
+        local: None,
         local_port: None,
         config,
         application: program(0),
@@ -269,10 +270,9 @@ fn transfer(seed: u64, sizes: [u64; 2], unit: u16, window: u32, timestamps: bool
         assert_eq!(connection.state(), State::Closed);
         assert!(program.ended);
         assert_eq!(program.read, sizes[1 - end]);
-        let (own, peer) = host.ends(id).expect("it is kept");
-        assert_eq!((own.ip(), peer.ip()), (address(end as u8), address(1 - end as u8)));
-        assert_eq!(Some(peer), host.peer(id));
-        assert_eq!([own.port(), peer.port()][1 - end], 80);
+        let tuple = host.four_tuple(id).expect("it is kept");
+        assert_eq!((tuple.local, tuple.remote), (address(end as u8), address(1 - end as u8)));
+        assert_eq!([tuple.local_port, tuple.remote_port][1 - end], 80);
     }
 }
 

@@ -3,8 +3,12 @@
 
 use base::{Duration, Random, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr};
-use host::{AdoptError, Application, Host, HostSnapshot, Opening, Outlet, Settings};
+use host::{
+    AdoptError, Application, BufferedSource, Dialogue, FourTuple, Host, HostSnapshot, Opening,
+    Outlet, PacedSource, Requester, Responder, Settings, Sink, SlowSink, Source, Traffic,
+};
 use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tcp::{Config, Connection, Events, KeepAlive};
 use wire::{Packet, Payload};
@@ -33,9 +37,11 @@ impl Shift {
 }
 
 /// Writes, reads, closes and sometimes aborts at times of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Chatter {
-    random: Random,
+    seed: u64,
+    /// Random numbers drawn so far.
+    drawn: u64,
     next: Time,
     to_write: u64,
     written: u64,
@@ -48,23 +54,29 @@ struct Chatter {
 
 impl Chatter {
     fn new(seed: u64) -> Chatter {
-        let mut random = Seed(seed).stream("chatter");
-        let to_write = random.bits() % 60_000;
-        let aborts = random.chance(0.1);
-        Chatter {
-            random,
+        let mut chatter = Chatter {
+            seed,
+            drawn: 0,
             next: Time::NEVER,
-            to_write,
+            to_write: 0,
             written: 0,
             read: 0,
             to_read: 0,
-            aborts,
+            aborts: false,
             peer_closed: false,
-        }
+        };
+        chatter.to_write = chatter.bits() % 60_000;
+        chatter.aborts = chatter.bits().is_multiple_of(10);
+        chatter
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.drawn += 1;
+        Seed(self.seed).stream(&format!("chatter.{}", self.drawn)).bits()
     }
 
     fn later(&mut self, now: Time) {
-        self.next = now + Duration::from_nanos(1 + self.random.bits() % 100_000_000);
+        self.next = now + Duration::from_nanos(1 + self.bits() % 100_000_000);
     }
 }
 
@@ -85,14 +97,14 @@ impl Application for Chatter {
     }
 
     fn wake(&mut self, now: Time, connection: &mut Connection) {
-        let mut room = (self.random.bits() % 8_000) as u32;
+        let mut room = (self.bits() % 8_000) as u32;
         while let Some(payload) = connection.read_up_to(room) {
             assert_eq!(payload.offset, self.read, "bytes came twice or in disorder");
             self.read = payload.end();
             self.to_read = u64::from(payload.stream);
             room -= payload.len;
         }
-        let len = (self.random.bits() % 8_000).min(self.to_write - self.written);
+        let len = (self.bits() % 8_000).min(self.to_write - self.written);
         connection.write(self.to_write as u32, self.written, len);
         self.written += len;
         if self.written == self.to_write {
@@ -111,9 +123,100 @@ impl Application for Chatter {
     }
 }
 
+/// Any application. Whatever takes in a stream checks that it is whole when it ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Program {
+    Chatter(Chatter),
+    Traffic { traffic: Traffic, size: u64 },
+}
+
+impl Program {
+    fn check(&self) {
+        let Program::Traffic { traffic, size } = self else { return };
+        let Some(sink) = traffic.sink() else { return };
+        assert_eq!(sink.misplaced, 0, "bytes came twice or in disorder");
+        assert!(sink.received <= *size);
+        assert!(sink.finished_at.is_none() || sink.received == *size, "the stream is not whole");
+    }
+}
+
+impl Application for Program {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        match self {
+            Program::Chatter(chatter) => chatter.handle(now, connection, events),
+            Program::Traffic { traffic, .. } => traffic.handle(now, connection, events),
+        }
+        self.check();
+    }
+
+    fn take(&mut self, now: Time, payload: Payload) -> bool {
+        match self {
+            Program::Chatter(chatter) => chatter.take(now, payload),
+            Program::Traffic { traffic, .. } => traffic.take(now, payload),
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        match self {
+            Program::Chatter(chatter) => chatter.next_wake(),
+            Program::Traffic { traffic, .. } => traffic.next_wake(),
+        }
+    }
+
+    fn wake(&mut self, now: Time, connection: &mut Connection) {
+        match self {
+            Program::Chatter(chatter) => chatter.wake(now, connection),
+            Program::Traffic { traffic, .. } => traffic.wake(now, connection),
+        }
+        self.check();
+    }
+}
+
+/// How many kinds of traffic there are.
+const KINDS: u16 = 4;
+/// The port of the first; that of each other follows.
+const TRAFFIC: u16 = 90;
+/// Where chatterers listen.
+const CHATTER: u16 = 80;
+
+/// What opens and what accepts the connections of a port.
+fn programs(port: u16, seed: u64) -> [Program; 2] {
+    const STREAM: u32 = 7;
+    const SIZE: u64 = 70_000;
+    let some = Duration::from_millis(30);
+    let dialogue = Dialogue {
+        request: 700,
+        response: 9_000,
+        think: Duration::from_millis(80),
+        rounds: Some(9),
+    };
+    let [traffic, accepting] = match port.checked_sub(TRAFFIC) {
+        Some(0) => [
+            Traffic::Source(Source::new(STREAM, Some(SIZE))),
+            Traffic::Slow(SlowSink::new(STREAM, 3_000, some)),
+        ],
+        Some(1) => [
+            Traffic::Paced(PacedSource::new(STREAM, Some(SIZE), 1_700, some)),
+            Traffic::Sink(Sink::new(STREAM)),
+        ],
+        Some(2) => [
+            Traffic::Buffered(BufferedSource::new(STREAM, Some(SIZE), 4_500)),
+            Traffic::Sink(Sink::new(STREAM)),
+        ],
+        Some(3) => {
+            let requester = Traffic::Requester(Box::new(Requester::new(STREAM, dialogue)));
+            let responder = Traffic::Responder(Responder::new(STREAM, dialogue));
+            let size = 9 * dialogue.response;
+            return [requester, responder].map(|traffic| Program::Traffic { traffic, size });
+        }
+        _ => return [seed, 1000].map(|seed| Program::Chatter(Chatter::new(seed))),
+    };
+    [traffic, accepting].map(|traffic| Program::Traffic { traffic, size: SIZE })
+}
+
 /// Two hosts and a line between them that delays, reorders, doubles and loses.
 struct Line {
-    hosts: [Host<Chatter>; 2],
+    hosts: [Host<Program>; 2],
     /// The hosts' clocks.
     clocks: [Shift; 2],
     flying: BTreeMap<(Time, u64), (usize, Packet)>,
@@ -155,8 +258,11 @@ fn config() -> Config {
     }
 }
 
-fn listen(host: &mut Host<Chatter>) {
-    host.listen(80, || (config(), Chatter::new(1000)));
+fn listen(host: &mut Host<Program>) {
+    for port in (TRAFFIC..TRAFFIC + KINDS).chain([CHATTER]) {
+        let [_, accepting] = programs(port, 0);
+        host.listen(port, move || (config(), accepting.clone()));
+    }
 }
 
 impl Line {
@@ -184,9 +290,10 @@ impl Line {
             at,
             remote: ADDRESSES[1],
             remote_port: port,
+            local: None,
             local_port: None,
             config: config(),
-            application: Chatter::new(seed),
+            application: programs(port, seed)[0].clone(),
         });
         self.serve(now, 0);
     }
@@ -238,16 +345,10 @@ impl Line {
     /// A host is stored, its clock is set, and the host is restored.
     fn move_host(&mut self, now: Time, end: usize, shift: Shift) {
         let stored = serde_json::to_string(&self.hosts[end].snapshot(self.clocks[end].of(now)));
-        let stored: HostSnapshot = serde_json::from_str(&stored.expect("JSON")).expect("the same");
-        let (old, clock) = (self.clocks[end], Shift(self.clocks[end].0.wrapping_add(shift.0)));
-        let applications: BTreeMap<_, _> = self.hosts[end]
-            .connections()
-            .map(|(id, _, application)| {
-                let next = clock.of(old.back(application.next));
-                (id, Chatter { next, ..application.clone() })
-            })
-            .collect();
-        let restored = Host::adopt(stored, clock.of(now), |id, _| applications[&id].clone());
+        let stored: HostSnapshot<Program> =
+            serde_json::from_str(&stored.expect("JSON")).expect("the same");
+        let clock = Shift(self.clocks[end].0.wrapping_add(shift.0));
+        let restored = Host::adopt(stored, clock.of(now));
         self.hosts[end] = restored.expect("it is whole");
         self.clocks[end] = clock;
         if end == 1 {
@@ -296,11 +397,14 @@ proptest! {
         seed in any::<u64>(),
         loss in prop_oneof![Just(0.0), 0.0..0.3],
         opened in moments(5),
+        ports in prop::collection::vec(
+            prop_oneof![Just(CHATTER), Just(CHATTER + 1), TRAFFIC..TRAFFIC + KINDS], 5),
         moved in moves(),
     ) {
         let mut deeds = BTreeMap::new();
         for (index, at) in (0..).zip(opened) {
-            let port = if index == 3 { 81 } else { 80 }; // Nobody listens there.
+            // There is no listener on the port after the chatterers'.
+            let port = ports[index as usize];
             deeds.insert(2 * at, Deed::Open { seed: seed ^ index, port });
         }
         let undisturbed = run(seed, loss, &deeds);
@@ -338,18 +442,42 @@ fn a_connection_can_move_to_a_host_that_takes_over_the_address() {
         line.log
     };
     let id = line.hosts[0].connections().next().unwrap().0;
-    let (_, _, application) = line.hosts[0].connections().next().unwrap();
-    let application = application.clone();
     let snapshot = line.hosts[0].snapshot_connection(now, id).unwrap();
-    let taken = line.hosts[0].adopt_connection(now, snapshot.clone(), application.clone());
-    assert!(matches!(taken, Err(AdoptError::Taken { remote_port: 80, .. })), "it is still there");
+    let taken = line.hosts[0].adopt_connection(now, snapshot.clone());
+    assert!(
+        matches!(taken, Err(AdoptError::Taken(FourTuple { remote_port: 80, .. }))),
+        "it is still there"
+    );
 
     let mut other = Host::new(ADDRESSES[0], Seed(77).stream("other"));
-    other.adopt_connection(now, snapshot, application).unwrap();
+    other.adopt_connection(now, snapshot).unwrap();
     line.hosts[0] = other;
     line.serve(now, 0);
     line.run_until(START + Duration::from_secs(600));
     assert_eq!(line.log, undisturbed);
+}
+
+#[test]
+fn every_kind_of_traffic_survives_restorations_every_few_milliseconds_under_any_clock() {
+    for port in TRAFFIC..TRAFFIC + KINDS {
+        let mut deeds = BTreeMap::from([(0, Deed::Open { seed: 1, port })]);
+        let undisturbed = run(1, 0.05, &deeds);
+        for at in 1..400_u64 {
+            // One clock is set back so far that the connection began long before its zero.
+            let shift = match at {
+                200 => -((1 << 41) - (1 << 38)),
+                _ => (at as i64 % 7 - 3) << 33,
+            };
+            deeds.insert(
+                at * 7_300_000,
+                Deed::Move { end: at as usize % 2, shift: Shift(shift as u64) },
+            );
+        }
+        let moved = run(1, 0.05, &deeds);
+        assert_eq!(moved.log, undisturbed.log, "port {port}");
+        assert!(moved.log.len() > 100);
+        assert!(moved.hosts.iter().all(|host| host.is_quiet()), "port {port}");
+    }
 }
 
 #[test]
@@ -358,9 +486,9 @@ fn a_snapshot_of_another_version_is_refused() {
     let snapshot = line.hosts[0].snapshot(now);
     let mut value = serde_json::to_value(snapshot).unwrap();
     value["version"] = 77.into();
-    let snapshot: HostSnapshot = serde_json::from_value(value).unwrap();
-    let refused = Host::adopt(snapshot, now, |_, _| Chatter::new(0)).err();
-    let expected = HostSnapshot::VERSION;
+    let snapshot: HostSnapshot<Program> = serde_json::from_value(value).unwrap();
+    let refused = Host::adopt(snapshot, now).err();
+    let expected = HostSnapshot::<Program>::VERSION;
     assert_eq!(refused, Some(AdoptError::Version { found: 77, expected }));
 }
 
@@ -377,8 +505,8 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
     ] {
         let mut value = value.clone();
         value[field] = lie;
-        let snapshot: HostSnapshot = serde_json::from_value(value).unwrap();
-        let refused = Host::adopt(snapshot, now, |_, _| Chatter::new(0)).err();
+        let snapshot: HostSnapshot<Program> = serde_json::from_value(value).unwrap();
+        let refused = Host::adopt(snapshot, now).err();
         assert_eq!(refused, Some(AdoptError::Slot(slot)));
     }
 }

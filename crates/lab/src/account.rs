@@ -1,21 +1,21 @@
-//! What is known of one end of a connection, whoever played it.
+//! The account of one end of a connection, of our stack or the kernel's.
 
-use crate::stage::{End, Errand};
 use base::{Histogram, Time};
 use core::ops::AddAssign;
+use scenario::{End, TransferSpec};
 use tcp::{Connection, State};
 
-/// One end of a connection, at its end or at the end of the run.
+/// One end of a connection, when it closes or at the end of the run.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// What the end did.
     pub part: Part,
-    /// Which connection of the flow it was: both ends say the same, and no other connection of the
-    /// flow does at the same time.
+    /// The connection's number in the flow: the same at both ends, and of no other connection of
+    /// the flow at the same time.
     pub transfer: u64,
-    /// The connection is over.
+    /// Whether the connection is closed.
     pub over: bool,
-    /// Runs of bytes that were not what was to come next, and bytes that were wrong.
+    /// Byte ranges that were not the next of the stream, and wrong bytes.
     pub misplaced: u64,
 }
 
@@ -24,37 +24,37 @@ pub struct Account {
 pub enum Part {
     /// It sent data.
     Sender {
-        /// What it was to send, unless it only answers.
-        errand: Option<Errand>,
-        /// What it counted.
+        /// Its transfer; `None` if it answers requests.
+        spec: Option<TransferSpec>,
+        /// Its counts.
         counts: Counts,
     },
     /// It received data.
     Receiver {
         /// Bytes, in order.
         received: u64,
-        /// When the last byte came, once it is known to have been the last.
+        /// When the last byte arrived, once it is known to be the last.
         finished_at: Option<Time>,
     },
-    /// It asked.
+    /// It sent requests.
     Requester {
         /// Bytes of responses, in order.
         received: u64,
-        /// How many requests it made.
+        /// Requests sent.
         asked: u64,
-        /// How long each response took that came whole, nanoseconds.
+        /// The time of each complete response, nanoseconds.
         responses: Histogram,
-        /// When the last one came.
+        /// When the last response arrived.
         finished_at: Option<Time>,
     },
 }
 
-/// What a sender counted; `None` is what it does not tell.
+/// The counts of a sender; `None` where its stack does not report one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// Segments sent, retransmissions included.
     pub segments: Option<u64>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: Option<u64>,
     /// Expiries of the retransmission timer.
     pub timeouts: Option<u64>,
@@ -62,7 +62,7 @@ pub struct Counts {
     pub reductions: Option<u64>,
     /// Notices of corruption that led to a retransmission.
     pub notices: Option<u64>,
-    /// How often it began anew because its path had changed.
+    /// Restarts of the window because the path changed.
     pub reprobes: Option<u64>,
 }
 
@@ -97,7 +97,7 @@ impl From<tcp::Statistics> for Counts {
     }
 }
 
-/// A sum of what is known and what is not is not known.
+/// A sum with an unknown count is unknown.
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         let add = |sum: &mut Option<u64>, one: Option<u64>| {
@@ -112,7 +112,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// By what the two ends of a connection are known to belong together.
+/// How the two ends of a connection are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// By the stream of the bytes, which simulated packets carry.
@@ -122,13 +122,13 @@ pub enum Pairing {
 }
 
 impl Account {
-    /// What is known of an end that our stack played.
+    /// The account of an end on our stack.
     pub(crate) fn of(pairing: Pairing, connection: &Connection, end: &End) -> Account {
         let over = connection.state() == State::Closed;
         let stream = || end.traffic.sink().and_then(|sink| sink.stream);
-        let stream = || end.errand.map(|errand| errand.stream).or_else(stream).map(u64::from);
+        let stream = || end.spec.map(|spec| spec.stream).or_else(stream).map(u64::from);
         let transfer = match pairing {
-            // An end that has heard of no stream belongs to none.
+            // An end that received no data has no stream.
             Pairing::Stream => stream().unwrap_or(u64::MAX),
             Pairing::ClientPort => u64::from(connection.client_port()),
         };
@@ -153,7 +153,7 @@ impl Account {
                     host::Traffic::Responder(responder) => responder.sink.misplaced,
                     _ => 0,
                 };
-                (Part::Sender { errand: end.errand, counts }, misplaced)
+                (Part::Sender { spec: end.spec, counts }, misplaced)
             }
         };
         Account { part, transfer, over, misplaced: misplaced + end.wrong }

@@ -1,7 +1,6 @@
 //! Packets of a run in a pcapng file.
 
 use crate::failure::RunError;
-use crate::scenario::Scenario;
 use crate::world::Built;
 use base::Time;
 use pcap_file::pcapng::PcapNgWriter;
@@ -12,6 +11,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
+use scenario::Scenario;
 use sim::CapturePoint;
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Which packets go into which file.
+/// The packets to capture, and their file.
 ///
 /// The file is of the pcapng format: packets are whole, from the IP header on, at simulated
 /// nanoseconds since 1970. Every direction of a link is an interface by its name (`a->b`).
@@ -27,8 +27,8 @@ use std::time::Duration;
 pub struct Capture {
     /// The file.
     pub file: PathBuf,
-    /// Directions of links (`a->b`), whose packets are seen as they are sent, and nodes (`a`), of
-    /// which everything is seen that they send and receive. If there are none: all links.
+    /// Directions of links (`a->b`), whose packets are captured as they are sent, and nodes (`a`),
+    /// of which all packets sent and received are captured. If empty, all links.
     pub at: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
-//! Runs without an outcome.
+//! Why a run or a sweep has no result.
 
+use scenario::ScenarioError;
 use sim::ByteFault;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -7,12 +8,12 @@ use thiserror::Error;
 /// Why a run has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// Somebody asked it to end.
+    /// It was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// Bytes did not arrive in order, once: a bug in the TCP that was run.
+    /// Bytes arrived out of order or twice: a bug in the TCP that was run.
     #[error(
-        "internal error: {misplaced} runs of bytes of `{flow}` arrived out of order or twice \
+        "internal error: {misplaced} byte ranges of `{flow}` arrived out of order or twice \
          (seed {seed}); please report it together with the scenario"
     )]
     Misplaced {
@@ -20,21 +21,21 @@ pub enum RunError {
         flow: String,
         /// The seed.
         seed: u64,
-        /// How many runs of bytes.
+        /// The number of byte ranges.
         misplaced: u64,
     },
-    /// Packets had nowhere to go, although every flow has a route.
+    /// Packets had no route, although every flow has one.
     #[error(
-        "internal error: {packets} packets found no way (seed {seed}); please report it together \
+        "internal error: {packets} packets had no route (seed {seed}); please report it together \
          with the scenario"
     )]
     Unroutable {
-        /// How many packets.
+        /// The number of packets.
         packets: u64,
         /// The seed.
         seed: u64,
     },
-    /// A packet did not survive being bytes.
+    /// A packet changed when written as bytes and read again.
     #[error("internal error: {fault} (seed {seed}); please report it together with the scenario")]
     Bytes {
         /// What happened.
@@ -42,7 +43,7 @@ pub enum RunError {
         /// The seed.
         seed: u64,
     },
-    /// Packets that were rebuilt by erasure coding were not those that were sent.
+    /// Packets rebuilt by erasure coding differ from those sent.
     #[error(
         "internal error: {blocks} blocks of `{flow}` were not rebuilt to what was sent (seed \
          {seed}); please report it together with the scenario"
@@ -52,23 +53,37 @@ pub enum RunError {
         flow: String,
         /// The seed.
         seed: u64,
-        /// How many blocks.
+        /// The number of blocks.
         blocks: u64,
     },
-    /// Packets were to be captured where there is nothing.
+    /// A capture names an unknown place.
     #[error(
-        "packets cannot be captured at `{place}`: there is no such node and no such direction of a link (`a->b`)"
+        "packets cannot be captured at `{place}`: expected the name of a node or of a direction of a link (`a->b`)"
     )]
     NoSuchPlace {
         /// Where.
         place: String,
     },
-    /// What was watched could not be written.
+    /// An output file could not be written.
     #[error("{}: {problem}", .file.display())]
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         problem: String,
     },
+}
+
+/// Why a sweep has no rows.
+#[derive(Debug, Error)]
+pub enum SweepError {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A run failed, or was cancelled.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
 }

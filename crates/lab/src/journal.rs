@@ -1,17 +1,17 @@
-//! The finished runs of a sweep, in a file that survives whatever ends the sweep.
+//! The finished runs of a sweep, in a file that survives an interruption.
 
 use crate::failure::RunError;
-use crate::table::Table;
+use crate::table::{Table, quote};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A file of rows, a run after the other. Its first line says what it is about, its second names
-/// the columns, in CSV: `run`, the number of the run, and those of the rows.
+/// A file of rows, run by run. Its first line identifies the sweep, its second names the columns, in
+/// CSV: `run`, the number of the run, and those of the rows.
 ///
-/// A run is there once its last row is; half a run, as a crash may leave it, is taken away when
-/// the file is opened again.
+/// A run counts once its last row is written; an incomplete run, as a crash may leave it, is removed
+/// when the file is opened again.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -21,11 +21,11 @@ pub struct Journal {
     runs: u64,
 }
 
-/// Why a journal cannot be gone on with.
+/// Why a journal cannot be continued.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// It is about something else, or no journal.
-    #[error("{}: holds something else than runs of this sweep", .path.display())]
+    /// The file belongs to another sweep, or is not a journal.
+    #[error("{}: holds something other than runs of this sweep", .path.display())]
     Other {
         /// The file.
         path: PathBuf,
@@ -35,17 +35,17 @@ pub enum JournalError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         problem: io::Error,
     },
 }
 
 impl Journal {
-    /// Opens the file, or begins it. `about` is one line that says what it is about; `columns` are
-    /// those of its rows.
+    /// Opens the file, or creates it. `about` is one line that identifies the sweep; `columns` are those
+    /// of its rows.
     ///
     /// # Errors
-    /// If it is about something else, and if it cannot be read or written.
+    /// If it belongs to another sweep, or cannot be read or written.
     pub fn open(path: &Path, about: &str, columns: &Table) -> Result<Journal, JournalError> {
         let opened = Journal::begin(path, about, columns);
         let path = path.to_owned();
@@ -56,7 +56,7 @@ impl Journal {
         }
     }
 
-    /// How many runs it has: the first of the sweep.
+    /// The number of its runs, which are the first of the sweep.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
@@ -97,7 +97,7 @@ impl Journal {
         debug_assert_eq!(run, self.runs);
         let bytes = lines(run, rows);
         if let Err(problem) = self.file.write_all(&bytes) {
-            // What there is of it is of no use.
+            // A partial run is useless.
             let _ = self.file.set_len(self.len);
             let (file, problem) = (self.path.clone(), problem.to_string());
             return Err(RunError::Write { file, problem });
@@ -108,7 +108,7 @@ impl Journal {
     }
 }
 
-/// The rows of a run, as a journal has them.
+/// The rows of a run, in the format of a journal.
 pub(crate) fn lines(run: u64, rows: &Table) -> Vec<u8> {
     let mut bytes = Vec::new();
     for row in 0..rows.height() {
@@ -122,8 +122,7 @@ pub(crate) fn lines(run: u64, rows: &Table) -> Vec<u8> {
     bytes
 }
 
-/// How many bytes of whole runs there are, and how many runs. Of the last nobody knows whether it
-/// is whole: it is none.
+/// The bytes of complete runs, and their number. The last run may be incomplete and does not count.
 fn whole_runs(rows: &mut impl BufRead) -> io::Result<(u64, u64)> {
     let (mut bytes, mut whole, mut runs) = (0, 0, 0);
     let mut row = Vec::new();
@@ -148,13 +147,6 @@ fn whole_runs(rows: &mut impl BufRead) -> io::Result<(u64, u64)> {
         bytes += row.len() as u64;
         row.clear();
     }
-}
-
-/// A text in CSV.
-pub(crate) fn quote(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
-    out.push(b'"');
 }
 
 #[cfg(test)]

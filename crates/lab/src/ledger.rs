@@ -1,17 +1,17 @@
-//! What becomes of the connections of a run. Those of which there are many are looked at as they
-//! end, and forgotten.
+//! The tallies of a run's flows. Connections of flows of many are entered as they close, and
+//! dropped.
 
 use crate::account::{Account, Counts, Pairing, Part};
-use crate::ideal::{Ideal, ideals};
-use crate::row::{Delivery, Row, rows};
-use crate::scenario::{Flow, Scenario, Traffic};
-use crate::stage::{End, Errand, port};
+use crate::ideal::{Ideal, headers, ideals};
+use crate::row::{Delivery, Row, Spread};
 use base::{Histogram, Time};
 use host::{DatagramSource, Host};
+use middlebox::fec;
+use scenario::{End, Flow, Scenario, Traffic, TransferSpec, Workload, port};
 use std::collections::BTreeMap;
 use tcp::Connection;
 
-/// What the connections of a flow add up to.
+/// The sums over the connections of a flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sender: Counts,
@@ -19,30 +19,30 @@ pub(crate) struct Tally {
     pub(crate) misplaced: u64,
     /// Transfers, or requests.
     pub(crate) started: u64,
-    /// Those of which not everything came, nor will.
+    /// Transfers that failed.
     pub(crate) failed: u64,
     /// Of those that were finished, nanoseconds.
     pub(crate) times: Histogram,
-    /// The same as millionths of the least possible.
+    /// The same in millionths of the least possible time.
     pub(crate) slowdowns: Histogram,
     pub(crate) datagrams: Delivery,
     /// When the last was finished.
     pub(crate) finished_at: Option<Time>,
-    /// Transfers that were not seen to end at both ends.
+    /// Transfers that have not ended at both ends.
     pending: BTreeMap<u64, Pending>,
 }
 
-/// What is known of a transfer.
+/// One transfer so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
-    errand: Option<Errand>,
+    spec: Option<TransferSpec>,
     /// The sender is done, or has given up.
     over: bool,
     finished_at: Option<Time>,
 }
 
 impl Tally {
-    /// Takes note of an end of a connection, once.
+    /// Enters an end of a connection, once.
     fn enter(&mut self, flow: &Flow, ideal: &Ideal, account: Account) {
         let Account { part, transfer, over, misplaced } = account;
         self.misplaced += misplaced;
@@ -61,45 +61,91 @@ impl Tally {
                     self.settle(transfer, flow, ideal);
                 }
             }
-            Part::Sender { errand, counts } => {
+            Part::Sender { spec, counts } => {
                 self.sender += counts;
-                if let Some(errand) = errand {
+                if let Some(spec) = spec {
                     self.started += 1;
                     let pending = self.pending.entry(transfer).or_default();
-                    // A number that is used again: of its last user no more will be heard.
-                    self.failed += u64::from(pending.errand.is_some() && pending.over);
-                    (pending.errand, pending.over) = (Some(errand), over);
+                    // A reused number: its previous connection reports no more.
+                    self.failed += u64::from(pending.spec.is_some() && pending.over);
+                    (pending.spec, pending.over) = (Some(spec), over);
                     self.settle(transfer, flow, ideal);
                 }
             }
         }
     }
 
-    /// Counts a transfer once it is known when it began and when it ended.
+    /// Counts a transfer whose start and end are known.
     fn settle(&mut self, transfer: u64, flow: &Flow, ideal: &Ideal) {
         let Some(pending) = self.pending.get(&transfer) else { return };
-        let (Some(errand), Some(at)) = (pending.errand, pending.finished_at) else { return };
+        let (Some(spec), Some(at)) = (pending.spec, pending.finished_at) else { return };
         self.pending.remove(&transfer);
-        let took = at.since(errand.at).as_nanos();
+        let took = at.since(spec.at).as_nanos();
         self.times.record(took);
-        let least = errand.size.map_or(0, |size| ideal.transfer(size, flow).as_nanos());
+        let least = spec.size.map_or(0, |size| ideal.transfer(size, flow).as_nanos());
         if least > 0 {
             self.slowdowns.record((took as f64 / least as f64 * 1e6) as u64);
         }
         self.finished_at = self.finished_at.max(Some(at));
     }
+
+    /// The row of a flow that has come to its end.
+    fn row(&self, scenario: &Scenario, flow: &Flow, ideal: &Ideal) -> Row {
+        let time_s = Spread::of(&self.times, 1e9);
+        let finished = self.times.count();
+        let completed_at = self.finished_at.filter(|_| match flow.traffic {
+            Traffic::Workload(Workload { count, .. }) => count == Some(finished),
+            _ => true,
+        });
+        let slowdown = match &flow.traffic {
+            Traffic::Requests(dialogue) => {
+                let least = ideal.response(dialogue, flow).as_secs_f64();
+                time_s.filter(|_| least > 0.0).map(|time| time.over(least))
+            }
+            _ => Spread::of(&self.slowdowns, 1e6),
+        };
+        let mut end = completed_at.unwrap_or(Time::ZERO + scenario.duration);
+        let mss = f64::from(flow.sender.mss);
+        let mut headers = (mss + headers(flow.ip) as f64) / mss;
+        if let Traffic::Datagrams(datagrams) = flow.traffic {
+            end = datagrams.lasts.map_or(end, |lasts| end.min(flow.start + lasts));
+            let packet = f64::from(datagrams.packet);
+            headers = packet / f64::from(datagrams.payload(flow.ip));
+        }
+        let duration_s = end.since(flow.start).as_secs_f64();
+        let payload_bps = self.received as f64 * 8.0 / duration_s;
+        Row {
+            flow: flow.name.clone(),
+            from: scenario.nodes[flow.from].clone(),
+            to: scenario.nodes[flow.to].clone(),
+            duration_s,
+            payload_bytes: self.received,
+            payload_bps,
+            goodput_bps: payload_bps * headers,
+            completed_s: completed_at.map(|at| at.since(flow.start).as_secs_f64()),
+            started: self.started,
+            finished,
+            failed: self.failed,
+            time_s,
+            slowdown,
+            datagrams: self.datagrams,
+            sender: self.sender,
+            coding: fec::Statistics::default(),
+            misplaced: self.misplaced,
+        }
+    }
 }
 
-/// What there is at a host, by the index of the flow.
+/// The accounts of a host, by the index of the flow.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     connections: Vec<(usize, Account)>,
-    /// With the bytes of payload that came.
+    /// With the received bytes of payload.
     datagrams: Vec<(usize, Delivery, u64)>,
 }
 
 impl Accounts {
-    /// All that there is at a host of a scenario's.
+    /// All accounts of a host of a scenario.
     #[must_use]
     pub fn of(scenario: &Scenario, pairing: Pairing, host: &Host<End>) -> Accounts {
         let connections = host.connections();
@@ -120,7 +166,7 @@ impl Accounts {
         }
     }
 
-    /// Of flows of many connections those that are over, which the host forgets.
+    /// The accounts of closed connections of flows of many, which the host drops.
     #[must_use]
     pub fn of_ended(scenario: &Scenario, pairing: Pairing, host: &mut Host<End>) -> Accounts {
         let mut connections = Vec::new();
@@ -145,12 +191,12 @@ pub struct Ledger<'s> {
 }
 
 impl<'s> Ledger<'s> {
-    /// An empty one, for a world in which nobody moves.
+    /// An empty ledger, for a network in which no node moves.
     #[must_use]
     pub fn new(scenario: &'s Scenario) -> Ledger<'s> {
         let routes = scenario.routes();
         let ideals = ideals(scenario, |from, to| {
-            routes.path(scenario, from, to).map(|hop| scenario.direction(hop)).collect()
+            routes.hops(&scenario.links, from, to).map(|hop| scenario.direction(hop)).collect()
         });
         Ledger::with(scenario, ideals)
     }
@@ -165,7 +211,7 @@ impl<'s> Ledger<'s> {
         self.tallies[flow].enter(&self.scenario.flows[flow], &self.ideals[flow], account);
     }
 
-    /// Enters datagrams that a flow sent, or that arrived of it with so many bytes of payload.
+    /// Enters datagrams that a flow sent or received, with the received bytes of payload.
     pub fn enter_datagrams(&mut self, flow: usize, delivery: Delivery, bytes: u64) {
         let tally = &mut self.tallies[flow];
         tally.datagrams.sent += delivery.sent;
@@ -173,14 +219,14 @@ impl<'s> Ledger<'s> {
         tally.received += bytes;
     }
 
-    /// Whether there are many connections at a node, of which those that are over are forgotten.
+    /// Whether a flow of many connections ends at a node, whose closed connections are dropped.
     #[must_use]
     pub fn forgets(&self, node: usize) -> bool {
         let here = |flow: &Flow| [flow.from, flow.to].contains(&node);
         self.scenario.flows.iter().any(|flow| here(flow) && is_many(flow))
     }
 
-    /// Enters what there was at a host, each once.
+    /// Enters the accounts of a host, each once.
     pub fn enter_all(&mut self, accounts: Accounts) {
         for (flow, account) in accounts.connections {
             self.enter(flow, account);
@@ -194,10 +240,11 @@ impl<'s> Ledger<'s> {
     #[must_use]
     pub fn rows(mut self) -> Vec<Row> {
         for tally in &mut self.tallies {
-            let given_up = |pending: &&Pending| pending.errand.is_some() && pending.over;
+            let given_up = |pending: &&Pending| pending.spec.is_some() && pending.over;
             tally.failed += tally.pending.values().filter(given_up).count() as u64;
         }
-        rows(self.scenario, &self.ideals, &self.tallies)
+        let flows = self.scenario.flows.iter().zip(&self.ideals).zip(&self.tallies);
+        flows.map(|((flow, ideal), tally)| tally.row(self.scenario, flow, ideal)).collect()
     }
 }
 

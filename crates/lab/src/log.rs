@@ -1,10 +1,9 @@
-//! What the connections of a run told, as lines of JSON.
+//! The events of a run's connections, as lines of JSON.
 
 use crate::failure::RunError;
-use crate::scenario::Scenario;
-use crate::stage::End;
 use base::Time;
 use host::ConnectionId;
+use scenario::{End, Scenario};
 use serde::Serialize;
 use sim::{NodeId, World};
 use std::collections::BTreeMap;
@@ -23,10 +22,10 @@ struct Line<'a> {
     event: &'a Event,
 }
 
-/// Whose connections are: the numbers of their nodes and of their flows.
+/// The owners of connections: their nodes and flows.
 pub(crate) type Owners = BTreeMap<(NodeId, ConnectionId), (usize, usize)>;
 
-/// Every connection that `nodes` know of and whose it is.
+/// The connections at `nodes`, with their owners.
 pub(crate) fn owners(
     world: &World<End>,
     nodes: &[NodeId],

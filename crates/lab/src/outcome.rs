@@ -1,15 +1,15 @@
 //! What came of a run.
 
+use crate::account::Counts;
 use crate::failure::RunError;
 use crate::ledger::Ledger;
 use crate::log::{self, Owners};
-use crate::row::{Record, Row, count, tabulate};
-use crate::scenario::Scenario;
-use crate::stage::End;
-use crate::table::{Column, Table};
+use crate::row::Row;
+use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
 use middlebox::fec::Beside;
+use scenario::{End, Scenario};
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
 /// What came of a run.
@@ -64,6 +64,14 @@ pub struct Paths {
     pub segments: u64,
     /// Those of them that took the fast path.
     pub fast: u64,
+}
+
+impl Paths {
+    /// The share of segments that took the fast path; `None` without segments.
+    #[must_use]
+    pub fn fast_share(&self) -> Option<f64> {
+        (self.segments > 0).then(|| self.fast as f64 / self.segments as f64)
+    }
 }
 
 /// Time series of a run. Each has a column `t_s`, seconds since the start of the run, and a row
@@ -180,7 +188,7 @@ impl Outcome {
     }
 }
 
-/// Whose the sending connections are.
+/// The sending connections, by flow.
 fn owners(
     world: &World<End>,
     nodes: &[sim::NodeId],
@@ -205,7 +213,7 @@ fn flow_table(samples: &[FlowSample]) -> Table {
     let mut table = Table::default();
     table.push("t_s", floats(|s| Some(s.at.as_secs_f64())));
     table.push("cwnd_bytes", integers(|s| s.vitals.window));
-    table.push("cwnd_plus_dupacked_bytes", integers(|s| s.vitals.window + s.vitals.dupacked));
+    table.push("cwnd_plus_dupacked_bytes", integers(|s| s.vitals.window + s.vitals.dupack_credit));
     table.push(
         "ssthresh_bytes",
         floats(|s| Some(s.vitals.ssthresh).filter(|&bytes| bytes != u64::MAX).map(|b| b as f64)),
@@ -235,4 +243,62 @@ impl Outcome {
         tabulate(&mut table, &records);
         table
     }
+}
+
+/// An outcome and what it is the outcome of.
+pub(crate) struct Record<'a> {
+    pub(crate) seed: u64,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) row: &'a Row,
+}
+
+/// Rows as columns, behind those that are there.
+pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
+    let texts = |value: fn(&Row) -> &String| {
+        Column::Text(records.iter().map(|r| value(r.row).clone()).collect())
+    };
+    let floats = |value: fn(&Row) -> Option<f64>| {
+        Column::Float(records.iter().map(|r| value(r.row)).collect())
+    };
+    let integers = |value: fn(&Record<'_>) -> u64| {
+        Column::Integer(records.iter().map(|record| count(value(record))).collect())
+    };
+    let counts = |value: fn(&Counts) -> Option<u64>| {
+        Column::Count(records.iter().map(|r| value(&r.row.sender).map(count)).collect())
+    };
+    table.push("seed", integers(|r| r.seed));
+    table.push("flow", texts(|row| &row.flow));
+    table.push("from", texts(|row| &row.from));
+    table.push("to", texts(|row| &row.to));
+    table.push("duration_s", floats(|row| Some(row.duration_s)));
+    table.push("payload_bytes", integers(|r| r.row.payload_bytes));
+    table.push("payload_bps", floats(|row| Some(row.payload_bps)));
+    table.push("goodput_bps", floats(|row| Some(row.goodput_bps)));
+    table.push("completed_s", floats(|row| row.completed_s));
+    table.push("started", integers(|r| r.row.started));
+    table.push("finished", integers(|r| r.row.finished));
+    table.push("failed", integers(|r| r.row.failed));
+    table.push("time_mean_s", floats(|row| row.time_s.map(|time| time.mean)));
+    table.push("time_median_s", floats(|row| row.time_s.map(|time| time.median)));
+    table.push("time_p95_s", floats(|row| row.time_s.map(|time| time.p95)));
+    table.push("slowdown_mean", floats(|row| row.slowdown.map(|slowdown| slowdown.mean)));
+    table.push("slowdown_median", floats(|row| row.slowdown.map(|slowdown| slowdown.median)));
+    table.push("slowdown_p95", floats(|row| row.slowdown.map(|slowdown| slowdown.p95)));
+    table.push("datagrams_sent", integers(|r| r.row.datagrams.sent));
+    table.push("datagrams_received", integers(|r| r.row.datagrams.received));
+    table.push("datagram_loss", floats(|row| row.datagrams.loss()));
+    table.push("segments", counts(|c| c.segments));
+    table.push("retransmissions", counts(|c| c.retransmissions));
+    table.push("timeouts", counts(|c| c.timeouts));
+    table.push("reductions", counts(|c| c.reductions));
+    table.push("notices", counts(|c| c.notices));
+    table.push("reprobes", counts(|c| c.reprobes));
+    table.push("repairs", integers(|r| r.row.coding.repairs));
+    table.push("rebuilt", integers(|r| r.row.coding.rebuilt));
+    table.push("misplaced", integers(|r| r.row.misplaced));
+    table.push("dropped", integers(|r| r.outcome.totals.dropped));
+    table.push("corrupted", integers(|r| r.outcome.totals.corrupted));
+    table.push("corrected", integers(|r| r.outcome.totals.corrected));
+    table.push("lost", integers(|r| r.outcome.totals.lost));
+    table.push("events", integers(|r| r.outcome.events));
 }

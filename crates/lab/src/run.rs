@@ -6,11 +6,11 @@ use crate::failure::RunError;
 use crate::ledger::{Accounts, Ledger};
 use crate::log::{Owners, owners};
 use crate::outcome::{self, Outcome};
-use crate::scenario::{Flow, Scenario};
 use crate::watch::Watch;
 use crate::world;
 use base::{Duration, Time};
 use middlebox::fec::Beside;
+use scenario::{Flow, Scenario};
 use sim::TraceTarget;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,7 +26,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let mut built = world::build(scenario, seed);
     if watch.series {
-        // Of no connection, or of many, there is no series.
+        // Only flows of one connection have a series.
         let one = |flow: &&Flow| flow.traffic.is_one_connection();
         for flow in scenario.flows.iter().filter(one) {
             built.world.trace(&[TraceTarget::Flows(built.nodes[flow.from])]);
@@ -55,12 +55,12 @@ pub fn run(
     if let Some(capture) = &watch.capture {
         capture::start(capture, scenario, seed, &mut built)?;
     }
-    // In slices, to look up now and then whether anybody still wants to know, and to forget.
+    // In slices, to check for cancellation and drop closed connections in between.
     let end = Time::ZERO + scenario.duration;
     let slice = (scenario.duration / 100).clamp(Duration::from_nanos(1), Duration::from_secs(1));
     let mut ledger = Ledger::with(scenario, built.ideals.clone());
     let of_many: Vec<_> = built.nodes.iter().filter(|n| ledger.forgets(n.index())).collect();
-    // Whose the connections were that are forgotten, if a log is to say so.
+    // The owners of dropped connections, for the log.
     let mut owned = watch.log.is_some().then(Owners::new);
     let mut until = Time::ZERO;
     while until < end {

@@ -1,4 +1,4 @@
-//! Long work, with somebody looking on.
+//! Long work on another thread, watched from this one.
 
 use core::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What long work and its onlooker share.
+/// What long work and its watcher share.
 #[derive(Debug, Default)]
 pub struct Monitor {
     done: AtomicU64,
@@ -14,13 +14,13 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// How much is done.
+    /// The number of finished pieces.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Whether the work is wanted no more.
+    /// Whether the work was cancelled.
     #[must_use]
     pub fn cancelled(&self) -> &AtomicBool {
         &self.cancelled
@@ -31,14 +31,13 @@ impl Monitor {
     }
 }
 
-/// How often the onlooker looks.
+/// The time between two calls of the watcher.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Does `work` on another thread, and meanwhile calls `look` on this one some twenty times a
 /// second. If that breaks, [`Monitor::cancelled`] becomes true; it is up to the work to end then.
 ///
-/// The thread that starts long work is often the only one that may do certain things, such as
-/// notice that a user wants to stop.
+/// The thread that starts long work is often the only one that can notice that a user wants to stop.
 pub fn supervise<T: Send>(
     monitor: &Monitor,
     work: impl FnOnce() -> T + Send,

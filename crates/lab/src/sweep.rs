@@ -1,20 +1,17 @@
 //! All runs of an experiment.
 
-use crate::error::{Finding, ScenarioError};
-use crate::experiment::Experiment;
-use crate::failure::RunError;
+use crate::failure::{RunError, SweepError};
 use crate::journal::{self, Journal};
-use crate::line::Line;
-use crate::outcome::Outcome;
-use crate::row::{Record, tabulate};
+use crate::ordered::OrderedRunner;
+use crate::outcome::{Outcome, Record, tabulate};
 use crate::run::run;
 use crate::supervise::{Monitor, supervise};
 use crate::table::Table;
 use crate::watch::Watch;
 use core::ops::{ControlFlow, Range};
 use rayon::prelude::*;
+use scenario::{Experiment, ScenarioError};
 use std::sync::atomic::Ordering;
-use thiserror::Error;
 
 /// Which seeds every point is run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,20 +20,6 @@ pub struct Seeds {
     pub first: u64,
     /// How many, one after the other.
     pub count: u64,
-}
-
-/// Why a sweep has no rows.
-#[derive(Debug, Error)]
-pub enum SweepError {
-    /// The scenario cannot be run.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// A run failed, or was cancelled.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The threads could not be started.
-    #[error("cannot start threads: {0}")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
 }
 
 /// Runs every point with every seed on `threads` threads (0: one for each processor) and returns
@@ -118,7 +101,7 @@ pub fn columns(experiment: &Experiment<'_>) -> Table {
     rows(experiment, Seeds { first: 1, count: 1 }, 0, &[])
 }
 
-/// Does all runs of these indexes, and gives their outcomes to `keep` one by one, in order.
+/// Does the runs of these indexes, and gives their outcomes to `keep` one by one, in order.
 fn each(
     experiment: &Experiment<'_>,
     seeds: Seeds,
@@ -130,13 +113,13 @@ fn each(
     let Range { start, end } = runs;
     let monitor = Monitor::default();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let line = Line::new(start, end, keep, &monitor);
+    let runner = OrderedRunner::new(start, end, keep, &monitor);
     let work = || {
-        pool.broadcast(|_| line.work(|index| one(experiment, seeds, index, &monitor)));
-        line.end()
+        pool.broadcast(|_| runner.work(|index| one(experiment, seeds, index, &monitor)));
+        runner.end()
     };
     supervise(&monitor, work, |monitor| look(start + monitor.done(), end))?;
-    // The last runs are told of too, and whoever wants to stop now still can.
+    // `look` also sees the last runs, and can still break.
     match look(end, end) {
         ControlFlow::Break(()) => Err(RunError::Cancelled.into()),
         ControlFlow::Continue(()) => Ok(()),
@@ -164,10 +147,10 @@ fn check_on(
     supervise(&monitor, || pool.install(|| validate(experiment, &monitor)), |_| look())
 }
 
-/// So many points are looked at together; what is wrong with any of them is told at once.
+/// The number of points that are checked together; their problems are reported together.
 const TOGETHER: u64 = 4096;
 
-/// Looks at every point.
+/// Checks every point.
 fn validate(experiment: &Experiment<'_>, monitor: &Monitor) -> Result<(), SweepError> {
     let all = experiment.points();
     for first in (0..all).step_by(TOGETHER as usize) {
@@ -176,16 +159,10 @@ fn validate(experiment: &Experiment<'_>, monitor: &Monitor) -> Result<(), SweepE
         }
         let points = (first..all.min(first + TOGETHER)).into_par_iter();
         let errors = points.filter_map(|point| experiment.scenario_at(point).err());
-        // Every point repeats what is wrong with all: once is enough, at the first that has it.
+        // Every point repeats what is wrong with all: it is told once, at the first that has it.
         let errors: Vec<ScenarioError> = errors.collect();
-        let mut findings: Vec<Finding> = Vec::new();
-        for finding in errors.into_iter().flat_map(ScenarioError::into_findings) {
-            if !findings.iter().any(|known| known.same_as(&finding)) {
-                findings.push(finding);
-            }
-        }
-        if !findings.is_empty() {
-            return Err(ScenarioError::new(findings).into());
+        if let Some(error) = ScenarioError::all(errors) {
+            return Err(error.into());
         }
     }
     Ok(())
@@ -214,8 +191,8 @@ fn rows(experiment: &Experiment<'_>, seeds: Seeds, first: u64, outcomes: &[Outco
         }
     }
     let mut table = Table::default();
-    for (name, column) in experiment.columns(&points) {
-        table.push(name, column);
+    for (name, values) in experiment.swept(&points) {
+        table.push(name, values.into());
     }
     tabulate(&mut table, &records);
     table

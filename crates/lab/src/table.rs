@@ -1,6 +1,6 @@
-//! Columns: what leaves this crate.
+//! Tables of columns.
 
-use crate::journal::quote;
+use scenario::SweptValues;
 
 /// A column of a [`Table`].
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,18 @@ pub struct Table {
     columns: Vec<(String, Column)>,
 }
 
+/// The values of a swept key as a column.
+impl From<SweptValues> for Column {
+    fn from(values: SweptValues) -> Column {
+        match values {
+            SweptValues::Boolean(values) => Column::Boolean(values),
+            SweptValues::Integer(values) => Column::Integer(values),
+            SweptValues::Float(values) => Column::Float(values.into_iter().map(Some).collect()),
+            SweptValues::Text(values) => Column::Text(values),
+        }
+    }
+}
+
 impl Column {
     /// How many values it has.
     #[must_use]
@@ -36,7 +48,7 @@ impl Column {
         }
     }
 
-    /// What its values are, in a word: `text`, `integer`, `float` or `boolean`.
+    /// The type of its values: `text`, `integer`, `float` or `boolean`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -100,4 +112,16 @@ impl Table {
     pub(crate) fn push(&mut self, name: impl Into<String>, column: Column) {
         self.columns.push((name.into(), column));
     }
+}
+
+/// A text in CSV.
+pub(crate) fn quote(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
+    out.push(b'"');
+}
+
+/// A count as a column has it. No count of a run comes near 2^63.
+pub(crate) fn count(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

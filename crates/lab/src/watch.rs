@@ -1,4 +1,4 @@
-//! What may be watched in a run.
+//! What a run records besides its rows.
 
 use crate::capture::Capture;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 pub struct Watch {
     /// Time series of every flow and every queue.
     pub series: bool,
-    /// A fingerprint of every packet.
+    /// A digest of all packets.
     pub digest: bool,
     /// Byte mode: before every link, packets are written as bytes, with payload and checksums,
     /// and read again.
     pub bytes: bool,
-    /// Packets in a file.
+    /// A capture of packets in a file.
     pub capture: Option<Capture>,
-    /// No segment takes the fast path: slower, and to see that nothing else is different.
+    /// Turns the fast path off, to test that the run is the same.
     pub general_path: bool,
-    /// A file for what every connection tells, an event a line, in JSON.
+    /// A file for the events of every connection, one JSON object a line.
     pub log: Option<PathBuf>,
 }

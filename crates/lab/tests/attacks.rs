@@ -249,20 +249,20 @@ fn defences_cost_little_where_nobody_attacks() {
 #[test]
 fn what_an_attack_cannot_be_is_told_with_its_place() {
     let cases = [
-        ("at = \"source\"\nrate = 1\n", "expected another node than the victim's ends"),
-        ("at = \"mallory\"\n", "missing key `rate`: packets a second"),
-        ("at = \"mallory\"\nrate = 1\nevery = 2\n", "`every` says nothing with this `knowledge`"),
+        ("at = \"source\"\nrate = 1\n", "expected a node other than the victim's ends"),
+        ("at = \"mallory\"\n", "missing key `rate`: packets per second"),
+        ("at = \"mallory\"\nrate = 1\nevery = 2\n", "`every` has no effect with this `knowledge`"),
         (
             "at = \"router\"\nknowledge = \"on-path\"\nrate = 2\n",
-            "`rate` says nothing with this `knowledge`",
+            "`rate` has no effect with this `knowledge`",
         ),
         (
             "at = \"router\"\nknowledge = \"on-path\"\naim = \"window\"\n",
-            "`aim` says nothing with this `knowledge`",
+            "`aim` has no effect with this `knowledge`",
         ),
         (
             "at = \"mallory\"\nknowledge = \"on-path\"\n",
-            "the victim's packets do not pass here: expected a node on their way",
+            "the victim's packets do not pass this node: expected one on their path",
         ),
         ("at = \"nobody\"\nrate = 1\n", "there is no such node"),
         (

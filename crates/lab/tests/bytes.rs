@@ -4,8 +4,9 @@
 mod common;
 
 use common::{LONG_LINK, run_with, scenario, with};
-use lab::{Capture, Experiment, Outcome, RunError, Source, Value, Watch};
+use lab::{Capture, Outcome, RunError, Watch};
 use pcap_file::pcapng::{Block, PcapNgReader};
+use scenario::{Experiment, Source, Value};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

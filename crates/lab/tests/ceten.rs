@@ -3,7 +3,8 @@
 mod common;
 
 use common::{LONG_LINK, digest, error, run, run_with, scenario, told, with};
-use lab::{Outcome, Report, Source, Watch};
+use lab::{Outcome, Watch};
+use scenario::Report;
 use tcp::mechanism::{CumulativeEten, Fields, Mechanism, Network, Strategy, Transport};
 use wire::PathForm;
 
@@ -87,24 +88,13 @@ fn it_is_named_in_one_place() {
     told(
         ("eten = \"none\"", mechanisms),
         "\"cumulative\"",
-        "`flows.0.tcp.eten = \"cumulative\"`: `mechanisms` names eten already",
+        "`flows.0.tcp.eten = \"cumulative\"`: `mechanisms` lists an ETEN mechanism already",
     );
     let alone = "mechanisms = [{ mechanism = \"cumulative-eten\", strategy = \"loss-ratio\" }]";
     let text = with(&[("eten = \"none\"", alone)]);
     assert!(scenario(&text).flows[0].is_metered());
     let same = file(&cumulative(", strategy = \"loss-ratio\""), "");
     assert_eq!(digest(&text), digest(&same));
-}
-
-#[test]
-fn the_testbed_has_no_meters() {
-    let source = Source::new(file("\"cumulative\"", ""), "case.toml");
-    let experiment = lab::Experiment::read(&source).unwrap();
-    let refused = experiment.testbed_scenario().expect_err("the testbed cannot run it");
-    assert_eq!(
-        refused.to_string(),
-        "`flows.0.tcp.eten = \"cumulative\"`: the nodes of the testbed do not measure their links"
-    );
 }
 
 #[test]
@@ -213,7 +203,6 @@ fn messages_about_links_serve_where_headers_do_not() {
     let wrong = file(&ratio, &traceback("form = \"binary\"\n"));
     assert_eq!(
         error(&wrong).to_string(),
-        "`ceten.form = \"binary\"`: messages tell probabilities: expected another form only with \
-         `transport = \"header\"`"
+        "`ceten.form = \"binary\"`: messages report probabilities: expected this form with `transport = \"header\"` only"
     );
 }

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{error, run_with, scenario};
-use lab::{Corruption, Outcome, Watch};
+use lab::{Outcome, Watch};
 use middlebox::fec::Strength;
+use scenario::Corruption;
 
 /// A flow over a long link that corrupts 1 % of its packets, beside whatever `rest` says.
 fn lossy(coding: &str, rest: &str) -> String {

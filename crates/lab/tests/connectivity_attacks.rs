@@ -129,10 +129,10 @@ fn forged_segments_are_the_same_in_bytes() {
 #[test]
 fn what_such_an_attack_cannot_be_is_told_with_its_place() {
     let cases = [
-        ("at = \"mallory\"\n", "missing key `rate`: packets a second"),
+        ("at = \"mallory\"\n", "missing key `rate`: packets per second"),
         (
             "at = \"router\"\nknowledge = \"on-path\"\nrate = 1\n",
-            "`rate` says nothing with this `knowledge`",
+            "`rate` has no effect with this `knowledge`",
         ),
         (
             "at = \"sink\"\nknowledge = \"receiver\"\n",

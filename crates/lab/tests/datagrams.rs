@@ -137,6 +137,6 @@ fn datagrams_that_make_no_sense_are_refused() {
     let message = error(&with(&[("from", udp)])).to_string();
     assert_eq!(
         message,
-        "`flows.0.tcp`: datagrams of UDP know no TCP: expected either `tcp` or `traffic.udp`"
+        "`flows.0.tcp`: UDP datagrams have no TCP settings: expected either `tcp` or `traffic.udp`"
     );
 }

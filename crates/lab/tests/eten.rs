@@ -3,7 +3,8 @@
 mod common;
 
 use common::{error, run, run_with, scenario, told, with};
-use lab::{Headers, Report, Transport, Watch};
+use lab::Watch;
+use scenario::{Headers, Report, Transport};
 
 const NONE: &str = "eten = \"none\"";
 
@@ -123,14 +124,12 @@ fn settings_without_a_meaning_are_told_at_their_place() {
     at(
         "{ report = \"backward\", transport = \"marked\" }",
         "\"marked\"",
-        "`flows.0.tcp.eten.transport = \"marked\"`: only where `report` is \"forward\" is the receiver \
-         told",
+        "`flows.0.tcp.eten.transport = \"marked\"`: `transport` needs `report = \"forward\"`: only then is the receiver notified",
     );
     at(
         "{ report = \"oracle\", headers = \"checked\" }",
         "\"checked\"",
-        "`flows.0.tcp.eten.headers = \"checked\"`: only where `report` is \"backward\" or \"forward\" \
-         does a node read them",
+        "`flows.0.tcp.eten.headers = \"checked\"`: `headers` needs `report` \"backward\" or \"forward\": only then does a node read them",
     );
     at(
         "{ report = \"forward\", transport = \"pigeon\" }",
@@ -140,6 +139,6 @@ fn settings_without_a_meaning_are_told_at_their_place() {
     for mechanism in ["eten", "forward-eten"] {
         let twice = format!("eten = \"forward\", mechanisms = [{{ mechanism = \"{mechanism}\" }}]");
         let message = error(&with(&[(NONE, &twice)])).to_string();
-        assert!(message.contains("`mechanisms` names eten already"), "{message}");
+        assert!(message.contains("`mechanisms` lists an ETEN mechanism already"), "{message}");
     }
 }

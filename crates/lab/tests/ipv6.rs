@@ -3,8 +3,9 @@
 mod common;
 
 use common::{error, run, run_with, scenario, with};
-use lab::{Capture, IpVersion, Watch};
+use lab::{Capture, Watch};
 use pcap_file::pcapng::{Block, PcapNgReader};
+use scenario::IpVersion;
 use std::fs::File;
 use std::path::Path;
 use wire::{Body, Packet};

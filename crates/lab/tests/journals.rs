@@ -5,7 +5,8 @@
 mod common;
 
 use common::with;
-use lab::{Experiment, Journal, JournalError, RunError, Seeds, Source, SweepError};
+use lab::{Journal, JournalError, RunError, Seeds, SweepError};
+use scenario::{Experiment, Source};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -5,12 +5,12 @@ mod common;
 
 use base::{Duration, Rate};
 use common::{error, scenario, told, with};
-use lab::{Experiment, Link, Source};
 use link::{
     CoDel, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, GilbertElliott, Impairments,
     Interval, Intervals, Jitter, JitterShape, Outages, Queue, Red, Reordering, Uniform, Variation,
     WhenDown,
 };
+use scenario::{Experiment, Link, Source};
 use std::path::PathBuf;
 
 /// The link of the scenario with other lines for its queue and errors.
@@ -97,7 +97,7 @@ fn links_join_two_nodes_that_are_there_once() {
     told(
         ("[[flows]]", &format!("{second}[[flows]]")),
         "[\"b\", \"a\"]",
-        "`links.1.between`: there is a link between these nodes already",
+        "`links.1.between`: there is already a link between these nodes",
     );
 }
 
@@ -108,7 +108,7 @@ fn a_queue_holds_something() {
             ("50 packets", queue),
             &format!("\"{queue}\""),
             &format!(
-                "`links.0.queue = \"{queue}\"`: nothing would ever pass: expected more than 0"
+                "`links.0.queue = \"{queue}\"`: expected more than 0: an empty queue passes no packet"
             ),
         );
     }
@@ -298,8 +298,7 @@ fn a_trace_in_brief_is_its_file() {
 #[test]
 fn a_trace_that_is_none_is_told_with_the_line_and_what_stands_there() {
     let written = "errors = { trace = \"link.trace\" }\n";
-    let number = "expected the number of a packet, from 0, and `loss` or `corruption` behind it; it \
-                  is `loss` if nothing is there";
+    let number = "expected the number of a packet, from 0, followed by `loss`, `corruption` or nothing, which is `loss`";
     let many = "9".repeat(90);
     for (trace, told) in [
         ("1\nx\n", format!("line 2, `x`: {number}")),
@@ -308,7 +307,7 @@ fn a_trace_that_is_none_is_told_with_the_line_and_what_stands_there() {
         ("\n\n7 lost\n", format!("line 3, `7 lost`: {number}")),
         ("7 loss 8\n", format!("line 1, `7 loss 8`: {number}")),
         (&many, format!("line 1, `{}...`: {number}", &many[..40])),
-        ("8\n8\n", "line 2, `8`: expected more than 8, the packet before it".to_owned()),
+        ("8\n8\n", "line 2, `8`: expected more than 8, the number before it".to_owned()),
     ] {
         assert_eq!(
             refused_trace("malformed", trace.as_bytes(), written),
@@ -317,7 +316,7 @@ fn a_trace_that_is_none_is_told_with_the_line_and_what_stands_there() {
     }
     for (trace, told) in [
         (&b"\xff\xfe"[..], "is not a text file"),
-        (&[b'#'; (64 << 20) + 1], "is larger than a trace, 64 MiB"),
+        (&[b'#'; (64 << 20) + 1], "is too large: expected at most 64 MiB"),
     ] {
         assert_eq!(
             refused_trace("no_text", trace, written),
@@ -448,7 +447,7 @@ fn a_link_is_down_at_times_or_now_and_then() {
 #[test]
 fn outages_that_make_no_sense_are_told_of() {
     let both =
-        "`: expected times (`at`, and perhaps `every`), or means (`mean_up` and `mean_down`)";
+        "`: expected either times (`at`, and `every` if they repeat), or `mean_up` and `mean_down`";
     for (outages, told) in [
         ("{}", both),
         ("{ at = [{ start = \"1 s\" }], mean_up = \"1 s\" }", both),
@@ -537,7 +536,7 @@ fn a_node_that_moves_is_attached_to_one_after_another() {
     let links = Intervals::new(list, None).unwrap();
     assert_eq!(
         scenario(&text).attachments,
-        [lab::Attachments { node: 4, links, tells: vec![4], warning: None }]
+        [scenario::Attachments { node: 4, links, tells: vec![4], warning: None }]
     );
     let outcome = common::run(&text);
     let most = (5.0 * 2e6 + 14.0 * 4e6) / 8.0;
@@ -556,12 +555,12 @@ fn attachments_that_make_no_sense_are_told_of() {
         ),
         (
             "{ at = [{ start = \"0 s\", to = \"server\" }] }",
-            ".at.0.to = \"server\"`: there is no link between `phone` and here",
+            ".at.0.to = \"server\"`: there is no link between `phone` and this node",
         ),
         (
             "{ at = [{ start = \"0 s\", to = \"west\" }, { start = \"1 s\", to = \"east\" }, { start = \
              \"2 s\", to = \"island\" }] }",
-            ".at.2.to = \"island\"`: there is no way from `server` to `phone` while attached here",
+            ".at.2.to = \"island\"`: there is no path from `server` to `phone` while attached to this node",
         ),
         (
             "{ at = [{ start = \"9 s\", end = \"1 s\", to = \"west\" }] }",
@@ -619,7 +618,10 @@ fn queues_that_make_no_sense_are_told_of() {
             " = \"50\"`: expected \"unlimited\" or a size, such as \"50 packets\" or \"64 KiB\"",
         ),
         ("\"5000000000 packets\"", " = \"5000000000 packets\"`: expected fewer than 2^32 packets"),
-        ("{ limit = \"0 B\" }", ".limit = \"0 B\"`: nothing would ever pass: expected more than 0"),
+        (
+            "{ limit = \"0 B\" }",
+            ".limit = \"0 B\"`: expected more than 0: an empty queue passes no packet",
+        ),
         ("{ red = {}, codel = {} }", "`: expected `red` or `codel`, not both"),
         ("{ red = { min = 20 } }", ".red`: `max` is 15: expected more than `min`, 20"),
         (
@@ -697,7 +699,7 @@ fn a_recorded_rate_that_is_none_is_told_with_its_line() {
             "forward = { rate = { trace = \"link.trace\" }, changes = { at = [{ start = \"1 s\", rate = \
              \"1 bit/s\" }] } }\n"
         ),
-        "`links.0.forward.changes`: expected no other rate: the link transmits when its trace says so"
+        "`links.0.forward.changes`: expected no other rate: the trace of the link determines when it transmits"
     );
 }
 
@@ -742,7 +744,7 @@ fn recorded_digests_of_the_examples_hold() {
     let digest = |name: &str| {
         let file = format!("{}/../../scenarios/examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let mut source = Source::new(std::fs::read_to_string(&file).unwrap(), file);
-        source.put("duration", &lab::Value::String("20 s".to_owned())).unwrap();
+        source.put("duration", &scenario::Value::String("20 s".to_owned())).unwrap();
         let scenario = Experiment::read(&source).unwrap().scenario().unwrap();
         let watch = lab::Watch { digest: true, ..lab::Watch::default() };
         let outcome = lab::run(&scenario, 1, &watch, &false.into()).unwrap();

@@ -213,7 +213,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(small.contains("`mss` of the flow's `tcp` to be more than 120"), "{small}");
     let share = "{ per_packet = 1, strength = 0.1, signal = \"share\" }";
     let share = told(share, "mss = 1000", "mss = 1000, ecn = true");
-    assert!(share.contains("`signal` to be \"all\" or \"none\""), "{share}");
+    assert!(share.contains("expected `signal` \"all\" or \"none\""), "{share}");
 }
 
 #[test]

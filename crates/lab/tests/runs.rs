@@ -3,8 +3,9 @@
 mod common;
 
 use base::Duration;
-use common::{LONG_LINK, digest, fast_share, run, run_with, scenario, with};
-use lab::{Report, Watch};
+use common::{LONG_LINK, chain, digest, fast_share, run, run_with, scenario, with};
+use lab::Watch;
+use scenario::Report;
 use tcp::congestion::{Auto, Canit, Cap, ConstantRate, Fast, Increase, IncreaseByK, RoundTrip};
 use tcp::{Estimator, SsthreshOnBackoff};
 
@@ -534,4 +535,16 @@ fn nearly_all_segments_take_the_fast_path_as_users_run_them() {
     }
     let never = Watch { general_path: true, ..Watch::default() };
     assert_eq!(fast_share(&modern("timestamps = true"), &never), 0.0);
+}
+
+#[test]
+fn packets_survive_64_hops() {
+    assert!(run(&chain(64)).rows[0].payload_bytes > 0);
+}
+
+#[test]
+fn the_lab_runs_our_stack_whatever_the_file_says_of_the_testbed() {
+    let text = with(&[("from    = \"a\"", "stack = \"linux\"\nfrom    = \"a\"")])
+        + "[testbed]\ncorrupted = \"flip\"\n";
+    assert_eq!(digest(&text), digest(LONG_LINK));
 }

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{LONG_LINK, floats, integers, sweep, texts, with};
-use lab::{Column, Experiment, RunError, Seeds, Source, SweepError, Value};
+use lab::{Column, RunError, Seeds, SweepError};
+use scenario::{Experiment, Source, Value};
 use std::ops::ControlFlow;
 
 fn swept(lines: &str) -> String {
@@ -289,4 +290,19 @@ fn a_sweep_that_nobody_wants_ends_early() {
     let seeds = Seeds { first: 1, count: 100 };
     let result = lab::sweep(&experiment, seeds, 2, |_, _| ControlFlow::Break(()));
     assert!(matches!(result, Err(SweepError::Run(RunError::Cancelled))));
+}
+
+#[test]
+fn what_is_wrong_at_several_points_is_told_once_and_every_wrong_value() {
+    let text = format!(
+        "{LONG_LINK}[sweep]\n\"links.0.errors.bit\" = [0, 2, 3]\n\"flows.0.tcp.mss\" = [0, 500]\n"
+    );
+    let source = Source::new(text, "case.toml");
+    let experiment = Experiment::read(&source).unwrap();
+    let Err(SweepError::Scenario(error)) = lab::check(&experiment, || ControlFlow::Continue(()))
+    else {
+        panic!("three values are wrong");
+    };
+    let values: Vec<_> = error.findings().iter().map(|f| f.value.as_deref().unwrap()).collect();
+    assert_eq!(values, ["2", "3", "0"]);
 }

@@ -1,7 +1,7 @@
 //! What can be chosen of a link.
 
 use crate::{DeliveryTrace, Discipline, ErrorModel, Impairments, Intervals, Queue};
-use base::{Duration, Rate};
+use base::{Duration, Rate, Time};
 
 /// The settings of one direction. The default is infinitely fast, without delay or limit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,13 +57,50 @@ impl WhenDown {
 }
 
 impl Config {
+    /// The propagation delay at time zero.
+    #[must_use]
+    pub fn initial_delay(&self) -> Duration {
+        self.initial().delay.unwrap_or(self.delay)
+    }
+
+    /// The rate at time zero, or the mean rate of a trace; `None` is infinitely fast.
+    #[must_use]
+    pub fn initial_rate(&self) -> Option<Rate> {
+        let recorded = self.trace.as_ref().map(DeliveryTrace::mean_rate);
+        recorded.or(self.initial().rate).or(self.rate)
+    }
+
+    fn initial(&self) -> Variation {
+        self.variations.at(Time::ZERO).0.copied().unwrap_or_default()
+    }
+
     /// Whether a packet's departure and arrival are known when it is accepted, and arrivals are in
     /// the order of departures.
-    pub(crate) fn is_settled_at_the_tail(&self) -> bool {
+    pub(crate) fn has_no_dequeue_events(&self) -> bool {
         self.trace.is_none()
             && self.impairments == Impairments::default()
             && self.variations.values().next().is_none()
             && self.when_down.is_none()
             && !matches!(self.discipline, Discipline::CoDel(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interval;
+
+    #[test]
+    fn the_rate_is_that_of_the_start_or_the_mean_of_a_recording() {
+        let bps = |config: &Config| config.initial_rate().map(Rate::as_bps);
+        let plain = Config { rate: Rate::from_bps(1_000_000), ..Config::default() };
+        assert_eq!(bps(&plain), Some(1_000_000));
+        // 1500 bytes every two milliseconds.
+        let trace = Some(DeliveryTrace::parse("2\n").unwrap());
+        assert_eq!(bps(&Config { trace, ..plain.clone() }), Some(6_000_000));
+        let slow = Variation { rate: Rate::from_bps(5000), delay: None };
+        let span = Interval { start: Duration::ZERO, end: Duration::MAX, value: slow };
+        let variations = Intervals::new([span], None).unwrap();
+        assert_eq!(bps(&Config { variations, ..plain }), Some(5000));
     }
 }

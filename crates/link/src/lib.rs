@@ -15,6 +15,7 @@ mod intervals;
 mod names;
 mod outages;
 mod queue;
+mod routes;
 mod scheduled;
 mod trace;
 
@@ -28,6 +29,7 @@ pub use intervals::{Interval, IntervalError, Intervals};
 pub use names::Names;
 pub use outages::{OutageProcess, Outages};
 pub use queue::{CoDel, Discipline, Queue, Red};
+pub use routes::Routes;
 pub use trace::{DeliveryTrace, DeliveryTraceError};
 
 use base::{Seed, Time};
@@ -43,7 +45,7 @@ pub enum Fate {
     Intact,
     /// It arrives, and the node at the end can tell that it is damaged.
     Corrupted,
-    /// It does not arrive, and nobody is told.
+    /// It is lost without an indication.
     Lost,
     /// It arrives, and is to be marked: it has experienced congestion (RFC 3168 §5).
     Marked,
@@ -132,7 +134,7 @@ impl<P: Copy + Default> Link<P> {
     /// with `name`.
     #[must_use]
     pub fn new(config: &Config, seed: Seed, name: &str) -> Link<P> {
-        let scheduled = !config.is_settled_at_the_tail();
+        let scheduled = !config.has_no_dequeue_events();
         Link {
             fifo: Fifo::new(config, seed, name),
             scheduled: scheduled.then(|| Box::new(Scheduled::new(config, seed, name))),
@@ -208,7 +210,7 @@ impl<P: Copy + Default> Link<P> {
     /// Whether all its decisions fall at the tail, so that nothing but the next arrival is ever due.
     #[must_use]
     #[inline]
-    pub fn is_settled_at_the_tail(&self) -> bool {
+    pub fn has_no_dequeue_events(&self) -> bool {
         self.scheduled.is_none()
     }
 

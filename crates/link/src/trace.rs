@@ -38,7 +38,7 @@ pub enum DeliveryTraceError {
         /// Those of the line before.
         last: u64,
     },
-    /// A line is too late for anybody.
+    /// A line's time is out of range.
     #[error("line {line}: {found}: expected at most {most} milliseconds")]
     Late {
         /// From 1.

@@ -200,6 +200,7 @@ mod bench {
                             at: now,
                             remote: ip(FAR),
                             remote_port: port,
+                            local: None,
                             local_port: None,
                             config: config(),
                             application: Stream::new(program, config().receive_window.into()),

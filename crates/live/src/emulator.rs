@@ -15,21 +15,23 @@ mod buffers;
 mod core;
 mod edit;
 mod machine;
+mod nodes;
 mod report;
 mod worker;
 
+pub use nodes::{Node, Surroundings};
 pub use report::{DirectionReport, Limits, Report, Verdict};
 
 use self::core::Core;
+use self::nodes::Nodes;
 use crate::error::Doing;
-use crate::{Clock, Error, Tun};
-use base::{Seed, Time};
+use crate::{Clock, Copies, Error, Tun};
+use base::Seed;
 use link::{Config, Outages};
 use rustix::event::EventfdFlags;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use wire::Packet;
 use worker::Worker;
 
 /// What becomes of a packet that the link has corrupted.
@@ -39,7 +41,7 @@ pub enum Corruption {
     /// because of its header.
     #[default]
     Flip,
-    /// It goes no further, and the [`Observer`] is told.
+    /// It goes no further, and the boxes of the node where it arrived are told.
     Drop,
 }
 
@@ -56,38 +58,10 @@ pub struct Direction {
 
 /// One end of a link: a device without offload, and the node in whose namespace it is.
 pub struct End {
-    /// The node, for the [`Observer`] and the report.
+    /// The node, by its index.
     pub node: usize,
     /// The device, which is read and written by the emulator alone.
     pub tun: Tun,
-}
-
-/// Is told what a link knows and a packet does not show, and may answer. It is called by the
-/// emulator's thread, which does nothing else meanwhile: it ought to be quick.
-pub trait Observer: Send {
-    /// A packet arrived damaged at `node` by direction `direction` and goes no further
-    /// ([`Corruption::Drop`]). What is put into `send` is sent by the node, as its kernel routes
-    /// it; such a packet has no payload.
-    fn corrupted(
-        &mut self,
-        now: Time,
-        node: usize,
-        direction: usize,
-        packet: &Packet,
-        send: &mut Vec<Packet>,
-    );
-
-    /// A link that ends at `node` is up again or down. What is put into `send` is sent by the node.
-    fn turned(&mut self, now: Time, node: usize, link: usize, up: bool, send: &mut Vec<Packet>) {
-        let _ = (now, node, link, up, send);
-    }
-}
-
-/// Nobody is interested.
-struct Nobody;
-
-impl Observer for Nobody {
-    fn corrupted(&mut self, _: Time, _: usize, _: usize, _: &Packet, _: &mut Vec<Packet>) {}
 }
 
 /// Links to be emulated by one thread.
@@ -98,7 +72,7 @@ pub struct Emulator {
     corruption: Vec<Corruption>,
     /// 2 i is where link i's forward direction begins, 2 i + 1 where it ends.
     ends: Vec<End>,
-    observer: Box<dyn Observer>,
+    nodes: Nodes,
     limits: Limits,
 }
 
@@ -111,7 +85,7 @@ impl Emulator {
             core: Core::new(seed),
             corruption: Vec::new(),
             ends: Vec::new(),
-            observer: Box::new(Nobody),
+            nodes: Nodes::new(),
             limits: Limits::default(),
         }
     }
@@ -138,9 +112,20 @@ impl Emulator {
         self.core.add_link(directions.map(|Direction { name, config, .. }| (name, config)), outages)
     }
 
-    /// Tells somebody what happens on links.
-    pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        self.observer = observer;
+    /// Gives the node with this index its boxes. They run in the emulator's thread, which does nothing
+    /// else meanwhile.
+    pub fn set_node(&mut self, index: usize, node: Node) {
+        self.nodes.set(index, node);
+    }
+
+    /// Says where packets and indications of boxes go; without it, nowhere.
+    pub fn surround(&mut self, surroundings: Box<dyn Surroundings>) {
+        self.nodes.surroundings = surroundings;
+    }
+
+    /// Tells boxes which copy of a segment a packet carries, as far as hosts make it known.
+    pub fn copies(&mut self, copies: Copies) {
+        self.nodes.copies = copies;
     }
 
     /// From what on a packet is late, and a run is void.
@@ -176,7 +161,7 @@ impl Running {
     /// Ends it, and returns what happened. Packets on their way are lost, and the devices are gone.
     ///
     /// # Panics
-    /// If the observer has.
+    /// If a box has.
     #[must_use]
     pub fn stop(mut self) -> Report {
         match self.end() {

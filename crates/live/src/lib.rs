@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod clock;
+mod copies;
 pub mod emulator;
 mod error;
 pub mod namespace;
@@ -17,6 +18,7 @@ pub mod stack;
 pub mod tun;
 
 pub use clock::Clock;
+pub use copies::Copies;
 pub use error::Error;
 pub use namespace::Namespace;
 pub use netlink::Netlink;

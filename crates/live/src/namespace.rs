@@ -97,7 +97,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // Nobody is there to be told; `list` finds what is left.
+        // A failure cannot be reported here; `list` finds the remains.
         let _ = remove(&self.name);
     }
 }

@@ -156,7 +156,7 @@ impl<P: Program> Stream<P> {
         &self.program
     }
 
-    /// Lets somebody else use the program and its socket, through [`host::Host::access`].
+    /// Gives access to the program and its socket, through [`host::Host::access`].
     pub fn using<R>(
         &mut self,
         connection: &mut Connection,

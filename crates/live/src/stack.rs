@@ -8,9 +8,9 @@ mod virtio;
 mod worker;
 
 use crate::error::Doing;
-use crate::{Clock, Error, Netlink, Offload, Tun};
+use crate::{Clock, Copies, Error, Netlink, Offload, Tun};
 use base::{Duration, Time};
-use host::{Application, Bytes, ConnectionId, Host};
+use host::{Application, Bytes, ConnectionId, Host, HostIndication};
 use rustix::event::EventfdFlags;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -65,6 +65,7 @@ pub struct Stack<A> {
     mtu: u16,
     clock: Clock,
     listener: Option<Listener>,
+    copies: Option<Copies>,
 }
 
 impl<A: Application + Bytes + Send + 'static> Stack<A> {
@@ -72,13 +73,20 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
     /// are those of `clock`.
     #[must_use]
     pub fn new(host: Host<A>, tun: Tun, mtu: u16, clock: Clock) -> Stack<A> {
-        Stack { host, tun, mtu, clock, listener: None }
+        Stack { host, tun, mtu, clock, listener: None, copies: None }
     }
 
-    /// Tells somebody of events.
+    /// Sends events to a callback.
     #[must_use]
     pub fn listener(self, listener: Listener) -> Stack<A> {
         Stack { listener: Some(listener), ..self }
+    }
+
+    /// Makes known which copy of a segment each packet carries. The host then sends no units of
+    /// several segments.
+    #[must_use]
+    pub fn copies(self, copies: Copies) -> Stack<A> {
+        Stack { copies: Some(copies), ..self }
     }
 
     /// Starts the thread.
@@ -89,11 +97,12 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
         let action = || "starting a stack".to_owned();
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bell = Arc::new(bell.doing(action)?);
-        let (commands, receiver) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let worker = Worker::new(self, receiver, Arc::clone(&bell));
         let builder = std::thread::Builder::new().name("stack".to_owned());
         let thread = builder.spawn(move || worker.run()).doing(action)?;
-        Ok(Running { commands, bell, thread: Some(thread) })
+        let commands = Commands { sender, bell };
+        Ok(Running { commands, thread: Some(thread) })
     }
 }
 
@@ -107,10 +116,43 @@ pub struct Ended<A> {
     pub reset: u64,
 }
 
+/// The way to a host's thread.
+struct Commands<A> {
+    sender: Sender<Command<A>>,
+    bell: Arc<OwnedFd>,
+}
+
+impl<A> Clone for Commands<A> {
+    fn clone(&self) -> Commands<A> {
+        Commands { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+    }
+}
+
+impl<A> Commands<A> {
+    fn send(&self, command: Command<A>) -> Result<(), Error> {
+        self.sender.send(command).map_err(|_| Error::Stopped)?;
+        // It can only fail if the counter is full: then it will be looked at anyway.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        Ok(())
+    }
+}
+
+/// Takes indications to a host at work, from any thread and without waiting for it.
+pub struct Indications<A>(Commands<A>);
+
+impl<A: Application> Indications<A> {
+    /// Sends an indication; a host that has ended ignores it.
+    pub fn send(&self, indication: HostIndication) {
+        let call = Command::Call(Box::new(move |now, host: &mut Host<A>| {
+            host.indicate(now, &indication);
+        }));
+        let _ = self.0.send(call);
+    }
+}
+
 /// A host at work. It ends, and resets its connections, when this is dropped.
 pub struct Running<A> {
-    commands: Sender<Command<A>>,
-    bell: Arc<OwnedFd>,
+    commands: Commands<A>,
     /// Until it has been joined.
     thread: Option<JoinHandle<Ended<A>>>,
 }
@@ -126,11 +168,17 @@ impl<A> Running<A> {
         f: impl FnOnce(Time, &mut Host<A>) -> R + Send + 'static,
     ) -> Result<R, Error> {
         let (answer, result) = mpsc::sync_channel(1);
-        self.command(Command::Call(Box::new(move |now, host| {
-            // Who has asked waits for it.
+        self.commands.send(Command::Call(Box::new(move |now, host| {
+            // The caller waits for it.
             let _ = answer.send(f(now, host));
         })))?;
         result.recv().map_err(|_| Error::Stopped)
+    }
+
+    /// The way of indications to the host.
+    #[must_use]
+    pub fn indications(&self) -> Indications<A> {
+        Indications(self.commands.clone())
     }
 
     /// Ends it. Connections have `patience` to end by themselves, then they are reset; connections
@@ -149,16 +197,9 @@ impl<A> Running<A> {
 
     fn end(&mut self, patience: Duration) -> Option<std::thread::Result<Ended<A>>> {
         let thread = self.thread.take()?;
-        // If it has ended already, there is nobody to be told.
-        let _ = self.command(Command::Stop(patience));
+        // It may have ended already.
+        let _ = self.commands.send(Command::Stop(patience));
         Some(thread.join())
-    }
-
-    fn command(&self, command: Command<A>) -> Result<(), Error> {
-        self.commands.send(command).map_err(|_| Error::Stopped)?;
-        // It can only fail if the counter is full: then it will be looked at anyway.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        Ok(())
     }
 }
 

@@ -10,12 +10,14 @@ mod pair;
 
 use base::{Duration, Rate, Seed, Time};
 use common::permitted;
+use host::{Boxes, Context, HostIndication, LinkEvent, Middlebox, Port};
 use link::{Config, ErrorModel, Fate, Impairments, Link, Output, Uniform};
-use live::emulator::{Corruption, Direction, Observer, Verdict};
+use live::emulator::{Corruption, Direction, Node, Surroundings, Verdict};
 use live::{Clock, Error, Namespace, Netlink};
 use pair::{ADDRESSES, Pair};
 use std::net::{IpAddr, UdpSocket};
 use std::sync::mpsc::{Sender, channel};
+use tcp::Connectivity;
 use wire::{Body, Packet};
 
 /// Bytes of a packet that carries a number by IPv4.
@@ -169,22 +171,34 @@ fn flipped_bits_are_seen_by_the_kernels_checksums() {
 }
 
 /// Answers every packet that was damaged with one to its sender.
-struct Answers(Sender<(usize, usize, Packet)>);
+struct Answers(Sender<(u32, Packet)>);
 
-impl Observer for Answers {
-    fn corrupted(
-        &mut self,
-        _: Time,
-        node: usize,
-        direction: usize,
-        packet: &Packet,
-        send: &mut Vec<Packet>,
-    ) {
-        let _ = self.0.send((node, direction, *packet));
+impl Middlebox for Answers {
+    fn link(&mut self, _: Time, Port(direction): Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        let LinkEvent::Corrupted(packet) = event else { return };
+        let _ = self.0.send((direction, *packet));
         let mut answer = *packet;
         (answer.ip.source, answer.ip.destination) = (packet.ip.destination, packet.ip.source);
         answer.payload.len = 0;
-        send.push(answer);
+        cx.send(answer);
+        cx.indicate(CHANGE);
+    }
+}
+
+/// What the box indicates to its host.
+const CHANGE: HostIndication =
+    HostIndication::Connectivity { change: Connectivity::Ending, peers: Vec::new() };
+
+/// Everything that is not the node's own goes back by the only link; indications are passed on.
+struct Back(Sender<(usize, HostIndication)>);
+
+impl Surroundings for Back {
+    fn route(&self, _: Time, node: usize, _: IpAddr) -> Option<usize> {
+        Some(node)
+    }
+
+    fn indicate(&mut self, node: usize, indication: HostIndication) {
+        let _ = self.0.send((node, indication));
     }
 }
 
@@ -197,13 +211,19 @@ fn a_damaged_packet_may_be_reported_instead_and_the_node_answers() {
     let direction = Direction { corruption: Corruption::Drop, ..plain(lossy(0.5, 0.0)) };
     let mut pair = Pair::new("reports", [direction, plain(Config::default())], Seed(5)).unwrap();
     let (tell, told) = channel();
-    pair.emulator.observe(Box::new(Answers(tell)));
+    let addresses = ADDRESSES[1].iter().map(|address| address.parse().unwrap()).collect();
+    let mut boxes = Boxes::default();
+    boxes.add(Box::new(Answers(tell)));
+    pair.emulator.set_node(1, Node { addresses, boxes });
+    let (indicate, indicated) = channel();
+    pair.emulator.surround(Box::new(Back(indicate)));
     let pairs = [0, 1].map(|family| sockets(&pair, family));
     let running = pair.emulator.start().unwrap();
     for [near, _] in &pairs {
         near.send(b"damaged").unwrap();
-        let (node, direction, packet) = told.recv().unwrap();
-        assert_eq!((node, direction, packet.payload.len), (1, 0, 7));
+        let (direction, packet) = told.recv().unwrap();
+        assert_eq!((direction, packet.payload.len), (0, 7));
+        assert_eq!(indicated.recv().unwrap(), (1, CHANGE));
         assert_eq!(packet.ip.source, near.local_addr().unwrap().ip());
         assert!(matches!(packet.body, Body::Udp(_)));
         assert_eq!(near.recv(&mut [0; 10]).unwrap(), 0);

@@ -7,7 +7,7 @@ mod common;
 
 use base::{Duration, Seed, Time};
 use common::permitted;
-use host::{Host, Settings};
+use host::{Host, HostIndication, Settings};
 use live::stack::{self, Running, Stack};
 use live::{Clock, Error, Namespace, Netlink, Program, Socket, Stream, netlink};
 use std::io::{ErrorKind, Read, Write};
@@ -15,6 +15,7 @@ use std::net::{IpAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration as Span;
 use tcp::{Config, Events};
+use wire::{CorruptionNotice, Segment};
 
 const OURS: &str = "10.0.0.1";
 
@@ -113,6 +114,26 @@ fn it_ends_with_its_connections_and_its_device() {
 }
 
 #[test]
+fn an_indication_from_another_thread_comes_to_the_host() {
+    if !permitted("indicated") {
+        return;
+    }
+    let namespace = Namespace::create("indicated").unwrap();
+    let stack = echo(&namespace, 100_000);
+    let [ours, theirs] = [OURS, "10.128.0.1"].map(|address| address.parse::<IpAddr>().unwrap());
+    let notice = CorruptionNotice::about(ours, theirs, &Segment::default(), 1);
+    let indications = stack.indications();
+    std::thread::spawn(move || indications.send(HostIndication::Corruption(notice)))
+        .join()
+        .unwrap();
+    // It is about no connection, and counted as that.
+    assert_eq!(stack.call(|_, host| host.statistics().strays).unwrap(), 1);
+    let late = stack.indications();
+    let _ = stack.stop(Duration::ZERO);
+    late.send(HostIndication::Corruption(notice));
+}
+
+#[test]
 fn buffers_that_are_smaller_than_the_stream_hold_it_back() {
     if !permitted("small") {
         return;
@@ -183,12 +204,12 @@ fn somebody_is_told_of_events_and_has_things_done() {
     stack.call(|_, host| host.watch(true)).unwrap();
     assert_eq!(stack.call(|_, host| host.open_connections()).unwrap(), 0);
     let stream = connect(&namespace, 7);
-    let ends = stack.call(|_, host| {
+    let tuple = stack.call(|_, host| {
         let id = host.connections().next().map(|(id, _, _)| id).unwrap();
-        host.ends(id).unwrap()
+        host.four_tuple(id).unwrap()
     });
-    let (own, peer) = ends.unwrap();
-    assert_eq!(peer, stream.local_addr().unwrap());
-    assert_eq!(own, stream.peer_addr().unwrap());
+    let tuple = tuple.unwrap();
+    assert_eq!(tuple.remote_end(), stream.local_addr().unwrap());
+    assert_eq!(tuple.local_end(), stream.peer_addr().unwrap());
     let _ = stack.stop(Duration::ZERO);
 }

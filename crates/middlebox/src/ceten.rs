@@ -6,7 +6,7 @@ mod traceback;
 pub use traceback::Traceback;
 
 use base::Time;
-use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use wire::{Causes, Code, Packet, PathFields, PathForm, Probability};
 
 /// Measures the links of a node and works on the fields of packets.
@@ -142,12 +142,12 @@ impl Middlebox for Meter {
         from: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         if let Some(port) = from {
             let survival = at(&mut self.arriving, port);
             let corrected = core::mem::take(&mut survival.corrected);
             survival.count(self.a, !corrected);
-            if packet.rare.has_ip() {
+            if packet.unparsed.has_ip() {
                 tell(self.form, survival, Cause::Corruption, packet);
             }
             if let Some(traceback) = &mut self.traceback {
@@ -155,14 +155,14 @@ impl Middlebox for Meter {
                 traceback.consider(packet, port, survival, of, cx);
             }
         }
-        Passage::Forward
+        Verdict::Forward
     }
 
     #[inline]
     fn queued(&mut self, _now: Time, to: Port, packet: &mut Packet, cx: &mut Context<'_>) {
         let survival = at(&mut self.leaving, to);
         survival.count(self.a, true);
-        if packet.rare.has_ip() {
+        if packet.unparsed.has_ip() {
             tell(self.form, survival, Cause::Congestion, packet);
         }
         if let Some(traceback) = &mut self.traceback {

@@ -4,6 +4,29 @@ use base::Random;
 use core::net::IpAddr;
 use wire::{Body, CorruptionNotice, Packet, Payload, Vouched};
 
+/// What a node can read of a corrupted packet's headers (`bbn8333` §6).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Headers {
+    /// Everything, wherever the bit errors are.
+    #[default]
+    Readable,
+    /// What the checksums confirm after one bit of the packet is flipped.
+    Checked,
+}
+
+impl Headers {
+    /// How a node reads them; `random` is for what it cannot read.
+    pub(crate) fn reading(self, random: &dyn Fn() -> Random) -> Reading {
+        match self {
+            Headers::Readable => Reading::Whole,
+            Headers::Checked => Reading::Checked(random()),
+        }
+    }
+}
+
 /// What a node can read of a corrupted packet (`bbn8333` §6).
 #[derive(Clone, Debug)]
 pub enum Reading {

@@ -1,11 +1,13 @@
 //! Backward ETEN: the node at the end of a link tells the source what was corrupted
 //! (`bbn8333` §2.1.2).
 
-use crate::detection::{Detector, Found, Reading};
+use crate::detection::{Detector, Found, Headers, Reading};
+use crate::table::{Settings, Site};
 use crate::tunnel::{Association, Ends};
 use base::Time;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
+use serde::{Deserialize, Serialize};
 use wire::{Body, EspNotice, Icmp, Ip, Packet};
 
 /// Sends the source of every corrupted segment a notice.
@@ -14,7 +16,7 @@ use wire::{Body, EspNotice, Icmp, Ip, Packet};
 /// corruption. Only flows that registered are told.
 #[derive(Clone, Debug)]
 pub struct Reporter {
-    address: IpAddr,
+    addresses: Vec<IpAddr>,
     size: u16,
     detector: Detector,
     /// Associations whose ingress finds out what was inside an ESP packet.
@@ -35,12 +37,17 @@ impl Reporter {
     #[must_use]
     pub fn new(address: IpAddr, size: u16, reading: Reading) -> Reporter {
         Reporter {
-            address,
+            addresses: vec![address],
             size,
             detector: Detector::new(reading),
             resolved: Vec::new(),
             readable: Vec::new(),
         }
+    }
+
+    /// Sends from `address`, too, where its version of IP is that of the receiver of a notice.
+    pub fn add_address(&mut self, address: IpAddr) {
+        self.addresses.push(address);
     }
 
     /// Tells the flow from `source` to `destination` and its port about corruption from now on.
@@ -93,15 +100,68 @@ impl Middlebox for Reporter {
             return;
         };
         if let Some((target, message)) = self.notice(packet) {
-            let (ip, body) = (Ip::new(self.address, target), Body::Icmp(message));
-            cx.send.push(Packet { ip, body, ..Packet::BLANK });
+            let own = self.addresses.iter().find(|own| own.is_ipv6() == target.is_ipv6());
+            let Some(&own) = own else { return };
+            let (ip, body) = (Ip::new(own, target), Body::Icmp(message));
+            cx.send(Packet { ip, body, ..Packet::BLANK });
         }
     }
+}
+
+/// The settings of a [`Reporter`] that stands in a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CorruptionReporter {
+    /// The flows that are notified; all if there are none.
+    pub flows: Vec<String>,
+    /// The size of a notice, bytes of the whole packet.
+    pub notice_size: u16,
+    /// What the node can read of a corrupted packet.
+    pub headers: Headers,
+}
+
+impl Default for CorruptionReporter {
+    /// Real ICMP messages to the senders of all flows.
+    fn default() -> CorruptionReporter {
+        let headers = Headers::default();
+        CorruptionReporter { flows: Vec::new(), notice_size: Reporter::SIZE_ICMP, headers }
+    }
+}
+
+impl Settings for CorruptionReporter {
+    fn flows(&self) -> &[String] {
+        &self.flows
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        notice_size(self.notice_size)
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let [v4, v6] = site.own;
+        let mut reporter = Reporter::new(v4, self.notice_size, self.headers.reading(site.random));
+        reporter.add_address(v6);
+        site.readable.iter().for_each(|tunnel| reporter.read(tunnel.clone()));
+        for flow in site.flows(&self.flows) {
+            reporter.register(flow.source, flow.destination, flow.port);
+        }
+        Box::new(reporter)
+    }
+}
+
+/// What is wrong with the size of a notice.
+pub(crate) fn notice_size(size: u16) -> Result<(), (&'static str, String)> {
+    let least = Reporter::SIZE_ICMP;
+    if size >= least {
+        return Ok(());
+    }
+    Err(("notice_size", format!("expected at least {least} bytes, the headers of a notice")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use host::Outbox;
     use wire::{CopyId, Segment, SeqNumber};
 
     #[test]
@@ -114,15 +174,15 @@ mod tests {
         let mut segment = Segment { seq: SeqNumber(77), copy: CopyId(9), ..Segment::default() };
         packet.payload.len = 536;
 
-        let mut sent = Vec::new();
+        let mut outbox = Outbox::default();
         for port in [5000, 5001] {
             segment.destination_port = port;
             packet.body = Body::Tcp(segment);
-            let mut cx = Context { send: &mut sent };
+            let mut cx = outbox.context();
             reporter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(&packet), &mut cx);
         }
 
-        let [told] = sent.as_slice() else { panic!("one notice, not {}", sent.len()) };
+        let [told] = outbox.packets[..] else { panic!("not one notice: {outbox:?}") };
         assert_eq!((told.ip.source, told.ip.destination, told.len()), (router, sender, 180));
         let Body::Icmp(Icmp::Corruption { notice, .. }) = told.body else { panic!("not a notice") };
         assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(77), 536, CopyId(9)));

@@ -1,10 +1,13 @@
 //! Forward ETEN: the node at the end of a link tells the destination what was corrupted
 //! (`bbn8333` §2.1.3).
 
-use crate::detection::{Detector, Found, Reading};
+use crate::detection::{Detector, Found, Headers, Reading};
+use crate::eten::{Reporter, notice_size};
+use crate::table::{Settings, Site};
 use base::Time;
 use core::net::IpAddr;
-use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use host::{Context, LinkEvent, Middlebox, Port, Verdict};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::{Body, CorruptedCopy, Icmp, Ip, Packet};
 
@@ -13,13 +16,27 @@ use wire::{Body, CorruptedCopy, Icmp, Ip, Packet};
 #[derive(Clone, Debug)]
 pub struct Forwarder {
     detector: Detector,
-    transport: Transport,
+    state: State,
 }
 
+/// How a node that detects a corruption notifies the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// By a packet of its own.
+    #[default]
+    Message,
+    /// With the flow's next intact packet.
+    Piggyback,
+    /// By a mark on the corrupted packet, which it forwards.
+    Marked,
+}
+
+/// The transport, with what it takes.
 #[derive(Clone, Debug)]
-enum Transport {
+enum State {
     /// By a packet of `size` bytes from `address`.
-    Message { address: IpAddr, size: u16 },
+    Message { addresses: Vec<IpAddr>, size: u16 },
     /// With the flow's next packet through this node.
     Piggyback(VecDeque<Waiting>),
     /// By the corrupted packet.
@@ -49,24 +66,31 @@ impl Forwarder {
     /// A forwarder at `address` that sends notices of `size` bytes.
     #[must_use]
     pub fn by_message(address: IpAddr, size: u16, reading: Reading) -> Forwarder {
-        Forwarder::new(Transport::Message { address, size }, reading)
+        Forwarder::new(State::Message { addresses: vec![address], size }, reading)
     }
 
     /// One that writes what it has to tell into the flow's next packet that passes, up to three
     /// reports in each. What nothing follows is never told.
     #[must_use]
     pub fn by_next_packet(reading: Reading) -> Forwarder {
-        Forwarder::new(Transport::Piggyback(VecDeque::new()), reading)
+        Forwarder::new(State::Piggyback(VecDeque::new()), reading)
     }
 
     /// One that marks what is corrupted and lets it go on.
     #[must_use]
     pub fn by_mark(reading: Reading) -> Forwarder {
-        Forwarder::new(Transport::Marked, reading)
+        Forwarder::new(State::Marked, reading)
     }
 
-    fn new(transport: Transport, reading: Reading) -> Forwarder {
-        Forwarder { detector: Detector::new(reading), transport }
+    fn new(state: State, reading: Reading) -> Forwarder {
+        Forwarder { detector: Detector::new(reading), state }
+    }
+
+    /// Sends from `address`, too, where its version of IP is that of the receiver of a message.
+    pub fn add_address(&mut self, address: IpAddr) {
+        if let State::Message { addresses, .. } = &mut self.state {
+            addresses.push(address);
+        }
     }
 
     /// Tells the destination of the flow from `source` to `destination` and its port of corruption
@@ -78,7 +102,7 @@ impl Forwarder {
 
 impl Middlebox for Forwarder {
     fn inspects_packets(&self) -> bool {
-        matches!(self.transport, Transport::Piggyback(_))
+        matches!(self.state, State::Piggyback(_))
     }
 
     fn shares_state(&self) -> bool {
@@ -91,17 +115,17 @@ impl Middlebox for Forwarder {
         _: Option<Port>,
         packet: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
-        if let Transport::Piggyback(waiting) = &mut self.transport
+    ) -> Verdict {
+        if let State::Piggyback(waiting) = &mut self.state
             && !waiting.is_empty()
             && let Some(flow) = flow(packet)
         {
             let v6 = packet.ip.source.is_ipv6();
             waiting.retain(|report| {
-                report.flow != flow || !packet.rare.add_corrupted_copy(v6, report.copy)
+                report.flow != flow || !packet.unparsed.add_corrupted_copy(v6, report.copy)
             });
         }
-        Passage::Forward
+        Verdict::Forward
     }
 
     fn link(&mut self, _: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
@@ -115,37 +139,92 @@ impl Middlebox for Forwarder {
         let Ok(len @ 1..) = u16::try_from(notice.len) else {
             return;
         };
-        match &mut self.transport {
-            Transport::Message { address, size } => cx.send.push(Packet {
-                ip: Ip::new(*address, notice.destination),
-                body: Body::Icmp(Icmp::Corruption { notice, size: *size }),
-                ..Packet::BLANK
-            }),
-            Transport::Piggyback(waiting) => {
+        match &mut self.state {
+            State::Message { addresses, size } => {
+                let target = notice.destination;
+                let own = addresses.iter().find(|own| own.is_ipv6() == target.is_ipv6());
+                let Some(&own) = own else { return };
+                let body = Body::Icmp(Icmp::Corruption { notice, size: *size });
+                cx.send(Packet { ip: Ip::new(own, target), body, ..Packet::BLANK });
+            }
+            State::Piggyback(waiting) => {
                 let Some(flow) = flow(&packet) else { return };
                 let copy = CorruptedCopy { seq: notice.seq, copy: notice.copy, len };
                 // What it brought from nodes before is not to get lost with it.
-                for copy in packet.rare.corrupted_copies().chain([copy]) {
+                for copy in packet.unparsed.corrupted_copies().chain([copy]) {
                     if waiting.len() == Forwarder::MOST {
                         waiting.pop_front();
                     }
                     waiting.push_back(Waiting { flow, copy });
                 }
             }
-            Transport::Marked => {
+            State::Marked => {
                 packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
-                if packet.ip.hop_limit > 0 && packet.rare.mark_corrupted(packet.ip.source.is_ipv6())
+                if packet.ip.hop_limit > 0
+                    && packet.unparsed.mark_corrupted(packet.ip.source.is_ipv6())
                 {
-                    cx.send.push(packet);
+                    cx.send(packet);
                 }
             }
         }
     }
 }
 
+/// The settings of a [`Forwarder`] that stands in a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CorruptionForwarder {
+    /// The flows that are notified; all if there are none.
+    pub flows: Vec<String>,
+    /// How receivers are notified.
+    pub transport: Transport,
+    /// The size of a message, bytes of the whole packet.
+    pub notice_size: u16,
+    /// What the node can read of a corrupted packet.
+    pub headers: Headers,
+}
+
+impl Default for CorruptionForwarder {
+    /// Real ICMP messages to the receivers of all flows.
+    fn default() -> CorruptionForwarder {
+        CorruptionForwarder {
+            flows: Vec::new(),
+            transport: Transport::default(),
+            notice_size: Reporter::SIZE_ICMP,
+            headers: Headers::default(),
+        }
+    }
+}
+
+impl Settings for CorruptionForwarder {
+    fn flows(&self) -> &[String] {
+        &self.flows
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        notice_size(self.notice_size)
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let [v4, v6] = site.own;
+        let reading = self.headers.reading(site.random);
+        let mut forwarder = match self.transport {
+            Transport::Message => Forwarder::by_message(v4, self.notice_size, reading),
+            Transport::Piggyback => Forwarder::by_next_packet(reading),
+            Transport::Marked => Forwarder::by_mark(reading),
+        };
+        forwarder.add_address(v6);
+        for flow in site.flows(&self.flows) {
+            forwarder.register(flow.source, flow.destination, flow.port);
+        }
+        Box::new(forwarder)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use host::Outbox;
     use wire::{CopyId, Segment, SeqNumber};
 
     const SENDER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
@@ -168,19 +247,19 @@ mod tests {
     }
 
     fn corrupt(forwarder: &mut Forwarder, packet: &Packet) -> Vec<Packet> {
-        let mut sent = Vec::new();
-        let mut cx = Context { send: &mut sent };
+        let mut outbox = Outbox::default();
+        let mut cx = outbox.context();
         forwarder.link(Time::ZERO, Port(0), LinkEvent::Corrupted(packet), &mut cx);
-        sent
+        outbox.packets
     }
 
     /// What a packet that passes tells afterwards.
     fn pass(forwarder: &mut Forwarder, mut packet: Packet) -> Vec<u32> {
-        let mut sent = Vec::new();
-        let mut cx = Context { send: &mut sent };
+        let mut outbox = Outbox::default();
+        let mut cx = outbox.context();
         let passage = forwarder.packet(Time::ZERO, None, &mut packet, &mut cx);
-        assert_eq!((passage, sent.len()), (Passage::Forward, 0));
-        packet.rare.corrupted_copies().map(|copy| copy.copy.0).collect()
+        assert!(passage == Verdict::Forward && outbox.is_empty());
+        packet.unparsed.corrupted_copies().map(|copy| copy.copy.0).collect()
     }
 
     #[test]
@@ -218,8 +297,7 @@ mod tests {
         }
         corrupt(&mut first, &segment(1, 9));
         let mut carrier = segment(2, 9);
-        let mut sent = Vec::new();
-        first.packet(Time::ZERO, None, &mut carrier, &mut Context { send: &mut sent });
+        first.packet(Time::ZERO, None, &mut carrier, &mut Outbox::default().context());
         corrupt(&mut second, &carrier);
         assert_eq!(pass(&mut second, segment(3, 9)), [1, 2]);
     }
@@ -239,10 +317,10 @@ mod tests {
         let mut forwarder = Forwarder::by_mark(Reading::Whole);
         forwarder.register(SENDER, RECEIVER, 5001);
         let [marked] = corrupt(&mut forwarder, &segment(1, 9))[..] else { panic!("not one") };
-        assert!(marked.rare.is_marked_corrupted());
+        assert!(marked.unparsed.is_marked_corrupted());
         assert_eq!((marked.len(), marked.ip.hop_limit), (1044, 63));
         // Corrupted again, it is no more corrupted than it was.
         let [again] = corrupt(&mut forwarder, &marked)[..] else { panic!("not one") };
-        assert_eq!((again.rare, again.ip.hop_limit), (marked.rare, 62));
+        assert_eq!((again.unparsed, again.ip.hop_limit), (marked.unparsed, 62));
     }
 }

@@ -1,11 +1,11 @@
 //! `TCP_INFO`, as in Linux's `linux/tcp.h`.
 
-use crate::sockets::Kind;
+use crate::socket::Kind;
 use crate::stack::Stack;
 use base::Duration;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
-use tcp::{Standing, State};
+use tcp::{RecoveryState, State};
 
 /// Bytes of the structure in Linux 6.18. What the stack does not know is 0.
 const LENGTH: usize = 280;
@@ -77,13 +77,13 @@ fn state(state: State) -> u8 {
 const CLOSED: u8 = 7;
 const LISTEN: u8 = 10;
 
-fn standing(standing: Standing) -> u8 {
-    match standing {
-        Standing::Open => 0,
-        Standing::Disorder => 1,
-        Standing::Reduced => 2,
-        Standing::Recovery => 3,
-        Standing::Loss => 4,
+fn congestion_avoidance_state(state: RecoveryState) -> u8 {
+    match state {
+        RecoveryState::Open => 0,
+        RecoveryState::Disorder => 1,
+        RecoveryState::Reduced => 2,
+        RecoveryState::Recovery => 3,
+        RecoveryState::Loss => 4,
     }
 }
 
@@ -106,7 +106,7 @@ impl Stack {
         let statistics = connection.statistics();
         let segments = |bytes: u64| bytes.div_ceil(u64::from(info.mss.max(1)));
         fields.byte(at::STATE, state(connection.state()));
-        fields.byte(at::CA_STATE, standing(info.standing));
+        fields.byte(at::CA_STATE, congestion_avoidance_state(info.recovery_state));
         let scaled = info.window_shifts.is_some();
         let options = [info.timestamps, info.sack, scaled, info.ecn].map(u8::from);
         fields.byte(at::OPTIONS, options.iter().enumerate().map(|(bit, on)| on << bit).sum());
@@ -132,7 +132,7 @@ impl Stack {
         fields.long(at::BYTES_RECEIVED, info.received);
         fields.word(at::SEGS_OUT, statistics.segments);
         fields.word(at::NOTSENT_BYTES, info.written - info.sent);
-        fields.word(at::DSACK_DUPS, statistics.twice);
+        fields.word(at::DSACK_DUPS, statistics.dsacks);
         fields.word(at::SND_WND, info.peer_window);
         fields.word(at::RCV_WND, info.own_window);
         Ok(())

@@ -18,14 +18,16 @@ pub mod interface;
 mod memory;
 mod options;
 mod profile;
+mod readiness;
 mod shared;
+mod socket;
 mod sockets;
 mod stack;
 mod transfer;
 
-pub use options::Name;
 pub use profile::{FlagsError, Profile, Setup};
 pub use shared::Shared;
-pub use sockets::{Family, Shutdown};
+pub use socket::{Family, Name};
+pub use sockets::Shutdown;
 pub use stack::{Sent, Stack};
 pub use transfer::{Reading, Writing};

@@ -1,33 +1,10 @@
 //! Socket options.
 
-use crate::profile::Setup;
-use crate::sockets::Kind;
+use crate::socket::{Kind, Name};
 use crate::stack::Stack;
 use rustix::io::Errno;
-use std::collections::BTreeMap;
 use std::os::fd::RawFd;
-use tcp::Config;
 use tcp::congestion::Congestion;
-
-/// Level and name of an option, as in C.
-pub type Name = (i32, i32);
-
-/// What can be chosen of a socket.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    pub(crate) nodelay: bool,
-    pub(crate) corked: bool,
-    /// Reading tells how much is left (`TCP_INQ`).
-    pub(crate) tells_inq: bool,
-    pub(crate) send_buffer: u64,
-    receive_buffer: Option<u32>,
-    mss: Option<u16>,
-    congestion: Option<Congestion>,
-    /// On `close`, nothing lingers: the connection is aborted.
-    linger: Option<u32>,
-    /// Options that make no difference here, as they were set.
-    kept: BTreeMap<Name, i32>,
-}
 
 /// Options that are kept and make no difference: there is one interface and one user.
 const KEPT: &[Name] = &[
@@ -51,37 +28,6 @@ fn number(value: &[u8]) -> Result<i32, Errno> {
 
 fn positive<T: TryFrom<i32>>(value: &[u8]) -> Result<T, Errno> {
     T::try_from(number(value)?).map_err(|_| Errno::INVAL)
-}
-
-impl Options {
-    pub(crate) fn new(setup: &Setup) -> Options {
-        Options {
-            nodelay: false,
-            corked: false,
-            tells_inq: false,
-            send_buffer: setup.send_buffer(),
-            receive_buffer: None,
-            mss: None,
-            congestion: None,
-            linger: None,
-            kept: BTreeMap::new(),
-        }
-    }
-
-    /// The settings of a connection of this socket.
-    pub(crate) fn config(&self, setup: &Setup, is_ipv6: bool) -> Config {
-        let mut config = setup.config(is_ipv6);
-        config.nagle = !self.nodelay;
-        config.mss = self.mss.map_or(config.mss, |mss| mss.min(config.mss));
-        config.receive_window = self.receive_buffer.unwrap_or(config.receive_window);
-        config.congestion = self.congestion.unwrap_or(config.congestion);
-        config
-    }
-
-    /// Whether `close` aborts the connection (`SO_LINGER` with no time).
-    pub(crate) fn aborts(&self) -> bool {
-        self.linger == Some(0)
-    }
 }
 
 impl Stack {

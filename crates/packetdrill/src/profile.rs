@@ -1,4 +1,4 @@
-//! Whose behaviour scripts expect: settings of the stack, chosen by `--so_flags`.
+//! Profiles: the stack whose behaviour scripts expect, chosen by `--so_flags`.
 
 use base::Duration;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};

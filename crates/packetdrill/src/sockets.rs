@@ -1,23 +1,13 @@
 //! Sockets: from nothing to a connection, and back.
 
 use crate::endpoint::Endpoint;
-use crate::options::Options;
+use crate::socket::{Family, Kind, Options, Place, Socket, descriptor};
 use crate::stack::Stack;
 use core::net::{IpAddr, SocketAddr};
-use host::{ConnectionId, Listener, Opening};
+use host::{Listener, Opening};
 use rustix::io::Errno;
-use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use tcp::{Connection, State};
-
-/// The address family of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// `AF_INET`
-    Inet,
-    /// `AF_INET6`, which carries IPv4 as well, by mapped addresses (RFC 4291 §2.5.5.2).
-    Inet6,
-}
 
 /// Which half of a connection is shut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,42 +18,6 @@ pub enum Shutdown {
     Write,
     /// `SHUT_RDWR`
     Both,
-}
-
-/// A socket.
-#[derive(Debug)]
-pub(crate) struct Socket {
-    /// Keeps the number taken: packetdrill closes what scripts leave open by the real call.
-    _fd: OwnedFd,
-    pub(crate) family: Family,
-    pub(crate) kind: Kind,
-    pub(crate) options: Options,
-    pub(crate) nonblocking: bool,
-    local_port: Option<u16>,
-    pub(crate) read_shut: bool,
-    pub(crate) write_shut: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Idle,
-    Listening { backlog: u32 },
-    Connected(Place),
-}
-
-/// Where a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) is_ipv6: bool,
-    pub(crate) id: ConnectionId,
-}
-
-/// A number that the kernel gives nobody else.
-pub(crate) fn descriptor() -> Result<OwnedFd, Errno> {
-    match File::open("/dev/null") {
-        Ok(file) => Ok(file.into()),
-        Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::NFILE)),
-    }
 }
 
 impl Stack {
@@ -153,7 +107,7 @@ impl Stack {
         for is_ipv6 in socket.versions() {
             let config = self.find(fd)?.options.config(&self.setup, is_ipv6);
             let accept =
-                move || (config.clone(), Endpoint { listener: Some(fd), ..Endpoint::default() });
+                move |_| (config.clone(), Endpoint { listener: Some(fd), ..Endpoint::default() });
             // Linux lets in one more than it is asked to.
             let listener = Listener::new(port, accept).backlog(backlog.saturating_add(1));
             self.host(is_ipv6).add_listener(listener);
@@ -173,9 +127,9 @@ impl Stack {
         let (family, options) = (socket.family, socket.options.clone());
         let place = self.first_of(fd).ok_or(Errno::AGAIN)?;
         self.using(place, |_, endpoint| endpoint.accepted = true);
-        let peer = self.host_ref(place.is_ipv6).peer(place.id).ok_or(Errno::CONNABORTED)?;
+        let tuple = self.host_ref(place.is_ipv6).four_tuple(place.id).ok_or(Errno::CONNABORTED)?;
         let accepted = self.add_socket(family, Kind::Connected(place), options)?;
-        Ok((accepted, family.address(peer)))
+        Ok((accepted, family.address(tuple.remote_end())))
     }
 
     /// The first connection that a listening socket has not yet given away.
@@ -220,6 +174,7 @@ impl Stack {
             at: self.now,
             remote,
             remote_port: address.port(),
+            local: None,
             local_port: socket.local_port,
             config: socket.options.config(&self.setup, is_ipv6),
             application: Endpoint { accepted: true, ..Endpoint::default() },
@@ -290,7 +245,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Whoever has connected and was not accepted is told that nobody will.
+    /// Connections that were not accepted are reset.
     fn close_listener(&mut self, fd: RawFd, socket: &Socket) {
         for is_ipv6 in socket.versions() {
             let Some(port) = socket.local_port else { continue };

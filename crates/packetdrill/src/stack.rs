@@ -3,7 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::epoll::Epoll;
 use crate::profile::Setup;
-use crate::sockets::Socket;
+use crate::socket::Socket;
 use base::{Duration, Seed, Time};
 use host::{Host, Outlet, Settings};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,6 +1,6 @@
 //! Reading and writing.
 
-use crate::sockets::Kind;
+use crate::socket::Kind;
 use crate::stack::Stack;
 use rustix::io::Errno;
 use std::os::fd::RawFd;

@@ -1,13 +1,14 @@
 //! Between Python's values and the lab's.
 
 use crate::{RunError, ScenarioError, TestbedError};
-use lab::{Column, Experiment, Outcome, Scenario, Seeds, Source, Style, SweepError, Table, Value};
+use lab::{Column, Outcome, Seeds, SweepError, Table};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{
     PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use scenario::{Experiment, Scenario, Source, Style, Value};
 
 /// A dotted key and what is put there.
 pub(crate) type Override<'py> = (String, Bound<'py, PyAny>);
@@ -117,6 +118,7 @@ pub(crate) fn outcome<'py>(
     let dict = PyDict::new(py);
     dict.set_item("rows", table(py, outcome.table(seed))?)?;
     dict.set_item("links", table(py, outcome.links_table())?)?;
+    dict.set_item("fast_path_share", outcome.paths.and_then(|paths| paths.fast_share()))?;
     let series = match outcome.series {
         None => None,
         Some(series) => {
@@ -165,7 +167,10 @@ fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<
 }
 
 /// What may help, as a dict.
-pub(crate) fn remedy<'py>(py: Python<'py>, remedy: &lab::Remedy) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn remedy<'py>(
+    py: Python<'py>,
+    remedy: &scenario::Remedy,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("toml", remedy.toml())?;
     let needs = remedy.needs.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
@@ -190,11 +195,11 @@ pub(crate) fn table<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, P
 }
 
 /// The exception: its text is the report, its `findings` are the same for programs.
-pub(crate) fn scenario_error(error: lab::ScenarioError) -> PyErr {
+pub(crate) fn scenario_error(error: scenario::ScenarioError) -> PyErr {
     bad_scenario(error.render(Style::Plain), error.findings())
 }
 
-fn bad_scenario(report: String, findings: &[lab::Finding]) -> PyErr {
+fn bad_scenario(report: String, findings: &[scenario::Finding]) -> PyErr {
     let raised = ScenarioError::new_err(report);
     let told = Python::attach(|py| {
         let findings: PyResult<Vec<_>> = findings.iter().map(|f| finding(py, f)).collect();
@@ -203,7 +208,7 @@ fn bad_scenario(report: String, findings: &[lab::Finding]) -> PyErr {
     told.err().unwrap_or(raised)
 }
 
-fn finding<'py>(py: Python<'py>, finding: &lab::Finding) -> PyResult<Bound<'py, PyDict>> {
+fn finding<'py>(py: Python<'py>, finding: &scenario::Finding) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("file", &finding.file)?;
     dict.set_item("line", finding.at.map(|(line, _)| line))?;

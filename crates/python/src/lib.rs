@@ -37,9 +37,11 @@ create_exception!(
 mod _lasthop {
     use crate::convert::{self, Override};
     use crate::watch::{self, Patience};
-    use lab::{Capture, Experiment, Journal, Watch};
+    use lab::{Capture, Journal, Watch};
+    use middlebox::BoxSettings;
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict};
+    use scenario::Experiment;
     use std::path::PathBuf;
     use tcp::Recovery;
     use tcp::congestion::{Congestion, Increase};
@@ -87,7 +89,7 @@ mod _lasthop {
     /// What a scenario file may say: a JSON Schema.
     #[pyfunction]
     fn schema() -> String {
-        lab::schema().to_string()
+        scenario::schema().to_string()
     }
 
     /// Runs a scenario once.
@@ -187,7 +189,7 @@ mod _lasthop {
     /// What may help a flow to have more of its path.
     #[pyfunction]
     fn remedies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-        lab::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
+        scenario::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 
     /// Runs a sweep, and keeps finished runs in a journal as it goes.
@@ -283,6 +285,12 @@ mod _lasthop {
         Mechanism::NAMES.to_vec()
     }
 
+    /// The names of the boxes that a scenario may put into a node.
+    #[pyfunction]
+    fn boxes() -> Vec<&'static str> {
+        BoxSettings::NAMES.to_vec()
+    }
+
     /// The names of the congestion controllers.
     #[pyfunction]
     fn congestion_controllers() -> Vec<&'static str> {
@@ -304,6 +312,6 @@ mod _lasthop {
     /// The names of the profiles.
     #[pyfunction]
     fn profiles() -> Vec<&'static str> {
-        lab::Profile::ALL.iter().map(|(name, _)| *name).collect()
+        scenario::Profile::ALL.iter().map(|(name, _)| *name).collect()
     }
 }

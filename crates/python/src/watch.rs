@@ -2,8 +2,9 @@
 
 use crate::convert;
 use core::ops::{ControlFlow, Range};
-use lab::{Experiment, Journal, Monitor, Outcome, Scenario, Seeds, Table, Watch, supervise};
+use lab::{Journal, Monitor, Outcome, Seeds, Table, Watch, supervise};
 use pyo3::prelude::*;
+use scenario::{Experiment, Scenario};
 
 /// What is done while work goes on: signals are looked for, progress is told. The first exception
 /// ends the work.

@@ -78,7 +78,7 @@ struct Capturing {
     result: io::Result<()>,
 }
 
-/// Whoever wants packets as bytes.
+/// A consumer of packets as bytes.
 #[derive(Default)]
 pub(crate) struct Bytes {
     renderer: Renderer,
@@ -100,7 +100,7 @@ impl Bytes {
     }
 
     /// In byte mode: the packet becomes bytes and a packet again. What is not on the wire goes
-    /// beside it: the identity of its payload and of the transmitted copy, what is weightless, and
+    /// beside it: the identity of its payload and of the transmitted copy, what is zero_size, and
     /// what its own code corrects.
     pub(crate) fn pass(&mut self, packet: &mut Packet) {
         if self.replace
@@ -120,10 +120,10 @@ impl Bytes {
         if let (Body::Tcp(read), Body::Tcp(sent)) = (&mut read.body, &packet.body) {
             read.copy = sent.copy;
         }
-        if packet.rare.is_weightless() {
-            read.rare = packet.rare;
+        if packet.unparsed.is_zero_size() {
+            read.unparsed = packet.unparsed;
         }
-        read.rare.set_corrects(packet.rare.corrects());
+        read.unparsed.set_corrects(packet.unparsed.corrects());
         *packet = read;
         Ok(())
     }

@@ -1,58 +1,53 @@
-//! What lies between the nodes: links, routes, the packets on them, and the time.
+//! The network between the nodes: links, routes, the packets on them, and the clock.
 
 use crate::address;
 use crate::digest::Digest;
-use crate::mistakes::{Mistakes, Passage};
+use crate::mistakes::{Flow, Mistakes, Passage};
 use crate::network::{LinkId, Network};
 use crate::observer::Observer;
-use crate::routing::Routes;
 use crate::slab::{Handle, Slab};
 use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Duration, Random, Schedule, Seed, Time};
-use core::net::IpAddr;
-use link::{Arrival, Fate, Link, Output};
+use link::{Arrival, Fate, Link, Output, Routes};
 use wire::{Ecn, Packet, Ports};
 
-/// A flow: source, destination, and the port that data goes to.
-pub(crate) type Flow = (IpAddr, IpAddr, u16);
-
-/// Links and the packets on them. In the schedule, nodes are components 0, 1, 2, ..., links follow,
-/// then what switches them, then the mistakes of an oracle.
+/// The network between the nodes. In the schedule, nodes are components 0, 1, 2, ..., then links,
+/// then their switches, then the mistakes of an oracle.
 pub(crate) struct Fabric {
     pub(crate) now: Time,
     pub(crate) schedule: Schedule,
     pub(crate) slab: Slab,
     pub(crate) observer: Option<Box<Observer>>,
-    /// Of the directions of links, by their index, if they are asked for.
+    /// One digest per link direction, by index, if requested.
     digests: Option<Box<[Digest]>>,
-    /// Packets that no route or no node wanted.
+    /// Packets without a route or a receiver.
     pub(crate) unroutable: u64,
     /// Events processed.
     pub(crate) events: u64,
-    /// Links that went down or came up just now, of which nobody was told.
+    /// Links that went down or came up just now, not yet indicated.
     pub(crate) turned: Vec<Turn>,
-    /// A node that moved just now or is about to, of which nobody was told.
+    /// A node that moved just now or is about to, not yet indicated.
     pub(crate) moved: Option<Move>,
-    links: Vec<Hop>,
+    links: Vec<LinkDirection>,
     routes: Routes,
-    /// Routes stay as they are, and may be remembered.
+    /// Routes never change and may be cached.
     pub(crate) fixed_routes: bool,
     switches: Switches,
     nodes: u32,
-    /// By link; only mistakes need to know.
+    /// By link; used by mistakes only.
     passages: Vec<Passage>,
     mistakes: Option<Box<Mistakes>>,
 }
 
-/// What has happened to a packet on a link.
+/// A packet event of a link.
 pub(crate) enum Woken {
-    /// It is at the end.
+    /// It has arrived at the end of the link.
     Arrived {
         /// At which node.
         to: usize,
         arrival: Arrival<Handle>,
     },
-    /// The queue had taken it, and drops it: [`Fabric::dropped`] is to hear of it.
+    /// The queue drops it after accepting it; the caller passes it to [`Fabric::dropped`].
     Dropped {
         /// At which node.
         at: usize,
@@ -60,37 +55,37 @@ pub(crate) enum Woken {
     },
 }
 
-/// What is known of a packet before it arrives.
+/// The next arrival of a link.
 #[derive(Clone, Copy)]
-pub(crate) struct Coming {
-    /// When it does; never, if there is none.
+pub(crate) struct NextArrival {
+    /// Its time; never, if there is none.
     pub(crate) at: Time,
-    /// Read so early, they are there when it is to be decided whose packet it is.
+    /// The packet's ports, read early so that they are cached for demultiplexing.
     pub(crate) ports: Ports,
 }
 
-impl Coming {
-    /// Nothing is known but the time.
-    pub(crate) const fn at(at: Time) -> Coming {
-        Coming { at, ports: Ports::NONE }
+impl NextArrival {
+    /// An arrival of unknown ports.
+    pub(crate) const fn at(at: Time) -> NextArrival {
+        NextArrival { at, ports: Ports::NONE }
     }
 }
 
-struct Hop {
+struct LinkDirection {
     link: Link<Handle>,
     from: usize,
     to: usize,
-    /// How far the node at the end may be ahead of all others: see [`crate::World::run_until`].
+    /// The lookahead of the node at the end: see [`crate::World::run_until`].
     ahead: Duration,
 }
 
-/// Lets the nodes that one link leads to be ahead by its delay, if nothing else is due at the links
-/// that begin there than arrivals.
-fn let_ends_run_ahead(links: &mut [Hop], network: &Network) {
+/// Gives nodes with one incoming link a lookahead of its delay, if the links that begin there have
+/// arrivals as their only events.
+fn allow_lookahead(links: &mut [LinkDirection], network: &Network) {
     let (mut ways, mut plain) = (vec![0; network.nodes.len()], vec![true; network.nodes.len()]);
     for hop in &*links {
         ways[hop.to] += 1;
-        plain[hop.from] &= hop.link.is_settled_at_the_tail();
+        plain[hop.from] &= hop.link.has_no_dequeue_events();
     }
     for (hop, direction) in links.iter_mut().zip(&network.links) {
         if ways[hop.to] == 1 && plain[hop.to] {
@@ -99,8 +94,8 @@ fn let_ends_run_ahead(links: &mut [Hop], network: &Network) {
     }
 }
 
-/// The routes over the links that the switches leave.
-fn routes(nodes: usize, links: &[Hop], switches: &Switches) -> Routes {
+/// The routes over the links that are up.
+fn routes(nodes: usize, links: &[LinkDirection], switches: &Switches) -> Routes {
     let ends = links.iter().map(|hop| (hop.from, hop.to));
     Routes::shortest(nodes, ends, |direction| switches.carries_routes(direction / 2))
 }
@@ -122,11 +117,11 @@ impl Fabric {
             if !switches.is_up(index / 2) {
                 link.set_up(Time::ZERO, false);
             }
-            Hop { link, from: direction.from, to: direction.to, ahead: Duration::ZERO }
+            LinkDirection { link, from: direction.from, to: direction.to, ahead: Duration::ZERO }
         });
-        let mut links: Vec<Hop> = links.collect();
+        let mut links: Vec<LinkDirection> = links.collect();
         if switches.is_empty() {
-            let_ends_run_ahead(&mut links, network);
+            allow_lookahead(&mut links, network);
         }
         Fabric {
             now: Time::ZERO,
@@ -148,16 +143,16 @@ impl Fabric {
         }
     }
 
-    /// The node at the end of a link where nothing else happens than that packets arrive.
+    /// The node at the end of a link whose only events are arrivals.
     #[inline]
-    pub(crate) fn plain_end(&self, index: usize) -> Option<usize> {
+    pub(crate) fn arrivals_only_end(&self, index: usize) -> Option<usize> {
         if self.observer.is_some() {
             return None;
         }
-        self.links.get(index).filter(|hop| hop.link.is_settled_at_the_tail()).map(|hop| hop.to)
+        self.links.get(index).filter(|hop| hop.link.has_no_dequeue_events()).map(|hop| hop.to)
     }
 
-    /// What reaches the end of a link with a [`Fabric::plain_end`] now.
+    /// The arrival that is due on a link with a [`Fabric::arrivals_only_end`].
     #[inline]
     pub(crate) fn arrive(&mut self, index: usize) -> Option<Arrival<Handle>> {
         let arrival = self.links[index].link.arrive()?;
@@ -165,55 +160,59 @@ impl Fabric {
         Some(arrival)
     }
 
-    /// The same, due at `now`, if that is intact, else nothing; and what comes behind it.
+    /// The arrival due at `now`, if intact, and the next arrival.
     #[inline]
-    pub(crate) fn arrive_intact(&mut self, now: Time, index: usize) -> Option<(Handle, Coming)> {
+    pub(crate) fn arrive_intact(
+        &mut self,
+        now: Time,
+        index: usize,
+    ) -> Option<(Handle, NextArrival)> {
         let packet = self.links[index].link.arrive_intact()?;
         self.add_to_digest(now, index, Arrival { packet, fate: Fate::Intact });
         Some((packet, self.coming(index)))
     }
 
-    /// When something reaches the end of such a link next.
+    /// The time of the next arrival on such a link.
     #[inline]
     pub(crate) fn next_arrival(&self, index: usize) -> Time {
         self.links[index].link.coming().map_or(Time::NEVER, |(at, _)| at)
     }
 
-    /// What that is. It reads the packet: only for whoever may deal with it next.
+    /// The next arrival on such a link. It reads the packet: call it only if that is processed
+    /// soon.
     #[inline]
-    pub(crate) fn coming(&self, index: usize) -> Coming {
+    pub(crate) fn coming(&self, index: usize) -> NextArrival {
         match self.links[index].link.coming() {
-            Some((at, handle)) => Coming { at, ports: self.slab.get(handle).ports() },
-            None => Coming::at(Time::NEVER),
+            Some((at, handle)) => NextArrival { at, ports: self.slab.get(handle).ports() },
+            None => NextArrival::at(Time::NEVER),
         }
     }
 
-    /// The next event, at `time`, is dealt with.
+    /// Advances the clock to the next event, at `time`.
     #[inline]
-    pub(crate) fn turn_to(&mut self, time: Time) {
+    pub(crate) fn advance_to(&mut self, time: Time) {
         self.now = time;
         self.events += 1;
     }
 
-    /// From now on, all nodes are at the same time: something tells one of what happens at another.
-    pub(crate) fn keep_step(&mut self) {
+    /// Removes all lookahead, because a node learns of events at another without a delay.
+    pub(crate) fn synchronize(&mut self) {
         self.links.iter_mut().for_each(|hop| hop.ahead = Duration::ZERO);
     }
 
-    /// The next packet is to be at the end of a link at `next`.
+    /// Schedules the next arrival of a link.
     #[inline]
     pub(crate) fn expect(&mut self, index: usize, next: Time) {
         self.schedule.set(self.nodes + index as u32, next);
     }
 
-    /// Until when nothing that happens elsewhere from now on can make a difference to the node at the
-    /// end of a link.
+    /// The time until which no later event elsewhere can affect the node at the end of a link.
     #[inline]
     pub(crate) fn horizon(&self, index: usize) -> Time {
         self.now + self.links[index].ahead
     }
 
-    /// What happens to a packet on a link of which more is to be expected than arrivals.
+    /// Processes the event of a link that has other events than arrivals, or of a switch.
     pub(crate) fn wake(&mut self, index: usize) -> Option<Woken> {
         if index >= self.links.len() {
             if index - self.links.len() < self.switches.len() {
@@ -256,7 +255,7 @@ impl Fabric {
         self.digests = Some(vec![Digest::default(); self.links.len()].into());
     }
 
-    /// The digest of all that has arrived, if it was asked for.
+    /// The digest of all arrivals, if requested.
     pub(crate) fn digest(&self) -> Option<Digest> {
         self.digests.as_deref().map(Digest::of)
     }
@@ -280,7 +279,7 @@ impl Fabric {
         }
     }
 
-    /// A switch, the component behind the links with this index, acts.
+    /// Processes the event of a switch, by its component index.
     #[cold]
     fn switch(&mut self, component: usize) {
         let index = component - self.links.len();
@@ -307,7 +306,7 @@ impl Fabric {
         (forward.from, forward.to)
     }
 
-    /// A link's queue is about to change, or has changed.
+    /// Notes a queue's length before or after a change.
     #[cold]
     fn watch_queue(&mut self, index: usize) {
         if let (Some(observer), Some(hop)) = (&mut self.observer, self.links.get_mut(index)) {
@@ -331,7 +330,7 @@ impl Fabric {
         path
     }
 
-    /// Takes one from the hops that a packet may still go; false if that was the last.
+    /// Decrements a packet's hop limit; false, and discards it, at zero.
     pub(crate) fn count_hop(&mut self, handle: Handle) -> bool {
         let ip = &mut self.slab.get_mut(handle).ip;
         ip.hop_limit = ip.hop_limit.saturating_sub(1);
@@ -342,7 +341,7 @@ impl Fabric {
         goes_on
     }
 
-    /// A packet goes on from a node that it was not for, and where no box wants to see it.
+    /// Forwards a packet at a node without inspecting boxes.
     pub(crate) fn pass_on(&mut self, node: usize, handle: Handle) {
         if self.count_hop(handle) {
             self.forward(node, handle);
@@ -354,7 +353,7 @@ impl Fabric {
         self.send(self.route(node, handle), handle);
     }
 
-    /// Puts a packet on a link; what has no way is discarded.
+    /// Puts a packet on a link; without a route it is discarded.
     pub(crate) fn send(&mut self, route: Option<u32>, handle: Handle) {
         self.send_told(route, handle, |_, _, _| {});
     }
@@ -384,7 +383,7 @@ impl Fabric {
             return self.discard(handle);
         };
         if self.observer.is_some() {
-            return self.put_watched(index, handle, told);
+            return self.put_observed(index, handle, told);
         }
         self.put(index, handle, told);
     }
@@ -399,7 +398,7 @@ impl Fabric {
         told: impl FnOnce(u32, &mut Packet, bool),
     ) -> bool {
         let packet = self.slab.get(handle);
-        let (len, ecn, corrects) = (packet.len(), packet.ip.ecn, packet.rare.corrects());
+        let (len, ecn, corrects) = (packet.len(), packet.ip.ecn, packet.unparsed.corrects());
         let link = &mut self.links[index as usize].link;
         let queued = link.enqueue_coded(self.now, handle, len, ecn, corrects);
         let accepted = queued.is_ok();
@@ -430,7 +429,7 @@ impl Fabric {
 
     /// From now on, packets of a flow that links drop may be taken for corrupted ones.
     pub(crate) fn add_mistakes(&mut self, flow: Flow, probability: f64, random: Random) {
-        self.keep_step();
+        self.synchronize();
         let schedule = &mut self.schedule;
         let mistakes = self.mistakes.get_or_insert_with(|| Box::new(Mistakes::new(schedule.add())));
         mistakes.add(flow, probability, random);
@@ -447,7 +446,7 @@ impl Fabric {
     }
 
     #[cold]
-    fn put_watched(
+    fn put_observed(
         &mut self,
         index: u32,
         handle: Handle,
@@ -466,14 +465,14 @@ impl Fabric {
         }
     }
 
-    /// A packet that finds no way is gone.
+    /// Discards a packet without a route.
     #[cold]
     pub(crate) fn discard(&mut self, handle: Handle) {
         self.unroutable += 1;
         self.slab.release(handle);
     }
 
-    /// Brings the time series of queues up to the present.
+    /// Brings the time series of queues up to date.
     pub(crate) fn catch_up(&mut self) {
         if let Some(observer) = &mut self.observer {
             for (index, hop) in self.links.iter_mut().enumerate() {

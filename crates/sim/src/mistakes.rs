@@ -1,11 +1,14 @@
 //! An oracle that errs: it takes some of the packets that a link dropped for corrupted ones
 //! (`bbn8333` §8.3 asks for it, to tell what such a mistake costs).
 
-use crate::fabric::Flow;
 use base::{Duration, Random, Rate, Time};
+use core::net::IpAddr;
 use link::Config;
 use std::collections::BTreeMap;
 use wire::{Body, Packet};
+
+/// A flow: source, destination, and the port that data goes to.
+pub(crate) type Flow = (IpAddr, IpAddr, u16);
 
 /// Whose drops may be taken for corruption, and of which the sources are still to hear.
 pub(crate) struct Mistakes {

@@ -1,4 +1,4 @@
-//! What there is: nodes and links.
+//! The topology: nodes and links.
 
 use crate::{World, address};
 use base::{Duration, Seed};
@@ -54,16 +54,16 @@ pub struct Roaming {
     pub node: NodeId,
     /// By which link it is attached, and when; each is named by either of its directions.
     pub when: Intervals<LinkId>,
-    /// Whose host hears of it when the node is attached anew, and of the warning if there is one:
-    /// the node itself for all its connections, another for those with the node.
+    /// The nodes whose hosts get an indication when the node is attached anew, and a warning if
+    /// there is one: the node itself for all its connections, another for those with the node.
     pub tells: Vec<NodeId>,
-    /// They are warned so long before the node is detached; when it is attached, if that is
-    /// later. `None`: nobody is warned.
+    /// The time of the warning before the node is detached, or when it is attached, if that is
+    /// later. `None`: no warning.
     pub warning: Option<Duration>,
 }
 
 impl Roaming {
-    /// A node that moves; itself hears of it, without a warning.
+    /// A node that moves; it gets the indication itself, without a warning.
     #[must_use]
     pub fn new(node: NodeId, when: Intervals<LinkId>) -> Roaming {
         Roaming { node, when, tells: vec![node], warning: None }
@@ -81,7 +81,7 @@ pub(crate) struct Direction {
 }
 
 impl Network {
-    /// No nodes, no links.
+    /// An empty topology.
     #[must_use]
     pub fn new() -> Network {
         Network::default()

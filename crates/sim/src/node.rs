@@ -1,28 +1,20 @@
-//! A node: its host, and the boxes that its packets pass.
+//! A node: its host and its boxes.
 
 use crate::address;
-use crate::fabric::{Coming, Fabric};
+use crate::fabric::{Fabric, NextArrival};
 use crate::network::NodeId;
 use crate::slab::{Handle, Slab};
 use base::{Random, Time};
-use host::{
-    Application, Context, Host, Inlet, LinkEvent, Middlebox, Outlet, Passage, Port, Settings,
-};
+use host::{Application, Boxes, Host, Inlet, LinkEvent, Outlet, Port, Settings, Verdict};
 use link::{Arrival, Fate};
 use wire::{Packet, Ports};
 
 /// A host and the boxes in its node.
 pub(crate) struct Node<A> {
     pub(crate) host: Host<A>,
-    boxes: Vec<Box<dyn Middlebox + Send>>,
-    /// Whether any box wants to see packets.
-    inspected: bool,
-    /// Whether any box shares state with boxes of other nodes, so that this node must not run ahead.
-    keeps_step: bool,
-    /// Room for what boxes make, kept for the next time.
-    outbox: Vec<Packet>,
+    pub(crate) boxes: Boxes,
     /// Room for what boxes are to see of what the host sends, likewise.
-    tray: Vec<Handle>,
+    host_outbox: Vec<Handle>,
 }
 
 impl<A: Application> Node<A> {
@@ -32,21 +24,7 @@ impl<A: Application> Node<A> {
         host.add_address(address::v6_of(index));
         // The results of a run are read from what is over, too.
         host.set(Settings { keep_closed: true, ..Settings::default() });
-        Node {
-            host,
-            boxes: Vec::new(),
-            inspected: false,
-            keeps_step: false,
-            outbox: Vec::new(),
-            tray: Vec::new(),
-        }
-    }
-
-    /// Puts a box behind those that are there.
-    pub(crate) fn add_box(&mut self, middlebox: impl Middlebox + Send + 'static) {
-        self.inspected |= middlebox.inspects_packets();
-        self.keeps_step |= middlebox.shares_state();
-        self.boxes.push(Box::new(middlebox));
+        Node { host, boxes: Boxes::default(), host_outbox: Vec::new() }
     }
 
     /// Packets arrive by a link: the one that is due, and more as long as they come before `until` and
@@ -60,14 +38,15 @@ impl<A: Application> Node<A> {
         until: Time,
         fabric: &mut Fabric,
     ) -> Option<Arrival<Handle>> {
-        let until = if self.keeps_step { fabric.now } else { until };
+        // What boxes of other nodes do to state shared with them comes in the order of time.
+        let until = if self.boxes.share_state() { fabric.now } else { until };
         loop {
             let Some(arrival) = fabric.arrive(link) else {
                 fabric.expect(link, Time::NEVER);
                 return None;
             };
             let next = fabric.next_arrival(link);
-            let special = arrival.fate != Fate::Intact || self.inspected;
+            let special = arrival.fate != Fate::Intact || self.boxes.inspect_packets();
             // The sooner it is known what comes next, the better.
             let last = special || next >= until;
             if last {
@@ -79,12 +58,12 @@ impl<A: Application> Node<A> {
             let until_wake = until.min(fabric.schedule.wake(index as u32));
             let handle = arrival.packet;
             let ports = fabric.slab.get(handle).ports();
-            let behind = if last { Coming::at(next) } else { fabric.coming(link) };
-            let plug = Plug { index, fabric, place: None };
-            let mut train = Train { plug, link, until: until_wake, handle, ports, behind };
-            let sooner = self.host.exchange(&mut train);
-            let Train { plug, behind: Coming { at: next, .. }, .. } = train;
-            plug.unplug();
+            let behind = if last { NextArrival::at(next) } else { fabric.coming(link) };
+            let sink = PacketSink { index, fabric, place: None };
+            let mut batch = ArrivalBatch { sink, link, until: until_wake, handle, ports, behind };
+            let sooner = self.host.exchange(&mut batch);
+            let ArrivalBatch { sink, behind: NextArrival { at: next, .. }, .. } = batch;
+            sink.release_unused();
             if sooner {
                 self.settle(index, fabric);
             }
@@ -95,11 +74,11 @@ impl<A: Application> Node<A> {
                 fabric.expect(link, next);
                 return None;
             }
-            fabric.turn_to(next);
+            fabric.advance_to(next);
         }
     }
 
-    /// The same whatever boxes there are.
+    /// Receives a packet at a node with or without boxes.
     #[inline(never)]
     pub(crate) fn receive_any(
         &mut self,
@@ -112,7 +91,7 @@ impl<A: Application> Node<A> {
             return;
         }
         let packet = fabric.slab.get(handle);
-        if address::node(packet.ip.destination) != Some(index) {
+        if !self.host.takes(packet) {
             return self.pass_on(index, handle, fabric);
         }
         self.host.handle_packet(fabric.now, packet);
@@ -120,7 +99,7 @@ impl<A: Application> Node<A> {
         self.flush(index, fabric);
     }
 
-    /// Something happens on a link that begins or ends here.
+    /// Passes a link event to the boxes.
     pub(crate) fn tell(
         &mut self,
         index: usize,
@@ -128,11 +107,8 @@ impl<A: Application> Node<A> {
         event: LinkEvent<'_>,
         fabric: &mut Fabric,
     ) {
-        for middlebox in &mut self.boxes {
-            let mut cx = Context { send: &mut self.outbox };
-            middlebox.link(fabric.now, port(link), event, &mut cx);
-        }
-        self.send_outbox(index, fabric);
+        self.boxes.link(fabric.now, port(link), event);
+        self.empty_outbox(index, fabric);
         self.await_boxes(index, fabric);
     }
 
@@ -144,13 +120,13 @@ impl<A: Application> Node<A> {
         packet: &Packet,
         fabric: &mut Fabric,
     ) {
-        if self.inspected {
+        if self.boxes.inspect_packets() {
             self.tell(index, link, LinkEvent::Dropped(packet), fabric);
         }
     }
 
-    /// Shows a packet to the boxes, which came by a link unless it starts here; false if one of
-    /// them kept it.
+    /// Shows a packet to the boxes, which came by a link unless it starts here; says whether they
+    /// forward it.
     fn pass_boxes(
         &mut self,
         index: usize,
@@ -159,45 +135,33 @@ impl<A: Application> Node<A> {
         fabric: &mut Fabric,
     ) -> bool {
         let packet = fabric.slab.get_mut(handle);
-        let kept = self.boxes.iter_mut().any(|middlebox| {
-            let mut cx = Context { send: &mut self.outbox };
-            middlebox.packet(fabric.now, link.map(port), packet, &mut cx) == Passage::Drop
-        });
-        if kept {
+        let verdict = self.boxes.packet(fabric.now, link.map(port), packet);
+        if verdict != Verdict::Forward {
             fabric.slab.release(handle);
         }
-        self.send_outbox(index, fabric);
+        self.empty_outbox(index, fabric);
         self.await_boxes(index, fabric);
-        !kept
+        verdict == Verdict::Forward
     }
 
-    /// Wakes the boxes that want it now.
-    fn wake_boxes(&mut self, index: usize, fabric: &mut Fabric) {
-        for middlebox in &mut self.boxes {
-            if middlebox.next_wake() <= fabric.now {
-                let mut cx = Context { send: &mut self.outbox };
-                middlebox.wake(fabric.now, &mut cx);
-            }
-        }
-        self.send_outbox(index, fabric);
-    }
-
-    /// A box may want to be woken sooner than the node is.
+    /// Brings the node's wake forward to the boxes' deadlines.
     fn await_boxes(&self, index: usize, fabric: &mut Fabric) {
-        for middlebox in &self.boxes {
-            fabric.schedule.bring_forward(index as u32, middlebox.next_wake());
-        }
+        fabric.schedule.bring_forward(index as u32, self.boxes.next_wake());
     }
 
-    /// Sends what boxes have made.
-    fn send_outbox(&mut self, index: usize, fabric: &mut Fabric) {
-        if self.outbox.is_empty() {
+    /// Does what boxes want to be done.
+    fn empty_outbox(&mut self, index: usize, fabric: &mut Fabric) {
+        if self.boxes.outbox.is_empty() {
             return;
         }
-        // A packet for this very host may make the boxes send more, meanwhile.
-        let mut outbox = core::mem::take(&mut self.outbox);
-        for packet in outbox.drain(..) {
-            if address::node(packet.ip.destination) == Some(index) {
+        // What the host does in turn may make the boxes want more, meanwhile.
+        let mut outbox = core::mem::take(&mut self.boxes.outbox);
+        for indication in outbox.indications.drain(..) {
+            self.host.indicate(fabric.now, &indication);
+            self.flush(index, fabric);
+        }
+        for packet in outbox.packets.drain(..) {
+            if self.host.takes(&packet) {
                 self.host.handle_packet(fabric.now, &packet);
                 self.flush(index, fabric);
             } else {
@@ -205,53 +169,50 @@ impl<A: Application> Node<A> {
                 self.forward(index, handle, fabric);
             }
         }
-        if self.outbox.is_empty() {
-            self.outbox = outbox;
+        if self.boxes.outbox.is_empty() {
+            self.boxes.outbox = outbox;
         } else {
-            self.send_outbox(index, fabric);
+            self.empty_outbox(index, fabric);
         }
     }
 
     /// Puts a packet on its way. Boxes that inspect packets hear what the queue makes of it.
     fn forward(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        if !self.inspected {
+        if !self.boxes.inspect_packets() {
             return fabric.forward(index, handle);
         }
         let (now, route) = (fabric.now, fabric.route(index, handle));
-        let (boxes, outbox) = (&mut self.boxes, &mut self.outbox);
+        let boxes = &mut self.boxes;
         fabric.send_told(route, handle, |link, packet, accepted| {
-            for middlebox in boxes {
-                let mut cx = Context { send: outbox };
-                if accepted {
-                    middlebox.queued(now, Port(link), packet, &mut cx);
-                } else {
-                    middlebox.link(now, Port(link), LinkEvent::Dropped(packet), &mut cx);
-                }
+            if accepted {
+                boxes.queued(now, Port(link), packet);
+            } else {
+                boxes.link(now, Port(link), LinkEvent::Dropped(packet));
             }
         });
     }
 
-    /// A packet arrives that is for another node.
+    /// Forwards a packet for another node.
     fn pass_on(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
         if fabric.count_hop(handle) {
             self.forward(index, handle, fabric);
-            self.send_outbox(index, fabric);
+            self.empty_outbox(index, fabric);
         }
     }
 
-    /// The host's wake has come.
+    /// Handles the host's wake.
     #[inline]
     pub(crate) fn serve(&mut self, index: usize, fabric: &mut Fabric) {
-        let next = if self.inspected {
+        let next = if self.boxes.inspect_packets() {
             self.host.handle_timeout(fabric.now);
-            self.wake_boxes(index, fabric);
+            self.boxes.wake(fabric.now);
+            self.empty_outbox(index, fabric);
             self.transmit_inspected(index, fabric);
-            let boxes = self.boxes.iter().map(|middlebox| middlebox.next_wake());
-            boxes.fold(self.host.poll_timeout(), Time::min)
+            self.host.poll_timeout().min(self.boxes.next_wake())
         } else {
-            let mut plug = Plug { index, fabric, place: None };
-            let next = self.host.serve(plug.fabric.now, &mut plug);
-            plug.unplug();
+            let mut sink = PacketSink { index, fabric, place: None };
+            let next = self.host.serve(sink.fabric.now, &mut sink);
+            sink.release_unused();
             next
         };
         fabric.schedule.set(index as u32, next);
@@ -260,12 +221,12 @@ impl<A: Application> Node<A> {
 
     /// Sends what the host has to send, and brings its next wake forward if need be.
     pub(crate) fn flush(&mut self, index: usize, fabric: &mut Fabric) {
-        if self.inspected {
+        if self.boxes.inspect_packets() {
             self.transmit_inspected(index, fabric);
         } else {
-            let mut plug = Plug { index, fabric, place: None };
-            let _ = self.host.transmit(plug.fabric.now, &mut plug);
-            plug.unplug();
+            let mut sink = PacketSink { index, fabric, place: None };
+            let _ = self.host.transmit(sink.fabric.now, &mut sink);
+            sink.release_unused();
         }
         self.settle(index, fabric);
     }
@@ -273,26 +234,26 @@ impl<A: Application> Node<A> {
     /// Sends what the host has to send, past the boxes.
     fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
         // It is laid out first, since a box may hand the host a packet in turn.
-        let written = core::mem::take(&mut self.tray);
-        let mut tray = Tray { slab: &mut fabric.slab, written };
-        let _ = self.host.transmit(fabric.now, &mut tray);
-        let mut written = tray.written;
+        let written = core::mem::take(&mut self.host_outbox);
+        let mut host_outbox = HostOutbox { slab: &mut fabric.slab, written };
+        let _ = self.host.transmit(fabric.now, &mut host_outbox);
+        let mut written = host_outbox.written;
         for handle in written.drain(..) {
             if self.pass_boxes(index, None, handle, fabric) {
                 self.forward(index, handle, fabric);
             }
         }
-        self.tray = written;
-        self.send_outbox(index, fabric);
+        self.host_outbox = written;
+        self.empty_outbox(index, fabric);
     }
 
-    /// The host has done something: its wake may have come forward.
+    /// Brings the node's wake forward after an action of the host.
     fn settle(&mut self, index: usize, fabric: &mut Fabric) {
         fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
         self.watch(index, fabric);
     }
 
-    /// Whoever watches the host takes note of what it did.
+    /// Passes the host's events to the observer.
     #[inline]
     fn watch(&mut self, index: usize, fabric: &mut Fabric) {
         if let Some(observer) = &mut fabric.observer {
@@ -301,29 +262,29 @@ impl<A: Application> Node<A> {
     }
 }
 
-/// A direction of a link, as boxes know it.
+/// A link direction, as a port of the boxes.
 fn port(link: usize) -> Port {
     Port(link as u32)
 }
 
-/// A host plugged into the fabric: its packets are written into the slab, where they stay.
-struct Plug<'a> {
+/// A packet sink for a host: its packets are written into the slab, where they stay.
+struct PacketSink<'a> {
     index: usize,
     fabric: &'a mut Fabric,
-    /// Where the next packet goes, once that is decided.
+    /// The slot of the next packet, once taken.
     place: Option<Handle>,
 }
 
-impl Plug<'_> {
+impl PacketSink<'_> {
     #[inline]
-    fn unplug(self) {
+    fn release_unused(self) {
         if let Some(handle) = self.place {
             self.fabric.slab.release(handle);
         }
     }
 }
 
-impl<A> Outlet<A> for Plug<'_> {
+impl<A> Outlet<A> for PacketSink<'_> {
     #[inline]
     fn packet(&mut self) -> &mut Packet {
         let handle = *self.place.get_or_insert_with(|| self.fabric.slab.take());
@@ -345,41 +306,41 @@ impl<A> Outlet<A> for Plug<'_> {
     }
 }
 
-/// Packets that come to a host by a link, one after the other.
-struct Train<'a> {
-    plug: Plug<'a>,
+/// A batch of arrivals at a host by one link.
+struct ArrivalBatch<'a> {
+    sink: PacketSink<'a>,
     link: usize,
-    /// When something else may be due.
+    /// The time of the next other event.
     until: Time,
-    /// The packet that is here.
+    /// The present packet.
     handle: Handle,
     /// Its ports.
     ports: Ports,
-    /// The packet behind it.
-    behind: Coming,
+    /// The next arrival.
+    behind: NextArrival,
 }
 
-impl<A> Outlet<A> for Train<'_> {
+impl<A> Outlet<A> for ArrivalBatch<'_> {
     #[inline(always)]
     fn packet(&mut self) -> &mut Packet {
-        Outlet::<A>::packet(&mut self.plug)
+        Outlet::<A>::packet(&mut self.sink)
     }
 
     #[inline]
     fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>) {
-        self.plug.send(segment_size, route, application);
+        self.sink.send(segment_size, route, application);
     }
 }
 
-impl<A> Inlet<A> for Train<'_> {
+impl<A> Inlet<A> for ArrivalBatch<'_> {
     #[inline(always)]
     fn now(&self) -> Time {
-        self.plug.fabric.now
+        self.sink.fabric.now
     }
 
     #[inline(always)]
     fn arrived(&mut self) -> &mut Packet {
-        self.plug.fabric.slab.get_mut(self.handle)
+        self.sink.fabric.slab.get_mut(self.handle)
     }
 
     #[inline(always)]
@@ -389,42 +350,42 @@ impl<A> Inlet<A> for Train<'_> {
 
     #[inline(always)]
     fn answer(&mut self, route: Option<u32>, len: u32) {
-        self.plug.fabric.send_plain(self.plug.index, route, self.handle, len);
+        self.sink.fabric.send_plain(self.sink.index, route, self.handle, len);
     }
 
     #[inline]
     fn release(&mut self) {
-        if let Some(free) = self.plug.place.replace(self.handle) {
-            self.plug.fabric.slab.release(free);
+        if let Some(free) = self.sink.place.replace(self.handle) {
+            self.sink.fabric.slab.release(free);
         }
     }
 
     #[inline]
     fn pass_on(&mut self) {
-        self.plug.fabric.pass_on(self.plug.index, self.handle);
+        self.sink.fabric.pass_on(self.sink.index, self.handle);
     }
 
     #[inline(always)]
     fn advance(&mut self) -> bool {
-        let Coming { at: now, ports } = self.behind;
+        let NextArrival { at: now, ports } = self.behind;
         if now >= self.until {
             return false;
         }
-        let fabric = &mut *self.plug.fabric;
+        let fabric = &mut *self.sink.fabric;
         let Some((handle, behind)) = fabric.arrive_intact(now, self.link) else { return false };
         (self.handle, self.ports, self.behind) = (handle, ports, behind);
-        fabric.turn_to(now);
+        fabric.advance_to(now);
         true
     }
 }
 
-/// A host whose packets pass boxes first: they are written into the slab and listed.
-struct Tray<'a> {
+/// A packet sink for a host whose packets pass boxes: they are written into the slab and listed.
+struct HostOutbox<'a> {
     slab: &'a mut Slab,
     written: Vec<Handle>,
 }
 
-impl<A> Outlet<A> for Tray<'_> {
+impl<A> Outlet<A> for HostOutbox<'_> {
     fn packet(&mut self) -> &mut Packet {
         let handle = self.slab.vacant();
         self.slab.get_mut(handle)

@@ -31,7 +31,7 @@ impl Slab {
         handle
     }
 
-    /// A place whose packet is to be overwritten.
+    /// A slot whose packet is to be overwritten.
     #[inline]
     pub(crate) fn take(&mut self) -> Handle {
         let handle = self.vacant();

@@ -3,7 +3,8 @@
 use crate::address;
 use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
 use crate::digest::Digest;
-use crate::fabric::{Fabric, Flow, Woken};
+use crate::fabric::{Fabric, Woken};
+use crate::mistakes::Flow;
 use crate::network::{LinkId, Network, NodeId, Roaming};
 use crate::node::Node;
 use crate::observer::{Series, TraceTarget};
@@ -11,7 +12,7 @@ use crate::slab::Handle;
 use crate::switches::{Move, Turn};
 use base::{Random, Seed, Time};
 use core::net::IpAddr;
-use host::{Application, Host, LinkEvent, Middlebox};
+use host::{Application, DropReason, Host, LinkEvent, Middlebox};
 use link::{Arrival, Fate};
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
@@ -60,15 +61,15 @@ impl<A: Application> World<A> {
     }
 
     /// Puts a box into a node, behind those that are there.
-    pub fn add_box(&mut self, node: NodeId, middlebox: impl Middlebox + Send + 'static) {
+    pub fn add_box(&mut self, node: NodeId, middlebox: Box<dyn Middlebox + Send>) {
         self.fabric.schedule.bring_forward(node.0 as u32, middlebox.next_wake());
-        self.nodes[node.0].add_box(middlebox);
+        self.nodes[node.0].boxes.add(middlebox);
     }
 
     /// Lets the source of a flow, given by its addresses, hear of every corruption of its packets
     /// at the moment that a node detects it.
     pub fn add_oracle(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
-        self.fabric.keep_step();
+        self.fabric.synchronize();
         self.oracle.push((source, destination, destination_port));
     }
 
@@ -144,11 +145,11 @@ impl<A: Application> World<A> {
                 self.fabric.now = self.fabric.now.max(end);
                 return;
             }
-            self.fabric.turn_to(time);
+            self.fabric.advance_to(time);
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
                 None => self.nodes[component].serve(component, &mut self.fabric),
-                Some(link) => match self.fabric.plain_end(link) {
+                Some(link) => match self.fabric.arrivals_only_end(link) {
                     Some(node) => self.follow(link, node, end),
                     None => self.wake_link(link),
                 },
@@ -261,7 +262,7 @@ impl<A: Application> World<A> {
         if let Some(index) = address::node(from) {
             let notice = CorruptionNotice::about(from, to, segment, packet.payload.len);
             let source = &mut self.nodes[index];
-            source.host.notify(self.fabric.now, tcp::Source::Local, &notice);
+            source.host.notify(self.fabric.now, &notice);
             source.flush(index, &mut self.fabric);
         }
     }
@@ -278,6 +279,12 @@ impl<A: Application> World<A> {
     #[must_use]
     pub fn host(&self, node: NodeId) -> &Host<A> {
         &self.nodes[node.0].host
+    }
+
+    /// How many packets the boxes of a node dropped for a reason.
+    #[must_use]
+    pub fn dropped(&self, node: NodeId, reason: DropReason) -> u64 {
+        self.nodes[node.0].boxes.dropped(reason)
     }
 
     /// Counts of what a link did.

@@ -116,8 +116,8 @@ fn a_queue_of_the_pipes_size_keeps_the_link_busy_through_every_halving() {
 fn attempts(tcp: tcp::Config, dead_from: Time, until: Time) -> Vec<Time> {
     let mut lab = Path { tcp, size: Some(100), ..Path::default() }.build();
     let tap = Tap::default();
-    lab.world.add_box(lab.receiver(), Blackout { from: dead_from, until: Time::NEVER });
-    lab.world.add_box(lab.sender(), tap.clone());
+    lab.world.add_box(lab.receiver(), Box::new(Blackout { from: dead_from, until: Time::NEVER }));
+    lab.world.add_box(lab.sender(), Box::new(tap.clone()));
     lab.world.run_until(until);
     let sender = lab.sender().address();
     let sent = tap.seen().into_iter().filter(|(_, packet)| packet.ip.source == sender);
@@ -280,7 +280,7 @@ fn both_ends_of_the_tap_agree() {
     // The harness itself: a tap sees each packet once, at the time it leaves or arrives.
     let mut lab = Path { size: Some(3000), ..Path::default() }.build();
     let tap = Tap::default();
-    lab.world.add_box(lab.receiver(), tap.clone());
+    lab.world.add_box(lab.receiver(), Box::new(tap.clone()));
     lab.world.run_until(secs(100));
     assert_eq!(lab.received(), 3000);
     let sender = lab.sender().address();

@@ -69,13 +69,14 @@ fn run(opening: Traffic, accepting: Traffic, tcp: &Config) -> Outcome {
     network.add_link(ends[0], ends[1], direction.clone(), direction);
     let mut world = network.build(Seed(1));
     let tap = Tap::default();
-    world.add_box(ends[0], tap.clone());
+    world.add_box(ends[0], Box::new(tap.clone()));
     let config = tcp.clone();
     world.host_mut(ends[1]).listen(PORT, move || (config.clone(), accepting.clone()));
     world.host_mut(ends[0]).open(Opening {
         at: Time::ZERO,
         remote: ends[1].address(),
         remote_port: PORT,
+        local: None,
         local_port: None,
         config: tcp.clone(),
         application: opening,

@@ -5,10 +5,11 @@ mod common;
 use base::{Duration, Time};
 use common::*;
 use core::net::IpAddr;
-use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use host::{Context, DropReason, HostIndication, LinkEvent, Middlebox, Port, Verdict};
 use link::{CoDel, Config, Discipline, Interval, Intervals, Outages, Queue, WhenDown};
 use std::sync::{Arc, Mutex};
-use wire::{Body, Ip, Packet, Udp};
+use tcp::mechanism::Suppression;
+use wire::{Body, CorruptionNotice, Ip, Packet, Udp};
 
 /// Notes when it is woken, and sends a datagram then; every packet that it sees puts that off.
 struct Alarm {
@@ -26,9 +27,9 @@ impl Middlebox for Alarm {
         _: Option<Port>,
         _: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         self.at = now + SPAN;
-        Passage::Forward
+        Verdict::Forward
     }
 
     fn next_wake(&self) -> Time {
@@ -40,7 +41,7 @@ impl Middlebox for Alarm {
         self.at = if now < secs(2) { now + SPAN } else { Time::NEVER };
         let body = Body::Udp(Udp { source_port: 1, destination_port: 2 });
         let ip = Ip::new(self.to.0, self.to.1);
-        cx.send.push(Packet { ip, body, ..Packet::BLANK });
+        cx.send(Packet { ip, body, ..Packet::BLANK });
     }
 }
 
@@ -50,7 +51,7 @@ fn woken(path: &Path) -> (Vec<Time>, u64) {
     let (sender, receiver) = (lab.sender(), lab.receiver());
     let woken = Arc::new(Mutex::new(Vec::new()));
     let to = (sender.address(), receiver.address());
-    lab.world.add_box(sender, Alarm { at: millis(300), to, woken: woken.clone() });
+    lab.world.add_box(sender, Box::new(Alarm { at: millis(300), to, woken: woken.clone() }));
     lab.world.run_until(secs(10));
     let woken = woken.lock().expect("nobody panics with it").clone();
     (woken, lab.world.host(receiver).statistics().strays)
@@ -78,7 +79,7 @@ fn a_box_is_woken_although_its_host_does_nothing() {
     let (idle, to) = (lab.sender(), (lab.sender().address(), lab.receiver().address()));
     lab.run_to_peace(1000);
     let at = lab.world.now() + SPAN;
-    lab.world.add_box(idle, Alarm { at, to, woken: woken.clone() });
+    lab.world.add_box(idle, Box::new(Alarm { at, to, woken: woken.clone() }));
     lab.world.run_until(at);
     assert_eq!(*woken.lock().expect("nobody panics with it"), [at]);
 }
@@ -111,7 +112,7 @@ fn a_box_hears_of_packets_that_codel_drops_as_of_those_that_find_no_room() {
         let at = [lab.nodes[0], lab.nodes[1]];
         let drops = at.map(|node| {
             let drops = Drops::default();
-            lab.world.add_box(node, drops.clone());
+            lab.world.add_box(node, Box::new(drops.clone()));
             drops
         });
         lab.world.run_until(secs(30));
@@ -141,8 +142,59 @@ fn what_is_lost_with_a_link_that_goes_down_is_no_drop_of_its_queue() {
         });
     let drops = Drops::default();
     let sender = lab.sender();
-    lab.world.add_box(sender, drops.clone());
+    lab.world.add_box(sender, Box::new(drops.clone()));
     lab.world.run_until(secs(10));
     assert!(lab.world.link(lab.links[0].0).discarded > 0);
     assert_eq!(drops.0.lock().expect("nobody panics with it").len(), 0);
+}
+
+/// A radio in the sender's own node: it loses every hundredth packet of data, and may tell its host.
+struct Radio {
+    passed: u64,
+    indicates: bool,
+}
+
+impl Middlebox for Radio {
+    fn packet(
+        &mut self,
+        _: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        let Body::Tcp(segment) = &packet.body else { return Verdict::Forward };
+        if from.is_some() || packet.payload.len == 0 {
+            return Verdict::Forward;
+        }
+        self.passed += 1;
+        if !self.passed.is_multiple_of(100) {
+            return Verdict::Forward;
+        }
+        if self.indicates {
+            let (source, destination) = (packet.ip.source, packet.ip.destination);
+            let len = packet.payload.len;
+            let notice = CorruptionNotice::about(source, destination, segment, len);
+            cx.indicate(HostIndication::Corruption(notice));
+        }
+        Verdict::Drop(DropReason::Loss)
+    }
+}
+
+#[test]
+fn what_a_box_indicates_its_host_hears_and_what_it_drops_is_counted() {
+    let run = |indicates| {
+        let path = Path { size: Some(2_000_000), ..Path::over(Hop::default()) };
+        let tcp = tcp::Config { mechanisms: eten(Suppression::All), ..path.tcp.clone() };
+        let mut lab = Path { tcp, ..path }.build();
+        let sender = lab.sender();
+        lab.world.add_box(sender, Box::new(Radio { passed: 0, indicates }));
+        lab.world.run_until(secs(100));
+        assert_eq!(lab.received(), 2_000_000);
+        (lab.statistics(), lab.world.dropped(sender, DropReason::Loss))
+    };
+    let (told, dropped) = run(true);
+    assert_eq!((told.reductions, told.timeouts), (0, 0));
+    assert!(dropped >= 20 && told.retransmissions == dropped, "{dropped} {told:?}");
+    let (untold, dropped) = run(false);
+    assert!(dropped >= 20 && untold.reductions > 5, "{dropped} {untold:?}");
 }

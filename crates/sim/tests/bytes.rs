@@ -4,7 +4,7 @@ mod common;
 
 use base::{Duration, Time};
 use common::*;
-use host::{Context, Middlebox, Passage, Port};
+use host::{Context, Middlebox, Port, Verdict};
 use sim::{ByteFault, Capture, CapturePoint};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -135,16 +135,16 @@ impl Middlebox for Vandal {
         _: Option<Port>,
         packet: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         packet.ip.dscp = 99;
-        Passage::Forward
+        Verdict::Forward
     }
 }
 
 #[test]
 fn byte_mode_finds_packets_that_no_wire_could_carry() {
     let mut lab = path().build();
-    lab.world.add_box(lab.nodes[1], Vandal);
+    lab.world.add_box(lab.nodes[1], Box::new(Vandal));
     lab.world.byte_mode();
     lab.world.run_until(secs(1000));
     let (header, field) = (Header::Ipv4, "DSCP");

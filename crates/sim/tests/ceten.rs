@@ -5,7 +5,7 @@ mod common;
 
 use base::Time;
 use common::{Hop, Path, mbps, noisy, plain, secs};
-use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use link::Queue;
 use middlebox::Meter;
 use std::collections::BTreeMap;
@@ -58,13 +58,13 @@ impl Middlebox for Witness {
         from: Option<Port>,
         packet: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
-        let Some(port) = from else { return Passage::Forward };
+    ) -> Verdict {
+        let Some(port) = from else { return Verdict::Forward };
         let outcomes = self.arriving.entry(port).or_default();
         outcomes.push(true);
         let mut claims = self.path.lock().expect("nobody panics with it");
         if packet.payload.len == 0 {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         let Some(product) = copy(packet).and_then(|copy| claims.products.get_mut(&copy)) else {
             panic!("{packet:?} has left no queue");
@@ -91,7 +91,7 @@ impl Middlebox for Witness {
                 congestion: least.congestion.min(found.congestion),
             });
         }
-        Passage::Forward
+        Verdict::Forward
     }
 
     fn queued(&mut self, _: Time, to: Port, packet: &mut Packet, _: &mut Context<'_>) {
@@ -128,10 +128,10 @@ fn over_three_hops_a_packet_gathers_the_product_of_all_estimates() {
     let mut lab = path.build();
     let claims = Arc::<Mutex<Claims>>::default();
     for node in lab.nodes.clone() {
-        lab.world.add_box(node, Meter::new(A, PathForm::Probability));
+        lab.world.add_box(node, Box::new(Meter::new(A, PathForm::Probability)));
         let (arriving, leaving) = Default::default();
         let (last, path) = (node == lab.receiver(), claims.clone());
-        lab.world.add_box(node, Witness { last, arriving, leaving, path });
+        lab.world.add_box(node, Box::new(Witness { last, arriving, leaving, path }));
     }
     lab.world.run_until(secs(60));
     let claims = claims.lock().unwrap();

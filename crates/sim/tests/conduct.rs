@@ -140,10 +140,10 @@ fn judge(path: &Path, muddle: bool) -> u64 {
     let mut lab = path.build();
     lab.trace();
     let tap = Tap::default();
-    lab.world.add_box(lab.sender(), tap.clone());
+    lab.world.add_box(lab.sender(), Box::new(tap.clone()));
     if muddle {
         let random = Seed(path.seed).stream("muddle");
-        lab.world.add_box(lab.receiver(), Muddle::new(random, 0.02, 0.05));
+        lab.world.add_box(lab.receiver(), Box::new(Muddle::new(random, 0.02, 0.05)));
     }
     lab.world.run_until(secs(300));
     assert!(lab.received() > 0);
@@ -206,7 +206,7 @@ fn the_windows_of_the_other_algorithms_bound_what_they_send() {
                 // It has sent something new, and there is no going back under way.
                 if new.flight > old.flight && new.window >= new.ssthresh {
                     assert!(
-                        new.flight <= new.window + new.dupacked,
+                        new.flight <= new.window + new.dupack_credit,
                         "{recovery:?} at {}: {new:?}",
                         pair[1].at
                     );

@@ -251,7 +251,7 @@ fn traces_and_taps_change_nothing() {
         TraceTarget::Queue(lab.links[0].1),
     ]);
     for node in lab.nodes.clone() {
-        lab.world.add_box(node, Tap::default());
+        lab.world.add_box(node, Box::new(Tap::default()));
     }
     assert_eq!(digest_of(lab), digest(&sack()));
 }
@@ -294,6 +294,7 @@ fn a_flow_elsewhere_does_not_change_this_one() {
                 at: Time::ZERO,
                 remote: b.address(),
                 remote_port: 1,
+                local: None,
                 local_port: None,
                 config: plain(),
                 application: Traffic::Source(Source::new(1, Some(300_000))),

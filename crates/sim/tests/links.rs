@@ -159,7 +159,7 @@ fn a_copy_is_a_packet_of_its_own() {
         Config { impairments: Impairments { duplication: 1.0, ..Impairments::default() }, ..hop() };
     let mut lab = path().build_over(vec![(config, hop())], |_, _, _| {});
     let tap = common::boxes::Tap::default();
-    lab.world.add_box(lab.receiver(), tap.clone());
+    lab.world.add_box(lab.receiver(), Box::new(tap.clone()));
     lab.run_to_peace(100_000);
     assert_eq!(lab.received(), 1_000_000);
     let sent = lab.world.link(lab.links[0].0);

@@ -66,7 +66,7 @@ fn boxes_at_both_ends_hear_of_an_outage_once() {
     let mut lab = interrupted(None);
     let ears = [lab.sender(), lab.receiver()].map(|node| {
         let ear = Ear::default();
-        lab.world.add_box(node, ear.clone());
+        lab.world.add_box(node, Box::new(ear.clone()));
         ear
     });
     lab.run_to_peace(100_000);
@@ -144,7 +144,7 @@ fn mobile(from: u64) -> Mobile {
     });
     let (stations, links) = places.expect("they were just built");
     let ear = Ear::default();
-    lab.world.add_box(lab.receiver(), ear.clone());
+    lab.world.add_box(lab.receiver(), Box::new(ear.clone()));
     Mobile { lab, ear, stations, links }
 }
 

@@ -129,7 +129,7 @@ fn with_muddles(path: &Path, muddles: &Muddles) -> Lab {
     let mut lab = path.build();
     for (number, (node, double, hold)) in muddles.iter().enumerate() {
         let random = Seed(path.seed).stream(&format!("muddle.{number}"));
-        lab.world.add_box(*node.get(&lab.nodes), Muddle::new(random, *double, *hold));
+        lab.world.add_box(*node.get(&lab.nodes), Box::new(Muddle::new(random, *double, *hold)));
     }
     lab
 }
@@ -252,6 +252,7 @@ fn add_flow(
         at: Time::ZERO + Duration::from_micros(start),
         remote: to.address(),
         remote_port: port,
+        local: None,
         local_port: None,
         config: tcp.clone(),
         application: Traffic::Source(Source::new(stream, Some(size))),

@@ -5,7 +5,7 @@ mod common;
 use base::Time;
 use common::boxes::{Blackout, segment};
 use common::*;
-use host::{Context, Middlebox, Opening, Passage, Port, Source, Traffic};
+use host::{Context, Middlebox, Opening, Port, Source, Traffic, Verdict};
 use wire::{Flags, Packet};
 
 /// Doubles the client's SYN, and delivers the copy behind the last acknowledgment of the
@@ -23,18 +23,18 @@ impl Middlebox for OldSyn {
         _: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
-        let Some(segment) = segment(packet) else { return Passage::Forward };
+    ) -> Verdict {
+        let Some(segment) = segment(packet) else { return Verdict::Forward };
         if segment.flags == Flags::SYN {
             self.syn = Some(*packet);
         } else if segment.destination_port != PORT {
             self.server_finished |= segment.flags.contains(Flags::FIN);
         } else if self.server_finished {
-            cx.send.push(*packet);
-            cx.send.extend(self.syn.take());
-            return Passage::Drop;
+            cx.send(*packet);
+            self.syn.take().into_iter().for_each(|syn| cx.send(syn));
+            return Verdict::Consume;
         }
-        Passage::Forward
+        Verdict::Forward
     }
 }
 
@@ -47,7 +47,7 @@ fn an_old_syn_does_not_start_a_war_of_acknowledgments() {
     // pace of the link, in a run that does not end if the link has no delay.
     for seed in 1..=4 {
         let mut lab = Path { size: Some(1000), seed, ..Path::default() }.build();
-        lab.world.add_box(lab.receiver(), OldSyn::default());
+        lab.world.add_box(lab.receiver(), Box::new(OldSyn::default()));
         lab.world.run_until(secs(50));
         assert!(lab.world.events() < 100, "seed {seed}: {} events", lab.world.events());
     }
@@ -58,7 +58,7 @@ fn a_last_acknowledgment_that_is_lost_for_as_long_as_time_wait_does_not_keep_the
     // The client has forgotten the connection: its host resets it (RFC 9293 §3.10.7.1), or the sink
     // gives up (§3.8.3, R2).
     let mut lab = Path { size: Some(1000), ..Path::default() }.build();
-    lab.world.add_box(lab.receiver(), Blackout { from: millis(340), until: secs(100) });
+    lab.world.add_box(lab.receiver(), Box::new(Blackout { from: millis(340), until: secs(100) }));
     lab.run_to_peace(1000);
     assert_eq!(lab.receiving().0.state(), tcp::State::Closed);
 }
@@ -72,6 +72,7 @@ fn a_connection_to_nobody_is_refused_or_given_up() {
         at: Time::ZERO,
         remote: receiver.address(),
         remote_port: PORT + 1,
+        local: None,
         local_port: None,
         config: plain(),
         application: Traffic::Source(Source::new(1, Some(1000))),

@@ -1,4 +1,4 @@
-//! Everything about a connection that can be chosen.
+//! The configuration of a connection.
 
 use crate::congestion::{Congestion, Increase};
 use crate::mechanism::Mechanism;
@@ -11,29 +11,30 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The largest payload of a segment that we offer to receive and are willing to send, bytes.
     pub mss: u16,
-    /// A peer that announces a smaller segment size is sent segments of this size all the same (or of
-    /// [`Config::mss`] if that is less), bytes: with tiny segments it would multiply the packets, and
-    /// the work for each octet. Linux has the same floor (`tcp_min_snd_mss`).
+    /// Lower bound of the send MSS, bytes: a peer that announces less is sent segments of this size
+    /// (or of [`Config::mss`] if that is less). Tiny segments would multiply the packets, and the
+    /// work for each octet. Linux has the same floor (`tcp_min_snd_mss`).
     pub minimum_mss: u16,
     /// Receive buffer, bytes; also the largest window we advertise.
     pub receive_window: u32,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
-    /// What [`Recovery::Sack`] holds to be in the network.
+    /// How [`Recovery::Sack`] estimates the octets in the network.
     pub pipe: Pipe,
-    /// What sizes the congestion window.
+    /// The congestion-control algorithm.
     pub congestion: Congestion,
-    /// How the window of [`Congestion::Aimd`] grows in congestion avoidance.
+    /// The increase function of [`Congestion::Aimd`] in congestion avoidance.
     pub increase: Increase,
-    /// Let the window grow by the octets that are acknowledged, and not by the acknowledgment: in
-    /// slow start by so many segments at most (L of RFC 3465, at least 1; the RFC permits 1 and
-    /// 2). `None` counts acknowledgments, as equations 2 and 3 of RFC 5681 do.
+    /// Appropriate byte counting (RFC 3465): the window grows by the octets acknowledged, not by
+    /// the number of acknowledgments. The value is the limit L, the segments that one
+    /// acknowledgment may add in slow start: at least 1; the RFC permits 1 and 2. `None` counts
+    /// acknowledgments, as equations 2 and 3 of RFC 5681 do.
     pub byte_counting: Option<u32>,
     /// Initial congestion window.
     pub initial_window: InitialWindow,
     /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
     pub initial_ssthresh: Option<u64>,
-    /// When the window counts as used, so that it may grow.
+    /// When the congestion window counts as used, so that it may grow.
     pub validation: Validation,
     /// After an idle time longer than the retransmission timeout, start again from the initial
     /// window (RFC 5681 §4.1).
@@ -44,55 +45,57 @@ pub struct Config {
     pub delayed_ack: Option<Duration>,
     /// The retransmission timer.
     pub rto: Rto,
-    /// Timeouts in a row, for the same octet, after which the connection is given up (R2 of
-    /// RFC 9293 §3.8.3).
+    /// Consecutive timeouts of the same octet after which the connection is aborted (R2 of RFC 9293
+    /// §3.8.3).
     pub retries: u32,
-    /// The same for our SYN, if that is less: together they last for three minutes at least (RFC 9293
-    /// §3.8.3, MUST-23).
+    /// The same limit for our SYN, if it is lower. Together the retransmissions last at least three
+    /// minutes (RFC 9293 §3.8.3, MUST-23).
     pub syn_retries: u32,
-    /// The same for the SYN that answers a peer's, if that is less: a forged SYN waits for none
-    /// (RFC 4987 §3.3). The peer's next SYN begins anew.
+    /// The same limit for our SYN-ACK, if it is lower: a forged SYN has no end that waits for it
+    /// (RFC 4987 §3.3), and a real peer sends its SYN again.
     pub syn_ack_retries: u32,
-    /// What a repeated timeout does to the slow-start threshold.
+    /// What the second and later consecutive timeouts do to the slow-start threshold.
     pub ssthresh_on_backoff: SsthreshOnBackoff,
-    /// How the window comes down to its new size in fast recovery.
+    /// How the congestion window is reduced in fast recovery.
     pub reduction: Reduction,
-    /// Take a reduction back once every retransmission of its episode has turned out to have been
-    /// needless (by DSACK, RFC 3708 §2).
+    /// Undo a reduction once DSACKs show every retransmission of its episode to be spurious (RFC
+    /// 3708 §2).
     pub undo: bool,
-    /// Report segments received twice (RFC 2883), where SACK is agreed on.
+    /// Send DSACK blocks (RFC 2883) if SACK is negotiated.
     pub dsack: bool,
     /// Offer timestamps (RFC 7323 §3).
     pub timestamps: bool,
-    /// Drop segments without a timestamp once timestamps are agreed on (RFC 7323 §3.2, SHOULD).
-    /// Otherwise they are taken as they are, as Linux does: middleboxes strip options.
+    /// Drop segments without a timestamp once timestamps are negotiated (RFC 7323 §3.2, SHOULD).
+    /// Otherwise they are accepted, as in Linux: some middleboxes strip options.
     pub require_timestamps: bool,
     /// Offer explicit congestion notification (RFC 3168 §6.1).
     pub ecn: bool,
-    /// Hold a small segment back while anything is unacknowledged (Nagle, RFC 9293 §3.7.4).
+    /// Nagle's algorithm: hold a small segment back while data is unacknowledged (RFC 9293 §3.7.4).
     pub nagle: bool,
-    /// Ask a peer that has been silent for long whether it is still there (RFC 9293 §3.8.4).
+    /// Keep-alive probes to a silent peer (RFC 9293 §3.8.4).
     pub keep_alive: Option<KeepAlive>,
-    /// Give the connection up when nothing has been acknowledged for this long although something
-    /// was outstanding (RFC 9293 §3.8.3). Acknowledged probes of a closed window renew it.
+    /// Abort the connection if data is outstanding and nothing is acknowledged for this long (RFC
+    /// 9293 §3.8.3). Acknowledged probes of a closed window restart the timeout.
     pub user_timeout: Option<Duration>,
     /// Challenge acknowledgments that may be sent within [`Config::CHALLENGE_PERIOD`]
     /// (RFC 5961 §7).
     pub challenges: u32,
-    /// Acknowledgments that may be sent within [`Config::CHALLENGE_PERIOD`] for segments without data
-    /// outside the window: keep-alives and window probes (RFC 9293 §3.8.4, §3.8.6.1). They are counted
-    /// apart from challenges, so that these leave no probe unanswered. As many answer segments without
-    /// data that PAWS refuses (RFC 7323 §5.3), until one is acceptable.
+    /// Acknowledgments that may be sent within [`Config::CHALLENGE_PERIOD`] for segments without
+    /// data outside the window: keep-alives and window probes (RFC 9293 §3.8.4, §3.8.6.1). They
+    /// have a budget apart from challenges, so that challenges leave no probe unanswered. The same
+    /// number limits the answers to segments without data that PAWS refuses (RFC 7323 §5.3), until
+    /// a segment is acceptable.
     pub out_of_window_acks: u32,
-    /// How long a closed connection keeps its ports (2 MSL, RFC 9293 §3.6.1).
+    /// Duration of TIME-WAIT (2 MSL, RFC 9293 §3.6.1).
     pub time_wait: Duration,
-    /// How long a connection that is read no more ([`Connection::close_both`]) waits in FIN-WAIT-2
-    /// for the peer to close, too; `None` waits for ever, as RFC 9293 does. A connection that is read
-    /// waits as long as the peer likes.
+    /// How long a connection closed by [`Connection::close_both`] waits in FIN-WAIT-2 for the
+    /// peer's FIN; `None` waits without a limit, as RFC 9293 does. A connection closed by
+    /// [`Connection::close`] waits without a limit, too.
     ///
+    /// [`Connection::close`]: crate::Connection::close
     /// [`Connection::close_both`]: crate::Connection::close_both
     pub fin_wait_2: Option<Duration>,
-    /// The mechanisms that may have an opinion, in the order in which they are asked.
+    /// The mechanisms, in the order in which their hooks are called.
     pub mechanisms: Vec<Mechanism>,
 }
 
@@ -100,7 +103,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialWindow {
-    /// So many full-sized segments.
+    /// This number of full-sized segments.
     Segments(u32),
     /// Two to four segments, about 4 KB (RFC 3390 §1).
     Rfc3390,
@@ -121,14 +124,14 @@ impl InitialWindow {
     }
 }
 
-/// What is held to be in the network while selective acknowledgments repair losses.
+/// How the octets in the network are estimated in SACK recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pipe {
-    /// What was not reported and is not lost by IsLost() (RFC 6675 §4, SetPipe).
+    /// Octets neither SACKed nor lost by IsLost() (RFC 6675 §4, SetPipe).
     #[default]
     IsLost,
-    /// Every copy that was not reported, lost or not. So did ns-2 in 2007 (`koutsianas2007` §4.1).
+    /// Every copy not SACKed, lost or not, as in the ns-2 of 2007 (`koutsianas2007` §4.1).
     Unreported,
 }
 
@@ -136,7 +139,7 @@ pub enum Pipe {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Validation {
-    /// When it was what kept the sender from sending more.
+    /// When it limits the sender.
     #[default]
     Full,
     /// In slow start also when more than half of it was outstanding at once in the last round trip
@@ -144,27 +147,27 @@ pub enum Validation {
     Half,
 }
 
-/// How the window comes down in fast recovery.
+/// How the congestion window is reduced in fast recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
     /// At once; sending pauses until the pipe has drained that far (RFC 5681, RFC 6675).
     #[default]
     Immediate,
-    /// In proportion to what is delivered, with the slow start reduction bound (RFC 6937).
+    /// Proportional rate reduction with the slow start reduction bound (RFC 6937).
     Prr,
-    /// The same with the conservative reduction bound.
+    /// Proportional rate reduction with the conservative reduction bound (RFC 6937).
     PrrCrb,
 }
 
-/// When to ask a silent peer whether it is still there (RFC 9293 §3.8.4).
+/// Keep-alive timing (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeepAlive {
     /// Silence before the first probe.
     pub idle: Duration,
-    /// Between probes.
+    /// Interval between probes.
     pub interval: Duration,
-    /// Unanswered probes after which the connection is given up.
+    /// Unanswered probes after which the connection is aborted.
     pub probes: u32,
 }
 
@@ -183,29 +186,29 @@ impl Config {
 /// The settings of the retransmission timer (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rto {
-    /// Before the first round-trip sample.
+    /// The timeout before the first round-trip sample.
     pub initial: Duration,
-    /// Never less than this.
+    /// Lower bound.
     pub minimum: Duration,
-    /// Never more than this, however often it is doubled.
+    /// Upper bound, back-off included.
     pub maximum: Duration,
-    /// The clock's tick. The variance term is never below it.
+    /// Clock granularity G: the lower bound of the variance term.
     pub granularity: Duration,
-    /// How round trips are averaged.
+    /// The round-trip estimator.
     pub estimator: Estimator,
-    /// What starts a running timer anew.
+    /// What restarts a running retransmission timer.
     pub restart: Restart,
 }
 
-/// What starts a running retransmission timer anew.
+/// What restarts a running retransmission timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// Every advance of SND.UNA, and every retransmission of the segment at SND.UNA (RFC 6675 §6
-    /// permits it; Linux and ns-2 do so): a repair has a full timeout to arrive.
+    /// permits it; Linux and ns-2 do so): the retransmission has a full timeout to arrive.
     #[default]
     Retransmission,
-    /// Every advance of SND.UNA and nothing else (RFC 6298 §5.3).
+    /// Every advance of SND.UNA only (RFC 6298 §5.3).
     Advance,
 }
 
@@ -216,20 +219,20 @@ pub enum Estimator {
     /// RFC 6298, on a clock of nanoseconds.
     #[default]
     Exact,
-    /// Whole ticks of the granularity, in scaled integers that round down: 4.3BSD's code, which
-    /// ns-2 took over. On a steady path the variance never falls below half a tick to three
-    /// quarters, so the timeout stays two to three ticks above the round trip.
+    /// Whole ticks of the granularity, in scaled integers that round down: 4.3BSD's code, as used
+    /// by ns-2. On a steady path the variance stays above half a tick, so the timeout stays two to
+    /// three ticks above the round trip.
     Ticks,
 }
 
-/// What a timeout that follows another for the same segment does to ssthresh.
+/// What the second and later consecutive timeouts do to ssthresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SsthreshOnBackoff {
-    /// Only the first timeout of a series reduces it (RFC 5681 §3.1).
+    /// Only the first of consecutive timeouts reduces it (RFC 5681 §3.1).
     #[default]
     Hold,
-    /// Every timeout halves it, as ns-2 did.
+    /// Every timeout halves it, as in ns-2.
     Halve,
 }
 

@@ -1,7 +1,7 @@
-//! What a connection tells those who watch it: one stream of typed events.
+//! The events of a connection: one typed stream.
 //!
-//! Time series, traces, metrics and tests subscribe to the same events. Nobody listening costs one
-//! branch per event. Sequence numbers are absolute: 0 is the SYN, 1 the first octet of data.
+//! Time series, traces, metrics and tests use the same events. Without a reader, an event costs one
+//! branch. Sequence numbers are absolute: 0 is the SYN, 1 the first octet of data.
 
 use crate::mechanism::{Signal, Verdict};
 use crate::state::{State, Vitals};
@@ -10,15 +10,15 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use wire::CopyId;
 
-/// Something that has happened in a connection.
+/// An event in a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The state has changed.
     State {
-        /// What it was.
+        /// The old state.
         from: State,
-        /// What it is.
+        /// The new state.
         to: State,
     },
     /// A range was sent.
@@ -27,20 +27,19 @@ pub enum Event {
         start: u64,
         /// Octets of sequence space.
         len: u32,
-        /// Which copy this is.
+        /// The copy of the range.
         copy: CopyId,
-        /// Not for the first time.
+        /// It is a retransmission.
         again: bool,
     },
-    /// The peer has acknowledged everything before an octet.
+    /// SND.UNA has advanced.
     Acknowledged {
         /// SND.UNA
         una: u64,
         /// Octets newly known to have arrived, selectively acknowledged ones included.
         delivered: u64,
     },
-    /// The peer holds a range beyond what it has acknowledged, and had not said so in its last
-    /// acknowledgment (RFC 2018).
+    /// A SACK block that the last acknowledgment did not contain (RFC 2018).
     Sacked {
         /// Its first octet.
         start: u64,
@@ -49,115 +48,117 @@ pub enum Event {
     },
     /// A round trip was measured.
     RoundTrip {
-        /// It took this long.
+        /// The sample.
         sample: Duration,
-        /// The smoothed round trip.
+        /// The smoothed round-trip time.
         smoothed: Duration,
-        /// The retransmission timeout that follows.
+        /// The new retransmission timeout.
         rto: Duration,
     },
-    /// A range is held to be lost.
+    /// A loss was detected.
     Loss {
         /// Its first octet.
         start: u64,
         /// The octet after its last.
         end: u64,
-        /// How that was noticed.
+        /// How the loss was detected.
         signal: Signal,
-        /// What it means.
+        /// Its verdict.
         verdict: Verdict,
     },
     /// The congestion window was reduced.
     Reduced {
-        /// On what signal.
+        /// The cause.
         signal: Signal,
         /// The window now, bytes.
         window: u64,
         /// The slow-start threshold now, bytes.
         ssthresh: u64,
     },
-    /// A reduction turned out to be needless and was taken back.
+    /// A reduction was undone as spurious.
     Undone {
         /// The window now, bytes.
         window: u64,
     },
-    /// The path is another one: what was known of the old is forgotten (`koutsianas2007` §3.3).
+    /// The state of the old path was discarded, because the path has changed (`koutsianas2007`
+    /// §3.3).
     Reprobed {
         /// The window now, bytes.
         window: u64,
-        /// What is outstanding is sent again.
+        /// Outstanding segments are retransmitted.
         resends: bool,
     },
     /// The congestion episode is over.
     Recovered,
     /// The retransmission timer expired.
     TimedOut {
-        /// How many in a row, for the same octet.
-        series: u32,
+        /// Consecutive timeouts of the same octet.
+        #[serde(rename = "series")]
+        consecutive: u32,
         /// The next timeout.
         rto: Duration,
     },
     /// A closed window was probed.
     Probed,
-    /// A silent peer was asked whether it is still there.
+    /// A keep-alive probe was sent.
     KeptAlive {
         /// Unanswered probes so far.
         probes: u32,
     },
-    /// A suspicious segment was answered by a challenge (RFC 5961).
+    /// A challenge acknowledgment was sent (RFC 5961).
     Challenged,
     /// A segment that arrived was dropped.
     Refused {
-        /// Why.
-        why: Refusal,
+        /// The reason.
+        why: DropReason,
     },
-    /// The vitals have changed. Made for whoever watches, after everything else.
+    /// The vitals have changed. Follows all other events.
     Vitals(Vitals),
 }
 
 /// Why an arriving segment was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum DropReason {
     /// It lies outside the receive window (RFC 9293 §3.10.7.4, first).
     OutsideWindow,
     /// Its timestamp is older than one seen before (PAWS, RFC 7323 §5.3).
     OldTimestamp,
-    /// It carries no timestamp although they were agreed on (RFC 7323 §3.2).
+    /// It carries no timestamp although timestamps are negotiated (RFC 7323 §3.2).
     NoTimestamp,
     /// A reset that does not name the very next octet (RFC 5961 §3).
     BlindReset,
     /// A SYN in a connection that is open (RFC 5961 §4).
     BlindSyn,
-    /// It acknowledges nothing.
+    /// Its ACK flag is not set.
     NoAck,
-    /// It acknowledges what was never sent, or what lies too far back (RFC 5961 §5).
+    /// Its acknowledgment number was never sent, or is too old (RFC 5961 §5).
     BadAck,
     /// A reset in TIME-WAIT (RFC 1337).
     TimeWaitReset,
-    /// Data beyond a gap for which the reassembly queue has no entry left, or the host no memory.
+    /// The reassembly queue has no entry left for its data, or the host no memory.
     QueueFull,
 }
 
-/// Where a connection writes its events, if anybody wants them.
+/// The recorded events of a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct EventLog {
     events: Option<VecDeque<Event>>,
     vitals: Option<Vitals>,
 }
 
-impl Log {
-    /// Starts or stops keeping events.
-    pub(crate) fn keep(&mut self, keep: bool) {
-        *self = Log { events: keep.then(VecDeque::new), vitals: None };
+impl EventLog {
+    /// Turns recording on or off; discards recorded events.
+    pub(crate) fn enable(&mut self, keep: bool) {
+        *self = EventLog { events: keep.then(VecDeque::new), vitals: None };
     }
 
     #[inline]
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.events.is_some()
     }
 
-    /// Something has happened.
+    /// Records an event, if recording is on.
     #[inline]
     pub(crate) fn push(&mut self, event: impl FnOnce() -> Event) {
         if let Some(events) = &mut self.events {

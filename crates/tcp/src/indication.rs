@@ -1,79 +1,65 @@
-//! What the layers below, a router or the peer tell a connection: the one door for all of it.
+//! Indications: what lower layers, routers or the peer report to a connection.
 
 use core::net::IpAddr;
 use wire::{Causes, CopyId, PathFields, Probability, SeqNumber};
 
-/// Something that a connection is told.
+/// A report to a connection.
+///
+/// The source is no part of it: an indication is accepted for what it proves to know of the
+/// connection (ports, sequence numbers, copies: RFC 5927 §4.1), not for the address that it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Indication {
-    /// Who says so.
-    pub source: Source,
-    /// What is said.
-    pub subject: Subject,
-}
-
-/// Who tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// This host itself, or the world in the lab.
-    Local,
-    /// A router, by an ICMP-like message.
-    Router,
-}
-
-/// What is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum Indication {
     /// A copy of a segment arrived corrupted at some node.
     Corrupted {
         /// The first octet it carried.
         seq: SeqNumber,
-        /// Octets it carried; without any, there is nothing to be sent again.
+        /// Octets it carried; with 0, no retransmission is needed.
         len: u32,
         /// Which copy it was; [`CopyId::NONE`] for the latest.
         copy: CopyId,
     },
-    /// A copy of a segment of the peer's arrived corrupted at some node, on its way to us.
+    /// A copy of a segment from the peer arrived corrupted at some node.
     PeerCorrupted {
         /// The first octet it carried.
         seq: SeqNumber,
         /// Octets it carried.
         len: u32,
-        /// Which copy it was; [`CopyId::NONE`] if nobody can tell.
+        /// Which copy it was; [`CopyId::NONE`] if that is unknown.
         copy: CopyId,
     },
-    /// What the header of a segment says of its path, and of the way back. The segment itself follows.
+    /// The CETEN fields of a segment's header, about its path and the reverse path. The segment
+    /// itself follows.
     Path(PathFields),
-    /// How many packets survive on a link of the path, and in the queue to it.
+    /// The survival probability of packets on a link of the path and in its queue.
     Link {
-        /// The node that says so.
+        /// The reporting node.
         node: IpAddr,
-        /// Which of its links.
+        /// The number of the link at that node.
         link: u32,
-        /// The probabilities; 1 for what it does not know.
+        /// The probabilities; 1 for an unknown cause.
         survival: Causes<Probability>,
     },
-    /// The way to the peer has changed, or is about to (`koutsianas2007` §1).
+    /// The path to the peer has changed, or is about to (`koutsianas2007` §1).
     Connectivity(Connectivity),
     /// A packet could not be delivered (an ICMP error that quotes it, RFC 5461).
     Unreachable {
         /// The first octet it carried.
         seq: SeqNumber,
-        /// Nothing of the kind will get through: protocol or port unreachable.
+        /// A hard error: protocol or port unreachable.
         hard: bool,
     },
 }
 
-/// What becomes of the way to the peer.
+/// The change of connectivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connectivity {
-    /// It will soon be lost.
+    /// Connectivity will soon be lost.
     Ending,
-    /// There is one, and it may be another than before.
+    /// There is connectivity, perhaps over another path.
     Changed {
         /// Segments to be sent at once; the initial window if `None`.
         window: Option<u32>,
     },
-    /// Others that share it have met its limits: it can take no more than now.
+    /// Connections that share the path have met its limit: the window must not grow in slow start.
     Full,
 }

@@ -3,11 +3,10 @@
 //! Segments, indications and the time go in; segments, events and the next deadline come out. It
 //! opens no socket, reads no clock and draws no random number.
 //!
-//! - [`Connection`] is the whole of it: handshake, data in both directions, close.
+//! - [`Connection`] is the endpoint: handshake, data in both directions, close.
 //! - [`Recovery`] detects losses, a [`congestion::CongestionControl`] sizes the window, and
 //!   [`mechanism`]s say what a loss means. None of them knows the others.
-//! - [`Indication`] is the one door by which layers below, routers and peers tell a connection
-//!   something.
+//! - [`Indication`] carries what lower layers, routers and peers report to a connection.
 
 mod config;
 pub mod congestion;
@@ -15,8 +14,8 @@ mod connection;
 mod event;
 mod indication;
 pub mod mechanism;
-mod ready;
 mod reassembly;
+mod receive_queue;
 mod receiver;
 mod recovery;
 mod rtt;
@@ -30,11 +29,11 @@ pub use config::{
     Validation,
 };
 pub use connection::{
-    AdoptError, Connection, Events, FastPath, FastPathOutcome, Identity, Reader, Side, Snapshot,
+    AdoptError, Clock, Connection, Events, FastPath, FastPathOutcome, Identity, Reader, Snapshot,
     Transmit,
 };
-pub use event::{Event, Refusal};
-pub use indication::{Connectivity, Indication, Source, Subject};
+pub use event::{DropReason, Event};
+pub use indication::{Connectivity, Indication};
 pub use recovery::Recovery;
 pub use sender::Statistics;
-pub use state::{Info, Pressure, Standing, State, Vitals};
+pub use state::{Info, Pressure, RecoveryState, Side, State, Vitals};

@@ -1,7 +1,7 @@
-//! The reassembly queue: octets that have arrived beyond a gap (RFC 9293 §3.10.7.4, seventh).
+//! The reassembly queue: out-of-order segments (RFC 9293 §3.10.7.4, seventh).
 //!
-//! A segment costs a bounded number of look-ups in ordered maps, whatever the queue holds; one that
-//! continues the run that grew last costs none.
+//! A segment costs a bounded number of look-ups in ordered maps, whatever the size of the queue;
+//! one that extends the most recent run costs none.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,32 +9,33 @@ use wire::{Payload, SackBlocks};
 
 /// Out-of-order octets, by absolute sequence number.
 ///
-/// Its entries are bounded as well as its octets: tiny segments would otherwise fill it with entries
-/// that need many times the memory of the window. At the bound it refuses what would need an entry
-/// more, and keeps what it has: that may have been selectively acknowledged, and to drop it would be
-/// to renege (RFC 2018 §8), as Linux does when its memory is used up.
+/// Its entries are bounded as well as its octets: tiny segments would otherwise need many times the
+/// memory of the window. At the bound, segments that need a new entry are refused, and the queue
+/// keeps its content: that may have been SACKed, and dropping it would be reneging (RFC 2018 §8),
+/// which Linux does when memory runs out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Reassembly {
-    /// By their start: what goes on without a gap. No two of them touch.
+    /// Runs of octets without a gap, by their start. No two of them touch.
     runs: BTreeMap<u64, Run>,
     /// The starts of the runs by the time of their last growth.
     recent: BTreeMap<u64, u64>,
-    /// By their start: octets whose identity goes on. Nearly always a run has one.
+    /// Pieces of contiguous payload identity, by their start. Nearly every run has one.
     pieces: BTreeMap<u64, Payload>,
-    /// The runs that grew last, the latest first. The first may be longer than the maps say.
+    /// The most recently extended runs, the latest first. The first may be longer than its map
+    /// entry says.
     newest: [(u64, u64); SackBlocks::MAX],
-    found: u8,
-    /// The last piece of the first of them; empty if that is gone. It is as long as the run.
+    newest_len: u8,
+    /// The last piece of the first of these runs, at its true length; empty if the run is gone.
     tail: Payload,
-    /// Where the run behind that begins.
+    /// The start of the next run above that one.
     next: u64,
-    /// In all pieces.
+    /// Octets in all pieces.
     octets: u64,
-    /// The number of the last growth that is in the maps.
+    /// The number of the last extension recorded in the maps.
     stamp: u64,
-    /// The most pieces.
+    /// The largest number of pieces.
     limit: usize,
-    /// Visits to entries of the maps.
+    /// Counts visits to map entries.
     #[cfg(test)]
     #[serde(skip)]
     steps: u64,
@@ -44,34 +45,34 @@ pub(crate) struct Reassembly {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Run {
     end: u64,
-    /// When it last grew.
+    /// The number of its last extension.
     stamp: u64,
 }
 
-/// What [`Reassembly::keep`] has done with a segment.
+/// The result of [`Reassembly::keep`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// From its start on, so many of its octets are in the queue now.
+    /// The octets of the segment, from its start on, that are in the queue now.
     pub(crate) len: u32,
-    /// The first octets of it that were there before.
-    pub(crate) again: Option<(u64, u64)>,
+    /// Its first range that was in the queue before.
+    pub(crate) duplicate: Option<(u64, u64)>,
 }
 
 impl Reassembly {
-    /// Octets of the receive window for each entry that the queue may have: about the memory that an
-    /// entry takes, so that both together take twice the window at most.
+    /// Octets of the receive window per allowed entry: about the memory of an entry, so that
+    /// entries and octets together take at most twice the window.
     const OCTETS_PER_ENTRY: u64 = 128;
-    /// So many entries there may be, however small the window.
+    /// The smallest limit on entries, for small windows.
     const FEWEST: u64 = 64;
 
-    /// An empty queue for a receive window of so many bytes.
+    /// An empty queue for a receive window of `window` bytes.
     pub(crate) fn new(window: u64) -> Reassembly {
         Reassembly {
             runs: BTreeMap::new(),
             recent: BTreeMap::new(),
             pieces: BTreeMap::new(),
             newest: Default::default(),
-            found: 0,
+            newest_len: 0,
             tail: Payload::default(),
             next: u64::MAX,
             octets: 0,
@@ -82,7 +83,7 @@ impl Reassembly {
         }
     }
 
-    /// Bytes of memory that it takes, the octets themselves included.
+    /// Memory of the queue, bytes, its octets included.
     pub(crate) fn memory(&self) -> u64 {
         self.octets + self.pieces.len() as u64 * Self::OCTETS_PER_ENTRY
     }
@@ -93,14 +94,14 @@ impl Reassembly {
         self.runs.is_empty()
     }
 
-    /// The runs that grew last, at most as many as SACK blocks fit into a segment, the latest first
-    /// (RFC 2018 §4). Octets between which the identity breaks off are one run all the same (§3).
+    /// The most recently extended runs, the latest first, at most as many as SACK blocks fit into a
+    /// segment (RFC 2018 §4). Octets of different payload identities form one run (§3).
     #[inline]
     pub(crate) fn newest(&self) -> &[(u64, u64)] {
-        &self.newest[..usize::from(self.found)]
+        &self.newest[..usize::from(self.newest_len)]
     }
 
-    /// The octet after the last, if there is one.
+    /// The octet after the highest queued one.
     pub(crate) fn highest(&self) -> Option<u64> {
         self.runs.last_key_value().map(|(&start, run)| self.end(start, run))
     }
@@ -111,7 +112,7 @@ impl Reassembly {
         Some(self.end(start, run)).filter(|&end| end > seq)
     }
 
-    /// Where a run ends that the maps know.
+    /// The end of a run of the maps.
     fn end(&self, start: u64, run: &Run) -> u64 {
         match self.newest().first() {
             Some(&(latest, end)) if latest == start => end,
@@ -119,11 +120,12 @@ impl Reassembly {
         }
     }
 
-    /// Keeps what is new of `payload`, which starts at `start`; octets that are there already win.
+    /// Queues the new octets of `payload`, which starts at `start`; octets that are queued already
+    /// win.
     #[inline]
     pub(crate) fn keep(&mut self, start: u64, payload: Payload) -> Kept {
         let end = start + u64::from(payload.len);
-        // Mostly, what comes behind a gap is in order.
+        // Segments above a gap mostly arrive in order.
         if self.tail.len > 0
             && start == self.newest[0].1
             && end < self.next
@@ -132,23 +134,23 @@ impl Reassembly {
             self.newest[0].1 = end;
             self.tail.len += payload.len;
             self.octets += u64::from(payload.len);
-            return Kept { len: payload.len, again: None };
+            return Kept { len: payload.len, duplicate: None };
         }
         if payload.len == 0 { Kept::default() } else { self.merge(start, payload) }
     }
 
-    /// The same for any segment with data.
+    /// Queues any segment with data.
     #[inline(never)]
     fn merge(&mut self, start: u64, payload: Payload) -> Kept {
-        self.settle();
+        self.sync_newest();
         let end = start + u64::from(payload.len);
-        let mut again = None;
-        // The run that grows reaches from `low` to `high`.
+        let mut duplicate = None;
+        // The extended run reaches from `low` to `high`.
         let (mut low, mut high) = (start, start);
         let left = self.runs.range(..=start).next_back().map(|(&from, run)| (from, run.end));
         if let Some((from, until)) = left.filter(|left| left.1 >= start) {
             if until > start {
-                again = Some((start, until.min(end)));
+                duplicate = Some((start, until.min(end)));
             }
             self.remove(from);
             (low, high) = (from, until);
@@ -158,7 +160,7 @@ impl Reassembly {
             let right = self.runs.range(high..).next().map(|(&from, run)| (from, run.end));
             if let Some((from, until)) = right.filter(|right| right.0 == high) {
                 if from < end {
-                    again = again.or(Some((from, until.min(end))));
+                    duplicate = duplicate.or(Some((from, until.min(end))));
                 }
                 self.remove(from);
                 high = until;
@@ -179,12 +181,12 @@ impl Reassembly {
             self.runs.insert(low, Run { end: high, stamp: self.stamp });
             self.recent.insert(self.stamp, low);
         }
-        self.find_newest();
-        Kept { len: (high.min(end) - start) as u32, again }
+        self.update_newest();
+        Kept { len: (high.min(end) - start) as u32, duplicate }
     }
 
-    /// Puts octets into a gap, joined to either neighbour where their identity goes on. False if they
-    /// would need an entry more than there may be.
+    /// Inserts octets into a gap, joined to either neighbour where the payload identity continues.
+    /// False if they need an entry beyond the limit.
     fn insert(&mut self, start: u64, payload: Payload) -> bool {
         self.step();
         let end = start + u64::from(payload.len);
@@ -211,17 +213,17 @@ impl Reassembly {
         true
     }
 
-    /// Takes out the first run if it begins at or before `nxt`: its start and its end. Its pieces are to
-    /// be taken by [`Reassembly::take_piece`] at once.
+    /// Takes out the first run if it begins at or before `nxt`; returns its start and end. The
+    /// caller takes its pieces by [`Reassembly::take_piece`] at once.
     pub(crate) fn take_run(&mut self, nxt: u64) -> Option<(u64, u64)> {
         self.step();
         let start = *self.runs.first_key_value()?.0;
         if start > nxt {
             return None;
         }
-        self.settle();
+        self.sync_newest();
         let end = self.remove(start)?;
-        self.find_newest();
+        self.update_newest();
         Some((start, end))
     }
 
@@ -234,7 +236,7 @@ impl Reassembly {
         Some((start, piece))
     }
 
-    /// Takes a run out, but not its pieces; returns its end.
+    /// Removes a run, but not its pieces; returns its end.
     fn remove(&mut self, start: u64) -> Option<u64> {
         self.step();
         let run = self.runs.remove(&start)?;
@@ -242,8 +244,8 @@ impl Reassembly {
         Some(run.end)
     }
 
-    /// Tells the maps how long the run that grew last has become.
-    fn settle(&mut self) {
+    /// Writes the length of the most recent run back to the maps.
+    fn sync_newest(&mut self) {
         if self.tail.len == 0 {
             return;
         }
@@ -256,13 +258,13 @@ impl Reassembly {
         }
     }
 
-    /// Looks up which runs grew last. The maps are settled.
-    fn find_newest(&mut self) {
-        self.found = 0;
+    /// Looks up the most recently extended runs. The maps must be up to date.
+    fn update_newest(&mut self) {
+        self.newest_len = 0;
         for (place, start) in self.newest.iter_mut().zip(self.recent.values().rev()) {
             let end = self.runs.get(start).map_or(*start, |run| run.end);
             *place = (*start, end);
-            self.found += 1;
+            self.newest_len += 1;
         }
         self.tail = Payload::default();
         if let Some(&(_, end)) = self.newest().first() {
@@ -272,7 +274,7 @@ impl Reassembly {
         }
     }
 
-    /// Counts a visit to an entry, for a test.
+    /// Counts a visit to a map entry, for a test.
     #[inline]
     fn step(&mut self) {
         #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Loss detection and the order of retransmissions: a closed set of algorithms.
+//! Loss detection and the order of retransmissions.
 //!
-//! They look at acknowledgments and at the scoreboard and name what is lost. What a loss means
-//! for the window is decided elsewhere.
+//! The algorithms find lost ranges from acknowledgments and the scoreboard. What a loss means for
+//! the window is decided elsewhere.
 
 use crate::scoreboard::{Advanced, Scoreboard, State};
 use serde::{Deserialize, Serialize};
@@ -35,43 +35,44 @@ impl Recovery {
     ];
 }
 
-/// Where the sender stands with respect to congestion.
+/// The recovery phase of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Phase {
     /// No congestion episode.
     Open,
-    /// The window was reduced for an episode that is not over.
+    /// Fast recovery.
     Recovery,
-    /// A timeout (or Tahoe) has declared everything lost.
+    /// Recovery after a timeout (or Tahoe's): everything outstanding counts as lost.
     Loss,
 }
 
-/// The detector's memory.
+/// The state of loss detection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Detector {
     recovery: Recovery,
-    /// Duplicate acknowledgments that stand for octets received above the first hole.
-    duplicates: u32,
-    /// An excused hole was filled, more lie above it, and three duplicates had been excused.
-    next_hole_is_known: bool,
+    /// Duplicate acknowledgments for octets above the first hole.
+    dupacks: u32,
+    /// The next hole is lost: a hole of a corruption loss was filled, octets above it are missing,
+    /// and three duplicates had arrived.
+    next_hole_lost: bool,
     /// Duplicates count only once more than this is acknowledged (RFC 6582 §3.2, "recover"): below,
-    /// they may answer what was sent again in vain.
-    guard: u64,
+    /// they may answer spurious retransmissions.
+    recover: u64,
     /// RFC 6675 §2, HighRxt: the end of the highest retransmission of this episode.
     high_rxt: u64,
     /// RFC 6675 §2, RescueRxt.
-    rescue: Option<u64>,
+    rescue_rxt: Option<u64>,
 }
 
 impl Detector {
     pub(crate) fn new(recovery: Recovery) -> Detector {
         Detector {
             recovery,
-            duplicates: 0,
-            next_hole_is_known: false,
-            guard: 0,
+            dupacks: 0,
+            next_hole_lost: false,
+            recover: 0,
             high_rxt: 0,
-            rescue: None,
+            rescue_rxt: None,
         }
     }
 
@@ -79,42 +80,42 @@ impl Detector {
         self.recovery == Recovery::Sack
     }
 
-    /// Whether an episode continues under fast recovery, or starts again from one segment.
+    /// Whether the algorithm has fast recovery, rather than starting over from one segment.
     pub(crate) fn recovers_fast(&self) -> bool {
         self.recovery != Recovery::Tahoe
     }
 
     /// Duplicate acknowledgments since the last advance.
-    pub(crate) fn duplicates(&self) -> u32 {
-        self.duplicates
+    pub(crate) fn dupacks(&self) -> u32 {
+        self.dupacks
     }
 
-    /// Octets that duplicate acknowledgments have shown to have left the network. SACK knows
-    /// better and has them in the scoreboard.
-    pub(crate) fn dupacked(&self, board: &Scoreboard, phase: Phase, mss: u32) -> u64 {
+    /// Duplicate-ACK credit: octets that duplicate acknowledgments show to have left the network.
+    /// Zero with SACK, whose scoreboard knows them.
+    pub(crate) fn dupack_credit(&self, board: &Scoreboard, phase: Phase, mss: u32) -> u64 {
         let conserving = match phase {
-            Phase::Open => board.first().is_some_and(|r| r.state.contains(State::EXCUSED)),
+            Phase::Open => board.first().is_some_and(|r| r.state.contains(State::CORRUPTED)),
             Phase::Recovery => true,
             Phase::Loss => false,
         };
-        if self.uses_sack() || !conserving || self.duplicates == 0 {
+        if self.uses_sack() || !conserving || self.dupacks == 0 {
             return 0;
         }
-        (u64::from(self.duplicates) * u64::from(mss)).min(board.in_network())
+        (u64::from(self.dupacks) * u64::from(mss)).min(board.in_network())
     }
 
-    /// Whether no duplicate stands for anything.
+    /// Whether there are no duplicate acknowledgments.
     #[inline]
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.duplicates == 0
+    pub(crate) fn has_no_dupacks(&self) -> bool {
+        self.dupacks == 0
     }
 
-    /// A duplicate acknowledgment arrived.
-    pub(crate) fn on_duplicate(&mut self) {
-        self.duplicates = self.duplicates.saturating_add(1);
+    /// Counts a duplicate acknowledgment.
+    pub(crate) fn on_dupack(&mut self) {
+        self.dupacks = self.dupacks.saturating_add(1);
     }
 
-    /// New data was acknowledged. Says whether a recovery that was under way is over.
+    /// Processes an advance of SND.UNA. Returns whether fast recovery is over.
     pub(crate) fn on_advance(
         &mut self,
         board: &Scoreboard,
@@ -123,31 +124,31 @@ impl Detector {
         phase: Phase,
         recover: u64,
     ) -> bool {
-        let was = self.duplicates;
-        // Partial deflation (RFC 6582 §3.2): of what was acknowledged, all but the hole itself had
+        let was = self.dupacks;
+        // Partial deflation (RFC 6582 §3.2): the acknowledged octets, but for the hole itself, had
         // been counted by duplicates.
         let counted =
             advanced.acked.saturating_sub(u64::from(advanced.filled)).div_ceil(u64::from(mss));
         let remaining = was.saturating_sub(u32::try_from(counted).unwrap_or(u32::MAX));
         let first = board.first().map_or(State::empty(), |record| record.state);
-        let excused = advanced.state.contains(State::EXCUSED);
+        let was_corrupted = advanced.state.contains(State::CORRUPTED);
 
         let complete = board.una() >= recover;
         let over = match self.recovery {
             Recovery::Tahoe | Recovery::Reno => true,
             Recovery::NewReno | Recovery::Sack => complete,
         };
-        self.next_hole_is_known = match (self.recovery, phase) {
+        self.next_hole_lost = match (self.recovery, phase) {
             (Recovery::Sack, _) => false,
             (Recovery::NewReno, Phase::Recovery) if !complete => true,
-            _ => excused && was >= DUP_THRESH && remaining > 0,
+            _ => was_corrupted && was >= DUP_THRESH && remaining > 0,
         };
-        let keep = self.next_hole_is_known || excused || first.contains(State::EXCUSED);
-        self.duplicates = if keep { remaining } else { 0 };
+        let keep = self.next_hole_lost || was_corrupted || first.contains(State::CORRUPTED);
+        self.dupacks = if keep { remaining } else { 0 };
         over
     }
 
-    /// The next range that what was heard shows to be lost, lowest first.
+    /// The next lost range, lowest first.
     pub(crate) fn next_loss(
         &mut self,
         board: &mut Scoreboard,
@@ -155,16 +156,16 @@ impl Detector {
         mss: u32,
     ) -> Option<(u64, crate::mechanism::Signal)> {
         use crate::mechanism::Signal;
-        // Everything is lost already; what is sent anew belongs to the next episode.
+        // Everything counts as lost already; new data belongs to the next episode.
         if phase == Phase::Loss {
             return None;
         }
         let hole = board.first().is_some_and(|record| !record.state.intersects(State::LOST));
         let by_count = phase == Phase::Open
-            && self.duplicates >= DUP_THRESH
-            && (board.una() > self.guard || self.uses_sack());
-        if hole && (by_count || self.next_hole_is_known) {
-            self.next_hole_is_known = false;
+            && self.dupacks >= DUP_THRESH
+            && (board.una() > self.recover || self.uses_sack());
+        if hole && (by_count || self.next_hole_lost) {
+            self.next_hole_lost = false;
             return Some((board.head(), Signal::Dupack));
         }
         if self.uses_sack() {
@@ -173,34 +174,34 @@ impl Detector {
         None
     }
 
-    /// Data begins to flow: what happened to the SYN is of no interest.
-    pub(crate) fn forget(&mut self) {
+    /// Resets the state when data transfer starts.
+    pub(crate) fn reset(&mut self) {
         *self = Detector::new(self.recovery);
     }
 
-    /// A congestion episode begins.
-    pub(crate) fn begin(&mut self, board: &Scoreboard) {
+    /// Starts a recovery episode.
+    pub(crate) fn on_recovery_start(&mut self, board: &Scoreboard) {
         self.high_rxt = board.una();
-        self.rescue = None;
+        self.rescue_rxt = None;
         if self.recovery == Recovery::NewReno {
-            self.guard = board.nxt();
+            self.recover = board.nxt();
         }
     }
 
-    /// Everything will be sent again, after a timeout: what that provokes is not to be counted.
-    pub(crate) fn start_over(&mut self, board: &Scoreboard) {
-        self.duplicates = 0;
-        self.next_hole_is_known = false;
-        self.guard = board.nxt();
+    /// Starts recovery after a timeout: duplicates of the retransmissions do not count.
+    pub(crate) fn on_loss_state(&mut self, board: &Scoreboard) {
+        self.dupacks = 0;
+        self.next_hole_lost = false;
+        self.recover = board.nxt();
     }
 
-    /// A range was sent again.
+    /// Raises HighRxt after a retransmission.
     pub(crate) fn on_retransmit(&mut self, end: u64) {
         self.high_rxt = self.high_rxt.max(end);
     }
 
-    /// What may be sent again although nothing says it is lost, when there is nothing better to
-    /// send in recovery (RFC 6675 §4, NextSeg 3 and 4).
+    /// A range to retransmit in recovery although it is not known to be lost, if nothing else can
+    /// be sent (RFC 6675 §4, NextSeg 3 and 4).
     pub(crate) fn speculative(&mut self, board: &Scoreboard, recover: u64) -> Option<u64> {
         if !self.uses_sack() {
             return None;
@@ -209,15 +210,15 @@ impl Detector {
             self.high_rxt = board.get(index).end();
             return Some(index);
         }
-        // One rescue per episode, of what has not been sent again; it leaves HighRxt alone.
-        if self.rescue.is_some_and(|rescue| board.una() <= rescue) {
+        // One rescue retransmission per episode; it leaves HighRxt alone.
+        if self.rescue_rxt.is_some_and(|rescue| board.una() <= rescue) {
             return None;
         }
         let index = board.highest_unsacked()?;
         if board.get(index).end() <= self.high_rxt {
             return None;
         }
-        self.rescue = Some(recover);
+        self.rescue_rxt = Some(recover);
         Some(index)
     }
 }
@@ -238,7 +239,7 @@ mod tests {
         }
         board.sack(&[(100, 200), (300, 400), (500, 600)]);
         let mut detector = Detector::new(Recovery::Sack);
-        detector.begin(&board);
+        detector.on_recovery_start(&board);
         assert_eq!(detector.speculative(&board, 600), Some(0));
         assert_eq!(detector.speculative(&board, 600), Some(2));
         // A notice says that this copy of the first was corrupted, too.

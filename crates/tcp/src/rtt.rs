@@ -25,8 +25,8 @@ impl Rtt {
         Rtt { config, sampled: false, srtt: 0, rttvar: 0, base, backoff: 0 }
     }
 
-    /// Takes in the round trip of a segment that was sent once only, from `sent_at` to `now`. With
-    /// the usual estimator it is a part of the fast path, which makes no calls.
+    /// Takes the round-trip sample of a segment that was sent once, from `sent_at` to `now`. It is
+    /// a part of the fast path, which makes no calls.
     #[inline(always)]
     pub(crate) fn sample(&mut self, now: Time, sent_at: Time) {
         let timeout = match self.config.estimator {
@@ -71,7 +71,7 @@ impl Rtt {
         (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1)
     }
 
-    /// The time from `sent_at` to `now`, as the clock that measures round trips shows it.
+    /// The time from `sent_at` to `now` as the round-trip clock measures it.
     #[inline]
     pub(crate) fn measured(&self, now: Time, sent_at: Time) -> Duration {
         match self.config.estimator {
@@ -86,7 +86,7 @@ impl Rtt {
         self.base.doubled(self.backoff).min(self.config.maximum)
     }
 
-    /// Whether a retransmission of the segment at SND.UNA starts the timer anew.
+    /// Whether a retransmission of the segment at SND.UNA restarts the timer.
     #[inline]
     pub(crate) fn restarts_on_retransmission(&self) -> bool {
         self.config.restart == Restart::Retransmission
@@ -100,7 +100,7 @@ impl Rtt {
         }
     }
 
-    /// The path is another one.
+    /// Discards the estimate: the path has changed.
     pub(crate) fn forget(&mut self) {
         *self = Rtt::new(self.config);
     }
@@ -110,7 +110,7 @@ impl Rtt {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// The path is known to work after all.
+    /// Ends the back-off.
     pub(crate) fn end_back_off(&mut self) {
         self.backoff = 0;
     }

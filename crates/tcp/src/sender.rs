@@ -18,40 +18,40 @@ pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Pipe, Reduction, SsthreshOnBackoff, Validation};
 use crate::congestion::{Controller, Growth, Prr};
-use crate::connection::Side;
-use crate::event::Log;
+use crate::event::EventLog;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
 use crate::rtt::Rtt;
 use crate::scoreboard::{Delivered, Scoreboard};
-use crate::state::Standing;
+use crate::state::RecoveryState;
+use crate::state::Side;
 use crate::stream::Stream;
 use base::{Duration, Time};
-use losses::Doubt;
+use losses::UndoState;
 use notices::Notices;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Counts of what a sender did.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Statistics {
     /// Segments sent, retransmissions included.
     pub segments: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Reductions of the window, those by timeouts not counted.
+    /// Window reductions other than by timeouts.
     pub reductions: u64,
-    /// Times that the path was probed anew because it had changed.
+    /// Reprobes of a changed path.
     pub reprobes: u64,
-    /// Reductions that turned out to be needless and were taken back.
+    /// Reductions undone as spurious.
     pub undone: u64,
-    /// Ranges that the peer reported to have received twice (RFC 2883).
-    pub twice: u64,
+    /// DSACK blocks received (RFC 2883).
+    pub dsacks: u64,
     /// Notices of corruption that led to a retransmission.
     pub notices: u64,
-    /// Those among them that turned out to be false, if a mechanism wants to know.
+    /// Notices that proved false, counted if a mechanism has the outcome hook.
     pub refuted: u64,
 }
 
@@ -63,13 +63,13 @@ impl core::ops::AddAssign for Statistics {
         self.reductions += other.reductions;
         self.reprobes += other.reprobes;
         self.undone += other.undone;
-        self.twice += other.twice;
+        self.dsacks += other.dsacks;
         self.notices += other.notices;
         self.refuted += other.refuted;
     }
 }
 
-/// A segment of what was not sent before, among what is sent whatever the window says.
+/// An entry of the forced queue that stands for a segment of new data.
 const NEW_DATA: u64 = u64::MAX;
 
 /// The sending half of a connection.
@@ -77,81 +77,82 @@ const NEW_DATA: u64 = u64::MAX;
 pub(crate) struct Sender {
     pub(crate) stream: Stream,
     pub(crate) statistics: Statistics,
-    /// A snapshot has no listeners.
+    /// Recording is off in a snapshot.
     #[serde(skip)]
-    pub(crate) log: Log,
+    pub(crate) log: EventLog,
     config: SenderConfig,
     board: Scoreboard,
     detector: Detector,
     controller: Controller,
-    /// How the window comes down, while it does so step by step.
-    gradual: Option<Gradual>,
+    /// The proportional rate reduction in progress.
+    prr: Option<PrrState>,
     rtt: Rtt,
     phase: Phase,
-    /// SND.NXT when the present or last episode began: it ends when that is acknowledged.
+    /// SND.NXT when the current or last episode began: the episode ends when that is acknowledged.
     recover: u64,
-    /// No second reduction until this is acknowledged (RFC 3168 §6.1.2).
+    /// No further reduction until this is acknowledged (RFC 3168 §6.1.2).
     reduced_until: u64,
-    /// The peer has yet to be told that the window was reduced (RFC 3168 §6.1.2, CWR).
-    tell_reduction: bool,
-    doubt: Doubt,
-    /// SND.UNA at the last timeout, and how many in a row have struck there.
-    timed_out_at: u64,
-    series: u32,
-    /// The octet after the last that the peer's window allows.
-    right_edge: u64,
-    /// The segment that said so (RFC 9293 §3.10.7.4).
+    /// CWR is due on the next new segment (RFC 3168 §6.1.2).
+    cwr_pending: bool,
+    undo: UndoState,
+    /// SND.UNA at the last timeout, and the consecutive timeouts at it.
+    timeout_una: u64,
+    consecutive_timeouts: u32,
+    /// SND.UNA + SND.WND: the octet after the last that the peer's window allows.
+    window_end: u64,
+    /// SND.WL1 and SND.WL2: the segment of the last window update (RFC 9293 §3.10.7.4).
     wl1: u64,
     wl2: u64,
-    /// The largest window ever offered.
+    /// MAX.SND.WND: the largest window announced by the peer.
     max_window: u64,
-    /// The peer's window keeps the sender from sending anything.
+    /// The peer's window allows nothing: it is being probed.
     probing: bool,
-    /// The next segment goes whatever the peer's window says.
+    /// A window probe is due.
     probe_due: bool,
-    /// Nothing is outstanding, and the timer runs for data that is held back until more is written.
-    holding: bool,
+    /// The timer runs for data that is held back until more is written; nothing is outstanding.
+    held_back: bool,
     /// Bytes of data in a full-sized segment.
     mss: u32,
-    /// Starts of records to be sent at once, whatever the window says, or [`NEW_DATA`].
-    forced: VecDeque<u64>,
-    /// Octets of limited transmit since the last advance (RFC 5681 §3.2 does not count them).
-    limited: u64,
-    /// Whether the congestion window was what stopped the last transmission.
+    /// The forced-retransmit queue: starts of records to be sent at once, beyond the congestion
+    /// window, or [`NEW_DATA`].
+    forced_queue: VecDeque<u64>,
+    /// Octets of limited transmit since SND.UNA last advanced; RFC 5681 §3.2 does not count them.
+    limited_transmit_octets: u64,
+    /// Whether the congestion window stopped the last transmission.
     window_limited: bool,
-    /// How much of it is used, if that matters.
-    used: Option<Box<Used>>,
+    /// The use of the congestion window, if [`Validation::Half`] needs it.
+    max_flight: Option<Box<MaxFlight>>,
     delivered: Delivered,
     copies: u32,
-    /// The shortest time from a copy to a notice that was surely of that.
-    soonest_notice: Duration,
-    /// Those that were believed and may yet prove false.
-    believed: Notices,
+    /// The shortest time from a copy to a notice that was unambiguously about it.
+    min_notice_delay: Duration,
+    /// Notices acted on that may still prove false.
+    pending_notices: Notices,
     /// When the timer expires.
     deadline: Time,
-    /// When something was last acknowledged, or first outstanding.
+    /// When data was last acknowledged, or first became outstanding.
     progress_at: Time,
-    /// When something was last sent.
+    /// When a segment was last sent.
     sent_at: Time,
-    given_up: bool,
+    timed_out: bool,
 }
 
-/// A reduction that is under way (RFC 6937).
+/// A proportional rate reduction in progress (RFC 6937).
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Gradual {
+struct PrrState {
     prr: Prr,
-    /// What the last acknowledgment allows, bytes.
+    /// The window that the last acknowledgment allows, bytes.
     window: u64,
 }
 
-/// How much was outstanding at once, at most, since `until` was SND.NXT ([`Validation::Half`]).
+/// The largest flight since `until` was SND.NXT ([`Validation::Half`]).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Used {
-    most: u64,
+struct MaxFlight {
+    octets: u64,
     until: u64,
 }
 
-/// The settings that the sender keeps after start-up.
+/// The sender's part of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SenderConfig {
     pipe: Pipe,
@@ -162,7 +163,7 @@ struct SenderConfig {
     reduction: Reduction,
     user_timeout: Option<Duration>,
     retries: u32,
-    /// The same for the SYN.
+    /// The limit for the SYN.
     syn_retries: u32,
     ssthresh_on_backoff: SsthreshOnBackoff,
     initial_window: InitialWindow,
@@ -181,7 +182,7 @@ impl Sender {
         Sender {
             stream: Stream::new(),
             statistics: Statistics::default(),
-            log: Log::default(),
+            log: EventLog::default(),
             config: SenderConfig {
                 pipe: config.pipe,
                 limited_transmit: config.limited_transmit,
@@ -203,60 +204,60 @@ impl Sender {
             board: Scoreboard::default(),
             detector: Detector::new(config.recovery),
             controller: Controller::new(growth, u64::from(mss)),
-            gradual: None,
+            prr: None,
             rtt: Rtt::new(config.rto),
             phase: Phase::Open,
             recover: 0,
             reduced_until: 0,
-            tell_reduction: false,
-            doubt: Doubt::default(),
-            timed_out_at: 0,
-            series: 0,
-            right_edge: 1, // Only the SYN, until the peer has spoken.
+            cwr_pending: false,
+            undo: UndoState::default(),
+            timeout_una: 0,
+            consecutive_timeouts: 0,
+            window_end: 1, // Only the SYN, until the peer has spoken.
             wl1: 0,
             wl2: 0,
             max_window: 0,
             probing: false,
             probe_due: false,
-            holding: false,
+            held_back: false,
             mss,
-            forced: VecDeque::new(),
-            limited: 0,
+            forced_queue: VecDeque::new(),
+            limited_transmit_octets: 0,
             window_limited: false,
-            used: (config.validation == Validation::Half).then(Box::default),
+            max_flight: (config.validation == Validation::Half).then(Box::default),
             delivered: Delivered::default(),
             copies: 0,
-            soonest_notice: Duration::MAX,
-            believed: Notices::default(),
+            min_notice_delay: Duration::MAX,
+            pending_notices: Notices::default(),
             deadline: Time::NEVER,
             progress_at: Time::ZERO,
             sent_at: Time::ZERO,
-            given_up: false,
+            timed_out: false,
         }
     }
 
-    /// The peer has agreed to segments of `mss` bytes. `sack` is whether both ends permit selective
-    /// acknowledgments; without, NewReno recovers in their stead.
-    pub(crate) fn negotiated(&mut self, mss: u32, sack: bool) {
+    /// Sets the negotiated options: segments of `mss` bytes, and whether both ends permit selective
+    /// acknowledgments; without, NewReno replaces SACK recovery.
+    pub(crate) fn on_negotiated(&mut self, mss: u32, sack: bool) {
         self.mss = mss;
         if self.detector.uses_sack() && !sack {
             self.detector = Detector::new(crate::Recovery::NewReno);
         }
     }
 
-    /// The peer has acknowledged our SYN: data may flow.
+    /// Starts data transfer: the peer has acknowledged our SYN.
     pub(crate) fn start(&mut self) {
-        // RFC 5681 §3.1: a lost SYN leaves one segment.
-        let window = if self.series > 0 {
+        // RFC 5681 §3.1: after a lost SYN, the initial window is one segment.
+        let window = if self.consecutive_timeouts > 0 {
             self.rtt.after_lost_syn();
             u64::from(self.mss)
         } else {
             self.config.initial_window.bytes(self.mss)
         };
-        self.detector.forget();
-        self.doubt = Doubt::default();
+        self.detector.reset();
+        self.undo = UndoState::default();
         self.reduced_until = 0;
-        self.tell_reduction = false;
+        self.cwr_pending = false;
         self.controller = Controller::new(self.config.growth, window);
         self.controller.reset(window, self.config.initial_ssthresh);
     }
@@ -265,17 +266,17 @@ impl Sender {
         self.config.nagle = nagle;
     }
 
-    /// Our SYN goes again, whatever the timer says.
-    pub(crate) fn resend_first(&mut self) {
-        self.forced.push_back(self.board.una());
+    /// Retransmits our SYN at once.
+    pub(crate) fn retransmit_syn(&mut self) {
+        self.forced_queue.push_back(self.board.una());
     }
 
-    /// What is outstanding was sent some other time than it seems: it makes no round-trip sample.
-    pub(crate) fn time_nothing(&mut self) {
-        self.board.forget_times();
+    /// Excludes outstanding segments from round-trip samples: their send times are not known.
+    pub(crate) fn disable_rtt_samples(&mut self) {
+        self.board.mark_all_ambiguous();
     }
 
-    /// The connection is over: nothing is due any more.
+    /// Stops the timer: the connection is closed.
     pub(crate) fn stop(&mut self) {
         self.deadline = Time::NEVER;
     }
@@ -290,13 +291,13 @@ impl Sender {
         self.board.nxt()
     }
 
-    /// The sequence number of a segment without data: SND.NXT, but not behind an octet that probes
-    /// the peer's window. A peer that has refused that octet drops what comes behind it,
-    /// acknowledgments included (RFC 9293 §3.10.7.4, first).
+    /// The sequence number of a segment without data: SND.NXT, but not after a window probe. A peer
+    /// that has refused the probe's octet drops segments beyond it, acknowledgments included (RFC
+    /// 9293 §3.10.7.4, first).
     #[inline]
-    pub(crate) fn seq_of_ack(&self) -> u64 {
+    pub(crate) fn pure_ack_seq(&self) -> u64 {
         let nxt = self.board.nxt();
-        if nxt == self.right_edge + 1 { self.right_edge } else { nxt }
+        if nxt == self.window_end + 1 { self.window_end } else { nxt }
     }
 
     /// Bytes of data in a full-sized segment.
@@ -304,7 +305,7 @@ impl Sender {
         self.mss
     }
 
-    /// When something was last acknowledged, or first outstanding.
+    /// When data was last acknowledged, or first became outstanding.
     pub(crate) fn progress_at(&self) -> Time {
         self.progress_at
     }
@@ -318,9 +319,9 @@ impl Sender {
         self.board.outstanding()
     }
 
-    /// The congestion window, bytes: while it comes down step by step, where it is by now.
+    /// The congestion window, bytes; during a proportional rate reduction, its current value.
     pub(crate) fn window(&self) -> u64 {
-        self.gradual.as_ref().map_or_else(|| self.controller.window(), |gradual| gradual.window)
+        self.prr.as_ref().map_or_else(|| self.controller.window(), |state| state.window)
     }
 
     pub(crate) fn ssthresh(&self) -> u64 {
@@ -335,40 +336,40 @@ impl Sender {
         self.rtt.rto()
     }
 
-    pub(crate) fn dupacked(&self) -> u64 {
-        self.detector.dupacked(&self.board, self.phase, self.mss)
+    pub(crate) fn dupack_credit(&self) -> u64 {
+        self.detector.dupack_credit(&self.board, self.phase, self.mss)
     }
 
-    /// Octets held to be in the network (RFC 6675 §4), less those that duplicates account for.
+    /// Octets estimated to be in the network (RFC 6675 §4), less the duplicate-ACK credit.
     pub(crate) fn pipe(&self) -> u64 {
         let ignored = self.config.pipe == Pipe::Unreported && self.phase == Phase::Recovery;
         let lost = if ignored && self.detector.uses_sack() { self.board.lost() } else { 0 };
-        self.board.in_network() + lost - self.dupacked()
+        self.board.in_network() + lost - self.dupack_credit()
     }
 
-    /// Takes the news that the window was reduced, for the peer (RFC 3168 §6.1.2, CWR).
+    /// Whether CWR is due (RFC 3168 §6.1.2); resets the flag.
     #[inline]
-    pub(crate) fn take_reduction(&mut self) -> bool {
-        core::mem::take(&mut self.tell_reduction)
+    pub(crate) fn take_cwr(&mut self) -> bool {
+        core::mem::take(&mut self.cwr_pending)
     }
 
-    /// The largest window that the peer has ever offered (RFC 5961 §5, MAX.SND.WND).
+    /// MAX.SND.WND: the largest window that the peer has announced (RFC 5961 §5).
     pub(crate) fn max_window(&self) -> u64 {
         self.max_window
     }
 
-    /// The window that the peer offers, bytes from SND.UNA on.
+    /// SND.WND: the peer's window from SND.UNA on, bytes.
     pub(crate) fn peer_window(&self) -> u64 {
-        self.right_edge.saturating_sub(self.board.una())
+        self.window_end.saturating_sub(self.board.una())
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn recovery_state(&self) -> RecoveryState {
         match self.phase {
-            Phase::Loss => Standing::Loss,
-            Phase::Recovery => Standing::Recovery,
-            Phase::Open if !self.is_clean() => Standing::Disorder,
-            Phase::Open if self.board.una() < self.reduced_until => Standing::Reduced,
-            Phase::Open => Standing::Open,
+            Phase::Loss => RecoveryState::Loss,
+            Phase::Recovery => RecoveryState::Recovery,
+            Phase::Open if !self.is_clean() => RecoveryState::Disorder,
+            Phase::Open if self.board.una() < self.reduced_until => RecoveryState::Reduced,
+            Phase::Open => RecoveryState::Open,
         }
     }
 
@@ -379,7 +380,7 @@ impl Sender {
             nxt: self.nxt(),
             srtt: self.srtt(),
             rto: self.rto(),
-            stalled: self.is_stalled(),
+            in_rto_recovery: self.is_in_rto_recovery(),
             window: self.window(),
             initial_window: self.config.initial_window.bytes(self.mss),
             mss: self.mss(),

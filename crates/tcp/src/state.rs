@@ -1,9 +1,18 @@
-//! How a connection stands.
+//! The state of a connection, as its host can see it.
 
 use base::Duration;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The state of a connection (RFC 9293 §3.3.2). There is no LISTEN: that is a host's business.
+/// Which side opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// It sends the first SYN.
+    Active,
+    /// It answers the peer's SYN.
+    Passive,
+}
+
+/// The state of a connection (RFC 9293 §3.3.2). LISTEN is a state of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)] // The names are the standard's.
@@ -20,45 +29,46 @@ pub enum State {
     Closed,
 }
 
-/// What a time series of a connection shows.
+/// The quantities that a time series of a connection records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Vitals {
     /// Congestion window, bytes.
     pub window: u64,
-    /// Octets that duplicate acknowledgments stand for. `window + dupacked` is the window as
-    /// RFC 5681 inflates it.
-    pub dupacked: u64,
+    /// Duplicate-ACK credit: octets that duplicate acknowledgments show to have left the network.
+    /// `window + dupack_credit` is the window as RFC 5681 inflates it.
+    #[serde(rename = "dupacked")]
+    pub dupack_credit: u64,
     /// Slow-start threshold, bytes; `u64::MAX` (in JSON, null) while arbitrarily high.
     #[serde(serialize_with = "finite")]
     pub ssthresh: u64,
     /// Octets sent and not acknowledged.
     pub flight: u64,
-    /// The smoothed round trip.
+    /// The smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// The retransmission timeout, back-off included.
     pub rto: Duration,
 }
 
-/// What the likes of Linux's `TCP_INFO` tell beside the [`Vitals`].
+/// The rest of what Linux shows in `TCP_INFO`, beside the [`Vitals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Bytes of data in a full-sized segment of ours.
     pub mss: u32,
-    /// The segment size that we offer to receive, bytes.
+    /// The MSS that we announced, bytes.
     pub offered_mss: u16,
-    /// Where the sender stands.
-    pub standing: Standing,
-    /// Selective acknowledgments are agreed on.
+    /// The recovery state.
+    pub recovery_state: RecoveryState,
+    /// SACK is negotiated.
     pub sack: bool,
-    /// Timestamps are agreed on.
+    /// Timestamps are negotiated.
     pub timestamps: bool,
-    /// Explicit congestion notification is agreed on.
+    /// ECN is negotiated.
     pub ecn: bool,
-    /// Window scaling is agreed on: the shifts of the peer's window and of ours.
+    /// The negotiated window-scale shifts: the peer's and ours.
     pub window_shifts: Option<(u8, u8)>,
-    /// The window that the peer offers, from the first unacknowledged octet on, bytes.
+    /// SND.WND, bytes.
     pub peer_window: u64,
-    /// The window that we offered last, bytes.
+    /// RCV.WND as last announced, bytes.
     pub own_window: u64,
     /// Bytes written.
     pub written: u64,
@@ -68,30 +78,30 @@ pub struct Info {
     pub received: u64,
 }
 
-/// What a connection does without because its host is short of memory, the mildest first.
+/// The memory pressure of the host, mildest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pressure {
-    /// Nothing.
+    /// No pressure.
     #[default]
     None,
-    /// Data beyond a gap is dropped. What is there stays: it may have been selectively acknowledged.
+    /// Out-of-order segments are dropped. Queued ones stay: they may have been SACKed.
     OutOfOrder,
-    /// In addition, no more than a few segments are asked for beyond what was announced already.
+    /// In addition, the window shrinks to a few segments, as data arrives.
     Window,
 }
 
-/// Where a sender stands with respect to congestion: RFC 5681's episodes, in Linux's words.
+/// The recovery state of a sender, by Linux's names (`tcp_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nothing is amiss.
+pub enum RecoveryState {
+    /// No loss is suspected.
     Open,
-    /// Something may be missing: there were duplicate or selective acknowledgments.
+    /// Duplicate or selective acknowledgments have arrived.
     Disorder,
-    /// The window was reduced, and nothing is missing.
+    /// The window was reduced without a loss (CWR).
     Reduced,
     /// Fast recovery.
     Recovery,
-    /// After a timeout.
+    /// Recovery after a timeout.
     Loss,
 }
 

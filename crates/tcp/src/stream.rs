@@ -1,4 +1,4 @@
-//! What the application has asked to send: the identity of every octet, no bytes.
+//! The send buffer: the identity of every octet to be sent, no bytes.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -7,16 +7,16 @@ use wire::Payload;
 /// The send stream: runs of payload, addressed by absolute sequence number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Stream {
-    /// The run that is being sent; most connections have no other.
+    /// The run being sent; most connections have one.
     front: Run,
     later: VecDeque<Run>,
     end: u64,
-    /// More is to follow what was written last: a small segment at the end waits for it.
-    unpushed: bool,
-    /// More is to follow whatever is written.
+    /// The last write announced more data: a small segment at the end waits for it.
+    more_coming: bool,
+    /// Corked: a small segment at the end waits for more data.
     corked: bool,
-    /// What lies before this is not held back.
-    flushed: u64,
+    /// Octets before this are not held back.
+    flushed_until: u64,
     closed: bool,
 }
 
@@ -42,9 +42,9 @@ impl Stream {
             front: Run::default(),
             later: VecDeque::new(),
             end: 1,
-            unpushed: false,
+            more_coming: false,
             corked: false,
-            flushed: 0,
+            flushed_until: 0,
             closed: false,
         }
     }
@@ -55,7 +55,7 @@ impl Stream {
         if self.closed || len == 0 {
             return;
         }
-        self.unpushed = !pushed;
+        self.more_coming = !pushed;
         let run = Run { start: self.end, len, stream, offset };
         self.end += len;
         let last = self.later.back_mut().unwrap_or(&mut self.front);
@@ -68,7 +68,7 @@ impl Stream {
         }
     }
 
-    /// Whatever is written waits until it fills a segment, or no longer.
+    /// Turns corking on or off.
     pub(crate) fn cork(&mut self, corked: bool) {
         self.corked = corked;
         if !corked {
@@ -76,37 +76,37 @@ impl Stream {
         }
     }
 
-    /// Nothing that was written waits for more.
+    /// Releases all data written so far.
     pub(crate) fn flush(&mut self) {
-        self.flushed = self.end;
+        self.flushed_until = self.end;
     }
 
-    /// No more will be written: a FIN follows the last byte.
+    /// Closes the stream: a FIN follows the last byte.
     pub(crate) fn close(&mut self) {
         self.closed = true;
-        self.unpushed = false;
+        self.more_coming = false;
         self.corked = false;
     }
 
     /// Whether a small segment at the end waits for more to be written.
     #[inline]
-    pub(crate) fn is_held(&self) -> bool {
-        (self.unpushed || self.corked) && self.flushed < self.end
+    pub(crate) fn holds_small_segment(&self) -> bool {
+        (self.more_coming || self.corked) && self.flushed_until < self.end
     }
 
     /// Whether a segment up to `end` is to carry the PSH flag (RFC 9293 §3.9.1.2, MUST-60, MUST-61):
     /// nothing is to follow, or not in the same segment.
     #[inline]
-    pub(crate) fn is_pushed_before(&self, end: u64) -> bool {
+    pub(crate) fn needs_psh(&self, end: u64) -> bool {
         // Nothing ends within the run that is being sent, where nearly every segment is.
-        end >= self.front.end() && self.is_pushed_behind(end)
+        end >= self.front.end() && self.needs_psh_at_run_end(end)
     }
 
-    /// What [`Stream::is_pushed_before`] says from the end of the run that is being sent on.
+    /// [`Stream::needs_psh`] at or after the end of the run being sent.
     #[inline(never)]
-    fn is_pushed_behind(&self, end: u64) -> bool {
+    fn needs_psh_at_run_end(&self, end: u64) -> bool {
         if end >= self.end {
-            return !self.unpushed;
+            return !self.more_coming;
         }
         end == self.front.end() || self.later.iter().any(|run| run.end() == end)
     }
@@ -122,7 +122,7 @@ impl Stream {
         self.end - 1
     }
 
-    /// Whether no more will be written.
+    /// Whether the stream is closed.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
@@ -137,8 +137,8 @@ impl Stream {
         self.later.iter().find(|run| start < run.end())
     }
 
-    /// Up to here, full-sized segments of the run that is being sent carry nothing but its data: not
-    /// to its end where a FIN may go with the last of them.
+    /// The octet up to which full-sized segments of the run being sent carry its data only: less
+    /// than its end where a FIN may follow.
     #[inline]
     pub(crate) fn run_end(&self) -> u64 {
         self.front.end().saturating_sub(u64::from(self.closed))
@@ -151,8 +151,8 @@ impl Stream {
         Payload { stream: self.front.stream, offset, len }
     }
 
-    /// Octets of data that one segment may take from `start` on, or the SYN: up to where the identity
-    /// of the payload breaks off.
+    /// Octets of data that one segment may carry from `start` on, or the SYN: up to where the
+    /// payload identity changes.
     #[inline]
     pub(crate) fn available(&self, start: u64) -> u64 {
         if start == 0 {
@@ -161,7 +161,7 @@ impl Stream {
         self.run(start).map_or(0, |run| run.end() - start)
     }
 
-    /// Whether a FIN comes next after what ends at `end`.
+    /// Whether the FIN's number is `end`.
     #[inline]
     pub(crate) fn has_fin_at(&self, end: u64) -> bool {
         self.closed && end == self.end
@@ -173,7 +173,7 @@ impl Stream {
         self.closed && end > self.end
     }
 
-    /// The bytes from `start` on, `len` at most, fewer where the identity breaks off.
+    /// The payload from `start` on, at most `len` bytes, fewer where the identity changes.
     #[inline]
     pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
         let Some(run) = self.run(start) else {
@@ -184,7 +184,7 @@ impl Stream {
         Payload { stream: run.stream, offset: run.offset + into, len }
     }
 
-    /// Forgets what was acknowledged.
+    /// Discards acknowledged runs.
     #[inline]
     pub(crate) fn acknowledged(&mut self, una: u64) {
         while self.front.end() <= una

@@ -2,9 +2,11 @@
 
 use base::{Duration, Time};
 use proptest::prelude::*;
-use tcp::mechanism::{Eten, ForwardEten, Freeze, Guard, Mechanism, Rlci};
-use tcp::{Config, Connection, Identity, Indication, KeepAlive, Recovery, Side, Source, State};
-use tcp::{Connectivity, Reduction, Subject};
+use tcp::mechanism::{Eten, ForwardEten, Freeze, Mechanism, NoticeAuthentication, Rlci};
+use tcp::{
+    Config, Connection, Connectivity, Identity, Indication, KeepAlive, Recovery, Reduction, Side,
+    State,
+};
 use wire::{
     ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, Flags, LocalStatus, Packet, Payload,
     SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
@@ -30,7 +32,7 @@ enum Op {
     Wait(u64),
     /// The clock moves on to the next deadline.
     Expire,
-    Indication(Subject),
+    Indication(Indication),
     Poll(u16),
 }
 
@@ -124,12 +126,12 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop::bool::weighted(0.1).prop_map(|aborts| if aborts { Op::Abort } else { Op::Expire }),
         2 => (0_u64..100_000).prop_map(Op::Wait),
         4 => Just(Op::Expire),
-        3 => subject().prop_map(Op::Indication),
+        3 => indication().prop_map(Op::Indication),
         8 => (1_u16..20).prop_map(Op::Poll),
     ]
 }
 
-fn subject() -> impl Strategy<Value = Subject> {
+fn indication() -> impl Strategy<Value = Indication> {
     let copy = || (0_u32..30).prop_map(CopyId);
     let changes = prop_oneof![
         Just(Connectivity::Ending),
@@ -137,14 +139,11 @@ fn subject() -> impl Strategy<Value = Subject> {
         any::<Option<u32>>().prop_map(|window| Connectivity::Changed { window }),
     ];
     prop_oneof![
-        (near(OURS), any::<bool>()).prop_map(|(seq, hard)| Subject::Unreachable { seq, hard }),
-        (near(OURS), copy()).prop_map(|(seq, copy)| Subject::Corrupted { seq, len: 10, copy }),
-        (near(THEIRS), any::<u32>(), copy()).prop_map(|(seq, len, copy)| Subject::PeerCorrupted {
-            seq,
-            len,
-            copy
-        }),
-        changes.prop_map(Subject::Connectivity),
+        (near(OURS), any::<bool>()).prop_map(|(seq, hard)| Indication::Unreachable { seq, hard }),
+        (near(OURS), copy()).prop_map(|(seq, copy)| Indication::Corrupted { seq, len: 10, copy }),
+        (near(THEIRS), any::<u32>(), copy())
+            .prop_map(|(seq, len, copy)| Indication::PeerCorrupted { seq, len, copy }),
+        changes.prop_map(Indication::Connectivity),
     ]
 }
 
@@ -153,7 +152,10 @@ fn config() -> impl Strategy<Value = Config> {
         KeepAlive { idle: Duration::from_secs(5), interval: Duration::from_secs(1), probes: 3 };
     let eten = Mechanism::Eten(Eten::default());
     let forward = Mechanism::ForwardEten(ForwardEten::default());
-    let guarded = vec![Mechanism::Guard(Guard::new(false, true, 3)), eten.clone()];
+    let guarded = vec![
+        Mechanism::NoticeAuthentication(NoticeAuthentication::new(false, true, 3)),
+        eten.clone(),
+    ];
     let freeze = Mechanism::Freeze(Freeze::default());
     let moving = |strict: bool, rate_limit: bool| {
         let mut rlci = Rlci::default();
@@ -261,8 +263,8 @@ proptest! {
                 Op::Abort => connection.abort(),
                 Op::Wait(millis) => now += Duration::from_millis(millis),
                 Op::Expire => now = now.max(connection.poll_timeout().min(now + Duration::from_secs(1 << 20))),
-                Op::Indication(subject) => {
-                    connection.indicate(now, &Indication { source: Source::Router, subject });
+                Op::Indication(indication) => {
+                    connection.indicate(now, &indication);
                 }
                 Op::Poll(unit) => {
                     let mut sent = 0;

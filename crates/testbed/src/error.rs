@@ -1,25 +1,25 @@
-//! Why there is no result.
+//! Errors of the testbed.
 
 use thiserror::Error;
 
 /// Why a scenario was not run on real packets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The platform is another.
+    /// The platform is not Linux.
     #[error("the testbed needs Linux: it is made of network namespaces and TUN devices")]
     Platform,
-    /// The process may not do what it takes.
+    /// The process lacks a privilege.
     #[error(
         "the testbed needs root, to make network namespaces and TUN devices: this process lacks {0}"
     )]
     Forbidden(String),
-    /// Somebody asked the run to end.
+    /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// Two flows want one setting of a node's kernel to be two things.
+    /// Two flows need different values of one setting of a node's kernel.
     #[error(
-        "the kernel has one setting `{setting}` for the whole of node `{node}`: flows `{first}` and \
-         `{second}` differ"
+        "the kernel has one setting `{setting}` for the whole of node `{node}`: expected the same in \
+         flows `{first}` and `{second}`"
     )]
     Conflict {
         /// The node's name.
@@ -32,13 +32,13 @@ pub enum Error {
         second: String,
     },
     /// The kernel refused a setting.
-    #[error("flow `{flow}`: the kernel does not take {what}: {problem}")]
+    #[error("flow `{flow}`: the kernel does not accept {what}: {problem}")]
     Setting {
         /// The flow's name.
         flow: String,
-        /// What it does not take.
+        /// The setting.
         what: String,
-        /// What it says.
+        /// The kernel's error.
         problem: String,
     },
     /// The system refused something else.

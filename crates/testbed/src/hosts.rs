@@ -1,21 +1,26 @@
-//! The ends of flows that our stack plays: a host at each node, at a device of its own.
+//! What our stack does in a scenario: the ends of flows, in a host at each node with a device of its
+//! own, and the boxes.
 
 use crate::Error;
 use crate::addresses::{self, VERSIONS};
 use crate::network::{Network, has_host};
-use crate::play::{Play, address};
+use crate::state::{RunState, address};
 use base::{Duration, Seed};
-use host::{Host, Settings};
-use lab::{Accounts, End, Pairing, Scenario, enact};
-use live::Clock;
+use host::{Boxes, Host, Middlebox, Settings};
+use lab::{Accounts, Pairing};
+use live::emulator::Node;
 use live::stack::Stack;
+use live::{Clock, Copies};
+use scenario::{End, IpVersion, Report, Scenario, install, install_boxes};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tcp::mechanism::Mechanism;
 
-/// Our hosts, by the index of their node, with the applications of the scenario's flows.
-pub(crate) fn make(scenario: &Scenario, seed: u64) -> Vec<Option<Host<End>>> {
+/// By the index of the node: our hosts with the applications of the scenario's flows, and what nodes
+/// do besides what their kernels do.
+pub(crate) fn make(scenario: &Scenario, seed: u64) -> (Vec<Option<Host<End>>>, Vec<Node>) {
     let host = |node: usize| {
-        let [v4, v6] = VERSIONS.map(|ip| addresses::of(node, lab::Stack::Lasthop, ip));
+        let [v4, v6] = VERSIONS.map(|ip| addresses::of(node, scenario::Stack::Lasthop, ip));
         let mut host = Host::new(v4, Seed(seed).stream(&format!("host.{node}")));
         host.add_address(v6);
         host.set(Settings { keep_closed: true, ..Settings::default() });
@@ -23,69 +28,109 @@ pub(crate) fn make(scenario: &Scenario, seed: u64) -> Vec<Option<Host<End>>> {
     };
     let nodes = 0..scenario.nodes.len();
     let hosts = nodes.map(|node| has_host(scenario, node).then(|| host(node))).collect();
-    let mut stage = Places { scenario, hosts };
-    enact(scenario, seed, &mut stage);
-    stage.hosts
+    let node = |node| Node { addresses: addresses::all(node).collect(), boxes: Boxes::default() };
+    let nodes = (0..scenario.nodes.len()).map(node).collect();
+    let mut places = Places { scenario, hosts, nodes };
+    install(scenario, seed, &mut places);
+    // What is coded or hidden goes beside the packets here, too.
+    let _ = install_boxes(scenario, seed, &mut places);
+    (places.hosts, places.nodes)
 }
 
-/// Where applications live.
+/// The nodes of the testbed.
 struct Places<'a> {
     scenario: &'a Scenario,
     hosts: Vec<Option<Host<End>>>,
+    nodes: Vec<Node>,
 }
 
-impl lab::Stage for Places<'_> {
+impl scenario::Placement for Places<'_> {
     const STREAMS: bool = false;
 
     fn host(&mut self, flow: usize, node: usize) -> Option<&mut Host<End>> {
         let flow = &self.scenario.flows[flow];
         let stack = if node == flow.from { flow.stacks.from } else { flow.stacks.to };
-        self.hosts[node].as_mut().filter(|_| stack == lab::Stack::Lasthop)
+        self.hosts[node].as_mut().filter(|_| stack == scenario::Stack::Lasthop)
     }
 
     fn address(&self, flow: usize, node: usize) -> IpAddr {
         address(self.scenario, flow, node)
     }
+
+    fn node_host(&mut self, node: usize) -> &mut Host<End> {
+        let host = self.hosts[node].as_mut();
+        host.expect("`has_host` says that what belongs to no flow has one")
+    }
+
+    fn own(&self, node: usize, ip: IpVersion) -> IpAddr {
+        addresses::of(node, scenario::Stack::Lasthop, ip)
+    }
+
+    fn addresses(&self, node: usize) -> Vec<IpAddr> {
+        addresses::all(node).collect()
+    }
+
+    fn add_box(&mut self, node: usize, middlebox: Box<dyn Middlebox + Send>) {
+        self.nodes[node].boxes.add(middlebox);
+    }
 }
 
-/// A host at work.
+/// A running host.
 pub(crate) struct Running {
     pub(crate) node: usize,
     stack: live::stack::Running<End>,
 }
 
 impl Running {
-    /// What its many ends have to say that are over; they are forgotten.
-    pub(crate) fn collect(&self, play: &Arc<Play>) -> Result<Accounts, Error> {
-        let play = Arc::clone(play);
-        Ok(self.stack.call(move |_, host| Accounts::of_ended(&play.scenario, PAIRING, host))?)
+    /// The way of indications to the host.
+    pub(crate) fn indications(&self) -> live::stack::Indications<End> {
+        self.stack.indications()
     }
 
-    /// What its ends have to say that are left; then it is gone.
-    pub(crate) fn stop(self, play: &Arc<Play>) -> Result<Accounts, Error> {
-        let play = Arc::clone(play);
-        let told = self.stack.call(move |_, host| Accounts::of(&play.scenario, PAIRING, host))?;
-        // What is under way stays unfinished.
+    /// The accounts of closed connections of flows of many, which the host drops.
+    pub(crate) fn collect(&self, state: &Arc<RunState>) -> Result<Accounts, Error> {
+        let state = Arc::clone(state);
+        Ok(self.stack.call(move |_, host| Accounts::of_ended(&state.scenario, PAIRING, host))?)
+    }
+
+    /// The accounts of the remaining ends; the host then stops.
+    pub(crate) fn stop(self, state: &Arc<RunState>) -> Result<Accounts, Error> {
+        let state = Arc::clone(state);
+        let told = self.stack.call(move |_, host| Accounts::of(&state.scenario, PAIRING, host))?;
+        // Connections in progress stay unfinished.
         let _ = self.stack.stop(Duration::ZERO);
         Ok(told)
     }
 }
 
-/// What both ends of a connection know on real packets.
+/// How the two ends of a connection are matched on real packets.
 const PAIRING: Pairing = Pairing::ClientPort;
+
+/// Whether boxes must say which copy of a segment was corrupted.
+fn name_copies(scenario: &Scenario) -> bool {
+    scenario.flows.iter().any(|flow| {
+        let nonce =
+            |m: &Mechanism| matches!(m, Mechanism::NoticeAuthentication(guard) if guard.nonce);
+        flow.report == Report::Forward || flow.sender.mechanisms.iter().any(nonce)
+    })
+}
 
 /// Starts the hosts on the devices of their nodes, which they take.
 pub(crate) fn start(
     hosts: Vec<Option<Host<End>>>,
     clock: Clock,
     network: &mut Network,
+    scenario: &Scenario,
+    copies: &Copies,
 ) -> Result<Vec<Running>, Error> {
     let mtu = network.mtu;
     let devices = network.nodes.iter_mut().map(|node| node.host.take());
     let both = hosts.into_iter().zip(devices).enumerate();
     let both = both.filter_map(|(node, (host, device))| Some((node, host?, device?)));
     let start = |(node, host, device)| {
-        Ok(Running { node, stack: Stack::new(host, device, mtu, clock).start()? })
+        let stack = Stack::new(host, device, mtu, clock);
+        let stack = if name_copies(scenario) { stack.copies(copies.clone()) } else { stack };
+        Ok(Running { node, stack: stack.start()? })
     };
     both.map(start).collect()
 }

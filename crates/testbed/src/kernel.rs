@@ -1,4 +1,4 @@
-//! The ends of flows that the kernel plays: sockets in threads, in the namespaces of their nodes.
+//! The ends of flows on the kernel's stack: sockets in threads, in the namespaces of their nodes.
 
 mod datagrams;
 mod dialogue;
@@ -6,10 +6,11 @@ mod transfer;
 mod workload;
 
 use crate::network::Network;
-use crate::play::{Ended, Entry, Play};
+use crate::state::{Ended, Entry, RunState};
 use crate::{Error, settings};
-use lab::{Account, Counts, Flow, Part, Stack, Traffic, port};
+use lab::{Account, Counts, Part};
 use rustix::event::PollFlags;
+use scenario::{Flow, Stack, Traffic, port};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -20,23 +21,26 @@ use std::thread::JoinHandle;
 /// A thread of a kernel's end.
 pub(crate) type Thread = JoinHandle<Result<(), live::Error>>;
 
-/// What waits for the run to begin.
+/// An end that waits for the start of the run.
 pub(crate) struct Waiting {
     flow: usize,
     node: usize,
-    /// It listens already.
+    /// The socket that listens already.
     listener: Option<Socket>,
 }
 
 /// Makes the kernel's ends of all flows; those that listen do so from now on.
-pub(crate) fn prepare(scenario: &lab::Scenario, network: &Network) -> Result<Vec<Waiting>, Error> {
+pub(crate) fn prepare(
+    scenario: &scenario::Scenario,
+    network: &Network,
+) -> Result<Vec<Waiting>, Error> {
     let mut waiting = Vec::new();
     for (index, flow) in scenario.flows.iter().enumerate() {
         for (node, stack) in [(flow.from, flow.stacks.from), (flow.to, flow.stacks.to)] {
             if stack == Stack::Lasthop {
                 continue;
             }
-            let own = SocketAddr::new(crate::play::address(scenario, index, node), port(index));
+            let own = SocketAddr::new(crate::state::address(scenario, index, node), port(index));
             let accepts = match flow.traffic {
                 Traffic::Requests(_) => node == flow.from,
                 Traffic::Transfer(_) | Traffic::Workload(_) => node == flow.to,
@@ -50,7 +54,7 @@ pub(crate) fn prepare(scenario: &lab::Scenario, network: &Network) -> Result<Vec
                 Some(namespace.run(|| datagrams::receiver(own))??)
             } else {
                 if !matches!(flow.traffic, Traffic::Datagrams(_)) {
-                    // What it does not take is better told now than when the flow starts.
+                    // A setting that the kernel refuses is reported before the run.
                     namespace.run(|| stream(flow, node, own))??;
                 }
                 None
@@ -62,86 +66,86 @@ pub(crate) fn prepare(scenario: &lab::Scenario, network: &Network) -> Result<Vec
 }
 
 impl Waiting {
-    /// Begins.
-    pub(crate) fn start(self, play: &Arc<Play>, network: &Network) -> Result<Thread, Error> {
+    /// Starts the end's thread.
+    pub(crate) fn start(self, state: &Arc<RunState>, network: &Network) -> Result<Thread, Error> {
         let namespace = &network.nodes[self.node].namespace;
-        let name = format!("{}-{}", play.scenario.nodes[self.node], self.flow);
-        let play = Arc::clone(play);
-        Ok(namespace.spawn(&name, move || self.perform(&play))?)
+        let name = format!("{}-{}", state.scenario.nodes[self.node], self.flow);
+        let state = Arc::clone(state);
+        Ok(namespace.spawn(&name, move || self.run(&state))?)
     }
 
-    fn perform(self, play: &Play) {
+    fn run(self, state: &RunState) {
         let Waiting { flow: index, node, listener } = self;
-        let stage = Stage { play, index, flow: &play.scenario.flows[index], node };
+        let end = FlowEnd { state, index, flow: &state.scenario.flows[index], node };
         let active = AtomicUsize::new(0);
-        match (&stage.flow.traffic, listener) {
-            (Traffic::Transfer(transfer), None) => stage.send_one(*transfer),
-            (Traffic::Workload(workload), None) => stage.send_many(*workload),
-            (Traffic::Requests(dialogue), None) => stage.ask(*dialogue),
-            (Traffic::Datagrams(datagrams), None) => stage.send_datagrams(datagrams),
-            (Traffic::Datagrams(_), Some(socket)) => stage.receive_datagrams(&socket),
+        match (&end.flow.traffic, listener) {
+            (Traffic::Transfer(transfer), None) => end.send_one(*transfer),
+            (Traffic::Workload(workload), None) => end.send_many(*workload),
+            (Traffic::Requests(dialogue), None) => end.ask(*dialogue),
+            (Traffic::Datagrams(datagrams), None) => end.send_datagrams(datagrams),
+            (Traffic::Datagrams(_), Some(socket)) => end.receive_datagrams(&socket),
             (Traffic::Transfer(transfer), Some(listener)) => {
-                stage.serve(&listener, &active, |socket| stage.receive(socket, transfer.reading));
+                end.serve(&listener, &active, |socket| end.receive(socket, transfer.reading));
             }
             (Traffic::Workload(_), Some(listener)) => {
-                stage.serve(&listener, &active, |socket| stage.receive(socket, None));
+                end.serve(&listener, &active, |socket| end.receive(socket, None));
             }
             (Traffic::Requests(dialogue), Some(listener)) => {
-                stage.serve(&listener, &active, |socket| stage.answer(socket, *dialogue));
+                end.serve(&listener, &active, |socket| end.answer(socket, *dialogue));
             }
         }
     }
 }
 
 /// An end of a flow.
-struct Stage<'a> {
-    play: &'a Play,
+struct FlowEnd<'a> {
+    state: &'a RunState,
     index: usize,
     flow: &'a Flow,
     node: usize,
 }
 
-/// Threads that an end may have at once; what comes beyond that waits.
+/// The largest number of threads of an end; further connections wait.
 const MOST_THREADS: usize = 2000;
 
-/// Bytes of stack of a thread, which has its buffer on the heap.
+/// The stack of a thread, bytes; its buffer is on the heap.
 const STACK: usize = 128 * 1024;
 
-/// Bytes that are read or written at once.
+/// The size of a read or write, bytes.
 const CHUNK: usize = 64 * 1024;
 
-impl Stage<'_> {
-    /// Lets a thread of its own look after every connection that is accepted.
+impl FlowEnd<'_> {
+    /// Accepts connections, each handled by a thread of its own.
     fn serve(&self, listener: &Socket, active: &AtomicUsize, handle: impl Fn(&Socket) + Sync) {
         let handle = &handle;
         std::thread::scope(|scope| {
             loop {
-                let accepted = self.play.when(listener, PollFlags::IN, || listener.accept());
+                let accepted = self.state.when(listener, PollFlags::IN, || listener.accept());
                 match accepted {
                     Ok((socket, _)) => {
                         let work = move || {
                             let ready = socket.set_nonblocking(true);
                             if let Err(error) = ready {
-                                return self.trouble(&error);
+                                return self.fail(&error);
                             }
                             handle(&socket);
-                            leave(self.play, &socket);
+                            leave(self.state, &socket);
                         };
                         if self.spawn(scope, active, work).is_err() {
                             return;
                         }
                     }
                     Err(Ended::Over) => return,
-                    // The peer has gone again before it was accepted.
+                    // The peer closed the connection before it was accepted.
                     Err(Ended::Failed(error))
                         if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                    Err(Ended::Failed(error)) => return self.trouble(&error),
+                    Err(Ended::Failed(error)) => return self.fail(&error),
                 }
             }
         });
     }
 
-    /// Does `work` in a thread, when there is room for one.
+    /// Runs `work` in a thread, once there are fewer than the largest number.
     fn spawn<'scope>(
         &self,
         scope: &'scope std::thread::Scope<'scope, '_>,
@@ -149,7 +153,7 @@ impl Stage<'_> {
         work: impl FnOnce() + Send + 'scope,
     ) -> Result<(), Ended> {
         while active.load(Ordering::Acquire) >= MOST_THREADS {
-            self.play.sleep_until(self.play.clock.now() + base::Duration::from_millis(1))?;
+            self.state.sleep_until(self.state.clock.now() + base::Duration::from_millis(1))?;
         }
         active.fetch_add(1, Ordering::AcqRel);
         let counted = move || {
@@ -158,7 +162,7 @@ impl Stage<'_> {
         };
         let builder = std::thread::Builder::new().stack_size(STACK);
         builder.spawn_scoped(scope, counted).map(drop).map_err(|error| {
-            self.trouble(&error);
+            self.fail(&error);
             Ended::Failed(error)
         })
     }
@@ -166,10 +170,10 @@ impl Stage<'_> {
     /// A connection to the other end of the flow.
     fn connect(&self, local_port: u16) -> Result<Socket, Ended> {
         let other = if self.node == self.flow.from { self.flow.to } else { self.flow.from };
-        let own = self.play.place(self.index, self.node, local_port);
-        let remote = self.play.place(self.index, other, port(self.index));
+        let own = self.state.place(self.index, self.node, local_port);
+        let remote = self.state.place(self.index, other, port(self.index));
         let socket = stream(self.flow, self.node, own).map_err(|error| {
-            self.play.enter(Entry::Trouble(error));
+            self.state.enter(Entry::Error(error));
             Ended::Over
         })?;
         socket.bind(&SockAddr::from(own))?;
@@ -181,7 +185,7 @@ impl Stage<'_> {
             }
             _ => {}
         }
-        self.play.wait(&socket, PollFlags::OUT)?;
+        self.state.wait(&socket, PollFlags::OUT)?;
         match socket.take_error()? {
             Some(error) => Err(Ended::Failed(error)),
             None => Ok(socket),
@@ -189,31 +193,31 @@ impl Stage<'_> {
     }
 
     fn enter(&self, account: Account) {
-        self.play.enter(Entry::Account(self.index, account));
+        self.state.enter(Entry::Account(self.index, account));
     }
 
-    /// Says what a sender did.
+    /// Enters the account of a sender.
     fn enter_sender(
         &self,
         socket: Option<&Socket>,
-        errand: Option<lab::Errand>,
+        spec: Option<scenario::TransferSpec>,
         result: &Result<(), Ended>,
         transfer: u64,
         wrong: u64,
     ) {
-        let counts = socket.map_or(UNTOLD, counts);
+        let counts = socket.map_or(UNKNOWN, counts);
         let over = !matches!(result, Err(Ended::Over));
-        let part = Part::Sender { errand, counts };
+        let part = Part::Sender { spec, counts };
         self.enter(Account { part, transfer, over, misplaced: wrong });
     }
 
-    fn trouble(&self, error: &io::Error) {
+    fn fail(&self, error: &io::Error) {
         let message = format!("flow `{}`: {error}", self.flow.name);
-        self.play.enter(Entry::Trouble(Error::System(message)));
+        self.state.enter(Entry::Error(Error::System(message)));
     }
 }
 
-/// A socket with the settings of the end of a flow that lives at a node.
+/// A socket with the settings of the end of a flow at a node.
 fn stream(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
     let open = || -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
@@ -227,7 +231,7 @@ fn stream(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
     Ok(socket)
 }
 
-/// A socket that listens on behalf of a flow.
+/// The listening socket of a flow.
 fn listen(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
     let failed = |error: io::Error| Error::System(format!("listening at {own}: {error}"));
     let socket = stream(flow, node, own)?;
@@ -236,8 +240,8 @@ fn listen(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
     Ok(socket)
 }
 
-/// Nothing is known.
-const UNTOLD: Counts = Counts {
+/// Counts that the kernel does not report.
+const UNKNOWN: Counts = Counts {
     segments: None,
     retransmissions: None,
     timeouts: None,
@@ -252,7 +256,7 @@ fn counts(socket: &Socket) -> Counts {
         segments: counts.segments,
         retransmissions: counts.retransmissions,
         timeouts: counts.timeouts,
-        ..UNTOLD
+        ..UNKNOWN
     }
 }
 
@@ -262,9 +266,9 @@ fn client_port(address: io::Result<SockAddr>) -> u64 {
     address.map_or(0, |address| u64::from(address.port()))
 }
 
-/// A connection that the run ends in the middle leaves nothing behind.
-fn leave(play: &Play, socket: &Socket) {
-    if play.is_over() {
+/// Resets a connection that the end of the run interrupts.
+fn leave(state: &RunState, socket: &Socket) {
+    if state.is_over() {
         let _ = socket.set_linger(Some(std::time::Duration::ZERO));
     }
 }

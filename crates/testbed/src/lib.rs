@@ -1,12 +1,11 @@
 //! Scenarios on real packets.
 //!
 //! Every node of a scenario is a network namespace, every link is emulated between two TUN
-//! devices in real time, and the ends of flows are those of the lab in hosts of our own stack, or
-//! sockets of the kernel's. What comes of it has the lab's format, and says how far it can be
-//! trusted.
+//! devices in real time, and the ends of flows are the lab's applications on hosts of our own stack, or
+//! sockets of the kernel. The results have the lab's format, and say how well the machine kept up.
 //!
-//! It takes Linux and root. Whatever happens, everything is removed at the end; what a crash left,
-//! [`clean`] removes.
+//! The testbed needs Linux and root. A run removes everything that it made; [`clean`] removes what a
+//! crash left.
 
 #[cfg(target_os = "linux")]
 mod addresses;
@@ -19,8 +18,6 @@ mod kernel;
 mod links;
 #[cfg(target_os = "linux")]
 mod network;
-#[cfg(target_os = "linux")]
-mod play;
 mod report;
 #[cfg(target_os = "linux")]
 mod rights;
@@ -28,20 +25,21 @@ mod rights;
 mod run;
 #[cfg(target_os = "linux")]
 mod settings;
+#[cfg(target_os = "linux")]
+mod state;
 
 pub use error::Error;
 pub use report::{Health, Outcome};
 
-use lab::Scenario;
+use scenario::Scenario;
 use std::sync::atomic::AtomicBool;
 
-/// Runs a scenario on real packets, for as long as it lasts, unless `cancelled` becomes true. The
-/// seed decides what the links do with the packets that come, and what is random about the
-/// traffic. Runs of a process come one after the other.
+/// Runs a scenario on real packets, in real time, unless `cancelled` becomes true. The seed determines
+/// the random behaviour of links and traffic. The runs of a process are sequential.
 ///
 /// # Errors
-/// If the platform is another, if the process may not do what it takes, if something of the
-/// scenario cannot be set, or if it was cancelled.
+/// If the platform is not Linux, if the process lacks privileges, if the kernel rejects a setting of the
+/// scenario, or if the run was cancelled.
 pub fn run(scenario: &Scenario, seed: u64, cancelled: &AtomicBool) -> Result<Outcome, Error> {
     #[cfg(target_os = "linux")]
     return run::run(scenario, seed, cancelled);
@@ -52,11 +50,11 @@ pub fn run(scenario: &Scenario, seed: u64, cancelled: &AtomicBool) -> Result<Out
     }
 }
 
-/// Removes what runs left that did not come to their end, and says what it removed. What belongs
-/// to runs under way stays.
+/// Removes what crashed runs left, and returns the names of what it removed. Runs in progress keep
+/// what is theirs.
 ///
 /// # Errors
-/// If the platform is another, or if something cannot be removed.
+/// If the platform is not Linux, or if something cannot be removed.
 pub fn clean() -> Result<Vec<String>, Error> {
     #[cfg(target_os = "linux")]
     {

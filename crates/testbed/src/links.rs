@@ -1,24 +1,31 @@
 //! The links of a scenario, emulated.
 
-use crate::Error;
 use crate::network::Network;
-use crate::play::address;
 use crate::report::Health;
+use crate::{Error, addresses};
 use base::{Duration, Histogram, Seed, Time};
-use host::{Context, LinkEvent, Middlebox as _, Port};
-use lab::{Corrupted, Scenario, Totals};
+use host::HostIndication;
+use lab::Totals;
 use link::{Names, WhenDown};
-use live::Clock;
-use live::emulator::{Corruption, Direction, Emulator, End, Limits, Observer, Report, Running};
-use middlebox::Reporter;
-use wire::Packet;
+use live::emulator::{
+    Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
+};
+use live::stack::Indications;
+use live::{Clock, Copies};
+use scenario::{Corrupted, Routes, Scenario};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
 
-/// Starts the links between the devices of a network, which it takes.
+/// Starts the links between the devices of a network, which it takes, and the boxes of its nodes.
 pub(crate) fn start(
     scenario: &Scenario,
     seed: u64,
     clock: Clock,
     network: &mut Network,
+    nodes: Vec<Node>,
+    copies: &Copies,
+    hosts: Hosts,
 ) -> Result<Running, Error> {
     let mut emulator = Emulator::new(clock, Seed(seed));
     let corruption = match scenario.testbed.corrupted {
@@ -42,34 +49,37 @@ pub(crate) fn start(
         });
         emulator.add_link(ends, directions, link.outages.as_ref());
     }
-    let address = |flow, node| address(scenario, flow, node);
-    let reporters = (0..scenario.nodes.len())
-        .map(|node| lab::reporters_at(scenario, Seed(seed), node, address));
-    emulator.observe(Box::new(Reporters(reporters.collect())));
+    nodes.into_iter().enumerate().for_each(|(index, node)| emulator.set_node(index, node));
+    emulator.copies(copies.clone());
+    emulator.surround(Box::new(Reach { routes: scenario.routes(), hosts }));
     emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });
     Ok(emulator.start()?)
 }
 
-/// The boxes that tell senders of corruption, by node.
-struct Reporters(Vec<Vec<Reporter>>);
+/// Our hosts at work, by node, once they are.
+pub(crate) type Hosts = Arc<OnceLock<BTreeMap<usize, Indications<scenario::End>>>>;
 
-impl Observer for Reporters {
-    fn corrupted(
-        &mut self,
-        now: Time,
-        node: usize,
-        direction: usize,
-        packet: &Packet,
-        send: &mut Vec<Packet>,
-    ) {
-        for reporter in &mut self.0[node] {
-            let port = Port(direction as u32);
-            reporter.link(now, port, LinkEvent::Corrupted(packet), &mut Context { send });
+/// What boxes send takes the kernels' routes, and what they indicate goes to our hosts.
+struct Reach {
+    routes: Routes,
+    hosts: Hosts,
+}
+
+impl Surroundings for Reach {
+    fn route(&self, _: Time, node: usize, destination: IpAddr) -> Option<usize> {
+        let hop = self.routes.next(node, addresses::node(destination)?)?;
+        Some(2 * hop.link + usize::from(!hop.forward))
+    }
+
+    fn indicate(&mut self, node: usize, indication: HostIndication) {
+        // A node without a host of ours has no connection that it would concern.
+        if let Some(host) = self.hosts.get().and_then(|hosts| hosts.get(&node)) {
+            host.send(indication);
         }
     }
 }
 
-/// What links did, by their directions.
+/// The statistics of links, by direction.
 pub(crate) fn statistics(
     scenario: &Scenario,
     report: &Report,
@@ -81,7 +91,7 @@ pub(crate) fn statistics(
     (links, totals)
 }
 
-/// How well the links were emulated, and whatever else was lost.
+/// How well the links were emulated, and what was lost outside their models.
 pub(crate) fn health(scenario: &Scenario, report: &Report) -> Health {
     let mut lateness = Histogram::default();
     let mut health = Health { limit: report.limits.lateness, ..Health::default() };
@@ -101,7 +111,7 @@ pub(crate) fn health(scenario: &Scenario, report: &Report) -> Health {
     health
 }
 
-/// What was wrong with the worst of the directions, by the names of its nodes.
+/// Why the run is void: the worst direction, by the names of its nodes.
 fn why_void(scenario: &Scenario, report: &Report) -> Option<String> {
     let worst = report.void_by()?;
     let [from, to] = [worst.from, worst.to].map(|node| &scenario.nodes[node]);

@@ -2,8 +2,8 @@
 
 use crate::addresses::{self, VERSIONS};
 use crate::{Error, settings};
-use lab::{IpVersion, Report, Scenario, Stack, Traffic};
 use live::{Namespace, Netlink, Offload, Tun, netlink};
+use scenario::{Attack, IpVersion, Method, Report, Scenario, Stack, Traffic};
 
 /// The network of a scenario. Dropping it removes it.
 pub(crate) struct Network {
@@ -11,7 +11,7 @@ pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     /// The devices at the two ends of each link, the end where its forward direction starts first.
     pub(crate) links: Vec<[Tun; 2]>,
-    /// What every device takes, bytes.
+    /// The MTU of every device, bytes.
     pub(crate) mtu: u16,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn device(link: usize) -> String {
     format!("link{link}")
 }
 
-/// Packets that may wait to be read from a device: no packet is to be lost there.
+/// The queue length of a device: large enough that no packet is lost there.
 const WAITING: u32 = 10_000;
 
 impl Network {
@@ -51,7 +51,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Leads from everywhere to everywhere.
+    /// Adds the routes from every node to every other.
     fn route(&self, scenario: &Scenario) -> Result<(), Error> {
         let routes = scenario.routes();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Network {
     }
 }
 
-/// Every kind of address that a node may have.
+/// The kinds of addresses of a node.
 fn stacks() -> impl Iterator<Item = (Stack, IpVersion)> {
     [Stack::Lasthop, Stack::Linux].into_iter().flat_map(|stack| VERSIONS.map(|ip| (stack, ip)))
 }
@@ -105,18 +105,25 @@ fn make_device(node: &Node, name: &str, mtu: u16) -> Result<Tun, Error> {
     Ok(tun)
 }
 
-/// Whether an end of a flow at a node is ours.
+/// Whether an end of a flow at a node uses our stack, or an attacker sends from there.
 pub(crate) fn has_host(scenario: &Scenario, node: usize) -> bool {
+    let sends =
+        |attack: &Attack| attack.at == node && matches!(attack.method, Method::Blind { .. });
+    if scenario.attacks.iter().any(sends) {
+        return true;
+    }
     scenario.flows.iter().any(|flow| {
         (flow.from == node && flow.stacks.from == Stack::Lasthop)
             || (flow.to == node && flow.stacks.to == Stack::Lasthop)
     })
 }
 
-/// A device takes whatever the flows send.
+/// The MTU of devices: no packet of a flow is larger.
 fn mtu(scenario: &Scenario) -> u16 {
     const ETHERNET: u32 = 1500;
-    // Of the notices that nodes send, those of flows that want them padded are the largest.
+    /// The most that boxes add to a packet: tags, the headers of a tunnel or of a repair packet.
+    const ADDED: u32 = 256;
+    // The largest notices are those of flows with a `notice_size`.
     let largest = scenario.flows.iter().map(|flow| {
         let headers = if flow.ip == IpVersion::V6 { 60 } else { 40 };
         let notice = if flow.report == Report::None { 0 } else { flow.notice_size };
@@ -126,11 +133,11 @@ fn mtu(scenario: &Scenario) -> u16 {
         };
         packet.max(u32::from(notice))
     });
-    let largest = largest.fold(ETHERNET, u32::max);
+    let largest = largest.fold(ETHERNET, u32::max) + ADDED;
     u16::try_from(largest).unwrap_or(u16::MAX)
 }
 
-/// What the name of a node is in that of its namespace.
+/// The part of a namespace's name that is its node's.
 fn part_of_a_name(name: &str, index: usize) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     const LONGEST: usize = 60;

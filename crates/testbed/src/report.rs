@@ -1,48 +1,48 @@
-//! What comes of a run: the lab's rows, and how far they can be trusted.
+//! The result of a run: the lab's rows, and how well the machine kept up.
 
 use base::Duration;
 
-/// What came of a run on real packets.
+/// The result of a run on real packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Rows, and what the links did. It has neither digest nor series; its events are the packets
-    /// that the links took.
+    /// Rows and link statistics. It has neither digest nor series; its events are the packets that
+    /// entered links.
     pub run: lab::Outcome,
-    /// How far it can be trusted.
+    /// How well the machine kept up.
     pub health: Health,
 }
 
 /// How well the machine kept up with what it emulated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
-    /// Packets that came to links.
+    /// Packets that entered links.
     pub packets: u64,
-    /// Those that left a link too late.
+    /// Packets that left a link late.
     pub late: u64,
-    /// Those that were lost, but not by a link's model.
+    /// Packets lost outside the link models.
     pub lost: u64,
-    /// Half of the packets left their link no later than this after their time.
+    /// The median lateness.
     pub median: Duration,
-    /// And 99 % of them no later than this.
+    /// The 99th percentile of lateness.
     pub p99: Duration,
-    /// The longest.
+    /// The largest lateness.
     pub worst: Duration,
-    /// From when on a packet is late.
+    /// The lateness from which a packet counts as late.
     pub limit: Duration,
-    /// Which share of the machine's time a hypervisor took from it during the run, 0 to 1.
+    /// The share of the machine's time that a hypervisor took during the run (steal time), 0 to 1.
     pub steal: f64,
-    /// Why the run says nothing about the scenario: the machine was too slow for it.
+    /// Why the run is void: the machine was too slow for the scenario.
     pub void: Option<String>,
 }
 
 impl Health {
-    /// Which share of the packets was late, 0 to 1.
+    /// The share of packets that were late, 0 to 1.
     #[must_use]
     pub fn late_share(&self) -> f64 {
         share(self.late, self.packets)
     }
 
-    /// Which share of the packets was lost beyond what links lose, 0 to 1.
+    /// The share of packets that were lost outside the link models, 0 to 1.
     #[must_use]
     pub fn lost_share(&self) -> f64 {
         share(self.lost, self.packets + self.lost)

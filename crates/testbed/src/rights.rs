@@ -1,4 +1,4 @@
-//! Whether the process may do what a run takes.
+//! The privileges that a run needs.
 
 use crate::Error;
 use std::fs;
@@ -10,7 +10,7 @@ const NEEDED: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_SYS_ADMIN", 21)];
 /// The device by which TUN devices are made.
 const TUN: &str = "/dev/net/tun";
 
-/// Makes sure that the process may make namespaces and devices.
+/// Checks that the process may create namespaces and devices.
 pub(crate) fn check() -> Result<(), Error> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let missing = missing(effective(&status), Path::new(TUN).exists());

@@ -1,23 +1,23 @@
-//! A run: everything is made, begins, ends, and is gone.
+//! A run: builds the network, runs the flows, collects the results.
 
 use crate::network::Network;
-use crate::play::{Entry, Play};
 use crate::report::Outcome;
+use crate::state::{Entry, RunState};
 use crate::{Error, hosts, kernel, links};
-use lab::{Ledger, Scenario};
-use live::Clock;
+use lab::Ledger;
+use live::{Clock, Copies};
+use scenario::Scenario;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Runs of one process come one after the other: each wants the machine for itself.
+/// The runs of a process are sequential: each needs the machine for itself.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// How often somebody looks whether the run is still wanted.
+/// The time between two checks whether the run was cancelled.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// How often connections that are over are entered, of which there may be many: their ports will be
-/// those of others.
+/// The time between two collections of closed connections, before their ports are reused.
 const COLLECTED: base::Duration = base::Duration::from_secs(1);
 
 pub(crate) fn run(
@@ -29,27 +29,32 @@ pub(crate) fn run(
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut network = Network::build(scenario)?;
     let waiting = kernel::prepare(scenario, &network)?;
-    let hosts = hosts::make(scenario, seed);
+    let (hosts, nodes) = hosts::make(scenario, seed);
     let clock = Clock::start();
-    let play = Arc::new(Play::new(scenario, seed, clock));
-    let emulator = links::start(scenario, seed, clock, &mut network)?;
-    let stacks = hosts::start(hosts, clock, &mut network)?;
-    let threads = waiting.into_iter().map(|end| end.start(&play, &network));
+    let copies = Copies::default();
+    let reach = links::Hosts::default();
+    let state = Arc::new(RunState::new(scenario, seed, clock));
+    let emulator =
+        links::start(scenario, seed, clock, &mut network, nodes, &copies, reach.clone())?;
+    let stacks = hosts::start(hosts, clock, &mut network, scenario, &copies)?;
+    // It is set here alone.
+    let _ = reach.set(stacks.iter().map(|stack| (stack.node, stack.indications())).collect());
+    let threads = waiting.into_iter().map(|end| end.start(&state, &network));
     let threads: Result<Vec<_>, Error> = threads.collect();
     let mut ledger = Ledger::new(scenario);
     let mut result = threads.as_ref().map(|_| ()).map_err(Clone::clone);
     let mut collected = clock.now();
-    while result.is_ok() && !play.is_over() {
+    while result.is_ok() && !state.is_over() {
         if cancelled.load(Ordering::Relaxed) {
             result = Err(Error::Cancelled);
         } else if clock.now().since(collected) >= COLLECTED {
             collected = clock.now();
-            result = collect(&play, &stacks, &mut ledger);
+            result = collect(&state, &stacks, &mut ledger);
         }
         std::thread::sleep(SLICE);
     }
-    play.stop.store(true, Ordering::Relaxed);
-    let accounts: Vec<_> = stacks.into_iter().map(|stack| stack.stop(&play)).collect();
+    state.stop.store(true, Ordering::Relaxed);
+    let accounts: Vec<_> = stacks.into_iter().map(|stack| stack.stop(&state)).collect();
     for thread in threads.into_iter().flatten() {
         match thread.join() {
             Ok(joined) => joined?,
@@ -62,7 +67,7 @@ pub(crate) fn run(
     for accounts in accounts {
         ledger.enter_all(accounts?);
     }
-    read(&play, &mut ledger)?;
+    read(&state, &mut ledger)?;
     let (links, totals) = links::statistics(scenario, &report);
     let rows = ledger.rows();
     let events = health.packets;
@@ -70,29 +75,29 @@ pub(crate) fn run(
     Ok(Outcome { run, health })
 }
 
-/// Enters what is over.
+/// Enters the closed connections of flows of many.
 fn collect(
-    play: &Arc<Play>,
+    state: &Arc<RunState>,
     stacks: &[hosts::Running],
     ledger: &mut Ledger<'_>,
 ) -> Result<(), Error> {
     for stack in stacks {
         if ledger.forgets(stack.node) {
-            ledger.enter_all(stack.collect(play)?);
+            ledger.enter_all(stack.collect(state)?);
         }
     }
-    read(play, ledger)
+    read(state, ledger)
 }
 
-/// Enters what the kernel's ends have written down.
-fn read(play: &Play, ledger: &mut Ledger<'_>) -> Result<(), Error> {
-    for entry in play.entries() {
+/// Enters the entries of the kernel's ends.
+fn read(state: &RunState, ledger: &mut Ledger<'_>) -> Result<(), Error> {
+    for entry in state.entries() {
         match entry {
             Entry::Account(flow, account) => ledger.enter(flow, account),
             Entry::Datagrams(flow, delivery, bytes) => {
                 ledger.enter_datagrams(flow, delivery, bytes);
             }
-            Entry::Trouble(error) => return Err(error),
+            Entry::Error(error) => return Err(error),
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! What the kernel is told of the settings of flows. What it has no setting for stays as it is.
+//! The kernel's settings for flows. What the kernel cannot set keeps its default.
 
 use crate::Error;
-use lab::{Flow, Scenario, Stack, Traffic};
 use rustix::net::sockopt;
+use scenario::{Flow, Scenario, Stack, Traffic};
 use socket2::{Socket, TcpKeepalive};
 use std::time::Duration;
 use tcp::congestion::Congestion;
@@ -15,13 +15,13 @@ pub(crate) fn sysctls(
 ) -> Result<Vec<(&'static str, String)>, Error> {
     const BUFFERS: &str = "4096 131072 268435456";
     let mut sysctls: Vec<(&str, String)> = [
-        // Each connection begins without what the last one learnt.
+        // Connections share no metrics.
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", BUFFERS),
         ("net.ipv4.tcp_wmem", BUFFERS),
-        // Whatever path there is, it is no smaller than it says.
+        // The path MTU is known.
         ("net.ipv4.tcp_mtu_probing", "0"),
-        // However many transfers come at once.
+        // Any number of transfers may start at once.
         ("net.core.somaxconn", "65535"),
         ("net.ipv4.tcp_max_syn_backlog", "65535"),
         ("net.ipv4.tcp_syncookies", "0"),
@@ -56,9 +56,9 @@ pub(crate) fn sysctls(
     Ok(sysctls)
 }
 
-/// Sets what a TCP socket has of a flow's settings, before it connects or listens.
+/// Applies a flow's settings to a TCP socket, before it connects or listens.
 pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(), Error> {
-    let told = |what: String| {
+    let refused = |what: String| {
         move |problem: std::io::Error| Error::Setting {
             flow: flow.name.clone(),
             what,
@@ -70,21 +70,21 @@ pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(),
         None => match config.congestion {
             Congestion::Cubic => "cubic",
             Congestion::Aimd => "reno",
-            // A module that not every kernel has; it is nearer to Westwood+ (net/ipv4/tcp_westwood.c).
+            // A kernel module that may be missing; it is closer to Westwood+ (net/ipv4/tcp_westwood.c).
             Congestion::Westwood2001 | Congestion::WestwoodPlus => "westwood",
         },
     };
     socket
         .set_tcp_congestion(control.as_bytes())
-        .map_err(told(format!("the congestion control `{control}`")))?;
-    // What the kernel can be told: linux/tcp.h and net/ipv4/tcp.c, do_tcp_setsockopt.
+        .map_err(refused(format!("the congestion control `{control}`")))?;
+    // The range that the kernel accepts: linux/tcp.h and net/ipv4/tcp.c, do_tcp_setsockopt.
     let mss = config.mss.clamp(88, 32_767);
-    socket.set_tcp_mss(u32::from(mss)).map_err(told(format!("an MSS of {mss} bytes")))?;
-    socket.set_tcp_nodelay(!config.nagle).map_err(told("TCP_NODELAY".to_owned()))?;
-    // The kernel doubles it, for what it needs besides the data.
+    socket.set_tcp_mss(u32::from(mss)).map_err(refused(format!("an MSS of {mss} bytes")))?;
+    socket.set_tcp_nodelay(!config.nagle).map_err(refused("TCP_NODELAY".to_owned()))?;
+    // The kernel doubles it for its overhead.
     let window = config.receive_window;
     sockopt::set_socket_recv_buffer_size_force(socket, window as usize)
-        .map_err(|error| told(format!("a receive buffer of {window} bytes"))(error.into()))?;
+        .map_err(|error| refused(format!("a receive buffer of {window} bytes"))(error.into()))?;
     live::sockopt::set_window_clamp(socket, window)?;
     if let Some(alive) = config.keep_alive {
         let time = |span: base::Duration| Duration::from_nanos(span.as_nanos()).max(SECOND);
@@ -92,14 +92,14 @@ pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(),
             .with_time(time(alive.idle))
             .with_interval(time(alive.interval))
             .with_retries(alive.probes);
-        socket.set_tcp_keepalive(&keep_alive).map_err(told("keep-alives".to_owned()))?;
+        socket.set_tcp_keepalive(&keep_alive).map_err(refused("keep-alives".to_owned()))?;
     }
     if let Some(timeout) = config.user_timeout {
         let timeout = Duration::from_nanos(timeout.as_nanos());
-        socket.set_tcp_user_timeout(Some(timeout)).map_err(told("a user timeout".to_owned()))?;
+        socket.set_tcp_user_timeout(Some(timeout)).map_err(refused("a user timeout".to_owned()))?;
     }
     Ok(())
 }
 
-/// The least that keep-alives can be told.
+/// The shortest time of keep-alives that the kernel accepts.
 const SECOND: Duration = Duration::from_secs(1);

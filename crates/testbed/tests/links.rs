@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{complete, run, scenario, with};
+use common::{NOISY_HOP, complete, run, scenario, with};
 use std::sync::atomic::AtomicBool;
 
 const STACK: &str = "stack   = \"lasthop\"";
@@ -28,32 +28,10 @@ fn flipped_bits_are_noticed_by_checksums_and_repaired() {
 #[test]
 fn the_node_where_a_packet_arrives_corrupted_tells_its_source() {
     for ip in [4, 6] {
-        let text = r#"
-title    = "a noisy hop behind a clean one"
-duration = "6 s"
-[nodes]
-server = {}
-station = {}
-mobile = {}
-[[links]]
-between = ["server", "station"]
-rate = "100 Mbit/s"
-delay = "5 ms"
-[[links]]
-between = ["station", "mobile"]
-rate = "10 Mbit/s"
-delay = "20 ms"
-queue = "100 packets"
-forward = { errors = { bit = 2e-6 } }
-[[flows]]
-from = "server"
-to = "mobile"
-traffic = { size = "3 MB" }
-tcp = { eten = "backward", recovery = "sack" }
-[testbed]
-late = "1 s"
-"#;
-        let text = text.replace("[[flows]]", &format!("[[flows]]\nip = {ip}"));
+        let text = format!(
+            "{NOISY_HOP}[[flows]]\nfrom = \"server\"\nto = \"mobile\"\nip = {ip}\ntraffic = {{ size = \
+             \"3 MB\" }}\ntcp = {{ eten = \"backward\", recovery = \"sack\" }}\n"
+        );
         let Some(outcome) = run(&text) else { return };
         let row = &outcome.run.rows[0];
         eprintln!("IPv{ip}: {:?} {:?} {:?}", row.sender, outcome.run.totals, outcome.health);

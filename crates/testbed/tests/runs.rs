@@ -66,8 +66,8 @@ fn a_node_has_one_kernel_with_one_setting() {
     match testbed::run(&scenario, 1, &AtomicBool::new(false)) {
         Err(error @ Error::Conflict { .. }) => assert_eq!(
             error.to_string(),
-            "the kernel has one setting `ecn` for the whole of node `a`: flows `flow 1` and `flow 2` \
-             differ"
+            "the kernel has one setting `ecn` for the whole of node `a`: expected the same in flows \
+             `flow 1` and `flow 2`"
         ),
         Err(error @ Error::Forbidden(_)) => skip(&error),
         other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use crate::checksum::{Sum, Tail};
 use crate::ip::{protocol, u16_at, u32_at};
-use crate::{EmitError, Header, Packet, ParseError, Rare, ipv6};
+use crate::{EmitError, Header, Packet, ParseError, UnparsedOptions, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ impl Place {
     /// The place of a source packet; `None` if it has none.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Place> {
-        let options = packet.rare.ip();
+        let options = packet.unparsed.ip();
         let (bytes, is_place) = match packet.ip.source {
             IpAddr::V4(_) => {
                 let &[_, 6, a, b, c, d, 0, 0] = &options[find(Place::KIND_V4, options)?..] else {
@@ -61,7 +61,7 @@ impl Place {
                 ([a, b, c, d], 0)
             }
             IpAddr::V6(_) => {
-                let first = packet.rare.first_extension();
+                let first = packet.unparsed.first_extension();
                 let (kind, at) = ipv6::last_extension(first, options).ok()??;
                 let &[_, 0, Place::KIND_V6, 4, a, b, c, d] = &options[at..] else { return None };
                 if kind != protocol::DESTINATION_OPTIONS {
@@ -80,17 +80,17 @@ impl Place {
     /// # Errors
     /// If there is no room.
     pub fn tag(self, packet: &mut Packet) -> Result<(), ParseError> {
-        let mut options = [0; Rare::MOST_IP + Place::LEN as usize];
-        let len = packet.rare.ip().len();
-        options[..len].copy_from_slice(packet.rare.ip());
+        let mut options = [0; UnparsedOptions::MOST_IP + Place::LEN as usize];
+        let len = packet.unparsed.ip().len();
+        options[..len].copy_from_slice(packet.unparsed.ip());
         let (before, rest) = options.split_at_mut(len);
         if packet.ip.source.is_ipv4() {
             end_to_nop(before);
             let [a, b, c, d] = self.word().to_be_bytes();
             rest[..8].copy_from_slice(&[Place::KIND_V4, 6, a, b, c, d, 0, 0]);
-            return packet.rare.set_ipv4_options(&options[..len + 8]);
+            return packet.unparsed.set_ipv4_options(&options[..len + 8]);
         }
-        let first = packet.rare.first_extension();
+        let first = packet.unparsed.first_extension();
         let last = ipv6::last_extension(first, before)?;
         if let Some((_, last)) = last {
             before[last] = protocol::DESTINATION_OPTIONS;
@@ -98,7 +98,7 @@ impl Place {
         let [a, b, c, d] = (Place::IS_PLACE | self.word()).to_be_bytes();
         rest[..8].copy_from_slice(&[0, 0, Place::KIND_V6, 4, a, b, c, d]);
         let first = if last.is_some() { first } else { protocol::DESTINATION_OPTIONS };
-        packet.rare.set_ipv6_extensions(first, &options[..len + 8])
+        packet.unparsed.set_ipv6_extensions(first, &options[..len + 8])
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 const KIND: u8 = 253;
 /// What tells this experiment from others (RFC 6994 §3.1); not registered.
 const EXPERIMENT: u16 = 0xcc1d;
-/// A kind that nobody was given, for the form of the report.
+/// An unassigned kind, for the encoding of the report.
 const DRAFT_KIND: u8 = 200;
 
 const C: u8 = 1 << 4;

@@ -10,11 +10,11 @@
 //! Kinds from 128 on are a [`crate::Place`]'s. What is malformed is as if it were not there.
 
 use crate::ip::{protocol, u16_at, u32_at};
-use crate::{CopyId, Rare, SeqNumber};
+use crate::{CopyId, SeqNumber, UnparsedOptions};
 
-/// RFC 4727 §2.1: copied, for experiments; skipped by whoever does not know it.
+/// RFC 4727 §2.1: copied, experimental; unknown options are skipped.
 const V4_TYPE: u8 = 158;
-/// RFC 4727 §3.2: skipped by whoever does not know it, unchanged on the way.
+/// RFC 4727 §3.2: skipped if unknown, unchanged en route.
 const V6_TYPE: u8 = 0x1e;
 const MARKED: u8 = 1;
 const REPORTS: u8 = 2;
@@ -53,7 +53,7 @@ impl CorruptedCopy {
     }
 }
 
-impl Rare {
+impl UnparsedOptions {
     /// Whether the packet arrived corrupted at some node: its payload is worthless, its headers are
     /// what that node could read.
     #[must_use]
@@ -107,16 +107,16 @@ impl Rare {
     fn write_note(&mut self, v6: bool, data: &[u8]) -> bool {
         let alone = match self.note() {
             Some(before) => {
-                let mut written = Rare::NONE;
+                let mut written = UnparsedOptions::NONE;
                 written.put_note(v6, before) && written.ip() == self.ip()
             }
             None => self.ip().is_empty(),
         };
-        alone && !self.is_weightless() && self.put_note(v6, data)
+        alone && !self.is_zero_size() && self.put_note(v6, data)
     }
 
     fn put_note(&mut self, v6: bool, data: &[u8]) -> bool {
-        let mut bytes = Vec::with_capacity(Rare::MOST_IP);
+        let mut bytes = Vec::with_capacity(UnparsedOptions::MOST_IP);
         let len = data.len() as u8;
         if v6 {
             let words = (4 + data.len()).div_ceil(8);
@@ -150,65 +150,68 @@ mod tests {
     #[test]
     fn a_packet_carries_three_reports_and_no_more() {
         for v6 in [false, true] {
-            let mut rare = Rare::NONE;
+            let mut unparsed = UnparsedOptions::NONE;
             for n in 1..=3 {
-                assert!(rare.add_corrupted_copy(v6, copy(n)));
-                let told: Vec<_> = rare.corrupted_copies().collect();
+                assert!(unparsed.add_corrupted_copy(v6, copy(n)));
+                let told: Vec<_> = unparsed.corrupted_copies().collect();
                 assert_eq!(told, (1..=n).map(copy).collect::<Vec<_>>());
             }
-            let full = rare;
-            assert!(!rare.add_corrupted_copy(v6, copy(4)));
-            assert_eq!((rare, rare.is_marked_corrupted()), (full, false));
-            assert_eq!(rare.ip().len(), if v6 { 40 } else { 36 });
+            let full = unparsed;
+            assert!(!unparsed.add_corrupted_copy(v6, copy(4)));
+            assert_eq!((unparsed, unparsed.is_marked_corrupted()), (full, false));
+            assert_eq!(unparsed.ip().len(), if v6 { 40 } else { 36 });
         }
     }
 
     #[test]
     fn a_mark_is_a_mark_and_no_report() {
         for (v6, bytes) in [(false, 4), (true, 8)] {
-            let mut rare = Rare::NONE;
-            assert!(!rare.is_marked_corrupted());
-            assert!(rare.mark_corrupted(v6) && rare.is_marked_corrupted());
-            assert_eq!((rare.corrupted_copies().count(), rare.ip().len()), (0, bytes));
-            assert!(!rare.add_corrupted_copy(v6, copy(1)) && rare.is_marked_corrupted());
+            let mut unparsed = UnparsedOptions::NONE;
+            assert!(!unparsed.is_marked_corrupted());
+            assert!(unparsed.mark_corrupted(v6) && unparsed.is_marked_corrupted());
+            assert_eq!((unparsed.corrupted_copies().count(), unparsed.ip().len()), (0, bytes));
+            assert!(!unparsed.add_corrupted_copy(v6, copy(1)) && unparsed.is_marked_corrupted());
         }
     }
 
     #[test]
     fn the_layout_is_that_of_the_standards() {
-        let mut rare = Rare::NONE;
-        assert!(rare.add_corrupted_copy(false, copy(0x01020304)));
-        assert_eq!(rare.ip(), [158, 13, 2, 1, 2, 3, 4, 1, 2, 3, 5, 2, 24, 0, 0, 0]);
-        let mut rare = Rare::NONE;
-        assert!(rare.mark_corrupted(true));
-        assert_eq!((rare.first_extension(), rare.ip()), (60, &[6, 0, 30, 1, 1, 1, 1, 0][..]));
+        let mut unparsed = UnparsedOptions::NONE;
+        assert!(unparsed.add_corrupted_copy(false, copy(0x01020304)));
+        assert_eq!(unparsed.ip(), [158, 13, 2, 1, 2, 3, 4, 1, 2, 3, 5, 2, 24, 0, 0, 0]);
+        let mut unparsed = UnparsedOptions::NONE;
+        assert!(unparsed.mark_corrupted(true));
+        assert_eq!(
+            (unparsed.first_extension(), unparsed.ip()),
+            (60, &[6, 0, 30, 1, 1, 1, 1, 0][..])
+        );
     }
 
     #[test]
     fn other_options_stay_as_they_are() {
-        let mut rare = Rare::NONE;
-        rare.set_ipv4_options(&[148, 4, 0, 0]).unwrap();
-        assert!(!rare.mark_corrupted(false) && !rare.add_corrupted_copy(false, copy(1)));
-        assert_eq!(rare.ip(), [148, 4, 0, 0]);
+        let mut unparsed = UnparsedOptions::NONE;
+        unparsed.set_ipv4_options(&[148, 4, 0, 0]).unwrap();
+        assert!(!unparsed.mark_corrupted(false) && !unparsed.add_corrupted_copy(false, copy(1)));
+        assert_eq!(unparsed.ip(), [148, 4, 0, 0]);
         // Ours in front of another.
-        rare.set_ipv4_options(&[158, 3, 1, 1, 148, 4, 0, 0]).unwrap();
-        assert!(rare.is_marked_corrupted() && !rare.mark_corrupted(false));
+        unparsed.set_ipv4_options(&[158, 3, 1, 1, 148, 4, 0, 0]).unwrap();
+        assert!(unparsed.is_marked_corrupted() && !unparsed.mark_corrupted(false));
     }
 
     #[test]
     fn what_is_malformed_says_nothing() {
         let options = [[158, 2, 0, 0], [158, 4, 1, 1], [158, 4, 2, 0], [158, 3, 3, 0]];
         for options in options {
-            let mut rare = Rare::NONE;
-            rare.set_ipv4_options(&options).unwrap();
-            assert!(!rare.is_marked_corrupted() && rare.corrupted_copies().count() == 0);
+            let mut unparsed = UnparsedOptions::NONE;
+            unparsed.set_ipv4_options(&options).unwrap();
+            assert!(!unparsed.is_marked_corrupted() && unparsed.corrupted_copies().count() == 0);
         }
         for chain in
             [[6, 0, 30, 5, 1, 0, 0, 0], [6, 0, 30, 0, 1, 0, 0, 0], [6, 0, 1, 4, 30, 1, 1, 0]]
         {
-            let mut rare = Rare::NONE;
-            rare.set_ipv6_extensions(60, &chain).unwrap();
-            assert!(!rare.is_marked_corrupted() && rare.corrupted_copies().count() == 0);
+            let mut unparsed = UnparsedOptions::NONE;
+            unparsed.set_ipv6_extensions(60, &chain).unwrap();
+            assert!(!unparsed.is_marked_corrupted() && unparsed.corrupted_copies().count() == 0);
         }
     }
 }

@@ -25,7 +25,7 @@ const ALONE: u8 = 1;
 pub struct CorruptionEcho {
     /// The first octet that the copy carried.
     pub seq: SeqNumber,
-    /// Which copy it was; [`CopyId::NONE`] if nobody can tell.
+    /// Which copy it was; [`CopyId::NONE`] if that is unknown.
     pub copy: CopyId,
     /// Octets of sequence space that it carried.
     pub len: u16,

@@ -76,7 +76,7 @@ pub enum ParseError {
     /// A checksum is wrong.
     #[error("{header}: expected checksum {expected:#06x}, found {found:#06x}")]
     Checksum {
-        /// Whose checksum.
+        /// The header with the checksum.
         header: Header,
         /// What it is.
         found: u16,

@@ -20,7 +20,7 @@ pub enum Ecn {
     Congested = 0b11,
 }
 
-/// An IP header. Options and extension headers are in [`crate::Rare`].
+/// An IP header. Options and extension headers are in [`crate::UnparsedOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ip {
     /// Where the packet comes from.
@@ -45,7 +45,7 @@ impl Ip {
     /// The hop limit that hosts set (RFC 1700's default).
     pub const HOP_LIMIT: u8 = 64;
 
-    /// The header of a packet that nobody fragments, with nothing special.
+    /// The header of a packet that must not be fragmented, with default fields.
     #[must_use]
     pub const fn new(source: IpAddr, destination: IpAddr) -> Ip {
         Ip {

@@ -2,7 +2,7 @@
 
 use crate::checksum::Sum;
 use crate::ip::{self, Inner, array, u16_at};
-use crate::{EmitError, Header, Ip, ParseError, Rare};
+use crate::{EmitError, Header, Ip, ParseError, UnparsedOptions};
 use core::net::{IpAddr, Ipv4Addr};
 
 const HEADER: usize = 20;
@@ -12,7 +12,11 @@ const MORE_FRAGMENTS: u16 = 0x2000;
 /// Loose and strict source routes.
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
-pub(crate) fn parse(bytes: &[u8], ip: &mut Ip, rare: &mut Rare) -> Result<Inner, ParseError> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    ip: &mut Ip,
+    unparsed: &mut UnparsedOptions,
+) -> Result<Inner, ParseError> {
     let (header_len, total) = lengths(bytes)?;
     if bytes.len() < total {
         return Err(ParseError::Truncated {
@@ -27,7 +31,7 @@ pub(crate) fn parse(bytes: &[u8], ip: &mut Ip, rare: &mut Rare) -> Result<Inner,
     whole(u16_at(bytes, 6))?;
     let options = &bytes[HEADER..header_len];
     check_options(options)?;
-    rare.keep_ip(Header::Ipv4, 0, options)?;
+    unparsed.keep_ip(Header::Ipv4, 0, options)?;
     ip.source = address(bytes, 12);
     ip.destination = address(bytes, 16);
     ip.set_traffic_class(bytes[1]);
@@ -84,7 +88,7 @@ pub(crate) fn address(bytes: &[u8], at: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from(array::<4>(bytes, at)))
 }
 
-/// Walks over options, which nobody here acts upon.
+/// Walks over options, which are kept unparsed.
 pub(crate) fn check_options(options: &[u8]) -> Result<(), ParseError> {
     if !options.len().is_multiple_of(4) || options.len() > 40 {
         return Err(ParseError::Field {
@@ -126,12 +130,12 @@ pub(crate) fn check_options(options: &[u8]) -> Result<(), ParseError> {
 
 /// Writes a header for `len` bytes of transport and payload.
 pub(crate) fn emit(
-    (ip, rare): (&Ip, &Rare),
+    (ip, unparsed): (&Ip, &UnparsedOptions),
     (source, destination): (Ipv4Addr, Ipv4Addr),
     (protocol, len): (u8, usize),
     out: &mut Vec<u8>,
 ) -> Result<(), EmitError> {
-    let options = rare.ip_on_wire();
+    let options = unparsed.ip_on_wire();
     check_options(options).map_err(EmitError::Kept)?;
     let header_len = HEADER + options.len();
     let total = header_len + len;

@@ -1,12 +1,16 @@
 //! IPv6 headers and extension headers (RFC 8200).
 
 use crate::ip::{self, Inner, array, protocol, u16_at, u32_at};
-use crate::{EmitError, Header, Ip, ParseError, Rare};
+use crate::{EmitError, Header, Ip, ParseError, UnparsedOptions};
 use core::net::{IpAddr, Ipv6Addr};
 
 pub(crate) const HEADER: usize = 40;
 
-pub(crate) fn parse(bytes: &[u8], ip: &mut Ip, rare: &mut Rare) -> Result<Inner, ParseError> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    ip: &mut Ip,
+    unparsed: &mut UnparsedOptions,
+) -> Result<Inner, ParseError> {
     let end = total_len(bytes)?;
     if bytes.len() < end {
         return Err(ParseError::Truncated {
@@ -17,7 +21,7 @@ pub(crate) fn parse(bytes: &[u8], ip: &mut Ip, rare: &mut Rare) -> Result<Inner,
     }
     let first = bytes[6];
     let (protocol, start) = transport(first, &bytes[..end])?;
-    rare.keep_ip(Header::Extension, first, &bytes[HEADER..start])?;
+    unparsed.keep_ip(Header::Extension, first, &bytes[HEADER..start])?;
     let word = u32_at(bytes, 0);
     ip.set_traffic_class((word >> 20) as u8);
     ip.flow_label = word & 0xf_ffff;
@@ -100,13 +104,13 @@ pub(crate) fn last_extension(first: u8, chain: &[u8]) -> Result<Option<(u8, usiz
 
 /// Writes a header for `len` bytes of transport and payload.
 pub(crate) fn emit(
-    (ip, rare): (&Ip, &Rare),
+    (ip, unparsed): (&Ip, &UnparsedOptions),
     (source, destination): (Ipv6Addr, Ipv6Addr),
     (protocol, len): (u8, usize),
     out: &mut Vec<u8>,
 ) -> Result<(), EmitError> {
-    let chain = rare.ip_on_wire();
-    let first = rare.first_on_wire();
+    let chain = unparsed.ip_on_wire();
+    let first = unparsed.first_on_wire();
     let last = last_extension(first, chain).map_err(EmitError::Kept)?;
     let payload = chain.len() + len;
     if payload > usize::from(u16::MAX) {

@@ -3,7 +3,7 @@
 //! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
 //! headers, TCP with all options, UDP, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any bytes
 //! give a packet or a typed error.
-//! What is not understood but can be passed on is kept in [`Rare`].
+//! What is not understood but can be passed on is kept in [`UnparsedOptions`].
 //!
 //! A simulated packet carries no payload bytes, only the payload's identity ([`Payload`]), so that
 //! "every byte, in order, once" can be checked at the sink. Lengths are those the packet has on
@@ -27,12 +27,12 @@ mod packet;
 mod path_fields;
 mod payload;
 mod quote;
-mod rare;
 mod sack;
 mod segment;
 mod seq;
 mod survival;
 mod udp;
+mod unparsed;
 
 pub use checksum::PartialChecksum;
 pub use coding::{Place, Repair};
@@ -50,9 +50,9 @@ pub use packet::{Body, Packet};
 pub use path_fields::{Causes, Code, PathFields, PathForm, Probability};
 pub use payload::Payload;
 pub use quote::Quote;
-pub use rare::Rare;
 pub use sack::{SackBlock, SackBlocks};
 pub use segment::{CopyId, Flags, Ports, Segment};
 pub use seq::SeqNumber;
 pub use survival::SurvivalNotice;
 pub use udp::Udp;
+pub use unparsed::UnparsedOptions;

@@ -35,7 +35,7 @@ pub struct CorruptionNotice {
     pub seq: SeqNumber,
     /// Octets of sequence space it carried; 0 for a pure acknowledgment.
     pub len: u32,
-    /// Which copy it was; [`CopyId::NONE`] if whoever reports it cannot tell.
+    /// Which copy it was; [`CopyId::NONE`] if the reporter does not know.
     pub copy: CopyId,
 }
 

@@ -11,8 +11,8 @@
 
 use crate::ip::{u16_at, u32_at};
 use crate::{
-    ConnectivityChange, CorruptionEcho, EmitError, Header, ParseError, Rare, SackBlock, SackBlocks,
-    SeqNumber,
+    ConnectivityChange, CorruptionEcho, EmitError, Header, ParseError, SackBlock, SackBlocks,
+    SeqNumber, UnparsedOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// The options of a TCP header. Those of unknown kinds are in [`crate::Rare`].
+/// The options of a TCP header. Those of unknown kinds are in [`crate::UnparsedOptions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Options {
     /// Maximum segment size, on a SYN (RFC 9293 §3.7.1).
@@ -58,6 +58,9 @@ pub struct Options {
 impl Options {
     /// Bytes that a header has for options.
     pub const ROOM: usize = MOST;
+
+    /// Bytes of the timestamps option, aligned.
+    pub const TIMESTAMPS: usize = 12;
 
     /// Bytes in the header, padding included: a multiple of four.
     #[must_use]
@@ -114,7 +117,7 @@ impl Options {
         }
         if self.timestamps.is_some() {
             // SACK permitted takes the place of two no-operations.
-            len += 12;
+            len += Options::TIMESTAMPS;
         } else if self.sack_permitted {
             len += 4;
         }
@@ -204,7 +207,7 @@ impl Options {
 pub(crate) fn parse(
     bytes: &[u8],
     options: &mut Options,
-    rare: &mut Rare,
+    unparsed: &mut UnparsedOptions,
 ) -> Result<(), ParseError> {
     let mut rest = bytes;
     while let [kind, after @ ..] = rest {
@@ -250,7 +253,7 @@ pub(crate) fn parse(
                 } else if let Some(change) = ConnectivityChange::parse(option) {
                     options.connectivity = Some(change);
                 } else {
-                    rare.keep_tcp(option)?;
+                    unparsed.keep_tcp(option)?;
                 }
             }
         }
@@ -278,7 +281,7 @@ mod tests {
         let mut bytes = Vec::new();
         options.emit(unknown, &mut bytes).unwrap();
         assert_eq!(bytes.len(), options.len_with(unknown.len()));
-        let (mut read, mut kept) = (Options::default(), Rare::NONE);
+        let (mut read, mut kept) = (Options::default(), UnparsedOptions::NONE);
         parse(&bytes, &mut read, &mut kept).unwrap();
         assert_eq!((read, kept.tcp_options()), (options, unknown));
         bytes
@@ -354,7 +357,7 @@ mod tests {
     #[test]
     fn reserved_bits_of_a_change_of_connectivity_are_ignored_and_no_fourth_status_is_known() {
         let read = |bits: u8| {
-            let (mut read, mut kept) = (Options::default(), Rare::NONE);
+            let (mut read, mut kept) = (Options::default(), UnparsedOptions::NONE);
             parse(&[253, 5, 0xcc, 0x1d, bits], &mut read, &mut kept).unwrap();
             read.connectivity
         };
@@ -369,7 +372,7 @@ mod tests {
         longer[..15].copy_from_slice(&echo);
         (longer[1], other[3], flags[14]) = (16, 0x7f, 2);
         for option in [&longer[..], &other, &flags, &[253, 2], &[254, 4, 0xfe, 0x7e]] {
-            let (mut read, mut kept) = (Options::default(), Rare::NONE);
+            let (mut read, mut kept) = (Options::default(), UnparsedOptions::NONE);
             parse(option, &mut read, &mut kept).unwrap();
             assert_eq!((read.corrupted, kept.tcp_options()), (None, option));
         }
@@ -398,7 +401,7 @@ mod tests {
 
     #[test]
     fn the_last_of_several_counts() {
-        let (mut read, mut kept) = (Options::default(), Rare::NONE);
+        let (mut read, mut kept) = (Options::default(), UnparsedOptions::NONE);
         parse(&[3, 3, 1, 3, 3, 2, 0, 255], &mut read, &mut kept).unwrap();
         assert_eq!(read, Options { window_scale: Some(2), ..Options::default() });
     }
@@ -406,7 +409,7 @@ mod tests {
     #[test]
     fn impossible_lengths_are_named() {
         let error = |bytes: &[u8]| {
-            let (mut read, mut kept) = (Options::default(), Rare::NONE);
+            let (mut read, mut kept) = (Options::default(), UnparsedOptions::NONE);
             parse(bytes, &mut read, &mut kept).unwrap_err().to_string()
         };
         assert_eq!(error(&[2, 3, 5]), "TCP: expected option 2 to have length 4, found 3");

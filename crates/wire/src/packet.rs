@@ -3,8 +3,8 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Esp, Header, Icmp, Ip, ParseError, Payload, Ports, Rare, Repair, Segment, Udp, ipv4,
-    ipv6,
+    EmitError, Esp, Header, Icmp, Ip, Options, ParseError, Payload, Ports, Repair, Segment, Udp,
+    UnparsedOptions, ipv4, ipv6,
 };
 use core::net::IpAddr;
 use core::ops::Range;
@@ -37,7 +37,7 @@ pub struct Packet {
     /// Which bytes the transport carries.
     pub payload: Payload,
     /// What is kept of the headers besides.
-    pub rare: Rare,
+    pub unparsed: UnparsedOptions,
 }
 
 impl Packet {
@@ -51,14 +51,14 @@ impl Packet {
         ip: Ip::BLANK,
         body: Body::Udp(Udp { source_port: 0, destination_port: 0 }),
         payload: Payload { stream: 0, offset: 0, len: 0 },
-        rare: Rare::NONE,
+        unparsed: UnparsedOptions::NONE,
     };
 
     /// Makes the body a TCP segment without options, whose other fields are to be overwritten, as
     /// is the IP header. Nothing else is left of what the packet was.
     #[inline]
     pub fn make_tcp(&mut self) -> &mut Segment {
-        self.rare.clear();
+        self.unparsed.clear();
         if !matches!(self.body, Body::Tcp(_)) {
             self.body = Body::Tcp(Segment::default());
         }
@@ -77,7 +77,7 @@ impl Packet {
     /// is left of what the packet was.
     #[inline]
     pub fn make_udp(&mut self, udp: Udp) {
-        self.rare.clear();
+        self.unparsed.clear();
         self.body = Body::Udp(udp);
     }
 
@@ -104,8 +104,11 @@ impl Packet {
     #[inline]
     pub fn len(&self) -> u32 {
         let headers = match &self.body {
-            Body::Tcp(segment) if segment.options.is_empty() & self.rare.is_empty() => {
-                self.ip.len() + Segment::HEADER
+            Body::Tcp(segment)
+                if self.unparsed.is_empty() & segment.options.has_only_timestamps() =>
+            {
+                let stamps = segment.options.timestamps.map_or(0, |_| Options::TIMESTAMPS);
+                self.ip.len() + Segment::HEADER + stamps
             }
             _ => self.overhead_len(),
         };
@@ -116,7 +119,7 @@ impl Packet {
     #[inline(never)]
     fn overhead_len(&self) -> usize {
         if let Body::Udp(_) = self.body
-            && self.rare.is_empty()
+            && self.unparsed.is_empty()
         {
             return self.ip.len() + Udp::HEADER;
         }
@@ -126,7 +129,7 @@ impl Packet {
     /// Bytes of the packet's own code.
     #[inline]
     fn redundancy_len(&self) -> u32 {
-        Packet::REDUNDANCY * u32::from(self.rare.corrects())
+        Packet::REDUNDANCY * u32::from(self.unparsed.corrects())
     }
 
     /// Never: a packet has a header.
@@ -137,14 +140,14 @@ impl Packet {
 
     #[inline]
     fn ip_len(&self) -> usize {
-        self.ip.len() + self.rare.ip_on_wire().len()
+        self.ip.len() + self.unparsed.ip_on_wire().len()
     }
 
     #[inline]
     fn transport_len(&self) -> usize {
         match &self.body {
             Body::Tcp(segment) => {
-                Segment::HEADER + segment.options.len_with(self.rare.tcp_options().len())
+                Segment::HEADER + segment.options.len_with(self.unparsed.tcp_options().len())
             }
             Body::Udp(_) => Udp::HEADER,
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
@@ -208,7 +211,7 @@ impl Packet {
         self.emit_ip(number, self.transport_len() + tail.len(), out)?;
         let ends = (self.ip.source, self.ip.destination);
         match &self.body {
-            Body::Tcp(segment) => segment.emit(ends, &self.rare, tail, out),
+            Body::Tcp(segment) => segment.emit(ends, &self.unparsed, tail, out),
             Body::Udp(udp) => udp.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
@@ -223,7 +226,7 @@ impl Packet {
         len: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
-        let (header, inner) = ((&self.ip, &self.rare), (protocol, len));
+        let (header, inner) = ((&self.ip, &self.unparsed), (protocol, len));
         match (self.ip.source, self.ip.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 ipv4::emit(header, (source, destination), inner, out)
@@ -259,7 +262,7 @@ impl Packet {
 
     fn read(bytes: &[u8], trusted: bool) -> Result<(Packet, Range<usize>), ParseError> {
         let mut packet = Packet::BLANK;
-        let Packet { ip, rare, .. } = &mut packet;
+        let Packet { ip, unparsed, .. } = &mut packet;
         let version = match bytes.first() {
             Some(first) => first >> 4,
             None => {
@@ -268,8 +271,8 @@ impl Packet {
             }
         };
         let inner = match version {
-            4 => ipv4::parse(bytes, ip, rare)?,
-            6 => ipv6::parse(bytes, ip, rare)?,
+            4 => ipv4::parse(bytes, ip, unparsed)?,
+            6 => ipv6::parse(bytes, ip, unparsed)?,
             _ => {
                 return Err(ParseError::Field {
                     header: Header::Ip,
@@ -283,7 +286,7 @@ impl Packet {
         let transport = &bytes[inner.start..inner.end];
         let (body, payload) = match (inner.protocol, version) {
             (protocol::TCP, _) => {
-                let (segment, len) = Segment::parse(transport, ends, rare, trusted)?;
+                let (segment, len) = Segment::parse(transport, ends, unparsed, trusted)?;
                 (Body::Tcp(segment), len..transport.len())
             }
             (protocol::UDP, _) => {

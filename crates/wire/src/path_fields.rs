@@ -4,7 +4,7 @@ mod form;
 
 pub use form::PathForm;
 
-use crate::{Packet, Rare, ip::protocol};
+use crate::{Packet, UnparsedOptions, ip::protocol};
 use serde::{Deserialize, Serialize};
 
 /// A probability from 0 to 1, both of them exact, in steps of 2.3e-10: a loss of one packet in a
@@ -139,15 +139,15 @@ impl PathFields {
     #[inline]
     pub fn of(packet: &Packet) -> Option<PathFields> {
         // Nearly every packet ends here.
-        if !packet.rare.has_ip() {
+        if !packet.unparsed.has_ip() {
             return None;
         }
-        PathFields::read(packet.ip.source.is_ipv6(), &packet.rare)
+        PathFields::read(packet.ip.source.is_ipv6(), &packet.unparsed)
     }
 
-    fn read(v6: bool, rare: &Rare) -> Option<PathFields> {
-        let ip = rare.ip();
-        let place = place(v6, rare)?;
+    fn read(v6: bool, unparsed: &UnparsedOptions) -> Option<PathFields> {
+        let ip = unparsed.ip();
+        let place = place(v6, unparsed)?;
         if let &[byte] = ip.get(place.clone())? {
             let code = |shift: u8| Code(byte >> shift & 3);
             return Some(PathFields::Coded {
@@ -166,41 +166,41 @@ impl PathFields {
 
     /// Gives them to a packet without IP options, in a header of IPv6 or IPv4. If it has any, those
     /// stay alone.
-    pub fn put(&self, v6: bool, rare: &mut Rare) {
-        if rare.has_ip() {
+    pub fn put(&self, v6: bool, unparsed: &mut UnparsedOptions) {
+        if unparsed.has_ip() {
             return;
         }
         let kept = match (self, v6) {
             (PathFields::Exact { .. }, false) => {
                 let mut options = [0; 20];
                 options[..4].copy_from_slice(&[1, 1, KIND_V4, 18]);
-                rare.set_ipv4_options(&options)
+                unparsed.set_ipv4_options(&options)
             }
-            (PathFields::Coded { .. }, false) => rare.set_ipv4_options(&[KIND_V4, 3, 0, 0]),
+            (PathFields::Coded { .. }, false) => unparsed.set_ipv4_options(&[KIND_V4, 3, 0, 0]),
             (PathFields::Exact { .. }, true) => {
                 let mut chain = [0; 24];
                 chain[..4].copy_from_slice(&[0, 2, KIND_V6, 16]);
                 chain[20..].copy_from_slice(&[1, 2, 0, 0]);
-                rare.set_ipv6_extensions(protocol::HOP_BY_HOP, &chain)
+                unparsed.set_ipv6_extensions(protocol::HOP_BY_HOP, &chain)
             }
             (PathFields::Coded { .. }, true) => {
                 let chain = [0, 0, KIND_V6, 1, 0, 1, 1, 0];
-                rare.set_ipv6_extensions(protocol::HOP_BY_HOP, &chain)
+                unparsed.set_ipv6_extensions(protocol::HOP_BY_HOP, &chain)
             }
         };
         debug_assert!(kept.is_ok(), "the options above are well-formed");
-        self.write(v6, rare);
+        self.write(v6, unparsed);
     }
 
     /// Overwrites the fields of a packet that has such.
     #[inline]
     pub fn renew(&self, packet: &mut Packet) {
-        self.write(packet.ip.source.is_ipv6(), &mut packet.rare);
+        self.write(packet.ip.source.is_ipv6(), &mut packet.unparsed);
     }
 
-    fn write(&self, v6: bool, rare: &mut Rare) {
-        let Some(place) = place(v6, rare) else { return };
-        let Some(bytes) = rare.ip_mut().get_mut(place) else { return };
+    fn write(&self, v6: bool, unparsed: &mut UnparsedOptions) {
+        let Some(place) = place(v6, unparsed) else { return };
+        let Some(bytes) = unparsed.ip_mut().get_mut(place) else { return };
         match (self, bytes) {
             (PathFields::Coded { forward, echoed }, [byte]) => {
                 *byte = forward.corruption.0 << 6
@@ -234,12 +234,12 @@ impl PathFields {
 
 /// Where the values are.
 #[inline]
-fn place(v6: bool, rare: &Rare) -> Option<core::ops::Range<usize>> {
-    match (v6, rare.ip()) {
+fn place(v6: bool, unparsed: &UnparsedOptions) -> Option<core::ops::Range<usize>> {
+    match (v6, unparsed.ip()) {
         (false, [1, 1, KIND_V4, 18, ..]) => Some(4..20),
         (false, [KIND_V4, 3, ..]) => Some(2..3),
-        (true, [_, _, KIND_V6, 16, ..]) if rare.first == protocol::HOP_BY_HOP => Some(4..20),
-        (true, [_, _, KIND_V6, 1, ..]) if rare.first == protocol::HOP_BY_HOP => Some(4..5),
+        (true, [_, _, KIND_V6, 16, ..]) if unparsed.first == protocol::HOP_BY_HOP => Some(4..20),
+        (true, [_, _, KIND_V6, 1, ..]) if unparsed.first == protocol::HOP_BY_HOP => Some(4..5),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::checksum::{Sum, Tail};
 use crate::ip::{protocol, u16_at, u32_at};
-use crate::{EmitError, Header, Options, ParseError, Rare, SeqNumber};
+use crate::{EmitError, Header, Options, ParseError, SeqNumber, UnparsedOptions};
 use bitflags::bitflags;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ bitflags! {
         const CWR = 1 << 7;
         /// Accurate ECN (RFC 9768 §2.1), once the nonce sum.
         const AE = 1 << 8;
-        /// The three bits that nobody has a use for yet.
+        /// The three reserved bits.
         const RESERVED = 0b111 << 9;
     }
 }
@@ -61,6 +61,20 @@ impl Ports {
     #[inline]
     pub const fn new(source: u16, destination: u16) -> Ports {
         Ports(source as u32 | (destination as u32) << 16)
+    }
+
+    /// The sender's port.
+    #[must_use]
+    #[inline]
+    pub const fn source(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// The receiver's port.
+    #[must_use]
+    #[inline]
+    pub const fn destination(self) -> u16 {
+        (self.0 >> 16) as u16
     }
 }
 
@@ -114,7 +128,7 @@ impl Segment {
     pub(crate) fn parse(
         bytes: &[u8],
         (source, destination): (IpAddr, IpAddr),
-        rare: &mut Rare,
+        unparsed: &mut UnparsedOptions,
         trusted: bool,
     ) -> Result<(Segment, usize), ParseError> {
         let found = bytes.len();
@@ -150,7 +164,7 @@ impl Segment {
             ..Segment::default()
         };
         let options = &bytes[Segment::HEADER..header_len];
-        crate::options::parse(options, &mut segment.options, rare)?;
+        crate::options::parse(options, &mut segment.options, unparsed)?;
         Ok((segment, header_len))
     }
 
@@ -158,12 +172,12 @@ impl Segment {
     pub(crate) fn emit(
         &self,
         (source, destination): (IpAddr, IpAddr),
-        rare: &Rare,
+        unparsed: &UnparsedOptions,
         tail: Tail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
         let start = out.len();
-        let header_len = Segment::HEADER + self.options.len_with(rare.tcp_options().len());
+        let header_len = Segment::HEADER + self.options.len_with(unparsed.tcp_options().len());
         let offset_and_flags = (header_len as u16 / 4) << 12 | self.flags.bits();
         out.extend_from_slice(&self.source_port.to_be_bytes());
         out.extend_from_slice(&self.destination_port.to_be_bytes());
@@ -173,7 +187,7 @@ impl Segment {
         out.extend_from_slice(&self.window.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&self.urgent.to_be_bytes());
-        self.options.emit(rare.tcp_options(), out)?;
+        self.options.emit(unparsed.tcp_options(), out)?;
         let len = out.len() - start + tail.len();
         let sum = Sum::pseudo(source, destination, protocol::TCP, len);
         tail.finish(sum, start, Segment::CHECKSUM, out);

@@ -134,7 +134,7 @@ proptest! {
 /// Whether hop-by-hop options are not the first extension header: etherparse insists on that
 /// (RFC 8200 §4.1 recommends it to senders).
 fn hops_in_the_middle(packet: &Packet) -> bool {
-    let chain = packet.rare.ip();
+    let chain = packet.unparsed.ip();
     let mut at = 0;
     while packet.ip.source.is_ipv6() && at < chain.len() {
         if chain[at] == 0 {

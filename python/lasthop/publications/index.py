@@ -1,4 +1,4 @@
-"""The page and the results of a whole publication: what came of each of its experiments."""
+"""The page and the results of a whole publication, with the outcome of each experiment."""
 
 from __future__ import annotations
 

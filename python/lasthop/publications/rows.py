@@ -84,7 +84,7 @@ class Finding:
         return error_factor(self.measured, self.published)
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as results.json has it."""
+        """The row in results.json."""
         measured, factor = self.measured, self.factor
         return {
             "publication": self.publication,
@@ -109,14 +109,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an experiment."""
+    """The outcome of an experiment."""
 
     #: The experiment's name within the publication.
     id: str
     title: str
     #: Where the publication has it: "Figure 7, appendix C".
     where: str
-    #: What came of it, in a sentence.
+    #: The outcome in one sentence.
     line: str
     rows: Sequence[Row | Finding]
 
@@ -155,13 +155,13 @@ class Outcome:
 
 
 class Written(Protocol):
-    """Whatever makes a row of results.json."""
+    """An object that can be a row of results.json."""
 
     def as_dict(self) -> dict[str, Any]:
         """The row."""
 
 
 def write(path: Path, rows: Sequence[Written]) -> None:
-    """Writes results.json, a line a row."""
+    """Writes results.json, one row per line."""
     lines = (json.dumps(row.as_dict(), ensure_ascii=False) for row in rows)
     write_text(path, "[\n" + ",\n".join(lines) + "\n]\n")

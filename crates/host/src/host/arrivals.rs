@@ -1,17 +1,16 @@
 //! What arrives at a host, and which connection it is for.
 
-use super::{Host, Key, Slot};
+use super::{FourTuple, Host, Slot};
 use crate::{Application, Bytes};
 use base::Time;
-use core::net::IpAddr;
-use tcp::{Indication, Source, Subject};
-use wire::{
-    Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment,
-    SurvivalNotice,
-};
+use tcp::Indication;
+use wire::{Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment};
 
 impl<A: Application> Host<A> {
-    /// Takes in a packet that is addressed to this host.
+    /// Takes in a packet. One that is not this host's ([`Host::takes`]) is dropped, and counted among
+    /// [`Statistics::strays`].
+    ///
+    /// [`Statistics::strays`]: super::Statistics::strays
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
         self.take_in(now, packet, |slot, now, segment| {
             slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
@@ -49,16 +48,20 @@ impl<A: Application> Host<A> {
         packet: &Packet,
         take: impl FnOnce(&mut Slot<A>, Time, &Segment),
     ) {
+        if !self.takes(packet) {
+            self.statistics.strays += 1;
+            return;
+        }
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Icmp(Icmp::Corruption { notice, .. }) => {
                 return match notice.destination == packet.ip.destination {
                     true => self.notify_of_peer(now, notice),
-                    false => self.notify(now, Source::Router, notice),
+                    false => self.notify(now, notice),
                 };
             }
             Body::Icmp(Icmp::Survival(notice)) => {
-                return self.on_survival(now, packet.ip.source, notice);
+                return self.on_survival(now, &packet.ip, notice);
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
             Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
@@ -68,104 +71,35 @@ impl<A: Application> Host<A> {
                 return;
             }
         };
-        if packet.rare.is_marked_corrupted() {
+        if packet.unparsed.is_marked_corrupted() {
             let (source, destination) = (packet.ip.source, packet.ip.destination);
             let len = packet.payload.len;
             let notice = CorruptionNotice::about(source, destination, segment, len);
             return self.notify_of_peer(now, &notice);
         }
-        let key = Key::of(packet, segment);
-        let known = self.by_key.get(&key).copied().filter(|&id| !self.is_reopened(id, segment));
-        if known.is_none() && self.is_bogus(key.remote) {
+        let tuple = FourTuple::of_segment(&packet.ip, segment);
+        let known = self.by_tuple.get(&tuple).copied();
+        let known = known.filter(|&id| !self.is_reopened(id, &tuple, segment));
+        if known.is_none() && self.is_bogus(tuple.remote) {
             return;
         }
-        let id = match known.map_or_else(|| self.accept(now, key, segment), Ok) {
+        let id = match known.map_or_else(|| self.accept(now, tuple, segment), Ok) {
             Ok(id) => id,
-            Err(why) => return self.on_stray(now, packet, segment, why),
+            Err(why) => return self.on_rejected(now, packet, segment, why),
         };
         if let Some(fields) = PathFields::of(packet) {
-            let told = Indication { source: Source::Router, subject: Subject::Path(fields) };
-            self.slots[id as usize].connection.indicate(now, &told);
+            self.slots[id as usize].connection.indicate(now, &Indication::Path(fields));
         }
         self.weigh(id);
         self.statistics.segments += 1;
         take(&mut self.slots[id as usize], now, segment);
-        if packet.rare.has_ip() {
+        if packet.unparsed.has_ip() {
             // What the segment itself has brought is no longer missing.
-            for CorruptedCopy { seq, copy, len } in packet.rare.corrupted_copies() {
-                let subject = Subject::PeerCorrupted { seq, len: u32::from(len), copy };
-                let indication = Indication { source: Source::Router, subject };
+            for CorruptedCopy { seq, copy, len } in packet.unparsed.corrupted_copies() {
+                let indication = Indication::PeerCorrupted { seq, len: u32::from(len), copy };
                 self.slots[id as usize].connection.indicate(now, &indication);
             }
         }
         self.after(now, id);
-    }
-
-    /// Tells the connection that a copy of one of its peer's segments was corrupted.
-    fn notify_of_peer(&mut self, now: Time, notice: &CorruptionNotice) {
-        let key = Key {
-            remote: notice.source,
-            remote_port: notice.source_port,
-            local_port: notice.destination_port,
-        };
-        let CorruptionNotice { seq, len, copy, .. } = *notice;
-        let subject = Subject::PeerCorrupted { seq, len, copy };
-        let id = self.concerned(key, &subject);
-        self.tell(now, id, Source::Router, subject);
-    }
-
-    /// Tells the connection that a copy of one of its segments was corrupted.
-    pub fn notify(&mut self, now: Time, source: Source, notice: &CorruptionNotice) {
-        let key = Key {
-            remote: notice.destination,
-            remote_port: notice.destination_port,
-            local_port: notice.source_port,
-        };
-        let CorruptionNotice { seq, len, copy, .. } = *notice;
-        let subject = Subject::Corrupted { seq, len, copy };
-        let id = self.concerned(key, &subject);
-        self.tell(now, id, source, subject);
-    }
-
-    /// A node tells of a link on the path of a connection.
-    fn on_survival(&mut self, now: Time, node: IpAddr, notice: &SurvivalNotice) {
-        let key = Key {
-            remote: notice.destination,
-            remote_port: notice.destination_port,
-            local_port: notice.source_port,
-        };
-        let subject = Subject::Link { node, link: notice.link, survival: notice.survival };
-        let id = self.by_key.get(&key).copied();
-        self.tell(now, id, Source::Router, subject);
-    }
-
-    /// Tells a connection of something, if it is there.
-    fn tell(&mut self, now: Time, id: Option<u32>, source: Source, subject: Subject) {
-        let Some(id) = id else {
-            self.statistics.strays += 1;
-            return;
-        };
-        self.slots[id as usize].connection.indicate(now, &Indication { source, subject });
-        self.after(now, id);
-    }
-
-    /// The connection that news of a corrupted segment is about: the one that is named, or the only
-    /// one that can be meant if a bit of the ports was damaged, too (`bbn8333` §2.1, §6). To try
-    /// these 32 costs the same however many connections there are, and whoever forges has to know
-    /// the ports all the same.
-    fn concerned(&mut self, key: Key, subject: &Subject) -> Option<u32> {
-        if let Some(&id) = self.by_key.get(&key) {
-            return Some(id);
-        }
-        let damaged = (0..u16::BITS).flat_map(|bit| {
-            let (remote_port, local_port) = (key.remote_port ^ 1 << bit, key.local_port ^ 1 << bit);
-            [Key { remote_port, ..key }, Key { local_port, ..key }]
-        });
-        let known = damaged.filter_map(|key| self.by_key.get(&key).copied());
-        let mut meant =
-            known.filter(|&id| self.slots[id as usize].connection.is_concerned(subject));
-        let (Some(id), None) = (meant.next(), meant.next()) else { return None };
-        self.statistics.recovered += 1;
-        Some(id)
     }
 }

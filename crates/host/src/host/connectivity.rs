@@ -6,17 +6,17 @@ use crate::shared_probe::{Glance, SharedProbe};
 use base::Time;
 use core::net::IpAddr;
 use std::collections::VecDeque;
-use tcp::{Connection, Connectivity, Indication, Source, State, Subject};
+use tcp::{Connection, Connectivity, Indication, State};
 
 impl<A: Application> Host<A> {
     /// The way to all peers has changed, or is about to; or to those at some addresses, if any are
-    /// named. Connections hear of it from [`Source::Local`], at once or when it is their turn
+    /// named. Connections are told at once or when it is their turn
     /// ([`Settings::shared_probe`]).
     ///
     /// [`Settings::shared_probe`]: super::Settings::shared_probe
     pub fn on_connectivity(&mut self, now: Time, connectivity: Connectivity, peers: &[IpAddr]) {
         let is_told = |slot: &&super::Slot<A>| {
-            (peers.is_empty() || peers.contains(&slot.key.remote)) && !is_over(&slot.connection)
+            (peers.is_empty() || peers.contains(&slot.ip.destination)) && !is_over(&slot.connection)
         };
         let told: Vec<ConnectionId> = self.slots.iter().filter(is_told).map(|s| s.id).collect();
         if self.settings.shared_probe && connectivity == (Connectivity::Changed { window: None }) {
@@ -39,7 +39,7 @@ impl<A: Application> Host<A> {
         });
         let mut waiting = Vec::new();
         for id in told {
-            match self.connection(id).and_then(Connection::waits_since) {
+            match self.connection(id).and_then(Connection::waiting_since) {
                 Some(since) => waiting.push((since, id)),
                 // It has nothing to probe with, but its peer may have data for us.
                 None => {
@@ -92,8 +92,7 @@ impl<A: Application> Host<A> {
     ) -> Option<Glance> {
         let connection = &mut self.slots.find_mut(id)?.connection;
         let before = connection.statistics().reprobes;
-        let subject = Subject::Connectivity(connectivity);
-        connection.indicate(now, &Indication { source: Source::Local, subject });
+        connection.indicate(now, &Indication::Connectivity(connectivity));
         let probes = connection.statistics().reprobes > before;
         let glance = probes.then(|| glance(connection));
         self.after(now, id.index);

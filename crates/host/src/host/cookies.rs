@@ -2,18 +2,17 @@
 //! nothing of it. All that is to be known later stands in the answer's sequence number and timestamp, from
 //! where the peer's ACK brings it back.
 
-use super::listeners::Stray;
-use super::{Host, Key};
+use super::resets::Rejection;
+use super::{FourTuple, Host};
 use crate::Application;
 use base::{Duration, Time};
-use core::net::IpAddr;
 use tcp::{Config, Side};
 use wire::{Ecn, Flags, Ip, Options, Packet, Payload, Segment, SeqNumber, Timestamps};
 
 /// How long a cookie names the same period; it is good in this period and in the next.
 const PERIOD: Duration = Duration::from_secs(64);
 /// How long a listener takes cookies after its backlog was full.
-pub(super) const LIFETIME: Duration = Duration::from_secs(128);
+const LIFETIME: Duration = Duration::from_secs(128);
 
 /// Bits of a cookie, the highest first: the period modulo 4, the segment size, the keyed hash.
 const SIZE_SHIFT: u32 = 27;
@@ -89,68 +88,70 @@ impl<A: Application> Host<A> {
     }
 
     /// The sequence number of the answer to a SYN.
-    fn cookie(&self, period: u64, local: IpAddr, key: &Key, irs: SeqNumber, said: Said) -> u32 {
-        let hash = self.numbering.cookie(local, key, irs, period, said.size, said.options) as u32;
+    fn cookie(&self, period: u64, tuple: &FourTuple, irs: SeqNumber, said: Said) -> u32 {
+        let hash = self.numbering.cookie(tuple, irs, period, said.size, said.options) as u32;
         (period as u32) << PERIOD_SHIFT | u32::from(said.size) << SIZE_SHIFT | hash & HASH
     }
 
-    /// Answers a SYN that finds no place.
-    pub(super) fn send_cookie(&mut self, now: Time, key: &Key, syn: &Segment) -> Stray {
-        let local = self.addresses.towards(key.remote);
-        let Some(config) = self.template(key.local_port).filter(|_| !self.by_key.contains_key(key))
+    /// Answers a SYN for which the backlog has no place.
+    pub(super) fn send_cookie(&mut self, now: Time, tuple: &FourTuple, syn: &Segment) -> Rejection {
+        if let Some(listener) = self.listeners.get_mut(tuple) {
+            listener.cookies_until = self.numbering.local(now) + LIFETIME;
+        }
+        let Some(config) = self.template(*tuple).filter(|_| !self.by_tuple.contains_key(tuple))
         else {
-            return Stray::Overflow;
+            return Rejection::BacklogFull;
         };
-        let said = Said::of(syn, config.timestamps, key.remote.is_ipv6());
-        let iss = self.cookie(self.period(now), local, key, syn.seq, said);
-        let mut connection = self.make_connection(now, key, &config, Side::Passive, SeqNumber(iss));
+        let said = Said::of(syn, config.timestamps, tuple.remote.is_ipv6());
+        let iss = self.cookie(self.period(now), tuple, syn.seq, said);
+        let mut connection =
+            self.make_connection(now, tuple, &config, Side::Passive, SeqNumber(iss));
         let syn = said.syn(syn, syn.seq, syn.options.timestamps);
         connection.handle_segment(now, &syn, Payload::default(), Ecn::NotCapable);
         let mut packet = Packet::BLANK;
         if connection.poll_transmit(now, 1, &mut packet).is_some() {
-            packet.ip = Ip::new(local, key.remote);
+            packet.ip = Ip::new(tuple.local, tuple.remote);
             let stamps = packet.tcp_mut().and_then(|answer| answer.options.timestamps.as_mut());
             if let (Some(stamps), Some(options)) = (stamps, said.options) {
                 stamps.value = stamp(stamps.value, options);
             }
             self.resets.waiting.push(packet);
         }
-        Stray::Answered
+        Rejection::CookieSent
     }
 
     /// A connection for a segment that acknowledges a cookie; not even that, if it is none of ours.
-    pub(super) fn redeem(&mut self, now: Time, key: Key, segment: &Segment) -> Option<u32> {
-        let listener = self.listeners.get(&key.local_port)?;
+    pub(super) fn redeem(&mut self, now: Time, tuple: FourTuple, segment: &Segment) -> Option<u32> {
+        let listener = self.listeners.get_mut(&tuple)?;
         if self.memory.is_used_up() || self.numbering.local(now) >= listener.cookies_until {
             return None;
         }
-        let config = self.template(key.local_port)?;
-        let local = self.addresses.towards(key.remote);
+        let config = self.template(tuple)?;
         let stamps = segment.options.timestamps.filter(|_| config.timestamps);
         let options = stamps.map(|stamps| stamps.echo as u8 & ((1 << STAMP_BITS) - 1));
         let (irs, iss) = (SeqNumber(segment.seq.0.wrapping_sub(1)), segment.ack.0.wrapping_sub(1));
         let said = Said { size: (iss >> SIZE_SHIFT & 7) as u8, options };
         let period = self.period(now);
         let mut good = [Some(period), period.checked_sub(1)].into_iter().flatten();
-        good.find(|&period| self.cookie(period, local, &key, irs, said) == iss)?;
-        let listener = self.listeners.get_mut(&key.local_port)?;
+        good.find(|&period| self.cookie(period, &tuple, irs, said) == iss)?;
+        let listener = self.listeners.get_mut(&tuple)?;
         listener.half_open += 1;
-        let (_, application) = (listener.accept)();
-        let id = self.add(now, key, &config, Side::Passive, SeqNumber(iss), application);
+        let (_, application) = (listener.accept)(tuple);
+        let id = self.add(now, tuple, &config, Side::Passive, SeqNumber(iss), application);
         // Its TS.Recent is what the peer says now (RFC 7323 §3.2).
         let syn = said.syn(segment, irs, stamps.map(|stamps| Timestamps { echo: 0, ..stamps }));
-        self.slots[id as usize].connection.assume_answered(now, &syn);
+        self.slots[id as usize].connection.assume_syn_answered(now, &syn);
         self.statistics.redeemed += 1;
         Some(id)
     }
 
-    /// The settings of connections to a port.
-    fn template(&mut self, port: u16) -> Option<Config> {
-        let listener = self.listeners.get_mut(&port)?;
+    /// The settings of a listener's connections.
+    fn template(&mut self, tuple: FourTuple) -> Option<Config> {
+        let listener = self.listeners.get_mut(&tuple)?;
         Some(
             listener
                 .template
-                .get_or_insert_with(|| Box::new((listener.accept)().0))
+                .get_or_insert_with(|| Box::new((listener.accept)(tuple).0))
                 .as_ref()
                 .clone(),
         )

@@ -1,29 +1,28 @@
 //! How connections come into a host's table, and go.
 
-use super::{ConnectionId, Host, Key, Slot};
+use super::{ConnectionId, FourTuple, Host, Slot};
 use crate::Application;
 use base::Time;
 use tcp::{Config, Connection, Identity, Side, State};
-use wire::{Ip, SeqNumber};
+use wire::{Ip, Ports, SeqNumber};
 
 impl<A: Application> Host<A> {
     pub(super) fn add(
         &mut self,
         now: Time,
-        key: Key,
+        tuple: FourTuple,
         config: &Config,
         side: Side,
         iss: SeqNumber,
         application: A,
     ) -> u32 {
-        let local = self.addresses.towards(key.remote);
-        let mut connection = self.make_connection(now, &key, config, side, iss);
+        let mut connection = self.make_connection(now, &tuple, config, side, iss);
         connection.watch(self.watches);
         let id = self.slots.next_id();
         self.seat(Slot {
             id,
-            key,
-            ip: Ip::new(local, key.remote),
+            ports: Ports::new(tuple.remote_port, tuple.local_port),
+            ip: Ip::new(tuple.local, tuple.remote),
             route: None,
             connection,
             application,
@@ -42,19 +41,18 @@ impl<A: Application> Host<A> {
     pub(super) fn make_connection(
         &self,
         now: Time,
-        key: &Key,
+        tuple: &FourTuple,
         config: &Config,
         side: Side,
         iss: SeqNumber,
     ) -> Connection {
-        let local = self.addresses.towards(key.remote);
         let identity = Identity {
-            local_port: key.local_port,
-            remote_port: key.remote_port,
+            local_port: tuple.local_port,
+            remote_port: tuple.remote_port,
             iss,
-            timestamp_offset: self.numbering.timestamp_offset(local, key),
-            is_ipv6: key.remote.is_ipv6(),
-            secret: self.numbering.secret(now, local, key),
+            timestamp_offset: self.numbering.timestamp_offset(tuple),
+            is_ipv6: tuple.remote.is_ipv6(),
+            secret: self.numbering.secret(now, tuple),
         };
         self.numbering.start(now, Connection::new(config, side, identity))
     }
@@ -65,7 +63,7 @@ impl<A: Application> Host<A> {
         if index as usize == self.slots.count() {
             self.schedule.add();
         }
-        self.by_key.insert(slot.key, index);
+        self.by_tuple.insert(slot.tuple(), index);
         self.slots.add(slot);
     }
 
@@ -73,7 +71,7 @@ impl<A: Application> Host<A> {
     #[cold]
     pub(super) fn turn(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
-        let (key, state) = (slot.key, slot.connection.state());
+        let (tuple, state) = (slot.tuple(), slot.connection.state());
         if matches!(state, State::TimeWait | State::Closed)
             && let Some(workload) = slot.workload.take()
         {
@@ -81,10 +79,10 @@ impl<A: Application> Host<A> {
         }
         let slot = &mut self.slots[id as usize];
         if core::mem::take(&mut slot.half_open) {
-            self.leave_backlog(key.local_port);
+            self.leave_backlog(&tuple);
         }
         if state == State::Closed {
-            self.by_key.remove(&key);
+            self.by_tuple.remove(&tuple);
             self.over.push(id);
             self.make_busy(id);
         }

@@ -1,17 +1,43 @@
-//! Connections that others open: listeners, and who is let in.
+//! Connections that others open: listeners, and which SYNs they accept.
 
-use super::{Host, Key, cookies};
+use super::resets::Rejection;
+use super::{FourTuple, Host};
 use crate::Application;
 use base::Time;
+use core::net::{IpAddr, SocketAddr};
+use rustc_hash::FxHashMap;
 use tcp::{Config, Side};
 use wire::{Flags, Segment, SeqNumber};
 
-/// Settings and application for whoever connects.
-type Accept<A> = Box<dyn FnMut() -> (Config, A) + Send>;
+/// Settings and application for a new connection.
+type Accept<A> = Box<dyn FnMut(FourTuple) -> (Config, A) + Send>;
 
-/// What accepts connections to a port.
+/// Where a listener listens. Of several that match a connection, the one bound to an address comes first, then the
+/// one bound to a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// The local address; any that the host owns for `None`.
+    pub address: Option<IpAddr>,
+    /// The local port; any for `None`.
+    pub port: Option<u16>,
+}
+
+impl From<u16> for Binding {
+    /// A port, whatever the address.
+    fn from(port: u16) -> Binding {
+        Binding { address: None, port: Some(port) }
+    }
+}
+
+impl From<SocketAddr> for Binding {
+    fn from(end: SocketAddr) -> Binding {
+        Binding { address: Some(end.ip()), port: Some(end.port()) }
+    }
+}
+
+/// What accepts connections.
 pub struct Listener<A> {
-    port: u16,
+    binding: Binding,
     backlog: u32,
     pub(super) accept: Accept<A>,
     /// Its connections that are not yet established.
@@ -27,13 +53,16 @@ impl<A> Listener<A> {
     /// The backlog of a listener that is not given another.
     pub const BACKLOG: u32 = 4096;
 
-    /// A listener on `port`, to whose connections `accept` gives settings and an application. It is
-    /// asked at the SYN; a connection that ends before it is established leaves no trace, and its
-    /// application is dropped without having heard of anything.
+    /// A listener that is bound to a port, an address and a port, or any [`Binding`]. `accept` gives settings and an
+    /// application to each connection. It is called at the SYN; a connection that ends before it is
+    /// established leaves no trace, and its application is dropped without having been called.
     #[must_use]
-    pub fn new(port: u16, accept: impl FnMut() -> (Config, A) + Send + 'static) -> Listener<A> {
+    pub fn new(
+        binding: impl Into<Binding>,
+        accept: impl FnMut(FourTuple) -> (Config, A) + Send + 'static,
+    ) -> Listener<A> {
         Listener {
-            port,
+            binding: binding.into(),
             backlog: Self::BACKLOG,
             accept: Box::new(accept),
             half_open: 0,
@@ -50,17 +79,37 @@ impl<A> Listener<A> {
     }
 }
 
-/// Why a segment for no connection opens none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stray {
-    /// The listener's backlog is full.
-    Overflow,
-    /// The listener's backlog is full, and a cookie was the answer.
-    Answered,
-    /// A listener drops it without a word.
-    Senseless,
-    /// Its sender believes in a connection that is not there.
-    Unwanted,
+/// The listeners of a host.
+pub(super) struct Listeners<A> {
+    pub(super) by_binding: FxHashMap<Binding, Listener<A>>,
+}
+
+impl<A> Default for Listeners<A> {
+    fn default() -> Listeners<A> {
+        Listeners { by_binding: FxHashMap::default() }
+    }
+}
+
+impl<A> Listeners<A> {
+    /// The binding of the listener that a connection is for.
+    fn binding(&self, tuple: &FourTuple) -> Option<Binding> {
+        let (address, port) = (Some(tuple.local), Some(tuple.local_port));
+        let bindings = [(address, port), (address, None), (None, port), (None, None)];
+        let mut bindings = bindings.map(|(address, port)| Binding { address, port }).into_iter();
+        bindings.find(|binding| self.by_binding.contains_key(binding))
+    }
+
+    /// The listener that a connection is for.
+    pub(super) fn get_mut(&mut self, tuple: &FourTuple) -> Option<&mut Listener<A>> {
+        self.by_binding.get_mut(&self.binding(tuple)?)
+    }
+
+    /// Whether a listener is bound to a port, at an address or at any.
+    pub(super) fn has_port(&self, address: IpAddr, port: u16) -> bool {
+        [port.into(), SocketAddr::new(address, port).into()]
+            .iter()
+            .any(|binding| self.by_binding.contains_key(binding))
+    }
 }
 
 /// A segment that opens a connection. A FIN with the SYN has no honest purpose.
@@ -70,73 +119,84 @@ fn is_opening(flags: Flags) -> bool {
 }
 
 impl<A: Application> Host<A> {
-    /// Accepts whoever connects to `port`, as `accept` says.
-    pub fn listen(&mut self, port: u16, accept: impl FnMut() -> (Config, A) + Send + 'static) {
-        self.add_listener(Listener::new(port, accept));
+    /// Accepts connections to `port`, each with the settings and the application that `accept` gives.
+    pub fn listen(&mut self, port: u16, mut accept: impl FnMut() -> (Config, A) + Send + 'static) {
+        self.add_listener(Listener::new(port, move |_| accept()));
     }
 
-    /// Accepts whoever connects to a listener's port, instead of who has listened there before.
-    pub fn add_listener(&mut self, mut listener: Listener<A>) {
-        let slots = self.slots.iter();
-        let own = slots.filter(|slot| slot.half_open && slot.key.local_port == listener.port);
-        listener.half_open = own.count() as u32;
-        self.listeners.insert(listener.port, listener);
+    /// Adds a listener, in the place of one with the same binding.
+    pub fn add_listener(&mut self, listener: Listener<A>) {
+        self.listeners.by_binding.insert(listener.binding, listener);
+        self.count_half_open();
     }
 
-    /// Accepts nobody to `port` any more. Connections that are on their way to be established are
-    /// none of the listener's business any more, and go on.
-    pub fn unlisten(&mut self, port: u16) {
-        self.listeners.remove(&port);
+    /// Removes the listener with a binding. Its connections that are not yet established go on.
+    pub fn unlisten(&mut self, binding: impl Into<Binding>) {
+        self.listeners.by_binding.remove(&binding.into());
+        self.count_half_open();
     }
 
-    /// A segment for no connection comes to a listener (RFC 9293 §3.10.7.2), or to nobody.
-    pub(super) fn accept(&mut self, now: Time, key: Key, segment: &Segment) -> Result<u32, Stray> {
-        let listener = self.listeners.get_mut(&key.local_port).ok_or(Stray::Unwanted)?;
+    /// Connections that are not yet established count for the listener that would accept them now.
+    fn count_half_open(&mut self) {
+        self.listeners.by_binding.values_mut().for_each(|listener| listener.half_open = 0);
+        for slot in self.slots.iter().filter(|slot| slot.half_open) {
+            if let Some(listener) = self.listeners.get_mut(&slot.tuple()) {
+                listener.half_open += 1;
+            }
+        }
+    }
+
+    /// A segment of no connection comes to a listener (RFC 9293 §3.10.7.2), if there is one.
+    pub(super) fn accept(
+        &mut self,
+        now: Time,
+        tuple: FourTuple,
+        segment: &Segment,
+    ) -> Result<u32, Rejection> {
+        let listener = self.listeners.get_mut(&tuple).ok_or(Rejection::Closed)?;
         if segment.flags & (Flags::ACK | Flags::RST | Flags::SYN) == Flags::ACK {
-            return self.redeem(now, key, segment).ok_or(Stray::Unwanted);
+            return self.redeem(now, tuple, segment).ok_or(Rejection::Closed);
         }
         if segment.flags.intersects(Flags::RST | Flags::ACK) {
-            return Err(Stray::Unwanted);
+            return Err(Rejection::Closed);
         }
         if !is_opening(segment.flags) {
-            return Err(Stray::Senseless);
+            return Err(Rejection::Ignored);
         }
         if self.memory.is_used_up() {
-            return Err(Stray::Overflow);
+            return Err(Rejection::BacklogFull);
         }
         if listener.half_open >= listener.backlog {
             if !self.settings.syn_cookies {
-                return Err(Stray::Overflow);
+                return Err(Rejection::BacklogFull);
             }
-            listener.cookies_until = self.numbering.local(now) + cookies::LIFETIME;
-            return Err(self.send_cookie(now, &key, segment));
+            return Err(self.send_cookie(now, &tuple, segment));
         }
         listener.half_open += 1;
-        let (config, application) = (listener.accept)();
+        let (config, application) = (listener.accept)(tuple);
         listener.template.get_or_insert_with(|| Box::new(config.clone()));
-        let local = self.addresses.towards(key.remote);
-        let mut iss = self.numbering.sequence(now, local, &key);
-        if let Some(last) = self.give_way(now, &key)
+        let mut iss = self.numbering.sequence(now, &tuple);
+        if let Some(last) = self.replace(now, &tuple)
             && iss.beyond(last) <= 0
         {
             // It has sent faster than the clock of RFC 6528 ticks.
             iss = last + 1;
         }
-        Ok(self.add(now, key, &config, Side::Passive, iss, application))
+        Ok(self.add(now, tuple, &config, Side::Passive, iss, application))
     }
 
     /// Whether a connection in TIME-WAIT makes room for a segment that opens another
     /// (RFC 9293 §3.6.1, RFC 6191).
-    pub(super) fn is_reopened(&self, id: u32, segment: &Segment) -> bool {
+    pub(super) fn is_reopened(&self, id: u32, tuple: &FourTuple, segment: &Segment) -> bool {
         is_opening(segment.flags)
-            && self.listeners.contains_key(&segment.destination_port)
+            && self.listeners.binding(tuple).is_some()
             && self.slots[id as usize].connection.yields_to(segment)
     }
 
     /// Ends the connection that a new one replaces, if there is one. Returns its last sequence
     /// number.
-    fn give_way(&mut self, now: Time, key: &Key) -> Option<SeqNumber> {
-        let id = *self.by_key.get(key)?;
+    fn replace(&mut self, now: Time, tuple: &FourTuple) -> Option<SeqNumber> {
+        let id = *self.by_tuple.get(tuple)?;
         let connection = &mut self.slots[id as usize].connection;
         let last = connection.last_sent();
         connection.abort();
@@ -145,8 +205,8 @@ impl<A: Application> Host<A> {
     }
 
     /// A connection is no longer on its way to be established.
-    pub(super) fn leave_backlog(&mut self, port: u16) {
-        if let Some(listener) = self.listeners.get_mut(&port) {
+    pub(super) fn leave_backlog(&mut self, tuple: &FourTuple) {
+        if let Some(listener) = self.listeners.get_mut(tuple) {
             listener.half_open = listener.half_open.saturating_sub(1);
         }
     }

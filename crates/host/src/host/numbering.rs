@@ -2,7 +2,7 @@
 //! outside is to guess them, and those of one connection are to go up from one incarnation to the
 //! next.
 
-use super::Key;
+use super::FourTuple;
 use base::{Random, Time};
 use core::hash::Hasher;
 use core::net::IpAddr;
@@ -76,29 +76,30 @@ impl Numbering {
 
     /// ISN = M + F(localip, localport, remoteip, remoteport, secretkey), M a clock that ticks every
     /// four microseconds (RFC 6528 §3).
-    pub(super) fn sequence(&self, now: Time, local: IpAddr, key: &Key) -> SeqNumber {
+    pub(super) fn sequence(&self, now: Time, tuple: &FourTuple) -> SeqNumber {
         let ticks = self.local(now).as_nanos() / 4_000;
-        let offset = self.sequence.hash(local, key.remote, &[key.local_port, key.remote_port]);
+        let offset =
+            self.sequence.hash(tuple.local, tuple.remote, &[tuple.local_port, tuple.remote_port]);
         SeqNumber((offset as u32).wrapping_add(ticks as u32))
     }
 
     /// Where the timestamps of a connection start (RFC 7323 §7.1). The same for every incarnation,
     /// so that a later one has later timestamps (RFC 6191).
-    pub(super) fn timestamp_offset(&self, local: IpAddr, key: &Key) -> u32 {
-        self.timestamps.hash(local, key.remote, &[key.local_port, key.remote_port]) as u32
+    pub(super) fn timestamp_offset(&self, tuple: &FourTuple) -> u32 {
+        self.timestamps.hash(tuple.local, tuple.remote, &[tuple.local_port, tuple.remote_port])
+            as u32
     }
 
     /// What a connection may make unpredictable numbers of.
-    pub(super) fn secret(&self, now: Time, local: IpAddr, key: &Key) -> u64 {
-        let ports = [key.local_port, key.remote_port];
-        self.mechanisms.hash(local, key.remote, &ports) ^ self.local(now).as_nanos()
+    pub(super) fn secret(&self, now: Time, tuple: &FourTuple) -> u64 {
+        let ports = [tuple.local_port, tuple.remote_port];
+        self.mechanisms.hash(tuple.local, tuple.remote, &ports) ^ self.local(now).as_nanos()
     }
 
     /// The keyed hash of a SYN cookie, over the connection and all that its answer says (RFC 4987 §3.6).
     pub(super) fn cookie(
         &self,
-        local: IpAddr,
-        key: &Key,
+        tuple: &FourTuple,
         irs: SeqNumber,
         period: u64,
         size: u8,
@@ -107,8 +108,9 @@ impl Numbering {
         let said = u16::from(size) << 8 | options.map_or(0xff, u16::from);
         let halves = |word: u32| [(word >> 16) as u16, word as u16];
         let ([irs, irs_low], [high, middle]) = (halves(irs.0), halves((period >> 16) as u32));
-        let fields = [key.local_port, key.remote_port, irs, irs_low, high, middle, period as u16];
-        self.cookies.hash(local, key.remote, &[&fields[..], &[said]].concat())
+        let fields =
+            [tuple.local_port, tuple.remote_port, irs, irs_low, high, middle, period as u16];
+        self.cookies.hash(tuple.local, tuple.remote, &[&fields[..], &[said]].concat())
     }
 
     /// Where the search for a local port starts (RFC 6056 §3.3.3, algorithm 3).

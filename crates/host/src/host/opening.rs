@@ -1,6 +1,6 @@
 //! Connections that the host opens, and their ports.
 
-use super::{ConnectionId, Host, Key};
+use super::{ConnectionId, FourTuple, Host};
 use crate::Application;
 use base::Time;
 use core::net::IpAddr;
@@ -15,6 +15,9 @@ pub struct Opening<A> {
     pub remote: IpAddr,
     /// To which port.
     pub remote_port: u16,
+    /// From which address; the host's own of that IP version for `None`. It need not own the address, if
+    /// the packets that the peer sends there come to this host.
+    pub local: Option<IpAddr>,
     /// From which port; `None` takes one that is free.
     pub local_port: Option<u16>,
     /// With which settings.
@@ -54,30 +57,30 @@ impl<A: Application> Host<A> {
     /// connection to the same place, or if none is free.
     pub fn connect(&mut self, now: Time, opening: Opening<A>) -> Option<ConnectionId> {
         let Opening { remote, remote_port, .. } = opening;
+        let local = opening.local.unwrap_or_else(|| self.addresses.towards(remote));
         let local_port = match opening.local_port {
             Some(port) => port,
-            None => self.free_port(remote, remote_port)?,
+            None => self.free_port(local, remote, remote_port)?,
         };
-        let key = Key { remote, remote_port, local_port };
-        if self.by_key.contains_key(&key) {
+        let tuple = FourTuple { local, local_port, remote, remote_port };
+        if self.by_tuple.contains_key(&tuple) {
             return None;
         }
-        let iss = self.numbering.sequence(now, self.addresses.towards(remote), &key);
-        let id = self.add(now, key, &opening.config, Side::Active, iss, opening.application);
+        let iss = self.numbering.sequence(now, &tuple);
+        let id = self.add(now, tuple, &opening.config, Side::Active, iss, opening.application);
         Some(self.slots[id as usize].id)
     }
 
-    /// The next dynamic port that nobody listens on and that makes an unused key (a connection in
+    /// The next dynamic port without a listener that makes an unused 4-tuple (a connection in
     /// TIME-WAIT uses its own), if there is one (RFC 6056 §3.3.3, algorithm 3).
-    fn free_port(&mut self, remote: IpAddr, remote_port: u16) -> Option<u16> {
-        let local = self.addresses.towards(remote);
+    fn free_port(&mut self, local: IpAddr, remote: IpAddr, remote_port: u16) -> Option<u16> {
         let offset = self.numbering.port_offset(local, remote, remote_port);
         for _ in 0..DYNAMIC_PORTS {
             let place = offset.wrapping_add(self.next_port) % DYNAMIC_PORTS;
             self.next_port = self.next_port.wrapping_add(1);
             let local_port = FIRST_DYNAMIC_PORT + place;
-            let key = Key { remote, remote_port, local_port };
-            if !self.by_key.contains_key(&key) && !self.listeners.contains_key(&local_port) {
+            let tuple = FourTuple { local, local_port, remote, remote_port };
+            if !self.by_tuple.contains_key(&tuple) && !self.listeners.has_port(local, local_port) {
                 return Some(local_port);
             }
         }

@@ -1,16 +1,17 @@
 //! A connection in a host's table, with its application.
 
-use super::{ConnectionId, Inlet, Key, Outlet, Statistics};
+use super::{ConnectionId, FourTuple, Inlet, Outlet, Statistics};
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events, FastPathOutcome, State};
-use wire::{Body, Ip, Packet, Payload, Segment};
+use wire::{Body, Ip, Packet, Payload, Ports, Segment};
 
 /// A connection, and what the host knows of it.
 #[derive(Debug)]
 pub(super) struct Slot<A> {
     pub(super) id: ConnectionId,
-    pub(super) key: Key,
+    /// The ports of what arrives.
+    pub(super) ports: Ports,
     /// The network header of what it sends.
     pub(super) ip: Ip,
     /// For the outlet.
@@ -75,21 +76,31 @@ impl<A: Application> tcp::Reader for Reading<'_, A> {
 
 /// Whether the packet that is here is a segment between the two ends of a connection.
 #[inline(always)]
-fn is_next<A>(key: &Key, ip: &Ip, inlet: &mut impl Inlet<A>) -> bool {
-    inlet.ports() == key.ports() && is_along(key, ip, &inlet.arrived().ip)
+fn is_next<A>(ports: Ports, ip: &Ip, inlet: &mut impl Inlet<A>) -> bool {
+    inlet.ports() == ports && is_along(ip, &inlet.arrived().ip)
 }
 
 /// Whether a packet comes from the remote end of a connection to this one.
 #[inline]
-fn is_along(key: &Key, ip: &Ip, arrived: &Ip) -> bool {
-    arrived.source == key.remote && arrived.destination == ip.source
+fn is_along(ip: &Ip, arrived: &Ip) -> bool {
+    arrived.source == ip.destination && arrived.destination == ip.source
 }
 
 impl<A: Application> Slot<A> {
+    /// Between which ends the connection is.
+    pub(super) fn tuple(&self) -> FourTuple {
+        FourTuple {
+            local: self.ip.source,
+            local_port: self.ports.destination(),
+            remote: self.ip.destination,
+            remote_port: self.ports.source(),
+        }
+    }
+
     /// Whether a packet is a segment between the two ends of this connection.
     #[inline]
     pub(super) fn is_between(&self, packet: &Packet) -> bool {
-        packet.ports() == self.key.ports() && is_along(&self.key, &self.ip, &packet.ip)
+        packet.ports() == self.ports && is_along(&self.ip, &packet.ip)
     }
 
     /// Whether such a segment can be for no other.
@@ -116,7 +127,7 @@ impl<A: Application> Slot<A> {
                     let now = inlet.now();
                     let packet = &*inlet.arrived();
                     let Body::Tcp(segment) = &packet.body else { return Stop::Refused };
-                    if packet.rare.has_ip() || !self.holds_its_ports() {
+                    if packet.unparsed.has_ip() || !self.holds_its_ports() {
                         return Stop::Refused;
                     }
                     statistics.segments += 1;
@@ -134,27 +145,32 @@ impl<A: Application> Slot<A> {
             if !inlet.advance() {
                 return Stop::Done;
             }
-            if !is_next(&self.key, &self.ip, inlet) {
+            if !is_next(self.ports, &self.ip, inlet) {
                 return Stop::Other;
             }
         }
     }
 
-    /// The same as far as the connection is on the fast path and there is one answer at most.
+    /// The same as far as the connection is on the fast path.
     #[inline(never)]
     fn follow(&mut self, inlet: &mut impl Inlet<A>, statistics: &mut Statistics) -> Followed {
-        let Slot { key, ip, route, connection, application, wake, .. } = self;
+        let Slot { ports, ip, route, connection, application, wake, .. } = self;
+        let clock = connection.clock();
         let Some(mut path) = connection.fast_path(*wake) else { return Followed::Off };
-        let (route, headers) = (*route, (ip.len() + Segment::HEADER) as u32);
+        let headers = (ip.len() + Segment::HEADER) as u32;
         loop {
             let now = inlet.now();
             let packet = inlet.arrived();
-            match path.exchange(now, packet, &mut Reading { now, application }) {
+            match path.exchange(now, packet, &mut Reading { now: clock.local(now), application }) {
                 FastPathOutcome::Refused => return Followed::Off,
                 FastPathOutcome::Taken => inlet.release(),
                 FastPathOutcome::Answered(len) => {
                     packet.ip = *ip;
-                    inlet.answer(route, headers + len);
+                    inlet.answer(*route, headers + len);
+                    while path.has_more() && path.poll_transmit(now, inlet.packet()).is_some() {
+                        inlet.packet().ip = *ip;
+                        inlet.send(0, route, Some(application));
+                    }
                 }
             }
             statistics.segments += 1;
@@ -166,7 +182,7 @@ impl<A: Application> Slot<A> {
             if !inlet.advance() {
                 return Followed::Done;
             }
-            if !is_next(key, ip, inlet) {
+            if !is_next(*ports, ip, inlet) {
                 return Followed::Other;
             }
         }
@@ -187,6 +203,7 @@ impl<A: Application> Slot<A> {
                 turned = true;
             }
             if !self.stillborn {
+                let now = self.connection.clock().local(now);
                 self.application.handle(now, &mut self.connection, events);
             }
         }
@@ -197,6 +214,7 @@ impl<A: Application> Slot<A> {
         if self.connection.poll_timeout() <= now {
             self.connection.handle_timeout(now);
         }
+        let now = self.connection.clock().local(now);
         if self.application.next_wake() <= now && self.is_open() {
             self.application.wake(now, &mut self.connection);
         }
@@ -205,7 +223,8 @@ impl<A: Application> Slot<A> {
     /// When it wants to be asked again.
     #[inline(always)]
     pub(super) fn due(&self) -> Time {
-        let (timer, wake) = (self.connection.poll_timeout(), self.application.next_wake());
+        let timer = self.connection.poll_timeout();
+        let wake = self.connection.clock().world(self.application.next_wake());
         // Most applications have no wake at all.
         if wake != Time::NEVER && wake < timer && self.is_open() { wake } else { timer }
     }

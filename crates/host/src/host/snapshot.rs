@@ -1,31 +1,29 @@
 //! Hosts that move, and connections that move between hosts.
 
 use super::{
-    Addresses, ConnectionId, Host, Key, Numbering, Resets, Settings, Slot, Slots, Statistics,
+    Addresses, ConnectionId, FourTuple, Host, Numbering, Resets, Settings, Slot, Slots, Statistics,
 };
 use crate::Application;
 use base::Time;
-use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use tcp::{Connection, State};
 use thiserror::Error;
-use wire::Ip;
+use wire::{Ip, Ports};
 
-/// A connection of a host at one moment, to be stored or sent.
+/// A connection of a host and its application at one moment, to be stored or sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ConnectionSnapshot {
-    remote: IpAddr,
-    remote_port: u16,
-    local_port: u16,
+pub struct ConnectionSnapshot<A> {
+    tuple: FourTuple,
     half_open: bool,
     connection: tcp::Snapshot,
+    application: A,
 }
 
-/// A host at one moment: its connections and its secrets. Listeners, connections that have not
-/// been opened yet, applications, workloads, and sources and sinks of datagrams are not in it, nor is
+/// A host at one moment: its connections, their applications, and its secrets. Listeners, connections that
+/// have not been opened yet, workloads, and sources and sinks of datagrams are not in it, nor is
 /// a shared probe that is under way: a host that has moved is to be told of that.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HostSnapshot {
+pub struct HostSnapshot<A> {
     version: u32,
     /// By the host's clock.
     taken_at: Time,
@@ -35,7 +33,7 @@ pub struct HostSnapshot {
     next_port: u16,
     slots: u32,
     vacant: Vec<ConnectionId>,
-    connections: Vec<(ConnectionId, ConnectionSnapshot)>,
+    connections: Vec<(ConnectionId, ConnectionSnapshot<A>)>,
     busy: Vec<u32>,
     resets: Resets,
     statistics: Statistics,
@@ -55,52 +53,43 @@ pub enum AdoptError {
     /// A connection was not adopted.
     #[error(transparent)]
     Connection(#[from] tcp::AdoptError),
-    /// There is a connection between the same ports of the same hosts already.
-    #[error("port {local_port} has a connection to port {remote_port} of {remote} already")]
-    Taken {
-        /// Our port.
-        local_port: u16,
-        /// The peer's address.
-        remote: IpAddr,
-        /// The peer's port.
-        remote_port: u16,
-    },
+    /// The host has such a connection already.
+    #[error("there is a connection {0} already")]
+    Taken(FourTuple),
     /// It contradicts itself.
     #[error("the snapshot of the host contradicts itself about slot {0}")]
     Slot(u32),
 }
 
-impl HostSnapshot {
+impl<A> HostSnapshot<A> {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 5;
+    pub const VERSION: u32 = 7;
 }
 
-impl<A: Application> Slot<A> {
-    fn snapshot(&self, now: Time) -> ConnectionSnapshot {
-        let Key { remote, remote_port, local_port } = self.key;
+impl<A: Application + Clone> Slot<A> {
+    fn snapshot(&self, now: Time) -> ConnectionSnapshot<A> {
         let connection = self.connection.snapshot(now);
         ConnectionSnapshot {
-            remote,
-            remote_port,
-            local_port,
+            tuple: self.tuple(),
             half_open: self.half_open,
             connection,
+            application: self.application.clone(),
         }
     }
 }
 
-impl<A: Application> Host<A> {
+impl<A: Application + Clone> Host<A> {
     /// A snapshot of the host, in which every connection has its place. What has been handed out
     /// already (packets, events) is not in it; who watches the host has to ask again.
     #[must_use]
-    pub fn snapshot(&self, now: Time) -> HostSnapshot {
+    pub fn snapshot(&self, now: Time) -> HostSnapshot<A> {
         // One that is over may still have a reset to send.
         let alive = |slot: &&Slot<A>| slot.busy || slot.connection.state() != State::Closed;
         let slots = self.slots.iter().filter(alive);
         HostSnapshot {
-            version: HostSnapshot::VERSION,
+            version: HostSnapshot::<A>::VERSION,
             taken_at: self.numbering.local(now),
-            addresses: self.addresses,
+            addresses: self.addresses.clone(),
             settings: self.settings,
             numbering: self.numbering.clone(),
             next_port: self.next_port,
@@ -114,19 +103,16 @@ impl<A: Application> Host<A> {
     }
 
     /// The host of a snapshot, going on at `now` as it would have gone on when the snapshot was
-    /// taken, whatever clock that was taken by. Each connection keeps its id and is given an
-    /// `application`, listeners are to be added again.
+    /// taken, whatever clock that was taken by. Each connection keeps its id and its
+    /// application, listeners are to be added again.
     ///
     /// # Errors
     /// If the snapshot has another version or contradicts itself.
-    pub fn adopt(
-        snapshot: HostSnapshot,
-        now: Time,
-        mut application: impl FnMut(ConnectionId, &Connection) -> A,
-    ) -> Result<Host<A>, AdoptError> {
+    pub fn adopt(snapshot: HostSnapshot<A>, now: Time) -> Result<Host<A>, AdoptError> {
         let HostSnapshot { version, taken_at, addresses, mut numbering, .. } = snapshot;
-        if version != HostSnapshot::VERSION {
-            return Err(AdoptError::Version { found: version, expected: HostSnapshot::VERSION });
+        let expected = HostSnapshot::<A>::VERSION;
+        if version != expected {
+            return Err(AdoptError::Version { found: version, expected });
         }
         numbering.ahead = now.as_nanos().wrapping_sub(taken_at.as_nanos());
         let slots = Slots::restored(snapshot.slots as usize, snapshot.vacant);
@@ -142,12 +128,12 @@ impl<A: Application> Host<A> {
             if id.index >= snapshot.slots {
                 return Err(AdoptError::Slot(id.index));
             }
-            let slot = host.slot(now, id, connection, |connection| application(id, connection))?;
+            let slot = host.slot(now, id, connection)?;
             let due = slot.due();
             if slot.connection.state() == State::Closed {
                 host.over.push(id.index);
             } else {
-                host.by_key.insert(slot.key, id.index);
+                host.by_tuple.insert(slot.tuple(), id.index);
             }
             host.slots.put(slot);
             host.reschedule(id.index, due);
@@ -170,24 +156,28 @@ impl<A: Application> Host<A> {
 
     /// A snapshot of one connection, if it is still there.
     #[must_use]
-    pub fn snapshot_connection(&self, now: Time, id: ConnectionId) -> Option<ConnectionSnapshot> {
+    pub fn snapshot_connection(
+        &self,
+        now: Time,
+        id: ConnectionId,
+    ) -> Option<ConnectionSnapshot<A>> {
         self.slots.find(id).map(|slot| slot.snapshot(now))
     }
 
-    /// Goes on with a connection that was another host's, under this host's addresses and a new id.
+    /// Goes on with a connection that was another host's, between the same two ends and under a new id: its
+    /// local address need not be one that this host owns.
     ///
     /// # Errors
     /// If the snapshot has another version, or there is such a connection already.
     pub fn adopt_connection(
         &mut self,
         now: Time,
-        snapshot: ConnectionSnapshot,
-        application: A,
+        snapshot: ConnectionSnapshot<A>,
     ) -> Result<ConnectionId, AdoptError> {
         let id = self.slots.next_id();
-        let slot = self.slot(now, id, snapshot, |_| application)?;
+        let slot = self.slot(now, id, snapshot)?;
         if slot.half_open
-            && let Some(listener) = self.listeners.get_mut(&slot.key.local_port)
+            && let Some(listener) = self.listeners.get_mut(&slot.tuple())
         {
             listener.half_open += 1;
         }
@@ -201,22 +191,18 @@ impl<A: Application> Host<A> {
         &self,
         now: Time,
         id: ConnectionId,
-        snapshot: ConnectionSnapshot,
-        application: impl FnOnce(&Connection) -> A,
+        snapshot: ConnectionSnapshot<A>,
     ) -> Result<Slot<A>, AdoptError> {
-        let ConnectionSnapshot { remote, remote_port, local_port, half_open, connection } =
-            snapshot;
-        let key = Key { remote, remote_port, local_port };
-        if self.by_key.contains_key(&key) {
-            return Err(AdoptError::Taken { local_port, remote, remote_port });
+        let ConnectionSnapshot { tuple, half_open, connection, application } = snapshot;
+        if self.by_tuple.contains_key(&tuple) {
+            return Err(AdoptError::Taken(tuple));
         }
         let mut connection = Connection::adopt(connection, now)?;
         connection.watch(self.watches);
-        let application = application(&connection);
         Ok(Slot {
             id,
-            key,
-            ip: Ip::new(self.addresses.towards(remote), remote),
+            ports: Ports::new(tuple.remote_port, tuple.local_port),
+            ip: Ip::new(tuple.local, tuple.remote),
             route: None,
             connection,
             application,

@@ -1,5 +1,6 @@
 //! Hosts on a wire that takes no time: who gets what, and when they wake.
 
+mod addresses;
 mod connectivity;
 mod cookies;
 mod corruption;
@@ -10,15 +11,15 @@ mod memory;
 mod numbering;
 mod path;
 mod ports;
+mod resets;
 mod rows;
-mod strangers;
 
 use super::*;
 use crate::{Sink, Source, Traffic};
 use base::{Duration, Seed};
 use tcp::mechanism::{Eten, Mechanism};
 use tcp::{Config, Events, State};
-use wire::{CopyId, CorruptionNotice, Flags, Icmp, Ip, SeqNumber};
+use wire::{CopyId, CorruptionNotice, Flags, Icmp, Ip, Quote, SeqNumber};
 
 const CLIENT: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 2));
@@ -45,6 +46,7 @@ fn transfer(at: Time, port: u16, stream: u32, size: u64) -> Opening<Traffic> {
         at,
         remote: SERVER,
         remote_port: port,
+        local: None,
         local_port: None,
         config: Config::default(),
         application: Traffic::Source(Source::new(stream, Some(size))),
@@ -293,12 +295,12 @@ fn a_notice_reaches_the_connection_whose_segment_it_names() {
     let again = sent(&mut client, millis(1));
     assert_eq!(again.iter().map(|p| tcp_of(p).destination_port).collect::<Vec<_>>(), [81]);
     let notice = CorruptionNotice::about(CLIENT, SERVER, &tcp_of(&again[0]), 0);
-    client.notify(millis(2), tcp::Source::Local, &notice);
+    client.notify(millis(2), &notice);
     assert_eq!(sent(&mut client, millis(2)).len(), 1);
 
     // About nobody's.
-    client.notify(millis(3), tcp::Source::Local, &CorruptionNotice { source_port: 7, ..notice });
-    client.notify(millis(3), tcp::Source::Local, &CorruptionNotice { copy: CopyId(77), ..notice });
+    client.notify(millis(3), &CorruptionNotice { source_port: 7, ..notice });
+    client.notify(millis(3), &CorruptionNotice { copy: CopyId(77), ..notice });
     assert!(sent(&mut client, millis(3)).is_empty());
     assert_eq!(client.statistics().strays, 1);
 }

@@ -3,12 +3,13 @@
 use super::left;
 use crate::Application;
 use base::Time;
+use serde::{Deserialize, Serialize};
 use tcp::{Connection, Events};
 use wire::Payload;
 
 /// Writes its stream as a buffer of a given size lets it, then closes: never more is unacknowledged
 /// than fits, so that a buffer smaller than the path limits the sender to a buffer per round trip.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BufferedSource {
     stream: u32,
     size: Option<u64>,

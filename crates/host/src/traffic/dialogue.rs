@@ -3,12 +3,13 @@
 use super::Sink;
 use crate::Application;
 use base::{Duration, Histogram, Time};
+use serde::{Deserialize, Serialize};
 use tcp::{Connection, Events};
 use wire::Payload;
 
 /// Requests and responses of fixed sizes over one connection, with time to think between them:
 /// on-off traffic, limited by the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialogue {
     /// Bytes in a request, at least 1.
     pub request: u64,
@@ -21,7 +22,7 @@ pub struct Dialogue {
 }
 
 /// The end that asks, and closes after the last response.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Requester {
     dialogue: Dialogue,
     stream: u32,
@@ -36,7 +37,7 @@ pub struct Requester {
 }
 
 /// The end that answers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Responder {
     dialogue: Dialogue,
     stream: u32,

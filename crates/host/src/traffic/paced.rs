@@ -3,12 +3,13 @@
 use super::left;
 use crate::Application;
 use base::{Duration, Time};
+use serde::{Deserialize, Serialize};
 use tcp::{Connection, Events};
 use wire::Payload;
 
 /// Writes a chunk of its stream at regular times, whether or not the last one has left, then
 /// closes: a sender that is limited by what it has to send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PacedSource {
     stream: u32,
     size: Option<u64>,

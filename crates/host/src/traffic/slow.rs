@@ -3,12 +3,13 @@
 use super::Sink;
 use crate::Application;
 use base::{Duration, Time};
+use serde::{Deserialize, Serialize};
 use tcp::{Connection, Events};
 use wire::Payload;
 
 /// Reads a chunk of a stream at regular times: a receiver that is limited by what it can take. The
 /// sender meets closed windows once the receive buffer is full.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SlowSink {
     /// What it has read so far.
     pub sink: Sink,

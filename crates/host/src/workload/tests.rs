@@ -11,6 +11,7 @@ fn opening(at: Time, number: u64) -> Opening<Traffic> {
         at,
         remote: IpAddr::from([10, 0, 0, 2]),
         remote_port: 80,
+        local: None,
         local_port: None,
         config: Config::default(),
         application: Traffic::Source(crate::Source::new(number as u32, Some(1))),

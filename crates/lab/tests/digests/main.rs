@@ -10,7 +10,8 @@
 mod common;
 mod random;
 
-use lab::{Experiment, Source, Value, Watch};
+use lab::Watch;
+use scenario::{Experiment, Source, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,30 +22,11 @@ const RANDOM: u64 = 120;
 /// Points of a sweep that are run, at most: the first, the last, and some between.
 const POINTS: u64 = 5;
 
-/// The scenario files of a folder and those below it.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|e| e == "toml")
-            && path.file_name().is_some_and(|name| name != "published.toml")
-        {
-            found.push(path);
-        }
-    }
-}
-
 /// What runs, by name: a scenario at a point of its sweep.
-fn runs() -> BTreeMap<String, lab::Scenario> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut shipped = Vec::new();
-    files(&root, &mut shipped);
+fn runs() -> BTreeMap<String, scenario::Scenario> {
     let mut runs = BTreeMap::new();
-    for path in shipped {
-        let name = path.strip_prefix(&root).unwrap().with_extension("");
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut source = Source::new(text, path.display().to_string());
+    for (name, text) in common::shipped() {
+        let mut source = Source::new(text, name.clone());
         source.put("duration", &Value::String("20 s".to_owned())).unwrap();
         let experiment = Experiment::read(&source).unwrap();
         let points = experiment.points();
@@ -52,7 +34,7 @@ fn runs() -> BTreeMap<String, lab::Scenario> {
         for index in 0..some {
             let point = if some == 1 { 0 } else { index * (points - 1) / (some - 1) };
             let scenario = experiment.scenario_at(point).unwrap();
-            runs.insert(format!("{} {point}", name.display()), scenario);
+            runs.insert(format!("{name} {point}"), scenario);
         }
     }
     for number in 0..RANDOM {

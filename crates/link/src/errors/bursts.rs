@@ -51,7 +51,7 @@ impl Runs {
         let used = match self.model.gap {
             Gap::Time(_) => {
                 if self.gap < packet.began.as_nanos() {
-                    // A burst that nobody saw; from now on the next gap is as long as any.
+                    // A burst between packets; the next gap is drawn anew.
                     self.draw_gap(packet.began, random);
                 }
                 return self.gap < packet.ended.as_nanos();

@@ -8,7 +8,7 @@ use base::{Random, Time};
 /// What an error model does to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Damage {
-    /// It vanishes, and nobody is told.
+    /// It is lost without an indication.
     #[default]
     Loss,
     /// It arrives, and the node at the end can tell that it is damaged.

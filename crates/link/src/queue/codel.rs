@@ -9,7 +9,7 @@ use base::{Duration, Time};
 pub struct CoDel {
     /// For how long a packet may wait.
     pub target: Duration,
-    /// About the longest round trip of those who use the link.
+    /// About the longest round-trip time of the flows over the link.
     pub interval: Duration,
     /// Bytes in the longest packet: with no more behind it, none is dropped.
     pub max_packet: u32,

@@ -40,6 +40,13 @@ impl Buffers {
         handle
     }
 
+    /// The packet becomes another of the same length.
+    pub(super) fn replace(&mut self, handle: Handle, packet: &[u8]) {
+        let buffer = &mut self.buffers[handle.0 as usize];
+        debug_assert_eq!(buffer.len, packet.len(), "its time on the link is decided");
+        buffer.bytes[..packet.len()].copy_from_slice(packet);
+    }
+
     /// The packet is gone.
     pub(super) fn release(&mut self, handle: Handle) {
         self.vacant.push(handle);

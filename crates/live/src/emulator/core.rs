@@ -28,7 +28,7 @@ pub(super) enum Happening {
     Packet {
         /// By which direction.
         direction: usize,
-        /// The packet. Whoever hears of it releases it, unless it is a copy.
+        /// The packet. The receiver of the event releases it, unless it is a copy.
         output: Output<Handle>,
     },
     /// A link (both directions) is up again or down.
@@ -93,8 +93,8 @@ impl Core {
     }
 
     /// A packet enters a direction. All that happens until then has happened: time does not go
-    /// backward. Says whether there was room.
-    pub(super) fn enter(&mut self, now: Time, direction: usize, packet: &[u8]) -> bool {
+    /// backward. Returns where it waits, unless there was no room.
+    pub(super) fn enter(&mut self, now: Time, direction: usize, packet: &[u8]) -> Option<Handle> {
         debug_assert!(
             self.last <= now && now <= self.next(),
             "{} {now} {}",
@@ -110,11 +110,11 @@ impl Core {
                 if let Some(next) = next {
                     self.schedule.bring_forward(direction as u32, next);
                 }
-                true
+                Some(handle)
             }
             Err(handle) => {
                 self.buffers.release(handle);
-                false
+                None
             }
         }
     }

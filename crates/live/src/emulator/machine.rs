@@ -9,7 +9,7 @@ use std::fs;
 /// process has touched from being reclaimed meanwhile; says whether real-time priority was
 /// permitted.
 pub(super) fn hurry() -> bool {
-    // A page that has to be read back takes milliseconds. Whoever may not lock memory does without.
+    // Reading a page back takes milliseconds. Without the permission, memory stays unlocked.
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
     // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -20,7 +20,7 @@ pub(super) fn hurry() -> bool {
     result == 0
 }
 
-/// Gives the memory back to whoever reclaims it.
+/// Unlocks the memory.
 pub(super) fn relax() {
     let _ = munlockall();
 }

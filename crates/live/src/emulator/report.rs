@@ -35,7 +35,7 @@ pub struct DirectionReport {
     pub link: Statistics,
     /// Packets that were still on their way in the end.
     pub unfinished: u64,
-    /// Corrupted packets that were not forwarded, of which the observer was told.
+    /// Corrupted packets that were not forwarded, of which the node's boxes were told.
     pub reported: u64,
     /// Corrupted packets that the kernel did not take: a version of IP that there is not.
     pub refused: u64,
@@ -66,7 +66,7 @@ pub struct Report {
     pub directions: Vec<DirectionReport>,
     /// The limits in force.
     pub limits: Limits,
-    /// Packets that the observer sent.
+    /// Packets that boxes sent.
     pub injected: u64,
     /// How long it ran.
     pub span: Duration,

@@ -1,17 +1,18 @@
 //! The thread that reads, waits and writes.
 
-use super::buffers::ROOM;
+use super::buffers::{Handle, ROOM};
 use super::core::{Core, Happening};
+use super::nodes::{Nodes, Passed};
 use super::report::{DirectionReport, Limits, Report};
-use super::{Corruption, Emulator, End, Observer, edit, machine};
+use super::{Corruption, Emulator, End, edit, machine};
 use crate::Clock;
 use base::{Duration, Random, Time};
+use host::{LinkEvent, Outbox, Port};
 use link::{Arrival, Fate, Output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use wire::Packet;
 
 /// Packets that are read from one device before it is another's turn.
 const TURN: usize = 64;
@@ -22,11 +23,13 @@ pub(super) struct Worker {
     core: Core,
     ends: Vec<End>,
     writer: Writer,
+    /// A packet that boxes have seen.
+    passing: Vec<u8>,
 }
 
 impl Worker {
     pub(super) fn new(emulator: Emulator) -> Worker {
-        let Emulator { clock, core, corruption, ends, observer, limits } = emulator;
+        let Emulator { clock, core, corruption, ends, nodes, limits } = emulator;
         let reports = (0..ends.len()).map(|direction| DirectionReport {
             from: ends[direction].node,
             to: ends[direction ^ 1].node,
@@ -37,15 +40,15 @@ impl Worker {
             limits,
             corruption,
             flips: (0..ends.len()).map(|direction| core.flips(direction)).collect(),
-            observer,
+            nodes,
             reports: reports.collect(),
             injected: 0,
             scratch: Vec::with_capacity(ROOM),
         };
-        Worker { clock, core, ends, writer }
+        Worker { clock, core, ends, writer, passing: Vec::with_capacity(ROOM) }
     }
 
-    /// Works until somebody writes to `stop`.
+    /// Runs until `stop` is written to.
     pub(super) fn run(mut self, stop: &OwnedFd) -> Report {
         let realtime = machine::hurry();
         let (start, stolen) = (self.clock.now(), machine::stolen());
@@ -57,7 +60,7 @@ impl Worker {
         let mut lead = Lead::default();
         loop {
             let now = self.deliver_due(&ends);
-            let due = self.core.next();
+            let due = self.next();
             let until = due - lead.now();
             let ready = wait(&mut watched, now, until);
             let woken = self.clock.now();
@@ -101,38 +104,135 @@ impl Worker {
     fn deliver_due(&mut self, ends: &[End]) -> Time {
         loop {
             let now = self.clock.now();
-            if self.core.next() > now {
+            if self.next() > now {
                 return now;
             }
             // It takes time, in which more may come due.
-            while self.core.next() <= now {
+            while self.next() <= now {
                 self.deliver(ends);
             }
         }
     }
 
-    /// Does what is next.
+    /// When something happens next, on a link or in a box.
+    fn next(&self) -> Time {
+        self.core.next().min(self.writer.nodes.next_wake())
+    }
+
+    /// Does what is next. Boxes come before links, as in the lab.
     fn deliver(&mut self, ends: &[End]) {
-        let due = self.core.next();
+        let (due, wake) = (self.core.next(), self.writer.nodes.next_wake());
+        if wake <= due {
+            for node in 0..self.writer.nodes.len() {
+                self.writer.nodes.wake(wake, node);
+            }
+            return self.empty_outboxes(wake, ends);
+        }
         match self.core.wake() {
             None => {}
-            Some(Happening::Turned { link, up }) => self.writer.turned(due, link, up, ends),
+            Some(Happening::Turned { link, up }) => {
+                for (near, far) in [(2 * link, 2 * link + 1), (2 * link + 1, 2 * link)] {
+                    // What arrives at this end comes by the direction from the other.
+                    let (node, peer) = (ends[near].node, ends[far].node);
+                    self.writer.nodes.turned(due, node, Port(far as u32), peer, up);
+                }
+                self.empty_outboxes(due, ends);
+            }
             Some(Happening::Packet { direction, output }) => {
-                let handle = match output {
-                    Output::Arrived(Arrival { packet, fate })
-                    | Output::Copied(Arrival { packet, fate }) => {
-                        let bytes = self.core.buffers.get(packet);
-                        self.writer.arrived(due, direction, bytes, fate, ends);
-                        packet
+                self.give_back(due, direction, output, ends);
+            }
+        }
+    }
+
+    /// A link gives a packet back.
+    fn give_back(&mut self, due: Time, direction: usize, output: Output<Handle>, ends: &[End]) {
+        let mut passing = std::mem::take(&mut self.passing);
+        let mut goes_on = false;
+        let handle = match output {
+            Output::Arrived(Arrival { packet, fate })
+            | Output::Copied(Arrival { packet, fate }) => {
+                let bytes = self.core.buffers.get(packet);
+                goes_on = self.writer.arrived((due, direction), bytes, fate, ends, &mut passing);
+                packet
+            }
+            Output::Dropped(packet) => {
+                let bytes = self.core.buffers.get(packet);
+                self.writer.dropped(due, direction, bytes, ends);
+                packet
+            }
+            Output::Cut(packet) => packet,
+        };
+        // Of what was copied, the original is still to come.
+        if !matches!(output, Output::Copied(_)) {
+            self.core.buffers.release(handle);
+        }
+        self.empty_outboxes(due, ends);
+        if goes_on {
+            self.writer.write(due, direction, &passing, &ends[direction ^ 1]);
+        }
+        self.passing = passing;
+    }
+
+    /// Does what boxes want to be done.
+    fn empty_outboxes(&mut self, now: Time, ends: &[End]) {
+        for node in 0..self.writer.nodes.len() {
+            while let Some(Outbox { packets, indications }) = self.writer.nodes.outbox(node) {
+                for indication in indications {
+                    self.writer.nodes.surroundings.indicate(node, indication);
+                }
+                for packet in packets {
+                    let mut bytes = Vec::new();
+                    let destination = packet.ip.destination;
+                    if !self.writer.nodes.write(&packet, &mut bytes) {
+                        continue;
                     }
-                    Output::Dropped(packet) | Output::Cut(packet) => packet,
-                };
-                // Of what was copied, the original is still to come.
-                if !matches!(output, Output::Copied(_)) {
-                    self.core.buffers.release(handle);
+                    if self.writer.nodes.owns(node, destination) {
+                        self.writer.inject(&bytes, node, ends);
+                    } else if let Some(direction) =
+                        self.writer.nodes.surroundings.route(now, node, destination)
+                    {
+                        self.enter(now, direction, &bytes, ends);
+                        self.writer.injected += 1;
+                    }
                 }
             }
         }
+    }
+
+    /// Puts a packet on a link, and shows the boxes where the link begins what its queue makes of it.
+    /// What has no room is counted by the link.
+    fn enter(&mut self, now: Time, direction: usize, bytes: &[u8], ends: &[End]) {
+        let handle = self.core.enter(now, direction, bytes);
+        let node = ends[direction].node;
+        if self.writer.nodes.inspect(node) {
+            let queued = (Port(direction as u32), handle.is_some());
+            let mut changed = std::mem::take(&mut self.writer.scratch);
+            let passed = self.writer.nodes.queued(now, node, queued, bytes, &mut changed);
+            if let (Some(handle), Passed::Changed) = (handle, passed) {
+                self.core.buffers.replace(handle, &changed);
+            }
+            self.writer.scratch = changed;
+        }
+    }
+
+    /// A packet leaves a node by a link.
+    fn leave(&mut self, now: Time, direction: usize, bytes: &[u8], ends: &[End]) {
+        let node = ends[direction].node;
+        if !self.writer.nodes.inspect(node) {
+            self.core.enter(now, direction, bytes);
+            return;
+        }
+        let mut passing = std::mem::take(&mut self.passing);
+        let passed = self.writer.nodes.pass(now, node, None, bytes, &mut passing);
+        // What boxes make leaves before the packet that they saw.
+        self.empty_outboxes(now, ends);
+        match passed {
+            Passed::AsItIs => self.enter(now, direction, bytes, ends),
+            Passed::Changed => self.enter(now, direction, &passing, ends),
+            Passed::Gone => {}
+        }
+        self.passing = passing;
+        self.empty_outboxes(now, ends);
     }
 
     /// Reads what is there, and puts it on its link. Says whether there may be more one day: not if
@@ -143,8 +243,7 @@ impl Worker {
                 Ok(len) => {
                     // What is due before a packet enters happens before.
                     let now = self.deliver_due(ends);
-                    // What has no room is counted by the link.
-                    self.core.enter(now, direction, &buffer[..len]);
+                    self.leave(now, direction, &buffer[..len], ends);
                     self.writer.reports[direction].read += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -236,7 +335,7 @@ struct Writer {
     corruption: Vec<Corruption>,
     /// By direction: which bits are flipped.
     flips: Vec<Random>,
-    observer: Box<dyn Observer>,
+    nodes: Nodes,
     reports: Vec<DirectionReport>,
     injected: u64,
     /// A packet that is being changed.
@@ -244,30 +343,79 @@ struct Writer {
 }
 
 impl Writer {
-    /// A packet, or a copy of it, is at the far end.
-    fn arrived(&mut self, due: Time, direction: usize, bytes: &[u8], fate: Fate, ends: &[End]) {
+    /// A packet, or a copy of it, is at the far end. Says whether what boxes made of it, which is in
+    /// `passing`, is still to be written.
+    fn arrived(
+        &mut self,
+        (due, direction): (Time, usize),
+        bytes: &[u8],
+        fate: Fate,
+        ends: &[End],
+        passing: &mut Vec<u8>,
+    ) -> bool {
         let far = &ends[direction ^ 1];
+        let port = Port(direction as u32);
         match fate {
-            Fate::Lost => {}
-            Fate::Intact | Fate::Corrected { marked: false } => {
-                self.write(due, direction, bytes, far);
-            }
+            Fate::Lost => return false,
+            Fate::Intact => return self.arrived_whole(due, direction, bytes, far, passing),
             Fate::Corrupted if self.corruption[direction] == Corruption::Drop => {
-                self.report(due, direction, bytes, far);
+                self.reports[direction].reported += 1;
+                self.nodes.tell(due, far.node, port, bytes, |packet| LinkEvent::Corrupted(packet));
+                return false;
             }
-            Fate::Corrupted | Fate::Marked | Fate::Corrected { marked: true } => {
-                let mut changed = std::mem::take(&mut self.scratch);
-                changed.clear();
-                changed.extend_from_slice(bytes);
-                if fate.is_marked() {
-                    edit::mark(&mut changed);
-                    self.write(due, direction, &changed, far);
-                } else {
-                    edit::flip(&mut changed, &mut self.flips[direction]);
-                    self.write_damaged(due, direction, &changed, far);
-                }
-                self.scratch = changed;
+            Fate::Corrected { .. } => {
+                self.nodes.tell(due, far.node, port, bytes, |packet| LinkEvent::Corrected(packet));
             }
+            Fate::Corrupted | Fate::Marked => {}
+        }
+        let mut changed = std::mem::take(&mut self.scratch);
+        changed.clear();
+        changed.extend_from_slice(bytes);
+        let goes_on = if fate == Fate::Corrupted {
+            edit::flip(&mut changed, &mut self.flips[direction]);
+            self.write_damaged(due, direction, &changed, far);
+            false
+        } else {
+            if fate.is_marked() {
+                edit::mark(&mut changed);
+            }
+            self.arrived_whole(due, direction, &changed, far, passing)
+        };
+        self.scratch = changed;
+        goes_on
+    }
+
+    /// A packet is whole at the far end.
+    fn arrived_whole(
+        &mut self,
+        due: Time,
+        direction: usize,
+        bytes: &[u8],
+        far: &End,
+        passing: &mut Vec<u8>,
+    ) -> bool {
+        if !self.nodes.inspect(far.node) {
+            self.write(due, direction, bytes, far);
+            return false;
+        }
+        match self.nodes.pass(due, far.node, Some(Port(direction as u32)), bytes, passing) {
+            Passed::AsItIs => {
+                passing.clear();
+                passing.extend_from_slice(bytes);
+                true
+            }
+            Passed::Changed => true,
+            Passed::Gone => false,
+        }
+    }
+
+    /// The queue of a link drops a packet that it had taken.
+    fn dropped(&mut self, due: Time, direction: usize, bytes: &[u8], ends: &[End]) {
+        let node = ends[direction].node;
+        if self.nodes.inspect(node) {
+            self.nodes.tell(due, node, Port(direction as u32), bytes, |packet| {
+                LinkEvent::Dropped(packet)
+            });
         }
     }
 
@@ -295,36 +443,11 @@ impl Writer {
         report.late += u64::from(lateness > self.limits.lateness);
     }
 
-    /// Tells the observer of a corrupted packet, which ends here.
-    fn report(&mut self, due: Time, direction: usize, bytes: &[u8], far: &End) {
-        self.reports[direction].reported += 1;
-        // What was sent need not be something that we understand.
-        let Ok((packet, _)) = Packet::parse(bytes) else { return };
-        let mut answers = Vec::new();
-        self.observer.corrupted(due, far.node, direction, &packet, &mut answers);
-        for answer in answers {
-            self.inject(&answer, far);
-        }
-    }
-
-    fn turned(&mut self, due: Time, link: usize, up: bool, ends: &[End]) {
-        for end in &ends[2 * link..2 * link + 2] {
-            let mut answers = Vec::new();
-            self.observer.turned(due, end.node, link, up, &mut answers);
-            for answer in answers {
-                self.inject(&answer, end);
-            }
-        }
-    }
-
-    /// A packet of the observer's, which the node's kernel takes as if it came by the link, and
-    /// routes.
-    fn inject(&mut self, packet: &Packet, end: &End) {
-        let mut bytes = std::mem::take(&mut self.scratch);
-        bytes.clear();
-        if packet.emit(&[], &mut bytes).is_ok() && end.tun.write(&bytes).is_ok() {
+    /// A packet of a box's for its own node, whose kernel takes it as if it came by a link.
+    fn inject(&mut self, bytes: &[u8], node: usize, ends: &[End]) {
+        let end = ends.iter().find(|end| end.node == node);
+        if end.is_some_and(|end| end.tun.write(bytes).is_ok()) {
             self.injected += 1;
         }
-        self.scratch = bytes;
     }
 }

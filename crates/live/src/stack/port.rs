@@ -2,8 +2,8 @@
 
 use super::Counts;
 use super::virtio::{self, Cut};
-use crate::Tun;
 use crate::tun::VIRTIO_HEADER_LEN;
+use crate::{Copies, Tun};
 use host::{Bytes, Outlet};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -27,20 +27,24 @@ pub(super) struct Port {
     payload: Vec<u8>,
     /// Packets that the kernel has not taken yet.
     waiting: VecDeque<Vec<u8>>,
+    /// Where it is said which copy of a segment a packet carries.
+    pub(super) copies: Option<Copies>,
 }
 
 impl Port {
-    pub(super) fn new(tun: Tun, mtu: u16) -> Port {
+    pub(super) fn new(tun: Tun, mtu: u16, copies: Option<Copies>) -> Port {
         // Segments are no longer than the MTU allows, without any options.
         let segment = mtu.saturating_sub(40).clamp(1, UNIT - HEADERS);
         Port {
             tun,
             counts: Counts::default(),
             packet: Packet::BLANK,
-            segments: (UNIT - HEADERS) / segment,
+            // The segments of a unit are different copies.
+            segments: if copies.is_some() { 1 } else { (UNIT - HEADERS) / segment },
             headers: Vec::with_capacity(VIRTIO_HEADER_LEN + usize::from(HEADERS)),
             payload: Vec::new(),
             waiting: VecDeque::new(),
+            copies,
         }
     }
 
@@ -108,6 +112,9 @@ impl<A: Bytes> Outlet<A> for Port {
     }
 
     fn send(&mut self, segment_size: u32, _: &mut Option<u32>, application: Option<&A>) {
+        if let Some(copies) = &self.copies {
+            copies.note(&self.packet);
+        }
         let payload = self.packet.payload;
         if payload.len == 0 {
             return self.send_pieces(segment_size, [&[], &[]]);
@@ -118,7 +125,7 @@ impl<A: Bytes> Outlet<A> for Port {
         let mut bytes = std::mem::take(&mut self.payload);
         bytes.clear();
         bytes.resize(payload.len as usize, 0);
-        // Nobody knows a datagram's bytes: they are 0.
+        // A datagram's bytes are unspecified: they are sent as 0.
         if let Some(application) = application {
             application.fetch(payload, &mut bytes);
         }

@@ -21,7 +21,7 @@ const ROOM: usize = VIRTIO_HEADER_LEN + 40 + u16::MAX as usize;
 /// Packets that are read before anything is sent and timers are looked at.
 const TURN: usize = 16;
 
-/// What is done with the host on somebody's behalf.
+/// A request to the host.
 type Call<A> = Box<dyn FnOnce(Time, &mut Host<A>) + Send>;
 
 /// What the thread is asked for.
@@ -42,7 +42,7 @@ pub(super) struct Worker<A> {
     bell: Arc<OwnedFd>,
     /// When to end at the latest.
     end: Option<Time>,
-    /// Somebody has removed the device.
+    /// The device was removed.
     is_cut_off: bool,
 }
 
@@ -52,8 +52,8 @@ impl<A: Application + Bytes + Send> Worker<A> {
         commands: Receiver<Command<A>>,
         bell: Arc<OwnedFd>,
     ) -> Worker<A> {
-        let Stack { host, tun, mtu, clock, listener } = stack;
-        let port = Port::new(tun, mtu);
+        let Stack { host, tun, mtu, clock, listener, copies } = stack;
+        let port = Port::new(tun, mtu, copies);
         Worker { host, port, clock, listener, commands, bell, end: None, is_cut_off: false }
     }
 
@@ -93,7 +93,10 @@ impl<A: Application + Bytes + Send> Worker<A> {
                 false => Packet::parse(bytes),
             };
             match parsed {
-                Ok((packet, payload)) => {
+                Ok((mut packet, payload)) => {
+                    if let Some(copies) = &self.port.copies {
+                        copies.mark(&mut packet);
+                    }
                     self.host.handle_bytes(self.clock.now(), &packet, &bytes[payload]);
                 }
                 Err(error) => self.host.refuse(&error),

@@ -115,8 +115,15 @@ pub(crate) fn open(
                 let application = Stream::new(Exchange::new(plan, tell.clone()), LIMIT);
                 let config = config.clone();
                 let (remote_port, local_port) = (port, None);
-                let opening =
-                    Opening { at: now, remote, remote_port, local_port, config, application };
+                let opening = Opening {
+                    at: now,
+                    remote,
+                    remote_port,
+                    local: None,
+                    local_port,
+                    config,
+                    application,
+                };
                 host.connect(now, opening).expect("there are ports");
             }
         });
@@ -278,7 +285,8 @@ pub(crate) fn refused(path: &Path, meeting: Meeting) -> Option<String> {
     path.call(move |now, host| {
         let application = Stream::new(Exchange::new(Plan::default(), tell), LIMIT);
         let (config, remote_port, local_port) = (config(v6), port, None);
-        let opening = Opening { at: now, remote, remote_port, local_port, config, application };
+        let opening =
+            Opening { at: now, remote, remote_port, local: None, local_port, config, application };
         host.connect(now, opening).expect("there are ports");
     });
     match done.recv_timeout(PATIENCE) {
@@ -358,7 +366,8 @@ pub(crate) fn keep_alive(path: &Path, meeting: Meeting, alive: Span) -> Option<S
         let forever = Plan { lingers: Some(Duration::from_secs(1000)), ..Plan::default() };
         let application = Stream::new(Exchange::new(forever, tell), LIMIT);
         let (remote_port, local_port) = (port, None);
-        let opening = Opening { at: now, remote, remote_port, local_port, config, application };
+        let opening =
+            Opening { at: now, remote, remote_port, local: None, local_port, config, application };
         host.connect(now, opening).expect("there are ports");
     });
     let Ok((stream, _)) = listener.accept() else { return Some("no connection".to_owned()) };

@@ -1,6 +1,7 @@
 use super::*;
 use base::Seed;
 use core::net::IpAddr;
+use host::Outbox;
 use wire::{Body, Icmp, Ip, Segment};
 
 /// A packet with fields that nobody has worked on.
@@ -13,7 +14,7 @@ fn fresh(form: PathForm) -> Packet {
     } else {
         PathFields::Coded { forward: Causes::default(), echoed: Causes::default() }
     };
-    fields.put(false, &mut packet.rare);
+    fields.put(false, &mut packet.unparsed);
     packet
 }
 
@@ -26,13 +27,15 @@ impl Node {
     }
 
     fn arrives(&mut self, packet: &mut Packet) {
-        let mut cx = Context { send: &mut Vec::new() };
+        let mut outbox = Outbox::default();
+        let mut cx = outbox.context();
         let passage = self.0.packet(Time::ZERO, Some(Port(3)), packet, &mut cx);
-        assert_eq!(passage, Passage::Forward);
+        assert_eq!(passage, Verdict::Forward);
     }
 
     fn hears(&mut self, event: LinkEvent<'_>) {
-        let mut cx = Context { send: &mut Vec::new() };
+        let mut outbox = Outbox::default();
+        let mut cx = outbox.context();
         self.0.link(Time::ZERO, Port(3), event, &mut cx);
     }
 
@@ -86,7 +89,8 @@ fn an_estimate_is_renewed_before_the_packet_is_told() {
     node.hears(LinkEvent::Dropped(&Packet::BLANK));
     let mut packet = fresh(PathForm::Probability);
     node.arrives(&mut packet);
-    let mut cx = Context { send: &mut Vec::new() };
+    let mut outbox = Outbox::default();
+    let mut cx = outbox.context();
     node.0.queued(Time::ZERO, Port(3), &mut packet, &mut cx);
     let Causes { corruption, congestion } = forward(&packet);
     assert!((corruption - 0.75).abs() < 1e-9 && (congestion - 0.625).abs() < 1e-9);
@@ -110,12 +114,13 @@ fn three_hops_multiply() {
 #[test]
 fn what_starts_here_came_by_no_link_and_other_packets_stay_as_they_are() {
     let mut meter = Meter::new(0.5, PathForm::Probability);
-    let mut cx = Context { send: &mut Vec::new() };
+    let mut outbox = Outbox::default();
+    let mut cx = outbox.context();
     let mut packet = fresh(PathForm::Probability);
     meter.packet(Time::ZERO, None, &mut packet, &mut cx);
     assert_eq!(packet, fresh(PathForm::Probability));
     meter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(&packet), &mut cx);
-    let mut bare = Packet { rare: wire::Rare::NONE, ..packet };
+    let mut bare = Packet { unparsed: wire::UnparsedOptions::NONE, ..packet };
     let before = bare;
     meter.packet(Time::ZERO, Some(Port(0)), &mut bare, &mut cx);
     assert_eq!(bare, before);
@@ -178,10 +183,11 @@ fn the_source_is_told_of_the_links_of_one_packet_in_so_many() {
     let mut traceback = Traceback::new(vec![node], 0.1, Seed(1).stream("a node"));
     traceback.register(sender, receiver, 0);
     let mut meter = Meter::new(0.5, PathForm::Probability).with_traceback(traceback);
-    let mut sent = Vec::new();
+    let mut outbox = Outbox::default();
     for n in 0..1000 {
-        let mut cx = Context { send: &mut sent };
-        let mut data = Packet { rare: wire::Rare::NONE, ..fresh(PathForm::Probability) };
+        let mut cx = outbox.context();
+        let mut data =
+            Packet { unparsed: wire::UnparsedOptions::NONE, ..fresh(PathForm::Probability) };
         if n % 2 == 0 {
             meter.link(Time::ZERO, Port(3), LinkEvent::Corrupted(&data), &mut cx);
         }
@@ -191,7 +197,8 @@ fn the_source_is_told_of_the_links_of_one_packet_in_so_many() {
         let mut ack = Packet { ip: Ip::new(receiver, sender), ..data };
         meter.packet(Time::ZERO, Some(Port(5)), &mut ack, &mut cx);
     }
-    let told: Vec<_> = sent
+    let told: Vec<_> = outbox
+        .packets
         .iter()
         .map(|packet| match packet.body {
             Body::Icmp(Icmp::Survival(notice)) => {

@@ -55,6 +55,6 @@ impl Traceback {
             survival: of(Probability::of(survival.share)),
         };
         let body = Body::Icmp(Icmp::Survival(notice));
-        cx.send.push(Packet { ip: Ip::new(own, source), body, ..Packet::BLANK });
+        cx.send(Packet { ip: Ip::new(own, source), body, ..Packet::BLANK });
     }
 }

@@ -14,9 +14,9 @@ pub(super) struct Fault;
 /// A packet as it was sent, or as it came: without what changes on the way.
 pub(super) fn canonical(packet: &Packet) -> Packet {
     let mut packet = *packet;
-    let cleared = packet.rare.set_ipv4_options(&[]);
+    let cleared = packet.unparsed.set_ipv4_options(&[]);
     debug_assert!(cleared.is_ok(), "no options are well-formed");
-    packet.rare.set_corrects(0);
+    packet.unparsed.set_corrects(0);
     packet.ip.hop_limit = Ip::HOP_LIMIT;
     if packet.ip.ecn == Ecn::Congested {
         packet.ip.ecn = Ecn::Capable;

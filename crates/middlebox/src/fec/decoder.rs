@@ -5,7 +5,7 @@ use super::losses::Losses;
 use super::rates;
 use super::{Beside, Flow, Settings};
 use base::Time;
-use host::{Context, Middlebox, Passage, Port};
+use host::{Context, Middlebox, Port, Verdict};
 use std::collections::BTreeMap;
 use wire::{Body, Ecn, Flags, Packet, PathFields, Place, Repair};
 
@@ -154,16 +154,16 @@ impl Decoder {
     }
 
     /// Delivers what can be, having heard something new.
-    fn advance(&mut self, now: Time, send: &mut Vec<Packet>) {
+    fn advance(&mut self, now: Time, cx: &mut Context<'_>) {
         loop {
-            self.deliver_due(send);
-            if !self.is_over() && !self.rebuild(send) {
+            self.deliver_due(cx);
+            if !self.is_over() && !self.rebuild(cx) {
                 if !self.is_hopeless(now) {
                     return;
                 }
                 self.current.given_up = true;
                 self.beside.count(|counts| counts.given_up += 1);
-                self.deliver_due(send);
+                self.deliver_due(cx);
             }
             let Some((&first, _)) = self.blocks.range(self.current.first + 1..).next() else {
                 return;
@@ -175,7 +175,7 @@ impl Decoder {
     }
 
     /// Delivers what waits for nothing.
-    fn deliver_due(&mut self, send: &mut Vec<Packet>) {
+    fn deliver_due(&mut self, cx: &mut Context<'_>) {
         while let Some(entry) = self.held.first_entry() {
             let current = &mut self.current;
             match entry.get().within {
@@ -190,7 +190,7 @@ impl Decoder {
                 _ => {}
             }
             let packet = entry.remove().packet;
-            self.deliver(packet, send);
+            self.deliver(packet, cx);
         }
     }
 
@@ -201,7 +201,7 @@ impl Decoder {
     }
 
     /// Delivers all that is left of the current block, if that is possible.
-    fn rebuild(&mut self, send: &mut Vec<Packet>) -> bool {
+    fn rebuild(&mut self, cx: &mut Context<'_>) -> bool {
         let Current { first, due, .. } = self.current;
         let Some(come) = self.blocks.get(&first) else { return false };
         let Some(sources) = come.sources.filter(|&sources| come.count() >= u32::from(sources))
@@ -222,7 +222,7 @@ impl Decoder {
                 key.and_then(|key| self.held.remove(&key)).map(|held| held.packet)
             };
             if let Some(packet) = next {
-                self.deliver(packet, send);
+                self.deliver(packet, cx);
             }
         }
         self.current.due = sources;
@@ -237,14 +237,14 @@ impl Decoder {
     }
 
     /// Hands a packet to the host. If congestion is to be told of, it tells.
-    fn deliver(&mut self, mut packet: Packet, send: &mut Vec<Packet>) {
+    fn deliver(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         if self.untold >= 1.0 && matches!(packet.ip.ecn, Ecn::Capable | Ecn::Capable1) {
             // One mark is as good as many: TCP answers once per window of data (RFC 3168 §6.1.2).
             packet.ip.ecn = Ecn::Congested;
             self.untold %= 1.0;
             self.beside.count(|counts| counts.marked += 1);
         }
-        send.push(packet);
+        cx.send(packet);
     }
 }
 
@@ -261,16 +261,16 @@ impl Middlebox for Decoder {
         from: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         if from.is_none() || !self.flow.has_ends(packet) {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         let kept = match packet.body {
             Body::Repair(repair) if repair.port == self.flow.port => {
                 self.take_repair(packet, &repair);
                 true
             }
-            _ if !self.flow.carries(packet) => return Passage::Forward,
+            _ if !self.flow.carries(packet) => return Verdict::Forward,
             _ => {
                 self.listen(packet);
                 match Place::of(packet) {
@@ -286,10 +286,10 @@ impl Middlebox for Decoder {
             }
         };
         if !kept {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
-        self.advance(now, cx.send);
-        Passage::Drop
+        self.advance(now, cx);
+        Verdict::Consume
     }
 
     fn next_wake(&self) -> Time {
@@ -298,6 +298,6 @@ impl Middlebox for Decoder {
     }
 
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
-        self.advance(now, cx.send);
+        self.advance(now, cx);
     }
 }

@@ -3,7 +3,7 @@
 use super::rates;
 use super::{Beside, Flow, Settings, codec};
 use base::Time;
-use host::{Context, Middlebox, Passage, Port};
+use host::{Context, Middlebox, Port, Verdict};
 use wire::{Body, Ecn, Ip, Packet, PathFields, Payload, Place, Repair};
 
 /// Codes a flow of the host in which it is. Other boxes of that host come before it.
@@ -77,7 +77,7 @@ impl Encoder {
     }
 
     /// The repair packets of the block that is open, which ends it.
-    fn close(&mut self, send: &mut Vec<Packet>) {
+    fn close(&mut self, cx: &mut Context<'_>) {
         let sources = self.open.len() as u8;
         let first = self.next - u64::from(sources);
         // It was opened because there was to be one.
@@ -91,8 +91,8 @@ impl Encoder {
             let repair = Repair { port: self.flow.port, place, sources, repairs };
             let payload = Payload { stream: Encoder::STREAM, offset: self.next << 17, len };
             let mut packet = Packet { ip, body: Body::Repair(repair), payload, ..Packet::BLANK };
-            packet.rare.set_corrects(self.corrects);
-            send.push(packet);
+            packet.unparsed.set_corrects(self.corrects);
+            cx.send(packet);
             self.next += 1;
         }
         self.beside.put(first, core::mem::take(&mut self.open), repairs);
@@ -110,25 +110,25 @@ impl Middlebox for Encoder {
         from: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         if from.is_some() {
             self.listen(packet);
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         let codable = packet.payload.len > 0 && packet.len() <= Encoder::LONGEST;
         if !self.flow.carries(packet) || !codable {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         if self.open.is_empty() && self.repairs(self.settings.block) == 0 {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         let sequence = (self.next % u64::from(Place::MODULUS)) as u32;
         let place = Place { sequence, index: self.open.len() as u8 };
         let canonical = codec::canonical(packet);
-        self.corrects = packet.rare.corrects();
+        self.corrects = packet.unparsed.corrects();
         if place.tag(packet).is_err() {
             // It has so many options that there is no room; it goes without.
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         if self.open.is_empty() {
             self.since = now;
@@ -136,12 +136,12 @@ impl Middlebox for Encoder {
         self.open.push(canonical);
         self.next += 1;
         if self.open.len() < usize::from(self.settings.block) {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         // What a box makes leaves before the packet that it sees, so that is sent along.
-        cx.send.push(*packet);
-        self.close(cx.send);
-        Passage::Drop
+        cx.send(*packet);
+        self.close(cx);
+        Verdict::Consume
     }
 
     fn next_wake(&self) -> Time {
@@ -149,6 +149,6 @@ impl Middlebox for Encoder {
     }
 
     fn wake(&mut self, _now: Time, cx: &mut Context<'_>) {
-        self.close(cx.send);
+        self.close(cx);
     }
 }

@@ -2,13 +2,13 @@
 //! data, carries redundancy, by which every node that it comes to corrects wrong bytes before it
 //! forwards it.
 //!
-//! The links themselves count wrong bytes, as many as [`wire::Rare::corrects`] says are none. The boxes here
+//! The links themselves count wrong bytes, as many as [`wire::UnparsedOptions::corrects`] says are none. The boxes here
 //! give packets their codes at the sending host and take them off at the receiving one.
 
 use super::{Flow, rates};
 use base::Time;
-use host::{Context, Middlebox, Passage, Port};
-use wire::{Packet, PathFields, Probability, Rare};
+use host::{Context, Middlebox, Port, Verdict};
+use wire::{Packet, PathFields, Probability, UnparsedOptions};
 
 /// How many wrong bytes in a packet its code corrects, at most [`PacketStrength::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub enum PacketStrength {
 
 impl PacketStrength {
     /// The strongest code, which a packet has room to tell of.
-    pub const MOST: u8 = Rare::MOST_CORRECTED;
+    pub const MOST: u8 = UnparsedOptions::MOST_CORRECTED;
     /// What a strength that follows corruption keeps to, unless something else is said: of a million
     /// packets, one is lost. A loss costs TCP a round trip at least, four bytes cost next to nothing.
     pub const TARGET: f64 = 1e-6;
@@ -210,16 +210,16 @@ impl Middlebox for PacketEncoder {
         from: Option<Port>,
         packet: &mut Packet,
         _cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         if from.is_some() {
             self.listen(packet);
         } else if self.flow.carries(packet) {
             let len = packet.len();
             self.longest = self.longest.max(len);
             self.corrects = self.choose(len);
-            packet.rare.set_corrects(self.corrects);
+            packet.unparsed.set_corrects(self.corrects);
         }
-        Passage::Forward
+        Verdict::Forward
     }
 }
 
@@ -245,11 +245,11 @@ impl Middlebox for PacketDecoder {
         from: Option<Port>,
         packet: &mut Packet,
         _cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         if from.is_some() && self.flow.has_ends(packet) {
-            packet.rare.set_corrects(0);
+            packet.unparsed.set_corrects(0);
         }
-        Passage::Forward
+        Verdict::Forward
     }
 }
 

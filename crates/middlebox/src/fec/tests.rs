@@ -3,7 +3,7 @@
 use super::{Beside, Decoder, Encoder, Flow, Settings, Signal, Statistics, Strength};
 use base::{Duration, Time};
 use core::net::IpAddr;
-use host::{Context, Middlebox, Passage, Port};
+use host::{Middlebox, Outbox, Port, Verdict};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wire::{
@@ -27,7 +27,7 @@ struct Pipe<F> {
     lose: F,
     sent: u64,
     offset: u64,
-    delivered: Vec<Packet>,
+    delivered: Outbox,
     /// Every packet on the path, and whether it was lost.
     log: Vec<(Packet, bool)>,
 }
@@ -46,7 +46,7 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
             lose,
             sent: 0,
             offset: 0,
-            delivered: Vec::new(),
+            delivered: Outbox::default(),
             log: Vec::new(),
         }
     }
@@ -65,12 +65,12 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
         };
         let ip = Ip { ecn: Ecn::Capable, ..Ip::new(FLOW.source, FLOW.destination) };
         let mut packet = Packet { ip, body: Body::Tcp(segment), payload, ..Packet::BLANK };
-        let mut made = Vec::new();
-        let mut cx = Context { send: &mut made };
-        if self.encoder.packet(self.now, None, &mut packet, &mut cx) == Passage::Forward {
-            made.push(packet);
+        let mut made = Outbox::default();
+        let verdict = self.encoder.packet(self.now, None, &mut packet, &mut made.context());
+        if verdict == Verdict::Forward {
+            made.packets.push(packet);
         }
-        self.transmit(made);
+        self.transmit(made.packets);
     }
 
     fn transmit(&mut self, packets: Vec<Packet>) {
@@ -82,10 +82,10 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
                 continue;
             }
             packet.ip.hop_limit -= 1;
-            let mut cx = Context { send: &mut self.delivered };
-            let passage = self.decoder.packet(self.now, Some(Port(0)), &mut packet, &mut cx);
-            if passage == Passage::Forward {
-                self.delivered.push(packet);
+            let mut cx = self.delivered.context();
+            let verdict = self.decoder.packet(self.now, Some(Port(0)), &mut packet, &mut cx);
+            if verdict == Verdict::Forward {
+                self.delivered.packets.push(packet);
             }
         }
     }
@@ -102,11 +102,11 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
             }
             self.now = next;
             if encoder == next {
-                let mut made = Vec::new();
-                self.encoder.wake(next, &mut Context { send: &mut made });
-                self.transmit(made);
+                let mut made = Outbox::default();
+                self.encoder.wake(next, &mut made.context());
+                self.transmit(made.packets);
             } else {
-                self.decoder.wake(next, &mut Context { send: &mut self.delivered });
+                self.decoder.wake(next, &mut self.delivered.context());
                 assert!(self.decoder.next_wake() > next, "it would be woken for ever");
             }
         }
@@ -114,11 +114,11 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
 
     /// Where the packets that were delivered are in the stream.
     fn offsets(&self) -> Vec<u64> {
-        self.delivered.iter().map(|packet| packet.payload.offset).collect()
+        self.delivered.packets.iter().map(|packet| packet.payload.offset).collect()
     }
 
     fn marks(&self) -> Vec<bool> {
-        self.delivered.iter().map(|packet| packet.ip.ecn == Ecn::Congested).collect()
+        self.delivered.packets.iter().map(|packet| packet.ip.ecn == Ecn::Congested).collect()
     }
 
     fn statistics(&self) -> Statistics {
@@ -204,7 +204,7 @@ fn on_a_path_that_corrupts_nothing_a_code_that_follows_it_adds_nothing() {
         pipe.send(100);
     }
     assert_eq!((pipe.sent, pipe.statistics()), (9, Statistics::default()));
-    assert!(pipe.delivered.iter().all(|packet| packet.rare.is_empty()));
+    assert!(pipe.delivered.packets.iter().all(|packet| packet.unparsed.is_empty()));
     pipe.encoder.set_corruption(0.05);
     for _ in 0..4 {
         pipe.send(100);
@@ -224,11 +224,12 @@ fn encoder_and_decoder_learn_of_the_path_from_its_fields() {
     let fields = |forward, echoed| PathFields::Exact { forward, echoed };
     let mut answer = Packet { ip: Ip::new(FLOW.destination, FLOW.source), ..Packet::BLANK };
     answer.make_tcp().source_port = FLOW.port;
-    fields(Causes::SURVIVES, corrupted).put(false, &mut answer.rare);
+    fields(Causes::SURVIVES, corrupted).put(false, &mut answer.unparsed);
     let mut data = Packet { ip: Ip::new(FLOW.source, FLOW.destination), ..Packet::BLANK };
     data.make_tcp().destination_port = FLOW.port;
-    fields(corrupted, Causes::SURVIVES).put(false, &mut data.rare);
-    let mut cx = Context { send: &mut Vec::new() };
+    fields(corrupted, Causes::SURVIVES).put(false, &mut data.unparsed);
+    let mut outbox = Outbox::default();
+    let mut cx = outbox.context();
     for _ in 0..2000 {
         pipe.encoder.packet(Time::ZERO, Some(Port(1)), &mut answer, &mut cx);
         pipe.decoder.packet(Time::ZERO, Some(Port(0)), &mut data, &mut cx);
@@ -330,7 +331,7 @@ fn run(
     assert_eq!(pipe.decoder.next_wake(), Time::NEVER);
     let dropped = pipe.log.iter().filter(|(_, lost)| *lost).count() as u64;
     let (due, statistics) = (due(&pipe.log), pipe.statistics());
-    (pipe.delivered, due, statistics, dropped)
+    (pipe.delivered.packets, due, statistics, dropped)
 }
 
 proptest! {

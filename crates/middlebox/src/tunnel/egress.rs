@@ -2,7 +2,7 @@
 
 use super::Association;
 use base::Time;
-use host::{Context, Middlebox, Passage, Port};
+use host::{Context, DropReason, Middlebox, Port, Verdict};
 use wire::{Ecn, Packet, PathFields};
 
 /// Takes the inner packets out of those of an association, each once.
@@ -33,10 +33,14 @@ impl Middlebox for Egress {
         _: Option<Port>,
         packet: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
-        let Some(esp) = self.association.ends().header(packet) else { return Passage::Forward };
-        let Some(mut inner) = self.association.open(esp.sequence) else { return Passage::Drop };
-        let Some(ecn) = decapsulated(inner.ip.ecn, packet.ip.ecn) else { return Passage::Drop };
+    ) -> Verdict {
+        let Some(esp) = self.association.ends().header(packet) else { return Verdict::Forward };
+        let Some(mut inner) = self.association.open(esp.sequence) else {
+            return Verdict::Drop(DropReason::Replay);
+        };
+        let Some(ecn) = decapsulated(inner.ip.ecn, packet.ip.ecn) else {
+            return Verdict::Drop(DropReason::Congestion);
+        };
         inner.ip.ecn = ecn;
         if self.copies_fields
             && let Some(fields) = PathFields::of(packet)
@@ -44,7 +48,7 @@ impl Middlebox for Egress {
             fields.renew(&mut inner);
         }
         *packet = inner;
-        Passage::Forward
+        Verdict::Forward
     }
 }
 

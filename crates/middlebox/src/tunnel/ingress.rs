@@ -3,7 +3,7 @@
 use super::Association;
 use base::Time;
 use core::net::IpAddr;
-use host::{Context, Middlebox, Passage, Port};
+use host::{Context, DropReason, Middlebox, Port, Verdict};
 use std::collections::VecDeque;
 use wire::{Body, CorruptionNotice, Esp, EspNotice, Icmp, Ip, Packet, PathFields, Payload};
 
@@ -74,15 +74,17 @@ impl Ingress {
     }
 
     /// The packet becomes the outer one of itself.
-    fn encapsulate(&mut self, forwarded: bool, packet: &mut Packet) -> Passage {
+    fn encapsulate(&mut self, forwarded: bool, packet: &mut Packet) -> Verdict {
         // RFC 4301 §5.1.2.1: who forwards counts the hop on the inner header.
         if forwarded {
             packet.ip.hop_limit = packet.ip.hop_limit.saturating_sub(1);
             if packet.ip.hop_limit == 0 {
-                return Passage::Drop;
+                return Verdict::Drop(DropReason::HopLimit);
             }
         }
-        let Some(sequence) = self.association.seal(*packet) else { return Passage::Drop };
+        let Some(sequence) = self.association.seal(*packet) else {
+            return Verdict::Drop(DropReason::SequenceExhausted);
+        };
         if let Some(resolver) = &mut self.resolver {
             resolver.note(sequence, packet);
         }
@@ -104,11 +106,11 @@ impl Ingress {
         if self.copies_fields
             && let Some(fields) = PathFields::of(packet)
         {
-            fields.put(ends.source.is_ipv6(), &mut outer.rare);
-            outer.rare.set_weightless(packet.rare.is_weightless());
+            fields.put(ends.source.is_ipv6(), &mut outer.unparsed);
+            outer.unparsed.set_zero_size(packet.unparsed.is_zero_size());
         }
         *packet = outer;
-        Passage::Forward
+        Verdict::Forward
     }
 }
 
@@ -153,7 +155,7 @@ impl Middlebox for Ingress {
         from: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         let ends = self.association.ends();
         if let Body::Icmp(Icmp::EspCorruption { notice, .. }) = &packet.body
             && let EspNotice { source, destination, esp } = *notice
@@ -165,12 +167,12 @@ impl Middlebox for Ingress {
             if let Some(resolver) = &mut self.resolver
                 && esp == ends.esp(esp.sequence)
             {
-                cx.send.extend(resolver.resolve(esp.sequence));
+                resolver.resolve(esp.sequence).into_iter().for_each(|notice| cx.send(notice));
             }
-            return Passage::Drop;
+            return Verdict::Consume;
         }
         if self.protected.binary_search(&packet.ip.destination).is_err() {
-            return Passage::Forward;
+            return Verdict::Forward;
         }
         self.encapsulate(from.is_some(), packet)
     }

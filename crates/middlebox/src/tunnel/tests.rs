@@ -5,7 +5,7 @@ use super::*;
 use crate::{Reading, Reporter};
 use base::{Seed, Time};
 use core::net::IpAddr;
-use host::{Context, LinkEvent, Middlebox, Passage, Port};
+use host::{LinkEvent, Middlebox, Outbox, Port, Verdict};
 use wire::{
     Body, Causes, CopyId, CorruptionNotice, Ecn, Esp, EspNotice, Icmp, Ip, Packet, PathFields,
     Probability, Segment, SeqNumber,
@@ -64,10 +64,10 @@ fn resolving(most: usize) -> Gateways {
 
 /// What a box makes of a packet that came by a link, and what it sends.
 fn pass(middlebox: &mut impl Middlebox, mut packet: Packet) -> (Option<Packet>, Vec<Packet>) {
-    let mut sent = Vec::new();
-    let mut cx = Context { send: &mut sent };
-    let passage = middlebox.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut cx);
-    ((passage == Passage::Forward).then_some(packet), sent)
+    let mut outbox = Outbox::default();
+    let mut cx = outbox.context();
+    let verdict = middlebox.packet(Time::ZERO, Some(Port(0)), &mut packet, &mut cx);
+    ((verdict == Verdict::Forward).then_some(packet), outbox.packets)
 }
 
 impl Gateways {
@@ -201,7 +201,7 @@ fn marks_of_congestion_go_in_and_out_as_rfc_6040_says() {
 }
 
 /// What the fields of a packet say at the end of a tunnel in which one packet in two survives.
-fn fields_behind(copies: bool, weightless: bool) -> (u32, Causes<Probability>) {
+fn fields_behind(copies: bool, zero_size: bool) -> (u32, Causes<Probability>) {
     let Gateways { mut ingress, mut egress } = gateways();
     if copies {
         (ingress, egress) = (ingress.copying_fields(), egress.copying_fields());
@@ -209,8 +209,8 @@ fn fields_behind(copies: bool, weightless: bool) -> (u32, Causes<Probability>) {
     let mut gateways = Gateways { ingress, egress };
     let mut packet = segment(1);
     let fields = PathFields::Exact { forward: Causes::SURVIVES, echoed: Causes::SURVIVES };
-    fields.put(false, &mut packet.rare);
-    packet.rare.set_weightless(weightless);
+    fields.put(false, &mut packet.unparsed);
+    packet.unparsed.set_zero_size(zero_size);
     let mut outer = gateways.enter(packet);
     let len = outer.len();
     if let Some(PathFields::Exact { mut forward, echoed }) = PathFields::of(&outer) {
@@ -257,10 +257,10 @@ fn the_node_that_detects_it_tells_the_ingress_and_that_the_source() {
 
 /// What a reporter sends about a corrupted packet.
 fn detected(reporter: &mut Reporter, packet: &Packet) -> Vec<Packet> {
-    let mut sent = Vec::new();
-    let mut cx = Context { send: &mut sent };
+    let mut outbox = Outbox::default();
+    let mut cx = outbox.context();
     reporter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(packet), &mut cx);
-    sent
+    outbox.packets
 }
 
 #[test]

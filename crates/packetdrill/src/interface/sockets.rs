@@ -2,7 +2,8 @@
 
 use super::{User, blocking, nothing, now, reply, shared};
 use crate::memory::{address, bytes, put_address, put_value};
-use crate::sockets::{Family, Shutdown};
+use crate::socket::Family;
+use crate::sockets::Shutdown;
 use core::ptr;
 use libc::{c_int, c_ulong, c_void, sockaddr, socklen_t};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! Boxes that watch a path, or make its life hard.
 
 use base::{Random, Time};
-use host::{Context, Middlebox, Passage, Port};
+use host::{Context, DropReason, Middlebox, Port, Verdict};
 use std::sync::{Arc, Mutex};
 use wire::{Body, Packet, Segment};
 
@@ -23,9 +23,9 @@ impl Middlebox for Tap {
         _: Option<Port>,
         packet: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         self.0.lock().expect("nobody panics with it").push((now, *packet));
-        Passage::Forward
+        Verdict::Forward
     }
 }
 
@@ -42,8 +42,12 @@ impl Middlebox for Blackout {
         _: Option<Port>,
         _: &mut Packet,
         _: &mut Context<'_>,
-    ) -> Passage {
-        if self.from <= now && now < self.until { Passage::Drop } else { Passage::Forward }
+    ) -> Verdict {
+        if self.from <= now && now < self.until {
+            Verdict::Drop(DropReason::Loss)
+        } else {
+            Verdict::Forward
+        }
     }
 }
 
@@ -71,22 +75,22 @@ impl Middlebox for Muddle {
         _: Option<Port>,
         packet: &mut Packet,
         cx: &mut Context<'_>,
-    ) -> Passage {
+    ) -> Verdict {
         self.held.retain_mut(|(left, held)| {
             *left -= 1;
             if *left == 0 {
-                cx.send.push(*held);
+                cx.send(*held);
             }
             *left > 0
         });
         if self.random.chance(self.double) {
-            cx.send.push(*packet);
+            cx.send(*packet);
         }
         if self.random.chance(self.hold) {
             self.held.push((1 + (self.random.bits() % 8) as u32, *packet));
-            return Passage::Drop;
+            return Verdict::Drop(DropReason::Loss);
         }
-        Passage::Forward
+        Verdict::Forward
     }
 }
 

@@ -201,7 +201,7 @@ impl Path {
                     let size = Reporter::SIZE_ICMP;
                     let mut reporter = Reporter::new(node.address(), size, self.reading(number));
                     reporter.register(sender.address(), receiver.address(), PORT);
-                    lab.world.add_box(node, reporter);
+                    lab.world.add_box(node, Box::new(reporter));
                 }
             }
             Report::Forward(transport) => {
@@ -213,7 +213,7 @@ impl Path {
                         Transport::Marked => Forwarder::by_mark(reading),
                     };
                     forwarder.register(sender.address(), receiver.address(), PORT);
-                    lab.world.add_box(node, forwarder);
+                    lab.world.add_box(node, Box::new(forwarder));
                 }
             }
         }
@@ -244,14 +244,14 @@ impl Path {
                     let size = Reporter::SIZE_ICMP;
                     let mut reporter = Reporter::new(node.address(), size, Reading::Whole);
                     reporter.register_tunnel(association.ends());
-                    lab.world.add_box(node, reporter);
+                    lab.world.add_box(node, Box::new(reporter));
                 }
             }
-            lab.world.add_box(nodes[destination], Egress::new(association));
+            lab.world.add_box(nodes[destination], Box::new(Egress::new(association)));
             ingresses.push((nodes[source], ingress));
         }
         for (node, ingress) in ingresses {
-            lab.world.add_box(node, ingress);
+            lab.world.add_box(node, Box::new(ingress));
         }
     }
 
@@ -272,6 +272,7 @@ impl Path {
             at: Time::ZERO,
             remote: receiver.address(),
             remote_port: PORT,
+            local: None,
             local_port: None,
             config: self.tcp.clone(),
             application: Traffic::Source(Source::new(0, self.size)),

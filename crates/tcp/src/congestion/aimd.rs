@@ -5,7 +5,7 @@ use super::{LARGEST_WINDOW, slow_start};
 use base::Rate;
 use serde::{Deserialize, Serialize};
 
-/// What congestion leaves of the flight (RFC 5681 §3.1, equation 4).
+/// The multiplicative decrease of the flight (RFC 5681 §3.1, equation 4).
 pub(super) const DECREASE: f64 = 0.5;
 
 /// RFC 5681's window.
@@ -16,12 +16,12 @@ pub(crate) struct Aimd {
     state: State,
 }
 
-/// What changes.
+/// The changing state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct State {
     /// Bytes; fractional, because the increase per acknowledgment is a fraction of a segment.
     exact: f64,
-    /// The same in whole bytes, as it is asked for several times a segment.
+    /// The window in whole bytes, which is read several times per segment.
     window: u64,
     ssthresh: u64,
     /// RFC 3465 §2.1, bytes_acked: octets acknowledged since the window last grew.
@@ -47,8 +47,8 @@ impl State {
         self.bytes_acked = 0;
     }
 
-    /// RFC 3465 §2.1: whole segments, one for as many octets as make one without byte counting. Where
-    /// a segment acknowledged makes more than one, there is nothing to wait for.
+    /// RFC 3465 §2.1: grows by whole segments, one for as many octets as give one without byte
+    /// counting. If an acknowledged segment gives more than one, growth is immediate.
     fn count(&mut self, acked: u64, per_ack: f64, mss: f64) {
         if per_ack > 1.0 {
             self.grow(acked as f64 * per_ack);
@@ -70,7 +70,7 @@ impl Aimd {
         }
     }
 
-    /// The window is at most `window`, and ssthresh what is given, if anything.
+    /// Reduces the window to at most `window`, and sets ssthresh, if given.
     pub(super) fn reduce(&mut self, window: u64, ssthresh: Option<u64>) {
         self.state.shrink(window);
         self.state.ssthresh = ssthresh.unwrap_or(self.state.ssthresh);
@@ -94,7 +94,7 @@ impl CongestionControl for Aimd {
         let per_ack = self.increase.per_ack(state.exact / mss, sample);
         match self.byte_counting {
             None => state.grow(per_ack * mss),
-            Some(_) => state.count(sample.counted(), per_ack, mss),
+            Some(_) => state.count(sample.counted_octets(), per_ack, mss),
         }
     }
 
@@ -113,7 +113,7 @@ impl CongestionControl for Aimd {
     }
 
     fn on_undo(&mut self, before: Self) {
-        // What the increase function has measured since stays true.
+        // Measurements of the increase function stay valid.
         self.state = before.state;
     }
 
@@ -153,7 +153,7 @@ mod tests {
         AckSample {
             now: Time::ZERO,
             acked,
-            answered: 0,
+            limited_transmit: 0,
             delivered: acked,
             rate: RateSample::default(),
             rtt: None,

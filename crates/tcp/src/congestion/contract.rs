@@ -178,7 +178,7 @@ impl Contract {
         AckSample {
             now: self.now,
             acked,
-            answered: 0,
+            limited_transmit: 0,
             delivered: acked,
             rate: RateSample { delivered: acked, interval: rtt },
             rtt: Some(rtt),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Segments per cubic second (RFC 9438 §5).
 const C: f64 = 0.4;
-/// What congestion leaves of the flight (RFC 9438 §4.6).
+/// The multiplicative decrease of the flight (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
 /// Segments per window that give the mean window of RFC 5681 with this [`BETA`] (RFC 9438 §4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
@@ -30,7 +30,7 @@ struct State {
     exact: f64,
     window: u64,
     ssthresh: u64,
-    /// cwnd_prior: the window when ssthresh was last set; 0 while it never was, which is as good as
+    /// cwnd_prior: the window when ssthresh was last set; 0 before that, which has the effect of
     /// any smaller window.
     prior: f64,
     /// W_max; 0 while undefined, before the first congestion and after a timeout.
@@ -44,11 +44,11 @@ struct State {
 /// A stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Stage {
-    /// How long it has lasted, without the time in which the window was not used (§4.2, 5.8).
+    /// Its duration, without times in which the window was not used (§4.2, 5.8).
     t: Duration,
-    /// How long the cubic takes to come back to W_max, seconds.
+    /// The time that the cubic takes to return to W_max, seconds.
     k: f64,
-    /// W_est: what RFC 5681 would have.
+    /// W_est: the window of RFC 5681.
     w_est: f64,
 }
 
@@ -134,14 +134,15 @@ impl CongestionControl for Cubic {
         // The RFC lets the cubic grow per acknowledgment, however many segments it is for.
         let segments = match self.byte_counting {
             None => 1.0,
-            Some(_) => sample.counted() as f64 / f64::from(sample.mss),
+            Some(_) => sample.counted_octets() as f64 / f64::from(sample.mss),
         };
         state.avoid(sample, since, segments);
     }
 
     fn on_congestion(&mut self, episode: &Episode) {
         let state = &mut self.state;
-        // Fast convergence (§4.7): who met congestion earlier than before makes room.
+        // Fast convergence (§4.7): a flow that meets congestion at a smaller window releases
+        // bandwidth.
         let share = if state.exact < state.w_max { (1.0 + BETA) / 2.0 } else { 1.0 };
         state.w_max = state.exact * share;
         let (window, ssthresh) = episode.reduced(BETA);

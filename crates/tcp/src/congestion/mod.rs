@@ -1,7 +1,7 @@
-//! Congestion control: how large the window is, and nothing else.
+//! Congestion control: the size of the congestion window.
 //!
-//! It is told of acknowledgments and of congestion; which losses are congestion, and how they are
-//! repaired, is decided elsewhere.
+//! A controller is called for acknowledgments and congestion; which losses are congestion, and how
+//! they are repaired, is decided elsewhere.
 //!
 //! A new controller is a file beside this page and a line in the table below.
 
@@ -18,40 +18,40 @@ pub use prr::{Bound, Prr};
 use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
 
-/// What an acknowledgment of new data says about the path.
+/// A sample of an acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
     /// When it arrived.
     pub now: Time,
     /// Octets newly acknowledged cumulatively.
     pub acked: u64,
-    /// Those of them for which limited transmit has let out as many already: they are counted, if
-    /// octets are, but once.
-    pub answered: u64,
-    /// Octets newly known to be delivered.
+    /// Those of them that limited transmit has replaced by new octets already: appropriate byte
+    /// counting counts them once.
+    pub limited_transmit: u64,
+    /// Octets newly delivered, SACKed ones included.
     pub delivered: u64,
-    /// Octets delivered over a recent interval.
+    /// The delivery rate.
     pub rate: RateSample,
-    /// The round trip of the segment that caused it, unless ambiguous (Karn), as the clock shows it
-    /// that measures them: in whole ticks, if it has such.
+    /// The round-trip time of the segment that caused it, unless ambiguous (Karn), as the
+    /// round-trip clock measures it.
     pub rtt: Option<Duration>,
-    /// The smoothed round trip.
+    /// The smoothed round-trip time.
     pub srtt: Option<Duration>,
-    /// Whether the congestion window was what kept the sender from sending more. A window that is
-    /// not used must not grow (RFC 9293 §3.8.2, RFC 7661).
+    /// Whether the congestion window limits the sender. A window that is not used must not grow
+    /// (RFC 9293 §3.8.2, RFC 7661).
     pub window_limited: bool,
-    /// What it acknowledges was outstanding when a timeout struck, and may have arrived before it
-    /// was sent again (RFC 3465 §2.3).
+    /// The acknowledged octets were outstanding at a timeout, and may have arrived before their
+    /// retransmission (RFC 3465 §2.3).
     pub after_timeout: bool,
     /// Segment size, bytes.
     pub mss: u32,
 }
 
 impl AckSample {
-    /// Octets that the window grows by, where they are counted.
+    /// The octets that appropriate byte counting counts.
     #[inline]
-    fn counted(&self) -> u64 {
-        self.acked.saturating_sub(self.answered)
+    fn counted_octets(&self) -> u64 {
+        self.acked.saturating_sub(self.limited_transmit)
     }
 }
 
@@ -60,7 +60,7 @@ impl AckSample {
 pub struct RateSample {
     /// Octets.
     pub delivered: u64,
-    /// How long their delivery took: the longer of sending and acknowledging them.
+    /// The time of their delivery: the longer of sending and acknowledging them.
     pub interval: Duration,
 }
 
@@ -74,28 +74,27 @@ impl RateSample {
     }
 }
 
-/// Congestion, noticed.
+/// A congestion episode.
 #[derive(Clone, Copy, Debug)]
 pub struct Episode {
-    /// When it was noticed.
+    /// When it was detected.
     pub now: Time,
-    /// Octets in flight when it was noticed, those of limited transmit not counted (RFC 5681 §3.2)
+    /// Octets in flight when it was detected, without those of limited transmit (RFC 5681 §3.2),
     /// and never more than the window allowed.
     pub flight: u64,
     /// Segment size, bytes.
     pub mss: u32,
-    /// What a mechanism wants to remain of the flight, 0 to 1; `None` leaves it to the controller.
+    /// The share of the flight that a mechanism leaves, 0 to 1; `None` leaves it to the controller.
     pub decrease: Option<f64>,
     /// Leave the slow-start threshold as it is.
     pub keep_ssthresh: bool,
-    /// A mark told of it, and nothing was lost: the window may fall to one segment (RFC 3168
-    /// §6.1.2).
+    /// An ECN mark without a loss: the window may fall to one segment (RFC 3168 §6.1.2).
     pub marked: bool,
 }
 
 impl Episode {
-    /// The window and the slow-start threshold that are left, if the controller leaves `share` of
-    /// the flight: two segments at least (RFC 5681 §3.1, equation 4; RFC 9438 §4.6).
+    /// The new window and slow-start threshold, if the controller leaves `share` of the flight: at
+    /// least two segments (RFC 5681 §3.1, equation 4; RFC 9438 §4.6).
     fn reduced(&self, share: f64) -> (u64, u64) {
         let target = (self.flight as f64 * self.decrease.unwrap_or(share)) as u64;
         let mss = u64::from(self.mss);
@@ -105,31 +104,31 @@ impl Episode {
 
 /// A congestion controller. Windows are in bytes, and never less than a segment.
 pub trait CongestionControl: Sized {
-    /// Whether it looks at acknowledgments while its window is not what limits the sender.
+    /// Whether it needs samples of acknowledgments while its window does not limit the sender.
     const NEEDS_EVERY_ACK: bool = true;
 
-    /// New data was acknowledged outside of recovery.
+    /// Processes an acknowledgment of new data outside of recovery.
     fn on_ack(&mut self, sample: &AckSample);
 
-    /// An acknowledgment by which no window grows has arrived: a duplicate, with nothing `acked`, or
-    /// one in recovery. It may be measured.
+    /// Processes an acknowledgment by which the window does not grow: a duplicate, with nothing
+    /// `acked`, or one in recovery.
     fn on_other_ack(&mut self, _sample: &AckSample) {}
 
-    /// Congestion was noticed, once per episode; recovery keeps the flow going.
+    /// Reduces the window at the start of a congestion episode with fast recovery.
     fn on_congestion(&mut self, episode: &Episode);
 
-    /// Start again from one segment: a timeout, or an algorithm without fast recovery.
+    /// Restarts from one segment: after a timeout, or without fast recovery.
     fn on_rto(&mut self, episode: &Episode);
 
-    /// The connection was idle for so long that its window has expired: it is at most `window`, the
-    /// restart window, which is at least a segment (RFC 5681 §4.1).
+    /// Reduces the window after an idle time to at most `window`, the restart window, which is at
+    /// least a segment (RFC 5681 §4.1).
     fn on_idle(&mut self, window: u64);
 
-    /// The last reduction was for nothing: the windows are what they were `before` it.
+    /// Undoes the last reduction: restores the windows from `before` it.
     fn on_undo(&mut self, before: Self);
 
-    /// The path is another one: start from `window`, at least a segment, with what was known of
-    /// the old path forgotten. `ssthresh` is in bytes, `None` is "arbitrarily high".
+    /// Restarts on another path from `window`, at least a segment, with the state of the old path
+    /// discarded. `ssthresh` is in bytes, `None` is "arbitrarily high".
     fn reset(&mut self, window: u64, ssthresh: Option<u64>);
 
     /// The rate at which to send; `None` if acknowledgments alone clock transmission.
@@ -142,16 +141,16 @@ pub trait CongestionControl: Sized {
     fn ssthresh(&self) -> u64;
 }
 
-/// No window grows larger, bytes.
+/// The largest window, bytes.
 const LARGEST_WINDOW: f64 = (1_u64 << 40) as f64;
 
-/// What slow start adds for an acknowledgment, bytes: a segment (RFC 5681 §3.1, equation 2), or
-/// `byte_counting` of them at most, but not while a timeout is being repaired (RFC 3465 §2.2, 2.3).
+/// The increase of slow start for an acknowledgment, bytes: a segment (RFC 5681 §3.1, equation 2),
+/// or `byte_counting` of them at most, but one during recovery from a timeout (RFC 3465 §2.2, 2.3).
 #[inline]
 fn slow_start(sample: &AckSample, byte_counting: Option<u32>) -> f64 {
     let (acked, limit) = match byte_counting {
-        Some(segments) if !sample.after_timeout => (sample.counted(), segments),
-        Some(_) => (sample.counted(), 1),
+        Some(segments) if !sample.after_timeout => (sample.counted_octets(), segments),
+        Some(_) => (sample.counted_octets(), 1),
         None => (sample.acked, 1),
     };
     acked.min(u64::from(limit) * u64::from(sample.mss)) as f64
@@ -182,78 +181,79 @@ macro_rules! controllers {
 
         /// One of the congestion controllers, with its state.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        enum Law {
+        enum Algorithm {
             $(#[serde(rename = $name)] $Controller($Controller),)+
         }
 
-        impl Law {
+        impl Algorithm {
             /// A controller that starts from `window` bytes; its slow-start threshold is
             /// arbitrarily high.
-            fn new(growth: Growth, window: u64) -> Law {
+            fn new(growth: Growth, window: u64) -> Algorithm {
                 match growth.congestion {
                     $(Congestion::$Controller => {
-                        Law::$Controller($Controller::new(growth, window))
+                        Algorithm::$Controller($Controller::new(growth, window))
                     })+
                 }
             }
         }
 
-        impl Law {
+        impl Algorithm {
             #[inline]
             fn needs_ack_sample(&self, window_limited: bool) -> bool {
                 window_limited || match self {
-                    $(Law::$Controller(_) => $Controller::NEEDS_EVERY_ACK,)+
+                    $(Algorithm::$Controller(_) => $Controller::NEEDS_EVERY_ACK,)+
                 }
             }
         }
 
-        impl CongestionControl for Law {
+        impl CongestionControl for Algorithm {
             #[inline(always)]
             fn on_ack(&mut self, sample: &AckSample) {
-                // A copy for each, so that no sample is put together for one that does not look.
-                match self { $(Law::$Controller(c) => c.on_ack(&{ *sample }),)+ }
+                // A copy for each, so that no sample is assembled for a controller that does not
+                // read it.
+                match self { $(Algorithm::$Controller(c) => c.on_ack(&{ *sample }),)+ }
             }
 
             fn on_other_ack(&mut self, sample: &AckSample) {
-                match self { $(Law::$Controller(c) => c.on_other_ack(sample),)+ }
+                match self { $(Algorithm::$Controller(c) => c.on_other_ack(sample),)+ }
             }
 
             fn on_congestion(&mut self, episode: &Episode) {
-                match self { $(Law::$Controller(c) => c.on_congestion(episode),)+ }
+                match self { $(Algorithm::$Controller(c) => c.on_congestion(episode),)+ }
             }
 
             fn on_rto(&mut self, episode: &Episode) {
-                match self { $(Law::$Controller(c) => c.on_rto(episode),)+ }
+                match self { $(Algorithm::$Controller(c) => c.on_rto(episode),)+ }
             }
 
             fn on_idle(&mut self, window: u64) {
-                match self { $(Law::$Controller(c) => c.on_idle(window),)+ }
+                match self { $(Algorithm::$Controller(c) => c.on_idle(window),)+ }
             }
 
-            fn on_undo(&mut self, before: Law) {
+            fn on_undo(&mut self, before: Algorithm) {
                 match (self, before) {
-                    $((Law::$Controller(c), Law::$Controller(before)) => c.on_undo(before),)+
-                    // It never changes.
-                    (law, before) => *law = before,
+                    $((Algorithm::$Controller(c), Algorithm::$Controller(before)) => c.on_undo(before),)+
+                    // The algorithm of a connection never changes.
+                    (algorithm, prior) => *algorithm = prior,
                 }
             }
 
             fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
-                match self { $(Law::$Controller(c) => c.reset(window, ssthresh),)+ }
+                match self { $(Algorithm::$Controller(c) => c.reset(window, ssthresh),)+ }
             }
 
             fn pacing(&self) -> Option<Rate> {
-                match self { $(Law::$Controller(c) => c.pacing(),)+ }
+                match self { $(Algorithm::$Controller(c) => c.pacing(),)+ }
             }
 
             #[inline]
             fn window(&self) -> u64 {
-                match self { $(Law::$Controller(c) => c.window(),)+ }
+                match self { $(Algorithm::$Controller(c) => c.window(),)+ }
             }
 
             #[inline]
             fn ssthresh(&self) -> u64 {
-                match self { $(Law::$Controller(c) => c.ssthresh(),)+ }
+                match self { $(Algorithm::$Controller(c) => c.ssthresh(),)+ }
             }
         }
     };
@@ -271,80 +271,79 @@ controllers! {
     westwood_plus::WestwoodPlus = "westwood+";
 }
 
-/// The congestion controller of a connection, and what a reduction that turns out to be needless
-/// goes back to.
+/// The congestion controller of a connection, with the state to which an undo returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Controller {
-    law: Law,
-    /// As it was before the last reduction; of timeouts in a row, before the first.
-    before: Option<Law>,
+    algorithm: Algorithm,
+    /// The algorithm before the last reduction; of consecutive timeouts, before the first.
+    prior: Option<Algorithm>,
 }
 
 impl Controller {
     /// A controller that starts from `window` bytes; its slow-start threshold is arbitrarily high.
     pub(crate) fn new(growth: Growth, window: u64) -> Controller {
-        Controller { law: Law::new(growth, window), before: None }
+        Controller { algorithm: Algorithm::new(growth, window), prior: None }
     }
 
-    /// Whether [`Controller::on_ack`] is worth calling.
+    /// Whether [`Controller::on_ack`] has an effect.
     #[inline]
     pub(crate) fn needs_ack_sample(&self, window_limited: bool) -> bool {
-        self.law.needs_ack_sample(window_limited)
+        self.algorithm.needs_ack_sample(window_limited)
     }
 
     #[inline(always)]
     pub(crate) fn on_ack(&mut self, sample: &AckSample) {
-        self.law.on_ack(sample);
+        self.algorithm.on_ack(sample);
     }
 
     pub(crate) fn on_other_ack(&mut self, sample: &AckSample) {
-        self.law.on_other_ack(sample);
+        self.algorithm.on_other_ack(sample);
     }
 
     pub(crate) fn on_congestion(&mut self, episode: &Episode) {
-        self.before = Some(self.law.clone());
-        self.law.on_congestion(episode);
+        self.prior = Some(self.algorithm.clone());
+        self.algorithm.on_congestion(episode);
     }
 
     pub(crate) fn on_rto(&mut self, episode: &Episode) {
-        if self.before.is_none() || self.window() > u64::from(episode.mss) {
-            self.before = Some(self.law.clone());
+        if self.prior.is_none() || self.window() > u64::from(episode.mss) {
+            self.prior = Some(self.algorithm.clone());
         }
-        self.law.on_rto(episode);
+        self.algorithm.on_rto(episode);
     }
 
-    /// The last reduction was for nothing: the windows are as before it, unless they have grown beyond
-    /// since. Without a reduction, nothing happens.
+    /// Undoes the last reduction, unless the window has grown beyond since. Without a reduction, it
+    /// has no effect.
     pub(crate) fn on_undo(&mut self) {
-        if let Some(before) = self.before.take()
+        if let Some(before) = self.prior.take()
             && self.window() <= before.window()
         {
-            self.law.on_undo(before);
+            self.algorithm.on_undo(before);
         }
     }
 
     pub(crate) fn on_idle(&mut self, window: u64) {
-        self.before = None;
-        self.law.on_idle(window);
+        self.prior = None;
+        self.algorithm.on_idle(window);
     }
 
     pub(crate) fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
-        self.before = None;
-        self.law.reset(window, ssthresh);
+        self.prior = None;
+        self.algorithm.reset(window, ssthresh);
     }
 
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        self.law.window()
+        self.algorithm.window()
     }
 
     #[inline]
     pub(crate) fn ssthresh(&self) -> u64 {
-        self.law.ssthresh()
+        self.algorithm.ssthresh()
     }
 }
 
-/// Which controller there is, and how its window grows.
+/// The choice of controller and increase function.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Growth {
     pub(crate) congestion: Congestion,

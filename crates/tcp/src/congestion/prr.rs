@@ -1,9 +1,9 @@
-//! Proportional rate reduction (RFC 6937): how much each acknowledgment lets out while a reduction
-//! is under way, so that the pipe comes down to ssthresh in step with what arrives.
+//! Proportional rate reduction (RFC 6937): how much may be sent for each acknowledgment during a
+//! reduction, so that the pipe falls to ssthresh in proportion to delivered data.
 
 use serde::{Deserialize, Serialize};
 
-/// What limits the sender once the pipe is below ssthresh (RFC 6937 §3.1).
+/// The limit once the pipe is below ssthresh (RFC 6937 §3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -15,7 +15,7 @@ pub enum Bound {
     SlowStart,
 }
 
-/// A reduction that is under way.
+/// A reduction in progress.
 ///
 /// RFC 9937 has since made the bound depend on the acknowledgment: slow start's if it advances
 /// SND.UNA and tells of no further loss.
@@ -32,16 +32,16 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// A reduction begins with `flight` octets outstanding and is to end with `ssthresh`.
+    /// Begins a reduction with `flight` octets outstanding, to `ssthresh`.
     #[must_use]
     pub fn begin(bound: Bound, flight: u64, ssthresh: u64) -> Prr {
         Prr { bound, delivered: 0, out: 0, flight: flight.max(1), ssthresh }
     }
 
-    /// An acknowledgment has told of `delivered` octets, cumulatively or selectively, and leaves
-    /// `pipe` octets in the network: how many octets may be sent now (sndcnt).
+    /// Processes an acknowledgment that delivers `delivered` octets, cumulatively or selectively,
+    /// and leaves `pipe` octets in the network; returns how many octets may be sent now (sndcnt).
     ///
-    /// What is not sent, because it is less than a segment, is part of the next answer.
+    /// Octets not sent, because they are less than a segment, are part of the next result.
     #[must_use]
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, mss: u32) -> u64 {
         self.delivered += delivered;
@@ -58,7 +58,7 @@ impl Prr {
         limit.min(self.ssthresh - pipe)
     }
 
-    /// That many octets were sent, new or again.
+    /// Counts octets sent, new or retransmitted.
     pub fn on_sent(&mut self, octets: u64) {
         self.out += octets;
     }

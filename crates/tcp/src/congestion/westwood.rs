@@ -1,18 +1,18 @@
-//! TCP Westwood: what congestion leaves is what the path was measured to carry.
+//! TCP Westwood: congestion reduces the window to the measured capacity of the path.
 //!
-//! The window grows as RFC 5681's. Congestion sets ssthresh to the estimated bandwidth times the
-//! shortest round trip, and the window to no more; a timeout the same ssthresh, and one segment.
-//! ssthresh may so be larger than the window was. How bandwidth is estimated is what the versions
-//! of Westwood differ in.
+//! The window grows as in RFC 5681. Congestion sets ssthresh to the estimated bandwidth times the
+//! shortest round-trip time and limits the window to it; a timeout sets the same ssthresh, and one
+//! segment. ssthresh may thus exceed the old window. The versions of Westwood differ in the
+//! bandwidth estimate.
 
 use super::aimd::Aimd;
 use super::{AckSample, CongestionControl, Episode, Growth, LARGEST_WINDOW};
 use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};
 
-/// An estimate of the bandwidth, from acknowledgments.
+/// A bandwidth estimator, from acknowledgments.
 pub(super) trait Estimator: Default {
-    /// An acknowledgment has arrived that stands for `octets`; `rtt` is the last round trip measured.
+    /// Processes an acknowledgment that stands for `octets`; `rtt` is the last round-trip sample.
     fn on_ack(&mut self, now: Time, octets: u64, rtt: Option<Duration>);
 
     /// Octets a second; `None` as long as there is no estimate.
@@ -26,24 +26,24 @@ pub(crate) struct Westwood<E> {
     measured: Measured<E>,
 }
 
-/// What is known of the path.
+/// The measurements of the path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Measured<E> {
     estimator: E,
-    counted: Counted,
-    /// The last round trip, and the shortest.
+    counted: AckedCount,
+    /// The last and the shortest round-trip sample.
     rtt: Option<Duration>,
     shortest: Option<Duration>,
 }
 
-/// Octets that duplicate acknowledgments have stood for, and no other yet (MobiCom 2001, §2.3,
+/// Octets counted for duplicate acknowledgments and not yet acknowledged (MobiCom 2001, §2.3,
 /// AckedCount).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Counted(u64);
+struct AckedCount(u64);
 
-impl Counted {
-    /// How many octets an acknowledgment stands for: a duplicate for a segment, another for what
-    /// duplicates have not stood for before, but a segment at least.
+impl AckedCount {
+    /// The octets that an acknowledgment stands for: a duplicate for a segment, another for octets
+    /// not counted before, but at least a segment.
     fn count(&mut self, acked: u64, mss: u64) -> u64 {
         if acked == 0 {
             self.0 += mss;
@@ -69,7 +69,7 @@ impl<E: Estimator> Measured<E> {
         self.estimator.on_ack(sample.now, octets, self.rtt);
     }
 
-    /// What the path holds, octets.
+    /// The bandwidth-delay product, octets.
     fn capacity(&self) -> Option<u64> {
         let capacity = self.estimator.bandwidth()? * self.shortest?.as_secs_f64();
         Some(capacity.min(LARGEST_WINDOW) as u64)
@@ -81,8 +81,7 @@ impl<E: Estimator> Westwood<E> {
         Westwood { aimd: Aimd::new(growth, window), measured: Measured::default() }
     }
 
-    /// The window and the slow-start threshold that congestion leaves; before anything has been
-    /// measured as RFC 5681 has them.
+    /// The new window and slow-start threshold; before any measurement, RFC 5681's.
     fn reduced(&self, episode: &Episode) -> (u64, Option<u64>) {
         let (window, ssthresh) = match (self.measured.capacity(), episode.decrease) {
             (Some(capacity), None) => {
@@ -121,7 +120,7 @@ impl<E: Estimator> CongestionControl for Westwood<E> {
     }
 
     fn on_undo(&mut self, before: Self) {
-        // What has been measured since stays true.
+        // Measurements stay valid.
         self.aimd = before.aimd;
     }
 
@@ -176,7 +175,7 @@ mod tests {
         AckSample {
             now: Time::ZERO,
             acked,
-            answered: 0,
+            limited_transmit: 0,
             delivered: acked,
             rate: RateSample::default(),
             rtt: rtt_ms.map(Duration::from_millis),
@@ -242,12 +241,12 @@ mod tests {
     #[test]
     fn duplicates_and_what_they_stood_for_count_once() {
         // Five duplicates, then everything at once: six segments.
-        let mut counted = Counted::default();
+        let mut counted = AckedCount::default();
         let octets: u64 =
             [0, 0, 0, 0, 0, 6000].map(|acked| counted.count(acked, 1000)).iter().sum();
         assert_eq!(octets, 6000);
         // Two holes: of four duplicates the first acknowledgment covers two.
-        let mut counted = Counted::default();
+        let mut counted = AckedCount::default();
         let acks = [0, 0, 0, 0, 3000, 3000];
         let octets: Vec<u64> = acks.map(|acked| counted.count(acked, 1000)).to_vec();
         assert_eq!(octets, [1000, 1000, 1000, 1000, 1000, 2000]);
@@ -273,14 +272,14 @@ mod tests {
         fn no_octet_is_counted_twice(arrivals in prop::collection::vec(1_u64..20, 1..50)) {
             // Each time the first of so many segments is missing: the others make duplicates, and
             // the retransmission acknowledges all.
-            let mut counted = Counted::default();
+            let mut counted = AckedCount::default();
             let mut octets = 0;
             for &segments in &arrivals {
                 octets += (1..segments).map(|_| counted.count(0, 1000)).sum::<u64>();
                 octets += counted.count(1000 * segments, 1000);
             }
             prop_assert_eq!(octets, 1000 * arrivals.iter().sum::<u64>());
-            prop_assert_eq!(counted, Counted(0));
+            prop_assert_eq!(counted, AckedCount(0));
         }
     }
 }

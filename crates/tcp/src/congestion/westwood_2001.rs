@@ -14,13 +14,13 @@ pub(super) type Westwood2001 = Westwood<PerAck>;
 
 /// 1 / the cut-off frequency, seconds: as in the authors' simulator.
 const TAU: f64 = 1.0;
-/// After so long without an acknowledgment a sample of zero is put in, that the filter forgets: tau
-/// over m, with the least m that sampling permits (MobiCom 2001, §2.2).
+/// After this long without an acknowledgment a sample of zero is inserted, so that the filter
+/// decays: tau over m, with the least m that sampling permits (MobiCom 2001, §2.2).
 const SILENCE: Duration = Duration::from_millis(500);
-/// No more of them: nothing is left by then.
+/// The largest number of inserted samples; the estimate has decayed by then.
 const SILENCES: u64 = 256;
-/// What is left of the time after such samples counts as one of them if it is so short that dividing
-/// by it would say nothing: as in the authors' simulator.
+/// A remainder of the time shorter than this counts as one of the inserted samples, as dividing by
+/// it would distort the estimate: as in the authors' simulator.
 const SHORT: Duration = Duration::from_millis(10);
 
 /// Samples are octets acknowledged over the time since the acknowledgment before. The filter is a

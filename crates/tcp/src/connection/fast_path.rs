@@ -1,81 +1,91 @@
-//! The fast path: what nearly every segment of a transfer is, recognised by its header (Jacobson's
-//! header prediction).
+//! The fast path (Jacobson's header prediction): in-order data and acknowledgments of an
+//! established connection, recognised by the header.
 //!
-//! It decides nothing of its own. Each function does what the general path would do, for less, or
-//! says that the segment is not its case.
+//! It makes no decision of its own. Each function has the effect of the general path at lower cost,
+//! or refuses the segment.
 
-use super::output::{TIMESTAMPS, Transmit};
-use super::{Agreed, Connection, absolute};
+use super::output::Transmit;
+use super::{Connection, Negotiated, absolute};
 use crate::mechanism::Incoming;
 use crate::sender::Transmission;
 use base::Time;
-use wire::{Body, CopyId, Flags, Packet, Payload, Segment, SeqNumber, Timestamps};
+use wire::{Body, CopyId, Flags, Options, Packet, Payload, Segment, SeqNumber, Timestamps};
 
-/// What [`FastPath::exchange`] has made of a packet.
+/// The result of [`FastPath::exchange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastPathOutcome {
-    /// Nothing: it is as it was, and a case for [`Connection::handle_segment`].
+    /// The packet is unchanged and has to go to [`Connection::handle_segment`].
     Refused,
-    /// It is taken in.
+    /// The packet was processed.
     Taken,
-    /// It is taken in, and its place is the answer's, which has so many bytes of options and payload.
+    /// The packet was processed and overwritten by the answer, which has this many bytes of options
+    /// and payload.
     Answered(u32),
 }
 
-/// Where data goes that would have been read.
+/// The reader of in-order data.
 pub trait Reader {
-    /// Takes data in order; if it does not want it, false, and nothing happens.
+    /// Reads in-order data; false, without effect, if it declines.
     fn take(&mut self, payload: Payload) -> bool;
 }
 
-/// A connection on the fast path: established, with nothing negotiated but SACK and timestamps, and
-/// no mechanism that looks at segments. As long as this lives, nothing happens to the connection but
-/// what [`FastPath::exchange`] takes in, so that its state is examined once for many segments.
+/// A connection on the fast path: established, only SACK and timestamps negotiated, no mechanism
+/// that inspects segments. While this exists, the connection changes only by
+/// [`FastPath::exchange`], so its state is examined once for many segments.
 #[derive(Debug)]
 pub struct FastPath<'a> {
     connection: &'a mut Connection,
-    /// Nothing of ours is outstanding or to be sent: data may come.
+    /// No data of ours is outstanding or unsent: data may be received.
     receives: bool,
-    /// In addition, nothing of the peer's is unread or missing.
+    /// In addition, there is no gap and no unread data.
     receives_in_order: bool,
-    /// Nothing is missing either way: an acknowledgment may release new data.
+    /// There is no gap in either direction: an acknowledgment may release new data.
     sends: bool,
     /// Segments have timestamps.
     stamps: bool,
-    /// The connection's time before which no timeout may come.
+    /// The connection's time before which no timer may expire.
     wake: Time,
     /// See [`FastPath::is_over`].
     over: bool,
+    /// The last acknowledgment may allow another segment: [`FastPath::poll_transmit`].
+    more: bool,
 }
 
 impl Connection {
-    /// The fast path, if the connection is on it. Nothing may be due on the connection: it has no
-    /// events, and [`Connection::poll_transmit`] has said that there is no more to send. Until `wake`
-    /// it will not be asked for its timeout.
+    /// The fast path, if the connection is on it. No events may be pending, and
+    /// [`Connection::poll_transmit`] must have returned that there is no more to send. The caller
+    /// asks for the timeout no later than `wake`.
     #[inline]
     pub fn fast_path(&mut self, wake: Time) -> Option<FastPath<'_>> {
-        let nothing_due = self.aside.is_none() && self.events.is_empty();
-        if !self.fast || !nothing_due || self.low_water.is_some() {
+        let nothing_due = self.out_of_band.is_none() && self.events.is_empty();
+        if !self.on_fast_path || !nothing_due || self.low_water.is_some() {
             return None;
         }
-        let receives = self.sender.has_nothing() && !self.sender.is_probing();
-        let whole = !self.receiver.has_blocks();
-        let receives_in_order = receives && whole && self.receiver.is_orderly();
+        let receives = self.sender.is_all_acked() && !self.sender.is_probing();
+        let whole = !self.receiver.has_sack_blocks();
+        let receives_in_order = receives && whole && self.receiver.is_in_order();
         let sends = whole && self.sender.is_on_fast_path();
-        let stamps = self.agreed.contains(Agreed::TIMESTAMPS);
+        let stamps = self.negotiated.contains(Negotiated::TIMESTAMPS);
         let wake = if wake < Time::NEVER { self.clock.local(wake) } else { wake };
-        let over = false;
-        Some(FastPath { connection: self, receives, receives_in_order, sends, stamps, wake, over })
+        Some(FastPath {
+            connection: self,
+            receives,
+            receives_in_order,
+            sends,
+            stamps,
+            wake,
+            over: false,
+            more: false,
+        })
     }
 }
 
 impl FastPath<'_> {
-    /// Takes in a segment and writes what follows from it over it: an acknowledgment for data, data
-    /// for an acknowledgment. That is what [`Connection::handle_segment`], the reading of all data and
-    /// [`Connection::poll_transmit`] do, for less.
+    /// Processes a segment and overwrites it with the answer: an acknowledgment for data, data for
+    /// an acknowledgment. The effect is that of [`Connection::handle_segment`], reading all data,
+    /// and [`Connection::poll_transmit`], at lower cost.
     ///
-    /// `reader` is given data in order, as if it had read it. The packet's IP header is the host's to
-    /// write.
+    /// `reader` reads the in-order data. The host writes the packet's IP header.
     #[inline(always)]
     pub fn exchange(
         &mut self,
@@ -83,22 +93,22 @@ impl FastPath<'_> {
         packet: &mut Packet,
         reader: &mut impl Reader,
     ) -> FastPathOutcome {
-        let bare = packet.rare.is_empty();
+        let bare = packet.unparsed.is_empty();
         let Body::Tcp(segment) = &mut packet.body else { return FastPathOutcome::Refused };
         if !bare || segment.flags - Flags::PSH != Flags::ACK {
             return FastPathOutcome::Refused;
         }
         let now = self.connection.clock.local(now);
-        if !self.is_timely(now, segment.options.timestamps) {
+        if !self.passes_paws(now, segment.options.timestamps) {
             return FastPathOutcome::Refused;
         }
-        if self.connection.comes_next(segment) && segment.options.has_only_timestamps() {
+        if self.connection.is_next_expected(segment) && segment.options.has_only_timestamps() {
             if packet.payload.len > 0 {
                 if self.receives_in_order {
                     return self.receive_in_order(now, segment, &mut packet.payload, reader);
                 }
             } else if self.sends
-                && let Some(outcome) = self.acknowledge_one(now, segment, &mut packet.payload)
+                && let Some(outcome) = self.acknowledge_whole(now, segment, &mut packet.payload)
             {
                 return outcome;
             }
@@ -106,9 +116,9 @@ impl FastPath<'_> {
         self.exchange_any(now, packet)
     }
 
-    /// The same where something is missing, or more than one record acknowledged.
+    /// Like [`FastPath::exchange`], with gaps.
     //
-    // A function of its own, for the rest to stay in registers.
+    // A separate function, so that the rest stays in registers.
     #[inline(never)]
     fn exchange_any(&mut self, now: Time, packet: &mut Packet) -> FastPathOutcome {
         if packet.payload.len > 0 {
@@ -118,18 +128,19 @@ impl FastPath<'_> {
         }
     }
 
-    /// Whether this leads no further: there may be a unit to send, an event, or the connection's
-    /// timeout is before its wake.
+    /// Whether the caller has to leave the fast path: a unit may be ready to send that
+    /// [`FastPath::poll_transmit`] does not write, an event is pending, or a timer expires before
+    /// `wake`.
     #[must_use]
     #[inline(always)]
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Whether a segment has a timestamp if, and only if, that was negotiated, and it is not an old
-    /// one (RFC 7323 §5.3, R1).
+    /// Whether a segment has a timestamp if and only if that was negotiated, and it is not old (RFC
+    /// 7323 §5.3, R1).
     #[inline(always)]
-    fn is_timely(&self, now: Time, stamp: Option<Timestamps>) -> bool {
+    pub(super) fn passes_paws(&self, now: Time, stamp: Option<Timestamps>) -> bool {
         match stamp {
             Some(stamp) => self.stamps && !self.connection.timestamps.is_old(now, stamp.value),
             None => !self.stamps,
@@ -139,10 +150,10 @@ impl FastPath<'_> {
     /// Bytes of options in a segment that reports no gap.
     #[inline(always)]
     fn options_len(&self) -> u32 {
-        if self.stamps { TIMESTAMPS } else { 0 }
+        if self.stamps { Options::TIMESTAMPS as u32 } else { 0 }
     }
 
-    /// Data is taken in, and acknowledged.
+    /// Receives in-order data and acknowledges it.
     #[inline(always)]
     fn receive_in_order(
         &mut self,
@@ -154,14 +165,14 @@ impl FastPath<'_> {
         let Connection { sender, receiver, iss, .. } = &*self.connection;
         let una = sender.una();
         let advances = segment.ack != *iss + una as u32;
-        if advances || !receiver.has_room_for(payload.len) || !reader.take(*payload) {
+        if advances || !receiver.fits_window(payload.len) || !reader.take(*payload) {
             return FastPathOutcome::Refused;
         }
-        self.connection.on_timely(now, segment);
-        let window = self.connection.scaled(segment, self.connection.receiver.nxt(), una);
+        self.connection.update_ts_recent(now, segment);
+        let window = self.connection.scaled_window(segment, self.connection.receiver.nxt(), una);
         let Connection { sender, receiver, iss, .. } = &mut *self.connection;
         sender.update_window(&window);
-        receiver.on_read_data(now, payload.len);
+        receiver.on_in_order_read(now, payload.len);
         if !receiver.ack_due() {
             self.over = receiver.deadline() < self.wake;
             return FastPathOutcome::Taken;
@@ -174,7 +185,7 @@ impl FastPath<'_> {
         FastPathOutcome::Answered(self.options_len())
     }
 
-    /// Data beyond a gap is kept, and acknowledged.
+    /// Receives out-of-order data and acknowledges it.
     #[inline]
     fn receive_out_of_order(&mut self, now: Time, packet: &mut Packet) -> FastPathOutcome {
         let Body::Tcp(segment) = &packet.body else { return FastPathOutcome::Refused };
@@ -190,16 +201,16 @@ impl FastPath<'_> {
         self.receives_in_order = false;
         receiver.on_data(now, start, packet.payload, false, mechanisms);
         // It begins beyond Last.ACK.sent: its timestamp is not to be echoed (RFC 7323 §4.3).
-        self.connection.stale_answers = 0;
-        let window = self.connection.scaled(segment, start, una);
+        self.connection.paws_acks = 0;
+        let window = self.connection.scaled_window(segment, start, una);
         self.connection.sender.update_window(&window);
         let transmit = self.connection.poll_ack(now, packet);
         self.answered(transmit, packet)
     }
 
-    /// An acknowledgment of one record is taken in, and a full-sized segment is sent.
+    /// Processes an acknowledgment of whole records and sends a full-sized segment.
     #[inline(always)]
-    fn acknowledge_one(
+    fn acknowledge_whole(
         &mut self,
         now: Time,
         segment: &mut Segment,
@@ -208,10 +219,10 @@ impl FastPath<'_> {
         let Connection { sender, receiver, iss, .. } = &*self.connection;
         let (una, nxt, since) = (sender.una(), sender.nxt(), sender.progress_at());
         let acked = u64::from(segment.ack - (*iss + una as u32));
-        let window = self.connection.scaled(segment, receiver.nxt(), una + acked);
-        let sent = self.connection.sender.acknowledge_one(now, &window)?;
+        let window = self.connection.scaled_window(segment, receiver.nxt(), una + acked);
+        let whole = self.connection.sender.acknowledge_whole(now, &window)?;
         if self.stamps {
-            self.connection.on_timely(now, segment);
+            self.connection.update_ts_recent(now, segment);
             let Connection { timestamps, sender, .. } = &mut *self.connection;
             timestamps.on_ack(now, una, nxt, since);
             if sender.outstanding() == 0 {
@@ -220,39 +231,77 @@ impl FastPath<'_> {
         }
         let sender = &mut self.connection.sender;
         if sender.needs_ack_sample() {
-            sender.grow(now, acked, &sent);
+            sender.grow(now, &whole);
         }
+        Some(match self.send_full(now, segment, payload) {
+            Some(len) => FastPathOutcome::Answered(len),
+            None => FastPathOutcome::Taken,
+        })
+    }
+
+    /// Whether the last acknowledgment may allow more segments than the one that was written over it:
+    /// [`FastPath::poll_transmit`] writes them.
+    #[must_use]
+    #[inline(always)]
+    pub fn has_more(&self) -> bool {
+        self.more
+    }
+
+    /// Writes another full-sized segment while [`FastPath::has_more`], and returns its bytes of options
+    /// and payload. `None` if no full-sized segment may be sent; [`Connection::poll_transmit`] may have
+    /// a smaller one.
+    #[inline(never)]
+    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> Option<u32> {
+        let now = self.connection.clock.local(now);
+        packet.make_tcp().options.timestamps = self.stamps.then(Timestamps::default);
+        let Packet { body: Body::Tcp(segment), payload, .. } = packet else { return None };
+        self.send_full(now, segment, payload)
+    }
+
+    /// Writes a full-sized segment, if one may be sent, over a segment that has no options but
+    /// timestamps, and returns its bytes of options and payload.
+    #[inline(always)]
+    fn send_full(
+        &mut self,
+        now: Time,
+        segment: &mut Segment,
+        payload: &mut Payload,
+    ) -> Option<u32> {
+        let sender = &mut self.connection.sender;
         let Some((new, transmission)) = sender.poll_full(now) else {
-            self.over = true;
-            return Some(FastPathOutcome::Taken);
+            (self.over, self.more) = (true, false);
+            return None;
         };
         let Transmission { start, len, copy, more, .. } = transmission;
-        self.over = more || sender.deadline() < self.wake;
+        self.more = more;
+        self.over = sender.deadline() < self.wake;
         let mut flags = Flags::ACK;
-        flags.set(Flags::PSH, sender.stream.is_pushed_before(start + u64::from(len)));
+        flags.set(Flags::PSH, sender.stream.needs_psh(start + u64::from(len)));
         self.connection.receiver.on_ack_sent(false);
         *payload = new;
         self.connection.answer(now, self.connection.iss + start as u32, flags, copy, segment);
-        Some(FastPathOutcome::Answered(self.options_len() + len))
+        Some(self.options_len() + len)
     }
 
-    /// Any acknowledgment is taken in, and one segment that it allows is sent.
+    /// Processes any acknowledgment and sends a segment that it allows.
     #[inline]
     fn acknowledge_any(&mut self, now: Time, packet: &mut Packet) -> FastPathOutcome {
         let Body::Tcp(segment) = &packet.body else { return FastPathOutcome::Refused };
         let connection = &mut *self.connection;
         let una = connection.sender.una();
-        let Some(ack) = connection.sent(segment.ack) else { return FastPathOutcome::Refused };
-        if !connection.comes_next(segment)
+        let Some(ack) = connection.sent_offset(segment.ack) else {
+            return FastPathOutcome::Refused;
+        };
+        if !connection.is_next_expected(segment)
             || ack < una
             || ack > connection.sender.nxt()
             || connection.sender.outstanding() == 0
         {
             return FastPathOutcome::Refused;
         }
-        connection.on_timely(now, segment);
-        connection.on_ack(now, segment, connection.receiver.nxt(), ack, &Incoming::PLAIN);
-        self.sends = !connection.receiver.has_blocks() && connection.sender.is_on_fast_path();
+        connection.update_ts_recent(now, segment);
+        connection.on_ack(now, segment, connection.receiver.nxt(), ack, &Incoming::NO_OPINION);
+        self.sends = !connection.receiver.has_sack_blocks() && connection.sender.is_on_fast_path();
         self.receives = false;
         self.receives_in_order = false;
         if !self.connection.events.is_empty() {
@@ -263,7 +312,7 @@ impl FastPath<'_> {
         self.answered(transmit, packet)
     }
 
-    /// What was to be sent is written over what was taken in.
+    /// Notes the outcome: the answer has overwritten the packet.
     #[inline]
     fn answered(&mut self, transmit: Option<Transmit>, packet: &Packet) -> FastPathOutcome {
         let Connection { sender, receiver, .. } = &*self.connection;
@@ -279,7 +328,7 @@ impl FastPath<'_> {
 }
 
 impl Connection {
-    /// Makes an arrived segment, which has no options but timestamps, one of ours.
+    /// Turns an arrived segment, with no options but timestamps, into an outgoing one.
     #[inline(always)]
     fn answer(
         &mut self,
@@ -289,25 +338,25 @@ impl Connection {
         copy: CopyId,
         segment: &mut Segment,
     ) {
-        let window = self.receiver.announce();
-        self.fill(seq, flags, copy, segment);
-        segment.window = self.field(window);
+        let window = self.receiver.advertise_window();
+        self.fill_header(seq, flags, copy, segment);
+        segment.window = self.window_field(window);
         if segment.options.timestamps.is_some() {
-            segment.options.timestamps = Some(self.stamp(now));
+            segment.options.timestamps = Some(self.timestamps_option(now));
         }
     }
 
-    /// A segment that comes next is acceptable: its timestamp may be the one to echo.
+    /// Updates TS.Recent by the next expected segment, which is acceptable.
     #[inline(always)]
-    fn on_timely(&mut self, now: Time, segment: &Segment) {
+    fn update_ts_recent(&mut self, now: Time, segment: &Segment) {
         if let Some(stamp) = segment.options.timestamps {
-            self.stale_answers = 0;
+            self.paws_acks = 0;
             self.timestamps.update(now, stamp.value, self.receiver.nxt());
         }
     }
 
     #[inline(always)]
-    fn comes_next(&self, segment: &Segment) -> bool {
+    fn is_next_expected(&self, segment: &Segment) -> bool {
         segment.seq == self.irs + self.receiver.nxt() as u32
     }
 }

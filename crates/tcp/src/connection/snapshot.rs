@@ -1,4 +1,4 @@
-//! Connections that move: from one host to another, or through a pause.
+//! Snapshots, by which a connection moves to another host or survives a pause.
 
 use super::Connection;
 use super::clock::Clock;
@@ -6,13 +6,13 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Everything about a connection at one moment, to be stored or sent.
+/// The whole state of a connection at one moment, to be stored or sent.
 ///
-/// It is trusted: whoever can forge one can do with the connection what they like.
+/// It is trusted: a forged snapshot gives full control of the connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     version: u32,
-    /// What the connection's clock showed.
+    /// The connection's own time when it was taken.
     taken_at: Time,
     connection: Connection,
 }
@@ -36,8 +36,8 @@ impl Snapshot {
 }
 
 impl Connection {
-    /// A snapshot. What has been handed out already (segments, events) is not in it; who watches the
-    /// connection has to ask again.
+    /// Takes a snapshot. Segments and events handed out already are not in it; recording of events
+    /// is off after adoption.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
         Snapshot {
@@ -47,8 +47,9 @@ impl Connection {
         }
     }
 
-    /// The connection of a snapshot, going on at `now` as it would have gone on when the snapshot
-    /// was taken, whatever clock that was taken by: deadlines and timestamps move along.
+    /// Restores the connection of a snapshot. It continues at `now` as it would have continued when
+    /// the snapshot was taken, whatever clock that was taken by: deadlines and timestamps are
+    /// shifted.
     ///
     /// # Errors
     /// If the snapshot has another version.
@@ -58,7 +59,7 @@ impl Connection {
             return Err(AdoptError::Version { found: version, expected: Snapshot::VERSION });
         }
         connection.clock = Clock::showing(taken_at, now);
-        connection.sender.log.keep(false);
+        connection.sender.log.enable(false);
         Ok(connection)
     }
 }

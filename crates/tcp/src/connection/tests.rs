@@ -14,6 +14,7 @@
 mod attacks;
 mod ceten;
 mod close;
+mod dsack;
 mod dupacks;
 mod ecn;
 mod eten;
@@ -35,17 +36,18 @@ mod simultaneous;
 mod snapshots;
 mod timer;
 mod timestamps;
-mod twice;
 mod units;
 mod windows;
 
 use super::*;
 use crate::congestion::Increase;
-use crate::indication::{Connectivity, Source, Subject};
-use crate::{InitialWindow, Rto, Standing, Validation};
+use crate::indication::{Connectivity, Indication};
+use crate::sender::Statistics;
+use crate::state::Info;
+use crate::{InitialWindow, RecoveryState, Rto, Validation};
 use seg::*;
 use std::collections::VecDeque;
-use wire::{CopyId, CorruptionEcho, Ecn, Flags, Packet, SackBlock};
+use wire::{CopyId, CorruptionEcho, Ecn, Flags, Packet, Payload, SackBlock, Segment};
 
 const MSS: u32 = 1000;
 /// Both sequence spaces wrap within the first segments.
@@ -292,16 +294,14 @@ impl Diagram {
 
     /// Word comes that this copy of what starts at `seq` was corrupted.
     fn notice_of(&mut self, seq: u32, copy: CopyId) {
-        let subject = Subject::Corrupted { seq: ISS + seq, len: MSS, copy };
-        let indication = Indication { source: Source::Local, subject };
+        let indication = Indication::Corrupted { seq: ISS + seq, len: MSS, copy };
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();
     }
 
     /// Layers below tell of the way to the peer.
     fn tell(&mut self, connectivity: Connectivity) {
-        let subject = Subject::Connectivity(connectivity);
-        let indication = Indication { source: Source::Local, subject };
+        let indication = Indication::Connectivity(connectivity);
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();
     }

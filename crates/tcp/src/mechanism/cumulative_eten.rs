@@ -1,68 +1,69 @@
-//! Cumulative ETEN, both ends: what packets say of their path tells how likely a loss is to be one
-//! of corruption (`bbn8333` §2.2, §4).
+//! Cumulative ETEN, both ends: survival probabilities in packet headers tell how likely a loss is
+//! corruption (`bbn8333` §2.2, §4).
 //!
-//! Every segment starts with a survival of 1, on which the nodes of the path work, and echoes what
-//! the last acceptable segment from the peer had. Who lets nodes work on it, and how an arriving
-//! segment's fields get here, is not its business.
+//! Every segment starts with a survival of 1, which the nodes of the path reduce, and echoes the
+//! fields of the last acceptable segment of the peer. How the nodes do that, and how arriving
+//! fields get here, does not matter here.
 
-mod known;
-mod total;
+mod path_state;
+mod loss_rate;
 
 use super::{Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::Identity;
-use crate::indication::{Indication, Subject};
+use crate::indication::Indication;
 use base::Seed;
-use known::{Known, Links};
+use path_state::{LinkTable, PathState};
 use serde::{Deserialize, Deserializer, Serialize, de};
-use total::Total;
+use loss_rate::LossRate;
 use wire::{Causes, Packet, PathFields, PathForm, Segment};
 
-/// What the sender makes of a loss.
+/// The sender's decision on a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// It is congestion with the probability `p / (p + q)`, where p is the survival of congestion
-    /// and q that of corruption, as §4.3 has it.
+    /// Congestion with the probability `p / (p + q)`, where p is the survival of congestion and q
+    /// that of corruption, as §4.3 has it.
     #[default]
     Published,
-    /// The same with losses in place of survivals, which is what §4.3 describes.
+    /// As [`Strategy::Published`], with losses in place of survivals, as the text of §4.3
+    /// describes.
     LossRatio,
-    /// No coin: the window comes down to between a half and all of the flight, by the share of
-    /// corruption in the total loss, which the sender estimates itself. Timeouts are answered as
-    /// ever.
+    /// No random decision: the window is reduced to between a half and all of the flight, by the
+    /// share of corruption in the total loss rate, which the sender estimates itself. Timeouts have
+    /// the usual response.
     Adaptive,
 }
 
-/// What the fields weigh.
+/// The size of the fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fields {
-    /// Nothing, as in the publication; lab only.
+    /// Zero bytes, as in the publication; lab only.
     #[default]
     Free,
-    /// Their bytes in every header, for which segments have less room.
+    /// Their real size, which reduces the room for data.
     Real,
 }
 
-/// How what nodes know gets to a sender.
+/// How the nodes' estimates reach the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// In the headers of its packets, and back in those of its peer.
+    /// In the headers of its packets, echoed in those of its peer.
     #[default]
     Header,
-    /// In messages of their own about one link each, of which the nodes send a few (§4.1).
+    /// In separate messages about one link each, which the nodes send occasionally (§4.1).
     Traceback,
 }
 
-/// What the nodes of the path do.
+/// The settings of the nodes on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Network {
-    /// The weight of a packet in their averages.
+    /// The weight of a packet in their moving averages.
     pub a: f64,
-    /// In which form they tell them.
+    /// The encoding of the fields.
     pub form: PathForm,
-    /// By which way.
+    /// The transport.
     pub transport: Transport,
 }
 
@@ -72,17 +73,17 @@ impl Default for Network {
     }
 }
 
-/// Decides by the path's probabilities what a loss means.
+/// Decides from the path's survival probabilities what a loss means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CumulativeEten {
-    /// How.
+    /// The strategy.
     pub strategy: Strategy,
-    /// No loss leaves more than this share of the flight, from 0.5 to 1, whatever the path is said
-    /// to be like: a peer that lies gains no more (§7). 1 believes everything.
+    /// The largest share of the flight that a loss leaves, from 0.5 to 1, whatever the reported
+    /// probabilities: it bounds the gain of a lying peer (§7). 1 is no bound.
     #[serde(deserialize_with = "share")]
     pub bound: f64,
-    /// What the fields weigh.
+    /// The size of the fields.
     pub fields: Fields,
     #[serde(skip_serializing_if = "is_default")]
     network: Network,
@@ -96,22 +97,22 @@ impl Default for CumulativeEten {
     }
 }
 
-/// What it remembers.
+/// The state of the mechanism.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     secret: u64,
     is_ipv6: bool,
-    /// Coins tossed.
-    tosses: u64,
-    /// Of the segment that is being looked at.
+    /// Random numbers drawn.
+    draws: u64,
+    /// The fields of the segment being processed.
     arriving: Option<PathFields>,
-    known: Known,
-    links: Links,
-    total: Total,
+    path: PathState,
+    links: LinkTable,
+    loss_rate: LossRate,
     /// Losses below share a decision.
     decided_until: u64,
     decision: Option<Verdict>,
-    /// Of what was outstanding at the last timeout.
+    /// SND.NXT at the last timeout.
     timed_out_until: u64,
 }
 
@@ -128,28 +129,28 @@ fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
 }
 
 impl CumulativeEten {
-    /// By a strategy, a bound from 0.5 to 1, and the weight of the fields.
+    /// A mechanism with a strategy, a bound from 0.5 to 1, and a size of the fields.
     #[must_use]
     pub fn new(strategy: Strategy, bound: f64, fields: Fields) -> CumulativeEten {
         let (network, state) = (Network::default(), State::default());
         CumulativeEten { strategy, bound, fields, network, state }
     }
 
-    /// What it is told by.
+    /// The settings of the nodes.
     #[must_use]
     pub fn network(&self) -> Network {
         self.network
     }
 
-    /// Says what it is told by.
+    /// Sets the settings of the nodes.
     pub fn set_network(&mut self, network: Network) {
         self.network = network;
     }
 
-    /// How likely packets survive the path.
+    /// The survival probability of the path.
     fn survival(&self, view: &View) -> Causes<f64> {
         match self.network.transport {
-            Transport::Header => self.state.known.survival(self.network.form),
+            Transport::Header => self.state.path.survival(self.network.form),
             Transport::Traceback => self.state.links.survival(view.now),
         }
     }
@@ -161,12 +162,12 @@ impl CumulativeEten {
             Strategy::Published => part(survival.congestion, survival.corruption),
             Strategy::LossRatio => part(loss.congestion, loss.corruption),
             Strategy::Adaptive => {
-                let total = self.state.total.with_another(self.network.a);
+                let total = self.state.loss_rate.with_one_more(self.network.a);
                 let corruption = (loss.corruption / total).clamp(0.0, 1.0);
                 return Verdict::Decrease((0.5 + 0.5 * corruption).min(self.bound));
             }
         };
-        if self.toss() <= congestion {
+        if self.draw() <= congestion {
             Verdict::STANDARD
         } else if self.bound < 1.0 {
             Verdict::Decrease(self.bound)
@@ -175,15 +176,15 @@ impl CumulativeEten {
         }
     }
 
-    /// A number in (0, 1] that nobody can foresee.
-    fn toss(&mut self) -> f64 {
-        self.state.tosses += 1;
-        let seed = self.state.secret.wrapping_add(self.state.tosses);
+    /// An unpredictable random number in (0, 1].
+    fn draw(&mut self) -> f64 {
+        self.state.draws += 1;
+        let seed = self.state.secret.wrapping_add(self.state.draws);
         Seed(seed).stream("cumulative-eten").uniform()
     }
 }
 
-/// The part that `this` is of both; the whole if there is nothing.
+/// `this / (this + other)`; 1 if both are zero.
 fn part(this: f64, other: f64) -> f64 {
     let both = this + other;
     if both > 0.0 { this / both } else { 1.0 }
@@ -202,22 +203,22 @@ impl Rules for CumulativeEten {
     fn overhead(&self) -> u32 {
         match (self.fields, self.network.transport) {
             (Fields::Real, Transport::Header) => {
-                Known::default().fields(self.network.form).size(self.state.is_ipv6)
+                PathState::default().fields(self.network.form).size(self.state.is_ipv6)
             }
             _ => 0,
         }
     }
 
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<super::Action> {
-        match indication.subject {
-            Subject::Path(fields) => self.state.arriving = Some(fields),
-            Subject::Link { node, link, survival } => {
-                self.state.links.heard(view.now, (node, link), survival);
+        match *indication {
+            Indication::Path(fields) => self.state.arriving = Some(fields),
+            Indication::Link { node, link, survival } => {
+                self.state.links.update(view.now, (node, link), survival);
             }
-            Subject::Corrupted { .. }
-            | Subject::PeerCorrupted { .. }
-            | Subject::Connectivity(_)
-            | Subject::Unreachable { .. } => {}
+            Indication::Corrupted { .. }
+            | Indication::PeerCorrupted { .. }
+            | Indication::Connectivity(_)
+            | Indication::Unreachable { .. } => {}
         }
         None
     }
@@ -225,26 +226,27 @@ impl Rules for CumulativeEten {
     fn incoming(&mut self, _view: &View, _segment: &Segment) -> Option<Incoming> {
         // The segment is acceptable: no blind forgery.
         if let Some(fields) = self.state.arriving.take() {
-            self.state.known.heard(self.network.form, &fields);
+            self.state.path.update(self.network.form, &fields);
         }
         None
     }
 
     fn outgoing(&mut self, view: &View, packet: &mut Packet) {
-        self.state.total.count(self.network.a, &view.statistics);
+        self.state.loss_rate.count(self.network.a, &view.statistics);
         if self.network.transport == Transport::Header {
-            let fields = self.state.known.next_fields(self.network.form);
-            fields.put(self.state.is_ipv6, &mut packet.rare);
-            packet.rare.set_weightless(self.fields == Fields::Free);
+            let fields = self.state.path.next_fields(self.network.form);
+            fields.put(self.state.is_ipv6, &mut packet.unparsed);
+            packet.unparsed.set_zero_size(self.fields == Fields::Free);
         }
     }
 
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
         match loss.signal {
-            // Somebody knows.
+            // The cause is known.
             Signal::Notice | Signal::Ecn => return None,
-            // A timeout is an event of its own, and excused once in a window: an excuse repairs one
-            // segment, and if more are missing each would take a timeout that is twice as long.
+            // A timeout is decided separately, and may count as corruption once per window: that
+            // repairs one segment, and if more are missing, each would take a timeout twice as
+            // long.
             Signal::Rto => {
                 let again = loss.start < self.state.timed_out_until;
                 self.state.timed_out_until = view.nxt;

@@ -1,26 +1,26 @@
 //! ETEN, the sender's side: a notice says which transmitted copy was corrupted (`bbn8333` §2.3).
 //!
-//! Who makes the notice (an oracle, a router, the receiver) and how it travels is not the
-//! sender's business.
+//! The source of the notice (an oracle, a router, the receiver) and its transport do not matter
+//! here.
 
 use super::{Action, Hooks, Loss, Needs, Outcome, Rules, Signal, Verdict, View};
-use crate::indication::{Indication, Subject};
+use crate::indication::Indication;
 use serde::{Deserialize, Serialize};
 use wire::{CopyId, SeqNumber};
 
-/// Which reported corruptions are excused: the duplicate acknowledgments and SACK holes that they
-/// cause do not reduce the window, and each still lets new data out (packet conservation). The
-/// notice of any other only speeds up the retransmission, and the duplicates that follow halve the
-/// window as ever. The report does not say which its simulator excused.
+/// Which reported corruptions suppress the congestion response: the duplicate acknowledgments and
+/// SACK holes that they cause do not reduce the window, and each still releases new data (packet
+/// conservation). The notice of any other only brings the retransmission forward, and the following
+/// duplicates halve the window as usual. The report does not say which its simulator suppressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Suppression {
-    /// Every one.
+    /// All of them.
     #[default]
     All,
     /// The first; then none until all that was outstanding at that notice is acknowledged.
     First,
-    /// Not one.
+    /// None.
     None,
 }
 
@@ -33,12 +33,15 @@ impl Suppression {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Eten {
-    /// Which reported corruptions are excused.
+    /// Which reported corruptions suppress the congestion response: the duplicate acknowledgments
+    /// and SACK holes that they cause do not reduce the window, and each still releases new data
+    /// (packet conservation). The notice of any other only brings the retransmission forward, and
+    /// the following duplicates halve the window as usual. The report does not say which its
+    /// simulator suppressed.
     pub suppress_dupacks: Suppression,
-    /// With [`Suppression::First`]: the octet after the last that was outstanding at the notice that
-    /// was excused last.
+    /// With [`Suppression::First`]: SND.NXT at the last notice that suppressed a response.
     #[serde(skip_serializing_if = "is_zero")]
-    excused: u64,
+suppressed_until: u64,
 }
 
 fn is_zero(value: &u64) -> bool {
@@ -49,26 +52,26 @@ impl Eten {
     /// A sender with this setting.
     #[must_use]
     pub fn new(suppress_dupacks: Suppression) -> Eten {
-        Eten { suppress_dupacks, excused: 0 }
+        Eten { suppress_dupacks, suppressed_until: 0 }
     }
 
-    fn excuses(&self, view: &View) -> bool {
+    fn suppresses(&self, view: &View) -> bool {
         match self.suppress_dupacks {
             Suppression::All => true,
-            Suppression::First => view.una >= self.excused,
+            Suppression::First => view.una >= self.suppressed_until,
             Suppression::None => false,
         }
     }
 
-    /// What is to be done about a copy that was corrupted.
-    pub(super) fn repair(
+    /// The action for a corrupted copy.
+    pub(super) fn action_for(
         &self,
         view: &View,
         seq: SeqNumber,
         len: u32,
         copy: CopyId,
     ) -> Option<Action> {
-        match (len, self.excuses(view)) {
+        match (len, self.suppresses(view)) {
             (0, _) => None,
             (_, true) => Some(Action::Lost { seq, copy }),
             (_, false) => Some(Action::RetransmitNow { seq, copy }),
@@ -78,7 +81,7 @@ impl Eten {
 
 impl Rules for Eten {
     const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS);
-    // Whoever finds a packet corrupted tells which it was.
+    // The node that finds a corrupted packet reports which one.
     const NEEDS: Needs =
         Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
 
@@ -90,8 +93,8 @@ impl Rules for Eten {
     }
 
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
-        match indication.subject {
-            Subject::Corrupted { seq, copy, len } => self.repair(view, seq, len, copy),
+        match *indication {
+            Indication::Corrupted { seq, copy, len } => self.action_for(view, seq, len, copy),
             _ => None,
         }
     }
@@ -101,8 +104,8 @@ impl Rules for Eten {
     }
 
     fn outcome(&mut self, view: &View, outcome: Outcome) {
-        if outcome == Outcome::Believed && self.excuses(view) {
-            self.excused = view.nxt;
+        if outcome == Outcome::Accepted && self.suppresses(view) {
+            self.suppressed_until = view.nxt;
         }
     }
 }

@@ -1,41 +1,41 @@
-//! Forward ETEN, both ends: the receiver hears of a corruption and echoes it in its
+//! Forward ETEN, both ends: the receiver learns of a corruption and echoes it in its
 //! acknowledgments (`bbn8333` §2.1.3).
 //!
-//! How word comes to the receiver (in a packet of its own, with the flow's next one, by the
-//! corrupted one) is not its business.
+//! How the receiver learns of it (by a separate packet, the flow's next one, or the corrupted one)
+//! does not matter here.
 
 use super::eten::{Eten, Suppression};
 use super::{Action, Hooks, Incoming, Loss, Needs, Outcome, Rules, Verdict, View};
-use crate::indication::{Indication, Subject};
+use crate::indication::Indication;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::{Body, CopyId, CorruptionEcho, Flags, Options, Packet, Segment, SeqNumber};
 
-/// The receiver repeats what it was told in every acknowledgment until the octets have arrived; the
-/// sender retransmits, without touching the congestion state, what an echo names.
+/// The receiver echoes reports in its acknowledgments until the octets have arrived; the sender
+/// retransmits the reported octets without a congestion response.
 ///
-/// An acknowledgment that is sent because of a report alone says so, and is no duplicate.
+/// An acknowledgment sent only for a report is marked and does not count as a duplicate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ForwardEten {
-    /// The sender's part, once it has been told.
+    /// The sender's part: the reaction to an echo.
     #[serde(flatten)]
-    told: Eten,
-    /// What the receiver was told and has not got; the next to be echoed first.
+sender: Eten,
+    /// Reports about octets that have not arrived, the next to be echoed first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     reports: VecDeque<Report>,
-    /// The last segment had no room for any of it.
+    /// The last segment had no room for a report.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
-    waiting: bool,
+option_pending: bool,
 }
 
-/// A copy that was corrupted on its way to us.
+/// A report of a corrupted copy from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Report {
     seq: SeqNumber,
     copy: CopyId,
     len: u16,
-    /// An acknowledgment is owed on its account.
+    /// It has not been echoed yet.
     fresh: bool,
 }
 
@@ -47,17 +47,17 @@ impl Report {
 }
 
 impl ForwardEten {
-    /// So many reports are remembered. If there are more, the one echoed last is forgotten: should
-    /// that echo be lost, the hole is left to the rest of TCP.
-    const MOST: usize = 64;
+    /// The largest number of reports. Beyond, the one echoed last is dropped: if that echo is lost,
+    /// the hole is left to the usual loss recovery.
+    const MAX_REPORTS: usize = 64;
 
     /// Both ends with this setting.
     #[must_use]
     pub fn new(suppress_dupacks: Suppression) -> ForwardEten {
-        ForwardEten { told: Eten::new(suppress_dupacks), ..ForwardEten::default() }
+        ForwardEten { sender: Eten::new(suppress_dupacks), ..ForwardEten::default() }
     }
 
-    /// Forgets what has arrived, as an acknowledgment says.
+    /// Drops reports about octets that an outgoing acknowledgment covers.
     fn forget(&mut self, segment: &Segment) {
         let blocks = segment.options.sack.as_slice();
         self.reports.retain(|report| {
@@ -74,20 +74,20 @@ impl Rules for ForwardEten {
     const NEEDS: Needs = Eten::NEEDS.union(Needs::RECEIVER);
 
     fn hooks(&self) -> Hooks {
-        Self::HOOKS.union(self.told.hooks())
+        Self::HOOKS.union(self.sender.hooks())
     }
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
-        let Subject::PeerCorrupted { seq, len: len @ 1.., copy } = indication.subject else {
+        let Indication::PeerCorrupted { seq, len: len @ 1.., copy } = *indication else {
             return None;
         };
         let len = u16::try_from(len).unwrap_or(u16::MAX);
-        // Only of a later copy is it news.
+        // A known report of the same copy is ignored.
         if self.reports.iter().any(|known| (known.seq, known.copy) == (seq, copy)) {
             return None;
         }
         self.reports.retain(|known| known.seq != seq);
-        if self.reports.len() == ForwardEten::MOST {
+        if self.reports.len() == ForwardEten::MAX_REPORTS {
             self.reports.pop_back();
         }
         self.reports.push_front(Report { seq, copy, len, fresh: true });
@@ -95,7 +95,7 @@ impl Rules for ForwardEten {
     }
 
     fn outgoing(&mut self, view: &View, packet: &mut Packet) {
-        self.waiting = false;
+        self.option_pending = false;
         let bytes = packet.payload.len;
         let Body::Tcp(segment) = &mut packet.body else { return };
         let control = segment.flags & (Flags::ACK | Flags::SYN | Flags::RST);
@@ -116,7 +116,7 @@ impl Rules for ForwardEten {
         // SACK blocks get what is left.
         while options.len() > room {
             let Some(blocks) = options.sack.as_slice().len().checked_sub(1) else {
-                self.waiting = true;
+                self.option_pending = true;
                 return;
             };
             options.sack.truncate(blocks);
@@ -126,21 +126,21 @@ impl Rules for ForwardEten {
         self.reports.rotate_left(1);
     }
 
-    fn is_waiting(&self) -> bool {
-        self.waiting
+    fn has_pending_option(&self) -> bool {
+        self.option_pending
     }
 
     fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let CorruptionEcho { seq, copy, len, alone } = segment.options.corrupted?;
-        let action = self.told.repair(view, seq, u32::from(len), copy);
-        Some(Incoming { action, may_count: !alone, ..Incoming::PLAIN })
+        let action = self.sender.action_for(view, seq, u32::from(len), copy);
+        Some(Incoming { action, may_be_dupack: !alone, ..Incoming::NO_OPINION })
     }
 
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
-        self.told.loss(view, loss)
+        self.sender.loss(view, loss)
     }
 
     fn outcome(&mut self, view: &View, outcome: Outcome) {
-        self.told.outcome(view, outcome);
+        self.sender.outcome(view, outcome);
     }
 }

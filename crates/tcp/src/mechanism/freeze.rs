@@ -2,11 +2,11 @@
 //! connectivity closes its window, so that the sender waits instead of backing off.
 
 use super::{Action, Hooks, Needs, Rules, View};
-use crate::indication::{Connectivity, Indication, Subject};
+use crate::indication::{Connectivity, Indication};
 use serde::{Deserialize, Serialize};
 
-/// The receiver announces a window of zero when it is warned, and its window, three times, when
-/// it is back. The sender is any TCP.
+/// The receiver announces a window of zero before connectivity ends, and its window, three times,
+/// when it is back. The sender is any TCP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Freeze {
@@ -19,12 +19,12 @@ impl Rules for Freeze {
     const NEEDS: Needs = Needs::RECEIVER;
 
     fn indication(&mut self, _view: &View, indication: &Indication) -> Option<Action> {
-        match indication.subject {
-            Subject::Connectivity(Connectivity::Ending) => {
+        match *indication {
+            Indication::Connectivity(Connectivity::Ending) => {
                 self.frozen = true;
                 Some(Action::CloseWindow)
             }
-            Subject::Connectivity(Connectivity::Changed { .. }) if self.frozen => {
+            Indication::Connectivity(Connectivity::Changed { .. }) if self.frozen => {
                 self.frozen = false;
                 Some(Action::OpenWindow)
             }

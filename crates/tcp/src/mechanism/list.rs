@@ -6,8 +6,8 @@ use crate::indication::Indication;
 use base::Time;
 use wire::{CopyId, Packet, Segment};
 
-/// The mechanisms of one connection, asked in order. The first opinion counts, but for what all of
-/// them take in.
+/// The mechanisms of one connection, in order. The first opinion counts, except for hooks that all
+/// of them receive.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Mechanisms {
     list: Vec<Mechanism>,
@@ -21,21 +21,21 @@ impl Mechanisms {
             mechanism.begin(&Identity { secret, ..*identity });
         }
         let mut mechanisms = Mechanisms { list, hooks: Hooks::empty() };
-        mechanisms.gather();
+        mechanisms.update_hooks();
         mechanisms
     }
 
-    /// Learns who answers what.
-    fn gather(&mut self) {
+    /// Collects the hooks of all mechanisms.
+    fn update_hooks(&mut self) {
         self.hooks = self.list.iter().fold(Hooks::empty(), |hooks, m| hooks | m.hooks());
     }
 
-    pub(crate) fn agree(&mut self, syn: &Segment, timestamps: bool) {
-        if self.answer(Hooks::AGREEMENT) {
+    pub(crate) fn on_peer_syn(&mut self, syn: &Segment, timestamps: bool) {
+        if self.has_hook(Hooks::PEER_SYN) {
             for mechanism in &mut self.list {
-                mechanism.agree(syn, timestamps);
+                mechanism.on_peer_syn(syn, timestamps);
             }
-            self.gather();
+            self.update_hooks();
         }
     }
 
@@ -44,9 +44,9 @@ impl Mechanisms {
         self.list.iter().map(Mechanism::overhead).sum()
     }
 
-    /// Whether anybody answers one of the questions.
+    /// Whether any mechanism implements one of the hooks.
     #[inline]
-    pub(crate) fn answer(&self, hooks: Hooks) -> bool {
+    pub(crate) fn has_hook(&self, hooks: Hooks) -> bool {
         self.hooks.intersects(hooks)
     }
 
@@ -57,7 +57,7 @@ impl Mechanisms {
         self.list.iter_mut().filter(|m| m.hooks().contains(hook)).find_map(ask)
     }
 
-    /// The connection is over: nothing is due any more.
+    /// Stops the timers: the connection is closed.
     pub(crate) fn stop(&mut self) {
         self.hooks -= Hooks::TIMER;
     }
@@ -66,12 +66,12 @@ impl Mechanisms {
         self.first(Hooks::INDICATION, |m| m.indication(view, indication))
     }
 
-    /// How many there are, for what is told them one by one.
+    /// The number of mechanisms, for hooks called one by one.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// What one of them makes of what concerns them all.
+    /// Calls one mechanism's hook for an indication that concerns all.
     pub(crate) fn indication_to(
         &mut self,
         index: usize,
@@ -90,18 +90,18 @@ impl Mechanisms {
         self.first(Hooks::ARRIVAL, |m| m.arrival(arrival))
     }
 
-    /// All that answer write what they have to say.
+    /// Calls every mechanism's hook for an outgoing segment.
     pub(crate) fn outgoing(&mut self, view: &View, packet: &mut Packet) {
         for mechanism in self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::OUTGOING)) {
             mechanism.outgoing(view, packet);
         }
     }
 
-    pub(crate) fn are_waiting(&self) -> bool {
-        self.list.iter().any(Mechanism::is_waiting)
+    pub(crate) fn have_pending_options(&self) -> bool {
+        self.list.iter().any(Mechanism::has_pending_option)
     }
 
-    /// What one of them makes of a segment: it may be of several.
+    /// Calls one mechanism's hook for an arriving segment.
     pub(crate) fn incoming_to(
         &mut self,
         index: usize,
@@ -112,7 +112,7 @@ impl Mechanisms {
         self.list.get_mut(index).filter(looks)?.incoming(view, segment)
     }
 
-    /// The copy that somebody names, by the sender's own number, if it is to be believed.
+    /// The copy that a notice names, by the sender's own number, if all admit it.
     pub(crate) fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
         let mut asked = self.list.iter_mut().filter(|m| m.hooks().contains(Hooks::ADMISSION));
         asked.try_fold(copy, |copy, mechanism| mechanism.admit(view, copy))
@@ -124,18 +124,18 @@ impl Mechanisms {
         }
     }
 
-    /// When the first of them has something to do by itself.
+    /// The earliest deadline.
     #[inline]
-    pub(crate) fn wake(&self) -> Time {
-        if !self.answer(Hooks::TIMER) {
+    pub(crate) fn deadline(&self) -> Time {
+        if !self.has_hook(Hooks::TIMER) {
             return Time::NEVER;
         }
-        self.list.iter().map(Mechanism::wake).fold(Time::NEVER, Time::min)
+        self.list.iter().map(Mechanism::deadline).fold(Time::NEVER, Time::min)
     }
 
-    /// Wakes the first for which it is time.
-    pub(crate) fn on_wake(&mut self, view: &View) -> Option<Action> {
-        let due = self.list.iter_mut().find(|mechanism| mechanism.wake() <= view.now)?;
-        due.on_wake(view)
+    /// Calls the first mechanism whose deadline has passed.
+    pub(crate) fn on_deadline(&mut self, view: &View) -> Option<Action> {
+        let due = self.list.iter_mut().find(|mechanism| mechanism.deadline() <= view.now)?;
+        due.on_deadline(view)
     }
 }

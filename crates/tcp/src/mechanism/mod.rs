@@ -1,16 +1,16 @@
-//! THE table of mechanisms: what may tell TCP of a path what losses do not, and what to make of it.
+//! The table of mechanisms: how TCP learns about a path what losses do not show, and how it reacts.
 //!
-//! A mechanism never touches the sender. It answers questions at fixed points of the pipeline
-//! ([`Rules`]), and the core acts in one place. Most have no opinion at most points; a bitset says
-//! which points are in use, so that no mechanism costs nothing and *is* plain TCP.
+//! A mechanism never changes the sender. It implements hooks at fixed points of the pipeline
+//! ([`Rules`]), and the core carries out their answers in one place. A bitset says which hooks are
+//! in use, so that a connection without mechanisms has no cost and *is* plain TCP.
 //!
 //! A new one is a file beside this page and a line in the table below.
 
+mod hook_types;
 mod list;
-mod terms;
 
+pub use hook_types::{AckTiming, Action, Arrival, Incoming, Loss, Outcome, Signal, Verdict, View};
 pub(crate) use list::Mechanisms;
-pub use terms::{AckTiming, Action, Arrival, Incoming, Loss, Outcome, Signal, Verdict, View};
 
 use crate::Identity;
 use crate::indication::Indication;
@@ -19,7 +19,7 @@ use bitflags::bitflags;
 use wire::{CopyId, Packet, Segment};
 
 bitflags! {
-    /// The questions that a mechanism answers.
+    /// The hooks that a mechanism implements.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     #[serde(transparent)]
     pub struct Hooks: u16 {
@@ -37,15 +37,15 @@ bitflags! {
         const ADMISSION = 1 << 5;
         /// [`Rules::outcome`]
         const OUTCOME = 1 << 6;
-        /// [`Rules::agree`]
-        const AGREEMENT = 1 << 7;
-        /// [`Rules::wake`], [`Rules::on_wake`]
+        /// [`Rules::on_peer_syn`]
+        const PEER_SYN = 1 << 7;
+        /// [`Rules::deadline`], [`Rules::on_deadline`]
         const TIMER = 1 << 8;
     }
 }
 
 bitflags! {
-    /// What a mechanism takes: who must change, and what it cannot do without.
+    /// What a mechanism needs: the nodes that must change, and its other conditions.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Needs: u8 {
         /// The sender.
@@ -54,98 +54,99 @@ bitflags! {
         const RECEIVER = 1 << 1;
         /// A node on the path.
         const MIDDLEBOX = 1 << 2;
-        /// That node reads TCP headers: IPsec hides them.
+        /// That node reads TCP headers, which IPsec encrypts.
         const CLEAR_HEADERS = 1 << 3;
-        /// An acknowledgment no longer says that the receiver has the data.
+        /// The end-to-end meaning of acknowledgments is given up.
         const SPLIT_CONNECTION = 1 << 4;
     }
 }
 
-/// The questions. Every default is "no opinion"; a mechanism declares in [`Rules::HOOKS`] which it
-/// answers and is asked no other.
+/// The hooks. Every default is "no opinion"; a mechanism declares the hooks that it implements in
+/// [`Rules::HOOKS`], and no other is called.
 pub trait Rules {
-    /// The questions that it answers, whatever its settings.
+    /// The hooks that it implements under any settings.
     const HOOKS: Hooks;
-    /// What it takes.
+    /// What it needs.
     const NEEDS: Needs;
 
-    /// The questions that it answers with its settings.
+    /// The hooks that it implements with its present settings.
     fn hooks(&self) -> Hooks {
         Self::HOOKS
     }
 
-    /// The connection begins. Its secret is one that nothing else of the connection has.
+    /// Initializes the mechanism for a new connection, with a secret of its own.
     fn begin(&mut self, identity: &Identity) {
         let _ = identity;
     }
 
-    /// The peer's SYN has arrived, and it is known whether both ends have `timestamps`. What it
-    /// answers from now on may depend on it.
-    fn agree(&mut self, syn: &Segment, timestamps: bool) {
+    /// Called when the peer's SYN has arrived; `timestamps` is whether both ends have them.
+    /// Afterwards [`Rules::hooks`] may change.
+    fn on_peer_syn(&mut self, syn: &Segment, timestamps: bool) {
         let _ = (syn, timestamps);
     }
 
-    /// Bytes that it adds, or may add, to the headers of every segment: there is so much less room
-    /// for data (RFC 6691 §3).
+    /// Bytes that it may add to the headers of every segment, which reduce the room for data (RFC
+    /// 6691 §3).
     fn overhead(&self) -> u32 {
         0
     }
 
-    /// A layer below, a peer or a router has said something.
+    /// The reaction to an indication.
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
         let _ = (view, indication);
         None
     }
 
-    /// A range is held to be lost: what does that mean?
+    /// The verdict on a loss.
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
         let _ = (view, loss);
         None
     }
 
-    /// A segment that must be acknowledged has arrived: when?
+    /// When to acknowledge an arriving segment.
     fn arrival(&mut self, arrival: &Arrival) -> Option<AckTiming> {
         let _ = arrival;
         None
     }
 
-    /// A segment is about to go out: headers may be added to it. All but the IP header is written,
-    /// and the payload must stay as it is.
+    /// Adds headers to an outgoing segment. All but the IP header is written, and the payload must
+    /// stay as it is.
     fn outgoing(&mut self, view: &View, packet: &mut Packet) {
         let _ = (view, packet);
     }
 
-    /// Whether something found no room in the last outgoing segment and is to go in an
+    /// Whether an option found no room in the last outgoing segment and is to go in an
     /// acknowledgment of its own.
-    fn is_waiting(&self) -> bool {
+    fn has_pending_option(&self) -> bool {
         false
     }
 
-    /// An acceptable segment has arrived and is about to be taken in.
+    /// Inspects an acceptable segment before it is processed.
     fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let _ = (view, segment);
         None
     }
 
-    /// Somebody says that `copy` was lost, and a mechanism would act on that: the copy by the
-    /// sender's own number, or `None` if it is not to be believed. All that answer must agree.
+    /// Admits or refuses a notice that `copy` was lost, on which a mechanism wants to act: returns
+    /// the copy by the sender's own number, or `None` to ignore the notice. All mechanisms with
+    /// this hook must admit it.
     fn admit(&mut self, view: &View, copy: CopyId) -> Option<CopyId> {
         let _ = view;
         Some(copy)
     }
 
-    /// What became of something that was admitted.
+    /// Learns the outcome of a notice that was admitted.
     fn outcome(&mut self, view: &View, outcome: Outcome) {
         let _ = (view, outcome);
     }
 
-    /// When it has something to do by itself.
-    fn wake(&self) -> Time {
+    /// When [`Rules::on_deadline`] is to be called.
+    fn deadline(&self) -> Time {
         Time::NEVER
     }
 
-    /// That time has come.
-    fn on_wake(&mut self, view: &View) -> Option<Action> {
+    /// Handles its timer.
+    fn on_deadline(&mut self, view: &View) -> Option<Action> {
         let _ = view;
         None
     }
@@ -166,10 +167,10 @@ macro_rules! mechanisms {
         impl Mechanism {
             /// Every mechanism's name, as in scenario files.
             pub const NAMES: &[&str] = &[$($name),+];
-            /// The same with what each takes.
+            /// Every mechanism's name with what it needs.
             pub const NEEDS: &[(&str, Needs)] = &[$(($name, $Mechanism::NEEDS)),+];
 
-            /// What it takes.
+            /// What it needs.
             #[must_use]
             pub fn needs(&self) -> Needs {
                 match self { $(Mechanism::$Mechanism(_) => $Mechanism::NEEDS,)+ }
@@ -183,8 +184,8 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(m) => m.begin(identity),)+ }
             }
 
-            fn agree(&mut self, syn: &Segment, timestamps: bool) {
-                match self { $(Mechanism::$Mechanism(m) => m.agree(syn, timestamps),)+ }
+            fn on_peer_syn(&mut self, syn: &Segment, timestamps: bool) {
+                match self { $(Mechanism::$Mechanism(m) => m.on_peer_syn(syn, timestamps),)+ }
             }
 
             fn overhead(&self) -> u32 {
@@ -207,8 +208,8 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(m) => m.outgoing(view, packet),)+ }
             }
 
-            fn is_waiting(&self) -> bool {
-                match self { $(Mechanism::$Mechanism(m) => m.is_waiting(),)+ }
+            fn has_pending_option(&self) -> bool {
+                match self { $(Mechanism::$Mechanism(m) => m.has_pending_option(),)+ }
             }
 
             fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
@@ -223,12 +224,12 @@ macro_rules! mechanisms {
                 match self { $(Mechanism::$Mechanism(m) => m.outcome(view, outcome),)+ }
             }
 
-            fn wake(&self) -> Time {
-                match self { $(Mechanism::$Mechanism(m) => m.wake(),)+ }
+            fn deadline(&self) -> Time {
+                match self { $(Mechanism::$Mechanism(m) => m.deadline(),)+ }
             }
 
-            fn on_wake(&mut self, view: &View) -> Option<Action> {
-                match self { $(Mechanism::$Mechanism(m) => m.on_wake(view),)+ }
+            fn on_deadline(&mut self, view: &View) -> Option<Action> {
+                match self { $(Mechanism::$Mechanism(m) => m.on_deadline(view),)+ }
             }
         }
     };
@@ -237,14 +238,14 @@ macro_rules! mechanisms {
 mechanisms! {
     /// Explicit transport error notification, per packet (`bbn8333` §2.1).
     eten::Eten = "eten";
-    /// The same by way of the receiver (`bbn8333` §2.1.3).
+    /// Explicit transport error notification through the receiver (`bbn8333` §2.1.3).
     forward_eten::ForwardEten = "forward-eten";
     /// Explicit transport error notification, cumulative (`bbn8333` §2.2, §4).
     cumulative_eten::CumulativeEten = "cumulative-eten";
-    /// Duplicate acknowledgments held back by the receiver.
+    /// Delayed duplicate acknowledgments.
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
-    /// Notices believed within bounds.
-    guard::Guard = "guard";
+    /// Authentication and limits for notices.
+    notice_authentication::NoticeAuthentication = "guard";
     /// Response to lower-layer connectivity-change indications (`koutsianas2007` §3).
     rlci::Rlci = "rlci";
     /// The receiver closes its window while it has no connectivity (Freeze-TCP).

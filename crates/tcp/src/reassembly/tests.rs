@@ -49,7 +49,7 @@ fn of_a_segment_that_finds_room_in_part_the_beginning_is_kept() {
     queue.keep(10, piece(10, 10));
     // Of another stream: it cannot be joined to what is there.
     let other = Payload { stream: 2, offset: 0, len: 20 };
-    assert_eq!(queue.keep(15, other), Kept { len: 5, again: Some((15, 20)) });
+    assert_eq!(queue.keep(15, other), Kept { len: 5, duplicate: Some((15, 20)) });
     assert_eq!(pieces(&queue), [(10, piece(10, 10))]);
 }
 
@@ -59,7 +59,7 @@ fn a_segment_over_several_runs_fills_the_gaps_between_them() {
     for start in [10, 30, 50, 70] {
         queue.keep(start, piece(start, 10));
     }
-    assert_eq!(queue.keep(5, piece(5, 50)), Kept { len: 50, again: Some((10, 20)) });
+    assert_eq!(queue.keep(5, piece(5, 50)), Kept { len: 50, duplicate: Some((10, 20)) });
     assert_eq!(queue.newest(), [(5, 60), (70, 80)]);
     assert_eq!(pieces(&queue), [(5, piece(5, 55)), (70, piece(70, 10))]);
 }
@@ -106,7 +106,7 @@ impl Model {
         let end = start + u64::from(payload.len);
         let held = |n: &u64| self.octets[*n as usize].is_some();
         let from = (start..end).find(held);
-        let again = from.map(|from| (from, (from..end).find(|n| !held(n)).unwrap_or(end)));
+        let duplicate = from.map(|from| (from, (from..end).find(|n| !held(n)).unwrap_or(end)));
         for n in start..end {
             let octet = (payload.stream, payload.offset + (n - start));
             self.octets[n as usize].get_or_insert(octet);
@@ -115,7 +115,7 @@ impl Model {
         let high = (end..).find(|n| self.octets[*n as usize].is_none()).unwrap();
         self.runs.retain(|run| run.1 <= low || run.0 >= high);
         self.runs.insert(0, (low, high));
-        again
+        duplicate
     }
 
     /// Everything before `nxt` is there: takes out what goes on from it.
@@ -155,8 +155,8 @@ proptest! {
                 prop_assert_eq!(nxt, model.take(start));
             } else {
                 let payload = Payload { stream, offset: start, len };
-                let again = model.keep(start, payload);
-                prop_assert_eq!(queue.keep(start, payload), Kept { len, again });
+                let duplicate = model.keep(start, payload);
+                prop_assert_eq!(queue.keep(start, payload), Kept { len, duplicate });
             }
             let count = model.runs.len().min(SackBlocks::MAX);
             prop_assert_eq!(queue.newest(), &model.runs[..count]);

@@ -1,31 +1,31 @@
-//! Acknowledgments: what they say of the scoreboard, the round trip and the peer's window.
+//! Acknowledgments: scoreboard, round-trip samples and the peer's window.
 
-use super::{Sender, Used};
+use super::{MaxFlight, Sender};
 use crate::congestion::{AckSample, RateSample};
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal};
 use crate::recovery::Phase;
-use crate::scoreboard::{Advanced, Delivered, Sent};
+use crate::scoreboard::{Advanced, Delivered, Sent, WholeRecords};
 use base::{Duration, Time};
 
 /// An acknowledgment, in absolute sequence numbers.
 pub(crate) struct Ack<'a> {
     /// The next octet that the peer expects.
     pub(crate) ack: u64,
-    /// What it says of the peer's window.
+    /// The peer's window.
     pub(crate) window: Window,
     /// The peer's SACK blocks.
     pub(crate) blocks: &'a [(u64, u64)],
-    /// The segment carried nothing else, so that it may count as a duplicate (RFC 5681 §2).
-    pub(crate) bare: bool,
-    /// The round trip that its timestamp shows (RFC 7323 §4.1).
+    /// The segment may count as a duplicate acknowledgment: it carried nothing else (RFC 5681 §2).
+    pub(crate) may_be_dupack: bool,
+    /// The round-trip sample of its timestamp (RFC 7323 §4.1).
     pub(crate) echoed: Option<Duration>,
-    /// It says that congestion was experienced (RFC 3168 §6.1.2).
+    /// ECE is set (RFC 3168 §6.1.2).
     pub(crate) congested: bool,
-    /// It answers what was sent over the present path.
-    pub(crate) current: bool,
-    /// If it is one of the first two duplicates, it lets out a segment of new data.
-    pub(crate) lets_out: bool,
+    /// It acknowledges a segment sent over the current path.
+    pub(crate) on_current_path: bool,
+    /// Each of the first two duplicates sends a segment of new data, beyond the window.
+    pub(crate) force_limited_transmit: bool,
 }
 
 /// The peer's window as a segment announced it (RFC 9293 §3.10.7.4, SND.WL1 and SND.WL2).
@@ -35,96 +35,98 @@ pub(crate) struct Window {
     pub(crate) seq: u64,
     /// The segment's acknowledgment number.
     pub(crate) ack: u64,
-    /// The octet after the last that the window allows.
-    pub(crate) right_edge: u64,
+    /// SEG.ACK + SEG.WND, scaled: the octet after the last that the window allows.
+    pub(crate) window_end: u64,
 }
 
 impl Sender {
-    /// Takes in an acknowledgment of something between SND.UNA and SND.NXT.
+    /// Processes an acknowledgment between SND.UNA and SND.NXT.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
         let clean = ack.blocks.is_empty() && !ack.congested && self.is_clean();
         if clean && ack.ack > self.board.una() {
-            // Nothing is missing, so nothing can be found lost.
+            // Without a gap, no loss can be found.
             self.on_window(now, &ack.window);
             self.on_advance(now, ack, 0, None);
-            self.settle_notices(now, mechanisms);
+            self.confirm_notices(now, mechanisms);
         } else {
-            self.on_ack_of_gap(now, ack, mechanisms);
+            self.on_ack_in_disorder(now, ack, mechanisms);
         }
     }
 
-    /// Whether [`Sender::acknowledge_one`] may be called: nothing is missing, probed or forced out, no
-    /// notice may prove false, no events are kept, and the window counts as used only if it is full.
+    /// Whether [`Sender::acknowledge_whole`] may be called: there is no gap, no window probe, no
+    /// forced retransmission, no pending notice and no recording of events, and the congestion
+    /// window counts as used only if it is full.
     #[inline]
     pub(crate) fn is_on_fast_path(&self) -> bool {
         self.is_clean()
             && !self.probing
-            && !self.log.is_kept()
-            && self.used.is_none()
-            && self.forced.is_empty()
-            && self.has_settled_notices()
+            && !self.log.is_enabled()
+            && self.max_flight.is_none()
+            && self.forced_queue.is_empty()
+            && self.has_no_pending_notices()
     }
 
-    /// What [`Sender::on_ack`] does with the acknowledgment of exactly one record on the fast path,
-    /// but for [`Sender::grow`], which may have to follow. If it was that, says how the record was
-    /// sent; otherwise nothing has happened.
+    /// Like [`Sender::on_ack`], for an acknowledgment of whole records on the fast path, but without
+    /// [`Sender::grow`], which may have to follow. `None`, without effect, for any other
+    /// acknowledgment.
     #[inline(always)]
-    pub(crate) fn acknowledge_one(&mut self, now: Time, window: &Window) -> Option<Sent> {
-        let (acked, sent) = self.board.advance_one(window.ack)?;
+    pub(crate) fn acknowledge_whole(&mut self, now: Time, window: &Window) -> Option<WholeRecords> {
+        let whole = self.board.advance_whole(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
         debug_assert_eq!(
-            self.limited, 0,
+            self.limited_transmit_octets, 0,
             "nothing is sent beyond the window unless something is missing"
         );
         self.progress_at = now;
-        self.rtt.sample(now, sent.at);
+        self.rtt.sample(now, whole.sent_at);
         match self.board.outstanding() {
             0 => self.deadline = Time::NEVER,
             _ => self.restart_timer(now),
         }
-        self.deliver(now, acked, &sent);
-        Some(sent)
+        self.deliver(now, whole.acked, &whole.last);
+        Some(whole)
     }
 
-    /// Before an acknowledgment is taken in: how much is outstanding, at most, in a round trip.
+    /// Updates the largest flight of the round trip, before an acknowledgment is processed.
     #[inline]
-    fn note_use(&mut self) {
-        let Some(used) = &mut self.used else { return };
-        if self.board.una() >= used.until {
-            **used = Used { most: 0, until: self.board.nxt() };
+    fn update_max_flight(&mut self) {
+        let Some(max_flight) = &mut self.max_flight else { return };
+        if self.board.una() >= max_flight.until {
+            **max_flight = MaxFlight { octets: 0, until: self.board.nxt() };
         }
-        used.most = used.most.max(self.board.outstanding());
+        max_flight.octets = max_flight.octets.max(self.board.outstanding());
     }
 
-    /// Whether the window is used, so that it may grow.
+    /// Whether the congestion window counts as used, so that it may grow.
     #[inline]
-    fn is_window_used(&self) -> bool {
-        let half = |used: &Used| {
+    fn is_window_limited(&self) -> bool {
+        let half = |max_flight: &MaxFlight| {
             let window = self.controller.window();
-            window < self.controller.ssthresh() && window < 2 * used.most
+            window < self.controller.ssthresh() && window < 2 * max_flight.octets
         };
-        self.window_limited || self.used.as_deref().is_some_and(half)
+        self.window_limited || self.max_flight.as_deref().is_some_and(half)
     }
 
-    /// Whether the congestion controller needs a sample of each acknowledgment just now.
+    /// Whether the congestion controller needs a sample of each acknowledgment at present.
     #[inline]
     pub(crate) fn needs_ack_sample(&self) -> bool {
         self.controller.needs_ack_sample(self.window_limited)
     }
 
-    /// The congestion controller's share of [`Sender::acknowledge_one`].
+    /// Passes the acknowledgment of [`Sender::acknowledge_whole`] to the congestion controller.
     #[inline(always)]
-    pub(crate) fn grow(&mut self, now: Time, acked: u64, sent: &Sent) {
-        let rate = self.rate(now, sent);
+    pub(crate) fn grow(&mut self, now: Time, whole: &WholeRecords) {
+        let WholeRecords { acked, sent_at, ref last } = *whole;
+        let rate = self.rate(now, last);
         self.controller.on_ack(&AckSample {
             now,
             acked,
-            answered: 0,
+            limited_transmit: 0,
             delivered: acked,
             rate,
-            rtt: Some(self.rtt.measured(now, sent.at)),
+            rtt: Some(self.rtt.measured(now, sent_at)),
             srtt: self.rtt.smoothed(),
             window_limited: self.window_limited,
             after_timeout: false,
@@ -132,10 +134,10 @@ impl Sender {
         });
     }
 
-    /// What a segment says of the peer's window; an old one says nothing.
+    /// Updates the peer's window, unless the segment is older than the last update.
     #[inline]
     pub(crate) fn on_window(&mut self, now: Time, window: &Window) {
-        let edge = self.right_edge;
+        let edge = self.window_end;
         if self.update_window(window) && self.probing {
             self.on_window_while_probing(now, edge);
         }
@@ -147,7 +149,7 @@ impl Sender {
         self.probing
     }
 
-    /// The share of [`Sender::on_window`] while nothing is being probed; false for an old segment.
+    /// Like [`Sender::on_window`], outside of window probing; false for an old segment.
     #[inline]
     pub(crate) fn update_window(&mut self, window: &Window) -> bool {
         // A comparison of pairs would not be made of branches.
@@ -156,82 +158,85 @@ impl Sender {
         }
         self.wl1 = window.seq;
         self.wl2 = window.ack;
-        self.right_edge = window.right_edge;
-        self.max_window = self.max_window.max(window.right_edge - window.ack);
+        self.window_end = window.window_end;
+        self.max_window = self.max_window.max(window.window_end - window.ack);
         true
     }
 
     /// Whether there is no loss episode, no hole and no duplicate acknowledgment.
     #[inline]
     pub(super) fn is_clean(&self) -> bool {
-        self.phase == Phase::Open && self.board.is_clean() && self.detector.is_quiet()
+        self.phase == Phase::Open && self.board.is_clean() && self.detector.has_no_dupacks()
     }
 
-    /// An acknowledgment while something is, or may be, missing.
-    fn on_ack_of_gap(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
-        let (outstanding, heard) = (self.board.outstanding(), self.heard());
-        let same_window = ack.window.right_edge == self.right_edge;
-        // The peer answers a probe of its closed window: that is no duplicate.
-        let closed = self.right_edge <= self.board.una();
+    /// Processes an acknowledgment with a gap, a SACK block, a duplicate or an ECN echo.
+    fn on_ack_in_disorder(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
+        let (outstanding, delivered_before) = (self.board.outstanding(), self.delivered_estimate());
+        let same_window = ack.window.window_end == self.window_end;
+        // An answer to a window probe is no duplicate.
+        let closed = self.window_end <= self.board.una();
         self.on_window(now, &ack.window);
-        let blocks = self.on_twice(ack);
-        self.weigh_notices(now, ack, blocks, mechanisms);
-        if self.log.is_kept() {
-            for &(start, end) in blocks.iter().filter(|&&block| self.board.is_news(block)) {
+        let blocks = self.take_dsack(ack);
+        self.check_notices(now, ack, blocks, mechanisms);
+        if self.log.is_enabled() {
+            for &(start, end) in blocks.iter().filter(|&&block| self.board.is_new_block(block)) {
                 self.log.push(|| Event::Sacked { start, end });
             }
         }
-        let (told, latest) = match blocks {
+        let (newly_sacked, latest) = match blocks {
             [] => (0, None),
             blocks => self.board.sack(blocks),
         };
         let advanced = ack.ack > self.board.una();
         if ack.congested {
             self.on_congestion_echo(now, mechanisms);
-            // RFC 3168 §6.1.2: no such acknowledgment widens the window.
+            // RFC 3168 §6.1.2: the window does not grow by an acknowledgment with ECE.
             self.window_limited = false;
         }
-        // RFC 6675 §2 counts an acknowledgment that tells something new of what lies beyond it, RFC 5681
-        // §2 one that tells nothing at all.
+        // RFC 6675 §2 counts an acknowledgment with new SACK information as a duplicate, RFC 5681
+        // §2 one without any change.
         let duplicate = if self.detector.uses_sack() {
-            told > 0 && blocks.iter().any(|&(_, end)| end > ack.ack)
+            newly_sacked > 0 && blocks.iter().any(|&(_, end)| end > ack.ack)
         } else {
-            ack.bare && same_window && !advanced
+            ack.may_be_dupack && same_window && !advanced
         };
         let duplicate = duplicate && outstanding > 0 && !closed;
         if advanced {
-            self.on_advance(now, ack, told, latest);
-            self.settle_notices(now, mechanisms);
+            self.on_advance(now, ack, newly_sacked, latest);
+            self.confirm_notices(now, mechanisms);
         } else if outstanding > 0 && !closed {
             if duplicate {
-                self.controller.on_other_ack(&self.sample_of_duplicate(now, told));
+                self.controller.on_other_ack(&self.dupack_sample(now, newly_sacked));
             }
             if let Some(sent) = latest {
-                self.deliver(now, told, &sent);
+                self.deliver(now, newly_sacked, &sent);
             }
         }
         if duplicate {
-            self.detector.on_duplicate();
-            if ack.lets_out && self.phase == Phase::Open && self.detector.duplicates() <= 2 {
-                self.let_out();
+            self.detector.on_dupack();
+            if ack.force_limited_transmit
+                && self.phase == Phase::Open
+                && self.detector.dupacks() <= 2
+            {
+                self.force_new_data();
             }
         }
-        if advanced || self.detector.duplicates() > 0 {
+        if advanced || self.detector.dupacks() > 0 {
             while let Some((index, signal)) =
                 self.detector.next_loss(&mut self.board, self.phase, self.mss)
             {
-                self.judge(now, index, signal, mechanisms);
+                self.on_loss(now, index, signal, mechanisms);
             }
         }
-        self.go_on_reducing(heard);
+        self.update_prr(delivered_before);
     }
 
-    /// What the congestion controller hears of an acknowledgment that advances nothing.
-    fn sample_of_duplicate(&self, now: Time, delivered: u64) -> AckSample {
+    /// The congestion controller's sample of a duplicate acknowledgment.
+    fn dupack_sample(&self, now: Time, delivered: u64) -> AckSample {
         AckSample {
             now,
             acked: 0,
-            answered: 0,
+            limited_transmit: 0,
             delivered,
             rate: RateSample::default(),
             rtt: None,
@@ -243,15 +248,15 @@ impl Sender {
     }
 
     #[inline]
-    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, told: u64, sacked: Option<Sent>) {
-        self.note_use();
+    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, newly_sacked: u64, sacked: Option<Sent>) {
+        self.update_max_flight();
         let advanced = self.board.advance(ack.ack);
         self.stream.acknowledged(ack.ack);
-        let answered = core::mem::take(&mut self.limited);
+        let limited_transmit = core::mem::take(&mut self.limited_transmit_octets);
         self.progress_at = now;
-        // Where Karn's rule forbids a sample, the timestamp knows which copy was meant.
+        // Where Karn's rule forbids a sample, the timestamp shows which copy was acknowledged.
         let sample = if advanced.timed { Some(now.since(advanced.sent_at)) } else { ack.echoed };
-        let sample = sample.filter(|_| ack.current);
+        let sample = sample.filter(|_| ack.on_current_path);
         if let Some(sample) = sample {
             self.rtt.sample(now, now - sample);
             self.log.push(|| Event::RoundTrip {
@@ -265,25 +270,25 @@ impl Sender {
             0 => self.deadline = Time::NEVER,
             _ => self.restart_timer(now),
         }
-        let delivered = advanced.delivered + told;
+        let delivered = advanced.delivered + newly_sacked;
         self.log.push(|| Event::Acknowledged { una: ack.ack, delivered });
         let latest = sacked.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
         self.deliver(now, delivered, &latest);
 
-        // A recovery keeps its window as it was set; outside, the window grows.
-        let grows = self.phase != Phase::Recovery && ack.current;
+        // The window does not grow in fast recovery.
+        let grows = self.phase != Phase::Recovery && ack.on_current_path;
         if !self.is_clean() || !advanced.state.is_empty() {
-            self.on_gap_moved(now, &advanced);
+            self.update_episode(now, &advanced);
         }
         let sample = AckSample {
             now,
             acked: advanced.acked,
-            answered,
+            limited_transmit,
             delivered,
             rate: self.rate(now, &latest),
             rtt: sample.map(|sample| self.rtt.measured(now, now - sample)),
             srtt: self.rtt.smoothed(),
-            window_limited: self.is_window_used(),
+            window_limited: self.is_window_limited(),
             after_timeout: self.phase == Phase::Loss,
             mss: self.mss,
         };
@@ -294,31 +299,31 @@ impl Sender {
         }
     }
 
-    /// New data was acknowledged while something was missing: where does that leave the episode?
-    fn on_gap_moved(&mut self, now: Time, advanced: &Advanced) {
+    /// Updates or ends the recovery episode after an advance of SND.UNA.
+    fn update_episode(&mut self, now: Time, advanced: &Advanced) {
         let over =
             self.detector.on_advance(&self.board, advanced, self.mss, self.phase, self.recover);
         match self.phase {
             Phase::Recovery if over => {
-                self.end_episode();
-                // What was found lost beyond the point of recovery is the next episode.
-                if self.detector.uses_sack() && self.board.has_blamed() {
-                    self.respond(now, Signal::Sack, None, false);
+                self.exit_recovery();
+                // Losses beyond the recovery point begin the next episode.
+                if self.detector.uses_sack() && self.board.has_congestion_loss() {
+                    self.begin_episode(now, Signal::Sack, None, false);
                 }
             }
-            Phase::Loss if self.board.una() >= self.recover => self.end_episode(),
+            Phase::Loss if self.board.una() >= self.recover => self.exit_recovery(),
             Phase::Loss | Phase::Open | Phase::Recovery => {}
         }
     }
 
-    /// `octets` more have been delivered, the latest of them by a copy that was so `sent`.
+    /// Counts `octets` as delivered; `sent` is how the latest of them was sent.
     #[inline]
     fn deliver(&mut self, now: Time, octets: u64, sent: &Sent) {
         let bytes = self.delivered.bytes + octets;
         self.delivered = Delivered { bytes, at: now, first_sent_at: sent.at };
     }
 
-    /// The rate of the delivery that was so `sent`, and is the latest.
+    /// The delivery rate at the latest delivered octet, which was sent as in `sent`.
     #[inline]
     fn rate(&self, now: Time, sent: &Sent) -> RateSample {
         let sending = sent.at.since(sent.first_sent_at);
@@ -327,8 +332,8 @@ impl Sender {
         RateSample { delivered, interval: sending.max(acknowledging) }
     }
 
-    /// Takes the report of what arrived twice (RFC 2883 §4) off the blocks.
-    fn on_twice<'a>(&mut self, ack: &Ack<'a>) -> &'a [(u64, u64)] {
+    /// Takes a DSACK block off the blocks (RFC 2883 §4); returns the rest.
+    fn take_dsack<'a>(&mut self, ack: &Ack<'a>) -> &'a [(u64, u64)] {
         let Some((&(start, end), rest)) = ack.blocks.split_first() else {
             return ack.blocks;
         };
@@ -336,8 +341,8 @@ impl Sender {
         if end > ack.ack && !rest.first().is_some_and(within) {
             return ack.blocks;
         }
-        self.statistics.twice += 1;
-        self.on_needless((start, end));
+        self.statistics.dsacks += 1;
+        self.on_spurious_retransmission((start, end));
         rest
     }
 }

@@ -1,6 +1,6 @@
-//! Losses: each gets a verdict, and an episode at most one response.
+//! Losses: each gets a verdict, an episode at most one congestion response.
 
-use super::{Gradual, Sender};
+use super::{PrrState, Sender};
 use crate::config::Reduction;
 use crate::congestion::{Bound, Episode, Prr};
 use crate::event::Event;
@@ -11,21 +11,21 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 use wire::CopyId;
 
-/// What it takes to find out that an episode's retransmissions were all needless.
+/// The undo state: it finds out whether all retransmissions of an episode were spurious.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Doubt {
-    /// Octets sent again and not yet reported to have arrived twice.
-    resent: u64,
-    /// The range that the episode's retransmissions lie in: its first octet, and the one after its
-    /// last. A DSACK block outside of it reports another retransmission.
-    reach: (u64, u64),
-    /// The window was reduced, something was sent again, and nothing shows yet that it had to be.
-    open: bool,
+pub(super) struct UndoState {
+    /// Octets retransmitted and not yet covered by DSACK blocks (Linux: `undo_retrans`).
+    undo_retrans: u64,
+    /// The range of the episode's retransmissions: its first octet, and the one after its last. A
+    /// DSACK block outside of it is about another retransmission.
+    range: (u64, u64),
+    /// The window was reduced, and the reduction may still be undone.
+    armed: bool,
 }
 
 impl Sender {
-    /// A mechanism says that a copy of a range is lost: it goes again, and if it is to be `judged`
-    /// the loss gets a verdict.
+    /// Handles a mechanism's notice that a copy of a range is lost: retransmits it and, if
+    /// `judged`, gives the loss a verdict.
     pub(crate) fn on_notice(
         &mut self,
         now: Time,
@@ -38,21 +38,21 @@ impl Sender {
             return;
         };
         let record = *self.board.get(index);
-        // A notice counts for the latest copy of what is still missing, else it is stale.
+        // A notice counts for the latest copy of a missing range, else it is stale.
         if !self.is_of_latest(copy, &record, now) || record.state.contains(State::SACKED) {
             return;
         }
         self.statistics.notices += 1;
-        self.on_believed(now, &record, mechanisms);
+        self.on_notice_accepted(now, &record, mechanisms);
         if judged {
-            self.judge(now, index, Signal::Notice, mechanisms);
+            self.on_loss(now, index, Signal::Notice, mechanisms);
         } else {
-            self.forced.push_back(record.start);
+            self.forced_queue.push_back(record.start);
         }
         self.restart_timer(now);
     }
 
-    /// Whether this copy is the latest of what is still missing; any, if it is none in particular.
+    /// Whether this copy is the latest of a missing range; [`CopyId::NONE`] matches any copy.
     pub(crate) fn is_missing(&self, start: u64, copy: CopyId) -> bool {
         self.board.find(start).map(|index| self.board.get(index)).is_some_and(|record| {
             let latest = copy == CopyId::NONE || record.copy == copy;
@@ -60,21 +60,21 @@ impl Sender {
         })
     }
 
-    /// Whether a notice is of the latest copy of a record. One that does not say of which copy it
-    /// is, is of the latest, unless that is younger than any that was ever reported: then one
-    /// before it is meant, or the notice is a double.
+    /// Whether a notice is about the latest copy of a record. One that names no copy is, unless the
+    /// copy is younger than any that was ever reported: then it is about an earlier copy, or a
+    /// duplicate.
     fn is_of_latest(&mut self, copy: CopyId, record: &Record, now: Time) -> bool {
         let age = now.since(record.sent.at);
         if !record.state.contains(State::AMBIGUOUS) {
-            self.soonest_notice = self.soonest_notice.min(age);
+            self.min_notice_delay = self.min_notice_delay.min(age);
         }
         match copy {
-            CopyId::NONE => age >= self.soonest_notice,
+            CopyId::NONE => age >= self.min_notice_delay,
             copy => record.copy == copy,
         }
     }
 
-    /// Asks what a loss means.
+    /// Asks the mechanisms for the verdict on a loss.
     pub(super) fn verdict(
         &mut self,
         now: Time,
@@ -94,8 +94,8 @@ impl Sender {
         verdict
     }
 
-    /// Gives a loss its verdict and acts on it.
-    pub(super) fn judge(
+    /// Gives a loss its verdict and carries it out.
+    pub(super) fn on_loss(
         &mut self,
         now: Time,
         index: u64,
@@ -104,40 +104,40 @@ impl Sender {
     ) {
         let record = *self.board.get(index);
         let verdict = self.verdict(now, &record, signal, mechanisms);
-        let excused = verdict == Verdict::Corruption;
+        let corrupted = verdict == Verdict::Corruption;
         match signal {
-            Signal::Notice => self.board.lose_latest_copy(index, excused),
+            Signal::Notice => self.board.mark_latest_copy_lost(index, corrupted),
             Signal::Dupack | Signal::Sack | Signal::Rto | Signal::Ecn => {
-                self.board.lose(index, excused);
+                self.board.mark_lost(index, corrupted);
             }
         }
         let responded = match verdict {
             Verdict::Corruption => false,
             Verdict::Congestion { .. } | Verdict::Decrease(_) if self.phase != Phase::Open => false,
             Verdict::Congestion { keep_ssthresh } => {
-                self.respond(now, signal, None, keep_ssthresh);
+                self.begin_episode(now, signal, None, keep_ssthresh);
                 true
             }
             Verdict::Decrease(factor) => {
-                self.respond(now, signal, Some(factor), false);
+                self.begin_episode(now, signal, Some(factor), false);
                 true
             }
         };
         // The first retransmission of an episode does not wait for the pipe (RFC 6675 §5, 4.3),
-        // unless the algorithm starts over; nor does one that no reduction goes with. Where a
-        // notice has replaced the lost copy before, there is nothing to send.
+        // unless the algorithm starts over; nor does one without a reduction. A record that a
+        // notice has retransmitted already is not sent again.
         let at_once = if responded {
             self.detector.recovers_fast()
         } else {
-            excused || signal == Signal::Dupack
+            corrupted || signal == Signal::Dupack
         };
         if at_once && self.board.get(index).is_pending() {
-            self.forced.push_back(record.start);
+            self.forced_queue.push_back(record.start);
         }
     }
 
-    /// Responds to congestion: a new episode begins.
-    pub(super) fn respond(
+    /// Begins a recovery episode with its congestion response.
+    pub(super) fn begin_episode(
         &mut self,
         now: Time,
         signal: Signal,
@@ -145,61 +145,63 @@ impl Sender {
         keep_ssthresh: bool,
     ) {
         let episode = self.episode(now, decrease, keep_ssthresh);
-        self.detector.begin(&self.board);
+        self.detector.on_recovery_start(&self.board);
         // RFC 3168 §6.1.2: at most one reduction per window of data.
         let reduced = self.board.una() < self.reduced_until;
         self.recover = self.board.nxt();
-        // What was not reduced now cannot be taken back.
-        let open = !(reduced && self.detector.recovers_fast());
-        self.doubt = Doubt { open, ..Doubt::default() };
+        // Without a reduction there is nothing to undo.
+        let armed = !(reduced && self.detector.recovers_fast());
+        self.undo = UndoState { armed, ..UndoState::default() };
         if self.detector.recovers_fast() {
             if !reduced {
                 self.controller.on_congestion(&episode);
                 self.on_reduced(signal);
-                self.reduce_gradually();
+                self.begin_prr();
             }
             self.phase = Phase::Recovery;
         } else {
             self.controller.on_rto(&episode);
             self.on_reduced(signal);
-            self.start_over();
+            self.enter_loss();
         }
     }
 
-    /// The window comes down as data is delivered, where that is wanted (RFC 6937 §3).
-    fn reduce_gradually(&mut self) {
+    /// Begins a proportional rate reduction, if configured (RFC 6937 §3).
+    fn begin_prr(&mut self) {
         let bound = match self.config.reduction {
             Reduction::Immediate => return,
             Reduction::Prr => Bound::SlowStart,
             Reduction::PrrCrb => Bound::Conservative,
         };
         let prr = Prr::begin(bound, self.board.outstanding(), self.controller.window());
-        self.gradual = Some(Gradual { prr, window: self.pipe() });
+        self.prr = Some(PrrState { prr, window: self.pipe() });
     }
 
-    /// An acknowledgment has been taken in, before which `heard` octets were known to have been
-    /// delivered: where the window is by now. The one that began the reduction counts, too.
-    pub(super) fn go_on_reducing(&mut self, heard: u64) {
-        if self.gradual.is_none() {
+    /// Updates the window of a proportional rate reduction after an acknowledgment.
+    /// `delivered_before` is the delivery estimate before it; the acknowledgment that began the
+    /// reduction counts, too.
+    pub(super) fn update_prr(&mut self, delivered_before: u64) {
+        if self.prr.is_none() {
             return;
         }
-        let (delivered, pipe) = (self.heard().saturating_sub(heard), self.pipe());
-        if let Some(gradual) = &mut self.gradual {
-            gradual.window = pipe + gradual.prr.on_ack(delivered, pipe, self.mss);
+        let (delivered, pipe) =
+            (self.delivered_estimate().saturating_sub(delivered_before), self.pipe());
+        if let Some(state) = &mut self.prr {
+            state.window = pipe + state.prr.on_ack(delivered, pipe, self.mss);
         }
     }
 
-    /// Octets known to have been delivered; duplicates stand for a segment each until an
-    /// acknowledgment covers them.
-    pub(super) fn heard(&self) -> u64 {
+    /// Octets known to have been delivered; a duplicate counts as a segment until an acknowledgment
+    /// covers it.
+    pub(super) fn delivered_estimate(&self) -> u64 {
         let duplicates =
-            if self.detector.uses_sack() { 0 } else { u64::from(self.detector.duplicates()) };
+            if self.detector.uses_sack() { 0 } else { u64::from(self.detector.dupacks()) };
         self.delivered.bytes + duplicates * u64::from(self.mss)
     }
 
     fn on_reduced(&mut self, signal: Signal) {
         self.statistics.reductions += 1;
-        self.tell_reduction = true;
+        self.cwr_pending = true;
         self.log.push(|| Event::Reduced {
             signal,
             window: self.controller.window(),
@@ -207,8 +209,7 @@ impl Sender {
         });
     }
 
-    /// The peer says that a packet of ours met congestion (RFC 3168 §6.1.2): responds, unless that
-    /// has been done for this window of data already.
+    /// Handles an ECN echo (RFC 3168 §6.1.2): reduces the window, at most once per window of data.
     pub(super) fn on_congestion_echo(&mut self, now: Time, mechanisms: &mut Mechanisms) {
         let Some(&first) = self.board.first() else {
             return;
@@ -224,71 +225,75 @@ impl Sender {
         let episode = self.episode(now, decrease, keep_ssthresh);
         self.controller.on_congestion(&Episode { marked: true, ..episode });
         self.reduced_until = self.board.nxt();
-        // A mark is never a mistake.
-        self.doubt = Doubt::default();
+        // A mark is never spurious.
+        self.undo = UndoState::default();
         self.on_reduced(Signal::Ecn);
     }
 
     pub(super) fn episode(&self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> Episode {
-        // Holes that are held open let more than a window be outstanding; what the window did
-        // not allow must not come back as ssthresh.
-        let flight = (self.board.outstanding() - self.limited).min(self.controller.window());
+        // Open holes let more than a window be outstanding; octets beyond the window must not count
+        // for ssthresh.
+        let flight =
+            (self.board.outstanding() - self.limited_transmit_octets).min(self.controller.window());
         Episode { now, flight, mss: self.mss, decrease, keep_ssthresh, marked: false }
     }
 
-    /// Declares everything lost and goes back to SND.UNA.
-    pub(super) fn start_over(&mut self) {
-        self.board.lose_everything();
-        self.detector.start_over(&self.board);
-        self.forced.clear();
-        self.gradual = None;
+    /// Marks everything lost and goes back to SND.UNA.
+    pub(super) fn enter_loss(&mut self) {
+        self.board.mark_all_lost();
+        self.detector.on_loss_state(&self.board);
+        self.forced_queue.clear();
+        self.prr = None;
         self.recover = self.board.nxt();
         self.phase = Phase::Loss;
     }
 
-    /// The congestion episode is over.
-    pub(super) fn end_episode(&mut self) {
+    /// Ends the recovery episode.
+    pub(super) fn exit_recovery(&mut self) {
         self.phase = Phase::Open;
-        self.gradual = None;
+        self.prr = None;
         self.log.push(|| Event::Recovered);
     }
 
     // --- reductions that should not have been ---
 
-    /// A timeout reduces the window. If it strikes while something else is being repaired, that
-    /// has to turn out to have been needless, too.
-    pub(super) fn doubt_timeout(&mut self) {
-        let doubt = if self.phase == Phase::Open { Doubt::default() } else { self.doubt };
-        self.doubt = Doubt { open: true, ..doubt };
+    /// Arms undo for a timeout. In recovery, the retransmissions of the episode so far must prove
+    /// spurious, too.
+    pub(super) fn arm_undo_on_timeout(&mut self) {
+        let undo = if self.phase == Phase::Open { UndoState::default() } else { self.undo };
+        self.undo = UndoState { armed: true, ..undo };
     }
 
-    /// A range is sent again.
-    pub(super) fn doubt(&mut self, start: u64, end: u64) {
-        let Doubt { open, resent, reach } = &mut self.doubt;
-        if *open {
-            *reach =
-                if *resent == 0 { (start, end) } else { (reach.0.min(start), reach.1.max(end)) };
-            *resent += end - start;
+    /// Counts a retransmission that undo depends on.
+    pub(super) fn count_undo_retransmission(&mut self, start: u64, end: u64) {
+        let UndoState { armed, undo_retrans, range } = &mut self.undo;
+        if *armed {
+            *range = if *undo_retrans == 0 {
+                (start, end)
+            } else {
+                (range.0.min(start), range.1.max(end))
+            };
+            *undo_retrans += end - start;
         }
     }
 
-    /// A range has arrived twice. Once that is so for all that an episode has sent again, none of it
-    /// had been lost (RFC 3708 §2).
-    pub(super) fn on_needless(&mut self, (start, end): (u64, u64)) {
-        if !self.config.undo || !self.doubt.open || self.doubt.resent == 0 {
+    /// Handles a DSACK block. Once DSACKs cover all retransmissions of an episode, no segment had
+    /// been lost and the reduction is undone (RFC 3708 §2).
+    pub(super) fn on_spurious_retransmission(&mut self, (start, end): (u64, u64)) {
+        if !self.config.undo || !self.undo.armed || self.undo.undo_retrans == 0 {
             return;
         }
-        let (from, until) = self.doubt.reach;
+        let (from, until) = self.undo.range;
         let octets = end.min(until).saturating_sub(start.max(from));
-        self.doubt.resent = self.doubt.resent.saturating_sub(octets);
-        if self.doubt.resent > 0 {
+        self.undo.undo_retrans = self.undo.undo_retrans.saturating_sub(octets);
+        if self.undo.undo_retrans > 0 {
             return;
         }
-        self.doubt.open = false;
+        self.undo.armed = false;
         self.statistics.undone += 1;
         self.controller.on_undo();
-        if self.phase != Phase::Open && !self.board.has_blamed() {
-            self.end_episode();
+        if self.phase != Phase::Open && !self.board.has_congestion_loss() {
+            self.exit_recovery();
         }
         self.log.push(|| Event::Undone { window: self.controller.window() });
     }

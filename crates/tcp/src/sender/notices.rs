@@ -1,4 +1,4 @@
-//! Notices that were believed, until it is known whether they were true.
+//! Loss notices that were acted on, until they prove true or false.
 
 use super::{Ack, Sender};
 use crate::mechanism::{Hooks, Mechanisms, Outcome};
@@ -7,8 +7,8 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What was sent again because somebody said that it was lost, and may prove to have been needless;
-/// the latest last. Kept only if somebody wants to know.
+/// Retransmissions on notices that may prove spurious; the latest last. Kept only if a mechanism
+/// has the outcome hook.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Notices(VecDeque<Notice>);
@@ -17,19 +17,19 @@ pub(super) struct Notices(VecDeque<Notice>);
 struct Notice {
     start: u64,
     end: u64,
-    /// When it was believed.
+    /// When it was acted on.
     at: Time,
-    /// SND.NXT then: once more than this is acknowledged, what comes of the retransmission is known.
+    /// SND.NXT at that time: once more than this is acknowledged, the outcome is known.
     nxt: u64,
     /// The range has arrived.
     arrived: bool,
 }
 
 impl Notices {
-    /// Whoever believes more at once does not learn what became of the first.
+    /// The largest number of pending notices; beyond, the outcome of the oldest is not determined.
     const MOST: usize = 1024;
 
-    /// Takes out all that `outcome` knows of, and says how many of them were true and how many false.
+    /// Removes the notices that have an outcome; returns how many were true and how many false.
     fn settle(&mut self, mut outcome: impl FnMut(&mut Notice) -> Option<Outcome>) -> (u32, u32) {
         let (mut confirmed, mut refuted) = (0, 0);
         self.0.retain_mut(|notice| match outcome(notice) {
@@ -41,61 +41,66 @@ impl Notices {
                 refuted += 1;
                 false
             }
-            Some(Outcome::Believed) | None => true,
+            Some(Outcome::Accepted) | None => true,
         });
         (confirmed, refuted)
     }
 }
 
 impl Notice {
-    /// Whether it is of something in this range.
+    /// Whether it overlaps a range.
     fn overlaps(&self, (start, end): (u64, u64)) -> bool {
         self.start < end && start < self.end
     }
 
-    /// Whether the range holds all that it is of.
+    /// Whether it lies within a range.
     fn is_within(&self, (start, end): (u64, u64)) -> bool {
         start <= self.start && self.end <= end
     }
 }
 
 impl Sender {
-    /// Whether nothing is to be learned of a notice that was believed.
+    /// Whether no outcome is pending.
     #[inline]
-    pub(super) fn has_settled_notices(&self) -> bool {
-        self.believed.0.is_empty()
+    pub(super) fn has_no_pending_notices(&self) -> bool {
+        self.pending_notices.0.is_empty()
     }
 
-    /// A notice of a record is acted on.
-    pub(super) fn on_believed(&mut self, now: Time, record: &Record, mechanisms: &mut Mechanisms) {
-        if !mechanisms.answer(Hooks::OUTCOME) {
+    /// Records that a notice is acted on.
+    pub(super) fn on_notice_accepted(
+        &mut self,
+        now: Time,
+        record: &Record,
+        mechanisms: &mut Mechanisms,
+    ) {
+        if !mechanisms.has_hook(Hooks::OUTCOME) {
             return;
         }
         let (start, end, nxt) = (record.start, record.end(), self.board.nxt());
-        if self.believed.0.len() == Notices::MOST {
-            self.believed.0.pop_front();
+        if self.pending_notices.0.len() == Notices::MOST {
+            self.pending_notices.0.pop_front();
         }
-        self.believed.0.push_back(Notice { start, end, at: now, nxt, arrived: false });
-        mechanisms.outcome(&self.view(now), Outcome::Believed);
+        self.pending_notices.0.push_back(Notice { start, end, at: now, nxt, arrived: false });
+        mechanisms.outcome(&self.view(now), Outcome::Accepted);
     }
 
-    /// What an acknowledgment, with its `blocks` but for the one that reports what arrived twice,
-    /// says of notices that were believed.
+    /// Checks pending notices against an acknowledgment; `blocks` are its SACK blocks without the
+    /// DSACK block.
     #[inline]
-    pub(super) fn weigh_notices(
+    pub(super) fn check_notices(
         &mut self,
         now: Time,
         ack: &Ack<'_>,
         blocks: &[(u64, u64)],
         mechanisms: &mut Mechanisms,
     ) {
-        if !self.believed.0.is_empty() {
-            self.weigh(now, ack, blocks, mechanisms);
+        if !self.pending_notices.0.is_empty() {
+            self.check_pending_notices(now, ack, blocks, mechanisms);
         }
     }
 
     #[inline(never)]
-    fn weigh(
+    fn check_pending_notices(
         &mut self,
         now: Time,
         ack: &Ack<'_>,
@@ -103,10 +108,10 @@ impl Sender {
         mechanisms: &mut Mechanisms,
     ) {
         let twice = ack.blocks.first().filter(|_| blocks.len() < ack.blocks.len()).copied();
-        // RFC 8985 §6.2 has the shortest round trip here, which is not measured on every road. No
-        // path is at once twice as fast as it was.
+        // RFC 8985 §6.2 uses the minimum round-trip time here, which is not measured on the fast
+        // path. No path becomes twice as fast at once.
         let soonest = self.rtt.smoothed().unwrap_or_default() / 2;
-        let settled = self.believed.settle(|notice| {
+        let settled = self.pending_notices.settle(|notice| {
             if twice.is_some_and(|range| notice.overlaps(range)) {
                 return Some(Outcome::Refuted);
             }
@@ -117,29 +122,29 @@ impl Sender {
             notice.arrived |= arrives;
             None
         });
-        self.tell_outcomes(now, settled, mechanisms);
+        self.report_outcomes(now, settled, mechanisms);
     }
 
-    /// After SND.UNA has advanced: notices about which nothing bad can come to light any more were true.
+    /// Confirms notices after SND.UNA has advanced, if no report can show them false any more.
     #[inline]
-    pub(super) fn settle_notices(&mut self, now: Time, mechanisms: &mut Mechanisms) {
-        if !self.believed.0.is_empty() {
-            self.settle(now, mechanisms);
+    pub(super) fn confirm_notices(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+        if !self.pending_notices.0.is_empty() {
+            self.confirm_pending_notices(now, mechanisms);
         }
     }
 
     #[inline(never)]
-    fn settle(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+    fn confirm_pending_notices(&mut self, now: Time, mechanisms: &mut Mechanisms) {
         let una = self.board.una();
-        let settled = self.believed.settle(|notice| {
-            // What was sent after the retransmission has come round: so would have a report that
-            // the range had arrived twice.
+        let settled = self.pending_notices.settle(|notice| {
+            // A segment sent after the retransmission is acknowledged: a DSACK block for the range
+            // would have arrived before.
             (una > notice.nxt).then_some(Outcome::Confirmed)
         });
-        self.tell_outcomes(now, settled, mechanisms);
+        self.report_outcomes(now, settled, mechanisms);
     }
 
-    fn tell_outcomes(
+    fn report_outcomes(
         &mut self,
         now: Time,
         (confirmed, refuted): (u32, u32),

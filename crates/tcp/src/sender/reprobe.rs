@@ -1,42 +1,44 @@
-//! Beginning anew on another path (`koutsianas2007` §3.3, §3.4).
+//! Starting anew on another path (`koutsianas2007` §3.3, §3.4).
 
-use super::{Doubt, NEW_DATA, Sender, Used};
+use super::{MaxFlight, NEW_DATA, Sender, UndoState};
 use crate::event::Event;
 use crate::recovery::Phase;
 use base::{Duration, Time};
 
 impl Sender {
-    /// What was sent again after a timeout has not been acknowledged yet.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.phase == Phase::Loss && self.series > 0 && self.timed_out_at == self.board.una()
+    /// Whether the retransmission after a timeout is not acknowledged yet.
+    pub(super) fn is_in_rto_recovery(&self) -> bool {
+        self.phase == Phase::Loss
+            && self.consecutive_timeouts > 0
+            && self.timeout_una == self.board.una()
     }
 
-    /// Forgets what was known of the path and starts with this many segments, or the initial
-    /// window. Says whether something outstanding will be sent again.
+    /// Discards the state of the old path and starts with a window of this many segments, or the
+    /// initial window. Returns whether outstanding segments will be retransmitted.
     pub(crate) fn reprobe(&mut self, now: Time, window: Option<u32>, resend: bool) -> bool {
         let initial = self.config.initial_window.bytes(self.mss);
         let window = window.map_or(initial, |segments| u64::from(segments) * u64::from(self.mss));
         self.controller.reset(window.max(u64::from(self.mss)), self.config.initial_ssthresh);
         self.rtt.forget();
-        self.board.forget_times();
-        self.gradual = None;
-        self.doubt = Doubt::default();
+        self.board.mark_all_ambiguous();
+        self.prr = None;
+        self.undo = UndoState::default();
         self.reduced_until = 0;
-        self.tell_reduction = false;
-        self.limited = 0;
-        self.series = 0;
-        self.soonest_notice = Duration::MAX;
-        if let Some(used) = &mut self.used {
-            **used = Used::default();
+        self.cwr_pending = false;
+        self.limited_transmit_octets = 0;
+        self.consecutive_timeouts = 0;
+        self.min_notice_delay = Duration::MAX;
+        if let Some(max_flight) = &mut self.max_flight {
+            **max_flight = MaxFlight::default();
         }
         self.statistics.reprobes += 1;
-        // Where the peer has no room, its window is what is probed.
-        let open = self.right_edge > self.board.una();
+        // If the peer's window is closed, that is probed instead.
+        let open = self.window_end > self.board.una();
         let resends = resend && open && self.board.outstanding() > 0;
         if resends {
-            self.start_over();
+            self.enter_loss();
         } else if self.phase == Phase::Recovery {
-            self.end_episode();
+            self.exit_recovery();
         }
         if self.deadline != Time::NEVER {
             self.restart_timer(now);
@@ -46,17 +48,17 @@ impl Sender {
         resends
     }
 
-    /// A segment of new data goes whatever the congestion window says; false if there is none, or
-    /// no room for it with the peer.
-    pub(crate) fn let_out(&mut self) -> bool {
+    /// Queues a segment of new data beyond the congestion window; false if there is none, or the
+    /// peer's window has no room.
+    pub(crate) fn force_new_data(&mut self) -> bool {
         let some = self.board.nxt() > 0 && self.next_len().is_some();
         if some {
-            self.forced.push_back(NEW_DATA);
+            self.forced_queue.push_back(NEW_DATA);
         }
         some
     }
 
-    /// The window is what the path can take.
+    /// Ends slow start: the window is what the path can carry.
     pub(crate) fn end_slow_start(&mut self) {
         let window = self.controller.window();
         if window < self.controller.ssthresh() {

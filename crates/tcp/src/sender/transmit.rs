@@ -1,4 +1,4 @@
-//! Transmission: what goes out next, if anything may.
+//! Transmission: the choice of the next segment.
 
 use super::{NEW_DATA, Sender};
 use crate::event::Event;
@@ -16,33 +16,33 @@ pub(crate) struct Transmission {
     pub(crate) copy: CopyId,
     /// Segments in the range: all but the last are full-sized.
     pub(crate) count: u16,
-    /// It is sent for the first time, and not as a probe: ECN-capable (RFC 3168 §6.1.5, §6.1.6).
+    /// It is new data and no window probe: ECN-capable (RFC 3168 §6.1.5, §6.1.6).
     pub(crate) fresh: bool,
     /// Another range may follow at once.
     pub(crate) more: bool,
 }
 
-/// What may be sent while something is missing.
+/// The choice of a segment while there is a gap.
 enum Choice {
     /// A record that is lost.
     Pending(u64),
-    /// So much new data.
+    /// New data of this length.
     New(u64),
-    /// So much new data, beyond the window.
+    /// New data of this length, beyond the window (limited transmit).
     BeyondWindow(u64),
-    /// What is not known to be lost.
+    /// A range not known to be lost.
     Speculative,
 }
 
 impl Sender {
-    /// What to send next, if anything may be sent now: a unit of up to `segments`.
+    /// The next unit of at most `segments` segments, if one may be sent now.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, segments: u16) -> Option<Transmission> {
-        if self.has_nothing() {
+        if self.is_all_acked() {
             return None;
         }
-        if !self.is_clean() || !self.forced.is_empty() {
-            return self.poll_with_gap(now).or_else(|| self.poll_blocked(now));
+        if !self.is_clean() || !self.forced_queue.is_empty() {
+            return self.poll_in_disorder(now).or_else(|| self.poll_blocked(now));
         }
         let Some(len) = self.next_in_window() else {
             return self.poll_blocked(now);
@@ -58,12 +58,12 @@ impl Sender {
 
     /// Whether all that was written, and a FIN, is acknowledged.
     #[inline]
-    pub(crate) fn has_nothing(&self) -> bool {
+    pub(crate) fn is_all_acked(&self) -> bool {
         self.board.una() == self.stream.end()
     }
 
-    /// A full-sized segment of new data out of the run of payload that is being sent, if it may go;
-    /// on the fast path.
+    /// A full-sized segment of new data out of the run being sent, if it may be sent; on the fast
+    /// path.
     #[inline(always)]
     pub(crate) fn poll_full(&mut self, now: Time) -> Option<(Payload, Transmission)> {
         if !self.is_full_next() {
@@ -79,17 +79,28 @@ impl Sender {
         Some((payload, transmission))
     }
 
-    /// Whether the run of payload that is being sent and the peer's window have a full-sized segment
-    /// more.
+    /// Whether the run being sent and the peer's window allow another full-sized segment.
     #[inline]
     fn is_full_next(&self) -> bool {
         let nxt = self.board.nxt();
         let end = nxt + u64::from(self.mss);
-        nxt > 0 && end <= self.right_edge && end <= self.stream.run_end()
+        nxt > 0 && end <= self.window_end && end <= self.stream.run_end()
     }
 
-    /// Makes a unit of what may be sent anyway: full-sized segments, and a last one of any size
-    /// that carries the same stream on, perhaps with the FIN.
+    /// Whether the peer's window ends within the run being sent and has too little room left for a
+    /// segment (silly-window avoidance, RFC 9293 §3.8.6.2.1).
+    #[inline]
+    fn is_cut_short(&self) -> bool {
+        let nxt = self.board.nxt();
+        let room = self.window_end - nxt;
+        nxt > 0
+            && room < u64::from(self.mss)
+            && self.window_end < self.stream.run_end()
+            && 2 * room < self.max_window
+    }
+
+    /// Extends a unit by segments that may be sent: full-sized ones, and a last one of any size in
+    /// the same stream, perhaps with the FIN.
     fn extend(
         &mut self,
         now: Time,
@@ -133,25 +144,31 @@ impl Sender {
     /// The length of the next segment of new data, if both windows have room for it.
     #[inline(always)]
     fn next_in_window(&mut self) -> Option<u64> {
-        if self.right_edge <= self.board.nxt() {
+        if self.window_end <= self.board.nxt() {
             self.window_limited = false;
             return None;
         }
-        let next = if self.is_full_next() { Some(u64::from(self.mss)) } else { self.next_len() };
+        let next = if self.is_full_next() {
+            Some(u64::from(self.mss))
+        } else if self.is_cut_short() {
+            None
+        } else {
+            self.next_len()
+        };
         let (outstanding, window) = (self.board.outstanding(), self.controller.window());
         self.window_limited = next.is_some_and(|len| !self.has_room(outstanding, len, window));
         next.filter(|_| !self.window_limited)
     }
 
-    /// The length of the next new segment, if there is data that is worth a segment, or a FIN, and
-    /// the peer's window has room. A FIN goes with the last data (RFC 9293 §3.10.4), whether that
-    /// fills a segment or not: it takes a sequence number and no room in the segment.
+    /// The length of the next new segment, if there is enough data for one, or a FIN, and the
+    /// peer's window has room. A FIN goes with the last data (RFC 9293 §3.10.4), whether that fills
+    /// a segment or not: it occupies a sequence number and no room in the segment.
     #[inline]
     pub(super) fn next_len(&self) -> Option<u64> {
         let nxt = self.board.nxt();
         let full = u64::from(self.mss);
         let available = self.stream.available(nxt);
-        let room = self.right_edge.saturating_sub(nxt);
+        let room = self.window_end.saturating_sub(nxt);
         if nxt == 0 {
             return (room > 0).then_some(available);
         }
@@ -164,7 +181,8 @@ impl Sender {
         Some(data + u64::from(fin)).filter(|&len| len > 0)
     }
 
-    /// So much data, less than a full-sized segment, is worth one (RFC 9293 §3.8.6.2.1); 0 if none is.
+    /// The length of a segment less than full-sized that may be sent (silly-window avoidance, RFC
+    /// 9293 §3.8.6.2.1, and Nagle); 0 if none.
     fn next_small_len(&self, available: u64, room: u64) -> u64 {
         let len = available.min(room);
         if len == 0 {
@@ -175,24 +193,24 @@ impl Sender {
             // The window cuts it short: only if it is half of what the window ever was.
             2 * len >= self.max_window && !waits
         } else {
-            // Where the payload's identity breaks off, or at the end of the stream, nothing would be
-            // added by waiting.
+            // Where the payload identity changes, or at the end of the stream, waiting would add
+            // nothing.
             let complete = self.stream.is_closed() || self.board.nxt() + len < self.stream.end();
-            complete || !waits && !self.stream.is_held()
+            complete || !waits && !self.stream.holds_small_segment()
         };
         if worth { len } else { 0 }
     }
 
-    /// New data may not go: a probe may be due, or the timer must be set for one.
+    /// Sends a window probe if one is due, else starts the persist timer.
     fn poll_blocked(&mut self, now: Time) -> Option<Transmission> {
         if !self.probe_due {
-            self.wait(now);
+            self.arm_persist_timer(now);
             return None;
         }
         self.probe_due = false;
         let nxt = self.board.nxt();
-        let room = self.right_edge.saturating_sub(nxt).max(1);
-        // Of the FIN alone, that is all.
+        let room = self.window_end.saturating_sub(nxt).max(1);
+        // A FIN alone is one octet long.
         let len = self.stream.available(nxt).clamp(1, room.min(u64::from(self.mss)));
         self.log.push(|| Event::Probed);
         let probe = self.send_new(now, len);
@@ -200,50 +218,51 @@ impl Sender {
         Some(Transmission { fresh: false, ..probe })
     }
 
-    /// What to send next while something is missing.
-    fn poll_with_gap(&mut self, now: Time) -> Option<Transmission> {
+    /// The next segment while there is a gap.
+    fn poll_in_disorder(&mut self, now: Time) -> Option<Transmission> {
         let mut transmission = self.next_forced(now).or_else(|| match self.choose()? {
             Choice::Pending(index) => Some(self.retransmit(now, index)),
             Choice::New(len) => Some(self.send_new(now, len)),
             Choice::BeyondWindow(len) => {
-                self.limited += len;
+                self.limited_transmit_octets += len;
                 Some(self.send_new(now, len))
             }
             Choice::Speculative => {
                 let index = self.detector.speculative(&self.board, self.recover)?;
-                Some(self.send_again(now, index))
+                Some(self.retransmit_record(now, index))
             }
         })?;
-        if let Some(gradual) = &mut self.gradual {
-            gradual.prr.on_sent(u64::from(transmission.len));
+        if let Some(state) = &mut self.prr {
+            state.prr.on_sent(u64::from(transmission.len));
         }
-        transmission.more = !self.forced.is_empty() || self.probe_due || self.choose().is_some();
+        transmission.more =
+            !self.forced_queue.is_empty() || self.probe_due || self.choose().is_some();
         Some(transmission)
     }
 
-    /// What goes whatever the window says.
+    /// The next entry of the forced queue.
     fn next_forced(&mut self, now: Time) -> Option<Transmission> {
-        while let Some(start) = self.forced.pop_front() {
+        while let Some(start) = self.forced_queue.pop_front() {
             if start == NEW_DATA {
                 let Some(len) = self.next_len() else { continue };
                 return Some(self.send_new(now, len));
             }
             let Some(index) = self.board.find(start) else { continue };
             let state = self.board.get(index).state;
-            if state & (State::LOST | State::EXCUSED | State::SACKED) == State::LOST {
+            if state & (State::LOST | State::CORRUPTED | State::SACKED) == State::LOST {
                 return Some(self.retransmit(now, index));
             }
-            // What a notice has named says nothing of the holes below it: HighRxt stays.
+            // A retransmission on a notice says nothing about the holes below it: HighRxt stays.
             if !state.contains(State::SACKED) {
-                return Some(self.send_again(now, index));
+                return Some(self.retransmit_record(now, index));
             }
         }
         None
     }
 
-    /// What the window has room for while something is missing, if anything.
+    /// The segment that the window allows while there is a gap, if any.
     fn choose(&mut self) -> Option<Choice> {
-        let conserving = self.phase != Phase::Open || self.board.has_excused();
+        let conserving = self.phase != Phase::Open || self.board.has_corruption_loss();
         let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
         let window = self.window();
         if let Some(index) = self.board.next_pending() {
@@ -257,8 +276,8 @@ impl Sender {
                 return Some(Choice::New(len));
             }
             self.window_limited = true;
-            // RFC 3042: the first two duplicates let out a segment each, beyond the window.
-            let duplicates = u64::from(self.detector.duplicates().min(2));
+            // RFC 3042: each of the first two duplicates sends a segment beyond the window.
+            let duplicates = u64::from(self.detector.dupacks().min(2));
             let beyond = window + duplicates * u64::from(self.mss);
             let limited_transmit = self.config.limited_transmit
                 && !conserving
@@ -290,13 +309,13 @@ impl Sender {
         Transmission { start, len, copy, count: 1, fresh: start > 0, more: true }
     }
 
-    /// Nothing has been outstanding for a while.
+    /// Resets timer and idle state when data becomes outstanding.
     fn on_first_outstanding(&mut self, now: Time) {
-        // Meanwhile the timer may have run for a probe, or for data that was held back.
+        // The timer may have run for a probe, or for data that was held back.
         self.deadline = Time::NEVER;
         self.probing = false;
         self.probe_due = false;
-        self.holding = false;
+        self.held_back = false;
         self.progress_at = now;
         self.delivered.at = now;
         self.delivered.first_sent_at = now;
@@ -307,12 +326,12 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Time, index: u64) -> Transmission {
-        let transmission = self.send_again(now, index);
+        let transmission = self.retransmit_record(now, index);
         self.detector.on_retransmit(transmission.start + u64::from(transmission.len));
         transmission
     }
 
-    fn send_again(&mut self, now: Time, index: u64) -> Transmission {
+    fn retransmit_record(&mut self, now: Time, index: u64) -> Transmission {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
         self.board.resend(index, copy, self.delivered.sent(now));
@@ -321,7 +340,7 @@ impl Sender {
             self.restart_timer(now);
         }
         let record = *self.board.get(index);
-        self.doubt(record.start, record.end());
+        self.count_undo_retransmission(record.start, record.end());
         self.log.push(|| Event::Sent { start: record.start, len: record.len, copy, again: true });
         Transmission {
             start: record.start,

@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
-    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Guard, Mechanism, Network,
-    Rlci, Strategy as Response, Suppression, Transport,
+    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Mechanism, Network,
+    NoticeAuthentication, Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
     Config, Connectivity, Estimator, InitialWindow, KeepAlive, Pipe, Recovery, Reduction, Restart,
@@ -324,8 +324,9 @@ fn manners() -> impl Strategy<Value = Manners> {
         true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
         false => Mechanism::Eten(Eten::new(suppress_dupacks)),
     });
-    let guard = (any::<bool>(), any::<bool>(), 0_u32..5)
-        .prop_map(|(nonce, trust, limit)| Mechanism::Guard(Guard::new(nonce, trust, limit)));
+    let guard = (any::<bool>(), any::<bool>(), 0_u32..5).prop_map(|(nonce, trust, limit)| {
+        Mechanism::NoticeAuthentication(NoticeAuthentication::new(nonce, trust, limit))
+    });
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (

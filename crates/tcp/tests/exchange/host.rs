@@ -3,7 +3,7 @@
 use crate::cases::{Case, End, Step};
 use base::{Duration, Time};
 use tcp::mechanism::Mechanism;
-use tcp::{Connection, Connectivity, Events, Identity, Indication, Side, Source, State, Subject};
+use tcp::{Connection, Connectivity, Events, Identity, Indication, Side, State};
 use wire::{Flags, Payload, SackBlock, Segment, SeqNumber};
 
 /// Both sequence spaces wrap early.
@@ -191,8 +191,7 @@ impl Host {
     /// The connection hears of the way to its peer.
     pub(crate) fn hear(&mut self, now: Time, connectivity: Connectivity) {
         let local = self.local(now);
-        let subject = Subject::Connectivity(connectivity);
-        let indication = Indication { source: Source::Local, subject };
+        let indication = Indication::Connectivity(connectivity);
         self.using(|connection| connection.indicate(local, &indication));
     }
 

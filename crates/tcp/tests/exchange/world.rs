@@ -7,7 +7,7 @@ use crate::peer::{Accepted, Peer};
 use base::{Duration, Random, Seed, Time};
 use std::collections::BTreeMap;
 use tcp::mechanism::Mechanism;
-use tcp::{Connection, Connectivity, Event, Events, Indication, Side, Source, State, Subject};
+use tcp::{Connection, Connectivity, Event, Events, Indication, Side, State};
 use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
 /// A packet on its way, or word of its corruption on its way back or on.
@@ -195,8 +195,7 @@ impl World {
         host.arrived.push((start, start + packet.payload.len));
         if let Some(connection) = &mut host.connection {
             if let Some(fields) = PathFields::of(&packet) {
-                let subject = Subject::Path(fields);
-                connection.indicate(local, &Indication { source: Source::Router, subject });
+                connection.indicate(local, &Indication::Path(fields));
             }
             connection.handle_segment(local, &segment, packet.payload, packet.ip.ecn);
         }
@@ -208,15 +207,15 @@ impl World {
     fn report(&mut self, to: usize, segment: &Segment, len: u32) {
         let (seq, copy) = (segment.seq, segment.copy);
         let passes_on = |mechanism: &Mechanism| matches!(mechanism, Mechanism::ForwardEten(_));
-        let (told, subject) = if self.hosts[to].end.config.mechanisms.iter().any(passes_on) {
-            (to, Subject::PeerCorrupted { seq, len, copy })
+        let (told, indication) = if self.hosts[to].end.config.mechanisms.iter().any(passes_on) {
+            (to, Indication::PeerCorrupted { seq, len, copy })
         } else {
-            (1 - to, Subject::Corrupted { seq, len, copy })
+            (1 - to, Indication::Corrupted { seq, len, copy })
         };
         let host = &mut self.hosts[told];
         let local = host.local(self.now);
         if let Some(connection) = &mut host.connection {
-            connection.indicate(local, &Indication { source: Source::Local, subject });
+            connection.indicate(local, &indication);
         }
         self.after(told);
     }
@@ -365,7 +364,7 @@ impl World {
             let mss = u32::from(host.end.config.mss.min(peer.end.config.mss));
             // RFC 6691 §3; an acknowledgment without data has no such limit.
             // Fields without weight are not on the wire.
-            let ip = if packet.rare.is_weightless() { 0 } else { packet.rare.ip().len() };
+            let ip = if packet.unparsed.is_zero_size() { 0 } else { packet.unparsed.ip().len() };
             let options = segment.options.len() as u32 + ip as u32;
             assert!(packet.payload.len == 0 || packet.payload.len + options <= mss, "too large");
             assert!(segment.options.len() <= 40);

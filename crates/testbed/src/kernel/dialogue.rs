@@ -1,15 +1,16 @@
 //! Requests and responses between sockets.
 
 use super::transfer::{Reader, Writer};
-use super::{Stage, client_port, leave};
-use crate::play::Ended;
+use super::{FlowEnd, client_port, leave};
+use crate::state::Ended;
 use base::{Histogram, Time};
 use host::Dialogue;
-use lab::{Account, Part, port};
+use lab::{Account, Part};
+use scenario::port;
 use socket2::Socket;
 use std::net::Shutdown;
 
-/// What came of the asking end.
+/// What the requesting end counted.
 #[derive(Default)]
 struct Asked {
     received: u64,
@@ -19,14 +20,14 @@ struct Asked {
     wrong: u64,
 }
 
-impl Stage<'_> {
-    /// Asks, each time after the response to the last.
+impl FlowEnd<'_> {
+    /// Sends requests, each after the response to the previous one.
     pub(super) fn ask(&self, dialogue: Dialogue) {
         let mut told = Asked::default();
-        let result = self.play.sleep_until(self.flow.start);
+        let result = self.state.sleep_until(self.flow.start);
         let result = result.and_then(|()| self.connect(port(self.index))).and_then(|socket| {
             let result = self.ask_over(&socket, dialogue, &mut told);
-            leave(self.play, &socket);
+            leave(self.state, &socket);
             result
         });
         let over = !matches!(result, Err(Ended::Over));
@@ -38,13 +39,13 @@ impl Stage<'_> {
 
     fn ask_over(&self, socket: &Socket, dialogue: Dialogue, told: &mut Asked) -> Result<(), Ended> {
         let Dialogue { request, response, think, rounds } = dialogue;
-        let mut writer = Writer { play: self.play, socket, flow: self.index, asks: true, at: 0 };
-        let mut reader = Reader::new(self.play, socket, self.index, false);
+        let mut writer = Writer { state: self.state, socket, flow: self.index, asks: true, at: 0 };
+        let mut reader = Reader::new(self.state, socket, self.index, false);
         while rounds.is_none_or(|rounds| told.asked < rounds) {
             if told.asked > 0 {
-                self.play.sleep_until(self.play.clock.now() + think)?;
+                self.state.sleep_until(self.state.clock.now() + think)?;
             }
-            let asked_at = self.play.clock.now();
+            let asked_at = self.state.clock.now();
             told.asked += 1;
             writer.write(request)?;
             while reader.at < told.asked * response {
@@ -54,18 +55,18 @@ impl Stage<'_> {
                     return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
                 }
             }
-            told.responses.record(self.play.clock.now().since(asked_at).as_nanos());
+            told.responses.record(self.state.clock.now().since(asked_at).as_nanos());
         }
-        told.finished_at = Some(self.play.clock.now());
+        told.finished_at = Some(self.state.clock.now());
         socket.shutdown(Shutdown::Write)?;
         while reader.read(1)? > 0 {}
         Ok(())
     }
 
-    /// Answers every request that is whole, until there are no more.
+    /// Answers every complete request, until the end of the data.
     pub(super) fn answer(&self, socket: &Socket, dialogue: Dialogue) {
         let transfer = client_port(socket.peer_addr());
-        let mut reader = Reader::new(self.play, socket, self.index, true);
+        let mut reader = Reader::new(self.state, socket, self.index, true);
         let result = self.answer_over(socket, dialogue, &mut reader);
         self.enter_sender(Some(socket), None, &result, transfer, reader.wrong);
     }
@@ -76,7 +77,7 @@ impl Stage<'_> {
         Dialogue { request, response, .. }: Dialogue,
         reader: &mut Reader<'_>,
     ) -> Result<(), Ended> {
-        let mut writer = Writer { play: self.play, socket, flow: self.index, asks: false, at: 0 };
+        let mut writer = Writer { state: self.state, socket, flow: self.index, asks: false, at: 0 };
         let mut answered = 0;
         while reader.read(u64::MAX)? > 0 {
             while reader.at >= (answered + 1) * request {

@@ -2,7 +2,8 @@
 #![allow(dead_code)] // Every test program uses a part.
 #![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
-use lab::{Experiment, Row, Scenario, Source};
+use lab::Row;
+use scenario::{Experiment, Scenario, Source};
 use std::io::Write as _;
 use std::sync::atomic::AtomicBool;
 use testbed::{Error, Outcome};
@@ -28,6 +29,28 @@ traffic = { size = "1 MB" }
 late = "1 s"
 "#;
 
+/// A hop that corrupts packets behind one that does not; a test adds its flow.
+pub(crate) const NOISY_HOP: &str = r#"
+title    = "a noisy hop behind a clean one"
+duration = "6 s"
+[nodes]
+server = {}
+station = {}
+mobile = {}
+[[links]]
+between = ["server", "station"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[links]]
+between = ["station", "mobile"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "100 packets"
+forward = { errors = { bit = 2e-6 } }
+[testbed]
+late = "1 s"
+"#;
+
 /// [`TRANSFER`] with some of its text replaced. Every text must be there.
 pub(crate) fn with(changes: &[(&str, &str)]) -> String {
     changes.iter().fold(TRANSFER.to_owned(), |text, (old, new)| {
@@ -39,7 +62,7 @@ pub(crate) fn with(changes: &[(&str, &str)]) -> String {
 pub(crate) fn scenario(text: &str) -> Scenario {
     let source = Source::new(text, "case.toml");
     let scenario = Experiment::read(&source).and_then(|experiment| experiment.testbed_scenario());
-    scenario.unwrap_or_else(|error| panic!("{}", error.render(lab::Style::Plain)))
+    scenario.unwrap_or_else(|error| panic!("{}", error.render(scenario::Style::Plain)))
 }
 
 /// Says loudly that a test cannot be run here: what is printed is not shown of tests that pass, but

@@ -20,10 +20,10 @@ fn a_tag_survives_the_wire_behind_whatever_options_there_are() {
             match (occupied, v6) {
                 (false, _) => {}
                 // A router alert with the end of options behind it.
-                (true, false) => packet.rare.set_ipv4_options(&[7, 3, 4, 0]).unwrap(),
+                (true, false) => packet.unparsed.set_ipv4_options(&[7, 3, 4, 0]).unwrap(),
                 (true, true) => {
                     let chain = [6, 0, 1, 4, 0, 0, 0, 0];
-                    packet.rare.set_ipv6_extensions(0, &chain).unwrap();
+                    packet.unparsed.set_ipv6_extensions(0, &chain).unwrap();
                 }
             }
             let before = packet.len();
@@ -48,7 +48,7 @@ fn what_has_no_tag_has_no_place() {
         [222, 6, 128, 0, 0, 0, 0, 0],
         [222, 6, 0, 0, 0, 0, 1, 0],
     ] {
-        plain.rare.set_ipv4_options(&options).unwrap();
+        plain.unparsed.set_ipv4_options(&options).unwrap();
         assert_eq!(Place::of(&plain), None);
     }
     let mut plain = packet(true);
@@ -57,7 +57,7 @@ fn what_has_no_tag_has_no_place() {
         (60, [6, 0, 0x3e, 4, 129, 2, 3, 4]),
         (0, [6, 0, 0x1e, 4, 129, 2, 3, 4]),
     ] {
-        plain.rare.set_ipv6_extensions(kind, &chain).unwrap();
+        plain.unparsed.set_ipv6_extensions(kind, &chain).unwrap();
         assert_eq!(Place::of(&plain), None);
     }
 }
@@ -93,12 +93,12 @@ proptest! {
     ) {
         let mut packet = packet(v6);
         for copy in &copies {
-            prop_assert!(packet.rare.add_corrupted_copy(v6, *copy));
+            prop_assert!(packet.unparsed.add_corrupted_copy(v6, *copy));
         }
         place.tag(&mut packet).unwrap();
         for packet in [packet, sent(&packet)] {
-            prop_assert_eq!(packet.rare.corrupted_copies().collect::<Vec<_>>(), copies.clone());
-            prop_assert!(!packet.rare.is_marked_corrupted());
+            prop_assert_eq!(packet.unparsed.corrupted_copies().collect::<Vec<_>>(), copies.clone());
+            prop_assert!(!packet.unparsed.is_marked_corrupted());
             prop_assert_eq!(Place::of(&packet), Some(place));
         }
     }
@@ -109,11 +109,11 @@ proptest! {
         place.tag(&mut packet).unwrap();
         // On the way, the header that follows is TCP's.
         let mut packet = sent(&packet);
-        prop_assert!(!packet.rare.is_marked_corrupted());
-        prop_assert_eq!(packet.rare.corrupted_copies().count(), 0);
+        prop_assert!(!packet.unparsed.is_marked_corrupted());
+        prop_assert_eq!(packet.unparsed.corrupted_copies().count(), 0);
         let before = packet;
         let copy = CorruptedCopy::default();
-        prop_assert!(!packet.rare.add_corrupted_copy(v6, copy) && !packet.rare.mark_corrupted(v6));
+        prop_assert!(!packet.unparsed.add_corrupted_copy(v6, copy) && !packet.unparsed.mark_corrupted(v6));
         prop_assert_eq!(packet, before);
     }
 
@@ -122,7 +122,7 @@ proptest! {
     fn word_of_corruption_is_no_place(copies in copies(3), v6: bool) {
         let mut packet = packet(v6);
         for copy in copies {
-            prop_assert!(packet.rare.add_corrupted_copy(v6, copy));
+            prop_assert!(packet.unparsed.add_corrupted_copy(v6, copy));
         }
         prop_assert_eq!(Place::of(&packet), None);
     }
@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn fields_of_the_path_are_no_place(words: [u32; 4], v6: bool) {
         let mut packet = packet(v6);
-        fields(words).put(v6, &mut packet.rare);
+        fields(words).put(v6, &mut packet.unparsed);
         prop_assert_eq!(Place::of(&packet), None);
     }
 
@@ -142,8 +142,8 @@ proptest! {
     ) {
         let (mut packet, fields) = (packet(v6), fields(words));
         let bare = packet.len();
-        fields.put(v6, &mut packet.rare);
-        packet.rare.set_weightless(true);
+        fields.put(v6, &mut packet.unparsed);
+        packet.unparsed.set_zero_size(true);
         place.tag(&mut packet).unwrap();
         prop_assert_eq!(packet.len(), bare + Place::LEN);
         prop_assert_eq!((PathFields::of(&packet), Place::of(&packet)), (Some(fields), Some(place)));
@@ -164,15 +164,15 @@ fn a_copy_whose_number_spells_a_tag_is_no_place() {
     let mut packet = packet(false);
     let (seq, copy) = (SeqNumber(1), CopyId(u32::from_be_bytes([9, 222, 6, 1])));
     let copy = CorruptedCopy { seq, copy, len: 1000 };
-    assert!(packet.rare.add_corrupted_copy(false, copy));
-    assert_eq!(packet.rare.ip()[8..], [222, 6, 1, 3, 232, 0, 0, 0]);
+    assert!(packet.unparsed.add_corrupted_copy(false, copy));
+    assert_eq!(packet.unparsed.ip()[8..], [222, 6, 1, 3, 232, 0, 0, 0]);
     assert_eq!(Place::of(&packet), None);
 }
 
 #[test]
 fn a_packet_full_of_options_stays_as_it_is() {
     let mut full = packet(false);
-    full.rare.set_ipv4_options(&[1; 36]).unwrap();
+    full.unparsed.set_ipv4_options(&[1; 36]).unwrap();
     let before = full;
     assert!(Place::default().tag(&mut full).is_err());
     assert_eq!(full, before);

@@ -121,8 +121,8 @@ fn fragments_have_an_error_of_their_own() {
 fn a_packet_that_becomes_a_segment_has_no_options_left() {
     let mut packet = segment();
     packet.make_tcp().options.mss = Some(5);
-    packet.rare.set_ipv4_options(&[1, 1, 1, 1]).unwrap();
-    packet.rare.set_tcp_options(&[99, 2]).unwrap();
+    packet.unparsed.set_ipv4_options(&[1, 1, 1, 1]).unwrap();
+    packet.unparsed.set_tcp_options(&[99, 2]).unwrap();
     assert_eq!(packet.len(), 20 + 4 + 20 + 4 + 4);
     packet.make_tcp();
     assert_eq!(packet, segment());
@@ -148,7 +148,7 @@ fn what_cannot_be_written_is_told_and_nothing_is_written() {
     let long = |packet: &mut Packet| packet.payload.len = 65_500;
     assert_eq!(error(long, &[0; 65_500]), "IPv4: expected at most 65535 bytes, found 65540");
     let mixed = |packet: &mut Packet| {
-        packet.rare.set_ipv6_extensions(60, &[6, 0, 1, 4, 0, 0, 0, 0]).unwrap();
+        packet.unparsed.set_ipv6_extensions(60, &[6, 0, 1, 4, 0, 0, 0, 0]).unwrap();
     };
     assert!(error(mixed, &[]).starts_with("expected options or extension headers"));
 }
@@ -194,27 +194,27 @@ fn a_code_within_a_packet_takes_four_bytes_behind_it_for_each_that_it_corrects()
     packet.payload.len = 3;
     let plain = bytes_of(&packet, b"abc");
     for options in [&[][..], &[1; 8]] {
-        packet.rare.set_ipv4_options(options).unwrap();
+        packet.unparsed.set_ipv4_options(options).unwrap();
         let len = packet.len();
-        for corrects in 0..=Rare::MOST_CORRECTED {
-            for weightless in [false, true] {
+        for corrects in 0..=UnparsedOptions::MOST_CORRECTED {
+            for zero_size in [false, true] {
                 // Neither knows of the other.
-                packet.rare.set_corrects(corrects);
-                packet.rare.set_weightless(weightless);
-                let options = if weightless { options.len() as u32 } else { 0 };
-                assert_eq!(packet.rare.corrects(), corrects);
-                assert_eq!(packet.rare.is_weightless(), options > 0);
+                packet.unparsed.set_corrects(corrects);
+                packet.unparsed.set_zero_size(zero_size);
+                let options = if zero_size { options.len() as u32 } else { 0 };
+                assert_eq!(packet.unparsed.corrects(), corrects);
+                assert_eq!(packet.unparsed.is_zero_size(), options > 0);
                 assert_eq!(packet.len(), len - options + 4 * u32::from(corrects));
                 let bytes = bytes_of(&packet, b"abc");
                 let (parsed, payload) = Packet::parse(&bytes).unwrap();
-                assert_eq!((parsed.rare.corrects(), &bytes[payload]), (0, &b"abc"[..]));
+                assert_eq!((parsed.unparsed.corrects(), &bytes[payload]), (0, &b"abc"[..]));
             }
         }
-        packet.rare.set_corrects(200);
-        assert_eq!(packet.rare.corrects(), Rare::MOST_CORRECTED);
-        packet.rare.set_corrects(0);
-        packet.rare.set_weightless(false);
+        packet.unparsed.set_corrects(200);
+        assert_eq!(packet.unparsed.corrects(), UnparsedOptions::MOST_CORRECTED);
+        packet.unparsed.set_corrects(0);
+        packet.unparsed.set_zero_size(false);
     }
-    packet.rare.clear();
-    assert_eq!((packet.rare, bytes_of(&packet, b"abc")), (Rare::NONE, plain));
+    packet.unparsed.clear();
+    assert_eq!((packet.unparsed, bytes_of(&packet, b"abc")), (UnparsedOptions::NONE, plain));
 }

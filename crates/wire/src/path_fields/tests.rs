@@ -40,7 +40,7 @@ proptest! {
     ) {
         let mut sent = packet(v6);
         let bare = sent.len();
-        fields.put(v6, &mut sent.rare);
+        fields.put(v6, &mut sent.unparsed);
         prop_assert_eq!(sent.len(), bare + fields.size(v6));
         let mut bytes = Vec::new();
         sent.emit(&[], &mut bytes).unwrap();
@@ -54,7 +54,7 @@ proptest! {
         v6 in any::<bool>(),
     ) {
         let mut packet = packet(v6);
-        before.put(v6, &mut packet.rare);
+        before.put(v6, &mut packet.unparsed);
         let size = packet.len();
         after.renew(&mut packet);
         prop_assert_eq!((PathFields::of(&packet), packet.len()), (Some(after), size));
@@ -65,9 +65,9 @@ proptest! {
         for v6 in [false, true] {
             let mut packet = packet(v6);
             let kept = if v6 {
-                packet.rare.set_ipv6_extensions(protocol::HOP_BY_HOP, &options)
+                packet.unparsed.set_ipv6_extensions(protocol::HOP_BY_HOP, &options)
             } else {
-                packet.rare.set_ipv4_options(&options)
+                packet.unparsed.set_ipv4_options(&options)
             };
             if kept.is_ok() && let Some(fields) = PathFields::of(&packet) {
                 let before = packet;
@@ -98,8 +98,8 @@ fn what_weighs_nothing_has_no_bytes() {
     let mut packet = packet(false);
     let bare = packet.len();
     let forward = Causes::SURVIVES;
-    PathFields::Exact { forward, echoed: forward }.put(false, &mut packet.rare);
-    packet.rare.set_weightless(true);
+    PathFields::Exact { forward, echoed: forward }.put(false, &mut packet.unparsed);
+    packet.unparsed.set_zero_size(true);
     assert_eq!(packet.len(), bare);
     assert!(PathFields::of(&packet).is_some());
 }
@@ -113,9 +113,9 @@ fn steps_and_levels_stay_within_their_bits() {
 #[test]
 fn other_options_are_not_displaced() {
     let mut packet = packet(false);
-    packet.rare.set_ipv4_options(&[1, 1, 1, 1]).unwrap();
+    packet.unparsed.set_ipv4_options(&[1, 1, 1, 1]).unwrap();
     let before = packet;
     let forward = Causes::SURVIVES;
-    PathFields::Exact { forward, echoed: forward }.put(false, &mut packet.rare);
+    PathFields::Exact { forward, echoed: forward }.put(false, &mut packet.unparsed);
     assert_eq!((packet, PathFields::of(&packet)), (before, None));
 }

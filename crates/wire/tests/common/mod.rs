@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use wire::{
     Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
     EspNotice, Flags, Icmp, Ip, LocalStatus, Options, Packet, Payload, Place, Probability, Quote,
-    Rare, Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice, Timestamps, Udp,
+    Repair, SackBlock, SackBlocks, Segment, SeqNumber, SurvivalNotice, Timestamps, Udp,
+    UnparsedOptions,
 };
 
 /// A packet and its payload.
@@ -21,7 +22,7 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
             set_network(&mut packet, &network);
             let mut payload = payload;
             match &mut packet.body {
-                Body::Tcp(segment) => fit(&mut packet.rare, segment, &unknown),
+                Body::Tcp(segment) => fit(&mut packet.unparsed, segment, &unknown),
                 Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. }) => payload.clear(),
                 Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
             }
@@ -39,12 +40,12 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
 }
 
 /// Unknown options as far as there is room for them.
-fn fit(rare: &mut Rare, segment: &mut Segment, unknown: &[u8]) {
+fn fit(unparsed: &mut UnparsedOptions, segment: &mut Segment, unknown: &[u8]) {
     if segment.options.len() > 40 {
         segment.options.sack.clear();
     }
     if segment.options.len() + unknown.len().next_multiple_of(4) <= 40 {
-        rare.set_tcp_options(unknown).expect("they are unknown");
+        unparsed.set_tcp_options(unknown).expect("they are unknown");
     }
 }
 
@@ -102,7 +103,9 @@ fn rare_ip(v6: bool) -> BoxedStrategy<Network> {
 
 fn set_network(packet: &mut Packet, network: &Network) {
     match network {
-        Network::V4(options) => packet.rare.set_ipv4_options(options).expect("they are options"),
+        Network::V4(options) => {
+            packet.unparsed.set_ipv4_options(options).expect("they are options")
+        }
         Network::V6(headers) => {
             let transport = match packet.body {
                 Body::Tcp(_) => 6,
@@ -123,7 +126,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
                 }
             }
             let first = headers.first().map_or(0, |header| header.0);
-            packet.rare.set_ipv6_extensions(first, &chain).expect("it is a chain");
+            packet.unparsed.set_ipv6_extensions(first, &chain).expect("it is a chain");
         }
     }
 }

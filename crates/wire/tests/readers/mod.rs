@@ -79,7 +79,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
     let place = match packet.body {
         // Others know nothing of notices: to them all behind the checksum is payload.
         Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. } | Icmp::Survival(_)) => {
-            ip.len() + packet.rare.ip().len() + 4..packet.len() as usize
+            ip.len() + packet.unparsed.ip().len() + 4..packet.len() as usize
         }
         _ => place,
     };
@@ -103,7 +103,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
                     unknown: [
                         &change_of(options)[..],
                         &echo_of(options),
-                        packet.rare.tcp_options(),
+                        packet.unparsed.tcp_options(),
                     ]
                     .concat(),
                 },
@@ -122,7 +122,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         dont_fragment: ip.dont_fragment,
         identification: ip.identification,
         flow_label: ip.flow_label,
-        kept: packet.rare.ip().to_vec(),
+        kept: packet.unparsed.ip().to_vec(),
         transport,
         payload: bytes[place].to_vec(),
     })

@@ -1,43 +1,52 @@
-"""What simulations 7 and 8 have in common: cumulative ETEN with Reno."""
+"""Senders and tests that simulations 7 and 8 share: cumulative ETEN with Reno."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from lasthop.publications.bbn8333.cases import NOBODY, Network, Runs, Variant
-from lasthop.publications.bbn8333.comparisons import LESS, RENO, everywhere, versus
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, at
+from lasthop.publications.bbn8333.cases import (
+    ALONE,
+    HIGH,
+    MIDDLE,
+    RENO,
+    at,
+    network,
+    network_name,
+    sender,
+)
+from lasthop.publications.bbn8333.comparisons import LESS, everywhere, versus
+from lasthop.publications.bbn8333.factors import Factor
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.variations import Variation
+from lasthop.publications.study.runs import Runs
 from lasthop.publications.study.verdict import Judgement
 from lasthop.publications.study.words import number
 
 #: Of figures 11 and 12.
-FAST = Network(100e6, 0.1)
+FAST = network(100e6, 0.1)
 
-CETEN = Variant("reno", "cumulative")
-LOSS_RATIO = Variant("reno", "cumulative-loss-ratio")
-ADAPTIVE = Variant("reno", "cumulative-adaptive")
+CETEN = sender("reno", "cumulative")
+LOSS_RATIO = sender("reno", "cumulative-loss-ratio")
+ADAPTIVE = sender("reno", "cumulative-adaptive")
 #: The fields at the bytes that they take.
-REAL = Variant("reno", "cumulative-real")
-BACKWARD = Variant("reno", "backward")
+REAL = sender("reno", "cumulative-real")
+BACKWARD = sender("reno", "backward")
 
 PUBLISHED = (RENO, CETEN)
 BEYOND = (LOSS_RATIO, ADAPTIVE)
 SHOWN = (*PUBLISHED, *BEYOND)
-VARIANTS = (*SHOWN, REAL, BACKWARD)
+SENDERS = (*SHOWN, REAL, BACKWARD)
 
 #: CETEN-A compares averages over many packets: a may be no larger.
 _LARGEST = 1 / 64
 
 
 def apart(block: Block) -> list[Block]:
-    """The same with CETEN-A on a path whose nodes have the memory that it needs."""
-    others = tuple(of for of in block.variants if of != ADAPTIVE)
-    return [replace(block, variants=others), replace(block, variants=(ADAPTIVE,), weight=_LARGEST)]
+    """The block in two: CETEN-A gets a path whose nodes average over as long as it needs."""
+    others = tuple(of for of in block.senders if of != ADAPTIVE)
+    return [replace(block, senders=others), replace(block, senders=(ADAPTIVE,), weight=_LARGEST)]
 
 
-LONG_MEMORY = Variation(
+LONG_MEMORY = Factor(
     "long-memory",
     "estimates over some hundred packets",
     "With a = 0.5 a router's estimate is about the last two packets; with 0.01 it is about the last"
@@ -47,7 +56,7 @@ LONG_MEMORY = Variation(
 
 
 def below_per_packet(runs: Runs) -> Judgement:
-    """Less wherever both were run."""
+    """Tests that CETEN has less goodput than Backward wherever both were run."""
     return everywhere(
         versus(runs, CETEN, BACKWARD, bit_error_rate=(MIDDLE, HIGH)),
         LESS,
@@ -57,14 +66,15 @@ def below_per_packet(runs: Runs) -> Judgement:
 
 
 def outcome(runs: Runs) -> str:
-    """What each strategy gains at the figures' network, without cross traffic."""
+    """The gain of each strategy at the figures' network, without cross traffic."""
     told = []
     for rate in (MIDDLE, HIGH):
-        where = {"network": FAST, "cross_traffic": NOBODY, "bit_error_rate": rate}
+        where = {**FAST, **ALONE, "bit_error_rate": rate}
         gains = [versus(runs, variant, RENO, **where) for variant in (CETEN, LOSS_RATIO, ADAPTIVE)]
         numbers = [number(gain.value) for pairs in gains for _, gain in pairs]
         told.append(f"{', '.join(numbers)} times at {at(rate)}")
     return (
-        f"At {FAST.name} a hop and with nobody else on the path, CETEN as published, by loss ratio"
+        f"At {network_name(FAST)} a hop and with nobody else on the path, CETEN as published, by"
+        f" loss ratio"
         f" and CETEN-A have the goodput of Reno {'; '.join(told)}."
     )

@@ -1,24 +1,33 @@
-"""Comparisons that the statements of several simulations need."""
+"""Comparisons that statements of several simulations use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lasthop.publications.bbn8333.cases import (
-    AIMD,
+    BACKWARD,
     ERRORS,
     ETEN,
+    HIGH,
     LTN,
-    NAMES,
+    MIDDLE,
     NONE,
-    Case,
-    Runs,
-    Variant,
+    RENO,
+    RENO_BACKWARD,
+    SACK,
+    Pairs,
     extreme,
+    gain_of,
+    goodput_of,
+    is_alive,
+    plain,
+    ratio_of,
+    sender_name,
+    where,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import (
     ALPHA,
     Band,
@@ -31,86 +40,66 @@ from lasthop.publications.study.verdict import (
     every,
     most,
 )
-from lasthop.publications.study.words import (
-    NEGLIGIBLE,
-    NOTHING,
-    interval,
-    number,
-    percent,
-)
-from lasthop.stats import Estimate, holm, p_below
+from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, interval, number, percent
+from lasthop.stats import Estimate, holm, mean_interval, p_below
 
 #: More by so much that it is something, and less.
 MORE, LESS = above(1 + NEGLIGIBLE), below(1 - NEGLIGIBLE)
 
-Pairs = Sequence[tuple[Case, Estimate]]
 
-SACK = Variant("sack")
-BACKWARD = Variant("sack", "backward")
-ORACLE = Variant("sack", "oracle")
-RENO = Variant("reno")
-RENO_BACKWARD = Variant("reno", "backward")
-
-
-def versus(runs: Runs, one: Variant, other: Variant, **where: Any) -> Pairs:
-    """The goodput of one variant over that of another, wherever both have any."""
+def versus(runs: Runs, one: Case, other: Case, **where: Any) -> Pairs:
+    """The goodput of one sender over that of another, wherever both have any."""
     found = []
-    for case in runs.cases(**_who(one), **where):
-        sender = ("recovery", "eten", "window")
-        same = {name: value for name, value in asdict(case).items() if name not in sender}
-        for to in runs.cases(**_who(other), **same):
-            alive = runs.is_alive(case) and runs.is_alive(to)
-            found += [(case, runs.ratio(case, to))] if alive else []
+    for case in runs.cases(**one, **where):
+        to = case.but(window=None).but(**other)
+        if to in runs.found and is_alive(runs, case, to):
+            found.append((case, ratio_of(runs, case, to)))
     return found
 
 
 def gains_beside(runs: Runs) -> str:
     """By how much Backward multiplies SACK's goodput at the figure's worst point, for each number
     of competitors."""
-    pairs = versus(runs, BACKWARD, SACK, network=LTN, bit_error_rate=HIGH)
-    gains = {case.competitors: gain.value for case, gain in pairs}
+    pairs = versus(runs, BACKWARD, SACK, **LTN, bit_error_rate=HIGH)
+    gains = {case.get("competitors", 0): gain.value for case, gain in pairs}
     return ", ".join(f"{gains[n]:.1f} times beside {n or 'none'}" for n in sorted(gains))
 
 
-@dataclass(frozen=True)
-class Worse:
-    """A cell in which a sender that is told has less goodput than one that is not."""
-
-    case: Case
-    where: str
-    gain: Estimate
-    #: What the runs of the two differ in.
-    why: str
-
-
-def worse(runs: Runs) -> list[Worse]:
-    """Every cell in which being told costs goodput, the costliest first."""
+def worse(runs: Runs) -> list[tuple[str, ...]]:
+    """Every cell in which notification lowers goodput, the largest loss first: sender, cell, loss,
+    and how the runs with and without differ."""
     cases = [
         case
         for case in runs.cases(eten=tuple(of for of in ETEN if of != NONE))
-        if runs.is_alive(case) and runs.is_alive(case.but(eten=NONE))
+        if is_alive(runs, case, plain(case))
     ]
-    gains = [(case, runs.gain(case)) for case in cases]
-    p_values = holm([p_below(gain, 1.0) for _, gain in gains])
+    gains = [(case, gain_of(runs, case)) for case in cases]
+    p_values = holm([p_below(found, 1.0) for _, found in gains])
     clear = [pair for pair, p in zip(gains, p_values, strict=True) if p <= ALPHA]
-    clear.sort(key=lambda pair: pair[1].value)
     return [
-        Worse(case, f"{where(case)}, {ERRORS[case.errors]}", runs.gain(case), _differ(runs, case))
-        for case, _ in clear
+        (
+            sender_name(case),
+            f"{where(case)}, {ERRORS[case['errors']]}",
+            f"{percent(1 - found.value)} ({percent(1 - found.hi)} to {percent(1 - found.lo)})",
+            _differ(runs, case),
+        )
+        for case, found in sorted(clear, key=lambda pair: pair[1].value)
     ]
 
 
 def _differ(runs: Runs, case: Case) -> str:
-    plain = case.but(eten=NONE)
-    timeouts, before = runs.timeouts(case), runs.timeouts(plain)
-    cuts, cuts_before = runs.reductions(case), runs.reductions(plain)
+    timeouts, before, cuts, cuts_before = (
+        mean_interval(runs.values(of, metric))
+        for metric in ("timeouts", "reductions")
+        for of in (case, plain(case))
+    )
     told = (
         f"Its timer expires {timeouts.value:.3g} times a run instead of {before.value:.3g}, and it"
         f" reduces its window {cuts.value:.3g} times instead of {cuts_before.value:.3g}."
     )
     if timeouts.lo > before.hi and cuts.value < cuts_before.value:
         told += " The timeouts cost more than the reductions that it is spared."
-    if runs.goodput(plain).value > (1 - NOTHING) * case.rate_bps:
+    if goodput_of(runs, plain(case)).value > (1 - NOTHING) * case["rate_bps"]:
         told += " The link is full without: there is nothing to gain."
     return told
 
@@ -120,7 +109,7 @@ def reno_alike(runs: Runs) -> Judgement:
     own = {
         case.but(recovery="reno"): gain
         for case, gain in versus(runs, BACKWARD, SACK, bit_error_rate=(MIDDLE, HIGH))
-        if case.competitors and Check(gain, MORE).verdict is Verdict.HOLDS
+        if case.get("competitors", 0) and Check(gain, MORE).verdict is Verdict.HOLDS
     }
     gains = [
         pair
@@ -131,26 +120,27 @@ def reno_alike(runs: Runs) -> Judgement:
 
 
 def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:
-    """Tests that nobody who is told in one of the ways `lower` has more goodput than one who is
-    told in one of the ways `upper`, all else equal, wherever there are both."""
+    """Tests that no sender with a kind of ETEN in `lower` has more goodput than one with a kind in
+    `upper`, all else equal, wherever there are both."""
 
     def test(runs: Runs) -> Judgement:
         cells = [
             (case, case.but(eten=eten))
             for case in runs.cases(eten=tuple(lower))
             for eten in upper
-            if eten != case.eten and case.but(eten=eten) in runs
+            if eten != case["eten"] and case.but(eten=eten) in runs.found
         ]
-        cells = [(case, to) for case, to in cells if runs.is_alive(case) and runs.is_alive(to)]
-        ratios = {(case, to): runs.ratio(case, to) for case, to in cells}
+        cells = [(case, to) for case, to in cells if is_alive(runs, case) and is_alive(runs, to)]
+        ratios = {(case, to): ratio_of(runs, case, to) for case, to in cells}
         bound = every([Check(ratio, below(1 + NEGLIGIBLE)) for ratio in ratios.values()])
         if not cells:
             return bound.judged(f"{what}.")
         case, to = max(cells, key=lambda pair: ratios[pair].value)
         most_of = ratios[case, to]
         return bound.judged(
-            f"{what}: at most {interval(most_of)} ({case.variant} over {to.variant}, {where(case)},"
-            f" {ERRORS[case.errors]}). Less than {percent(NEGLIGIBLE)} is not held to be more.",
+            f"{what}: at most {interval(most_of)} ({sender_name(case)} over {sender_name(to)},"
+            f" {where(case)},"
+            f" {ERRORS[case['errors']]}). Less than {percent(NEGLIGIBLE)} is not held to be more.",
             most_of,
             case,
         )
@@ -158,21 +148,15 @@ def no_better(lower: Sequence[str], upper: Sequence[str], what: str) -> Test:
     return test
 
 
-def kept(runs: Runs, variant: Variant, **where: Any) -> Pairs:
+def kept(runs: Runs, sender: Case, **where: Any) -> Pairs:
     """The share of the goodput without errors that is left with errors."""
     return [
-        (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
-        for case in runs.cases(**_who(variant), **where)
-        if case.bit_error_rate
-        and runs.is_alive(case)
-        and runs.is_alive(case.but(bit_error_rate=0.0))
+        (case, ratio_of(runs, case, case.but(bit_error_rate=0.0)))
+        for case in runs.cases(**sender, **where)
+        if case["bit_error_rate"]
+        and is_alive(runs, case)
+        and is_alive(runs, case.but(bit_error_rate=0.0))
     ]
-
-
-def _who(variant: Variant) -> dict[str, str]:
-    # Westwood is one of a kind, whatever repairs its losses.
-    recovery = {"recovery": variant.recovery} if variant.window == AIMD else {}
-    return {"eten": variant.eten, "window": variant.window, **recovery}
 
 
 def checks(pairs: Pairs, band: Band) -> list[Check]:
@@ -221,14 +205,3 @@ def quoted(
 def _said(pair: tuple[Case, Estimate], place: Callable[[Case], str]) -> str:
     case, ratio = pair
     return f"{number(ratio.value)} [{number(ratio.lo)}, {number(ratio.hi)}] ({place(case)})"
-
-
-def where(case: Case) -> str:
-    """As in "1.5 Mb/s, 10 ms, 1.56e-6, 4 UDP flows"."""
-    errors = at(case.bit_error_rate) if case.bit_error_rate else "no errors"
-    return ", ".join([case.network.name, errors, *_others(case)])
-
-
-def _others(case: Case) -> Iterable[str]:
-    if case.competitors:
-        yield f"{case.competitors} {NAMES[case.cross_traffic]} flows"

@@ -1,37 +1,22 @@
-"""What is run of a simulation, as sweeps of its scenario file."""
+"""The cells of a simulation."""
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lasthop import lab, units
-from lasthop.publications.bbn8333.cases import (
-    AIMD,
-    NOBODY,
-    PERIOD,
-    TCP,
-    UDP,
-    Besides,
-    Case,
-    Network,
-    Runs,
-    Variant,
-)
-from lasthop.publications.bbn8333.variations import Variation
-from lasthop.results import SEED, Sweep
+from lasthop.publications.bbn8333.cases import ETEN, PERIOD, TCP, UDP
+from lasthop.publications.bbn8333.factors import AS_IS, Factor
+from lasthop.publications.study.runs import Case, Cell
 from lasthop.scenario import Scenario
 
-#: The flow that the report is about.
-FLOW = "ftp"
-#: Where competitors start that cross the middle link as it does.
-_ACROSS = "left"
 #: The scenario file of a path, by hops and cross traffic.
-_FILES: Mapping[tuple[int, str], str] = {
-    (1, NOBODY): "bbn8333/sim1",
-    (3, NOBODY): "bbn8333/sim2",
+_FILES: Mapping[tuple[int, str | None], str] = {
+    (1, None): "bbn8333/sim1",
+    (3, None): "bbn8333/sim2",
     (3, UDP): "bbn8333/sim3",
     (3, TCP): "bbn8333/sim4",
 }
@@ -39,187 +24,117 @@ _FILES: Mapping[tuple[int, str], str] = {
 _ERROR_RATES = (1.56e-8, 1.56e-7, 1.56e-6, 1.56e-5)
 #: The report has no point with fewer errors expected, in the time of a run and at line rate.
 _FEWEST_ERRORS, _DURATION_S = 25, 120
-
-_RATE, _DELAY = "links.*.rate", "links.*.delay"
 _TCP = "flows.0.tcp"
-_GOODPUT = "goodput_bps"
+
+QUICK_SEEDS = 3
+#: Of the figures' networks and of all without cross traffic; with it elsewhere; and at 100 Mb/s.
+SEEDS, CROSS_SEEDS, FAST_CROSS_SEEDS = 30, 10, 3
+_FAST = 100e6
+
+
+@functools.cache
+def _flows(file: str) -> Sequence[Mapping[str, Any]]:
+    flows: list[dict[str, Any]] = tomllib.loads(Scenario.load(file).source)["flows"]
+    return flows
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some variants over some networks, beside the same cross traffic: one sweep."""
+    """A set of cells: some senders over some networks, with the same cross traffic."""
 
-    variants: tuple[Variant, ...]
-    networks: tuple[Network, ...]
+    senders: tuple[Case, ...]
+    networks: tuple[Case, ...]
     hops: int = 3
-    cross_traffic: str = NOBODY
+    cross_traffic: str | None = None
     #: Flows of it each way.
     competitors: int = 0
     directions: tuple[str, ...] = ("both",)
-    #: The links with errors.
-    links: str = "*"
-    #: Whether nothing is corrupted on the way back, whatever the direction is said to be.
-    clean_return: bool = False
     profile: str = PERIOD
     #: The scenario file of its path, if it is not that of the path's hops and cross traffic.
     file: str = ""
     #: The weight of the newest packet in what nodes estimate, if it is not the file's.
     weight: float | None = None
-    #: Whether the report has no such variants: fewer seeds do.
+    #: Whether the report has no such senders: fewer seeds do.
     beyond: bool = False
-    seeds: int = 30
 
-    def points(self) -> Iterator[tuple[Network, float, str]]:
-        """Networks, bit error rates and directions; no errors count for either direction."""
-        directions = self.directions[:1] if self.clean_return else self.directions
-        for network in self.networks:
-            yield network, 0.0, "both"
-            for rate in _ERROR_RATES:
-                # With cross traffic, what errors do at the lowest rate is lost in its noise.
-                if self.competitors and rate == _ERROR_RATES[0]:
-                    continue
-                if network.rate_bps * _DURATION_S * rate >= _FEWEST_ERRORS:
-                    yield from ((network, rate, direction) for direction in directions)
+    def but_beyond(self, senders: tuple[Case, ...]) -> Block:
+        """The same cells with senders that the report does not have."""
+        return replace(self, senders=senders, beyond=True)
+
+    def with_profile(self, profile: str) -> Block:
+        """The same cells in another profile."""
+        return replace(self, profile=profile)
 
     @property
-    def _errors(self) -> tuple[str, str]:
-        """The keys of the bit error rates, forward and backward."""
-        ways = ("forward", "backward")
-        forward, backward = (f"links.{self.links}.{way}.errors.bit" for way in ways)
-        return forward, backward
+    def seeds(self) -> int:
+        """The number of runs of a cell whose network only the appendix has."""
+        if not self.competitors:
+            return SEEDS
+        return FAST_CROSS_SEEDS if self.networks[0]["rate_bps"] >= _FAST else CROSS_SEEDS
 
-    def scenario(self, variation: Variation | None = None) -> Scenario:
-        """Its sweep."""
-        file = Scenario.load(self.file or _FILES[self.hops, self.cross_traffic])
-        flows = tomllib.loads(file.source)["flows"][: 1 + 2 * self.competitors]
-        points = list(self.points())
-        forward, backward = self._errors
-        columns: dict[str, list[Any]] = {
-            _RATE: [f"{network.rate_bps / 1e6:g} Mbit/s" for network, _, _ in points],
-            _DELAY: [f"{network.one_way_delay_s * 1e3:g} ms" for network, _, _ in points],
-            forward: [rate for _, rate, _ in points],
-            backward: [
-                rate if errors == "both" and not self.clean_return else 0.0
-                for _, rate, errors in points
-            ],
+    def drawn(self) -> list[Cell]:
+        """The cells of networks that the report's figures show."""
+        quick = 0 if self.beyond and self.competitors else QUICK_SEEDS
+        return self.cells(self.seeds if self.beyond else SEEDS, quick)
+
+    def cells(self, seeds: int, quick: int = 0, factor: Factor = AS_IS) -> list[Cell]:
+        """All cells, with a factor changed if one is given."""
+        return [
+            self._cell(Case(**sender, **network), rate, errors, factor, seeds, quick)
+            for network in self.networks
+            for rate in self._rates(network)
+            for errors in self.directions
+            for sender in self.senders
+        ]
+
+    def _rates(self, network: Case) -> Iterator[float]:
+        yield 0.0
+        for rate in _ERROR_RATES:
+            # With cross traffic, what errors do at the lowest rate is lost in its noise.
+            if self.competitors and rate == _ERROR_RATES[0]:
+                continue
+            if network["rate_bps"] * _DURATION_S * rate >= _FEWEST_ERRORS:
+                yield rate
+
+    def _cell(
+        self, of: Case, rate: float, errors: str, factor: Factor, seeds: int, quick: int
+    ) -> Cell:
+        case = Case(
+            recovery=of["recovery"],
+            eten=of["eten"],
+            rate_bps=of["rate_bps"],
+            one_way_delay_s=of["one_way_delay_s"],
+            bit_error_rate=rate,
+            errors=errors,
+            profile=self.profile,
+        ).but(
+            window=of.get("window"),
+            hops=self.hops if self.hops > 1 else None,
+            cross_traffic=self.cross_traffic,
+            competitors=self.competitors or None,
+        )
+        file = self.file or _FILES[factor.hops or self.hops, self.cross_traffic]
+        flows = _flows(file)[: 1 + 2 * self.competitors]
+        cross = range(1, len(flows))
+        link = "*" if factor.link is None else factor.link
+        recovery = case["recovery"] if "window" not in case else factor.recovery or case["recovery"]
+        back = rate if errors == "both" and not factor.clean_return else 0.0
+        settings: dict[str, Any] = {
+            "profile": self.profile,
+            "flows": flows,
+            "links.*.errors.bit": 0.0,
+            **({} if self.weight is None else {"ceten.a": self.weight}),
+            **factor.settings,
+            **{f"flows.{n}.{key}": value for n in cross for key, value in factor.cross.items()},
+            "links.*.rate": f"{case['rate_bps'] / 1e6:g} Mbit/s",
+            "links.*.delay": f"{case['one_way_delay_s'] * 1e3:g} ms",
+            f"links.{link}.forward.errors.bit": rate,
+            f"links.{link}.backward.errors.bit": back,
+            f"{_TCP}.recovery": recovery,
+            **({f"{_TCP}.congestion": case["window"]} if "window" in case else {}),
+            **{f"{_TCP}.eten.{key}": value for key, value in ETEN[case["eten"]].items()},
         }
-        settings: dict[str, Any] = {"links.*.errors.bit": 0.0}
-        settings |= {} if self.weight is None else {"ceten.a": self.weight}
-        settings |= variation.settings if variation else {}
-        for index in range(1, len(flows)):
-            if self.cross_traffic == UDP:
-                columns[f"flows.{index}.traffic.udp.rate"] = [
-                    f"{network.rate_bps / 4e6:g} Mbit/s" for network, _, _ in points
-                ]
-            for key, value in (variation.cross if variation else {}).items():
-                settings[f"flows.{index}.{key}"] = value
-        senders = {key: [who[key] for who in self._senders] for key in self._senders[0]}
-        sweep = {"seeds": self.seeds, "zip": [columns, senders]}
-        return file.set({"profile": self.profile, "flows": flows, **settings, "sweep": sweep})
-
-    @property
-    def _senders(self) -> Sequence[Mapping[str, str]]:
-        """The settings of every variant, all with the same keys: what one does without is as
-        with another."""
-        every = [of.settings for of in self.variants]
-        filled: dict[str, str] = {}
-        for settings in every:
-            filled = {**settings, **filled}
-        senders = [{f"{_TCP}.{k}": of.get(k, filled[k]) for k in filled} for of in every]
-        if len({tuple(who.values()) for who in senders}) < len(senders):
-            raise ValueError(f"nothing tells these apart: {self.variants}")
-        return senders
-
-    def but_beyond(self, variants: tuple[Variant, ...]) -> Block:
-        """The same with variants that the report does not have."""
-        return replace(self, variants=variants, beyond=True)
-
-    def varied(self, variation: Variation) -> Block:
-        """The same with one factor that differs, as far as that is a matter of the grid."""
-        recovery = variation.recovery
-        return replace(
-            self,
-            hops=variation.hops or self.hops,
-            links=self.links if variation.link is None else str(variation.link),
-            clean_return=variation.clean_return,
-            variants=tuple(
-                replace(variant, recovery=recovery)
-                if recovery and variant.window != AIMD
-                else variant
-                for variant in self.variants
-            ),
-        )
-
-    def runs(self, sweep: Sweep) -> Runs:
-        """What came of its sweep, by case."""
-        settings = (tuple(who.values()) for who in self._senders)
-        senders = dict(zip(settings, self.variants, strict=True))
-        points = (_RATE, _DELAY, *self._errors)
-        columns = (*points, *self._senders[0])
-        found: dict[Case, list[tuple[float, ...]]] = {}
-        rows = sweep.rows.sort(SEED, maintain_order=True)
-        ours, same_way = rows["flow"] == FLOW, rows["from"] == _ACROSS
-        told = {
-            _GOODPUT: rows[_GOODPUT] * ours,
-            "others": rows[_GOODPUT] * same_way,
-            # UDP has neither.
-            "timeouts": rows["timeouts"] * ours,
-            "reductions": rows["reductions"] * ours,
-        }
-        rows = (
-            rows.with_columns(**told)
-            .select(*columns, SEED, *told)
-            .group_by(*columns, SEED, maintain_order=True)
-            .sum()
-            .drop(SEED)
-        )
-        for rate, delay, forward, backward, *rest in rows.iter_rows():
-            variant = senders[tuple(rest[: -len(told)])]
-            for errors in self._directions(forward, backward):
-                case = Case(
-                    variant.recovery,
-                    variant.eten,
-                    units.parse(rate),
-                    units.parse(delay),
-                    forward,
-                    errors,
-                    self.profile,
-                    variant.window,
-                    self.hops,
-                    self.cross_traffic if self.competitors else NOBODY,
-                    self.competitors,
-                )
-                found.setdefault(case, []).append(tuple(rest[-len(told) :]))
-        by_case = {case: [*zip(*values, strict=True)] for case, values in found.items()}
-        return Runs(
-            {case: goodputs for case, (goodputs, *_) in by_case.items()},
-            {case: Besides(*besides) for case, (_, *besides) in by_case.items()},
-        )
-
-    def _directions(self, forward: float, backward: float) -> Sequence[str]:
-        """Which directions a run counts for."""
-        if not forward or self.clean_return:
-            return self.directions
-        return ("both",) if backward else ("forward",)
-
-
-#: What was run already: several simulations have cells in common.
-_KEPT: dict[str, Runs] = {}
-
-
-def measure(
-    blocks: Sequence[tuple[Block, Variation | None]],
-    threads: int,
-    progress: lab.Progress | None = None,
-) -> list[Runs]:
-    """The runs of blocks, each as it is or with one factor that differs."""
-    wanted = [
-        (of, of.scenario(variation))
-        for block, variation in blocks
-        for of in (block.varied(variation) if variation else block,)
-    ]
-    new = [(block, scenario) for block, scenario in wanted if scenario.sha256 not in _KEPT]
-    sweeps = lab.sweeps([scenario for _, scenario in new], threads=threads, progress=progress)
-    for (block, scenario), sweep in zip(new, sweeps, strict=True):
-        _KEPT[scenario.sha256] = block.runs(sweep)
-    return [_KEPT[scenario.sha256] for _, scenario in wanted]
+        if self.cross_traffic == UDP:
+            udp = f"{case['rate_bps'] / 4e6:g} Mbit/s"
+            settings |= {f"flows.{n}.traffic.udp.rate": udp for n in cross}
+        return Cell(case, file, settings, seeds, quick)

@@ -6,53 +6,50 @@ from collections.abc import Mapping
 
 from lasthop import library, units
 from lasthop.publications.bbn8333.cases import (
+    BACKWARD,
     DIRECTIONS,
     ERRORS,
+    HIGH,
     LFN,
     LTN,
     MODERN,
     NONE,
     NOTIFIED,
+    ORACLE,
     PERIOD,
+    SACK,
     SFN,
     SIMULATED,
-    Network,
-    Runs,
-    variants,
+    at,
+    network_name,
+    senders,
 )
-from lasthop.publications.bbn8333.comparisons import BACKWARD, ORACLE, SACK, versus
-from lasthop.publications.bbn8333.findings import HIGH, Test, at
+from lasthop.publications.bbn8333.comparisons import versus
+from lasthop.publications.bbn8333.factors import FACTORS
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
+from lasthop.publications.bbn8333.simulation import simulation
 from lasthop.publications.bbn8333.statements import TESTS
-from lasthop.publications.bbn8333.variations import VARIATIONS
-from lasthop.publications.study.published import published
-from lasthop.publications.study.verdict import (
-    Check,
-    Judgement,
-    Kind,
-    Published,
-    Verdict,
-    every,
-)
+from lasthop.publications.study.published import Section, Test
+from lasthop.publications.study.runs import Case, Runs
+from lasthop.publications.study.verdict import Check, Judgement, Kind, Published, Verdict, every
 from lasthop.publications.study.words import number
 from lasthop.stats import Estimate
 
-PUBLISHED = variants((NONE, *SIMULATED))
+PUBLISHED = senders((NONE, *SIMULATED))
 #: Told of every corrupted packet in ways that the report only describes.
-BEYOND = variants(eten for eten in NOTIFIED if eten not in SIMULATED)
-VARIANTS = (*PUBLISHED, *BEYOND)
+BEYOND = senders(eten for eten in NOTIFIED if eten not in SIMULATED)
+SENDERS = (*PUBLISHED, *BEYOND)
 PANELS = {ERRORS[errors].capitalize(): {"errors": errors} for errors in reversed(DIRECTIONS)}
 
 
-def blocks(networks: tuple[Network, ...], hops: int = 1) -> list[Block]:
-    """What the report ran, and what it did not."""
+def blocks(networks: tuple[Case, ...], hops: int = 1) -> list[Block]:
+    """The senders that the report simulated, and others."""
     block = Block(PUBLISHED, networks, hops=hops, directions=DIRECTIONS)
     return [block, *([block.but_beyond(BEYOND)] if BEYOND else [])]
 
 
 def _table_2(_: Runs) -> Judgement:
-    """The report's own arithmetic, done again: nothing of it is drawn at random."""
+    """Repeats the report's own arithmetic, in which nothing is random."""
     printed = library.published("bbn8333")["sim1"]["table-2"]
     checks, told = [], []
     for row in printed["rows"]:
@@ -79,33 +76,33 @@ def _table_2(_: Runs) -> Judgement:
 _TESTS: Mapping[str, Test] = {**TESTS, "table-2": _table_2}
 
 
-def _lead(runs: Runs) -> Lead:
-    where = {"network": LFN, "bit_error_rate": HIGH, "errors": "both"}
+def _outcome(runs: Runs) -> str:
+    where = {**LFN, "bit_error_rate": HIGH, "errors": "both"}
     ((_, backward),) = versus(runs, BACKWARD, SACK, **where)
     ((_, oracle),) = versus(runs, ORACLE, SACK, **where)
-    stated = library.published("bbn8333")["sim1"]["ratio"]
-    words = {ratio["id"]: published(ratio).words for ratio in stated}
-    return Lead(
-        "A bulk transfer crosses one link that corrupts packets. Plain TCP takes every loss for"
-        " congestion and slows down. With explicit transport error notification (ETEN) the sender"
-        " learns which packet was corrupted, sends it again and keeps its window.",
-        f"At {LFN.name} and a bit error rate of {at(HIGH)}, SACK with notices as packets (Backward)"
+    stated = Section.of("bbn8333", "sim1")
+    return (
+        f"At {network_name(LFN)} and a bit error rate of {at(HIGH)}, SACK with notices as packets"
+        f" (Backward)"
         f" has {number(backward.value)} times the goodput of plain SACK (published:"
-        f" {words['lfn-sack-backward']}), and with an oracle {number(oracle.value)} times"
-        f" (published: {words['lfn-sack-oracle']}).",
+        f" {stated.value('lfn-sack-backward').words}), and with an oracle"
+        f" {number(oracle.value)} times"
+        f" (published: {stated.value('lfn-sack-oracle').words})."
     )
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim1",
-    variants=VARIANTS,
+    asks="A bulk transfer crosses one link that corrupts packets. Plain TCP takes every loss for"
+    " congestion and slows down. With explicit transport error notification (ETEN) the sender"
+    " learns which packet was corrupted, sends it again and keeps its window.",
+    senders=SENDERS,
     blocks=blocks,
-    figures={4: (LFN,), 5: (SFN,), 6: (LTN,)},
+    drawn={4: (LFN,), 5: (SFN,), 6: (LTN,)},
     panels=PANELS,
-    shown=VARIANTS,
+    shown=SENDERS,
     tests=_TESTS,
-    variations=VARIATIONS,
-    lead=_lead,
+    tried=FACTORS,
+    outcome=_outcome,
     profiles=(PERIOD, MODERN),
 )
-reproduce = SIMULATION.reproduce

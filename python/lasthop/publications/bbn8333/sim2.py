@@ -8,44 +8,45 @@ from dataclasses import replace
 from lasthop import library
 from lasthop.publications.bbn8333 import statements
 from lasthop.publications.bbn8333.cases import (
+    BACKWARD,
     ERRORS,
     FORWARD,
+    HIGH,
     LFN,
     LTN,
+    MIDDLE,
     NONE,
-    SFN,
-    SIMULATED,
-    Network,
-    Runs,
-    extreme,
-)
-from lasthop.publications.bbn8333.comparisons import (
-    BACKWARD,
-    MORE,
     ORACLE,
     SACK,
-    everywhere,
-    kept,
-    no_better,
-    versus,
+    SFN,
+    SIMULATED,
+    at,
+    extreme,
+    gain_of,
+    is_alive,
+    network_name,
+    network_of,
+    sender_name,
     where,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
+from lasthop.publications.bbn8333.comparisons import MORE, everywhere, kept, no_better, versus
+from lasthop.publications.bbn8333.factors import FIRST_LINK, LAST_LINK, ONE_HOP, named
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.sim1 import PANELS, VARIANTS, blocks
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import FIRST_LINK, LAST_LINK, ONE_HOP, named
+from lasthop.publications.bbn8333.sim1 import PANELS, SENDERS, blocks
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Judgement, Verdict, above, every
 from lasthop.publications.study.words import MARKED, NEGLIGIBLE, interval, number, percent
 from lasthop.stats import quotient
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
     return blocks(networks, hops=3)
 
 
 def _same(runs: Runs) -> Judgement:
-    """Those of one hop, tested here."""
+    """Tests the statements of simulation 1 here."""
     stated = {s["id"]: s["claim"] for s in library.published("bbn8333")["sim1"]["statement"]}
     judged = {id: test(runs) for id, test in statements.TESTS.items()}
     told = [
@@ -61,27 +62,27 @@ def _same(runs: Runs) -> Judgement:
 
 def _always(runs: Runs) -> Judgement:
     gains = [
-        (case, runs.gain(case))
+        (case, gain_of(runs, case))
         for case in runs.cases(eten=SIMULATED)
-        if case.bit_error_rate and runs.is_alive(case) and runs.is_alive(case.but(eten=NONE))
+        if case["bit_error_rate"] and is_alive(runs, case) and is_alive(runs, case.but(eten=NONE))
     ]
     return everywhere(
         gains,
         MORE,
         "Goodput with ETEN over goodput without, an improvement taken as at least"
         f" {percent(NEGLIGIBLE)}",
-        lambda case: f"{case.variant}, {where(case)}, {ERRORS[case.errors]}",
+        lambda case: f"{sender_name(case)}, {where(case)}, {ERRORS[case['errors']]}",
     )
 
 
 def _oracle_keeps(runs: Runs) -> Judgement:
     stock = {
-        case.network: share
+        network_of(case): share
         for case, share in kept(runs, SACK, errors="both", bit_error_rate=MIDDLE)
     }
     hurt = [n for n, share in stock.items() if share.value < 1 - MARKED]
     left = kept(runs, ORACLE, errors="both", bit_error_rate=MIDDLE)
-    left = [(case, share) for case, share in left if case.network in hurt]
+    left = [(case, share) for case, share in left if network_of(case) in hurt]
     judged = everywhere(
         left,
         above(1 - MARKED),
@@ -96,17 +97,19 @@ def _oracle_keeps(runs: Runs) -> Judgement:
 
 def _approaches(runs: Runs) -> Judgement:
     shares = versus(runs, BACKWARD, ORACLE, errors="forward", bit_error_rate=MIDDLE)
-    rates = sorted({case.rate_bps for case, _ in shares})
+    rates = sorted({case["rate_bps"] for case, _ in shares})
     closer = []
     for rate in rates:
-        by_delay = sorted((c.one_way_delay_s, share) for c, share in shares if c.rate_bps == rate)
+        by_delay = sorted(
+            (c["one_way_delay_s"], share) for c, share in shares if c["rate_bps"] == rate
+        )
         (_, soon), (_, late) = by_delay[0], by_delay[-1]
         closer.append(Check(quotient(soon, late), above(1.0)))
     least, most_of = extreme(shares, largest=False), extreme(shares, largest=True)
     return every(closer).judged(
         f"At {at(MIDDLE)} on data only, where no notice is lost, SACK with Backward has"
-        f" {interval(least[1])} ({least[0].network.name}) to {interval(most_of[1])}"
-        f" ({most_of[0].network.name}) of Oracle's goodput; at every rate it is to have more of it"
+        f" {interval(least[1])} ({network_name(least[0])}) to {interval(most_of[1])}"
+        f" ({network_name(most_of[0])}) of Oracle's goodput; at every rate it is to have more of it"
         " at the shortest delay than at the longest. A notice takes its part of the round"
         " trip, however long that is; how large that part is, which link has the errors decides.",
         least[1],
@@ -125,29 +128,29 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    where = {"network": LFN, "errors": "both", "bit_error_rate": MIDDLE}
+def _outcome(runs: Runs) -> str:
+    where = {**LFN, "errors": "both", "bit_error_rate": MIDDLE}
     ((_, backward),) = versus(runs, BACKWARD, SACK, **where)
     ((_, oracle),) = versus(runs, ORACLE, SACK, **where)
-    return Lead(
-        "The same transfer as in simulation 1, but over three links, each of which corrupts"
-        " packets: notices come from the sink or from routers on the way, and cross one, two or"
-        " three links that may damage them.",
-        f"At {LFN.name} a hop and a bit error rate of {at(MIDDLE)}, SACK with Backward has"
+    return (
+        f"At {network_name(LFN)} a hop and a bit error rate of {at(MIDDLE)}, SACK with Backward has"
         f" {number(backward.value)} times the goodput of SACK alone, with Oracle"
-        f" {number(oracle.value)} times.",
+        f" {number(oracle.value)} times."
     )
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim2",
-    variants=VARIANTS,
+    asks="The same transfer as in simulation 1, but over three links, each of which corrupts"
+    " packets: notices come from the sink or from routers on the way, and cross one, two or"
+    " three links that may damage them.",
+    senders=SENDERS,
     blocks=_blocks,
-    figures={None: (LFN, SFN, LTN)},
+    drawn={None: (LFN, SFN, LTN)},
     panels=PANELS,
-    shown=VARIANTS,
+    shown=SENDERS,
     tests=TESTS,
-    variations=(
+    tried=(
         FIRST_LINK,
         LAST_LINK,
         ONE_HOP,
@@ -161,6 +164,5 @@ SIMULATION = Simulation(
             "tick-10ms",
         ),
     ),
-    lead=_lead,
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lasthop.publications.bbn8333.cases import AIMD, LTN, NOBODY, NONE, UDP, Network, Runs
-from lasthop.publications.bbn8333.comparisons import (
+from lasthop.publications.bbn8333.cases import (
+    ALONE,
     BACKWARD,
-    MORE,
+    HIGH,
+    LTN,
+    MIDDLE,
+    NONE,
     ORACLE,
     RENO,
     RENO_BACKWARD,
     SACK,
+    UDP,
+    at,
+    load_of,
+    network_name,
+    network_of,
+)
+from lasthop.publications.bbn8333.comparisons import (
+    MORE,
     everywhere,
     gains_beside,
     kept,
@@ -19,10 +30,11 @@ from lasthop.publications.bbn8333.comparisons import (
     reno_alike,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
+from lasthop.publications.bbn8333.factors import ALWAYS_ON, LARGE_DATAGRAMS, named
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most
 from lasthop.publications.study.words import SMALL, percent
 from lasthop.stats import quotient
@@ -31,7 +43,7 @@ from lasthop.stats import quotient
 COMPETITORS = (4, 8)
 
 
-def blocks(networks: tuple[Network, ...]) -> list[Block]:
+def blocks(networks: tuple[Case, ...]) -> list[Block]:
     """Without cross traffic, beside four flows each way, and beside eight."""
     return [
         Block((SACK, BACKWARD, ORACLE), networks),
@@ -42,7 +54,7 @@ def blocks(networks: tuple[Network, ...]) -> list[Block]:
     ]
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
     """The same, and with Reno, of which the report shows nothing."""
     own = blocks(networks)
     reno = (RENO, RENO_BACKWARD)
@@ -60,7 +72,7 @@ def _low_congestion(runs: Runs) -> Judgement:
     gains = [
         pair
         for variant in (BACKWARD, ORACLE)
-        for pair in versus(runs, variant, SACK, cross_traffic=NOBODY, bit_error_rate=HIGH)
+        for pair in versus(runs, variant, SACK, **ALONE, bit_error_rate=HIGH)
     ]
     return everywhere(gains, MORE, "Backward and Oracle over none, without UDP")
 
@@ -75,13 +87,14 @@ def _closer(runs: Runs) -> Judgement:
         if case.but(eten=NONE) in stock
     ]
     told = [
-        f"beside {case.competitors} flows Backward keeps {percent(share.value)} of the"
+        f"beside {case.get('competitors', 0)} flows Backward keeps {percent(share.value)} of the"
         f" goodput without errors and SACK alone {percent(plain.value)}"
         for case, share, plain in cells
-        if case.bit_error_rate == HIGH and case.network == LTN
+        if case["bit_error_rate"] == HIGH and network_of(case) == LTN
     ]
     return most([Check(quotient(share, plain), MORE) for _, share, plain in cells]).judged(
-        f"At {LTN.name} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward is to keep"
+        f"At {network_name(LTN)} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward"
+        f" is to keep"
         " more in most cells."
     )
 
@@ -96,12 +109,10 @@ def _insignificant(runs: Runs) -> Judgement:
 
 
 def _load(runs: Runs) -> Judgement:
-    (case,) = runs.cases(
-        network=LTN, recovery="sack", eten=NONE, window=AIMD, competitors=4, bit_error_rate=0.0
-    )
-    load = runs.load(case)
+    (case,) = runs.cases(**LTN, **SACK, competitors=4, bit_error_rate=0.0)
+    load = load_of(runs, case)
     return every([Check(load, above(1 - SMALL))]).judged(
-        f"Four flows take {percent(load.value)} of the middle link at {LTN.name}.",
+        f"Four flows take {percent(load.value)} of the middle link at {network_name(LTN)}.",
         load,
         case,
     )
@@ -117,33 +128,34 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    return Lead(
-        "On the middle of three lossy links the transfer meets UDP sources that know no congestion"
-        " control. A notice says that a packet was corrupted; what queues drop stays congestion,"
-        " and is answered as ever.",
-        f"At {LTN.name} a hop and {at(HIGH)} Backward ETEN still multiplies the goodput of SACK:"
-        f" {gains_beside(runs)} of them each way.",
+def _outcome(runs: Runs) -> str:
+    return (
+        f"At {network_name(LTN)} a hop and {at(HIGH)} Backward ETEN still multiplies the goodput"
+        f" of SACK:"
+        f" {gains_beside(runs)} of them each way."
     )
 
 
-def panels(competitors: tuple[int, ...], name: str) -> Mapping[str, Mapping[str, int]]:
+def panels(competitors: tuple[int, ...], name: str) -> Mapping[str, Mapping[str, int | None]]:
     """A panel for each number of competitors."""
     words = {0: "Nobody else"}
     return {
-        words.get(n, f"{n} {name} flows each way"): {"competitors": n} for n in (0, *competitors)
+        words.get(n, f"{n} {name} flows each way"): {"competitors": n or None}
+        for n in (0, *competitors)
     }
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim3",
-    variants=(SACK, BACKWARD, ORACLE, RENO, RENO_BACKWARD),
+    asks="On the middle of three lossy links the transfer meets UDP sources that know no congestion"
+    " control. A notice says that a packet was corrupted; what queues drop stays congestion,"
+    " and is answered as ever.",
+    senders=(SACK, BACKWARD, ORACLE, RENO, RENO_BACKWARD),
     blocks=_blocks,
-    figures={7: (LTN,)},
+    drawn={7: (LTN,)},
     panels=panels(COMPETITORS, "UDP"),
     shown=(SACK, BACKWARD, ORACLE),
     tests=TESTS,
-    variations=(*named("dupacks-count", "clean-return", "tick-10ms"), ALWAYS_ON, LARGE_DATAGRAMS),
-    lead=_lead,
+    tried=(*named("dupacks-count", "clean-return", "tick-10ms"), ALWAYS_ON, LARGE_DATAGRAMS),
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

@@ -6,14 +6,26 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lasthop.publications.bbn8333.cases import LTN, NONE, TCP, Network, Runs
-from lasthop.publications.bbn8333.comparisons import (
+from lasthop.publications.bbn8333.cases import (
+    ALONE,
     BACKWARD,
-    LESS,
-    MORE,
+    HIGH,
+    LTN,
+    MIDDLE,
     RENO,
     RENO_BACKWARD,
     SACK,
+    TCP,
+    at,
+    goodput_of,
+    network_name,
+    plain,
+    ratio_of,
+    share_of,
+)
+from lasthop.publications.bbn8333.comparisons import (
+    LESS,
+    MORE,
     checks,
     everywhere,
     gains_beside,
@@ -22,11 +34,12 @@ from lasthop.publications.bbn8333.comparisons import (
     reno_alike,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, MIDDLE, Test, at
+from lasthop.publications.bbn8333.factors import SACK_COMPETITORS, SMALL_COMPETITORS, named
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import SACK_COMPETITORS, SMALL_COMPETITORS, named
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Judgement, above, between, every, some
 from lasthop.publications.study.words import MARKED, SMALL, interval, percent
 from lasthop.stats import quotient
@@ -35,7 +48,7 @@ from lasthop.stats import quotient
 MUCH = 2.0
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
     beside = [
         Block((SACK, BACKWARD), networks, cross_traffic=TCP, competitors=competitors)
         for competitors in COMPETITORS
@@ -47,16 +60,16 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
 def _falls(runs: Runs) -> Judgement:
     """Without errors, and with those that SACK alone hardly feels."""
     told, falls = [], []
-    for case in runs.cases(**SACK.keys, network=LTN, competitors=0, bit_error_rate=0.0):
+    for case in runs.cases(**SACK, **LTN, **ALONE, bit_error_rate=0.0):
         beside = [
-            case.but(competitors=n, cross_traffic=TCP if n else case.cross_traffic)
-            for n in (0, *COMPETITORS)
+            case.but(cross_traffic=TCP, competitors=n) if n else case for n in (0, *COMPETITORS)
         ]
-        ratios = [runs.ratio(many, few) for few, many in itertools.pairwise(beside)]
+        ratios = [ratio_of(runs, many, few) for few, many in itertools.pairwise(beside)]
         falls += [Check(ratio, LESS) for ratio in ratios]
-        told.append(", ".join(f"{runs.goodput(of).value / 1e3:.1f}" for of in beside))
+        told.append(", ".join(f"{goodput_of(runs, of).value / 1e3:.1f}" for of in beside))
     return every(falls).judged(
-        f"At {LTN.name} without errors SACK has {'; '.join(told)} kb/s beside 0, 4 and 8 flows.",
+        f"At {network_name(LTN)} without errors SACK has {'; '.join(told)} kb/s beside 0, 4 and 8"
+        f" flows.",
         ratios[-1],
         beside[-1],
     )
@@ -72,7 +85,7 @@ def _helps(runs: Runs) -> Judgement:
 def _four_keep(runs: Runs) -> Judgement:
     """The figure has goodputs, so that is what is judged."""
     judged = everywhere(
-        kept(runs, BACKWARD, network=LTN, competitors=4),
+        kept(runs, BACKWARD, **LTN, competitors=4),
         between(1 - MARKED, 1 + MARKED),
         f"Goodput with Backward over that without errors, roughly taken as {percent(MARKED)}",
     )
@@ -80,8 +93,8 @@ def _four_keep(runs: Runs) -> Judgement:
 
 
 def _eight_gain(runs: Runs) -> Judgement:
-    pairs = kept(runs, BACKWARD, network=LTN, competitors=8)
-    told = ", ".join(f"{interval(share)} at {at(case.bit_error_rate)}" for case, share in pairs)
+    pairs = kept(runs, BACKWARD, **LTN, competitors=8)
+    told = ", ".join(f"{interval(share)} at {at(case['bit_error_rate'])}" for case, share in pairs)
     case, most_of = max(pairs, key=lambda pair: pair[1].value)
     raised, kept_of = some(checks(pairs, MORE)), every(checks(pairs, above(1 - SMALL)))
     return every([raised, kept_of]).judged(
@@ -94,22 +107,13 @@ def _eight_gain(runs: Runs) -> Judgement:
 
 def _shares(runs: Runs, competitors: int) -> str:
     """Of what the middle link delivers, the transfer's share, without errors and with most."""
-    (clean,) = runs.cases(
-        network=LTN,
-        recovery="sack",
-        eten=BACKWARD.eten,
-        competitors=competitors,
-        bit_error_rate=0.0,
-    )
-    noisy = [runs.share(case) for case in runs.cases(**clean.but(bit_error_rate=HIGH).as_dict())]
-    plain = [
-        runs.share(case)
-        for case in runs.cases(**clean.but(bit_error_rate=HIGH, eten=NONE).as_dict())
-    ]
+    clean = runs.case(**LTN, **BACKWARD, competitors=competitors, bit_error_rate=0.0)
+    noisy = clean.but(bit_error_rate=HIGH)
+    shares = [percent(share_of(runs, case).value) for case in (clean, noisy, plain(noisy))]
     return (
         f"Of what the middle link delivers, Backward's share goes from"
-        f" {percent(runs.share(clean).value)} without errors to {percent(noisy[0].value)} at"
-        f" {at(HIGH)}, SACK's alone to {percent(plain[0].value)}: the competitors lose more."
+        f" {shares[0]} without errors to {shares[1]} at {at(HIGH)}, SACK's alone to {shares[2]}:"
+        " the competitors lose more."
     )
 
 
@@ -124,7 +128,7 @@ def _grows(runs: Runs) -> Judgement:
     congestion = [
         Check(quotient(high[case.but(competitors=8)], gain), above(1.0))
         for case, gain in high.items()
-        if case.competitors == 4 and case.but(competitors=8) in high
+        if case.get("competitors", 0) == 4 and case.but(competitors=8) in high
     ]
     helps = _helps(runs)
     parts = [every(errors), every(congestion)]
@@ -142,7 +146,8 @@ def _much(runs: Runs) -> Judgement:
     case, most_of = max(cells, key=lambda pair: pair[1].value)
     return some(checks(cells, above(MUCH))).judged(
         f"At {at(HIGH)} its share is at most {interval(most_of)} times that without ETEN"
-        f" ({case.network.name}, {case.competitors} flows), over three hops against one; much"
+        f" ({network_name(case)}, {case.get('competitors', 0)} flows), over three hops against"
+        f" one; much"
         f" higher is at least {MUCH:g} times.",
         most_of,
         case,
@@ -161,29 +166,28 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    return Lead(
-        "On the middle of three lossy links the transfer shares with Tahoe connections that take"
-        " every loss for congestion. They slow down for errors, and the transfer that is told what"
-        " was corrupted takes what they leave.",
-        f"At {LTN.name} a hop and {at(HIGH)} Backward multiplies the goodput of SACK:"
-        f" {gains_beside(runs)} of them each way.",
+def _outcome(runs: Runs) -> str:
+    return (
+        f"At {network_name(LTN)} a hop and {at(HIGH)} Backward multiplies the goodput of SACK:"
+        f" {gains_beside(runs)} of them each way."
     )
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim4",
-    variants=(SACK, BACKWARD, RENO, RENO_BACKWARD),
+    asks="On the middle of three lossy links the transfer shares with Tahoe connections that take"
+    " every loss for congestion. They slow down for errors, and the transfer that is told what"
+    " was corrupted takes what they leave.",
+    senders=(SACK, BACKWARD, RENO, RENO_BACKWARD),
     blocks=_blocks,
-    figures={8: (LTN,)},
+    drawn={8: (LTN,)},
     panels=panels(COMPETITORS, "Tahoe"),
     shown=(SACK, BACKWARD),
     tests=TESTS,
-    variations=(
+    tried=(
         *named("dupacks-count", "clean-return", "tick-10ms"),
         SMALL_COMPETITORS,
         SACK_COMPETITORS,
     ),
-    lead=_lead,
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

@@ -4,50 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lasthop.publications.bbn8333.cases import WESTWOOD, WESTWOOD_PLUS, Network, Runs, Variant
-from lasthop.publications.bbn8333.comparisons import (
+from lasthop.publications.bbn8333.cases import (
+    ALONE,
     BACKWARD,
-    LESS,
-    MORE,
-    ORACLE,
-    SACK,
-    checks,
-    everywhere,
-    quoted,
-    versus,
-)
-from lasthop.publications.bbn8333.findings import (
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
-    Test,
+    ORACLE,
+    SACK,
+    WESTWOOD,
+    WESTWOOD_PLUS,
     at,
+    network,
+    network_name,
+    sender,
+    sender_name,
+)
+from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, everywhere, quoted, versus
+from lasthop.publications.bbn8333.factors import (
+    EXACT_CLOCK,
+    SACK_WESTWOOD,
+    THREE_HOPS,
+    named,
 )
 from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import EXACT_CLOCK, SACK_WESTWOOD, THREE_HOPS, named
-from lasthop.publications.study.published import Section
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Section, Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Judgement, below, between, every, some
 from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, SMALL, interval, number, percent
 
 #: Of figures 9 and 10.
-SLOW_AND_SHORT = Network(1.5e6, 0.01)
+SLOW_AND_SHORT = network(1.5e6, 0.01)
 #: Westwood was built on Reno.
-FIRST, PLUS = Variant("reno", window=WESTWOOD), Variant("reno", window=WESTWOOD_PLUS)
-VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
+FIRST, PLUS = sender("reno", window=WESTWOOD), sender("reno", window=WESTWOOD_PLUS)
+SENDERS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
 #: All but the highest.
 LOWER = (0.0, LOWEST, LOW, MIDDLE)
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    return [Block(VARIANTS, networks, hops=1)]
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
+    return [Block(SENDERS, networks, hops=1)]
 
 
 def _oracle_best(runs: Runs) -> Judgement:
     others = {
-        variant: versus(runs, variant, ORACLE, network=SLOW_AND_SHORT)
-        for variant in VARIANTS
+        variant: versus(runs, variant, ORACLE, **SLOW_AND_SHORT)
+        for variant in SENDERS
         if variant != ORACLE
     }
     pairs = [pair for of in others.values() for pair in of]
@@ -59,14 +63,14 @@ def _oracle_best(runs: Runs) -> Judgement:
         best,
         pairs,
         "The others over Oracle, each to be less at some error rate",
-        lambda case: f"{case.variant}, {at(case.bit_error_rate)}",
+        lambda case: f"{sender_name(case)}, {at(case['bit_error_rate'])}",
         largest=True,
     )
 
 
 def _like_backward(runs: Runs) -> Judgement:
     return everywhere(
-        versus(runs, FIRST, BACKWARD, network=SLOW_AND_SHORT, bit_error_rate=LOWER),
+        versus(runs, FIRST, BACKWARD, **SLOW_AND_SHORT, bit_error_rate=LOWER),
         between(1 - SMALL, 1 + SMALL),
         "Westwood over Backward",
     )
@@ -78,8 +82,8 @@ def _twice(runs: Runs) -> Judgement:
     least = min(cells, key=lambda pair: pair[1].value)
     of = Section.of("bbn8333", "sim5").value("backward-twice-westwood")
     return some(checks(cells, of.band)).judged(
-        f"At {at(HIGH)} Backward has {interval(least[1])} ({least[0].network.name}) to"
-        f" {interval(most_of[1])} ({most_of[0].network.name}) times the goodput of Westwood; about"
+        f"At {at(HIGH)} Backward has {interval(least[1])} ({network_name(least[0])}) to"
+        f" {interval(most_of[1])} ({network_name(most_of[0])}) times the goodput of Westwood; about"
         f" twice is {of.band.lo:.3g} to {of.band.hi:.3g}.",
         most_of[1],
         most_of[0],
@@ -88,7 +92,7 @@ def _twice(runs: Runs) -> Judgement:
 
 def _no_better(runs: Runs) -> Judgement:
     return everywhere(
-        versus(runs, FIRST, SACK, network=SLOW_AND_SHORT, bit_error_rate=(0.0, LOWEST, LOW)),
+        versus(runs, FIRST, SACK, **SLOW_AND_SHORT, bit_error_rate=(0.0, LOWEST, LOW)),
         below(1 + NOTHING),
         "Westwood over SACK",
         largest=True,
@@ -122,35 +126,34 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    where = {"network": SLOW_AND_SHORT, "bit_error_rate": HIGH}
+def _outcome(runs: Runs) -> str:
+    where = {**SLOW_AND_SHORT, "bit_error_rate": HIGH}
     (over_first,) = versus(runs, BACKWARD, FIRST, **where)
     (over_sack,) = versus(runs, FIRST, SACK, **where)
     (plus,) = versus(runs, PLUS, SACK, **where)
-    return Lead(
-        "TCP Westwood asks nobody why a packet was lost: it measures what the path delivers and"
-        " reduces to that.",
-        f"At {SLOW_AND_SHORT.name} and {at(HIGH)} Westwood as of 2001 has"
+    return (
+        f"At {network_name(SLOW_AND_SHORT)} and {at(HIGH)} Westwood as of 2001 has"
         f" {number(over_sack[1].value)} times the goodput of SACK, Westwood+"
         f" {number(plus[1].value)} times; with Backward ETEN SACK has"
-        f" {number(over_first[1].value)} times that of Westwood.",
+        f" {number(over_first[1].value)} times that of Westwood."
     )
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim5",
-    variants=VARIANTS,
+    asks="TCP Westwood asks nobody why a packet was lost: it measures what the path delivers and"
+    " reduces to that.",
+    senders=SENDERS,
     blocks=_blocks,
-    figures={9: (SLOW_AND_SHORT,)},
-    panels={"One hop": {"competitors": 0}},
-    shown=VARIANTS,
+    drawn={9: (SLOW_AND_SHORT,)},
+    panels={"One hop": ALONE},
+    shown=SENDERS,
     tests=TESTS,
-    variations=(
+    tried=(
         THREE_HOPS,
         EXACT_CLOCK,
         SACK_WESTWOOD,
         *named("dupacks-count", "clean-return", "window-40", "tick-10ms"),
     ),
-    lead=_lead,
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lasthop.publications.bbn8333.cases import NOBODY, UDP, Network, Runs
-from lasthop.publications.bbn8333.comparisons import (
+from lasthop.publications.bbn8333.cases import (
+    ALONE,
     BACKWARD,
-    MORE,
-    ORACLE,
-    SACK,
-    everywhere,
-    versus,
-)
-from lasthop.publications.bbn8333.findings import (
+    GOODPUT,
     HIGH,
     LOW,
     LOWEST,
     MIDDLE,
-    Test,
+    ORACLE,
+    SACK,
+    UDP,
     at,
+    network_name,
 )
-from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.sim3 import COMPETITORS, blocks, panels
-from lasthop.publications.bbn8333.sim5 import FIRST, LOWER, PLUS, SLOW_AND_SHORT
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import (
+from lasthop.publications.bbn8333.comparisons import MORE, everywhere, versus
+from lasthop.publications.bbn8333.factors import (
     ALWAYS_ON,
     EXACT_CLOCK,
     LARGE_DATAGRAMS,
@@ -33,18 +27,23 @@ from lasthop.publications.bbn8333.variations import (
     named,
     pairs,
 )
-from lasthop.publications.study.published import Section, judged_value
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.sim3 import COMPETITORS, blocks, panels
+from lasthop.publications.bbn8333.sim5 import FIRST, LOWER, PLUS, SLOW_AND_SHORT
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Section, Test, judged_value
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Judgement, above, below, every
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, number
 
-VARIANTS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
+SENDERS = (SACK, BACKWARD, ORACLE, FIRST, PLUS)
 _FAST = 100e6
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
     """The cells of simulation 3, and Westwood in the same. At 100 Mb/s, where cross traffic costs
     most, without Westwood+, of which the report knows nothing."""
-    fast = any(network.rate_bps >= _FAST for network in networks)
+    fast = any(network["rate_bps"] >= _FAST for network in networks)
     return [
         *blocks(networks),
         Block((FIRST, PLUS), networks),
@@ -62,7 +61,7 @@ def _blocks(networks: tuple[Network, ...]) -> list[Block]:
 
 def _backward_wins(runs: Runs) -> Judgement:
     return everywhere(
-        versus(runs, BACKWARD, FIRST, network=SLOW_AND_SHORT, bit_error_rate=HIGH),
+        versus(runs, BACKWARD, FIRST, **SLOW_AND_SHORT, bit_error_rate=HIGH),
         MORE,
         "Backward over Westwood",
     )
@@ -70,14 +69,14 @@ def _backward_wins(runs: Runs) -> Judgement:
 
 def _sack_without(runs: Runs) -> Judgement:
     return everywhere(
-        versus(runs, SACK, FIRST, network=SLOW_AND_SHORT, cross_traffic=NOBODY),
+        versus(runs, SACK, FIRST, **SLOW_AND_SHORT, **ALONE),
         above(1 - SMALL),
         "SACK over Westwood without UDP",
     )
 
 
 def _westwood_beside_four(runs: Runs) -> Judgement:
-    where = {"network": SLOW_AND_SHORT, "competitors": 4}
+    where = {**SLOW_AND_SHORT, "competitors": 4}
     judged = everywhere(
         versus(runs, FIRST, SACK, **where, bit_error_rate=LOWER),
         MORE,
@@ -90,16 +89,15 @@ def _westwood_beside_four(runs: Runs) -> Judgement:
 
 
 def _six(runs: Runs) -> Judgement:
-    where = {"network": SLOW_AND_SHORT, "bit_error_rate": 0.0}
+    where = {**SLOW_AND_SHORT, "bit_error_rate": 0.0}
     ((case, ratio),) = versus(runs, FIRST, SACK, **where, competitors=4)
-    (sack,) = runs.cases(recovery="sack", eten="none", window="aimd", competitors=4, **where)
-    single = runs.single_ratio(case, sack)
+    single = runs.single_ratio(case, runs.case(**SACK, competitors=4, **where), GOODPUT)
+    singles = "too few" if single is None else f"{number(single[0])} to {number(single[1])}"
     ((_, eight),) = versus(runs, FIRST, SACK, **where, competitors=8)
     of = Section.of("bbn8333", "sim6").value("six-times")
     why = (
         f"Westwood has {interval(ratio)} times the goodput of SACK beside four flows (single"
-        f" pairs of runs: {number(single[0])} to {number(single[1])}), and {interval(eight)} times"
-        " beside eight."
+        f" pairs of runs: {singles}), and {interval(eight)} times beside eight."
     )
     return judged_value(of, why, ratio, case, "1", single=single)
 
@@ -139,22 +137,20 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    where = {"network": SLOW_AND_SHORT, "competitors": 4}
+def _outcome(runs: Runs) -> str:
+    where = {**SLOW_AND_SHORT, "competitors": 4}
     ((_, high),) = versus(runs, BACKWARD, FIRST, **where, bit_error_rate=HIGH)
     ((_, middle),) = versus(runs, FIRST, SACK, **where, bit_error_rate=MIDDLE)
     ((_, clean),) = versus(runs, FIRST, SACK, **where, bit_error_rate=0.0)
-    return Lead(
-        "Three lossy links with UDP cross traffic on the middle one: losses are congestion and"
-        " corruption at once.",
-        f"Beside four UDP flows, at {SLOW_AND_SHORT.name} a hop, Westwood has"
+    return (
+        f"Beside four UDP flows, at {network_name(SLOW_AND_SHORT)} a hop, Westwood has"
         f" {number(clean.value)} times the goodput of SACK without errors and"
         f" {number(middle.value)} times at {at(MIDDLE)}; at {at(HIGH)} SACK with Backward ETEN has"
-        f" {number(high.value)} times that of Westwood.",
+        f" {number(high.value)} times that of Westwood."
     )
 
 
-_VARIATIONS = (
+_FACTORS = (
     EXACT_CLOCK,
     SACK_WESTWOOD,
     ALWAYS_ON,
@@ -162,16 +158,17 @@ _VARIATIONS = (
     *named("dupacks-count", "clean-return", "window-40", "tick-10ms"),
 )
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim6",
-    variants=VARIANTS,
+    asks="Three lossy links with UDP cross traffic on the middle one: losses are congestion and"
+    " corruption at once.",
+    senders=SENDERS,
     blocks=_blocks,
-    figures={10: (SLOW_AND_SHORT,)},
+    drawn={10: (SLOW_AND_SHORT,)},
     panels=panels(COMPETITORS, "UDP"),
     shown=(SACK, BACKWARD, FIRST, PLUS),
     tests=TESTS,
-    variations=_VARIATIONS,
-    pairs=pairs(_VARIATIONS),
-    lead=_lead,
+    tried=_FACTORS,
+    pairs=pairs(_FACTORS),
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

@@ -5,23 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lasthop.publications.bbn8333 import ceten
-from lasthop.publications.bbn8333.cases import NOBODY, UDP, Case, Network, Runs
-from lasthop.publications.bbn8333.ceten import CETEN, FAST, VARIANTS
+from lasthop.publications.bbn8333.cases import (
+    ALONE,
+    HIGH,
+    LOW,
+    LOWEST,
+    MIDDLE,
+    RENO,
+    UDP,
+    at,
+    gain_of,
+    is_alive,
+    network_name,
+    network_of,
+)
+from lasthop.publications.bbn8333.ceten import CETEN, FAST, SENDERS
 from lasthop.publications.bbn8333.comparisons import (
     LESS,
     MORE,
-    RENO,
     checks,
     everywhere,
     mostly,
     quoted,
     versus,
 )
-from lasthop.publications.bbn8333.findings import HIGH, LOW, LOWEST, MIDDLE, Test, at
+from lasthop.publications.bbn8333.factors import ALWAYS_ON, LARGE_DATAGRAMS, named
 from lasthop.publications.bbn8333.grid import Block
 from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import ALWAYS_ON, LARGE_DATAGRAMS, named
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Judgement, above, between, every, most, some
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, interval, percent
 from lasthop.stats import quotient
@@ -29,10 +42,12 @@ from lasthop.stats import quotient
 _FILE = "bbn8333/sim7"
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
     """Beside UDP, what the report lacks is run at its figure's network and where that is cheap."""
-    dear = any(network.rate_bps >= FAST.rate_bps for network in networks) and networks != (FAST,)
-    blocks = ceten.apart(Block(VARIANTS, networks, file=_FILE))
+    dear = any(network["rate_bps"] >= FAST["rate_bps"] for network in networks) and networks != (
+        FAST,
+    )
+    blocks = ceten.apart(Block(SENDERS, networks, file=_FILE))
     for competitors in COMPETITORS:
         block = Block(
             ceten.PUBLISHED, networks, cross_traffic=UDP, competitors=competitors, file=_FILE
@@ -47,13 +62,13 @@ _ABOUT = between(1 - SMALL, 1 + SMALL)
 
 
 def _better(runs: Runs) -> Judgement:
-    gains = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=MIDDLE)
+    gains = versus(runs, CETEN, RENO, **FAST, bit_error_rate=MIDDLE)
     return quoted(some(checks(gains, MORE)), gains, f"CETEN over Reno at {at(MIDDLE)}")
 
 
 def _no_gain(runs: Runs) -> Judgement:
     return everywhere(
-        versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH),
+        versus(runs, CETEN, RENO, **FAST, bit_error_rate=HIGH),
         _ABOUT,
         f"CETEN over Reno, about taken as {percent(SMALL)}",
     )
@@ -61,9 +76,7 @@ def _no_gain(runs: Runs) -> Judgement:
 
 def _alike(runs: Runs) -> Judgement:
     return everywhere(
-        versus(
-            runs, CETEN, RENO, network=FAST, cross_traffic=NOBODY, bit_error_rate=(0.0, LOWEST, LOW)
-        ),
+        versus(runs, CETEN, RENO, **FAST, **ALONE, bit_error_rate=(0.0, LOWEST, LOW)),
         _ABOUT,
         f"CETEN over Reno, about taken as {percent(SMALL)}",
     )
@@ -71,7 +84,7 @@ def _alike(runs: Runs) -> Judgement:
 
 def _slightly_worse(runs: Runs) -> Judgement:
     return everywhere(
-        versus(runs, CETEN, RENO, network=FAST, competitors=4, bit_error_rate=(0.0, LOW)),
+        versus(runs, CETEN, RENO, **FAST, competitors=4, bit_error_rate=(0.0, LOW)),
         between(1 - SMALL, 1 - NEGLIGIBLE),
         f"CETEN over Reno beside four flows, slightly taken as less than {percent(SMALL)}",
         largest=True,
@@ -94,22 +107,23 @@ def _in_between(runs: Runs) -> Judgement:
 
 def _less_congestion(runs: Runs) -> Judgement:
     """Of all networks at modest error rates."""
-    alone = versus(runs, CETEN, RENO, cross_traffic=NOBODY, bit_error_rate=MIDDLE)
+    alone = versus(runs, CETEN, RENO, **ALONE, bit_error_rate=MIDDLE)
     falling, told = [], []
     for case, gain in alone:
         beside = [case.but(cross_traffic=UDP, competitors=n) for n in COMPETITORS]
-        gains = [gain, *(runs.gain(of) for of in beside if _compares(runs, of))]
+        gains = [gain, *(gain_of(runs, of) for of in beside if _compares(runs, of))]
         falling.append(every([Check(quotient(gain, other), above(1.0)) for other in gains[1:]]))
-        if case.network == FAST:
+        if network_of(case) == FAST:
             told = [interval(of) for of in gains]
     return most(falling).judged(
-        f"At {FAST.name} and {at(MIDDLE)}, CETEN over Reno is {', '.join(told)} beside 0, 4 and 8"
+        f"At {network_name(FAST)} and {at(MIDDLE)}, CETEN over Reno is {', '.join(told)} beside 0,"
+        f" 4 and 8"
         " flows; it is to be largest without any in most networks.",
     )
 
 
 def _compares(runs: Runs, case: Case) -> bool:
-    return runs.is_alive(case) and runs.is_alive(case.but(eten="none"))
+    return is_alive(runs, case) and is_alive(runs, case.but(eten="none"))
 
 
 def _sometimes_worse(runs: Runs) -> Judgement:
@@ -130,29 +144,26 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    return Lead(
-        "No notice says which packet was corrupted: every packet carries the probabilities that"
-        " packets of its path survive corruption and congestion, and at a loss the sender decides"
-        " by them whether to slow down.",
-        ceten.outcome(runs),
-    )
+def _outcome(runs: Runs) -> str:
+    return ceten.outcome(runs)
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim7",
-    variants=VARIANTS,
+    asks="No notice says which packet was corrupted: every packet carries the probabilities that"
+    " packets of its path survive corruption and congestion, and at a loss the sender decides"
+    " by them whether to slow down.",
+    senders=SENDERS,
     blocks=_blocks,
-    figures={11: (FAST,)},
+    drawn={11: (FAST,)},
     panels=panels(COMPETITORS, "UDP"),
     shown=ceten.SHOWN,
     tests=TESTS,
-    variations=(
+    tried=(
         ceten.LONG_MEMORY,
         ALWAYS_ON,
         LARGE_DATAGRAMS,
         *named("clean-return", "window-40", "tick-10ms"),
     ),
-    lead=_lead,
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

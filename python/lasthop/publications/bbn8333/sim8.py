@@ -6,27 +6,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lasthop.publications.bbn8333 import ceten
-from lasthop.publications.bbn8333.cases import TCP, Network, Runs
-from lasthop.publications.bbn8333.ceten import CETEN, FAST, VARIANTS
-from lasthop.publications.bbn8333.comparisons import (
-    LESS,
-    MORE,
+from lasthop.publications.bbn8333.cases import (
+    HIGH,
+    LOW,
+    MIDDLE,
     RENO,
-    checks,
-    everywhere,
-    quoted,
-    versus,
+    TCP,
+    at,
+    load_of,
+    network_name,
+    ratio_of,
 )
-from lasthop.publications.bbn8333.findings import HIGH, LOW, MIDDLE, Test, at
-from lasthop.publications.bbn8333.grid import Block
-from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
-from lasthop.publications.bbn8333.simulation import Lead, Simulation
-from lasthop.publications.bbn8333.variations import (
+from lasthop.publications.bbn8333.ceten import CETEN, FAST, SENDERS
+from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, everywhere, quoted, versus
+from lasthop.publications.bbn8333.factors import (
     COMPETITORS_WINDOW_100,
     COMPETITORS_WINDOW_1000,
     SACK_COMPETITORS,
     named,
 )
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.bbn8333.sim3 import COMPETITORS, panels
+from lasthop.publications.bbn8333.simulation import simulation
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most, some
 from lasthop.publications.study.words import MARKED, SMALL, interval, percent
 from lasthop.stats import quotient
@@ -34,16 +37,16 @@ from lasthop.stats import quotient
 _FILE = "bbn8333/sim8"
 
 
-def _blocks(networks: tuple[Network, ...]) -> list[Block]:
-    alone = Block(VARIANTS, networks, file=_FILE)
+def _blocks(networks: tuple[Case, ...]) -> list[Block]:
+    alone = Block(SENDERS, networks, file=_FILE)
     beside = (replace(alone, cross_traffic=TCP, competitors=of) for of in COMPETITORS)
     return [part for block in (alone, *beside) for part in ceten.apart(block)]
 
 
 def _moderate(runs: Runs) -> Judgement:
     """Where errors are not the most, but there are any to tell."""
-    lower = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=(LOW, MIDDLE))
-    high = versus(runs, CETEN, RENO, network=FAST, bit_error_rate=HIGH)
+    lower = versus(runs, CETEN, RENO, **FAST, bit_error_rate=(LOW, MIDDLE))
+    high = versus(runs, CETEN, RENO, **FAST, bit_error_rate=HIGH)
     told = everywhere(high, below(1 + SMALL), f"At {at(HIGH)}", largest=True).why
     return quoted(
         every([*checks(lower, MORE), *checks(high, below(1 + SMALL))]),
@@ -53,11 +56,11 @@ def _moderate(runs: Runs) -> Judgement:
 
 
 def _eight_beat_four(runs: Runs) -> Judgement:
-    where = {"network": FAST, "recovery": "reno", "eten": CETEN.eten, "bit_error_rate": MIDDLE}
+    where = {**FAST, "recovery": "reno", "eten": CETEN["eten"], "bit_error_rate": MIDDLE}
     (four,) = runs.cases(**where, competitors=4)
     eight = four.but(competitors=8)
-    ratio = runs.ratio(eight, four)
-    loads = ", ".join(percent(runs.load(case).value) for case in (four, eight))
+    ratio = ratio_of(runs, eight, four)
+    loads = ", ".join(percent(load_of(runs, case).value) for case in (four, eight))
     return every([Check(ratio, MORE)]).judged(
         f"Beside eight flows it has {interval(ratio)} times the goodput that it has beside four."
         f" These take {loads} of the middle link.",
@@ -69,19 +72,20 @@ def _eight_beat_four(runs: Runs) -> Judgement:
 def _slow_down(runs: Runs) -> Judgement:
     told, falls = [], []
     for competitors in COMPETITORS:
-        where = {"network": FAST, "eten": "none", "competitors": competitors}
+        where = {**FAST, "eten": "none", "competitors": competitors}
         (clean,) = runs.cases(**where, bit_error_rate=0.0)
-        loads = [runs.load(clean.but(bit_error_rate=rate)) for rate in (0.0, MIDDLE, HIGH)]
+        loads = [load_of(runs, clean.but(bit_error_rate=rate)) for rate in (0.0, MIDDLE, HIGH)]
         falls.append(Check(quotient(loads[-1], loads[0]), LESS))
         told.append(f"{competitors} flows {', '.join(percent(load.value) for load in loads)}")
     return every(falls).judged(
-        f"Without errors, at {at(MIDDLE)} and at {at(HIGH)}, of the middle link at {FAST.name}"
+        f"Without errors, at {at(MIDDLE)} and at {at(HIGH)}, of the middle link at"
+        f" {network_name(FAST)}"
         f" take {'; '.join(told)}. What they leave helps where the transfer lacked it.",
     )
 
 
 def _noticeable(runs: Runs) -> Judgement:
-    gains = [pair for pair in versus(runs, CETEN, RENO) if pair[0].bit_error_rate]
+    gains = [pair for pair in versus(runs, CETEN, RENO) if pair[0]["bit_error_rate"]]
     return quoted(
         some(checks(gains, above(1 + MARKED))),
         gains,
@@ -110,29 +114,26 @@ TESTS: Mapping[str, Test] = {
 }
 
 
-def _lead(runs: Runs) -> Lead:
-    return Lead(
-        "Cumulative ETEN, as in simulation 7, on a path whose middle link Tahoe connections share"
-        " that take every loss for congestion.",
-        ceten.outcome(runs),
-    )
+def _outcome(runs: Runs) -> str:
+    return ceten.outcome(runs)
 
 
-SIMULATION = Simulation(
+STUDY = simulation(
     id="sim8",
-    variants=VARIANTS,
+    asks="Cumulative ETEN, as in simulation 7, on a path whose middle link Tahoe connections share"
+    " that take every loss for congestion.",
+    senders=SENDERS,
     blocks=_blocks,
-    figures={12: (FAST,)},
+    drawn={12: (FAST,)},
     panels=panels(COMPETITORS, "Tahoe"),
     shown=ceten.SHOWN,
     tests=TESTS,
-    variations=(
+    tried=(
         ceten.LONG_MEMORY,
         SACK_COMPETITORS,
         COMPETITORS_WINDOW_100,
         COMPETITORS_WINDOW_1000,
         *named("clean-return", "window-40", "tick-10ms"),
     ),
-    lead=_lead,
+    outcome=_outcome,
 )
-reproduce = SIMULATION.reproduce

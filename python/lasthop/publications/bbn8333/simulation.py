@@ -1,240 +1,213 @@
-"""A simulation: what it runs, what the report says of it, and what is made of both.
+"""A simulation of the report as a study.
 
-A simulation's own file lists its variants, blocks, statements and variations; the rest is here.
+A simulation's own file lists its senders, blocks, statements and factors; the rest is here.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from lasthop import lab, library, terminal
-from lasthop.files import write_text
-from lasthop.publications import rows
-from lasthop.publications.bbn8333 import page
-from lasthop.publications.bbn8333.cases import NONE, PERIOD, Case, Network, Runs, Variant
-from lasthop.publications.bbn8333.findings import Evidence, Test, findings
-from lasthop.publications.bbn8333.grid import Block, measure
-from lasthop.publications.bbn8333.show import show
-from lasthop.publications.bbn8333.variations import Variation
-from lasthop.publications.rows import Finding, Outcome, Row
-from lasthop.publications.study.published import published
-from lasthop.stats import Estimate
+from lasthop import library, units
+from lasthop.publications.bbn8333 import figures
+from lasthop.publications.bbn8333.cases import (
+    ERRORS,
+    GOODPUT,
+    MODERN,
+    NAMES,
+    PERIOD,
+    collect,
+    gain_measure,
+    kind,
+    network,
+    network_name,
+    networks,
+)
+from lasthop.publications.bbn8333.comparisons import worse
+from lasthop.publications.bbn8333.factors import Factor
+from lasthop.publications.bbn8333.grid import Block
+from lasthop.publications.study.factors import Factors
+from lasthop.publications.study.published import Section, Test
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Drawn, Listed, Study, mean
+from lasthop.publications.study.words import MARKED, NOTHING, SMALL, percent
 
 PUBLICATION = "bbn8333"
-QUICK_SEEDS = 3
-#: Of the figures' networks and of all without cross traffic; with it elsewhere; and at 100 Mb/s.
-SEEDS, CROSS_SEEDS, FAST_CROSS_SEEDS = 30, 10, 3
-_FAST = 100e6
-#: Of every variation.
-VARIATION_SEEDS = 10
 
 #: All networks of the report's table 1.
 NETWORKS = tuple(
-    Network(rate, delay) for rate in (1.5e6, 10e6, 100e6) for delay in (0.01, 0.1, 0.32)
+    network(rate, delay) for rate in (1.5e6, 10e6, 100e6) for delay in (0.01, 0.1, 0.32)
+)
+#: What is run over some networks.
+Blocks = Callable[[tuple[Case, ...]], Sequence[Block]]
+
+_METHOD = (
+    f"A transfer without end for 120 s, MSS 536 bytes, receive window 20 segments, drop-tail queues"
+    f" of 50 packets, profile {PERIOD}. Goodput counts each byte that the receiver delivers once,"
+    " with 40 bytes of headers for every 536, as the report counts.",
+    "The report made one run a point: each of its numbers is held against the range of 95 % of"
+    " single pairs of our runs, which are taken to be log-normal.",
+    f"Small, close, about, alike and slightly mean less than {percent(SMALL)}, no help less than"
+    f" {percent(NOTHING)}, markedly at least {percent(MARKED)}.",
+    "No setting was chosen to meet a number.",
+)
+_TODAY = (
+    "The report's stack (solid) and today's (dotted), errors in both directions. Today's has the"
+    f" defaults of today's RFCs (profile {MODERN}): an initial window of 10 segments, limited"
+    " transmit, delayed ACKs, the retransmission timer of RFC 6298 with a fine clock, notices of"
+    " the size of an ICMP message. Segment size and receive window stay as in the report."
 )
 
 
-@dataclass(frozen=True)
-class Lead:
-    """What a simulation is about, and how it came out, in a sentence or two each."""
-
-    about: str
-    outcome: str
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """One of the report's."""
-
-    id: str
-    variants: tuple[Variant, ...]
-    #: What is run over some networks, with any number of seeds.
-    blocks: Callable[[tuple[Network, ...]], Sequence[Block]]
-    #: Networks of the report's figures, by number; None: only its appendix has them.
-    figures: Mapping[int | None, tuple[Network, ...]]
-    #: The panels of a figure: a title, and what is shown under it.
-    panels: Mapping[str, Mapping[str, Any]]
-    #: Who is in the figures; those who are not are in the appendix's.
-    shown: tuple[Variant, ...]
-    tests: Mapping[str, Test]
-    variations: tuple[Variation, ...]
-    lead: Callable[[Runs], Lead]
-    #: Two of these at once.
-    pairs: tuple[Variation, ...] = ()
-    #: The first is the report's; others are run over the networks of the figures.
-    profiles: tuple[str, ...] = (PERIOD,)
-
-    @property
-    def number(self) -> int:
-        """Its number in the report."""
-        return int(self.id.removeprefix("sim"))
-
-    @property
-    def appendix(self) -> str:
-        """Where the report has all of it: A for the first."""
-        return chr(ord("A") + self.number - 1)
-
-    @property
-    def where(self) -> str:
-        """Its figures and its appendix in the report."""
-        numbers = [number for number in self.figures if number]
-        last = f" to {numbers[-1]}" if len(numbers) > 1 else ""
-        drawn = f"figure{'s' if last else ''} {numbers[0]}{last}, " if numbers else ""
-        return f"Simulation {self.number}: {drawn}appendix {self.appendix}"
-
-    @property
-    def hops(self) -> int:
-        """Links of its path."""
-        return self.blocks(self.networks)[0].hops
-
-    @property
-    def networks(self) -> tuple[Network, ...]:
-        """Those of its figures."""
-        return tuple(network for networks in self.figures.values() for network in networks)
-
-    def plan(self, seeds: int | None, quick: bool) -> list[tuple[Block, Variation | None]]:
-        """Blocks of the figures, then those of the appendix, then of every variation."""
-        drawn = [
-            replace(block, seeds=QUICK_SEEDS if quick else seeds or _seeds(block), profile=profile)
-            for profile in self.profiles
-            for block in self.blocks(self.networks)
-            if profile == PERIOD or not block.beyond
-        ]
-        if quick:
-            return [(b, None) for b in drawn if not b.beyond or not b.competitors]
-        rest: list[Block] = []
-        for rate in sorted({network.rate_bps for network in NETWORKS}):
-            others = tuple(n for n in NETWORKS if n.rate_bps == rate and n not in self.networks)
-            rest += [replace(b, seeds=seeds or _others_seeds(b)) for b in self.blocks(others)]
-        tried: list[tuple[Block, Variation | None]] = [
-            (replace(block, seeds=min(seeds or _others_seeds(block), VARIATION_SEEDS)), variation)
-            for variation in (*self.variations, *self.pairs)
-            for block in self.blocks(self.networks)
-            if not block.beyond
-        ]
-        return [*((block, None) for block in [*drawn, *rest]), *tried]
-
-    def measure(
-        self,
-        *,
-        seeds: int | None = None,
-        quick: bool = False,
-        threads: int = 0,
-        progress: lab.Progress | None = None,
-    ) -> Evidence:
-        """All runs. A quick one has the figures alone, and tries nothing."""
-        plan = self.plan(seeds, quick)
-        measured = measure(plan, threads, progress)
-        parts: dict[tuple[str, str], list[Runs]] = {}
-        for (block, variation), runs in zip(plan, measured, strict=True):
-            of = block.profile, variation.id if variation else ""
-            parts.setdefault(of, []).append(runs)
-        joined = {of: Runs.joined(*runs) for of, runs in parts.items()}
-        runs, *today = (joined.pop((profile, "")) for profile in self.profiles)
-        modern = today[0] if today else None
-        if quick:
-            return Evidence(runs, {}, modern=modern)
-        varied = {id: runs for (_, id), runs in joined.items()}
-        return Evidence(runs, varied, self.variations, self.pairs, self.networks, modern)
-
-    def write(self, folder: Path, evidence: Evidence) -> Outcome:
-        """Writes the results and the report."""
-        everything = library.published(PUBLICATION)
-        stated = everything[self.id]
-        found = findings(self.id, stated, evidence, self.tests)
-        all_rows: list[Row | Finding] = [*found, *self._measurements(stated, evidence)]
-        rows.write(folder / "results.json", all_rows)
-        told = json.dumps(self._explanations(stated, evidence), indent=1)
-        write_text(folder / "explanations.json", told + "\n")
-        page.write(folder / "report.html", everything, self, evidence, found)
-        line = self.lead(evidence.runs).outcome
-        return Outcome(self.id, stated["title"], self.where, line, all_rows)
-
-    def reproduce(self, folder: Path, *, seeds: int | None, quick: bool, threads: int) -> Outcome:
-        """Runs everything and writes what came of it."""
-        with terminal.progress(f"{PUBLICATION}/{self.id}") as progress:
-            evidence = self.measure(seeds=seeds, quick=quick, threads=threads, progress=progress)
-        outcome = self.write(folder, evidence)
-        show(f"{PUBLICATION}/{self.id}", outcome.findings)
-        for name, what in (
-            ("results.json", "all values"),
-            ("explanations.json", "what one factor changes"),
-            ("report.html", "report"),
-        ):
-            terminal.written(folder / name, what)
-        return outcome
-
-    def _measurements(self, stated: Mapping[str, Any], evidence: Evidence) -> list[Row]:
-        """Goodput of every case, and the ratio to no notification."""
-        numbers = {
-            Case(**ratio["case"], profile=PERIOD): published(ratio)
-            for ratio in stated.get("ratio", ())
-        }
-        measured = []
-
-        def add(case: Case, metric: str, unit: str, value: Estimate) -> None:
-            row = Row(PUBLICATION, self.id, case.as_dict(), metric, unit, value)
-            of = numbers.get(case) if metric == "ratio" else None
-            if of is not None:
-                verdict = of.judge(value, evidence.runs.single_gain(case))
-                row = replace(row, published=of.value, verdict=verdict)
-            measured.append(row)
-
-        for runs in (evidence.runs, evidence.modern or Runs({})):
-            for case in runs:
-                add(case, "goodput_bps", "bit/s", runs.goodput(case))
-                plain = case.but(eten=NONE)
-                if case.eten != NONE and runs.is_alive(case) and runs.is_alive(plain):
-                    add(case, "ratio", "1", runs.gain(case))
-        return measured
-
-    def _explanations(self, stated: Mapping[str, Any], evidence: Evidence) -> list[dict[str, Any]]:
-        """What every variation makes of every published number and statement."""
-        told: list[dict[str, Any]] = []
-
-        def tell(of: Mapping[str, Any], variation: Variation, **what: Any) -> None:
-            told.append({**of, "variation": variation.id, "with": variation.name, **what})
-
-        for ratio in stated.get("ratio", ()):
-            case = Case(**ratio["case"], profile=PERIOD)
-            for move in evidence.moved(case):
-                tell(
-                    {"ratio": ratio["id"], "case": case.as_dict(), "published": ratio["value"]},
-                    move.variation,
-                    reproduced=move.baseline.value,
-                    measured=move.ratio.value,
-                    ci95=[move.ratio.lo, move.ratio.hi],
-                    runs=move.ratio.n,
-                    moves=move.clear,
-                )
-        for statement in stated["statement"]:
-            test = self.tests[statement["id"]]
-            for variation in (*evidence.variations, *evidence.pairs):
-                judged = test(evidence.varied[variation.id])
-                measured = judged.measured
-                tell(
-                    {"statement": statement["id"]},
-                    variation,
-                    agrees=judged.verdict.agrees,
-                    verdict=judged.verdict,
-                    measured=None if measured is None else measured.value,
-                    ci95=None if measured is None else [measured.lo, measured.hi],
-                    why=judged.why,
-                )
-        return told
+def cells(blocks: Blocks, shown: tuple[Case, ...], profiles: Sequence[str]) -> list[Cell]:
+    """The networks of the figures, then those of the appendix."""
+    found = [
+        cell
+        for profile in profiles
+        for block in blocks(shown)
+        if profile == PERIOD or not block.beyond
+        for cell in block.with_profile(profile).drawn()
+    ]
+    for rate in sorted({of["rate_bps"] for of in NETWORKS}):
+        others = tuple(of for of in NETWORKS if of["rate_bps"] == rate and of not in shown)
+        found += [cell for block in blocks(others) for cell in block.cells(block.seeds)]
+    return found
 
 
-def _seeds(block: Block) -> int:
-    """Of a figure's network."""
-    return _others_seeds(block) if block.beyond else SEEDS
+def simulation(
+    *,
+    id: str,
+    asks: str,
+    senders: tuple[Case, ...],
+    blocks: Blocks,
+    drawn: Mapping[int | None, tuple[Case, ...]],
+    panels: Mapping[str, Mapping[str, Any]],
+    shown: tuple[Case, ...],
+    tests: Mapping[str, Test],
+    tried: Sequence[Factor],
+    outcome: Callable[[Runs], str],
+    pairs: Sequence[Factor] = (),
+    profiles: Sequence[str] = (PERIOD,),
+) -> Study:
+    """One of the report's simulations.
+
+    Args:
+        id: Its section in published.toml, from sim1 on.
+        asks: What it is about.
+        senders: All of them, in the appendix's panels.
+        blocks: What is run over some networks.
+        drawn: Networks of the report's figures, by number; None: only its appendix has them.
+        panels: The panels of a figure: a title, and what is shown under it.
+        shown: The senders of the figures.
+        tests: Of the statements, by id.
+        tried: Factors, one at a time.
+        outcome: What came of it, in a sentence.
+        pairs: Two factors at once.
+        profiles: The first is the report's; others are run over the networks of the figures.
+    """
+    stated = library.published(PUBLICATION)[id]
+    letter = chr(ord("A") + int(id.removeprefix("sim")) - 1)
+    over = tuple(of for networks_of in drawn.values() for of in networks_of)
+    hop = " a hop" if blocks(over)[0].hops > 1 else ""
+    beside: Mapping[str, Any] = {"profile": PERIOD}
+    look = ""
+    if len({of["recovery"] for of in shown}) > 1:
+        look += " Solid, filled: SACK; dashed, hollow: Reno."
+    if Section.of(PUBLICATION, id).numbers:
+        look += " A star: where a published ratio puts the goodput, given ours without ETEN."
+
+    def figure(number: int | None, of: Case) -> Drawn:
+        name = f"Figure {number}" if number else f"Appendix {letter}"
+        of_kind = f", a {kind(of)}" if kind(of) != "network" else ""
+        return Drawn(
+            f"{name}: {network_name(of)}{hop}{of_kind}.{look}",
+            lambda runs: figures.panels(study, runs, of, shown, panels),
+        )
+
+    def appendix(title: str, query: Mapping[str, Any]) -> Drawn:
+        def draw(runs: Runs) -> Any:
+            more = len(networks(runs)) > len(over)
+            return figures.all_networks(runs, senders, {**beside, **query}) if more else None
+
+        return Drawn(f"Appendix {letter}: {title}. Rates down, delays across.", draw, folded=True)
+
+    every = [figure(number, of) for number, several in drawn.items() for of in several]
+    every.append(
+        Drawn(
+            "Each published ratio and what one factor makes of it. Orange line: published. Blue: as"
+            " reproduced, with the range of single pairs of runs shaded. Black points differ"
+            " clearly from it (the intervals are apart), grey ones do not.",
+            lambda runs: figures.factors(study, runs),
+        )
+    )
+    if MODERN in profiles:
+        every.append(Drawn(_TODAY, lambda runs: figures.then_and_now(runs, over)))
+    every += [appendix(title, query) for title, query in panels.items()]
+    study = Study(
+        publication=PUBLICATION,
+        experiment=id,
+        title=stated["title"],
+        asks=asks,
+        where=_where(stated["where"], [number for number in drawn if number], letter),
+        method=[*stated["method"], stated["figure"], *_METHOD],
+        cells=lambda: cells(blocks, over, profiles),
+        collect=collect,
+        measures=(
+            mean(GOODPUT, "bit/s", "goodput, kb/s", 1e3),
+            gain_measure(GOODPUT, "with / without"),
+            mean("timeouts", "1", "timeouts"),
+            mean("reductions", "1", "reductions"),
+        ),
+        figures=every,
+        lists=[
+            Listed(
+                "Where ETEN lowers goodput",
+                "Cells in which a sender with ETEN has less goodput than the same sender without,"
+                " at 95 % confidence for all cells together.",
+                ("sender", "cell", "less goodput by", "what differs"),
+                lambda runs: worse(study.judged(runs)),
+            )
+        ],
+        keys={
+            "profile": "profile",
+            "rate_bps": "rate",
+            "one_way_delay_s": "delay",
+            "competitors": "flows beside",
+            "bit_error_rate": "bit errors",
+            "errors": "errors",
+            "recovery": "recovery",
+            "window": "window",
+            "eten": "ETEN",
+        },
+        words={
+            "rate_bps": units.line_rate,
+            "one_way_delay_s": units.duration,
+            "bit_error_rate": units.scientific,
+            "errors": lambda of: ERRORS[of].removeprefix("errors "),
+            "recovery": lambda of: NAMES[of],
+            "window": lambda of: NAMES[of],
+            "eten": lambda of: NAMES[of],
+        },
+        tests=tests,
+        about=beside,
+        factors=Factors(
+            tried,
+            lambda factor: [
+                cell
+                for block in blocks(over)
+                if not block.beyond
+                for cell in block.cells(block.seeds, factor=factor)
+            ],
+            ", ".join(map(network_name, over)),
+            pairs,
+        ),
+        outcome=outcome,
+    )
+    return study
 
 
-def _others_seeds(block: Block) -> int:
-    """Of a network that only the appendix has."""
-    if not block.competitors:
-        return SEEDS
-    return FAST_CROSS_SEEDS if block.networks[0].rate_bps >= _FAST else CROSS_SEEDS
+def _where(section: str, numbers: Sequence[int], letter: str) -> str:
+    """As in "§3.3, figures 4 to 6, appendix A"."""
+    last = f" to {numbers[-1]}" if len(numbers) > 1 else ""
+    figures_of = f"figure{'s' if last else ''} {numbers[0]}{last}, " if numbers else ""
+    return f"{section}, {figures_of}appendix {letter}"

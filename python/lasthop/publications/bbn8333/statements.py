@@ -11,29 +11,31 @@ from collections.abc import Mapping, Sequence
 from lasthop.publications.bbn8333.cases import (
     DIRECTIONS,
     ERRORS,
+    HIGH,
     LFN,
+    LOW,
+    LOWEST,
     LTN,
+    MIDDLE,
     NAMES,
     NONE,
     NOTIFIED,
     RECOVERIES,
     SFN,
     SIMULATED,
-    Case,
-    Runs,
-    extreme,
-)
-from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, no_better
-from lasthop.publications.bbn8333.findings import (
-    HIGH,
-    LOW,
-    LOWEST,
-    MIDDLE,
-    Test,
     at,
     briefly,
+    extreme,
+    gain_of,
+    network_name,
+    network_of,
+    networks,
+    ratio_of,
+    sender_name,
 )
-from lasthop.publications.study.published import Section
+from lasthop.publications.bbn8333.comparisons import LESS, MORE, checks, no_better
+from lasthop.publications.study.published import Section, Test
+from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import (
     Check,
     Judgement,
@@ -44,20 +46,13 @@ from lasthop.publications.study.verdict import (
     most,
     some,
 )
-from lasthop.publications.study.words import (
-    MARKED,
-    NOTHING,
-    SMALL,
-    interval,
-    number,
-    percent,
-)
+from lasthop.publications.study.words import MARKED, NOTHING, SMALL, interval, number, percent
 from lasthop.stats import Estimate, quotient
 
 
 def _stock_degrades(runs: Runs) -> Judgement:
     left = [
-        (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
+        (case, ratio_of(runs, case, case.but(bit_error_rate=0.0)))
         for case in runs.cases(eten=NONE, bit_error_rate=HIGH, errors="both")
     ]
     least, most_of = extreme(left, largest=False), extreme(left, largest=True)
@@ -73,8 +68,8 @@ def _oracle_at_high_error_rates(runs: Runs) -> Judgement:
     parts, told = [], []
     for recovery in RECOVERIES:
         gains = {
-            case.bit_error_rate: runs.gain(case)
-            for case in runs.cases(network=LFN, recovery=recovery, eten="oracle", errors="both")
+            case["bit_error_rate"]: gain_of(runs, case)
+            for case in runs.cases(**LFN, recovery=recovery, eten="oracle", errors="both")
         }
         parts += [Check(gains[HIGH], above(1 + MARKED)), Check(gains[MIDDLE], MORE)]
         # "Above all": more there than at any lower rate.
@@ -86,18 +81,18 @@ def _oracle_at_high_error_rates(runs: Runs) -> Judgement:
         ]
         numbers = ", ".join(f"{number(g.value)} at {at(rate)}" for rate, g in gains.items() if rate)
         told.append(f"{NAMES[recovery]} {numbers}")
-    return every(parts).judged(f"Oracle's gain at {LFN.name}: {'; '.join(told)}.")
+    return every(parts).judged(f"Oracle's gain at {network_name(LFN)}: {'; '.join(told)}.")
 
 
 def _small_impact(runs: Runs) -> Judgement:
     gains = [
-        (case, runs.gain(case))
-        for case in runs.cases(network=LFN, bit_error_rate=LOW, errors="both", eten=NOTIFIED)
+        (case, gain_of(runs, case))
+        for case in runs.cases(**LFN, bit_error_rate=LOW, errors="both", eten=NOTIFIED)
     ]
     case, gain = extreme(gains, largest=True)
-    at_high = runs.gain(case.but(bit_error_rate=HIGH))
+    at_high = gain_of(runs, case.but(bit_error_rate=HIGH))
     return every(checks(gains, below(1 + SMALL))).judged(
-        f"The largest gain there is {interval(gain)} ({case.variant}); at {at(HIGH)} it is"
+        f"The largest gain there is {interval(gain)} ({sender_name(case)}); at {at(HIGH)} it is"
         f" {interval(at_high)}. Small is taken as less than {percent(SMALL)}.",
         gain,
         case,
@@ -106,9 +101,9 @@ def _small_impact(runs: Runs) -> Judgement:
 
 def _no_help(runs: Runs) -> Judgement:
     gains = [
-        (case, runs.gain(case))
+        (case, gain_of(runs, case))
         for case in runs.cases(eten=NOTIFIED)
-        if case.bit_error_rate <= LOWEST
+        if case["bit_error_rate"] <= LOWEST
     ]
     case, gain = extreme(gains, largest=True)
     return every(checks(gains, below(1 + NOTHING))).judged(
@@ -122,38 +117,38 @@ def _no_help(runs: Runs) -> Judgement:
 def _others_gain_more(runs: Runs) -> Judgement:
     """For each sender there is another network in which it gains much more."""
     parts, told = [], []
-    for case in runs.cases(network=LFN, bit_error_rate=HIGH, errors="both", eten=SIMULATED):
-        gain = runs.gain(case)
-        who = {"recovery": case.recovery, "eten": case.eten, "errors": "both"}
+    for case in runs.cases(**LFN, bit_error_rate=HIGH, errors="both", eten=SIMULATED):
+        gain = gain_of(runs, case)
+        who = {"recovery": case["recovery"], "eten": case["eten"], "errors": "both"}
         others = [
-            (other, runs.gain(other))
+            (other, gain_of(runs, other))
             for other in runs.cases(**who, bit_error_rate=HIGH)
-            if other.network != LFN
+            if network_of(other) != LFN
         ]
         parts.append(some([Check(quotient(of, gain), above(1 + MARKED)) for _, of in others]))
         best, most_of = extreme(others, largest=True)
         told.append(
-            f"{best.variant} {number(gain.value)} there and up to {number(most_of.value)}"
-            f" ({best.network.name})"
+            f"{sender_name(best)} {number(gain.value)} there and up to {number(most_of.value)}"
+            f" ({network_name(best)})"
         )
     return every(parts).judged(f"At {at(HIGH)}: {'; '.join(told)}.")
 
 
 def _backward_share(runs: Runs, case: Case) -> Estimate:
     """Backward's goodput over Oracle's."""
-    return runs.ratio(case.but(eten="backward"), case.but(eten="oracle"))
+    return ratio_of(runs, case.but(eten="backward"), case.but(eten="oracle"))
 
 
 def _near_oracle(runs: Runs) -> Judgement:
     shares = [
         (case, _backward_share(runs, case))
-        for case in runs.cases(network=SFN, recovery="sack", eten="backward", errors="both")
-        if case.bit_error_rate <= LOW
+        for case in runs.cases(**SFN, recovery="sack", eten="backward", errors="both")
+        if case["bit_error_rate"] <= LOW
     ]
     case, share = extreme(shares, largest=False)
     return every(checks(shares, above(1 - SMALL))).judged(
         f"Up to {at(LOW)} Backward has at least {percent(share.value)} of Oracle's goodput"
-        f" (at {at(case.bit_error_rate)}).",
+        f" (at {at(case['bit_error_rate'])}).",
         share,
         case,
     )
@@ -167,7 +162,7 @@ def _loses_notices(runs: Runs) -> Judgement:
             _backward_share(runs, case)
             for rate in rates
             for case in runs.cases(
-                network=SFN,
+                **SFN,
                 recovery="sack",
                 eten="backward",
                 errors=errors,
@@ -182,10 +177,10 @@ def _loses_notices(runs: Runs) -> Judgement:
         f"{percent(share.value)} at {at(rate)}" for rate, share in zip(rates, both, strict=True)
     )
     (case,) = runs.cases(
-        network=SFN, recovery="sack", eten="backward", errors="both", bit_error_rate=HIGH
+        **SFN, recovery="sack", eten="backward", errors="both", bit_error_rate=HIGH
     )
     return every([*falls, costs]).judged(
-        f"Backward's share of Oracle's goodput at {SFN.name} with SACK: {shares}. With an"
+        f"Backward's share of Oracle's goodput at {network_name(SFN)} with SACK: {shares}. With an"
         " error-free way back, where no notice is lost, it is"
         f" {percent(forward[-1].value)} at {at(HIGH)}.",
         both[-1],
@@ -196,7 +191,7 @@ def _loses_notices(runs: Runs) -> Judgement:
 def _sack_over_reno(runs: Runs, eten: str) -> Judgement:
     both, forward = (
         [
-            (case, runs.ratio(case, case.but(recovery="reno")))
+            (case, ratio_of(runs, case, case.but(recovery="reno")))
             for case in runs.cases(recovery="sack", eten=eten, bit_error_rate=HIGH, errors=errors)
         ]
         for errors in ("both", "forward")
@@ -206,8 +201,8 @@ def _sack_over_reno(runs: Runs, eten: str) -> Judgement:
     most_forward = extreme(forward, largest=True)[1].value
     return most(checks(both, MORE)).judged(
         f"At {at(HIGH)} in both directions SACK has {number(least[1].value)}"
-        f" ({least[0].network.name}) to {number(most_of[1].value)} times"
-        f" ({most_of[0].network.name}) the goodput of Reno; with errors on data only"
+        f" ({network_name(least[0])}) to {number(most_of[1].value)} times"
+        f" ({network_name(most_of[0])}) the goodput of Reno; with errors on data only"
         f" {number(least_forward)} to {number(most_forward)} times.",
         most_of[1],
         most_of[0],
@@ -216,17 +211,20 @@ def _sack_over_reno(runs: Runs, eten: str) -> Judgement:
 
 def _delay_dominates(runs: Runs) -> Judgement:
     apart, sfn_apart = [], []
-    for case in runs.cases(network=LTN, errors="both"):
-        fat = case.but(rate_bps=LFN.rate_bps)
-        apart.append((case, runs.ratio(fat, case)))
-        short = case.but(rate_bps=SFN.rate_bps, one_way_delay_s=SFN.one_way_delay_s)
-        sfn_apart.append((case, runs.ratio(short, case)))
+    for case in runs.cases(**LTN, errors="both"):
+        fat = case.but(rate_bps=LFN["rate_bps"])
+        apart.append((case, ratio_of(runs, fat, case)))
+        short = case.but(rate_bps=SFN["rate_bps"], one_way_delay_s=SFN["one_way_delay_s"])
+        sfn_apart.append((case, ratio_of(runs, short, case)))
     case, most_of = max(apart, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
     short_least = extreme(sfn_apart, largest=False)[1]
     return every(checks(apart, between(1 - SMALL, 1 + SMALL))).judged(
-        f"From {LTN.name} to {LFN.name} the goodput changes at most by a factor of"
-        f" {interval(most_of)} ({case.variant}, {at(case.bit_error_rate)}), though the rate is"
-        f" {LFN.rate_bps / LTN.rate_bps:.0f} times higher; from there to {SFN.name} at least by"
+        f"From {network_name(LTN)} to {network_name(LFN)} the goodput changes at most by a factor"
+        f" of"
+        f" {interval(most_of)} ({sender_name(case)}, {at(case['bit_error_rate'])}), though the"
+        f" rate is"
+        f" {LFN['rate_bps'] / LTN['rate_bps']:.0f} times higher; from there to {network_name(SFN)}"
+        f" at least by"
         f" {number(short_least.value)}.",
         most_of,
         case,
@@ -237,7 +235,7 @@ def _gains(
     runs: Runs, rates: Sequence[float], errors: Sequence[str]
 ) -> list[tuple[Case, Estimate]]:
     return [
-        (case, runs.gain(case))
+        (case, gain_of(runs, case))
         for case in runs.cases(eten=SIMULATED, bit_error_rate=rates, errors=errors)
     ]
 
@@ -259,30 +257,31 @@ def _everywhere(runs: Runs) -> Judgement:
     gains = _gains(runs, (HIGH,), ("both",))
     told = []
     for recovery in RECOVERIES:
-        own = [(case, gain) for case, gain in gains if case.recovery == recovery]
+        own = [(case, gain) for case, gain in gains if case["recovery"] == recovery]
         least, most_of = extreme(own, largest=False), extreme(own, largest=True)
         told.append(
-            f"{NAMES[recovery]} {number(least[1].value)} ({NAMES[least[0].eten]},"
-            f" {least[0].network.name})"
-            f" to {number(most_of[1].value)} ({NAMES[most_of[0].eten]}, {most_of[0].network.name})"
+            f"{NAMES[recovery]} {number(least[1].value)} ({NAMES[least[0]['eten']]},"
+            f" {network_name(least[0])})"
+            f" to {number(most_of[1].value)} ({NAMES[most_of[0]['eten']]},"
+            f" {network_name(most_of[0])})"
         )
     return every(checks(gains, above(1 + MARKED))).judged(
-        f"Gain at {at(HIGH)} over all {len(runs.networks())} networks: {'; '.join(told)}.",
+        f"Gain at {at(HIGH)} over all {len(networks(runs))} networks: {'; '.join(told)}.",
     )
 
 
 def _degrades_late(runs: Runs) -> Judgement:
     shares = [
-        (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
+        (case, ratio_of(runs, case, case.but(bit_error_rate=0.0)))
         for case in runs.cases(eten="oracle", errors="both")
-        if case.bit_error_rate
+        if case["bit_error_rate"]
     ]
-    until = [pair for pair in shares if pair[0].bit_error_rate <= MIDDLE]
-    high = [pair for pair in shares if pair[0].bit_error_rate == HIGH]
+    until = [pair for pair in shares if pair[0]["bit_error_rate"] <= MIDDLE]
+    high = [pair for pair in shares if pair[0]["bit_error_rate"] == HIGH]
     least, least_high = extreme(until, largest=False), extreme(high, largest=False)
     stock = extreme(
         (
-            (case, runs.ratio(case, case.but(bit_error_rate=0.0)))
+            (case, ratio_of(runs, case, case.but(bit_error_rate=0.0)))
             for case in runs.cases(eten=NONE, errors="both", bit_error_rate=MIDDLE)
         ),
         largest=False,
@@ -300,8 +299,8 @@ def _degrades_late(runs: Runs) -> Judgement:
 def _below_oracle(runs: Runs) -> Judgement:
     cases = runs.cases(eten="backward", bit_error_rate=(MIDDLE, HIGH))
     shares = [(case, _backward_share(runs, case)) for case in cases]
-    at_high = [pair for pair in shares if pair[0].bit_error_rate == HIGH]
-    middle = [pair for pair in shares if pair[0].bit_error_rate == MIDDLE]
+    at_high = [pair for pair in shares if pair[0]["bit_error_rate"] == HIGH]
+    middle = [pair for pair in shares if pair[0]["bit_error_rate"] == MIDDLE]
     least, most_of = extreme(at_high, largest=False), extreme(at_high, largest=True)
     return every([*checks(at_high, LESS), *checks(middle, below(1 + NOTHING))]).judged(
         f"At {at(HIGH)} Backward has {percent(least[1].value)} ({briefly(least[0])}) to"
@@ -320,7 +319,7 @@ def _seven_times(runs: Runs) -> Judgement:
     return some(checks(gains, of.band)).judged(
         f"About seven is {of.band.lo:.3g} to {of.band.hi:.3g}; clearly more are {beyond} of"
         f" {len(gains)} cells, and the largest gain is {interval(most_of)} ({briefly(case)},"
-        f" {at(case.bit_error_rate)} {ERRORS[case.errors]}).",
+        f" {at(case['bit_error_rate'])} {ERRORS[case['errors']]}).",
         most_of,
         case,
     )

@@ -291,4 +291,3 @@ STUDY = Study(
     outcome=outcome,
     keys={"scheme": "who arrives", "connections": "n"},
 )
-reproduce = STUDY.reproduce

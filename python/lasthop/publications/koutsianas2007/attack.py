@@ -206,4 +206,3 @@ STUDY = Study(
     outcome=outcome,
     keys={"attack": "who forges", "form": "protocol", "rate_limit": "limited"},
 )
-reproduce = STUDY.reproduce

@@ -320,6 +320,7 @@ STUDY = Study(
     publication=schemes.PUBLICATION,
     experiment="fig4.2",
     title="A transfer over a disconnection of eight seconds",
+    also=("fig4.3",),
     asks="A phone sends 3 MB. At 2 s it loses its access point, at 10 s it finds another: when does"
     " its transfer go on, and when is it done?",
     where="§4.2, figures 4.2 and 4.3",
@@ -368,4 +369,3 @@ STUDY = Study(
         "window": "window, segments",
     },
 )
-reproduce = STUDY.reproduce

@@ -375,6 +375,7 @@ STUDY = Study(
     publication=schemes.PUBLICATION,
     experiment="fig4.4",
     title="Net duration over the length of a disconnection",
+    also=("fig4.5",),
     asks="How long does a transfer of 5 MB take, without the time in which the phone is attached"
     " nowhere?",
     where="§4.2, figures 4.4 and 4.5",
@@ -414,4 +415,3 @@ STUDY = Study(
         "disconnection_s": "disconnection, s",
     },
 )
-reproduce = STUDY.reproduce

@@ -211,6 +211,7 @@ STUDY = Study(
     publication=schemes.PUBLICATION,
     experiment="fig4.7",
     title="Several connections of a host that moves",
+    also=("fig4.8", "fig4.9"),
     asks="A phone with one to ten transfers under way moves to a slower, an equal or a faster"
     " access point. What does each gain from hearing of it?",
     where="§4.3, figures 4.7 to 4.9",
@@ -253,4 +254,3 @@ STUDY = Study(
         "disconnection_s": "disconnection, s",
     },
 )
-reproduce = STUDY.reproduce

@@ -180,4 +180,3 @@ STUDY = Study(
         "disconnection_s": "disconnection, s",
     },
 )
-reproduce = STUDY.reproduce

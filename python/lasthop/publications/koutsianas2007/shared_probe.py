@@ -207,4 +207,3 @@ STUDY = Study(
         "disconnection_s": "disconnection, s",
     },
 )
-reproduce = STUDY.reproduce

@@ -426,4 +426,3 @@ STUDY = Study(
         "disconnection_s": "disconnection, s",
     },
 )
-reproduce = STUDY.reproduce

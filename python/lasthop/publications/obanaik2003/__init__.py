@@ -1,5 +1,3 @@
 """obanaik2003: performance and security issues of TCP bulk data transfer in a last mile wireless
 scenario (thesis, National University of Singapore, 2003).
-
-Chapter 3, fairness policies on slow links and long thin networks: each module here is a part of it.
 """

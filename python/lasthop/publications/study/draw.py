@@ -1,4 +1,4 @@
-"""What the pictures of these experiments have in common."""
+"""Figures of experiments: lines over one key, in panels."""
 
 from __future__ import annotations
 
@@ -18,18 +18,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """The cases of a line, and its look."""
+    """The cases of a line, its label, colour, marker and style."""
 
     label: str
     where: Mapping[str, Any]
     colour: str
     marker: str = "o"
     style: str = "-"
+    #: Markers are drawn without filling.
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Star:
+    """A published value, drawn beside the measured one."""
+
+    x: Any
+    value: float
+    colour: str
+    hollow: bool = False
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One of several pictures side by side."""
+    """One of several panels of a figure."""
 
     title: str
     where: Mapping[str, Any]
@@ -40,8 +52,9 @@ class Panel:
     scale: float = 1.0
     log: bool = False
     top: float | None = None
-    #: Values on both sides of nothing, which has a line.
+    #: Whether values are on both sides of zero, which then has a line.
     signed: bool = False
+    stars: Sequence[Star] = ()
 
 
 def panels(
@@ -52,8 +65,8 @@ def panels(
     words: Mapping[Any, str],
     inches: float = 4.1,
 ) -> Figure:
-    """Values over one key, whose values stand side by side under their words; a panel is so many
-    inches wide."""
+    """A figure of panels: values over one key, at equal distances with the labels `words`; a panel
+    is `inches` wide."""
     width = max(len(row) for row in rows)
     places = {value: float(place) for place, value in enumerate(words)}
     with pictures.figure(1.2 + inches * width, 0.6 + 3.1 * len(rows)) as drawn:
@@ -63,6 +76,8 @@ def panels(
                 ax = axes[down][across]
                 for line in panel.lines:
                     _line(ax, runs, panel, line, x, places)
+                for star in panel.stars:
+                    _star(ax, panel, star, places)
                 ax.set_xticks(list(places.values()), list(words.values()))
                 ax.set_xlim(-0.25, len(places) - 0.75)
                 ax.set_title(panel.title)
@@ -79,7 +94,10 @@ def panels(
         for ax in axes.flat:
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        drawn.legend(handles.values(), handles, loc="outside upper right", ncols=5)
+        # About as many as fit side by side, in inches.
+        entry = 0.6 + 0.07 * max(map(len, handles), default=0)
+        columns = max(1, min(5, int((1.2 + inches * width) / entry)))
+        drawn.legend(handles.values(), handles, loc="outside upper right", ncols=columns)
     return drawn
 
 
@@ -111,8 +129,23 @@ def _line(
         color=line.colour,
         marker=line.marker,
         markersize=4.5,
+        markerfacecolor="white" if line.hollow else line.colour,
         linestyle=line.style,
         capsize=2.5,
         elinewidth=0.9,
         label=line.label,
+    )
+
+
+def _star(ax: Axes, panel: Panel, star: Star, places: Mapping[Any, float]) -> None:
+    ax.plot(
+        [places[star.x] + 0.13],
+        [star.value / panel.scale],
+        marker="*",
+        markersize=11,
+        linestyle="none",
+        color=star.colour,
+        markerfacecolor="white" if star.hollow else star.colour,
+        markeredgewidth=0.9,
+        label="published",
     )

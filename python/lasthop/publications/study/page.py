@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 from lasthop import library, pictures, report, units
 from lasthop.files import write_text
-from lasthop.publications.study.published import Answer
+from lasthop.publications.study.factors import cause
+from lasthop.publications.study.published import Answer, Number
 from lasthop.publications.study.runs import Runs
 from lasthop.publications.study.study import Measure, Study
 from lasthop.publications.study.verdict import (
@@ -33,14 +34,18 @@ def write(path: Path, study: Study, runs: Runs, answers: Sequence[Answer]) -> No
     values = {
         "published": library.published(study.publication),
         "study": study,
-        "outcome": study.outcome(runs) if study.outcome else "",
+        "outcome": study.outcome(study.judged(runs)) if study.outcome else "",
         "answers": answers,
         "stated": stated,
         "count": {of: sum(answer.verdict is of for answer in stated) for of in Verdict},
         "figures": [
-            (drawn, Markup(pictures.svg(drawn.draw(runs), f"{study.id}-{index}")))
+            (drawn, Markup(pictures.svg(figure, f"{study.id}-{index}")))
             for index, drawn in enumerate(study.figures)
+            for figure in (drawn.draw(runs),)
+            if figure is not None
         ],
+        "lists": [(listed, listed.rows(runs)) for listed in study.lists],
+        "moved": _moved(study, runs) if study.factors and runs.varied else None,
         "numbers": numbers,
         "met": {of: sum(one["verdict"] is of for one in numbers) for of in Verdict},
         "typical": typical_factor(
@@ -51,14 +56,17 @@ def write(path: Path, study: Study, runs: Runs, answers: Sequence[Answer]) -> No
             ]
         ),
         "number": number,
-        "runs": len(runs),
+        "runs": sum(map(len, (runs, *runs.varied.values()))),
         "cells": len(runs.found),
         "seeds": runs.seeds,
         "fewest": fewest,
-        "quick": fewest < min(FEW_SEEDS, *(cell.seeds for cell in study.cells())),
+        "quick": any(
+            cell.case not in runs.found or runs.count(cell.case) < min(FEW_SEEDS, cell.seeds)
+            for cell in study.cells()
+        ),
         "table": [
             {
-                "keys": [word(case[key]) if key in case else "" for key in study.keys],
+                "keys": [_word(study, key, case[key]) if key in case else "" for key in study.keys],
                 "values": [_value(measure, measure.of(runs, case)) for measure in study.measures],
             }
             for case in runs
@@ -67,8 +75,10 @@ def write(path: Path, study: Study, runs: Runs, answers: Sequence[Answer]) -> No
     write_text(path, report.render("study.html.jinja", values))
 
 
-def word(value: Any) -> str:
+def _word(study: Study, key: str, value: Any) -> str:
     """A value of a case."""
+    if key in study.words:
+        return study.words[key](value)
     if isinstance(value, float):
         return units.scientific(value) if 0 < value < 1e-3 else f"{value:g}"
     return str(value)
@@ -76,30 +86,51 @@ def word(value: Any) -> str:
 
 def _numbers(study: Study, runs: Runs) -> list[dict[str, Any]]:
     """Every published value beside the measured one."""
-    section = study.published
     found = []
-    for case in runs:
-        for measure in study.measures:
-            of = section.number(case, measure.metric)
-            value = measure.of(runs, case)
-            if of is None or value is None:
-                continue
-            shown = [key for key in study.keys if case.get(key, "") != ""]
-            verdict = of.judge(runs, case, value, exact=study.exact)
-            undecided = verdict is Verdict.UNDECIDED and not of.misprint
-            found.append(
-                {
-                    "case": ", ".join(f"{study.keys[key]} {word(case[key])}" for key in shown),
-                    "words": measure.words,
-                    "published": replace(of.of, value=of.value / measure.scale).words,
-                    "measured": _value(measure, value),
-                    "factor": error_factor(value, of.value),
-                    "verdict": None if of.misprint else verdict,
-                    "takes": would_decide(of.of.needs(value)) if undecided else "",
-                    "misprint": of.misprint,
-                }
-            )
+    for case, measure, of in study.numbers(runs):
+        value = measure.of(runs, case)
+        if value is None:
+            continue
+        shown = [key for key in study.keys if case.get(key, "") != ""]
+        verdict = measure.judge(of, runs, case, exact=study.exact)
+        single = measure.single(runs, case) if of.of.runs == 1 else None
+        undecided = verdict is Verdict.UNDECIDED and not of.misprint
+        found.append(
+            {
+                "case": ", ".join(
+                    f"{study.keys[key]} {_word(study, key, case[key])}" for key in shown
+                ),
+                "words": measure.words,
+                "published": replace(of.of, value=of.value / measure.scale).words,
+                "measured": _value(measure, value),
+                "single": [number(end / measure.scale) for end in single or ()],
+                "factor": error_factor(value, of.value),
+                "verdict": None if of.misprint else verdict,
+                "takes": would_decide(of.of.needs(value)) if undecided else "",
+                "misprint": of.misprint,
+            }
+        )
     return found
+
+
+def _moved(study: Study, runs: Runs) -> dict[str, Any]:
+    """What every factor makes of the statements that are numbers."""
+    assert study.factors is not None
+    numbers = [Number.read(of) for of in study.published.statements if "metric" in of]
+    moves = [study.moved(of, runs) for of in numbers]
+    return {
+        "cause": cause([(of.value, found) for of, found in zip(numbers, moves, strict=True)]),
+        "published": [of.of.words for of in numbers],
+        "baseline": [found[0].baseline for found in moves],
+        "head": [
+            ", ".join(_word(study, key, of.case[key]) for key in study.keys if key in of.case)
+            for of in numbers
+        ],
+        "factors": [
+            (factor, [next(move for move in found if move.factor is factor) for found in moves])
+            for factor in study.factors.tried
+        ],
+    }
 
 
 def _value(measure: Measure, value: Estimate | None) -> tuple[str, str]:

@@ -18,6 +18,7 @@ published.toml has a section for each experiment:
     effect_of  = "rlci"      # the mechanism without which it must fail; "none": of none
     value      = 14.6        # optional, with kind, last_digit and runs as above
     contradicts = "..."      # optional: where the publication says otherwise itself
+    metric     = "ratio"     # optional, with case as above: it is one number, which needs no test
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from lasthop.publications.study.verdict import (
     error_factor,
     would_decide,
 )
-from lasthop.stats import Estimate, single_range
+from lasthop.stats import Estimate
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the runs say to a statement or an open question."""
+    """A statement or an open question with its verdict."""
 
     claim: str
     #: Where the publication says or asks so.
@@ -73,13 +74,13 @@ class Answer:
         return error_factor(self.measured, self.published)
 
 
-#: Holds one statement against runs.
+#: Tests one statement against runs.
 Test = Callable[[Runs], Judgement]
 
 
 @dataclass(frozen=True)
 class Number:
-    """A published value of some cases."""
+    """A published value, and the cases that it is for."""
 
     metric: str
     of: Published
@@ -89,7 +90,7 @@ class Number:
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Number:
-        """From published.toml."""
+        """Reads an entry of published.toml."""
         return cls(entry["metric"], published(entry), entry["case"], entry.get("misprint"))
 
     @property
@@ -98,16 +99,8 @@ class Number:
         return self.of.value
 
     def is_of(self, case: Case, metric: str) -> bool:
-        """Whether it stands beside this measured value."""
+        """Whether it is the published value of this case and metric."""
         return self.metric == metric and self.case.items() <= dict(case).items()
-
-    def judge(
-        self, runs: Runs, case: Case, measured: Estimate | None, *, exact: bool = False
-    ) -> Verdict:
-        """Whether what is measured of a case meets it."""
-        values = runs.values(case, self.metric) if self.metric in runs.found[case] else []
-        single = single_range(values) if len(values) > 1 else None
-        return self.of.judge(measured, single, exact=exact)
 
 
 def published(entry: Mapping[str, Any]) -> Published:
@@ -119,19 +112,18 @@ def published(entry: Mapping[str, Any]) -> Published:
 
 @dataclass(frozen=True)
 class Section:
-    """What is published of one experiment."""
+    """The published numbers and statements of one experiment."""
 
     numbers: Sequence[Number] = ()
     statements: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, publication: str, experiment: str) -> Section:
-        """From published.toml; empty if the publication has no such experiment."""
+        """Reads published.toml; empty if it has no such experiment."""
         found = library.published(publication).get(experiment, {})
-        return cls(
-            [Number.read(number) for number in found.get("number", ())],
-            found.get("statement", ()),
-        )
+        statements = found.get("statement", ())
+        numbers = [*found.get("number", ()), *(of for of in statements if "metric" in of)]
+        return cls([Number.read(number) for number in numbers], statements)
 
     def number(self, case: Case, metric: str) -> Number | None:
         """The published value beside a measured one."""
@@ -179,7 +171,7 @@ def judged_value(
     single: tuple[float, float] | None = None,
     exact: bool = False,
 ) -> Judgement:
-    """What the runs say to a value that a statement gives."""
+    """The verdict on a value that a statement gives."""
     verdict = of.judge(measured, single, exact=exact)
     if verdict is Verdict.UNDECIDED:
         why += f" {would_decide(of.needs(measured))}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import lab
 from lasthop.publications.study import quantiles
-from lasthop.results import SEED
+from lasthop.results import SEED, Progress
 from lasthop.scenario import Scenario
-from lasthop.stats import Estimate, mean_interval, ratio_interval
+from lasthop.stats import (
+    Estimate,
+    mean_interval,
+    ratio_interval,
+    single_range,
+    single_ratio_range,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 class Case(Mapping[str, Any]):
-    """What is varied, by the keys of a row's `case`. It may be a key itself."""
+    """The parameters that an experiment varies, as a hashable mapping: the `case` of a row."""
 
     def __init__(self, **values: Any) -> None:
         self._values = values
@@ -45,28 +51,29 @@ class Case(Mapping[str, Any]):
         return f"Case({', '.join(f'{key}={value!r}' for key, value in self.items())})"
 
     def but(self, **changes: Any) -> Case:
-        """The same with something else in it."""
-        return Case(**{**self._values, **changes})
+        """The same with other values; None takes a key away."""
+        values = {**self._values, **changes}
+        return Case(**{key: value for key, value in values.items() if value is not None})
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A case, the scenario that it is, and how often that is run."""
+    """A case, the scenario that runs it, and the number of runs."""
 
     case: Case
-    #: Of a file that comes with the package.
+    #: The name of a scenario file in the package.
     scenario: str
     settings: Mapping[str, Any]
     seeds: int
-    #: With --quick.
+    #: The number of runs with --quick; 0: none.
     quick: int
-    #: What differs between its runs besides the seed: columns that go together.
+    #: Settings that differ between runs besides the seed: columns of equal length.
     along: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    #: What is drawn for a run, by its number from 0: settings of that run alone.
+    #: Settings drawn at random for one run, by its number from 0.
     drawn: Callable[[int], Mapping[str, Any]] | None = None
 
     def build(self, runs: int) -> Scenario:
-        """What is run: this cell alone, so often."""
+        """The scenario of this cell alone, with so many runs."""
         if self.drawn is not None:
             each = [self.drawn(run) for run in range(runs)]
             columns = {key: [settings[key] for settings in each] for key in each[0]}
@@ -82,7 +89,7 @@ class Cell:
         )
 
     def single(self, run: int) -> tuple[Scenario, int]:
-        """What is run the n-th time, from 0, and with what seed."""
+        """The scenario and the seed of the n-th run, from 0."""
         settings = {} if self.drawn is None else self.drawn(run)
         return (
             Scenario.load(self.scenario).set({**self.settings, **settings}),
@@ -103,12 +110,12 @@ Observe = Callable[[Scenario, int], Mapping[str, "float | None"]]
 
 
 def apart(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The runs of a cell, whose flows are the same in each."""
+    """The rows of each run of a cell, whose runs all have the same flows."""
     return rows.iter_slices(rows["flow"].n_unique())
 
 
 def column(name: str, flow: str) -> Callable[[pl.DataFrame], list[float | None]]:
-    """A column of one flow's rows."""
+    """Returns a function that reads a column of one flow's rows."""
 
     def of(rows: pl.DataFrame) -> list[float | None]:
         values: list[float | None] = rows.filter(rows["flow"] == flow)[name].to_list()
@@ -119,39 +126,46 @@ def column(name: str, flow: str) -> Callable[[pl.DataFrame], list[float | None]]
 
 @dataclass(frozen=True)
 class Runs:
-    """By case and metric, the value of every run in the order of the seeds."""
+    """The value of every run, by case and metric, in the order of the seeds."""
 
     found: Mapping[Case, Mapping[str, Sequence[float | None]]] = field(repr=False)
+    #: Runs of the same cases with one factor changed, by the factor's id.
+    varied: Mapping[str, Runs] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of runs."""
         return sum(self.count(case) for case in self.found)
 
     def __iter__(self) -> Iterator[Case]:
         return iter(self.found)
 
     def joined(self, other: Runs) -> Runs:
-        """These, and those of another, which replace what is in both."""
-        return Runs({**self.found, **other.found})
+        """Both, where `other` replaces the cases that both have."""
+        return Runs({**self.found, **other.found}, {**self.varied, **other.varied})
+
+    def of(self, cases: Iterable[Case]) -> Runs:
+        """The runs of some of the cases."""
+        found = {case: self.found[case] for case in cases if case in self.found}
+        return Runs(found, self.varied)
 
     def count(self, case: Case) -> int:
-        """Runs of a case."""
+        """The number of runs of a case."""
         return max(len(values) for values in self.found[case].values())
 
     @property
     def seeds(self) -> int:
-        """Runs of the case that has most."""
-        return max(self.count(case) for case in self.found)
+        """The largest number of runs of a case."""
+        return max((self.count(case) for case in self.found), default=0)
 
     def cases(self, **where: Any) -> list[Case]:
-        """The cases with these values; a tuple names several."""
+        """The cases with these values: a tuple gives alternatives, None an absent key."""
         wanted = {
             key: value if isinstance(value, tuple) else (value,) for key, value in where.items()
         }
         return [
             case
             for case in self.found
-            if all(key in case and case[key] in among for key, among in wanted.items())
+            if all(case.get(key) in among for key, among in wanted.items())
         ]
 
     def case(self, **where: Any) -> Case:
@@ -160,7 +174,7 @@ class Runs:
         return case
 
     def values(self, case: Case, metric: str) -> list[float]:
-        """Those that there are."""
+        """The values of a metric, without runs that have none."""
         return [value for value in self.found[case][metric] if value is not None]
 
     def mean(self, case: Case, metric: str) -> Estimate | None:
@@ -169,28 +183,40 @@ class Runs:
         return mean_interval(values) if values else None
 
     def ratio(self, case: Case, to: Case, metric: str) -> Estimate | None:
-        """The mean over that of another case, paired by seed; None if one of them is nothing."""
+        """The mean over the mean of another case, paired by seed; None if one of them is zero."""
         pairs = self._pairs(case, to, metric)
         if not pairs or not all(map(sum, zip(*pairs, strict=True))):
             return None
         return ratio_interval([a for a, _ in pairs], [b for _, b in pairs])
 
     def difference(self, case: Case, to: Case, metric: str, times: float = 1.0) -> Estimate | None:
-        """The mean less so many times that of another case, paired by seed. Unlike a ratio it is
-        there where one of them is nothing."""
+        """The mean minus `times` the mean of another case, paired by seed. Unlike a ratio it exists
+        where one of them is zero."""
         pairs = self._pairs(case, to, metric)
         return mean_interval([a - times * b for a, b in pairs]) if pairs else None
+
+    def single(self, case: Case, metric: str) -> tuple[float, float] | None:
+        """The range that 95 % of single runs fall into; None if there are too few runs."""
+        values = self.values(case, metric)
+        return single_range(values) if len(values) > 1 else None
+
+    def single_ratio(self, case: Case, to: Case, metric: str) -> tuple[float, float] | None:
+        """The same for the ratio of a pair of runs."""
+        pairs = self._pairs(case, to, metric)
+        if len(pairs) < 2 or min(map(min, pairs)) <= 0:
+            return None
+        return single_ratio_range([a for a, _ in pairs], [b for _, b in pairs])
 
     def _pairs(self, case: Case, to: Case, metric: str) -> list[tuple[float, float]]:
         both = zip(self.found[case][metric], self.found[to][metric], strict=False)
         return [(a, b) for a, b in both if a is not None and b is not None]
 
     def quantile(self, case: Case, metric: str, share: float) -> Estimate:
-        """The value that this share of the runs stays below; None is longer than all."""
+        """The quantile of the runs; None counts as longer than any value."""
         return quantiles.interval(self.found[case][metric], share)
 
     def quantile_ratio(self, case: Case, to: Case, metric: str, share: float) -> Estimate | None:
-        """That over the one of another case, paired by seed; None if one is not reached."""
+        """The quantile over that of another case, paired by seed; None if one is not reached."""
         return quantiles.ratio(self.found[case][metric], self.found[to][metric], share)
 
     def share(self, case: Case, metric: str) -> Estimate:
@@ -199,59 +225,67 @@ class Runs:
         return quantiles.proportion(sum(value is None for value in values), len(values))
 
 
+#: By metric, the value of every run of a case in the order of the seeds.
+Values = Mapping[str, Sequence["float | None"]]
+#: A cell, and how often it is run.
+Job = tuple[Cell, int]
+
+
+def jobs(cells: Sequence[Cell], seeds: int | None, quick: bool) -> list[Job]:
+    """The cells that are run, each with the number of its runs."""
+    numbers = [(cell, cell.quick if quick else cell.seeds) for cell in cells]
+    return [(cell, seeds or number) for cell, number in numbers if number]
+
+
+#: Values by collecting function and scenario: several experiments may have the same cell.
+_COLLECTED: dict[tuple[Collect, str], Values] = {}
+
+
 def measure(
-    cells: Sequence[Cell],
-    collect: Collect,
-    *,
-    seeds: int | None,
-    quick: bool,
-    threads: int,
-    progress: lab.Progress | None = None,
-) -> Runs:
-    """The runs of all cells."""
-    scenarios = [cell.build(seeds or (cell.quick if quick else cell.seeds)) for cell in cells]
-    done = lab.sweeps(scenarios, threads=threads, progress=progress)
-    return Runs(
-        {
-            cell.case: collect(sweep.rows.sort(SEED, maintain_order=True))
-            for cell, sweep in zip(cells, done, strict=True)
-        }
-    )
+    wanted: Sequence[Job], collect: Collect, *, threads: int, progress: Progress | None = None
+) -> list[Values]:
+    """The values of every job; equal scenarios are run once."""
+    scenarios = [cell.build(runs) for cell, runs in wanted]
+    keys = [(collect, scenario.sha256) for scenario in scenarios]
+    new = {
+        key: scenario
+        for key, scenario in zip(keys, scenarios, strict=True)
+        if key not in _COLLECTED
+    }
+    done = lab.sweeps([*new.values()], threads=threads, progress=progress)
+    for key, sweep in zip(new, done, strict=True):
+        _COLLECTED[key] = collect(sweep.rows.sort(SEED, maintain_order=True))
+    return [_COLLECTED[key] for key in keys]
 
 
 def observe(
-    cells: Sequence[Cell],
-    of: Observe,
-    *,
-    seeds: int | None,
-    quick: bool,
-    threads: int,
-    progress: lab.Progress | None = None,
-) -> Runs:
-    """The runs of all cells, one by one."""
-    wanted = [seeds or (cell.quick if quick else cell.seeds) for cell in cells]
-    found: dict[Case, dict[str, list[float | None]]] = {}
+    wanted: Sequence[Job], of: Observe, *, threads: int, progress: Progress | None = None
+) -> list[Values]:
+    """The values of every job, whose runs are observed one by one."""
+    total = sum(runs for _, runs in wanted)
+    found: list[Values] = []
     done = 0
     with _workers(threads) as workers:
         # Runs leave the interpreter to the others.
         started = [
             [workers.submit(lambda cell, run: of(*cell.single(run)), cell, n) for n in range(runs)]
-            for cell, runs in zip(cells, wanted, strict=True)
+            for cell, runs in wanted
         ]
-        for cell, runs in zip(cells, started, strict=True):
-            kept = found.setdefault(cell.case, {})
+        for runs in started:
+            kept: dict[str, list[float | None]] = {}
             for run in runs:
                 for metric, value in run.result().items():
                     kept.setdefault(metric, []).append(value)
                 done += 1
                 if progress is not None:
-                    progress(done, sum(wanted))
-    return Runs(found)
+                    progress(done, total)
+            found.append(kept)
+    return found
 
 
 @contextmanager
 def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Who ends early, as by Ctrl-C, does not wait for what has not begun."""
+    """A pool that drops the jobs that have not begun when the block ends early, as with Ctrl-C."""
     workers = ThreadPoolExecutor(threads or os.cpu_count())
     try:
         yield workers

@@ -8,7 +8,7 @@ use tcp::InitialWindow;
 fn narrow(config: Config) -> Host<Traffic> {
     let mut server = host(SERVER);
     let mut streams = 0..;
-    let accept = move || (config.clone(), Traffic::Sink(Sink::new(streams.next().unwrap())));
+    let accept = move |_| (config.clone(), Traffic::Sink(Sink::new(streams.next().unwrap())));
     server.add_listener(Listener::new(80, accept).backlog(2));
     server
 }
@@ -147,8 +147,8 @@ fn without_a_flood_no_cookie_is_taken() {
     // What RFC 9293 §3.10.7.2 says of an ACK to a listener holds again.
     let (mut client, mut server) = answered(Config::default());
     let ack = sent(&mut client, millis(3))[0];
-    assert!(server.listeners[&80].cookies_until <= millis(128_001));
-    server.listeners.get_mut(&80).unwrap().cookies_until = millis(100);
+    assert!(server.listeners.by_binding[&Binding::from(80)].cookies_until <= millis(128_001));
+    server.listeners.by_binding.get_mut(&Binding::from(80)).unwrap().cookies_until = millis(100);
     server.handle_packet(millis(100), &ack);
     let reset = tcp_of(&sent(&mut server, millis(100))[0]);
     assert_eq!((reset.flags, reset.seq), (Flags::RST, tcp_of(&ack).ack));

@@ -60,7 +60,7 @@ fn a_notice_to_the_destination_makes_the_receiver_tell_the_sender() {
 fn a_marked_packet_is_word_of_itself_and_nothing_is_taken_from_it() {
     let (_, mut server, data) = meeting(1);
     let mut marked = data[0];
-    assert!(marked.rare.mark_corrupted(false));
+    assert!(marked.unparsed.mark_corrupted(false));
     server.handle_packet(millis(1), &marked);
     assert_eq!(received(&server), [(0, 0)]);
     assert_eq!(echoes(&mut server), [Some(tcp_of(&data[0]).copy)]);
@@ -77,14 +77,14 @@ fn reports_that_a_packet_brings_are_of_its_own_connection() {
     let data: Vec<_> = data.iter().filter(mine).collect();
     let Segment { seq, copy, .. } = tcp_of(data[0]);
     let mut carrier = *data[1];
-    assert!(carrier.rare.add_corrupted_copy(false, CorruptedCopy { seq, copy, len: 1000 }));
+    assert!(carrier.unparsed.add_corrupted_copy(false, CorruptedCopy { seq, copy, len: 1000 }));
     server.handle_packet(millis(1), &carrier);
     // One for the report, one for the segment.
     assert_eq!(echoes(&mut server), [Some(copy), Some(copy)]);
     // One about the segment that brings it has come too late.
     let Segment { seq, copy, .. } = tcp_of(data[0]);
     let mut carrier = *data[0];
-    assert!(carrier.rare.add_corrupted_copy(false, CorruptedCopy { seq, copy, len: 1000 }));
+    assert!(carrier.unparsed.add_corrupted_copy(false, CorruptedCopy { seq, copy, len: 1000 }));
     server.handle_packet(millis(1), &carrier);
     assert_eq!(echoes(&mut server), [None]);
 }

@@ -7,7 +7,7 @@ use wire::Payload;
 fn narrow(backlog: u32) -> Host<Traffic> {
     let mut server = host(SERVER);
     server.set(Settings { syn_cookies: false, ..server.settings() });
-    let accept = || (Config::default(), Traffic::Sink(Sink::new(0)));
+    let accept = |_| (Config::default(), Traffic::Sink(Sink::new(0)));
     server.add_listener(Listener::new(80, accept).backlog(backlog));
     server
 }
@@ -20,7 +20,7 @@ fn syns(now: Time, count: usize) -> (Host<Traffic>, Vec<Packet>) {
 }
 
 fn half_open(host: &Host<Traffic>) -> usize {
-    host.listeners[&80].half_open as usize
+    host.listeners.by_binding[&Binding::from(80)].half_open as usize
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_listener_in_the_place_of_another_takes_over_its_backlog() {
     let mut server = narrow(1);
     let (_, syns) = syns(Time::ZERO, 2);
     server.handle_packet(Time::ZERO, &syns[0]);
-    let accept = || (Config::default(), Traffic::Sink(Sink::new(0)));
+    let accept = |_| (Config::default(), Traffic::Sink(Sink::new(0)));
     server.add_listener(Listener::new(80, accept).backlog(1));
     server.handle_packet(Time::ZERO, &syns[1]);
     assert_eq!((server.connections().count(), server.statistics().overflows), (1, 1));
@@ -184,7 +184,7 @@ fn an_old_syn_does_not() {
 #[test]
 fn nobody_is_replaced_where_nobody_listens() {
     let (mut server, syn) = in_time_wait();
-    server.listeners.clear();
+    server.unlisten(80);
     server.handle_packet(millis(1000), &changed(&syn, |s| s.seq = s.seq + 1000));
     let states: Vec<_> = server.connections().map(|(_, c, _)| c.state()).collect();
     assert_eq!(states, [State::TimeWait]);

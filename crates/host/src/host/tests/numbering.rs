@@ -50,7 +50,7 @@ fn a_host_that_is_restored_under_another_clock_goes_on_counting() {
         let client = seeded(1);
         let later = |millis: u64| Time::from_nanos(millis * 1_000_000 + shift);
         let mut restored: Host<Traffic> =
-            Host::adopt(client.snapshot(millis(7)), later(7), |_, _| unreachable!("none")).unwrap();
+            Host::adopt(client.snapshot(millis(7)), later(7)).unwrap();
         let undisturbed = first(millis(1007), &mut seeded(1));
         assert_eq!(first(later(1007), &mut restored), undisturbed);
     }

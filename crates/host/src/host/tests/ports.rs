@@ -65,8 +65,8 @@ fn a_port_is_free_again_once_its_connection_is_over() {
     client.open(transfer(millis(70_000), 80, 1, 500));
     run_until(millis(200_000), &mut client, &mut server);
     assert_eq!(received(&server), [(1000, 0), (500, 0)]);
-    let keys: Vec<_> = server.slots.iter().map(|slot| slot.key).collect();
-    assert_eq!(keys[0], keys[1]);
+    let tuples: Vec<_> = server.slots.iter().map(Slot::tuple).collect();
+    assert_eq!(tuples[0], tuples[1]);
     let ids: Vec<_> = server.connections().map(|(id, ..)| id).collect();
     assert_ne!(ids[0], ids[1], "and ids are for good");
 }

@@ -3,7 +3,7 @@ use crate::ceten::Meter;
 use crate::fec::{Beside, Encoder, Settings, Strength};
 use base::{Random, Seed};
 use core::net::IpAddr;
-use host::LinkEvent;
+use host::{LinkEvent, Outbox};
 use wire::{Body, Causes, Ip, PathForm, Payload};
 
 const FLOW: Flow = Flow {
@@ -12,17 +12,13 @@ const FLOW: Flow = Flow {
     port: 5000,
 };
 
-fn cx(send: &mut Vec<Packet>) -> Context<'_> {
-    Context { send }
-}
-
 /// A data packet of the flow, as TCP sends it where nodes tell of the path.
 fn data(len: u32) -> Packet {
     let mut packet = Packet { ip: Ip::new(FLOW.source, FLOW.destination), ..Packet::BLANK };
     packet.make_tcp().destination_port = FLOW.port;
     packet.payload = Payload { stream: 1, offset: 0, len };
-    fields(Causes::SURVIVES, Causes::SURVIVES).put(false, &mut packet.rare);
-    packet.rare.set_weightless(true);
+    fields(Causes::SURVIVES, Causes::SURVIVES).put(false, &mut packet.unparsed);
+    packet.unparsed.set_zero_size(true);
     packet
 }
 
@@ -35,7 +31,7 @@ fn ack(of: &Packet) -> Packet {
     let mut packet = Packet { ip: Ip::new(FLOW.destination, FLOW.source), ..Packet::BLANK };
     packet.make_tcp().source_port = FLOW.port;
     let Some(PathFields::Exact { forward, .. }) = PathFields::of(of) else { panic!("{of:?}") };
-    fields(Causes::SURVIVES, forward).put(false, &mut packet.rare);
+    fields(Causes::SURVIVES, forward).put(false, &mut packet.unparsed);
     packet
 }
 
@@ -130,28 +126,28 @@ impl Path {
 
     fn send(&mut self, packets: u32) -> Came {
         let mut came = Came { weakest: u8::MAX, ..Came::default() };
-        let (mut sent, now) = (Vec::new(), Time::ZERO);
+        let (mut sent, now) = (Outbox::default(), Time::ZERO);
         for _ in 0..packets {
             let mut packet = data(1000);
-            self.encoder.packet(now, None, &mut packet, &mut cx(&mut sent));
-            let corrects = packet.rare.corrects();
+            self.encoder.packet(now, None, &mut packet, &mut sent.context());
+            let corrects = packet.unparsed.corrects();
             assert_eq!(packet.len(), 1040 + 4 * u32::from(corrects));
             came.weakest = came.weakest.min(corrects);
             came.strongest = came.strongest.max(corrects);
             let wrong = self.wrong(packet.len());
             if wrong > u64::from(corrects) {
                 came.lost += 1;
-                self.meter.link(now, Port(0), LinkEvent::Corrupted(&packet), &mut cx(&mut sent));
+                self.meter.link(now, Port(0), LinkEvent::Corrupted(&packet), &mut sent.context());
                 continue;
             }
             if wrong > 0 {
-                self.meter.link(now, Port(0), LinkEvent::Corrected(&packet), &mut cx(&mut sent));
+                self.meter.link(now, Port(0), LinkEvent::Corrected(&packet), &mut sent.context());
             }
-            self.meter.packet(now, Some(Port(0)), &mut packet, &mut cx(&mut sent));
-            self.decoder.packet(now, Some(Port(0)), &mut packet, &mut cx(&mut sent));
-            assert_eq!((packet.rare.corrects(), packet.len()), (0, 1040));
+            self.meter.packet(now, Some(Port(0)), &mut packet, &mut sent.context());
+            self.decoder.packet(now, Some(Port(0)), &mut packet, &mut sent.context());
+            assert_eq!((packet.unparsed.corrects(), packet.len()), (0, 1040));
             let mut ack = ack(&packet);
-            self.encoder.packet(now, Some(Port(1)), &mut ack, &mut cx(&mut sent));
+            self.encoder.packet(now, Some(Port(1)), &mut ack, &mut sent.context());
             came.told += echoed_loss(&ack);
             came.acks += 1;
         }
@@ -232,10 +228,10 @@ fn tcp_is_told_of_what_is_lost_in_spite_of_the_code() {
 #[test]
 fn packets_in_the_direction_of_the_data_are_coded_and_packets_that_repair_it_are_as_strong() {
     let mut encoder = PacketEncoder::new(FLOW, PacketStrength::Fixed(3), 0.5);
-    let mut sent = Vec::new();
+    let mut sent = Outbox::default();
     let mut pass = |from, mut packet: Packet| {
-        encoder.packet(Time::ZERO, from, &mut packet, &mut cx(&mut sent));
-        packet.rare.corrects()
+        encoder.packet(Time::ZERO, from, &mut packet, &mut sent.context());
+        packet.unparsed.corrects()
     };
     assert_eq!(pass(None, data(1000)), 3);
     // A segment without data, such as a SYN, as well.
@@ -247,15 +243,15 @@ fn packets_in_the_direction_of_the_data_are_coded_and_packets_that_repair_it_are
 
     let settings = Settings { block: 2, strength: Strength::Fixed(0.5), ..Settings::default() };
     let mut erasures = Encoder::new(FLOW, settings, Beside::default());
-    let mut sent = Vec::new();
+    let mut sent = Outbox::default();
     for _ in 0..2 {
         let mut packet = data(1000);
-        packet.rare.set_corrects(3);
-        erasures.packet(Time::ZERO, None, &mut packet, &mut cx(&mut sent));
+        packet.unparsed.set_corrects(3);
+        erasures.packet(Time::ZERO, None, &mut packet, &mut sent.context());
     }
     // The last source packet goes with its repair packet.
-    let [source, repair] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((source.rare.corrects(), repair.rare.corrects()), (3, 3));
+    let [source, repair] = &sent.packets[..] else { panic!("{sent:?}") };
+    assert_eq!((source.unparsed.corrects(), repair.unparsed.corrects()), (3, 3));
     let Body::Repair(_) = repair.body else { panic!("{repair:?}") };
     // Symbols are of packets without codes: 1040 bytes and two for their length.
     assert_eq!(repair.payload.len, 1042);

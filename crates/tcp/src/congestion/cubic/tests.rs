@@ -39,7 +39,7 @@ impl Path {
         AckSample {
             now: self.now,
             acked: u64::from(MSS),
-            answered: 0,
+            limited_transmit: 0,
             delivered: u64::from(MSS),
             rate: RateSample::default(),
             rtt: Some(self.rtt),
@@ -273,7 +273,7 @@ fn an_undo_takes_back_the_whole_curve() {
     path.pass(0.2);
     path.controller.on_undo();
     assert_eq!(path.controller.window(), before.window());
-    assert_eq!(path.controller.law, before.law);
+    assert_eq!(path.controller.algorithm, before.algorithm);
 }
 
 #[test]

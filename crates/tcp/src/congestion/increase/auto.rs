@@ -1,14 +1,14 @@
-//! Auto: another increase function as long as the narrowest link of the path has room for it, else
-//! the standard's. Beyond `obanaik2003`, which asks for policies that turn themselves off on slow
-//! links (§3.2.3, 3.4), and gives no detector.
+//! Auto: another increase function while the bottleneck of the path has room for it, else the
+//! standard's. Beyond `obanaik2003`, which asks for policies that turn themselves off on slow links
+//! (§3.2.3, 3.4), and gives no detector.
 //!
-//! What follows closely on each other into the narrowest link comes out of it as fast as that link
-//! is, and so do the acknowledgments: the fastest train of them in a round trip tells the rate C of
-//! that link, long before it is full and whoever shares it. A window W that takes a round trip r to
-//! be acknowledged leaves room there for `C r - W` segments a round trip. A connection whose own last
-//! hop is the bottleneck has all of that link: its delivery rate W/r is C and stays there while its
-//! queue, and so r, grows with W. There is no room, and growth is the standard's. On a fast link that
-//! many share, W/r is the connection's part of C, and there is room.
+//! Packets sent back to back leave the bottleneck at its rate, and so do their acknowledgments: the
+//! fastest train of acknowledgments in a round trip gives the rate C of the bottleneck, long before
+//! it is full and whatever the number of flows. A window W whose acknowledgment takes a round-trip
+//! time r leaves room there for `C r - W` segments per round trip. A connection whose own last hop
+//! is the bottleneck uses all of that link: its delivery rate W/r is C and stays there while its
+//! queue, and so r, grows with W. There is no room, and growth is the standard's. On a fast link
+//! that many flows share, W/r is the connection's share of C, and there is room.
 
 #[cfg(test)]
 mod tests;
@@ -20,17 +20,17 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Another function's growth where there is room for it, else the standard's.
+/// Another function's growth while there is room, else the standard's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auto {
     /// The other function.
     pub fast: Fast,
-    #[serde(skip_serializing_if = "Narrowest::is_unknown")]
-    narrowest: Narrowest,
+    #[serde(skip_serializing_if = "Bottleneck::is_unknown")]
+    bottleneck: Bottleneck,
 }
 
-/// What may grow faster than the standard.
+/// The functions that may grow faster than the standard's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "policy", rename_all = "kebab-case")]
 pub enum Fast {
@@ -44,14 +44,14 @@ pub enum Fast {
 
 /// The share of the room that a round trip may take.
 const SHARE: f64 = 0.25;
-/// If that is less than so many segments, the standard's one has to do.
+/// With less room than this, segments, growth is the standard's.
 const WORTHWHILE: f64 = 2.0;
 
 impl Auto {
-    /// With another function for where there is room.
+    /// Auto with another function.
     #[must_use]
     pub const fn new(fast: Fast) -> Auto {
-        Auto { fast, narrowest: Narrowest::UNKNOWN }
+        Auto { fast, bottleneck: Bottleneck::UNKNOWN }
     }
 }
 
@@ -59,8 +59,8 @@ impl IncreaseFunction for Auto {
     const DEFAULT: Auto = Auto::new(Fast::Canit(Canit::DEFAULT));
 
     fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64 {
-        self.narrowest.on_ack(ack);
-        let room = self.narrowest.carries(ack).map_or(0.0, |carried| carried - window);
+        self.bottleneck.on_ack(ack);
+        let room = self.bottleneck.carries(ack).map_or(0.0, |carried| carried - window);
         let most = SHARE * room;
         if most < WORTHWHILE {
             return 1.0 / window;
@@ -77,7 +77,7 @@ impl IncreaseFunction for Auto {
     }
 
     fn reset(&mut self) {
-        self.narrowest = Narrowest::UNKNOWN;
+        self.bottleneck = Bottleneck::UNKNOWN;
     }
 }
 
@@ -133,9 +133,9 @@ impl Serialize for Fast {
     }
 }
 
-/// What is known of the narrowest link, by the times between acknowledgments.
+/// The estimate of the bottleneck, from the times between acknowledgments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Narrowest {
+struct Bottleneck {
     /// Its rate, octets a second: the fastest train of a round trip, averaged over round trips.
     rate: Option<f64>,
     /// The last two acknowledgments, the latest first.
@@ -154,21 +154,20 @@ struct Arrived {
 
 /// The weight of a round trip in the average.
 const WEIGHT: f64 = 0.125;
-/// Segments of a train: with one, two acknowledgments that something on their way has brought
-/// together would do.
+/// Segments of a train: with one, any two compressed acknowledgments would count.
 const TRAIN: u64 = 2;
 
-impl Narrowest {
-    const UNKNOWN: Narrowest =
-        Narrowest { rate: None, last: [None; 2], round: None, fastest: 0.0 };
+impl Bottleneck {
+    const UNKNOWN: Bottleneck =
+        Bottleneck { rate: None, last: [None; 2], round: None, fastest: 0.0 };
 
     fn is_unknown(&self) -> bool {
-        *self == Narrowest::UNKNOWN
+        *self == Bottleneck::UNKNOWN
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
         let train = TRAIN * u64::from(ack.mss);
-        // An acknowledgment that closes a gap stands for more than what has just arrived.
+        // An acknowledgment that closes a gap covers more than the last arrival.
         let usual = ack.acked <= train && !ack.after_timeout;
         let now = Arrived { at: ack.now, octets: ack.acked };
         if let Some(rate) = self.rate_until(now, train).filter(|_| usual) {
@@ -195,7 +194,7 @@ impl Narrowest {
         (took > Duration::ZERO).then(|| octets as f64 / took.as_secs_f64())
     }
 
-    /// Segments that it carries in a round trip, once that is known.
+    /// Segments that it carries in a round trip, once its rate is known.
     fn carries(&self, ack: &AckSample) -> Option<f64> {
         Some(self.rate? * ack.srtt?.as_secs_f64() / f64::from(ack.mss))
     }

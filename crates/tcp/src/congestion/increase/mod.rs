@@ -1,7 +1,7 @@
-//! THE table of increase functions: how fast the window grows in congestion avoidance.
+//! The table of increase functions: the growth of the window in congestion avoidance.
 //!
-//! A new one is a file beside this page and a line in the table below. Its struct has its settings,
-//! which scenario files know by their names, and what it remembers.
+//! A new one is a file beside this one and a line in the table below. Its struct holds its
+//! settings, by the names in scenario files, and its state.
 
 mod settings;
 #[cfg(test)]
@@ -15,19 +15,19 @@ use settings::{positive, span};
 
 /// Growth of the congestion window in congestion avoidance.
 pub trait IncreaseFunction: Copy {
-    /// What its name alone stands for.
+    /// The settings that its name alone stands for.
     const DEFAULT: Self;
 
-    /// Segments to add for one acknowledgment of new data, given the window in segments. Where
-    /// octets are counted, for each segment that is acknowledged.
+    /// Segments to add for one acknowledgment of new data, given the window in segments; with byte
+    /// counting, for each acknowledged segment.
     fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64;
 
-    /// Which round trip it goes by, if by any.
+    /// The round-trip time that it uses, if any.
     fn round_trip(&mut self) -> Option<&mut RoundTrip> {
         None
     }
 
-    /// The path is another one: what is remembered of the old one is forgotten.
+    /// Discards the state of the old path.
     fn reset(&mut self) {}
 }
 
@@ -63,7 +63,8 @@ macro_rules! increase_functions {
 
             #[inline(always)]
             pub(super) fn per_ack(&mut self, window: f64, ack: &AckSample) -> f64 {
-                // A copy for each, so that none is put together for one that does not look.
+                // A copy for each, so that no sample is assembled for a function that does not read
+                // it.
                 match self { $(Increase::$Function(f) => f.per_ack(window, &{ *ack }),)+ }
             }
 
@@ -71,7 +72,7 @@ macro_rules! increase_functions {
                 match self { $(Increase::$Function(f) => f.reset(),)+ }
             }
 
-            /// Which round trip it goes by, if by any.
+            /// The round-trip time that it uses, if any.
             pub fn round_trip(&mut self) -> Option<&mut RoundTrip> {
                 match self { $(Increase::$Function(f) => f.round_trip(),)+ }
             }
@@ -88,6 +89,6 @@ increase_functions! {
     constant_rate::ConstantRate = "constant-rate";
     /// r/NIT segments per window (`obanaik2003` §2.3.1).
     canit::Canit = "canit";
-    /// Another one where the path has room for it, else the standard's.
+    /// Another function while the bottleneck has room, else the standard's.
     auto::Auto = "auto";
 }

@@ -1,20 +1,20 @@
-//! What increase functions can be told, and how that is written.
+//! Settings of increase functions and their text form.
 
 use base::Duration;
 use core::fmt;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Which round trip a function goes by.
+/// The round-trip time that a function uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoundTrip {
-    /// The smoothed one, with the time that packets wait in queues: `"smoothed"`.
+    /// The smoothed one, which includes queueing delay: `"smoothed"`.
     #[default]
     Smoothed,
-    /// The path's propagation delay there and back: `"propagation"`. Whoever knows it has to put
-    /// [`RoundTrip::Given`] in its place; until then the smoothed one is taken.
+    /// The round-trip propagation delay of the path: `"propagation"`. A caller that knows it
+    /// replaces it by [`RoundTrip::Given`]; otherwise the smoothed one is used.
     Propagation,
-    /// This: `"200 ms"`.
+    /// A fixed one: `"200 ms"`.
     Given(Duration),
 }
 
@@ -30,19 +30,19 @@ impl RoundTrip {
     }
 }
 
-/// No acknowledgment adds more than so many segments: a number, or `"off"`.
+/// The largest increase per acknowledgment, segments: a number, or `"off"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cap(pub Option<f64>);
 
 impl Cap {
-    /// So many segments, but no more than that.
+    /// Limits an increase.
     #[inline]
     pub(super) fn limit(self, segments: f64) -> f64 {
         self.0.map_or(segments, |cap| segments.min(cap))
     }
 }
 
-/// With larger numbers a window may leave what floats can say.
+/// With larger numbers a window may exceed the range of floats.
 const LARGEST: f64 = 1e6;
 
 fn above_zero(number: f64) -> Option<f64> {
@@ -56,22 +56,22 @@ fn more_than_nothing(text: &str) -> Option<Duration> {
 /// A number above 0.
 pub(super) fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let expected = "a number above 0 and at most 1e6";
-    from.deserialize_any(Written { expected, text: |_| None, number: above_zero })
+    from.deserialize_any(TextOrNumber { expected, text: |_| None, number: above_zero })
 }
 
 /// A duration above 0, with its unit.
 pub(super) mod span {
-    use super::{Deserializer, Duration, Serializer, Written, more_than_nothing};
+    use super::{Deserializer, Duration, Serializer, TextOrNumber, more_than_nothing};
 
     pub(in super::super) fn deserialize<'de, D>(from: D) -> Result<Duration, D::Error>
     where
         D: Deserializer<'de>,
     {
         let expected = "more than 0 s, in quotes, such as \"30 ms\"";
-        from.deserialize_any(Written { expected, text: more_than_nothing, number: |_| None })
+        from.deserialize_any(TextOrNumber { expected, text: more_than_nothing, number: |_| None })
     }
 
-    /// In the largest unit in which it is a whole number.
+    /// Written in the largest unit in which it is a whole number.
     pub(in super::super) fn serialize<S: Serializer>(
         span: &Duration,
         to: S,
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for RoundTrip {
             text => text.parse().ok().map(RoundTrip::Given),
         };
         let expected = "\"smoothed\", \"propagation\" or a duration, such as \"200 ms\"";
-        from.deserialize_any(Written { expected, text, number: |_| None })
+        from.deserialize_any(TextOrNumber { expected, text, number: |_| None })
     }
 }
 
@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for Cap {
         let text = |text: &str| (text == "off").then_some(Cap(None));
         let number = |number| above_zero(number).map(|cap| Cap(Some(cap)));
         let expected = "\"off\" or a number of segments, above 0 and at most 1e6";
-        from.deserialize_any(Written { expected, text, number })
+        from.deserialize_any(TextOrNumber { expected, text, number })
     }
 }
 
@@ -124,20 +124,20 @@ impl Serialize for Cap {
     }
 }
 
-/// Something that is written as a text or a number.
-struct Written<T> {
+/// A setting written as a text or a number.
+struct TextOrNumber<T> {
     expected: &'static str,
     text: fn(&str) -> Option<T>,
     number: fn(f64) -> Option<T>,
 }
 
-impl<T> Written<T> {
+impl<T> TextOrNumber<T> {
     fn or_else<E: de::Error>(&self, value: Option<T>) -> Result<T, E> {
         value.ok_or_else(|| E::custom(format_args!("expected {}", self.expected)))
     }
 }
 
-impl<T> Visitor<'_> for Written<T> {
+impl<T> Visitor<'_> for TextOrNumber<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ fn ack(srtt: Option<Duration>) -> AckSample {
     AckSample {
         now: Time::ZERO,
         acked: 1000,
-        answered: 0,
+        limited_transmit: 0,
         delivered: 1000,
         rate: RateSample::default(),
         rtt: srtt,
@@ -19,18 +19,18 @@ fn ack(srtt: Option<Duration>) -> AckSample {
 }
 
 /// What an acknowledgment adds to a window after such a round trip.
-fn step(increase: impl Into<Written>, window: f64, rtt_ms: u64) -> f64 {
+fn step(increase: impl Into<TextOrNumber>, window: f64, rtt_ms: u64) -> f64 {
     let mut increase = increase.into().0;
     increase.per_ack(window, &ack(Some(Duration::from_millis(rtt_ms))))
 }
 
 /// As in a scenario file, but in JSON: a name, or a table.
-struct Written(Increase);
+struct TextOrNumber(Increase);
 
-impl From<&str> for Written {
-    fn from(text: &str) -> Written {
+impl From<&str> for TextOrNumber {
+    fn from(text: &str) -> TextOrNumber {
         let named = Increase::ALL.iter().find(|(name, _)| *name == text);
-        Written(named.map_or_else(|| serde_json::from_str(text).unwrap(), |(_, one)| *one))
+        TextOrNumber(named.map_or_else(|| serde_json::from_str(text).unwrap(), |(_, one)| *one))
     }
 }
 
@@ -71,7 +71,7 @@ fn what_is_written_is_read_as_it_was() {
 #[test]
 fn without_a_round_trip_growth_is_the_standards() {
     for name in ["standard", "constant-rate", "canit"] {
-        let mut increase = Written::from(name).0;
+        let mut increase = TextOrNumber::from(name).0;
         assert!(close(increase.per_ack(8.0, &ack(None)), 1.0 / 8.0), "{name}");
     }
 }
@@ -117,9 +117,9 @@ fn a_cap_limits_what_an_acknowledgment_adds() {
 fn the_round_trip_can_be_given() {
     let given = r#"{"policy": "canit", "rtt": "90 ms"}"#;
     assert!(close(step(given, 5.0, 600), 3.0 / 5.0));
-    let mut path = Written::from(r#"{"policy": "canit", "rtt": "propagation"}"#).0;
+    let mut path = TextOrNumber::from(r#"{"policy": "canit", "rtt": "propagation"}"#).0;
     assert!(close(step(r#"{"policy": "canit", "rtt": "propagation"}"#, 5.0, 600), 20.0 / 5.0));
     *path.round_trip().unwrap() = RoundTrip::Given(Duration::from_millis(90));
     assert!(close(path.per_ack(5.0, &ack(Some(Duration::from_millis(600)))), 3.0 / 5.0));
-    assert_eq!(Written::from("increase-by-k").0.round_trip(), None);
+    assert_eq!(TextOrNumber::from("increase-by-k").0.round_trip(), None);
 }

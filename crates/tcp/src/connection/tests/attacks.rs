@@ -1,9 +1,9 @@
 //! Somebody who sees nothing of the connection writes into it (RFC 5961), or an old segment comes.
 
 use super::*;
-use crate::{Event, Refusal};
+use crate::{DropReason, Event};
 
-fn refusals(t: &mut Diagram) -> Vec<Refusal> {
+fn refusals(t: &mut Diagram) -> Vec<DropReason> {
     let events = core::iter::from_fn(|| t.connection.poll_event());
     events.filter_map(|e| if let Event::Refused { why } = e { Some(why) } else { None }).collect()
 }
@@ -16,7 +16,7 @@ fn a_blind_reset_is_challenged_and_a_true_one_repeats_itself() {
     t.connection.watch(true);
     t.send(reset(5000));
     t.recv([ack(1)]);
-    assert_eq!(refusals(&mut t), [Refusal::BlindReset]);
+    assert_eq!(refusals(&mut t), [DropReason::BlindReset]);
     t.send(reset(1));
     assert_eq!(t.connection.take_events(), Events::RESET | Events::CLOSED);
 }
@@ -28,7 +28,7 @@ fn a_blind_syn_is_challenged_and_a_restarted_peer_resets() {
     t.connection.watch(true);
     t.send(syn().seq(1 << 29));
     t.recv([ack(1).seq(at(11))]);
-    assert_eq!(refusals(&mut t), [Refusal::BlindSyn]);
+    assert_eq!(refusals(&mut t), [DropReason::BlindSyn]);
     t.send(reset(1)); // "I know nothing of that": with the challenge's acknowledgment number.
     assert_eq!((t.state(), t.connection.poll_timeout()), (State::Closed, Time::NEVER));
 }
@@ -58,7 +58,7 @@ fn blind_data_must_acknowledge_something_recent() {
     t.recv([ack(1).seq(at(5))]);
     t.send(data(1).acking(at(5) + 1));
     t.recv([ack(1).seq(at(5))]);
-    assert_eq!(refusals(&mut t), [Refusal::BadAck, Refusal::BadAck]);
+    assert_eq!(refusals(&mut t), [DropReason::BadAck, DropReason::BadAck]);
     assert_eq!(t.read(0), 0);
     t.send(data(1).acking(at(5) - 2000)); // Old, but not too old.
     t.recv([ack(2).seq(at(5))]);
@@ -142,7 +142,7 @@ fn tiny_segments_do_not_fill_the_reassembly_queue() {
     let newest =
         |seg: Seg| [64, 63, 62, 61].iter().fold(seg, |s, n| s.sack_bytes(1 + 2 * n, 2 + 2 * n));
     t.recv([newest(ack(1))]);
-    assert_eq!(refusals(&mut t), [Refusal::QueueFull]);
+    assert_eq!(refusals(&mut t), [DropReason::QueueFull]);
     // What is missing always finds room, and what was kept is still there.
     t.send(bytes(0, 2));
     t.recv([newest(ack(1).acking(4))]);
@@ -157,7 +157,7 @@ fn challenges_are_events() {
     t.connection.watch(true);
     t.send(syn());
     t.recv([ack(1)]);
-    assert_eq!(t.connection.poll_event(), Some(Event::Refused { why: Refusal::BlindSyn }));
+    assert_eq!(t.connection.poll_event(), Some(Event::Refused { why: DropReason::BlindSyn }));
     assert_eq!(t.connection.poll_event(), Some(Event::Challenged));
 }
 
@@ -178,8 +178,8 @@ fn what_precedes_the_peers_syn_is_not_reported_as_received_twice() {
 fn an_unreachable_peer_is_given_up_only_before_it_has_answered() {
     // RFC 5461 §4; RFC 5927 §4.1.
     let told = |t: &mut Diagram, seq: u32, hard: bool| {
-        let subject = Subject::Unreachable { seq: ISS + seq, hard };
-        t.connection.indicate(t.now, &Indication { source: Source::Router, subject });
+        let indication = Indication::Unreachable { seq: ISS + seq, hard };
+        t.connection.indicate(t.now, &indication);
     };
     let mut t = Diagram::new(&config(), Side::Active);
     t.recv([syn()]);

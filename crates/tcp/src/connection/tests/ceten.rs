@@ -19,8 +19,7 @@ fn path(corruption: f64, congestion: f64) -> Causes<Probability> {
 
 /// What the header of the next segment from the peer says.
 fn told(t: &mut Diagram, forward: Causes<Probability>, echoed: Causes<Probability>) {
-    let subject = Subject::Path(PathFields::Exact { forward, echoed });
-    let indication = Indication { source: Source::Router, subject };
+    let indication = Indication::Path(PathFields::Exact { forward, echoed });
     t.connection.indicate(t.now, &indication);
 }
 

@@ -87,7 +87,7 @@ fn each_further_duplicate_lets_out_a_segment_once_half_the_window_has_left() {
             t.recv([data(n)]);
         }
         let vitals = t.connection.vitals();
-        assert_eq!((vitals.window, vitals.dupacked), (segments(6), segments(11)));
+        assert_eq!((vitals.window, vitals.dupack_credit), (segments(6), segments(11)));
     }
 }
 
@@ -124,7 +124,7 @@ fn reno_leaves_recovery_with_the_first_new_acknowledgment() {
     t.time(300);
     t.send(ack(6));
     t.silent(); // Thirteen segments are out, the window is six.
-    assert_eq!(t.connection.vitals().dupacked, 0);
+    assert_eq!(t.connection.vitals().dupack_credit, 0);
     duplicates(&mut t, 6, 2); // Answers to 15 and 16 ...
     t.send(ack(6)); // ... and to 17: a second fast retransmit, and a second reduction.
     t.recv([data(6)]);

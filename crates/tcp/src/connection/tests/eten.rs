@@ -120,8 +120,8 @@ fn a_notice_that_comes_too_soon_to_be_of_the_latest_copy_is_a_double_or_late() {
 fn a_notice_of_a_segment_without_data_repairs_nothing() {
     let mut t = sending(with(Recovery::Sack, Suppression::All));
     t.time(150);
-    let subject = Subject::Corrupted { seq: ISS + at(3), len: 0, copy: CopyId::NONE };
-    t.connection.indicate(t.now, &Indication { source: Source::Router, subject });
+    let indication = Indication::Corrupted { seq: ISS + at(3), len: 0, copy: CopyId::NONE };
+    t.connection.indicate(t.now, &indication);
     t.transmit();
     t.silent();
 }
@@ -272,7 +272,7 @@ fn suppressed_duplicates_keep_as_much_in_the_network_as_there_was() {
         t.send(ack(11)); // The answer to the retransmission.
         t.recv([data(20)]);
         assert_eq!(t.windows(), (10_100, segments(10)), "it counts like any acknowledgment");
-        assert_eq!(t.connection.vitals().dupacked, 0);
+        assert_eq!(t.connection.vitals().dupack_credit, 0);
         assert_eq!(t.statistics().reductions, 0);
         for n in 11..=19 {
             t.time(300);

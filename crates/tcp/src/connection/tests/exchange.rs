@@ -145,14 +145,14 @@ impl Exchange {
         let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         if corrupted {
             let (seq, len, copy) = (segment.seq, packet.payload.len, segment.copy);
-            let (told, subject) = match self.forward {
-                false => (1 - to, Subject::Corrupted { seq, len, copy }),
-                true => (to, Subject::PeerCorrupted { seq, len, copy }),
+            let (told, indication) = match self.forward {
+                false => (1 - to, Indication::Corrupted { seq, len, copy }),
+                true => (to, Indication::PeerCorrupted { seq, len, copy }),
             };
             if self.ends[told].side == Side::Passive && self.ends[told].receiver.nxt() == 0 {
                 return; // Nobody is there yet.
             }
-            self.ends[told].indicate(self.now, &Indication { source: Source::Local, subject });
+            self.ends[told].indicate(self.now, &indication);
             return self.after(told);
         }
         if self.ends[to].state() == State::Closed && segment.flags.contains(Flags::ACK) {
@@ -201,6 +201,12 @@ impl Exchange {
                     assert_eq!(packet.len() - packet.ip.len() as u32, 20 + len);
                     self.trace.push((self.now, to, packet));
                     self.air.send(self.now, 1 - to, packet);
+                    while path.has_more() {
+                        let Some(len) = path.poll_transmit(self.now, &mut packet) else { break };
+                        assert_eq!(packet.len() - packet.ip.len() as u32, 20 + len);
+                        self.trace.push((self.now, to, packet));
+                        self.air.send(self.now, 1 - to, packet);
+                    }
                 }
             }
             let wire::Body::Tcp(heard) = arrived.body else { panic!("not TCP") };
@@ -230,10 +236,15 @@ impl Exchange {
         None
     }
 
-    /// Whether an end takes in the acknowledgment in this segment: it is not an old one, and a bare
-    /// one must lie in the window or at its edge (RFC 9293 §3.10.7.4, first).
+    /// Whether an end takes in the acknowledgment in this segment: it is not an old one, by its number
+    /// and by its timestamp (RFC 7323 §5.3), and a bare one must lie in the window or at its edge (RFC
+    /// 9293 §3.10.7.4, first).
     fn is_heard(&self, end: usize, segment: &Segment, len: u32) -> bool {
-        let Connection { iss, irs, sender, receiver, .. } = &self.ends[end];
+        let Connection { iss, irs, sender, receiver, timestamps, .. } = &self.ends[end];
+        let stamp = segment.options.timestamps;
+        if stamp.is_some_and(|stamp| timestamps.is_old(self.now, stamp.value)) {
+            return false;
+        }
         let into = segment.seq.beyond(*irs + receiver.nxt() as u32);
         let inside = into >= 0 && into as u64 <= receiver.window();
         segment.ack.beyond(*iss + sender.una() as u32) >= 0 && (len > 0 || inside)

@@ -25,8 +25,7 @@ impl Diagram {
     /// Word comes that a copy of the peer's segment `n` was corrupted.
     fn told(&mut self, n: u32, copy: u32) {
         let (seq, copy) = (PEER_ISS + at(n), CopyId(copy));
-        let subject = Subject::PeerCorrupted { seq, len: MSS, copy };
-        let indication = Indication { source: Source::Router, subject };
+        let indication = Indication::PeerCorrupted { seq, len: MSS, copy };
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();
     }

@@ -1,19 +1,19 @@
 //! Forged notices, and what becomes of them (`bbn8333` §6.2, §7.1).
 
 use super::*;
-use crate::mechanism::{Eten, Guard, Mechanism};
+use crate::mechanism::{Eten, Mechanism, NoticeAuthentication};
 
-fn with(guard: Guard, recovery: Recovery) -> Config {
-    let mechanisms = vec![Mechanism::Guard(guard), Mechanism::Eten(Eten::default())];
+fn with(guard: NoticeAuthentication, recovery: Recovery) -> Config {
+    let mechanisms = vec![Mechanism::NoticeAuthentication(guard), Mechanism::Eten(Eten::default())];
     Config { recovery, initial_ssthresh: Some(segments(10)), mechanisms, ..config() }
 }
 
 fn nonces() -> Config {
-    with(Guard::new(true, false, 0), Recovery::Sack)
+    with(NoticeAuthentication::new(true, false, 0), Recovery::Sack)
 }
 
 fn trust() -> Config {
-    with(Guard::new(false, true, 0), Recovery::Sack)
+    with(NoticeAuthentication::new(false, true, 0), Recovery::Sack)
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn two_notices(t: &mut Diagram) {
 #[test]
 fn what_is_acknowledged_sooner_than_it_can_have_been_repaired_was_not_lost() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
-        let mut t = sending(with(Guard::new(false, true, 0), recovery));
+        let mut t = sending(with(NoticeAuthentication::new(false, true, 0), recovery));
         t.time(180);
         t.notice(1);
         t.recv([data(1)]);
@@ -167,7 +167,7 @@ fn a_pause_later_one_notice_is_believed_again() {
 
 #[test]
 fn the_limit_counts_what_is_believed_in_a_round_trip() {
-    let mut t = sending(with(Guard::new(false, false, 2), Recovery::Sack));
+    let mut t = sending(with(NoticeAuthentication::new(false, false, 2), Recovery::Sack));
     t.time(150);
     for n in 3..=4 {
         t.notice(n);

@@ -258,7 +258,7 @@ fn a_connection_tells_how_it_stands() {
     let expected = Info {
         mss: MSS,
         offered_mss: MSS as u16,
-        standing: Standing::Open,
+        recovery_state: RecoveryState::Open,
         sack: true,
         timestamps: false, // The peer has not agreed.
         ecn: false,
@@ -272,11 +272,11 @@ fn a_connection_tells_how_it_stands() {
     assert_eq!(info, expected);
     t.time(200);
     t.send(ack(1).sack(2..=2));
-    assert_eq!(t.connection.info().standing, Standing::Disorder);
+    assert_eq!(t.connection.info().recovery_state, RecoveryState::Disorder);
     t.send(ack(1).sack(2..=4));
-    assert_eq!(t.connection.info().standing, Standing::Recovery);
+    assert_eq!(t.connection.info().recovery_state, RecoveryState::Recovery);
     t.unseen.clear();
     t.until(t.connection.poll_timeout());
-    assert_eq!(t.connection.info().standing, Standing::Loss);
+    assert_eq!(t.connection.info().recovery_state, RecoveryState::Loss);
     t.unseen.clear();
 }

@@ -1,7 +1,7 @@
 //! Timestamps (RFC 7323): what is echoed, what is measured, what is refused.
 
 use super::*;
-use crate::{Event, Refusal};
+use crate::{DropReason, Event};
 
 const DAY: u64 = 24 * 3600 * 1000;
 
@@ -9,7 +9,7 @@ fn stamp(t: &Diagram) -> Option<(u32, u32)> {
     t.last().options.timestamps.map(|stamp| (stamp.value, stamp.echo))
 }
 
-fn refusals(t: &mut Diagram) -> Vec<Refusal> {
+fn refusals(t: &mut Diagram) -> Vec<DropReason> {
     let events = core::iter::from_fn(|| t.connection.poll_event());
     events.filter_map(|e| if let Event::Refused { why } = e { Some(why) } else { None }).collect()
 }
@@ -98,7 +98,7 @@ fn an_old_duplicate_is_refused_and_acknowledged() {
     t.stamp = Some(199);
     t.send(data(2).fin());
     t.recv([ack(2)]);
-    assert_eq!(refusals(&mut t), [Refusal::OldTimestamp]);
+    assert_eq!(refusals(&mut t), [DropReason::OldTimestamp]);
     assert_eq!((t.state(), t.read(0)), (State::Established, 1000));
     t.stamp = Some(200); // An equal one is good.
     t.send(data(2));
@@ -142,7 +142,7 @@ fn a_segment_without_a_timestamp_is_dropped_if_they_are_required() {
     t.stamp = None;
     t.send(data(1));
     t.silent();
-    assert_eq!(refusals(&mut t), [Refusal::NoTimestamp]);
+    assert_eq!(refusals(&mut t), [DropReason::NoTimestamp]);
 }
 
 #[test]
@@ -380,14 +380,14 @@ fn an_echo_from_before_what_is_outstanding_was_sent_is_not_believed() {
 }
 
 mod flights {
-    use super::super::super::timestamps::Clocks;
+    use super::super::super::timestamps::TimestampState;
     use base::{Duration, Time};
     use proptest::prelude::*;
 
     #[test]
     fn the_bound_moves_along_with_a_flight_that_never_ends() {
         // Two octets are outstanding at any time, each for two seconds.
-        let mut clocks = Clocks::new(77);
+        let mut clocks = TimestampState::new(77);
         let second = |n: u64| Time::ZERO + Duration::from_secs(n);
         for n in 2..3600 {
             clocks.on_ack(second(n), n - 2, n, second(n - 1));
@@ -403,7 +403,7 @@ mod flights {
         fn an_echo_of_what_is_outstanding_is_believed(
             steps in prop::collection::vec((0u64..400, 0u64..4, any::<bool>()), 1..200)
         ) {
-            let mut clocks = Clocks::new(77);
+            let mut clocks = TimestampState::new(77);
             let mut now = Time::ZERO + Duration::from_secs(1000);
             // When each octet was first sent, how many are acknowledged, and since when there is progress.
             let (mut sent, mut una, mut progress_at, mut idle_at) = (Vec::new(), 0, now, now);

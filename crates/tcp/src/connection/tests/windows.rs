@@ -642,7 +642,7 @@ fn while_memory_is_short_what_is_out_of_order_is_dropped_and_what_was_kept_stays
     assert!(
         events
             .into_iter()
-            .any(|event| event == crate::Event::Refused { why: crate::Refusal::QueueFull })
+            .any(|event| event == crate::Event::Refused { why: crate::DropReason::QueueFull })
     );
     t.send(data(1));
     t.send(data(2)); // What is in order is taken as ever.

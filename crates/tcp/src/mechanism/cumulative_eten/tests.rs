@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Source, Statistics};
+use crate::Statistics;
 use base::{Duration, Time};
 use core::net::IpAddr;
 use wire::{CopyId, Probability};
@@ -15,12 +15,11 @@ fn told(strategy: Strategy, corruption: f64, congestion: f64) -> CumulativeEten 
 fn hear(ceten: &mut CumulativeEten, corruption: f64, congestion: f64) {
     let echoed = Causes { corruption, congestion }.map(Probability::of);
     let fields = PathFields::Exact { forward: Causes::SURVIVES, echoed };
-    indicate(ceten, Time::ZERO, Subject::Path(fields));
+    indicate(ceten, Time::ZERO, Indication::Path(fields));
     ceten.incoming(&view(0, 0), &Segment::default());
 }
 
-fn indicate(ceten: &mut CumulativeEten, now: Time, subject: Subject) {
-    let indication = Indication { source: Source::Router, subject };
+fn indicate(ceten: &mut CumulativeEten, now: Time, indication: Indication) {
     assert_eq!(ceten.indication(&View { now, ..view(0, 0) }, &indication), None);
 }
 
@@ -156,7 +155,7 @@ fn the_adaptive_sender_leaves_timeouts_alone() {
 fn levels_stand_for_losses_and_steps_add_up_to_levels() {
     let level = |corruption, congestion| {
         let echoed = Causes { corruption, congestion }.map(wire::Code::level);
-        Subject::Path(PathFields::Coded { forward: Causes::default(), echoed })
+        Indication::Path(PathFields::Coded { forward: Causes::default(), echoed })
     };
     let mut ceten = told(Strategy::LossRatio, 1.0, 1.0);
     ceten.network.form = PathForm::Levels;
@@ -167,7 +166,7 @@ fn levels_stand_for_losses_and_steps_add_up_to_levels() {
     assert_eq!(congestion(&mut ceten), 1.0);
     let steps = |steps: i8| {
         let echoed = Causes { corruption: steps, congestion: 0 }.map(wire::Code::step);
-        Subject::Path(PathFields::Coded { forward: Causes::default(), echoed })
+        Indication::Path(PathFields::Coded { forward: Causes::default(), echoed })
     };
     for step in [1, 0, 1, -1] {
         indicate(&mut ceten, Time::ZERO, steps(step));
@@ -183,7 +182,7 @@ fn every_step_is_echoed_once() {
     let forward = Causes { corruption: 1, congestion: -1 }.map(wire::Code::step);
     let fields = PathFields::Coded { forward, echoed: Causes::default() };
     for _ in 0..2 {
-        indicate(&mut ceten, Time::ZERO, Subject::Path(fields));
+        indicate(&mut ceten, Time::ZERO, Indication::Path(fields));
         ceten.incoming(&view(0, 0), &Segment::default());
     }
     let mut echoed = || {
@@ -206,7 +205,7 @@ fn messages_about_links_multiply_and_old_ones_are_forgotten() {
     let mut link = |seconds, node: u8, corruption: f64| {
         let survival = Causes { corruption, congestion: 1.0 }.map(Probability::of);
         let node = IpAddr::from([10, 0, 0, node]);
-        indicate(&mut ceten, at(seconds), Subject::Link { node, link: 0, survival });
+        indicate(&mut ceten, at(seconds), Indication::Link { node, link: 0, survival });
         let view = View { now: at(seconds), ..view(0, 0) };
         ceten.survival(&view).corruption
     };

@@ -1,5 +1,5 @@
-//! How both ends agree on a change of connectivity (`koutsianas2007` §3.2), as tables to be held
-//! beside figures 3.2 and 3.3.
+//! The handshake about a change of connectivity (`koutsianas2007` §3.2), as tables that mirror
+//! figures 3.2 and 3.3.
 
 use bitflags::bitflags;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use wire::{ConnectivityChange, Encoding, LocalStatus};
 /// REMOTE_CCI_STATUS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum RemoteStatus {
-    /// There is nothing to echo.
+    /// Nothing to echo.
     #[default]
     Idle,
-    /// The peer's indication is echoed until it says that it has heard.
+    /// The peer's indication is echoed until the peer acknowledges the echo.
     Echo,
 }
 
-/// The events, those that an option makes by the condition it fulfils.
+/// The events; an option causes those whose conditions it fulfils.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// E_LOCAL_CCI.
@@ -40,14 +40,14 @@ bitflags! {
         const FORCE_SEND = 1 << 3;
         const UPD_CCI_PEER_TIME = 1 << 4;
         const UPD_CCI_PEER_E_TIME = 1 << 5;
-        /// Not of the report: keep the indication for when this one is over.
+        /// Beyond the report: keep the indication until the present one is done.
         const REMEMBER = 1 << 6;
-        /// Not of the report: acknowledge at once.
+        /// Beyond the report: acknowledge at once.
         const ACKNOWLEDGE = 1 << 7;
     }
 }
 
-/// An arrow of a figure: in state `from`, `on` an event, do `actions` and go to state `to`.
+/// A transition: in state `from`, `on` an event, do `actions` and enter state `to`.
 pub(super) struct Edge<S> {
     pub(super) from: S,
     pub(super) on: Event,
@@ -89,9 +89,9 @@ pub(super) const RESPONDER: &[Edge<RemoteStatus>] = &[
     edge(RemoteStatus::Echo, NewRemoteCci, NEW_REMOTE, RemoteStatus::Echo),
 ];
 
-/// The initiator with its holes mended: an echo is acknowledged at once, whether there is anything
-/// to send or not; and an indication that comes while another is being told is acted on here, and
-/// told as soon as that is over.
+/// The initiator without the report's gaps: an echo is acknowledged at once, whether there is data
+/// to send or not; an indication during another one is acted on at once here, and signalled
+/// afterwards.
 pub(super) const MENDED: &[Edge<LocalStatus>] = &[
     edge(Idle, LocalCci, NEW_LOCAL, New),
     edge(New, LocalCci, ANOTHER, New),
@@ -101,7 +101,7 @@ pub(super) const MENDED: &[Edge<LocalStatus>] = &[
     edge(Idle, EchoedLocalCci, Actions::ACKNOWLEDGE, EchoAck),
 ];
 
-/// Takes the arrow that leaves `state` on an event, if there is one.
+/// Takes the transition from `state` on an event, if there is one.
 fn take<S: Copy + PartialEq>(table: &[Edge<S>], state: &mut S, on: Event) -> Actions {
     match table.iter().find(|edge| edge.from == *state && edge.on == on) {
         Some(edge) => {
@@ -112,10 +112,10 @@ fn take<S: Copy + PartialEq>(table: &[Edge<S>], state: &mut S, on: Event) -> Act
     }
 }
 
-/// The state variables of §3 that the handshake is made of.
+/// The state variables of the handshake (§3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Handshake {
-    /// To the letter of the report, or mended.
+    /// Follow the report literally.
     strict: bool,
     pub(super) local_cci: bool,
     pub(super) remote_cci: bool,
@@ -123,7 +123,7 @@ pub(super) struct Handshake {
     pub(super) remote_cci_status: RemoteStatus,
     pub(super) remote_cci_peer_time: u32,
     pub(super) local_cci_peer_echo_time: u32,
-    /// Not of the report: an indication waits until the present one is over.
+    /// Beyond the report: an indication waits until the present one is done.
     pub(super) pending: bool,
 }
 
@@ -133,10 +133,10 @@ pub(super) fn is_later(stamp: u32, than: u32) -> bool {
 }
 
 impl Handshake {
-    /// How old a timestamp may grow before it could be taken for one to come.
+    /// The age up to which a timestamp is kept, so that it never counts as a future one.
     const LIFETIME: u32 = 1 << 30;
 
-    /// The peer's SYN had this timestamp.
+    /// The handshake after the peer's SYN with this timestamp.
     pub(super) fn new(strict: bool, peer_time: u32) -> Handshake {
         Handshake {
             strict,
@@ -146,12 +146,12 @@ impl Handshake {
         }
     }
 
-    /// This end has heard from the layers below.
+    /// Handles an indication of the lower layers.
     pub(super) fn on_local_cci(&mut self) -> Actions {
         self.step(LocalCci, 0)
     }
 
-    /// A segment with this timestamp has arrived, perhaps with an option.
+    /// Handles a segment with this timestamp, perhaps with an option.
     pub(super) fn on_segment(&mut self, option: Option<ConnectivityChange>, time: u32) -> Actions {
         self.refresh(time);
         let Some(option) = option else { return Actions::empty() };
@@ -174,18 +174,18 @@ impl Handshake {
         actions
     }
 
-    /// A segment with the option goes out.
+    /// Notes that a segment with the option is sent.
     pub(super) fn on_segment_sent(&mut self) -> Actions {
         let actions = self.step(SegmentSent, 0);
         if self.pending && self.local_cci_status == Idle {
             self.pending = false;
-            // It was acted on when it came.
+            // The path was reprobed when it came.
             return actions | (self.step(LocalCci, 0) - Actions::REPROBE_PATH);
         }
         actions
     }
 
-    /// The option that every segment must carry just now, if any.
+    /// The option that outgoing segments carry at present, if any.
     pub(super) fn option(&self, encoding: Encoding) -> Option<ConnectivityChange> {
         (!self.is_idle()).then_some(ConnectivityChange {
             c: self.local_cci,
@@ -196,12 +196,13 @@ impl Handshake {
         })
     }
 
-    /// Nothing is being told or echoed.
+    /// Whether nothing is being signalled or echoed.
     pub(super) fn is_idle(&self) -> bool {
         self.local_cci_status == Idle && self.remote_cci_status == RemoteStatus::Idle
     }
 
-    /// An event; `time` is the timestamp of the segment that made it, if one did.
+    /// Takes the transitions of an event; `time` is the timestamp of the segment that caused it, if
+    /// one did.
     fn step(&mut self, event: Event, time: u32) -> Actions {
         let initiator = if self.strict { INITIATOR } else { MENDED };
         let actions = take(initiator, &mut self.local_cci_status, event)
@@ -218,7 +219,8 @@ impl Handshake {
         actions
     }
 
-    /// Timestamps are compared modulo 2^32: one that is not renewed would lie in the future one day.
+    /// Renews stored timestamps: they are compared modulo 2^32, and would lie in the future after
+    /// half of that.
     fn refresh(&mut self, time: u32) {
         for known in [&mut self.remote_cci_peer_time, &mut self.local_cci_peer_echo_time] {
             if is_later(time, known.wrapping_add(Handshake::LIFETIME)) {

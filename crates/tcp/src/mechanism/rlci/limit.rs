@@ -1,14 +1,14 @@
-//! How often the path may be probed anew (`koutsianas2007` §3.6).
+//! The rate limit of reprobes (`koutsianas2007` §3.6).
 
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
-/// At most one in so many round trips, and so many a minute.
+/// At most one reprobe in [`Limit::ROUND_TRIPS`] round trips, and [`Limit::A_MINUTE`] a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Limit {
-    /// When the last ones were, the latest last.
+    /// The times of the last reprobes, the latest last.
     last: [Option<Time>; Limit::A_MINUTE],
-    /// The round trip that was known before the last.
+    /// The round-trip time known before the last reprobe.
     round_trip: Option<Duration>,
 }
 
@@ -16,12 +16,12 @@ impl Limit {
     const ROUND_TRIPS: u64 = 10;
     const A_MINUTE: usize = 4;
     const MINUTE: Duration = Duration::from_secs(60);
-    /// Stands for a round trip that was never measured.
+    /// The round-trip time before the first sample.
     const UNKNOWN: Duration = Duration::from_secs(1);
 
-    /// Whether one more is allowed now; it is counted if so.
+    /// Whether a reprobe is allowed now; if so, it is counted.
     pub(super) fn allows(&mut self, now: Time, srtt: Option<Duration>) -> bool {
-        // Probing forgets the round trip: what was known before it still says how long one is.
+        // A reprobe discards the round-trip time: the one before it is used.
         self.round_trip = srtt.or(self.round_trip);
         let gap = self.round_trip.unwrap_or(Limit::UNKNOWN) * Limit::ROUND_TRIPS;
         let within = |at: Option<Time>, span| at.is_some_and(|at| now.since(at) < span);

@@ -8,55 +8,54 @@ mod model;
 
 use super::{Action, Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::Identity;
-use crate::indication::{Connectivity, Indication, Subject};
+use crate::indication::{Connectivity, Indication};
 use base::Time;
 use handshake::{Actions, Handshake, is_later};
 use limit::Limit;
 use serde::{Deserialize, Serialize};
 use wire::{ConnectivityChange, Encoding, Flags, Options, Packet, Segment, SeqNumber};
 
-/// An end that hears from its own layers below that its connectivity has changed tells its peer,
-/// and both start from the initial window, as on a new path. Takes timestamps, and an option that
-/// both ends must know.
+/// An end whose lower layers report a change of connectivity signals its peer, and both start from
+/// the initial window, as on a new path. Needs timestamps, and an option that both ends implement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rlci {
-    /// To the letter of the report, with the holes that it leaves: an indication whose only
-    /// carrier was lost, an echo that an idle receiver never acknowledges, a link that flaps. What
-    /// the report only suggests is off, unless it is named: `resend`, `suppress`, `rate_limit`.
+    /// Follow the report literally, with its gaps: an indication whose only carrier was lost, an
+    /// echo that an idle receiver never acknowledges, a link that flaps. The report's suggestions
+    /// are off unless set: `resend`, `suppress`, `rate_limit`.
     pub strict: bool,
-    /// The form of the option; who is offered a connection takes its peer's.
+    /// The encoding of the option; a passive end uses its peer's.
     pub encoding: Encoding,
-    /// The first two duplicates after a change let out new data however much is outstanding
-    /// (`koutsianas2007` §3.5.3, of which the report's experiments make use).
+    /// The first two duplicates after a change send new data however much is outstanding
+    /// (`koutsianas2007` §3.5.3, as in the report's experiments).
     pub limited_transmit: bool,
-    /// A loss that is found while the window is the initial one of the new path leaves the
-    /// slow-start threshold (`koutsianas2007` §3.5.3, likewise).
+    /// A loss found while the window is the initial one of the new path leaves ssthresh
+    /// (`koutsianas2007` §3.5.3, likewise).
     pub keep_ssthresh: bool,
-    /// In steady state, too, everything outstanding goes again (`koutsianas2007` §3.5.2, "a possible
+    /// Retransmit everything outstanding in steady state, too (`koutsianas2007` §3.5.2, "a possible
     /// solution"). `None`: unless `strict`.
     pub resend: Option<bool>,
-    /// Indications from both ends at the same time begin anew but once (`koutsianas2007` §3.5.4, "can
-    /// be avoided"). `None`: unless `strict`.
+    /// Indications from both ends at the same time lead to one reprobe (`koutsianas2007` §3.5.4,
+    /// "can be avoided"). `None`: unless `strict`.
     pub suppress: Option<bool>,
-    /// Begin anew once in ten round trips at most, and four times a minute (`koutsianas2007` §3.6,
-    /// "one possible defense"). `None`: unless `strict`.
+    /// At most one reprobe in ten round trips, and four a minute (`koutsianas2007` §3.6, "one
+    /// possible defense"). `None`: unless `strict`.
     pub rate_limit: Option<bool>,
     #[serde(skip_serializing_if = "is_new")]
     state: State,
 }
 
-/// What there is once the connection has begun.
+/// The state once the connection has begun.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct State {
     iss: SeqNumber,
-    standing: Standing,
+negotiation: Negotiation,
     limit: Limit,
     /// The timestamp of the last segment sent.
     stamp: u32,
-    /// What both ends know of the present path, while acknowledgments of the old one may come.
+    /// The probe of the current path, while acknowledgments of segments on the old one may arrive.
     probe: Option<Probe>,
-    /// When the option goes again, and how often it did.
+    /// When the option is retransmitted, and how often it was.
     repeat: Option<(Time, u32)>,
 }
 
@@ -64,19 +63,18 @@ fn is_new(state: &State) -> bool {
     *state == State::default()
 }
 
-/// What the ends have agreed on.
+/// The state of the negotiation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-enum Standing {
-    /// The peer has yet to speak.
+enum Negotiation {
+    /// The peer's SYN has not arrived.
     #[default]
-    Open,
-    /// The peer does not know the option, or timestamps.
+Pending, /// The peer does not know the option, or timestamps.
     Refused,
-    /// Both know it.
+    /// Both ends support it.
     Agreed(Handshake),
 }
 
-/// CCI_CONTROLLED_CWND, while it is true.
+/// The state while CCI_CONTROLLED_CWND is true.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Probe {
     /// LAST_CCI_TIME, by our timestamps.
@@ -85,7 +83,7 @@ struct Probe {
     origin: Origin,
 }
 
-/// Whose layers below gave the indication.
+/// The end whose lower layers gave the indication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Origin {
     Local,
@@ -93,18 +91,18 @@ enum Origin {
 }
 
 impl Rlci {
-    /// So often an option goes again that is not answered.
+    /// The largest number of retransmissions of an unanswered option.
     const REPEATS: u32 = 6;
 
-    /// Whether something goes that the report only suggests.
+    /// Whether a suggestion of the report is in force.
     fn wants(&self, suggestion: Option<bool>) -> bool {
         suggestion.unwrap_or(!self.strict)
     }
 
-    /// Whether an indication is of what the other end has told already. What has led to nothing but
-    /// another timeout is told anew.
-    fn is_known(&self, view: &View, origin: Origin) -> bool {
-        let same = |probe: &Probe| self.strict || probe.origin != origin && !view.stalled;
+    /// Whether the other end has signalled the same change already. A reprobe that led only to
+    /// another timeout is repeated.
+    fn is_already_answered(&self, view: &View, origin: Origin) -> bool {
+        let same = |probe: &Probe| self.strict || probe.origin != origin && !view.in_rto_recovery;
         self.wants(self.suppress) && self.state.probe.as_ref().is_some_and(same)
     }
 
@@ -113,7 +111,7 @@ impl Rlci {
         !self.wants(self.rate_limit) || self.state.limit.allows(view.now, view.srtt)
     }
 
-    /// What the handshake asks for.
+    /// The action for the handshake's result.
     fn act(
         &mut self,
         view: &View,
@@ -121,42 +119,42 @@ impl Rlci {
         origin: Origin,
         window: Option<u32>,
     ) -> Option<Action> {
-        if actions.contains(Actions::REPROBE_PATH) && !self.is_known(view, origin) {
+        if actions.contains(Actions::REPROBE_PATH) && !self.is_already_answered(view, origin) {
             if !self.is_allowed(view) {
-                // Nor does each forged indication let out a segment: while something is outstanding,
-                // there will be one to carry the echo.
+                // Forged indications must not each release a segment: while data is outstanding, a
+                // segment will carry the echo.
                 return (view.una == view.nxt).then_some(Action::Acknowledge);
             }
             self.state.probe = Some(Probe {
-                // The clock of our timestamps will have moved on.
+                // Later segments have a later timestamp.
                 last_cci_time: self.state.stamp.wrapping_add(1),
                 cci_sndmax: self.state.iss + view.nxt as u32,
                 origin,
             });
-            let resend = view.stalled || self.wants(self.resend);
+            let resend = view.in_rto_recovery || self.wants(self.resend);
             return Some(Action::Reprobe { window, resend });
         }
         if actions.contains(Actions::FORCE_SEND) {
-            return Some(Action::SendNow);
+            return Some(Action::ForceSend);
         }
         actions.contains(Actions::ACKNOWLEDGE).then_some(Action::Acknowledge)
     }
 
-    /// The handshake has moved: what was repeated is answered.
+    /// Stops retransmission of the option after progress of the handshake.
     fn on_moved(&mut self, actions: Actions) {
-        if let Standing::Agreed(handshake) = &self.state.standing
+        if let Negotiation::Agreed(handshake) = &self.state.negotiation
             && (!actions.is_empty() || handshake.is_idle())
         {
             self.state.repeat = None;
         }
     }
 
-    /// A segment with the option goes out.
+    /// Schedules the retransmission of the option, which a segment carries now.
     fn on_sent(&mut self, view: &View, actions: Actions) {
-        let Standing::Agreed(handshake) = &self.state.standing else { return };
+        let Negotiation::Agreed(handshake) = &self.state.negotiation else { return };
         self.state.repeat = match self.state.repeat {
             _ if self.strict || handshake.is_idle() => None,
-            // What had to wait is told at once.
+            // A pending indication is signalled at once.
             _ if actions.contains(Actions::FORCE_SEND) => Some((view.now, 0)),
             Some((_, Rlci::REPEATS..)) => Some((Time::NEVER, Rlci::REPEATS)),
             repeat => {
@@ -183,7 +181,7 @@ impl Default for Rlci {
 }
 
 impl Rules for Rlci {
-    const HOOKS: Hooks = Hooks::AGREEMENT
+    const HOOKS: Hooks = Hooks::PEER_SYN
         .union(Hooks::INDICATION)
         .union(Hooks::LOSS)
         .union(Hooks::OUTGOING)
@@ -192,11 +190,11 @@ impl Rules for Rlci {
     const NEEDS: Needs = Needs::SENDER.union(Needs::RECEIVER);
 
     fn hooks(&self) -> Hooks {
-        match self.state.standing {
-            Standing::Open => Hooks::AGREEMENT | Hooks::INDICATION | Hooks::OUTGOING,
-            Standing::Refused => Hooks::empty(),
-            Standing::Agreed(_) if self.strict => Rlci::HOOKS - Hooks::TIMER,
-            Standing::Agreed(_) => Rlci::HOOKS,
+        match self.state.negotiation {
+            Negotiation::Pending => Hooks::PEER_SYN | Hooks::INDICATION | Hooks::OUTGOING,
+            Negotiation::Refused => Hooks::empty(),
+            Negotiation::Agreed(_) if self.strict => Rlci::HOOKS - Hooks::TIMER,
+            Negotiation::Agreed(_) => Rlci::HOOKS,
         }
     }
 
@@ -204,55 +202,55 @@ impl Rules for Rlci {
         self.state = State { iss: identity.iss, ..State::default() };
     }
 
-    fn agree(&mut self, syn: &Segment, timestamps: bool) {
-        self.state.standing = match (syn.options.connectivity, syn.options.timestamps) {
+    fn on_peer_syn(&mut self, syn: &Segment, timestamps: bool) {
+        self.state.negotiation = match (syn.options.connectivity, syn.options.timestamps) {
             (Some(option), Some(stamps)) if timestamps => {
                 self.encoding = option.encoding;
-                Standing::Agreed(Handshake::new(self.strict, stamps.value))
+                Negotiation::Agreed(Handshake::new(self.strict, stamps.value))
             }
-            _ => Standing::Refused,
+            _ => Negotiation::Refused,
         };
     }
 
     fn overhead(&self) -> u32 {
-        match self.state.standing {
-            Standing::Agreed(_) => self.encoding.aligned() as u32,
-            Standing::Open | Standing::Refused => 0,
+        match self.state.negotiation {
+            Negotiation::Agreed(_) => self.encoding.aligned() as u32,
+            Negotiation::Pending | Negotiation::Refused => 0,
         }
     }
 
     fn indication(&mut self, view: &View, indication: &Indication) -> Option<Action> {
-        let window = match indication.subject {
-            Subject::Connectivity(Connectivity::Changed { window }) => window,
-            Subject::Connectivity(Connectivity::Full) => return Some(Action::EndSlowStart),
+        let window = match *indication {
+            Indication::Connectivity(Connectivity::Changed { window }) => window,
+            Indication::Connectivity(Connectivity::Full) => return Some(Action::EndSlowStart),
             _ => return None,
         };
-        match &mut self.state.standing {
-            Standing::Agreed(handshake) if view.una > 0 => {
+        match &mut self.state.negotiation {
+            Negotiation::Agreed(handshake) if view.una > 0 => {
                 let actions = handshake.on_local_cci();
                 self.on_moved(actions);
                 self.act(view, actions, Origin::Local, window)
             }
-            // Our SYN goes again; there is nobody to agree with yet.
+            // Before the handshake, our SYN is retransmitted.
             _ => self.is_allowed(view).then_some(Action::Reprobe { window, resend: true }),
         }
     }
 
     fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let stamps = segment.options.timestamps?;
-        let Standing::Agreed(handshake) = &mut self.state.standing else { return None };
+        let Negotiation::Agreed(handshake) = &mut self.state.negotiation else { return None };
         let actions = handshake.on_segment(segment.options.connectivity, stamps.value);
         self.on_moved(actions);
         let action = self.act(view, actions, Origin::Remote, None);
-        let mut incoming = Incoming { action, ..Incoming::PLAIN };
+        let mut incoming = Incoming { action, ..Incoming::NO_OPINION };
         if let Some(probe) = &self.state.probe {
-            incoming.is_current = !is_later(probe.last_cci_time, stamps.echo);
-            incoming.lets_out = self.limited_transmit;
+            incoming.on_current_path = !is_later(probe.last_cci_time, stamps.echo);
+            incoming.force_limited_transmit = self.limited_transmit;
             if segment.ack.beyond(probe.cci_sndmax) >= 0 {
                 self.state.probe = None;
             }
         }
-        (incoming != Incoming::PLAIN).then_some(incoming)
+        (incoming != Incoming::NO_OPINION).then_some(incoming)
     }
 
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
@@ -270,14 +268,14 @@ impl Rules for Rlci {
         let Some(stamps) = segment.options.timestamps else { return };
         self.state.stamp = stamps.value;
         if segment.flags.contains(Flags::SYN) {
-            if self.state.standing != Standing::Refused {
+            if self.state.negotiation != Negotiation::Refused {
                 let encoding = self.encoding;
                 let option = ConnectivityChange { encoding, ..ConnectivityChange::default() };
                 segment.options.connectivity = Some(option);
             }
             return;
         }
-        let Standing::Agreed(handshake) = &mut self.state.standing else { return };
+        let Negotiation::Agreed(handshake) = &mut self.state.negotiation else { return };
         let Some(option) = handshake.option(self.encoding) else { return };
         segment.options.connectivity = Some(option);
         while segment.options.len() > Options::ROOM && !segment.options.sack.is_empty() {
@@ -288,11 +286,11 @@ impl Rules for Rlci {
         self.on_sent(view, actions);
     }
 
-    fn wake(&self) -> Time {
+    fn deadline(&self) -> Time {
         self.state.repeat.map_or(Time::NEVER, |(at, _)| at)
     }
 
-    fn on_wake(&mut self, _view: &View) -> Option<Action> {
+    fn on_deadline(&mut self, _view: &View) -> Option<Action> {
         let (at, times) = self.state.repeat.as_mut()?;
         (*at, *times) = (Time::NEVER, *times + 1);
         Some(Action::Acknowledge)

@@ -1,4 +1,21 @@
-"""What bbn8333 §8.3 leaves open, and what its §5 to §7 only discuss, as experiments.
+"""Questions that bbn8333 §8.3 leaves open, and ideas that its §5 to §7 only discuss."""
 
-Each module here is one: its cells, what is measured, a picture, and what comes of it.
-"""
+EXPERIMENTS = (
+    "burst",
+    "fade",
+    "short",
+    "web",
+    "setup",
+    "mistake",
+    "alpha",
+    "forms",
+    "fairness",
+    "ecn",
+    "flood",
+    "forged",
+    "liar-forward",
+    "liar-cumulative",
+    "coding",
+    "per-packet-code",
+    "tunnel",
+)

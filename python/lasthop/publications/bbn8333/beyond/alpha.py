@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lasthop import units
 from lasthop.publications.bbn8333.beyond import ceten
 from lasthop.publications.bbn8333.beyond.ceten import HIGH, MEDIUM, OTHERS, PUBLISHED_A, STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -116,7 +117,7 @@ def _published_choice(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="alpha",
     title="The weight of a new sample in CETEN",
     asks="Routers estimate how many packets survive by a moving average, in which a new sample"
@@ -145,4 +146,3 @@ QUESTION = question(
         "alpha": "a",
     },
 )
-reproduce = QUESTION.reproduce

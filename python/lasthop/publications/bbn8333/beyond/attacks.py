@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond.question import NONE
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.verdict import Check, Joint, Verdict, between, every

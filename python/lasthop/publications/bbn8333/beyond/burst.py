@@ -8,7 +8,8 @@ from typing import Any
 from lasthop import units
 from lasthop.publications.bbn8333.beyond import channels
 from lasthop.publications.bbn8333.beyond.channels import HIGH, LONG, MEDIUM, SHORT, packet_loss
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.words import percent, told
@@ -86,7 +87,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
     ]
 
 
-QUESTION = question(
+STUDY = question(
     id="burst",
     title="Errors in bursts",
     asks="The simulations have single bit errors alone. Does notification still help if as many"
@@ -116,4 +117,3 @@ QUESTION = question(
         _KEY: "burst",
     },
 )
-reproduce = QUESTION.reproduce

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures
-from lasthop.publications.bbn8333.beyond.question import NONE
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.runs import Case, Cell
 from lasthop.scenario import Scenario

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond.question import ETENS, NONE, gain
+from lasthop.publications.bbn8333.beyond.question import ETENS
+from lasthop.publications.bbn8333.cases import NONE, gain_measure
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
@@ -98,7 +99,7 @@ def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
 
 MEASURES = (
     mean("goodput_bps", "bit/s", "goodput, kb/s", 1e3),
-    gain("goodput_bps", "with / without"),
+    gain_measure("goodput_bps", "with / without"),
     mean("timeouts", "1", "timeouts a run"),
     mean("corrupted_share", "1", "corrupted, %", 0.01),
     mean("corrupted_per_answer", "1", "corrupted per reduction or timeout"),

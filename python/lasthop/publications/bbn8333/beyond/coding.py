@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
 from lasthop.publications.bbn8333.beyond.attacks import held
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -303,7 +304,7 @@ def _hidden(runs: Runs, code: str, claim: str, *, harms: bool) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="coding",
     title="Erasure coding from end to end",
     asks="The sending host adds repair packets, and the receiving one rebuilds what was lost. When"
@@ -342,4 +343,3 @@ QUESTION = question(
         "code": "code",
     },
 )
-reproduce = QUESTION.reproduce

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lasthop import pictures, units
 from lasthop.publications.bbn8333.beyond import ceten
 from lasthop.publications.bbn8333.beyond.ceten import BIT_ERROR_RATES, HIGH, MEDIUM, STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -138,7 +139,7 @@ def _drops(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="ecn",
     title="ECN beside CETEN",
     asks="If queues mark packets instead of dropping them, losses are mostly corruption. Does"
@@ -175,4 +176,3 @@ QUESTION = question(
         "bit_error_rate": "bit errors",
     },
 )
-reproduce = QUESTION.reproduce

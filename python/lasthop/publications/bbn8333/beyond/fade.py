@@ -10,7 +10,8 @@ from typing import Any
 from lasthop import lab, units
 from lasthop.publications.bbn8333.beyond import channels
 from lasthop.publications.bbn8333.beyond.channels import HIGH, LONG, bit_errors, packet_loss
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Cell, Runs
 
@@ -130,7 +131,7 @@ def _timeout_after_s(eten: str, fade: float, **where: Any) -> float:
     return statistics.fmean(time % (fade / FADED) for time in times)
 
 
-QUESTION = question(
+STUDY = question(
     id="fade",
     title="Channel fades",
     asks="Does notification still help if the link is clean most of the time, and hardly anything"
@@ -160,4 +161,3 @@ QUESTION = question(
         _KEY: "fade, s",
     },
 )
-reproduce = QUESTION.reproduce

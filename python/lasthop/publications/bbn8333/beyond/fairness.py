@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lasthop import units
 from lasthop.publications.bbn8333.beyond import ceten
 from lasthop.publications.bbn8333.beyond.ceten import BIT_ERROR_RATES, HIGH, STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -116,7 +117,7 @@ def _harmless(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="fairness",
     title="The fairness of CETEN to plain TCP",
     asks="A sender that takes some of its losses for corruption slows down less often than its"
@@ -153,4 +154,3 @@ QUESTION = question(
         "bit_error_rate": "bit errors",
     },
 )
-reproduce = QUESTION.reproduce

@@ -17,7 +17,8 @@ from lasthop.publications.bbn8333.beyond.attacks import (
     inert,
     plain,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -173,7 +174,7 @@ def _price(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="flood",
     title="A blind flood of forged notices",
     asks="Whoever knows a connection's addresses and ports can send notices of corruption. What do"
@@ -215,4 +216,3 @@ QUESTION = question(
         "sent": "sent",
     },
 )
-reproduce = QUESTION.reproduce

@@ -16,7 +16,8 @@ from lasthop.publications.bbn8333.beyond.attacks import (
     inert,
     plain,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -196,7 +197,7 @@ def _limits(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="forged",
     title="Notices forged on the path",
     asks="An attacker on the path sees the packets, nonces and all, and claims of some of them that"
@@ -236,4 +237,3 @@ QUESTION = question(
         "sent": "sent",
     },
 )
-reproduce = QUESTION.reproduce

@@ -14,7 +14,8 @@ from lasthop.publications.bbn8333.beyond.ceten import (
     OTHERS,
     PUBLISHED_A,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -166,7 +167,7 @@ def _at(case: Case) -> str:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="forms",
     title="Forms of what CETEN tells, and traceback messages",
     asks="Nodes may tell of losses in fewer bits than a probability takes, or in messages of their"
@@ -200,4 +201,3 @@ QUESTION = question(
         "form": "form",
     },
 )
-reproduce = QUESTION.reproduce

@@ -10,7 +10,8 @@ from lasthop import pictures
 from lasthop.publications.bbn8333.beyond import attacks
 from lasthop.publications.bbn8333.beyond.attacks import STARTS, held
 from lasthop.publications.bbn8333.beyond.ceten import STRATEGIES
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -219,7 +220,7 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="liar-cumulative",
     title="A receiver that makes up its path",
     asks="With Cumulative ETEN the receiver echoes what its path is like, and there is no proof"
@@ -251,4 +252,3 @@ QUESTION = question(
     answers=answers,
     keys={"bursts_bps": "bursts, bit/s", "strategy": "strategy", "bound": "bound"},
 )
-reproduce = QUESTION.reproduce

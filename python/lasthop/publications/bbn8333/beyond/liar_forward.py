@@ -16,7 +16,8 @@ from lasthop.publications.bbn8333.beyond.attacks import (
     STARTS,
     held,
 )
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -140,7 +141,7 @@ def _nothing(runs: Runs, defences: str) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="liar-forward",
     title="A receiver whose echoes lie",
     asks="With Forward ETEN the receiver says what was corrupted. What does one gain that calls"
@@ -170,4 +171,3 @@ QUESTION = question(
     answers=answers,
     keys={_KEY: "bursts, bit/s", "defences": "defences", "receiver": "receiver"},
 )
-reproduce = QUESTION.reproduce

@@ -203,7 +203,7 @@ def _collapse(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="mistake",
     title="Congestion taken for corruption",
     asks="A sender that takes a congestion loss for corruption does not slow down. What does the"
@@ -240,4 +240,3 @@ QUESTION = question(
     answers=answers,
     keys={"mistaken": "who errs", "competitors": "others", "mistakes": "mistakes"},
 )
-reproduce = QUESTION.reproduce

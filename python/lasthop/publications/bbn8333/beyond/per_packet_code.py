@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
 from lasthop.publications.bbn8333.beyond.attacks import held
-from lasthop.publications.bbn8333.beyond.question import NONE, question
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
@@ -398,7 +399,7 @@ def _erasures(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="per-packet-code",
     title="Error-correcting codes within packets",
     asks="Each packet carries a code of its own, by which every node corrects wrong bytes before it"
@@ -440,4 +441,3 @@ QUESTION = question(
         "code": "code",
     },
 )
-reproduce = QUESTION.reproduce

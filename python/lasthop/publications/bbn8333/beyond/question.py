@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from lasthop import pictures
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
-from lasthop.publications.study.runs import Case, Cell, Collect, Runs
+from lasthop.publications.study.runs import Cell, Collect, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study
-from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NONE = "none"
 #: Who tells of corruption, as in the figures of the simulations.
 ETENS = (
     draw.Line("no ETEN", {"eten": "none"}, pictures.BLACK, "s"),
@@ -56,13 +54,3 @@ def question(
         answers=answers,
         keys=keys,
     )
-
-
-def gain(metric: str, words: str) -> Measure:
-    """The mean with notification over the mean without."""
-
-    def of(runs: Runs, case: Case) -> Estimate | None:
-        plain = case.but(eten=NONE)
-        return None if plain == case else runs.ratio(case, plain, metric)
-
-    return Measure("ratio", "1", words, of)

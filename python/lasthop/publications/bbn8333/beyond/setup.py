@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
-from lasthop.publications.bbn8333.beyond.question import NONE, question
-from lasthop.publications.bbn8333.cases import MODERN, PERIOD
+from lasthop.publications.bbn8333.beyond.question import question
+from lasthop.publications.bbn8333.cases import MODERN, NONE, PERIOD
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
@@ -194,7 +194,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
     ]
 
 
-QUESTION = question(
+STUDY = question(
     id="setup",
     title="Connection set-up",
     asks="Where errors are many, connections take long to be established, or never are. How much"
@@ -228,4 +228,3 @@ QUESTION = question(
         "notice_bytes": "notice, bytes",
     },
 )
-reproduce = QUESTION.reproduce

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond.question import ETENS, NONE, question
-from lasthop.publications.bbn8333.cases import MODERN, PERIOD
+from lasthop.publications.bbn8333.beyond.question import ETENS, question
+from lasthop.publications.bbn8333.cases import MODERN, NONE, PERIOD
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
@@ -163,7 +163,7 @@ def _slow_start(runs: Runs) -> Answer:
     )
 
 
-QUESTION = question(
+STUDY = question(
     id="short",
     title="Short flows",
     asks="The simulations have transfers without end. What does notification do for those of 5 kB"
@@ -200,4 +200,3 @@ QUESTION = question(
         "eten": "ETEN",
     },
 )
-reproduce = QUESTION.reproduce

@@ -390,7 +390,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
     ]
 
 
-QUESTION = question(
+STUDY = question(
     id="tunnel",
     title="Notices through a tunnel",
     asks="IPsec hides whose packet was corrupted. The report suggests that a node inside a tunnel"
@@ -432,4 +432,3 @@ QUESTION = question(
         "way_back": "way back",
     },
 )
-reproduce = QUESTION.reproduce

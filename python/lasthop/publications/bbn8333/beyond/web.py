@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import units
-from lasthop.publications.bbn8333.beyond.question import ETENS, NONE, question
-from lasthop.publications.bbn8333.cases import MODERN, PERIOD
+from lasthop.publications.bbn8333.beyond.question import ETENS, question
+from lasthop.publications.bbn8333.cases import MODERN, NONE, PERIOD
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
@@ -150,7 +150,7 @@ def _measures() -> list[Measure]:
     return found
 
 
-QUESTION = question(
+STUDY = question(
     id="web",
     title="Web traffic",
     asks="The simulations have bulk transfers. What does notification do for pages that somebody"
@@ -181,4 +181,3 @@ QUESTION = question(
     answers=answers,
     keys={"profile": "profile", "bit_error_rate": "bit errors", "eten": "ETEN"},
 )
-reproduce = QUESTION.reproduce

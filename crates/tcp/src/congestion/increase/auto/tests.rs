@@ -26,7 +26,7 @@ impl Acks {
         let ack = AckSample {
             now: self.now,
             acked,
-            answered: 0,
+            limited_transmit: 0,
             delivered: acked,
             rate: RateSample::default(),
             rtt: Some(self.srtt),
@@ -142,12 +142,12 @@ fn what_closes_a_gap_or_follows_a_timeout_tells_nothing() {
     for (acked, after_timeout) in [(5000, false), (1000, true)] {
         let mut acks = Acks::new(6.0, 260);
         acks.rounds(5, 6, 23.65);
-        let Narrowest { rate: known, fastest, .. } = acks.auto.narrowest;
+        let Bottleneck { rate: known, fastest, .. } = acks.auto.bottleneck;
         for _ in 0..20 {
             acks.after(Duration::from_millis(1), acked, after_timeout);
         }
-        assert!(acks.auto.narrowest.fastest <= fastest);
-        assert!(close(acks.auto.narrowest.rate.unwrap(), known.unwrap()));
+        assert!(acks.auto.bottleneck.fastest <= fastest);
+        assert!(close(acks.auto.bottleneck.rate.unwrap(), known.unwrap()));
     }
 }
 

@@ -126,14 +126,14 @@ fn with_a_peer_that_lacks_it_a_connection_differs_by_the_option_of_its_syn_alone
             }
             assert_eq!(sent, without.sent);
             // Nor does it cost anything.
-            assert!(!with.connection.mechanisms.answer(Hooks::all()));
-            let plain = [&with, &without].map(|t| t.connection.fast);
+            assert!(!with.connection.mechanisms.has_hook(Hooks::all()));
+            let plain = [&with, &without].map(|t| t.connection.on_fast_path);
             assert_eq!(plain[0], plain[1]);
         }
     }
     let mut t = Diagram::new(&with(mended()), Side::Active);
     t.send(syn_ack());
-    assert!(t.connection.fast, "its segments may take the fast path");
+    assert!(t.connection.on_fast_path, "its segments may take the fast path");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Two ends, and the segments between them.
 
 use super::super::handshake::{Handshake, RemoteStatus};
-use super::super::{Rlci, Standing};
+use super::super::{Rlci, Negotiation};
 use crate::Identity;
-use crate::indication::{Connectivity, Indication, Source, Subject};
+use crate::indication::{Connectivity, Indication};
 use crate::mechanism::{Action, Rules, View};
 use base::{Duration, Time};
 use wire::{ConnectivityChange, Flags, LocalStatus, Packet, Segment, SeqNumber, Timestamps};
@@ -92,13 +92,13 @@ impl End {
         let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
         syn.options.timestamps = Some(Timestamps { value: 0, echo: 0 });
         syn.options.connectivity = Some(ConnectivityChange::default());
-        rlci.agree(&syn, true);
+        rlci.on_peer_syn(&syn, true);
         End { rlci, clock: 0, indications: 0, told: 0, heard: 0, ignored: None }
     }
 
     pub(super) fn handshake(&mut self) -> &mut Handshake {
-        match &mut self.rlci.state.standing {
-            Standing::Agreed(handshake) => handshake,
+        match &mut self.rlci.state.negotiation {
+            Negotiation::Agreed(handshake) => handshake,
             standing => panic!("{standing:?}"),
         }
     }
@@ -109,7 +109,7 @@ impl End {
     }
 
     pub(super) fn waits(&self) -> bool {
-        self.rlci.wake() != Time::NEVER
+        self.rlci.deadline() != Time::NEVER
     }
 }
 
@@ -168,7 +168,7 @@ impl World {
             Move::Told { end, later } => self.tell(end, later),
             Move::Sends { end, later } => self.send(end, later),
             Move::Wakes { end, later } => {
-                let action = self.ends[end].rlci.on_wake(&view());
+                let action = self.ends[end].rlci.on_deadline(&view());
                 self.act(end, action, later);
             }
             Move::Arrives { index, later } => self.arrive(index, later),
@@ -188,8 +188,8 @@ impl World {
         let end = &mut self.ends[at];
         end.indications += 1;
         let before = *end.handshake();
-        let subject = Subject::Connectivity(Connectivity::Changed { window: None });
-        let action = end.rlci.indication(&view(), &Indication { source: Source::Local, subject });
+        let indication = Indication::Connectivity(Connectivity::Changed { window: None });
+        let action = end.rlci.indication(&view(), &indication);
         let after = *end.handshake();
         if after.local_cci != before.local_cci {
             end.told += 1;
@@ -205,7 +205,7 @@ impl World {
         match action {
             None => {}
             Some(Action::Reprobe { .. }) => self.send(at, true),
-            Some(Action::SendNow | Action::Acknowledge) => self.send(at, later),
+            Some(Action::ForceSend | Action::Acknowledge) => self.send(at, later),
             Some(other) => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,165 @@
+//! The boxes of a node, run one behind the other.
+
+use crate::middlebox::{DropReason, LinkEvent, Middlebox, Outbox, Port, Verdict};
+use base::Time;
+use wire::Packet;
+
+/// The boxes of a node, in the order in which packets pass them.
+///
+/// The simulator's node and the testbed's emulator call this for each packet, link event and deadline, and
+/// then carry out [`Boxes::outbox`].
+#[derive(Default)]
+pub struct Boxes {
+    boxes: Vec<Box<dyn Middlebox + Send>>,
+    inspects_packets: bool,
+    shares_state: bool,
+    /// What boxes want to be done.
+    pub outbox: Outbox,
+    dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Boxes {
+    /// Puts a box behind those that are there.
+    pub fn add(&mut self, middlebox: Box<dyn Middlebox + Send>) {
+        self.inspects_packets |= middlebox.inspects_packets();
+        self.shares_state |= middlebox.shares_state();
+        self.boxes.push(middlebox);
+    }
+
+    /// Whether there is no box.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.boxes.is_empty()
+    }
+
+    /// Whether a box wants to see packets ([`Middlebox::inspects_packets`]).
+    #[must_use]
+    #[inline]
+    pub fn inspect_packets(&self) -> bool {
+        self.inspects_packets
+    }
+
+    /// Whether a box shares state with boxes of other nodes ([`Middlebox::shares_state`]).
+    #[must_use]
+    #[inline]
+    pub fn share_state(&self) -> bool {
+        self.shares_state
+    }
+
+    /// Shows a packet to the boxes, until one does not forward it.
+    pub fn packet(&mut self, now: Time, from: Option<Port>, packet: &mut Packet) -> Verdict {
+        for middlebox in &mut self.boxes {
+            match middlebox.packet(now, from, packet, &mut self.outbox.context()) {
+                Verdict::Forward => {}
+                Verdict::Consume => return Verdict::Consume,
+                Verdict::Drop(reason) => {
+                    self.dropped[reason as usize] += 1;
+                    return Verdict::Drop(reason);
+                }
+            }
+        }
+        Verdict::Forward
+    }
+
+    /// The queue of a link that begins at the node has taken a packet.
+    pub fn queued(&mut self, now: Time, to: Port, packet: &mut Packet) {
+        for middlebox in &mut self.boxes {
+            middlebox.queued(now, to, packet, &mut self.outbox.context());
+        }
+    }
+
+    /// Something happened on a link that begins or ends at the node.
+    pub fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>) {
+        for middlebox in &mut self.boxes {
+            middlebox.link(now, port, event, &mut self.outbox.context());
+        }
+    }
+
+    /// When a box wants to be woken; [`Time::NEVER`] if none does.
+    #[must_use]
+    pub fn next_wake(&self) -> Time {
+        let wakes = self.boxes.iter().map(|middlebox| middlebox.next_wake());
+        wakes.fold(Time::NEVER, Time::min)
+    }
+
+    /// Wakes the boxes whose time has come.
+    pub fn wake(&mut self, now: Time) {
+        for middlebox in &mut self.boxes {
+            if middlebox.next_wake() <= now {
+                middlebox.wake(now, &mut self.outbox.context());
+            }
+        }
+    }
+
+    /// How many packets boxes dropped for a reason.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middlebox::Context;
+
+    /// Decides by the packet's length, and counts what it sees.
+    struct Judge(fn(u32) -> Verdict, u32);
+
+    impl Middlebox for Judge {
+        fn packet(
+            &mut self,
+            _: Time,
+            _: Option<Port>,
+            packet: &mut Packet,
+            cx: &mut Context<'_>,
+        ) -> Verdict {
+            self.1 += 1;
+            packet.payload.len += 1;
+            cx.send(*packet);
+            (self.0)(packet.payload.len)
+        }
+
+        fn next_wake(&self) -> Time {
+            Time::ZERO + base::Duration::from_millis(u64::from(self.1))
+        }
+    }
+
+    fn packet(len: u32) -> Packet {
+        let mut packet = Packet::BLANK;
+        packet.payload.len = len;
+        packet
+    }
+
+    #[test]
+    fn a_packet_passes_one_box_behind_the_other_until_one_does_not_forward_it() {
+        let mut boxes = Boxes::default();
+        boxes.add(Box::new(Judge(
+            |len| if len == 11 { Verdict::Consume } else { Verdict::Forward },
+            0,
+        )));
+        let drops = |len| match len {
+            22 => Verdict::Drop(DropReason::Replay),
+            _ => Verdict::Forward,
+        };
+        boxes.add(Box::new(Judge(drops, 0)));
+        let verdicts = [10, 20, 30].map(|len| boxes.packet(Time::ZERO, None, &mut packet(len)));
+        let expected = [Verdict::Consume, Verdict::Drop(DropReason::Replay), Verdict::Forward];
+        assert_eq!(verdicts, expected);
+        let sent: Vec<_> = boxes.outbox.packets.iter().map(|sent| sent.payload.len).collect();
+        assert_eq!(sent, [11, 21, 22, 31, 32]);
+        let dropped = DropReason::ALL.map(|reason| boxes.dropped(reason));
+        assert_eq!(dropped.iter().sum::<u64>(), boxes.dropped(DropReason::Replay));
+        assert_eq!(boxes.dropped(DropReason::Replay), 1);
+        // The first has seen three packets, the second two: the earlier wake is told.
+        assert_eq!(boxes.next_wake(), Time::ZERO + base::Duration::from_millis(2));
+    }
+
+    #[test]
+    fn without_boxes_everything_is_forwarded_and_nothing_wakes() {
+        let mut boxes = Boxes::default();
+        assert_eq!(boxes.packet(Time::ZERO, None, &mut packet(1)), Verdict::Forward);
+        assert!(boxes.next_wake() == Time::NEVER && boxes.outbox.is_empty());
+        assert!(!boxes.inspect_packets() && !boxes.share_state());
+    }
+}

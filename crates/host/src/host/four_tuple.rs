@@ -1,0 +1,104 @@
+//! What identifies a connection.
+
+use core::fmt;
+use core::net::{IpAddr, SocketAddr};
+use serde::{Deserialize, Serialize};
+use wire::{CorruptionNotice, Icmp, Ip, Quote, Segment, SurvivalNotice};
+
+/// The two ends of a connection, as the host at its local end names them. No other connection of the host has the
+/// same; two that differ only in the local address are two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FourTuple {
+    /// The address that the host speaks from: one of its own, or that of another host that it speaks for.
+    pub local: IpAddr,
+    /// The port that it speaks from.
+    pub local_port: u16,
+    /// The peer's address.
+    pub remote: IpAddr,
+    /// The peer's port.
+    pub remote_port: u16,
+}
+
+impl FourTuple {
+    /// The local end.
+    #[must_use]
+    pub fn local_end(&self) -> SocketAddr {
+        SocketAddr::new(self.local, self.local_port)
+    }
+
+    /// The peer's end.
+    #[must_use]
+    pub fn remote_end(&self) -> SocketAddr {
+        SocketAddr::new(self.remote, self.remote_port)
+    }
+
+    /// The same connection as its peer names it.
+    pub(super) fn reversed(self) -> FourTuple {
+        FourTuple {
+            local: self.remote,
+            local_port: self.remote_port,
+            remote: self.local,
+            remote_port: self.local_port,
+        }
+    }
+
+    /// The connection that a segment which has arrived is for.
+    #[inline]
+    pub(super) fn of_segment(ip: &Ip, segment: &Segment) -> FourTuple {
+        FourTuple {
+            local: ip.destination,
+            local_port: segment.destination_port,
+            remote: ip.source,
+            remote_port: segment.source_port,
+        }
+    }
+
+    /// The connection whose segment an ICMP error quotes.
+    pub(super) fn of_quote(quote: &Quote) -> Option<FourTuple> {
+        const TCP: u8 = 6;
+        (quote.protocol == TCP).then_some(FourTuple {
+            local: quote.source,
+            local_port: quote.source_port,
+            remote: quote.destination,
+            remote_port: quote.destination_port,
+        })
+    }
+
+    /// The connection whose segment was corrupted, as the end names it that has sent it.
+    pub(super) fn of_notice(notice: &CorruptionNotice) -> FourTuple {
+        FourTuple {
+            local: notice.source,
+            local_port: notice.source_port,
+            remote: notice.destination,
+            remote_port: notice.destination_port,
+        }
+    }
+
+    /// The connection on whose path a link is that a message tells `local` of.
+    pub(super) fn of_survival(local: IpAddr, notice: &SurvivalNotice) -> FourTuple {
+        FourTuple {
+            local,
+            local_port: notice.source_port,
+            remote: notice.destination,
+            remote_port: notice.destination_port,
+        }
+    }
+
+    /// The connection that an ICMP message which has arrived is about.
+    pub(super) fn of_icmp(ip: &Ip, icmp: &Icmp) -> Option<FourTuple> {
+        match icmp {
+            Icmp::Corruption { notice, .. } if notice.destination == ip.destination => {
+                Some(FourTuple::of_notice(notice).reversed())
+            }
+            Icmp::Corruption { notice, .. } => Some(FourTuple::of_notice(notice)),
+            Icmp::Survival(notice) => Some(FourTuple::of_survival(ip.destination, notice)),
+            icmp => FourTuple::of_quote(icmp.quote()?),
+        }
+    }
+}
+
+impl fmt::Display for FourTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {} to {}", self.local_end(), self.remote_end())
+    }
+}

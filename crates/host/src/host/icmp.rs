@@ -1,0 +1,108 @@
+//! ICMP: errors about packets of connections, and notices of corruption and of survival.
+
+use super::{FourTuple, Host};
+use crate::{Application, HostIndication};
+use base::Time;
+use core::net::IpAddr;
+use tcp::Indication;
+use wire::{CorruptionNotice, Icmp, Ip, Quote, SurvivalNotice};
+
+impl<A: Application> Host<A> {
+    /// An ICMP message; of interest are errors about packets of this host.
+    pub(super) fn on_icmp(&mut self, now: Time, icmp: &Icmp) {
+        let Some(quote) = icmp.quote() else {
+            self.statistics.strays += 1;
+            return;
+        };
+        // RFC 5461 §2.1 and §2.2: protocol or port unreachable, or (until paths are probed for
+        // their MTU) too big; in IPv6 prohibited or port unreachable, or an unknown header.
+        let hard = match (icmp, quote.source) {
+            (Icmp::Unreachable { code, .. }, IpAddr::V4(_)) => matches!(code, 2 | 3),
+            (Icmp::Unreachable { code, .. }, IpAddr::V6(_)) => matches!(code, 1 | 4),
+            (Icmp::ParameterProblem { code, .. }, IpAddr::V6(_)) => *code == 1,
+            _ => false,
+        };
+        self.unreachable(now, quote, hard);
+    }
+
+    /// Tells the connection that a packet of its could not be delivered; `hard` if none will be.
+    /// Whether the quote is to be believed is the connection's business (RFC 5927 §4.1).
+    pub fn unreachable(&mut self, now: Time, quote: &Quote, hard: bool) {
+        let known = FourTuple::of_quote(quote).and_then(|tuple| self.by_tuple.get(&tuple));
+        let Some(&id) = known else {
+            self.statistics.unmatched += 1;
+            return;
+        };
+        let indication = Indication::Unreachable { seq: quote.seq, hard };
+        self.slots[id as usize].connection.indicate(now, &indication);
+        self.after(now, id);
+    }
+
+    /// Tells the connection that a copy of one of its peer's segments was corrupted.
+    pub(super) fn notify_of_peer(&mut self, now: Time, notice: &CorruptionNotice) {
+        let tuple = FourTuple::of_notice(notice).reversed();
+        let CorruptionNotice { seq, len, copy, .. } = *notice;
+        let indication = Indication::PeerCorrupted { seq, len, copy };
+        let id = self.concerned(tuple, &indication);
+        self.tell(now, id, indication);
+    }
+
+    /// A box of the host's node indicates something.
+    pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
+        match indication {
+            HostIndication::Corruption(notice) => self.notify(now, notice),
+            HostIndication::Connectivity { change, peers } => {
+                self.on_connectivity(now, *change, peers);
+            }
+        }
+    }
+
+    /// Tells the connection that a copy of one of its segments was corrupted.
+    pub fn notify(&mut self, now: Time, notice: &CorruptionNotice) {
+        let tuple = FourTuple::of_notice(notice);
+        let CorruptionNotice { seq, len, copy, .. } = *notice;
+        let indication = Indication::Corrupted { seq, len, copy };
+        let id = self.concerned(tuple, &indication);
+        self.tell(now, id, indication);
+    }
+
+    /// A node tells of a link on the path of a connection.
+    pub(super) fn on_survival(&mut self, now: Time, ip: &Ip, notice: &SurvivalNotice) {
+        let tuple = FourTuple::of_survival(ip.destination, notice);
+        let indication =
+            Indication::Link { node: ip.source, link: notice.link, survival: notice.survival };
+        let id = self.by_tuple.get(&tuple).copied();
+        self.tell(now, id, indication);
+    }
+
+    /// Tells a connection of something, if it is there.
+    fn tell(&mut self, now: Time, id: Option<u32>, indication: Indication) {
+        let Some(id) = id else {
+            self.statistics.strays += 1;
+            return;
+        };
+        self.slots[id as usize].connection.indicate(now, &indication);
+        self.after(now, id);
+    }
+
+    /// The connection that news of a corrupted segment is about: the one that is named, or the only
+    /// one that can be meant if a bit of the ports was damaged, too (`bbn8333` §2.1, §6). To try
+    /// these 32 costs the same however many connections there are, and a forger has to know
+    /// the ports all the same.
+    fn concerned(&mut self, tuple: FourTuple, indication: &Indication) -> Option<u32> {
+        if let Some(&id) = self.by_tuple.get(&tuple) {
+            return Some(id);
+        }
+        let damaged = (0..u16::BITS).flat_map(|bit| {
+            let (remote_port, local_port) =
+                (tuple.remote_port ^ 1 << bit, tuple.local_port ^ 1 << bit);
+            [FourTuple { remote_port, ..tuple }, FourTuple { local_port, ..tuple }]
+        });
+        let known = damaged.filter_map(|tuple| self.by_tuple.get(&tuple).copied());
+        let mut meant =
+            known.filter(|&id| self.slots[id as usize].connection.is_relevant(indication));
+        let (Some(id), None) = (meant.next(), meant.next()) else { return None };
+        self.statistics.recovered += 1;
+        Some(id)
+    }
+}

@@ -1,0 +1,128 @@
+//! Segments of no connection: who is answered by a reset (closed-port handling, RFC 9293 §3.10.7.1).
+
+use super::{Host, Outlet};
+use crate::Application;
+use base::{Duration, Time};
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use wire::{Flags, Ip, Packet, ParseError, Segment, SeqNumber};
+
+/// Why a segment of no connection opens none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rejection {
+    /// The listener's backlog is full, or memory is used up.
+    BacklogFull,
+    /// The listener's backlog is full, and a SYN cookie is the answer.
+    CookieSent,
+    /// A listener drops it (RFC 9293 §3.10.7.2).
+    Ignored,
+    /// There is no listener, or its sender believes in a connection that does not exist.
+    Closed,
+}
+
+/// Resets for segments of no connection and how many there were lately; also, what else waits to be sent for
+/// no connection: SYN cookies.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Resets {
+    pub(super) waiting: Vec<Packet>,
+    /// Since when they are counted, by the host's clock.
+    since: Time,
+    count: u32,
+}
+
+impl Resets {
+    /// The period that a limit is for.
+    const PERIOD: Duration = Duration::from_secs(1);
+
+    fn is_allowed(&mut self, now: Time, most: u32) -> bool {
+        if now.since(self.since) >= Self::PERIOD {
+            self.since = now;
+            self.count = 0;
+        }
+        let allowed = self.count < most;
+        self.count += u32::from(allowed);
+        allowed
+    }
+}
+
+/// Whether an address can be a single host's.
+fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !(broadcast || address.is_multicast() || address.is_unspecified())
+}
+
+/// RFC 9293 §3.10.7.1: what the sender of `segment` takes for a reset of its connection.
+fn reset_for(segment: &Segment, len: u32) -> Segment {
+    let mut reset = Segment {
+        source_port: segment.destination_port,
+        destination_port: segment.source_port,
+        ..Segment::default()
+    };
+    if segment.flags.contains(Flags::ACK) {
+        reset.seq = segment.ack;
+        reset.flags = Flags::RST;
+    } else {
+        reset.seq = SeqNumber(0);
+        reset.ack = segment.seq + (len + segment.control_len());
+        reset.flags = Flags::RST | Flags::ACK;
+    }
+    reset
+}
+
+impl<A: Application> Host<A> {
+    /// A segment has opened no connection.
+    pub(super) fn on_rejected(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        segment: &Segment,
+        why: Rejection,
+    ) {
+        match why {
+            Rejection::BacklogFull => self.statistics.overflows += 1,
+            Rejection::CookieSent => self.statistics.cookies += 1,
+            Rejection::Ignored => self.statistics.strays += 1,
+            Rejection::Closed => self.on_closed_port(now, packet, segment),
+        }
+    }
+
+    fn on_closed_port(&mut self, now: Time, packet: &Packet, segment: &Segment) {
+        self.statistics.strays += 1;
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if self.resets.is_allowed(self.numbering.local(now), self.settings.resets) {
+            self.statistics.resets += 1;
+            let mut answer = Packet::BLANK;
+            answer.ip = Ip::new(packet.ip.destination, packet.ip.source);
+            *answer.make_tcp() = reset_for(segment, packet.payload.len);
+            self.resets.waiting.push(answer);
+        } else {
+            self.statistics.withheld += 1;
+        }
+    }
+
+    /// Sends the resets and cookies that wait.
+    #[cold]
+    pub(super) fn send_resets(&mut self, outlet: &mut impl Outlet<A>) {
+        for reset in self.resets.waiting.drain(..) {
+            *outlet.packet() = reset;
+            outlet.send(0, &mut None, None);
+        }
+    }
+
+    /// RFC 9293 §3.9.2 (MUST-63): what no single host can have sent is ignored.
+    pub(super) fn is_bogus(&mut self, source: IpAddr) -> bool {
+        let bogus = !is_unicast(source);
+        self.statistics.strays += u64::from(bogus);
+        bogus
+    }
+
+    /// What came as bytes was no packet: it is dropped and counted.
+    pub fn refuse(&mut self, error: &ParseError) {
+        match error {
+            ParseError::Fragment { .. } => self.statistics.fragments += 1,
+            _ => self.statistics.malformed += 1,
+        }
+    }
+}

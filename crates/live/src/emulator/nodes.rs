@@ -1,0 +1,289 @@
+//! The nodes at the ends of links: the boxes in each, which see packets before its kernel does and
+//! after.
+
+use crate::Copies;
+use base::Time;
+use core::net::IpAddr;
+use host::{Boxes, HostIndication, LinkEvent, Outbox, Port, Verdict};
+use wire::{Packet, Payload};
+
+/// What a node does besides what its kernel does.
+#[derive(Default)]
+pub struct Node {
+    /// All of the node's addresses: a packet from one of them starts at the node.
+    pub addresses: Vec<IpAddr>,
+    /// The boxes, which see what arrives by a link before the kernel gets it, and what starts at the
+    /// node as it leaves by a link.
+    pub boxes: Boxes,
+}
+
+/// Where boxes' packets and indications go.
+pub trait Surroundings: Send {
+    /// The direction of a link by which a node sends to an address that is not its own; `None` if
+    /// there is no route.
+    fn route(&self, now: Time, node: usize, destination: IpAddr) -> Option<usize>;
+
+    /// A box indicates something to the host of our stack at a node.
+    fn indicate(&mut self, node: usize, indication: HostIndication);
+}
+
+/// A network without routes and hosts.
+pub(super) struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn route(&self, _: Time, _: usize, _: IpAddr) -> Option<usize> {
+        None
+    }
+
+    fn indicate(&mut self, _: usize, _: HostIndication) {}
+}
+
+/// The nodes, and the bytes of packets that boxes have seen.
+pub(super) struct Nodes {
+    nodes: Vec<Node>,
+    pub(super) surroundings: Box<dyn Surroundings>,
+    payloads: Payloads,
+    pub(super) copies: Copies,
+}
+
+/// What boxes make of a packet's bytes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Passed {
+    /// It goes on unchanged.
+    AsItIs,
+    /// It goes on as the bytes that were written.
+    Changed,
+    /// It does not go on.
+    Gone,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Nodes {
+        Nodes {
+            nodes: Vec::new(),
+            surroundings: Box::new(Nowhere),
+            payloads: Payloads::default(),
+            copies: Copies::default(),
+        }
+    }
+
+    /// Puts a node beside those that are there, which may be none yet.
+    pub(super) fn set(&mut self, index: usize, node: Node) {
+        if index >= self.nodes.len() {
+            self.nodes.resize_with(index + 1, Node::default);
+        }
+        self.nodes[index] = node;
+    }
+
+    /// Whether boxes of a node want to see packets.
+    pub(super) fn inspect(&self, node: usize) -> bool {
+        self.nodes.get(node).is_some_and(|node| node.boxes.inspect_packets())
+    }
+
+    /// Whether an address is one of a node's.
+    pub(super) fn owns(&self, node: usize, address: IpAddr) -> bool {
+        self.nodes.get(node).is_some_and(|node| node.addresses.contains(&address))
+    }
+
+    /// The first address of a node, by which others know it.
+    pub(super) fn address(&self, node: usize) -> Option<IpAddr> {
+        self.nodes.get(node)?.addresses.first().copied()
+    }
+
+    /// Passes a packet to the boxes of a node. It arrived by `from`, or starts at the node. The packet that the
+    /// boxes forward is written into `out` if they changed it. A packet that cannot be parsed is forwarded.
+    pub(super) fn pass(
+        &mut self,
+        now: Time,
+        node: usize,
+        from: Option<Port>,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Passed {
+        let Ok((mut packet, payload)) = Packet::parse(bytes) else { return Passed::AsItIs };
+        // The boxes have seen a packet that the kernel forwards as it arrived.
+        if from.is_none() && !self.owns(node, packet.ip.source) {
+            return Passed::AsItIs;
+        }
+        self.complete(&mut packet, &bytes[payload]);
+        let before = packet;
+        if self.nodes[node].boxes.packet(now, from, &mut packet) != Verdict::Forward {
+            return Passed::Gone;
+        }
+        self.changed(&before, &packet, out)
+    }
+
+    /// Shows the boxes of a node a packet that the queue of a link has taken, or not.
+    pub(super) fn queued(
+        &mut self,
+        now: Time,
+        node: usize,
+        (to, accepted): (Port, bool),
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Passed {
+        let Some(mut packet) = self.read(bytes) else { return Passed::AsItIs };
+        let before = packet;
+        let boxes = &mut self.nodes[node].boxes;
+        if !accepted {
+            boxes.link(now, to, LinkEvent::Dropped(&packet));
+            return Passed::Gone;
+        }
+        boxes.queued(now, to, &mut packet);
+        self.changed(&before, &packet, out)
+    }
+
+    /// Tells the boxes of a node of a packet that arrived damaged, or was dropped by a queue.
+    pub(super) fn tell(
+        &mut self,
+        now: Time,
+        node: usize,
+        port: Port,
+        bytes: &[u8],
+        event: fn(&Packet) -> LinkEvent<'_>,
+    ) {
+        if self.nodes.get(node).is_some_and(|node| !node.boxes.is_empty())
+            && let Some(packet) = self.read(bytes)
+        {
+            self.nodes[node].boxes.link(now, port, event(&packet));
+        }
+    }
+
+    /// Tells the boxes of a node of one of its links.
+    pub(super) fn turned(&mut self, now: Time, node: usize, port: Port, peer: usize, up: bool) {
+        let (Some(peer), Some(node)) = (self.address(peer), self.nodes.get_mut(node)) else {
+            return;
+        };
+        let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
+        node.boxes.link(now, port, event);
+    }
+
+    /// When a box wants to be woken.
+    pub(super) fn next_wake(&self) -> Time {
+        let wakes = self.nodes.iter().map(|node| node.boxes.next_wake());
+        wakes.fold(Time::NEVER, Time::min)
+    }
+
+    /// Wakes the boxes of a node that want it.
+    pub(super) fn wake(&mut self, now: Time, node: usize) {
+        self.nodes[node].boxes.wake(now);
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// What the boxes of a node want to be done, unless it is nothing.
+    pub(super) fn outbox(&mut self, node: usize) -> Option<Outbox> {
+        let outbox = &mut self.nodes.get_mut(node)?.boxes.outbox;
+        (!outbox.is_empty()).then(|| core::mem::take(outbox))
+    }
+
+    /// Writes a packet of a box's. Says whether it can be written.
+    pub(super) fn write(&self, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let mut payload = vec![0; packet.payload.len as usize];
+        self.payloads.fetch(packet.payload, &mut payload);
+        out.clear();
+        packet.emit(&payload, out).is_ok()
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Option<Packet> {
+        let (mut packet, payload) = Packet::parse(bytes).ok()?;
+        self.complete(&mut packet, &bytes[payload]);
+        Some(packet)
+    }
+
+    /// Adds what the bytes of a packet do not say: where its payload is kept, and which copy it is.
+    fn complete(&mut self, packet: &mut Packet, payload: &[u8]) {
+        packet.payload = self.payloads.keep(payload);
+        self.copies.mark(packet);
+    }
+
+    fn changed(&self, before: &Packet, after: &Packet, out: &mut Vec<u8>) -> Passed {
+        if before == after {
+            Passed::AsItIs
+        } else if self.write(after, out) {
+            Passed::Changed
+        } else {
+            Passed::Gone
+        }
+    }
+}
+
+/// The bytes of payloads that boxes have seen, for those that they keep: the latest of them. A packet
+/// carries their place in place of its stream's.
+#[derive(Default)]
+struct Payloads {
+    ring: Vec<u8>,
+    /// Bytes that were ever kept.
+    end: u64,
+}
+
+impl Payloads {
+    /// The stream of such places, which no box's own packets have.
+    const STREAM: u32 = u32::MAX - 1;
+    /// Bytes: what a fast link carries in longer than any box keeps a packet.
+    const ROOM: usize = 1 << 26;
+
+    fn keep(&mut self, bytes: &[u8]) -> Payload {
+        let (offset, len) = (self.end, bytes.len() as u32);
+        if len == 0 {
+            return Payload::default();
+        }
+        if self.ring.is_empty() {
+            self.ring = vec![0; Payloads::ROOM];
+        }
+        let start = (offset % Payloads::ROOM as u64) as usize;
+        let first = bytes.len().min(Payloads::ROOM - start);
+        self.ring[start..start + first].copy_from_slice(&bytes[..first]);
+        self.ring[..bytes.len() - first].copy_from_slice(&bytes[first..]);
+        self.end += bytes.len() as u64;
+        Payload { stream: Payloads::STREAM, offset, len }
+    }
+
+    /// The bytes of a payload: those that were kept, or for a box's own packet those that its
+    /// identity stands for. What is no longer kept is zero.
+    fn fetch(&self, payload: Payload, out: &mut [u8]) {
+        if payload.stream != Payloads::STREAM {
+            return payload.render(out);
+        }
+        if payload.offset + (Payloads::ROOM as u64) < self.end {
+            return out.fill(0);
+        }
+        let start = (payload.offset % Payloads::ROOM as u64) as usize;
+        let first = out.len().min(Payloads::ROOM - start);
+        let (head, tail) = out.split_at_mut(first);
+        head.copy_from_slice(&self.ring[start..start + first]);
+        tail.copy_from_slice(&self.ring[..tail.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_come_back_as_they_were_until_their_room_is_used_again() {
+        let mut payloads = Payloads::default();
+        let bytes = |n: usize| -> Vec<u8> { (0..60_000).map(|i| (i * 7 + n) as u8).collect() };
+        let count = Payloads::ROOM / 60_000;
+        let kept: Vec<Payload> = (0..2 * count).map(|n| payloads.keep(&bytes(n))).collect();
+        let mut out = vec![0; 60_000];
+        for (n, payload) in kept.iter().enumerate().skip(count + 1) {
+            payloads.fetch(*payload, &mut out);
+            assert!(out == bytes(n), "{n}");
+        }
+        payloads.fetch(kept[0], &mut out);
+        assert!(out.iter().all(|byte| *byte == 0), "it is gone, and says so");
+    }
+
+    #[test]
+    fn packets_of_boxes_have_the_bytes_that_they_stand_for() {
+        let payload = Payload { stream: 3, offset: 5, len: 100 };
+        let (mut expected, mut found) = ([0; 100], [1; 100]);
+        payload.render(&mut expected);
+        Payloads::default().fetch(payload, &mut found);
+        assert_eq!(found, expected);
+    }
+}

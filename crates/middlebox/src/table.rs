@@ -1,0 +1,74 @@
+//! What boxes that stand in a node by themselves have in common: settings, and a site.
+
+use crate::Association;
+use crate::fec::Flow;
+use base::Random;
+use core::net::IpAddr;
+use host::Middlebox;
+use std::collections::BTreeMap;
+
+/// Where a box stands, and what it may need to know there.
+pub struct Site<'a> {
+    /// The node's addresses in IPv4 and in IPv6.
+    pub own: [IpAddr; 2],
+    /// All flows, by their names.
+    pub flows: &'a BTreeMap<&'a str, Flow>,
+    /// The directions of tunnels whose packets every node can read.
+    pub readable: &'a [Association],
+    /// A stream of randomness that nothing else uses.
+    pub random: &'a dyn Fn() -> Random,
+}
+
+impl Site<'_> {
+    /// The flows with these names; all if there are no names.
+    pub fn flows(&self, names: &[String]) -> Vec<Flow> {
+        if names.is_empty() {
+            return self.flows.values().copied().collect();
+        }
+        names.iter().filter_map(|name| self.flows.get(name.as_str()).copied()).collect()
+    }
+}
+
+/// The settings of a kind of box.
+pub trait Settings {
+    /// The names of flows that they mention.
+    fn flows(&self) -> &[String] {
+        &[]
+    }
+
+    /// What is wrong with a setting: its key, and what was expected.
+    ///
+    /// # Errors
+    /// If something is.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+
+    /// The box.
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send>;
+}
+
+macro_rules! boxes {
+    ($($(#[$doc:meta])* $module:ident :: $Settings:ident = $name:literal;)+) => {
+        $(mod $module;)+
+        $(pub use $module::$Settings;)+
+
+        /// One of the boxes, with its settings.
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(tag = "box")]
+        pub enum BoxSettings {
+            $($(#[$doc])* #[serde(rename = $name)] $Settings($Settings),)+
+        }
+
+        impl BoxSettings {
+            /// Every box's name, as in scenario files.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            fn settings(&self) -> &dyn table::Settings {
+                match self { $(BoxSettings::$Settings(settings) => settings,)+ }
+            }
+        }
+    };
+}
+
+pub(crate) use boxes;

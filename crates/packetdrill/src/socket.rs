@@ -1,0 +1,106 @@
+//! The state of a socket and its options.
+
+use crate::profile::Setup;
+use host::ConnectionId;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use tcp::Config;
+use tcp::congestion::Congestion;
+
+/// The address family of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// `AF_INET`
+    Inet,
+    /// `AF_INET6`, which carries IPv4 as well, by mapped addresses (RFC 4291 §2.5.5.2).
+    Inet6,
+}
+
+/// A socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    /// Keeps the number taken: packetdrill closes what scripts leave open by the real call.
+    pub(crate) _fd: OwnedFd,
+    pub(crate) family: Family,
+    pub(crate) kind: Kind,
+    pub(crate) options: Options,
+    pub(crate) nonblocking: bool,
+    pub(crate) local_port: Option<u16>,
+    pub(crate) read_shut: bool,
+    pub(crate) write_shut: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Idle,
+    Listening { backlog: u32 },
+    Connected(Place),
+}
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) is_ipv6: bool,
+    pub(crate) id: ConnectionId,
+}
+
+/// A number that the kernel assigns to nothing else.
+pub(crate) fn descriptor() -> Result<OwnedFd, Errno> {
+    match File::open("/dev/null") {
+        Ok(file) => Ok(file.into()),
+        Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::NFILE)),
+    }
+}
+
+/// Level and name of an option, as in C.
+pub type Name = (i32, i32);
+
+/// What can be chosen of a socket.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) nodelay: bool,
+    pub(crate) corked: bool,
+    /// Reading tells how much is left (`TCP_INQ`).
+    pub(crate) tells_inq: bool,
+    pub(crate) send_buffer: u64,
+    pub(crate) receive_buffer: Option<u32>,
+    pub(crate) mss: Option<u16>,
+    pub(crate) congestion: Option<Congestion>,
+    /// On `close`, nothing lingers: the connection is aborted.
+    pub(crate) linger: Option<u32>,
+    /// Options that make no difference here, as they were set.
+    pub(crate) kept: BTreeMap<Name, i32>,
+}
+
+impl Options {
+    pub(crate) fn new(setup: &Setup) -> Options {
+        Options {
+            nodelay: false,
+            corked: false,
+            tells_inq: false,
+            send_buffer: setup.send_buffer(),
+            receive_buffer: None,
+            mss: None,
+            congestion: None,
+            linger: None,
+            kept: BTreeMap::new(),
+        }
+    }
+
+    /// The settings of a connection of this socket.
+    pub(crate) fn config(&self, setup: &Setup, is_ipv6: bool) -> Config {
+        let mut config = setup.config(is_ipv6);
+        config.nagle = !self.nodelay;
+        config.mss = self.mss.map_or(config.mss, |mss| mss.min(config.mss));
+        config.receive_window = self.receive_buffer.unwrap_or(config.receive_window);
+        config.congestion = self.congestion.unwrap_or(config.congestion);
+        config
+    }
+
+    /// Whether `close` aborts the connection (`SO_LINGER` with no time).
+    pub(crate) fn aborts(&self) -> bool {
+        self.linger == Some(0)
+    }
+}

@@ -1,0 +1,105 @@
+//! The boxes of a scenario, installed in its nodes: those of the simulator, or of the testbed.
+//!
+//! Some stand in a node by themselves; `[[tunnels]]`, `[[attacks]]` and `coding` each make several,
+//! which belong together.
+
+mod attacks;
+mod codes;
+mod reports;
+mod tunnels;
+
+use crate::flow::IpVersion;
+use crate::placement::{Placement, port};
+use crate::scenario::Scenario;
+use base::Seed;
+use middlebox::fec::Beside;
+use middlebox::fec::Flow;
+use middlebox::{Association, BoxSettings, Site};
+use std::collections::BTreeMap;
+use tunnels::Tunnels;
+
+/// What boxes share beside packets, which a world may have to know.
+pub struct Installed {
+    /// What goes beside the packets of flows that are coded, by the index of the flow.
+    pub codings: Vec<Option<Beside>>,
+    /// The directions of tunnels.
+    pub associations: Vec<Association>,
+}
+
+/// Installs the boxes of a scenario in its nodes. Packets pass those of a node in the order in which
+/// they are installed.
+pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placement) -> Installed {
+    let seed = Seed(seed);
+    let tunnels = Tunnels::new(scenario, placement, seed);
+    let readable: Vec<Association> = tunnels.readable().cloned().collect();
+    let alone = Alone { scenario, seed, readable: &readable, flows: flows(scenario, placement) };
+    alone.install_in_every_node(reports::notifying(scenario), placement);
+    tunnels.install_reporters(placement);
+    reports::install_meters(scenario, seed, placement);
+    // A gateway's other boxes see what is inside.
+    tunnels.install_egresses(placement);
+    alone.install_as_written(placement);
+    attacks::install(scenario, seed, &tunnels, placement);
+    // Repair packets get the code of source packets, and the decoder gets packets without.
+    codes::install_packet_codes(scenario, placement);
+    let codings = codes::install_erasure_codes(scenario, placement);
+    tunnels.install_ingresses(placement);
+    Installed { codings, associations: tunnels.associations() }
+}
+
+/// The flows, by their names.
+fn flows<'a>(scenario: &'a Scenario, placement: &impl Placement) -> BTreeMap<&'a str, Flow> {
+    let flows = scenario.flows.iter().enumerate();
+    let flows = flows.map(|(index, flow)| {
+        let [source, destination] = [flow.from, flow.to].map(|node| placement.address(index, node));
+        (flow.name.as_str(), Flow { source, destination, port: port(index) })
+    });
+    flows.collect()
+}
+
+/// Installs boxes that stand in a node by themselves.
+struct Alone<'a> {
+    scenario: &'a Scenario,
+    seed: Seed,
+    flows: BTreeMap<&'a str, Flow>,
+    readable: &'a [Association],
+}
+
+impl Alone<'_> {
+    /// Those that every node has.
+    fn install_in_every_node(
+        &self,
+        boxes: Vec<(String, BoxSettings)>,
+        placement: &mut impl Placement,
+    ) {
+        for node in 0..self.scenario.nodes.len() {
+            for (stream, settings) in &boxes {
+                let stream = format!("node.{node}.reading.{stream}");
+                self.install(node, &stream, settings, placement);
+            }
+        }
+    }
+
+    /// Those of `boxes`.
+    fn install_as_written(&self, placement: &mut impl Placement) {
+        for (number, (node, settings)) in self.scenario.boxes.iter().enumerate() {
+            self.install(*node, &format!("node.{node}.box.{number}"), settings, placement);
+        }
+    }
+
+    fn install(
+        &self,
+        node: usize,
+        stream: &str,
+        settings: &BoxSettings,
+        placement: &mut impl Placement,
+    ) {
+        let site = Site {
+            own: [IpVersion::V4, IpVersion::V6].map(|ip| placement.own(node, ip)),
+            flows: &self.flows,
+            readable: self.readable,
+            random: &|| self.seed.stream(stream),
+        };
+        placement.add_box(node, settings.build(&site));
+    }
+}

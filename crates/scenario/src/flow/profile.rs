@@ -1,0 +1,229 @@
+//! Profiles: the default settings of TCP at a time.
+
+use crate::reading::words::words;
+use base::Duration;
+use serde::{Deserialize, Serialize};
+use tcp::{Estimator, InitialWindow, Restart, Rto, SsthreshOnBackoff};
+
+/// A set of defaults for the TCP settings that a scenario leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Profile {
+    /// ns-2 as it was in 2001.
+    #[serde(rename = "ns2-2001")]
+    Ns2In2001,
+    /// ns-2 as it was in 2007.
+    #[serde(rename = "ns2-2007")]
+    Ns2In2007,
+    /// Today's RFCs.
+    #[default]
+    #[serde(rename = "modern")]
+    Modern,
+}
+
+words! { Profile }
+
+/// An amount of data, before the segment size is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Bytes.
+    Bytes(u64),
+    /// Full-sized segments.
+    Segments(u64),
+}
+
+impl Window {
+    /// Bytes, for segments of `mss` bytes.
+    #[must_use]
+    pub fn bytes(self, mss: u16) -> u64 {
+        match self {
+            Window::Bytes(bytes) => bytes,
+            Window::Segments(segments) => segments.saturating_mul(u64::from(mss)),
+        }
+    }
+}
+
+/// The slow-start threshold of a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialSsthresh {
+    /// Arbitrarily high (RFC 5681 §3.1).
+    Infinite,
+    /// The receive window.
+    ReceiveWindow,
+    /// A given amount.
+    At(Window),
+}
+
+/// The defaults of a profile. All other settings are those of [`tcp::Config::default`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Largest payload of a segment, bytes.
+    pub mss: u16,
+    /// The receiver's buffer.
+    pub receive_window: Window,
+    /// Initial congestion window.
+    pub initial_window: InitialWindow,
+    /// Initial slow-start threshold.
+    pub initial_ssthresh: InitialSsthresh,
+    /// Growth by the bytes acknowledged (RFC 3465), in slow start by at most this many segments per
+    /// ACK; `None` counts ACKs.
+    pub byte_counting: Option<u32>,
+    /// New data on the first two duplicate acknowledgments (RFC 3042).
+    pub limited_transmit: bool,
+    /// Longest delay of an acknowledgment; `None` acknowledges every segment.
+    pub delayed_ack: Option<Duration>,
+    /// The retransmission timer.
+    pub rto: Rto,
+    /// What a repeated timeout does to the slow-start threshold.
+    pub ssthresh_on_backoff: SsthreshOnBackoff,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Report duplicate segments (RFC 2883).
+    pub dsack: bool,
+    /// Undo spurious window reductions.
+    pub undo: bool,
+    /// Size of a notice of corruption, bytes of the whole packet.
+    pub notice_size: u16,
+    /// How long a closed connection keeps its ports.
+    pub time_wait: Duration,
+}
+
+impl Defaults {
+    /// The same for IPv6, whose header is 20 bytes longer: segments are 20 bytes shorter, so that
+    /// packets have the same size, and notices of corruption quote as much.
+    #[must_use]
+    pub fn over_ipv6(self) -> Defaults {
+        let notice_size = self.notice_size.max(middlebox::Reporter::SIZE_ICMPV6);
+        Defaults { mss: self.mss - 20, notice_size, ..self }
+    }
+
+    /// The same for a flow of many connections, which reuses its ports soon.
+    #[must_use]
+    pub fn of_many(self) -> Defaults {
+        Defaults { time_wait: Duration::from_secs(1), ..self }
+    }
+}
+
+impl Profile {
+    /// Every profile with its name in scenario files.
+    pub const ALL: &[(&str, Profile)] = &[
+        ("ns2-2001", Profile::Ns2In2001),
+        ("ns2-2007", Profile::Ns2In2007),
+        ("modern", Profile::Modern),
+    ];
+
+    /// What the profile sets.
+    #[must_use]
+    pub fn defaults(self) -> Defaults {
+        let modern = tcp::Config::default();
+        match self {
+            Profile::Modern => Defaults {
+                mss: modern.mss,
+                receive_window: Window::Bytes(u64::from(modern.receive_window)),
+                initial_window: modern.initial_window,
+                initial_ssthresh: InitialSsthresh::Infinite,
+                byte_counting: modern.byte_counting,
+                limited_transmit: modern.limited_transmit,
+                delayed_ack: modern.delayed_ack,
+                rto: modern.rto,
+                ssthresh_on_backoff: modern.ssthresh_on_backoff,
+                timestamps: modern.timestamps,
+                dsack: modern.dsack,
+                undo: modern.undo,
+                notice_size: middlebox::Reporter::SIZE_ICMP,
+                time_wait: modern.time_wait,
+            },
+            Profile::Ns2In2001 => Defaults {
+                initial_window: InitialWindow::Segments(1),
+                limited_transmit: false,
+                rto: Rto {
+                    initial: Duration::from_secs(6),
+                    granularity: Duration::from_millis(100),
+                    ..NS2_RTO
+                },
+                ssthresh_on_backoff: SsthreshOnBackoff::Hold,
+                ..NS2
+            },
+            Profile::Ns2In2007 => NS2,
+        }
+    }
+}
+
+/// tcpTick_ 0.01, minrto_ 0.2, maxrto_ 60 and an initial timeout of 3 s: ns-2 2.31.
+const NS2_RTO: Rto = Rto {
+    initial: Duration::from_secs(3),
+    minimum: Duration::from_millis(200),
+    maximum: Duration::from_secs(60),
+    granularity: Duration::from_millis(10),
+    estimator: Estimator::Ticks,
+    restart: Restart::Retransmission,
+};
+
+/// ns-2 2.31. segsize_ 536 is FullTcp's, window_ 20 that of all agents; ssthresh_ starts as the
+/// window, and every segment is acknowledged unless DelAck is named.
+const NS2: Defaults = Defaults {
+    mss: 536,
+    receive_window: Window::Segments(20),
+    initial_window: InitialWindow::Segments(2),
+    initial_ssthresh: InitialSsthresh::ReceiveWindow,
+    byte_counting: None,
+    limited_transmit: true,
+    delayed_ack: None,
+    rto: NS2_RTO,
+    ssthresh_on_backoff: SsthreshOnBackoff::Halve,
+    timestamps: false,
+    dsack: false,
+    undo: false,
+    notice_size: middlebox::Reporter::SIZE_NS2,
+    time_wait: Duration::from_secs(60),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_profiles_are_ns2s() {
+        let old = Profile::Ns2In2001.defaults();
+        assert_eq!((old.initial_window, old.limited_transmit), (InitialWindow::Segments(1), false));
+        assert_eq!(old.rto.granularity, Duration::from_millis(100));
+        assert_eq!(old.rto.minimum, Duration::from_millis(200));
+        assert_eq!(old.rto.initial, Duration::from_secs(6));
+
+        let new = Profile::Ns2In2007.defaults();
+        assert_eq!((new.initial_window, new.limited_transmit), (InitialWindow::Segments(2), true));
+        assert_eq!(new.rto.granularity, Duration::from_millis(10));
+        assert_eq!(new.rto.minimum, Duration::from_millis(200));
+        assert_eq!(new.rto.initial, Duration::from_secs(3));
+        assert_eq!(new.ssthresh_on_backoff, SsthreshOnBackoff::Halve);
+
+        for defaults in [old, new] {
+            assert_eq!(defaults.delayed_ack, None);
+            assert_eq!(defaults.rto.estimator, Estimator::Ticks);
+            assert_eq!(defaults.initial_ssthresh, InitialSsthresh::ReceiveWindow);
+            assert_eq!(defaults.notice_size, 180);
+        }
+    }
+
+    #[test]
+    fn packets_of_ipv6_are_as_large() {
+        let sizes = |defaults: Defaults| (defaults.mss, defaults.notice_size);
+        let over_ipv6 = |profile: Profile| sizes(profile.defaults().over_ipv6());
+        assert_eq!(over_ipv6(Profile::Modern), (1440, 96));
+        assert_eq!(over_ipv6(Profile::Ns2In2007), (516, 180));
+    }
+
+    #[test]
+    fn modern_is_what_the_rfcs_say() {
+        let modern = Profile::Modern.defaults();
+        assert_eq!(
+            (modern.initial_window, modern.limited_transmit),
+            (InitialWindow::Segments(10), true)
+        );
+        assert_eq!(modern.delayed_ack, Some(Duration::from_millis(40)));
+        assert_eq!(modern.rto.minimum, Duration::from_secs(1));
+        assert_eq!(modern.rto.initial, Duration::from_secs(1));
+        assert_eq!(modern.ssthresh_on_backoff, SsthreshOnBackoff::Hold);
+        assert_eq!(modern.initial_ssthresh, InitialSsthresh::Infinite);
+        assert_eq!(modern.notice_size, 56);
+    }
+}

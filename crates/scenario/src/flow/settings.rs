@@ -1,0 +1,335 @@
+//! The `tcp` table of a flow, and the settings of its two ends that it yields.
+
+use super::eten::{self, Notification};
+use super::increase;
+use super::ip::IpVersion;
+use super::keep_alive::{self, KeepAlive};
+use super::mechanism::Entry;
+use super::profile::{Defaults, InitialSsthresh, Window};
+use crate::reading::error::Problem;
+use crate::reading::quantity::{
+    Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
+};
+use crate::reading::shape::{Told as _, table};
+use base::Duration;
+use base::units::Size;
+use tcp::congestion::{Congestion, Increase};
+use tcp::mechanism::{Mechanism, Needs};
+use tcp::{Config, Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
+use toml::Spanned;
+
+table! {
+    /// The settings of TCP at both ends of a flow; what is left out is as the profile says.
+    pub(crate) struct Table {
+        /// Largest payload of a segment, bytes.
+        mss: Spanned<Amount>;
+        /// A peer that announces a smaller segment size is sent segments of this size all the same (or of
+        /// `mss`, if that is less), bytes; 48 if absent, as Linux's `tcp_min_snd_mss`.
+        minimum_mss: Spanned<Amount>;
+        /// The receiver's buffer, in bytes or segments.
+        receive_window: Spanned<Amount>;
+        /// How losses are detected and repaired.
+        recovery: Recovery = Config::default().recovery;
+        /// What `sack` counts as outstanding during loss recovery (pipe): data neither SACKed nor
+        /// lost by IsLost() of RFC 6675 §4, or all data not SACKed, as in ns-2.
+        pipe: Pipe = Config::default().pipe;
+        /// The congestion control algorithm.
+        congestion: Congestion = Config::default().congestion;
+        /// Growth of `aimd` in congestion avoidance: the name of an increase function, or a table with its
+        /// settings; `standard` if absent.
+        increase: Spanned<Increase>;
+        /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
+        /// many segments per ACK; `"off"` counts ACKs.
+        byte_counting: ByteCounting;
+        /// Initial congestion window: segments, or by the rule of an RFC.
+        initial_window: Initial;
+        /// Initial slow-start threshold: bytes, segments, or a word.
+        initial_ssthresh: Spanned<Ssthresh>;
+        /// When the window counts as used, so that it may grow (RFC 7661): if all of it kept the
+        /// sender from sending more, or in slow start also if half of it was outstanding (Linux).
+        window_validation: Validation = Config::default().validation;
+        /// Start again from the initial window after an idle RTO.
+        restart_after_idle: bool = Config::default().restart_after_idle;
+        /// New data on the first two duplicate ACKs.
+        limited_transmit: bool;
+        /// Longest delay of an acknowledgment, or `"off"`.
+        delayed_ack: Spanned<DelayedAck>;
+        /// The retransmission timer.
+        rto: Spanned<RtoTable>;
+        /// Consecutive timeouts after which the connection is aborted (R2 of RFC 9293 §3.8.3); 15
+        /// if absent.
+        retries: Whole;
+        /// The same for a SYN, if that is less than `retries`; 7 if absent, which last for the three
+        /// minutes of RFC 9293 §3.8.3.
+        syn_retries: Whole;
+        /// The same for a SYN-ACK, if that is less than `retries`; 5 if absent, as in Linux.
+        syn_ack_retries: Whole;
+        /// What a timeout that follows another does to ssthresh.
+        ssthresh_on_backoff: SsthreshOnBackoff;
+        /// How the window comes down in fast recovery: at once, or in proportion to what is
+        /// delivered (RFC 6937).
+        reduction: Reduction = Config::default().reduction;
+        /// Undo a window reduction that DSACK shows to be spurious.
+        undo: bool;
+        /// Report duplicate segments (DSACK, RFC 2883).
+        dsack: bool;
+        /// Offer timestamps, which take 12 bytes of each segment.
+        timestamps: bool;
+        /// Drop segments without a timestamp where timestamps were negotiated (RFC 7323 §3.2)
+        /// instead of accepting them as Linux does.
+        require_timestamps: bool = Config::default().require_timestamps;
+        /// Offer ECN.
+        ecn: bool = Config::default().ecn;
+        /// Nagle's algorithm: no small segment while data is unacknowledged.
+        nagle: bool = Config::default().nagle;
+        /// Keep-alive probes to a silent peer; `"off"` if absent.
+        keep_alive: KeepAlive;
+        /// Abort the connection after this long without progress; never, if absent or `"off"`.
+        user_timeout: Spanned<UserTimeout>;
+        /// The largest number of challenge ACKs in five seconds (RFC 5961 §7); 10 if absent.
+        challenges: Whole;
+        /// The largest number of ACKs in five seconds that answer segments without data outside the
+        /// window, such as keep-alives and window probes, and segments that PAWS rejects (RFC 7323
+        /// §5.3), until a segment is acceptable; 10 if absent.
+        out_of_window_acks: Whole;
+        /// How long a closed connection keeps its ports (2 MSL); if absent, 60 seconds, and 1
+        /// second in flows of many connections.
+        time_wait: Written<Duration>;
+        /// Explicit transport error notification (ETEN): what reports a corruption to the sender.
+        eten: Spanned<eten::Form>;
+        /// The mechanisms against corruption and changes of the path: a list of tables, each with
+        /// `mechanism = NAME` and its settings.
+        mechanisms: Vec<Entry>;
+    }
+}
+
+table! {
+    /// The settings of the retransmission timer.
+    pub(crate) struct RtoTable {
+        /// The RTO before the first measurement.
+        initial: Written<Duration>;
+        /// The lower bound.
+        minimum: Written<Duration>;
+        /// The upper bound.
+        maximum: Written<Duration>;
+        /// The clock granularity.
+        granularity: Written<Duration>;
+        /// The arithmetic of the RTT estimate: RFC 6298, or whole ticks of the granularity.
+        estimator: Estimator;
+        /// What restarts a running timer besides an advance of SND.UNA: a retransmission of the
+        /// segment at SND.UNA (RFC 6675 §6), or nothing (`"advance"`); `"retransmission"` if
+        /// absent.
+        restart: Restart;
+    }
+}
+
+/// The TCP settings of a flow, checked.
+pub(crate) struct Settings {
+    pub(crate) sender: Config,
+    pub(crate) receiver: Config,
+    pub(crate) eten: Notification,
+}
+
+/// The largest window that a scaled window field can say (RFC 7323 §2.3).
+const LARGEST_WINDOW: u64 = 65_535 << 14;
+/// The largest payload of an IPv4 packet with a TCP header of 20 bytes.
+const LARGEST_MSS: u64 = 65_535 - 40;
+
+/// The settings, checked.
+pub(crate) fn resolve(
+    tcp: Table,
+    ip: IpVersion,
+    defaults: &Defaults,
+    problems: &mut Vec<Problem>,
+) -> Option<Settings> {
+    let mss = mss(tcp.mss, defaults).told(problems);
+    let minimum_mss = minimum_mss(tcp.minimum_mss).told(problems);
+    // What depends on the MSS is checked only if the MSS is valid.
+    let receive_window =
+        mss.and_then(|mss| receive_window(tcp.receive_window, mss, defaults).told(problems));
+    let initial_ssthresh = mss.zip(receive_window).and_then(|(mss, window)| {
+        ssthresh(tcp.initial_ssthresh, mss, window, defaults).told(problems)
+    });
+    let increase = increase::resolve(tcp.increase, tcp.congestion).told(problems);
+    let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).told(problems);
+    let rto = rto(tcp.rto, defaults).told(problems);
+    let keep_alive = keep_alive::resolve(tcp.keep_alive).told(problems);
+    let user_timeout = user_timeout(tcp.user_timeout).told(problems);
+    let mechanisms: Vec<_> =
+        tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
+    let eten = eten::resolve(tcp.eten, ip, &mechanisms, defaults).told(problems);
+    let standard = Config::default();
+    let mut receiver = Config {
+        mss: mss?,
+        minimum_mss: minimum_mss?,
+        receive_window: receive_window?,
+        recovery: tcp.recovery,
+        congestion: tcp.congestion,
+        increase: increase?,
+        byte_counting: tcp.byte_counting.map_or(defaults.byte_counting, |written| written.0),
+        initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
+        initial_ssthresh: initial_ssthresh?,
+        limited_transmit: tcp.limited_transmit.unwrap_or(defaults.limited_transmit),
+        delayed_ack: delayed_ack?,
+        rto: rto?,
+        pipe: tcp.pipe,
+        ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
+        validation: tcp.window_validation,
+        restart_after_idle: tcp.restart_after_idle,
+        reduction: tcp.reduction,
+        undo: tcp.undo.unwrap_or(defaults.undo),
+        dsack: tcp.dsack.unwrap_or(defaults.dsack),
+        timestamps: tcp.timestamps.unwrap_or(defaults.timestamps),
+        require_timestamps: tcp.require_timestamps,
+        ecn: tcp.ecn,
+        nagle: tcp.nagle,
+        retries: tcp.retries.map_or(standard.retries, |written| written.0),
+        syn_retries: tcp.syn_retries.map_or(standard.syn_retries, |written| written.0),
+        syn_ack_retries: tcp.syn_ack_retries.map_or(standard.syn_ack_retries, |written| written.0),
+        challenges: tcp.challenges.map_or(standard.challenges, |written| written.0),
+        out_of_window_acks: tcp
+            .out_of_window_acks
+            .map_or(standard.out_of_window_acks, |written| written.0),
+        keep_alive: keep_alive?,
+        user_timeout: user_timeout?,
+        time_wait: tcp.time_wait.map_or(defaults.time_wait, |written| written.0),
+        // Every application of a scenario reads to the end.
+        fin_wait_2: standard.fin_wait_2,
+        mechanisms,
+    };
+    let eten = eten?;
+    let mut sender = receiver.clone();
+    sender.mechanisms.extend(eten.guard.clone().map(Mechanism::NoticeAuthentication));
+    if eten.mechanism.as_ref().is_some_and(|one| one.needs().contains(Needs::RECEIVER)) {
+        receiver.mechanisms.extend(eten.mechanism.clone());
+    }
+    sender.mechanisms.extend(eten.mechanism.clone());
+    Some(Settings { sender, receiver, eten })
+}
+
+fn mss(written: Option<Spanned<Amount>>, defaults: &Defaults) -> Result<u16, Problem> {
+    let Some(written) = written else { return Ok(defaults.mss) };
+    match written.get_ref().0 {
+        Size::Bytes(bytes @ 1..=LARGEST_MSS) => Ok(bytes as u16),
+        _ => Err(Problem::at(written.span(), format!("expected 1 to {LARGEST_MSS} bytes"))),
+    }
+}
+
+fn minimum_mss(written: Option<Spanned<Amount>>) -> Result<u16, Problem> {
+    let Some(written) = written else { return Ok(Config::default().minimum_mss) };
+    match written.get_ref().0 {
+        Size::Bytes(bytes @ 0..=LARGEST_MSS) => Ok(bytes as u16),
+        _ => Err(Problem::at(written.span(), format!("expected 0 to {LARGEST_MSS} bytes"))),
+    }
+}
+
+/// A window written as bytes or segments.
+fn window(size: Size) -> Option<Window> {
+    match size {
+        Size::Bytes(bytes) => Some(Window::Bytes(bytes)),
+        Size::Segments(segments) => Some(Window::Segments(segments)),
+        Size::Packets(_) => None,
+    }
+}
+
+fn receive_window(
+    written: Option<Spanned<Amount>>,
+    mss: u16,
+    defaults: &Defaults,
+) -> Result<u32, Problem> {
+    let span = written.as_ref().map(Spanned::span);
+    let bytes = match &written {
+        None => Some(defaults.receive_window),
+        Some(written) => window(written.get_ref().0),
+    }
+    .map(|window| window.bytes(mss))
+    .filter(|bytes| (u64::from(mss)..=LARGEST_WINDOW).contains(bytes))
+    .and_then(|bytes| u32::try_from(bytes).ok());
+    bytes.ok_or_else(|| {
+        let message = format!(
+            "expected at least one segment ({mss} bytes) and at most {LARGEST_WINDOW} bytes, \
+             such as \"20 segments\" or \"64 KiB\""
+        );
+        Problem { span, message, ..Problem::default() }
+    })
+}
+
+fn ssthresh(
+    written: Option<Spanned<Ssthresh>>,
+    mss: u16,
+    receive_window: u32,
+    defaults: &Defaults,
+) -> Result<Option<u64>, Problem> {
+    let span = written.as_ref().map(Spanned::span);
+    let initial = match written.map(Spanned::into_inner) {
+        None => Some(defaults.initial_ssthresh),
+        Some(Ssthresh::Infinite) => Some(InitialSsthresh::Infinite),
+        Some(Ssthresh::ReceiveWindow) => Some(InitialSsthresh::ReceiveWindow),
+        Some(Ssthresh::At(size)) => window(size).map(InitialSsthresh::At),
+    };
+    let bytes = match initial {
+        None => Some(0),
+        Some(InitialSsthresh::Infinite) => None,
+        Some(InitialSsthresh::ReceiveWindow) => Some(u64::from(receive_window)),
+        Some(InitialSsthresh::At(window)) => Some(window.bytes(mss)),
+    };
+    if bytes.is_some_and(|bytes| bytes < u64::from(mss)) {
+        let message = format!(
+            "expected \"infinite\", \"receive-window\", or at least one segment ({mss} bytes), \
+             such as \"20 segments\""
+        );
+        return Err(Problem { span, message, ..Problem::default() });
+    }
+    Ok(bytes)
+}
+
+fn delayed_ack(
+    written: Option<Spanned<DelayedAck>>,
+    defaults: &Defaults,
+) -> Result<Option<Duration>, Problem> {
+    let Some(written) = written else { return Ok(defaults.delayed_ack) };
+    match *written.get_ref() {
+        DelayedAck::Off => Ok(None),
+        DelayedAck::After(Duration::ZERO) => {
+            Err(Problem::at(written.span(), "expected \"off\" or more than 0 s"))
+        }
+        DelayedAck::After(delay) => Ok(Some(delay)),
+    }
+}
+
+fn user_timeout(written: Option<Spanned<UserTimeout>>) -> Result<Option<Duration>, Problem> {
+    let Some(written) = written else { return Ok(None) };
+    match *written.get_ref() {
+        UserTimeout::Off => Ok(None),
+        UserTimeout::After(Duration::ZERO) => {
+            Err(Problem::at(written.span(), "expected \"off\" or more than 0 s"))
+        }
+        UserTimeout::After(timeout) => Ok(Some(timeout)),
+    }
+}
+
+fn rto(written: Option<Spanned<RtoTable>>, defaults: &Defaults) -> Result<tcp::Rto, Problem> {
+    let Some(written) = written else { return Ok(defaults.rto) };
+    let table = written.get_ref();
+    let rto = tcp::Rto {
+        initial: table.initial.map_or(defaults.rto.initial, |written| written.0),
+        minimum: table.minimum.map_or(defaults.rto.minimum, |written| written.0),
+        maximum: table.maximum.map_or(defaults.rto.maximum, |written| written.0),
+        granularity: table.granularity.map_or(defaults.rto.granularity, |written| written.0),
+        estimator: table.estimator.unwrap_or(defaults.rto.estimator),
+        restart: table.restart.unwrap_or(defaults.rto.restart),
+    };
+    let wrong = if rto.initial == Duration::ZERO {
+        "`initial`: expected more than 0 s".to_owned()
+    } else if rto.granularity == Duration::ZERO {
+        "`granularity`: expected more than 0 s".to_owned()
+    } else if rto.maximum < rto.minimum.max(rto.initial) {
+        format!(
+            "`maximum` is {}: expected no less than `minimum` ({}) and `initial` ({})",
+            rto.maximum, rto.minimum, rto.initial
+        )
+    } else {
+        return Ok(rto);
+    };
+    Err(Problem::at(written.span(), wrong))
+}

@@ -1,0 +1,50 @@
+//! Scenario files: parsed, checked, and as a schema.
+//!
+//! - A [`Source`] is a scenario file (TOML) with the values that override its own;
+//!   [`Experiment::read`] reads it.
+//! - Its `[sweep]` makes *points*; each is a [`Scenario`].
+//! - [`install`] installs the applications of a scenario's flows on hosts, [`install_boxes`] its boxes
+//!   in nodes.
+//!
+//! The problems of a file are a [`ScenarioError`], which points at their places.
+
+mod attachments;
+mod attacks;
+mod boxes;
+mod ceten;
+mod experiment;
+mod flow;
+mod grid;
+mod links;
+mod node_boxes;
+mod nodes;
+mod placement;
+mod reading;
+mod refusals;
+mod remedies;
+mod routes;
+mod scenario;
+mod schema;
+mod testbed;
+mod tunnels;
+
+pub use attachments::Attachments;
+pub use attacks::{Attack, AttackKind, Method};
+pub use boxes::{Installed, install_boxes};
+pub use ceten::Ceten;
+pub use experiment::Experiment;
+pub use flow::{
+    Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Pace,
+    Profile, Report, Sending, Stack, Stacks, Traffic, Transfer, Transport, Window, Workload,
+};
+pub use grid::SweptValues;
+pub use links::Link;
+pub use placement::{End, Placement, TransferSpec, bytes_of, install, port};
+pub use reading::error::{Finding, ScenarioError, Style};
+pub use reading::source::{Source, Value};
+pub use remedies::{Remedy, remedies};
+pub use routes::{Hop, Routes};
+pub use scenario::Scenario;
+pub use schema::schema;
+pub use testbed::{Corrupted, Testbed};
+pub use tunnels::{Tunnel, TunnelNotices};

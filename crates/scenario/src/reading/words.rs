@@ -1,0 +1,120 @@
+//! Enums as words: the names of their variants, as declared to serde.
+
+use crate::reading::document::Node;
+use crate::reading::error::Problem;
+use crate::reading::shape::{Shape, word};
+use link::{Damage, JitterShape};
+use middlebox::Aim;
+use middlebox::fec::Signal;
+use serde::de::value::Error;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
+use serde_json::{Value, json};
+use tcp::congestion::Congestion;
+use tcp::mechanism::{Fields, Strategy, Suppression, Transport};
+use tcp::{Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
+use wire::PathForm;
+
+/// Makes enums that serde reads by the names of their variants values of scenario files.
+macro_rules! words {
+    ($($Enum:ty)*) => {$(
+        impl $crate::reading::shape::Shape for $Enum {
+            fn read(
+                node: &$crate::reading::document::Node<'_>,
+                problems: &mut Vec<$crate::reading::error::Problem>,
+            ) -> Option<$Enum> {
+                $crate::reading::words::read(node, problems)
+            }
+
+            fn schema() -> serde_json::Value {
+                $crate::reading::words::schema::<$Enum>()
+            }
+        }
+    )*};
+}
+pub(crate) use words;
+
+words! {
+    Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation
+    Strategy Fields Transport Suppression PathForm Aim
+}
+
+macro_rules! foreign_words {
+    ($($Type:ty { $($word:literal => $value:expr,)+ })*) => {$(
+        impl Shape for $Type {
+            fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<$Type> {
+                let meaning = |text: &str| match text {
+                    $($word => Some($value),)+
+                    _ => None,
+                };
+                word(node, &[$($word),+], meaning, problems)
+            }
+
+            fn schema() -> Value {
+                json!({ "enum": [$($word),+] })
+            }
+        }
+    )*};
+}
+
+foreign_words! {
+    Damage {
+        "loss" => Damage::Loss,
+        "corruption" => Damage::Corruption,
+    }
+    Signal {
+        "all" => Signal::All,
+        "none" => Signal::None,
+        "share" => Signal::Share,
+    }
+    JitterShape {
+        "uniform" => JitterShape::Uniform,
+        "bell" => JitterShape::Bell,
+    }
+}
+
+/// The variant of an enum that is written here.
+pub(crate) fn read<T: DeserializeOwned>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<T> {
+    word(node, names::<T>(), meaning, problems)
+}
+
+/// The schema of an enum.
+pub(crate) fn schema<T: DeserializeOwned>() -> Value {
+    json!({ "enum": names::<T>() })
+}
+
+fn meaning<T: DeserializeOwned>(name: &str) -> Option<T> {
+    T::deserialize(IntoDeserializer::<Error>::into_deserializer(name)).ok()
+}
+
+/// The names of an enum's variants.
+fn names<T: DeserializeOwned>() -> &'static [&'static str] {
+    let mut names: &'static [&'static str] = &[];
+    // The enum's deserializer is called only for the names that it passes to `deserialize_enum`.
+    let _ = T::deserialize(Ask(&mut names));
+    names
+}
+
+struct Ask<'a>(&'a mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for Ask<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("not an enum"))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        *self.0 = variants;
+        self.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}

@@ -1,0 +1,130 @@
+//! The application's calls: write, read, close, and the events that answer them.
+
+use super::{Connection, Events, OutOfBand, Reset};
+use crate::state::State;
+use base::Time;
+use wire::Payload;
+
+impl Connection {
+    /// Appends `len` bytes of `stream`, from `offset` on, to the send buffer. Ignored after
+    /// [`Connection::close`].
+    ///
+    /// A segment never carries bytes of two streams: a new stream starts a new segment.
+    pub fn write(&mut self, stream: u32, offset: u64, len: u64) {
+        self.sender.stream.write(stream, offset, len, true);
+    }
+
+    /// Like [`Connection::write`], but more will follow (`MSG_MORE` of Linux): data that does not
+    /// fill a segment waits for it, at most one retransmission timeout. PSH is not set (RFC 9293
+    /// §3.9.1.2).
+    pub fn write_more(&mut self, stream: u32, offset: u64, len: u64) {
+        self.sender.stream.write(stream, offset, len, false);
+    }
+
+    /// Turns corking on or off (`TCP_CORK` of Linux, `TCP_NOPUSH` of BSD): data that does not fill
+    /// a segment waits for more, at most one retransmission timeout.
+    pub fn cork(&mut self, corked: bool) {
+        self.sender.stream.cork(corked);
+    }
+
+    /// Sends all data written so far, although more will follow.
+    pub fn flush(&mut self) {
+        self.sender.stream.flush();
+    }
+
+    /// Changes [`Config::nagle`](crate::Config::nagle).
+    pub fn set_nagle(&mut self, nagle: bool) {
+        self.sender.set_nagle(nagle);
+    }
+
+    /// Bytes written and not yet acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> u64 {
+        self.sender.stream.written().saturating_sub(self.sender.una().saturating_sub(1))
+    }
+
+    /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
+    pub fn notify_below(&mut self, bytes: u64) {
+        self.low_water = Some(bytes);
+        self.notify();
+    }
+
+    /// Raises [`Events::WRITABLE`] if it was requested and is due.
+    pub(super) fn notify(&mut self) {
+        if self.low_water.is_some_and(|bytes| self.unacknowledged() <= bytes) {
+            self.low_water = None;
+            self.events |= Events::WRITABLE;
+        }
+    }
+
+    /// The next run of bytes that has arrived in order.
+    #[inline]
+    pub fn read(&mut self) -> Option<Payload> {
+        self.receiver.read(u32::MAX)
+    }
+
+    /// Like [`Connection::read`], but at most `bytes`; the rest stays for the next call.
+    #[inline]
+    pub fn read_up_to(&mut self, bytes: u32) -> Option<Payload> {
+        self.receiver.read(bytes)
+    }
+
+    /// Bytes that can be read.
+    #[must_use]
+    pub fn readable(&self) -> u64 {
+        self.receiver.readable()
+    }
+
+    /// The runs that [`Connection::read`] would return; they stay in the buffer.
+    pub fn peek(&self) -> impl Iterator<Item = Payload> {
+        self.receiver.peek()
+    }
+
+    /// Closes the sending half: a FIN follows the data. The receiving half stays open (half-close,
+    /// RFC 9293 §3.6).
+    pub fn close(&mut self) {
+        self.sender.stream.close();
+        match self.state {
+            State::Established | State::SynReceived => self.enter(State::FinWait1),
+            State::CloseWait => self.enter(State::LastAck),
+            State::SynSent => self.enter_closed(Events::CLOSED),
+            _ => {}
+        }
+    }
+
+    /// Closes both halves (RFC 9293 §3.6.1, MAY-1): `close` of a BSD socket, where
+    /// [`Connection::close`] is `shutdown`. If data is unread or arrives later, it is discarded and
+    /// the connection is reset (SHLD-3). The peer's FIN has to arrive within
+    /// [`Config::fin_wait_2`](crate::Config::fin_wait_2).
+    pub fn close_both(&mut self, now: Time) {
+        self.is_read_closed = true;
+        if self.receiver.readable() > 0 {
+            return self.abort();
+        }
+        self.close();
+        if self.state == State::FinWait2 {
+            self.limit_fin_wait_2(self.clock.local(now));
+        }
+    }
+
+    /// Aborts the connection, whatever is outstanding or unread, with a reset (RFC 9293 §3.10.5).
+    pub fn abort(&mut self) {
+        let tells = !matches!(
+            self.state,
+            State::SynSent | State::Closing | State::LastAck | State::TimeWait | State::Closed
+        );
+        if self.state != State::Closed {
+            self.enter_closed(Events::CLOSED);
+        }
+        if tells {
+            let seq = self.iss + self.sender.nxt() as u32;
+            self.out_of_band = Some(OutOfBand::Reset(Reset { seq, acks: true }));
+        }
+    }
+
+    /// The events since the last call.
+    #[inline]
+    pub fn take_events(&mut self) -> Events {
+        core::mem::take(&mut self.events)
+    }
+}

@@ -1,0 +1,104 @@
+//! The handshake: SYNs and the options that they negotiate.
+
+use super::input::Arrived;
+use super::{Connection, Events, Negotiated, OutOfBand, Reset};
+use crate::event::DropReason;
+use crate::mechanism::Incoming;
+use crate::state::State;
+use base::Time;
+use wire::{Ecn, Flags, Options, Packet, Payload, Segment};
+
+impl Connection {
+    /// Puts a new passive connection into the state after `syn` and our answer to it, which a SYN
+    /// cookie has kept elsewhere (RFC 4987 §3.6). When the answer was sent is not known, so it
+    /// gives no round-trip sample.
+    pub fn assume_syn_answered(&mut self, now: Time, syn: &Segment) {
+        self.handle_segment(now, syn, Payload::default(), Ecn::NotCapable);
+        let mut answer = Packet::BLANK;
+        self.poll_transmit(now, 1, &mut answer);
+        self.sender.disable_rtt_samples();
+    }
+
+    /// RFC 9293 §3.10.7.3
+    pub(super) fn in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let acks = segment.flags.contains(Flags::ACK);
+        // It acknowledges our SYN.
+        let acceptable = acks && segment.ack == self.iss + 1 && self.sender.nxt() > 0;
+        if acks && !acceptable {
+            self.log_drop(DropReason::BadAck);
+            if !segment.flags.contains(Flags::RST) {
+                self.out_of_band = Some(OutOfBand::Reset(Reset { seq: segment.ack, acks: false }));
+            }
+        } else if segment.flags.contains(Flags::RST) {
+            if acceptable {
+                self.enter_closed(Events::RESET | Events::CLOSED);
+            }
+        } else if segment.flags.contains(Flags::SYN) {
+            self.on_peer_syn(now, segment);
+            if acceptable {
+                self.on_ack(now, segment, 0, 1, &Incoming::NO_OPINION);
+            } else {
+                // Simultaneous open (RFC 9293 §3.5, figure 8): send our SYN again, with an ACK.
+                self.enter(State::SynReceived);
+                self.sender.retransmit_syn();
+            }
+        }
+    }
+
+    /// Processes the peer's SYN: its sequence number and its options.
+    pub(super) fn on_peer_syn(&mut self, now: Time, segment: &Segment) {
+        self.irs = segment.seq;
+        let options = &segment.options;
+        let mut offered = Negotiated::empty();
+        offered.set(Negotiated::SACK, options.sack_permitted);
+        offered.set(Negotiated::SCALE, options.window_scale.is_some());
+        offered.set(Negotiated::TIMESTAMPS, options.timestamps.is_some());
+        // RFC 3168 §6.1.1: a SYN-ACK sets ECE only, so that a host that echoes reserved bits does
+        // not negotiate ECN.
+        let setup = segment.flags & (Flags::ECE | Flags::CWR);
+        offered.set(
+            Negotiated::ECN,
+            setup == Flags::ECE && segment.flags.contains(Flags::ACK)
+                || setup == Flags::ECE | Flags::CWR && !segment.flags.contains(Flags::ACK),
+        );
+        self.negotiated &= offered;
+        match options.window_scale {
+            Some(shift) if self.negotiated.contains(Negotiated::SCALE) => {
+                self.send_shift = shift.min(14)
+            }
+            _ => self.receive_shift = 0,
+        }
+        // Options reduce it (RFC 6691).
+        let peer_mss = options.mss.unwrap_or(self.default_mss).max(self.minimum_mss).max(1);
+        let mss = u32::from(self.mss.min(peer_mss));
+        self.mechanisms.on_peer_syn(segment, self.negotiated.contains(Negotiated::TIMESTAMPS));
+        let mut mss = mss.saturating_sub(self.mechanisms.overhead()).max(1);
+        if let Some(stamp) = options.timestamps
+            && self.negotiated.contains(Negotiated::TIMESTAMPS)
+        {
+            self.timestamps.begin(now, stamp.value);
+            mss = mss.saturating_sub(Options::TIMESTAMPS as u32).max(1);
+        }
+        let sack = self.negotiated.contains(Negotiated::SACK);
+        self.receiver.on_syn(mss, sack);
+        self.sender.on_negotiated(mss, sack);
+        self.on_peer_alive(now);
+    }
+
+    /// Handles a repeated SYN: our answer was lost, or both ends open at once.
+    pub(super) fn on_syn_again(&mut self, now: Time, segment: &Segment, payload: Payload) {
+        let ack = self.sent_offset(segment.ack).filter(|&ack| self.is_valid_ack(ack));
+        if segment.flags.contains(Flags::ACK)
+            && let Some(ack) = ack
+        {
+            // The answer to our SYN (RFC 9293 §3.5, figure 8).
+            let empty = Payload { len: 0, ..payload };
+            let arrived = Arrived { segment, payload: empty, start: 0, fin: false };
+            self.accept(now, &arrived, ack, Ecn::NotCapable);
+        } else if segment.flags.contains(Flags::ACK) {
+            self.on_bad_ack(now, segment);
+        } else {
+            self.sender.retransmit_syn();
+        }
+    }
+}

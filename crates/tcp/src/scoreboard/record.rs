@@ -1,0 +1,94 @@
+//! The records of the scoreboard: ranges in flight, their state, and the delivery state when they were sent.
+
+use base::Time;
+use bitflags::bitflags;
+use serde::{Deserialize, Serialize};
+use wire::CopyId;
+
+bitflags! {
+    /// The state of a range.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub(crate) struct State: u8 {
+        /// The receiver has SACKed it (RFC 2018).
+        const SACKED = 1;
+        /// Its copies so far count as lost.
+        const LOST = 1 << 1;
+        /// A copy sent since is in flight, in addition or instead.
+        const RESENT = 1 << 2;
+        /// More than one copy was sent (Karn), or the path has changed: no round-trip sample.
+        const AMBIGUOUS = 1 << 3;
+        /// Its loss is corruption, not congestion.
+        const CORRUPTED = 1 << 4;
+    }
+}
+
+impl State {
+    /// Whether it waits for retransmission.
+    pub(super) fn is_pending(self) -> bool {
+        self & (State::LOST | State::RESENT | State::SACKED) == State::LOST
+    }
+}
+
+/// A range of sequence numbers in flight and its latest copy.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// The latest copy.
+    pub(crate) copy: CopyId,
+    pub(crate) sent: Sent,
+    pub(crate) state: State,
+}
+
+/// The delivery state when a copy was sent: octets delivered, and since when
+/// (draft-cheng-iccrg-delivery-rate-estimation §3.1).
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    /// Bytes delivered.
+    pub(crate) delivered: u64,
+    /// When the copy was sent.
+    pub(crate) at: Time,
+    /// When the last of them was delivered.
+    pub(crate) delivered_at: Time,
+    /// When the copy that delivered it had been sent: the start of the sampling window.
+    pub(crate) first_sent_at: Time,
+}
+
+/// Delivery so far.
+//
+// An acknowledgment writes these fields one by one, and the segment that it lets out records them
+// at once. No two of them lie side by side as in [`Sent`], or they would be copied as a pair, which
+// has to wait until both have left the store buffer.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Delivered {
+    /// When the last was delivered.
+    pub(crate) at: Time,
+    /// Bytes delivered.
+    pub(crate) bytes: u64,
+    /// When the copy that delivered the last had been sent.
+    pub(crate) first_sent_at: Time,
+}
+
+impl Delivered {
+    /// The delivery state for a copy that is sent now.
+    #[inline]
+    pub(crate) fn sent(&self, now: Time) -> Sent {
+        Sent {
+            delivered: self.bytes,
+            at: now,
+            delivered_at: self.at,
+            first_sent_at: self.first_sent_at,
+        }
+    }
+}
+
+impl Record {
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    /// Whether it waits for retransmission.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state.is_pending()
+    }
+}

@@ -1,0 +1,149 @@
+//! The state of a run, which all its threads share.
+
+use base::Time;
+use lab::{Account, Delivery};
+use live::Clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use scenario::{Scenario, Stack};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::addresses;
+
+/// The state of a run in progress.
+pub(crate) struct RunState {
+    pub(crate) scenario: Scenario,
+    pub(crate) seed: u64,
+    pub(crate) clock: Clock,
+    /// The run ends at once.
+    pub(crate) stop: AtomicBool,
+    entries: Mutex<Vec<Entry>>,
+}
+
+/// What a kernel's end of a flow reports when it ends.
+pub(crate) enum Entry {
+    /// The account of an end of a connection, with the flow's index.
+    Account(usize, Account),
+    /// The datagrams of a flow, by its index, with their bytes of payload.
+    Datagrams(usize, Delivery, u64),
+    /// An error outside the flow's connection, which ends the run.
+    Error(crate::Error),
+}
+
+/// Why a thread stops waiting.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The run is over.
+    Over,
+    /// The socket has failed.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Failed(error)
+    }
+}
+
+/// The longest wait between two checks whether the run is over.
+const SLICE: base::Duration = base::Duration::from_millis(20);
+
+impl RunState {
+    pub(crate) fn new(scenario: &Scenario, seed: u64, clock: Clock) -> RunState {
+        let (stop, entries) = (AtomicBool::new(false), Mutex::default());
+        RunState { scenario: scenario.clone(), seed, clock, stop, entries }
+    }
+
+    /// When the run ends.
+    pub(crate) fn end(&self) -> Time {
+        Time::ZERO + self.scenario.duration
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.clock.now() >= self.end()
+    }
+
+    /// Adds an entry. An error ends the run.
+    pub(crate) fn enter(&self, entry: Entry) {
+        if matches!(entry, Entry::Error(_)) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+
+    /// Takes the entries so far.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        std::mem::take(&mut *self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The socket address of the end of a flow at a node.
+    pub(crate) fn place(&self, flow: usize, node: usize, port: u16) -> SocketAddr {
+        SocketAddr::new(address(&self.scenario, flow, node), port)
+    }
+
+    /// Waits until a time.
+    pub(crate) fn sleep_until(&self, time: Time) -> Result<(), Ended> {
+        loop {
+            if self.is_over() {
+                return Err(Ended::Over);
+            }
+            let left = time.since(self.clock.now());
+            if left == base::Duration::ZERO {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_nanos(left.min(SLICE).as_nanos()));
+        }
+    }
+
+    /// Waits until a socket is ready.
+    pub(crate) fn wait(&self, socket: &impl AsFd, events: PollFlags) -> Result<(), Ended> {
+        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as _ };
+        loop {
+            if self.is_over() {
+                return Err(Ended::Over);
+            }
+            let mut fds = [PollFd::new(socket, events)];
+            match poll(&mut fds, Some(&slice)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(Ended::Failed(error.into())),
+            }
+        }
+    }
+
+    /// Calls `act`, which uses a non-blocking socket, until it does not block.
+    pub(crate) fn when<T>(
+        &self,
+        socket: &impl AsFd,
+        events: PollFlags,
+        mut act: impl FnMut() -> io::Result<T>,
+    ) -> Result<T, Ended> {
+        loop {
+            match act() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(socket, events)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Ended::Failed(error)),
+                Ok(_) if self.is_over() => return Err(Ended::Over),
+                Ok(done) => return Ok(done),
+            }
+        }
+    }
+}
+
+/// The address of the end of a flow at a node; at any other node, the kernel's address there.
+pub(crate) fn address(scenario: &Scenario, flow: usize, node: usize) -> std::net::IpAddr {
+    let flow = &scenario.flows[flow];
+    let stack = match node {
+        _ if node == flow.from => flow.stacks.from,
+        _ if node == flow.to => flow.stacks.to,
+        _ => Stack::Linux,
+    };
+    addresses::of(node, stack, flow.ip)
+}

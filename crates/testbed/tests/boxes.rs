@@ -1,0 +1,125 @@
+//! Boxes on real packets: what the lab puts into nodes works in namespaces, too.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod common;
+
+use common::{NOISY_HOP, complete, run};
+
+/// Runs the path with a flow of 1 MB whose `tcp` is this, and with what else it has.
+fn with(tcp: &str, more: &str) -> Option<testbed::Outcome> {
+    let flow = format!(
+        "[[flows]]\nfrom = \"server\"\nto = \"mobile\"\ntraffic = {{ size = \"1 MB\" }}\ntcp = {{ recovery = \
+         \"sack\", {tcp} }}\n{more}"
+    );
+    run(&format!("{NOISY_HOP}{flow}"))
+}
+
+/// The same over a station with these boxes.
+fn with_boxes(tcp: &str, boxes: &str) -> Option<testbed::Outcome> {
+    let station = format!("station = {{ boxes = [{boxes}] }}");
+    let flow = format!(
+        "[[flows]]\nfrom = \"server\"\nto = \"mobile\"\ntraffic = {{ size = \"1 MB\" }}\ntcp = {{ \
+         recovery = \"sack\", {tcp} }}\n"
+    );
+    run(&format!("{}{flow}", NOISY_HOP.replace("station = {}", &station)))
+}
+
+/// Timeouts and reductions of the sender, and packets that were corrupted.
+fn losses(outcome: &testbed::Outcome) -> (u64, u64, u64) {
+    let row = &outcome.run.rows[0];
+    eprintln!("{:?} {:?} {:?}", row.completed_s, row.sender, outcome.run.totals);
+    complete(row, 1_000_000);
+    let sender = &row.sender;
+    let corrupted = outcome.run.totals.corrupted;
+    (sender.timeouts.unwrap(), sender.reductions.unwrap(), corrupted)
+}
+
+#[test]
+fn receivers_are_told_of_corruption_and_echo_it() {
+    for transport in ["message", "piggyback", "marked"] {
+        let eten = format!("eten = {{ report = \"forward\", transport = \"{transport}\" }}");
+        let Some(outcome) = with(&eten, "") else { return };
+        let notices = outcome.run.rows[0].sender.notices.unwrap();
+        let (_, reductions, corrupted) = losses(&outcome);
+        assert!(corrupted >= 8 && notices * 10 >= corrupted * 6, "{transport}: {notices}");
+        // Without notices, nearly every corruption reduces the window.
+        assert!(reductions * 3 < corrupted, "{transport}: {reductions} of {corrupted}");
+        // Each copy is told of once.
+        assert!(notices <= corrupted + 5, "{transport}: {notices} of {corrupted}");
+    }
+}
+
+#[test]
+fn nodes_measure_their_links_and_senders_make_use_of_it() {
+    let reductions = |eten| with(eten, "").map(|outcome| losses(&outcome).1);
+    let Some(plain) = reductions("eten = \"none\"") else { return };
+    let Some(told) = reductions("eten = \"cumulative\"") else { return };
+    assert!(told * 3 < plain * 2, "{told} with cumulative notification, {plain} without");
+}
+
+#[test]
+fn a_code_repairs_what_is_corrupted() {
+    let more = "coding = { block = 10, strength = 0.3, signal = \"none\" }";
+    let Some(outcome) = with("eten = \"none\"", more) else { return };
+    let (timeouts, reductions, corrupted) = losses(&outcome);
+    assert!(corrupted >= 8, "{corrupted}");
+    assert!(timeouts + reductions <= 2, "{timeouts} timeouts, {reductions} reductions");
+}
+
+#[test]
+fn a_tunnel_hides_packets_and_its_ingress_resolves_notices() {
+    let more = "[[tunnels]]\nfrom = \"server\"\nto = \"mobile\"\nnotices = \"resolve\"";
+    let Some(outcome) = with("eten = \"backward\"", more) else { return };
+    let notices = outcome.run.rows[0].sender.notices.unwrap();
+    let (_, reductions, corrupted) = losses(&outcome);
+    assert!(corrupted >= 8 && notices * 10 >= corrupted * 6, "{notices} of {corrupted}");
+    assert!(reductions * 3 < corrupted, "{reductions} of {corrupted}");
+    // Without a way to resolve them, there are none.
+    let more = more.replace("resolve", "lost");
+    let Some(outcome) = with("eten = \"backward\"", &more) else { return };
+    losses(&outcome);
+    assert_eq!(outcome.run.rows[0].sender.notices, Some(0));
+}
+
+#[test]
+fn an_attacker_on_the_path_makes_the_sender_retransmit() {
+    let attack = "name = \"victim\"\n[[attacks]]\nat = \"station\"\nflow = \"victim\"\n\
+                  knowledge = \"on-path\"\nevery = 3";
+    let retransmissions = |eten: &str| {
+        let outcome = with(eten, attack)?;
+        losses(&outcome);
+        outcome.run.rows[0].sender.retransmissions
+    };
+    let Some(fooled) = retransmissions("eten = \"backward\"") else { return };
+    assert!(fooled > 100, "{fooled}");
+}
+
+#[test]
+fn who_guesses_off_the_path_gets_past_no_nonce() {
+    let attack = "name = \"victim\"\n[[attacks]]\nat = \"station\"\nflow = \"victim\"\n\
+                  knowledge = \"blind\"\naim = \"window\"\nrate = 200";
+    let outcome = |defences: &str| {
+        let eten = format!("eten = {{ report = \"backward\", defences = {{ {defences} }} }}");
+        with(&eten, attack)
+    };
+    let Some(open) = outcome("") else { return };
+    let Some(guarded) = outcome("nonce = true") else { return };
+    let [open, guarded] = [open, guarded].map(|outcome| {
+        let (.., corrupted) = losses(&outcome);
+        outcome.run.rows[0].sender.retransmissions.unwrap() - corrupted.min(1)
+    });
+    assert!(open > 100 && guarded * 3 < open, "{open} without, {guarded} with nonces");
+}
+
+#[test]
+fn a_box_that_a_file_puts_into_a_node_edits_what_passes() {
+    let Some(outcome) =
+        with_boxes("mss = 1400, eten = \"backward\"", "{ box = \"mss-clamp\", mss = 500 }")
+    else {
+        return;
+    };
+    losses(&outcome);
+    let segments = outcome.run.rows[0].sender.segments.unwrap();
+    assert!((2000..3000).contains(&segments), "{segments} segments of at most 500 bytes");
+}

@@ -39,10 +39,11 @@ test: ## Run all tests
 	$(BIN)/python -m pytest
 
 .PHONY: soak
-soak: ## Bad networks and bad segments, 100,000 of each (CASES=n); models within larger bounds
+soak: ## Bad networks and bad segments, 100,000 of each (CASES=n); larger models; every point of every sweep
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
-		-p lasthop-tcp --test exchange --test garbage -p lasthop-host --test snapshots --test bytes
+		-p lasthop-tcp -p lasthop-host --test it
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
+	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 
 .PHONY: interop throughput fidelity worlds
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next three

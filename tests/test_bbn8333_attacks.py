@@ -1,4 +1,4 @@
-"""bbn8333's forgers, liars and erasure codes: what runs say to each statement."""
+"""The statements of bbn8333 about attackers, misbehaving receivers and erasure codes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from lasthop.publications.bbn8333.beyond import (
     attacks,
     coding,
+    false_echoes,
+    false_fields,
     flood,
     forged,
-    liar_cumulative,
-    liar_forward,
 )
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Runs
@@ -136,7 +136,7 @@ def test_the_floods_own_link_has_room_for_it() -> None:
 
 
 def test_each_defence_is_switched_by_itself_and_a_limit_too() -> None:
-    for module in (flood, liar_forward):
+    for module in (flood, false_echoes):
         tables = {
             cell.case["defences"]: cell.settings.get(
                 "flows.0.tcp.eten.defences",
@@ -149,26 +149,26 @@ def test_each_defence_is_switched_by_itself_and_a_limit_too() -> None:
     assert set(attacks.DEFENCES["all"]) == {"nonce", "trust", "limit"}
 
 
-# --- Liars ---
+# --- Misbehaving receivers ---
 
 
 def test_a_liars_gain_is_seen_against_the_defence_that_lets_it() -> None:
     def gains(case: Case) -> Values:
-        lets = case["receiver"] == attacks.LIAR and case["defences"] in ("none", "trust")
+        lets = case["receiver"] == attacks.MISBEHAVING and case["defences"] in ("none", "trust")
         scale = 1.3 if lets else 1.0
         return {"goodput_bps": 1e6 * scale, "others_goodput_bps": 1e6 / scale, "believed": 1.0}
 
-    runs = _runs(liar_forward, gains)
-    assert _verdict(liar_forward, runs, "Without defences") is True
-    assert _verdict(liar_forward, runs, "With trust") is False
+    runs = _runs(false_echoes, gains)
+    assert _verdict(false_echoes, runs, "Without defences") is True
+    assert _verdict(false_echoes, runs, "With trust") is False
     for name in ("nonces", "a limit", "all three"):
-        assert _verdict(liar_forward, runs, f"With {name}") is True
-    noisy = _runs(liar_forward, gains, spread=0.3)
-    assert _verdict(liar_forward, noisy, "With nonces") is None
+        assert _verdict(false_echoes, runs, f"With {name}") is True
+    noisy = _runs(false_echoes, gains, spread=0.3)
+    assert _verdict(false_echoes, noisy, "With nonces") is None
 
 
 def test_a_bounds_worth_is_that_of_aimd_with_such_a_decrease() -> None:
-    worth = {b: round(liar_cumulative.worth(b), 2) for b in (0.5, 0.6, 0.75, 0.9)}
+    worth = {b: round(false_fields.worth(b), 2) for b in (0.5, 0.6, 0.75, 0.9)}
     assert worth == {0.5: 1.0, 0.6: 1.15, 0.75: 1.53, 0.9: 2.52}
 
     def window(kept: float) -> float:
@@ -178,7 +178,7 @@ def test_a_bounds_worth_is_that_of_aimd_with_such_a_decrease() -> None:
 
     for bound in (0.6, 0.75, 0.9):
         ratio = window(bound) / window(0.5)
-        assert liar_cumulative.worth_at_times(bound) == pytest.approx(ratio)
+        assert false_fields.worth_at_times(bound) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_a_bounds_worth_is_that_of_aimd_with_such_a_decrease() -> None:
 def test_a_bound_is_held_against_its_worth(share: float, verdicts: tuple[bool, bool]) -> None:
     def gains(case: Case) -> Values:
         bounded = case["strategy"] == "adaptive" and 0.5 < case["bound"] < 1
-        scale = liar_cumulative.worth(case["bound"]) * share if bounded else 1.0
+        scale = false_fields.worth(case["bound"]) * share if bounded else 1.0
         return {"goodput_bps": 1e6 * scale, "others_goodput_bps": 1e6, "believed": 0.0}
 
-    runs = _runs(liar_cumulative, gains)
+    runs = _runs(false_fields, gains)
     for words, verdict in zip(("at given times", "a packet"), verdicts, strict=True):
-        assert _verdict(liar_cumulative, runs, words) is verdict
+        assert _verdict(false_fields, runs, words) is verdict
     # Every run has had luck of its own.
-    assert _verdict(liar_cumulative, runs, "bound of 0.5") is False
+    assert _verdict(false_fields, runs, "bound of 0.5") is False
 
 
 # --- Erasure coding ---

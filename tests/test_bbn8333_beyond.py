@@ -22,8 +22,8 @@ from lasthop.publications.bbn8333.beyond import (
     channels,
     coding,
     fade,
-    liar_cumulative,
-    liar_forward,
+    false_echoes,
+    false_fields,
     mistake,
     per_packet_code,
     tunnel,
@@ -40,7 +40,7 @@ from lasthop.scenario import Scenario
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Off = Callable[..., Runs]
 
-ATTACKS = ("flood", "forged", "liar-forward", "liar-cumulative")
+ATTACKS = ("flood", "forged", "false-echoes", "false-fields")
 NAMES = (
     *("burst", "fade", "short", "web", "setup", "mistake", "alpha", "forms", "fairness", "ecn"),
     *(*ATTACKS, "coding", "per-packet-code", "tunnel"),
@@ -107,12 +107,12 @@ WITHOUT: Mapping[str, Mapping[str, Callable[[Case], Case]]] = {
     "coding": {"coding": coding.uncoded},
     "per-packet-code": {"coding": per_packet_code.uncoded},
     "tunnel": {"notices": tunnel.alone},
-    "liar-forward": {
-        "lying": liar_forward.honest,
+    "false-echoes": {
+        "lying": false_echoes.honest,
         "defences": lambda case: case.but(defences="none"),
     },
-    "liar-cumulative": {
-        "lying": liar_cumulative.plain,
+    "false-fields": {
+        "lying": false_fields.plain,
         "bound": lambda case: case.but(bound=1.0) if case["eten"] == "cumulative" else case,
     },
     **{
@@ -328,7 +328,7 @@ def test_marks_take_the_place_of_drops(runs: Mapping[str, Runs]) -> None:
         assert marked < 0.5 * dropped, case
 
 
-# --- Forgers and liars ---
+# --- Attackers and misbehaving receivers ---
 
 
 @pytest.mark.parametrize("name", ["flood", "forged"])
@@ -364,14 +364,14 @@ def test_a_limit_is_never_passed(runs: Mapping[str, Runs]) -> None:
 def test_a_liar_gains_without_nonces_and_nothing_with_a_bound_of_a_half(
     runs: Mapping[str, Runs],
 ) -> None:
-    found = runs["liar-forward"]
-    lies = found.case(receiver="liar", defences="none", bursts_bps=0)
+    found = runs["false-echoes"]
+    lies = found.case(receiver="misbehaving", defences="none", bursts_bps=0)
     assert _goodput(found, lies) > 1.4 * _goodput(found, lies.but(receiver="honest"))
     told = lies.but(defences="nonce")
     assert _goodput(found, told) < 1.05 * _goodput(found, told.but(receiver="honest"))
-    found = runs["liar-cumulative"]
+    found = runs["false-fields"]
     for case in found.cases(eten="cumulative", bound=0.5):
-        assert found.found[case] == found.found[liar_cumulative.plain(case)], case
+        assert found.found[case] == found.found[false_fields.plain(case)], case
 
 
 def test_a_code_that_follows_corruption_pays_where_there_is_much(

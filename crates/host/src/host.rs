@@ -53,8 +53,8 @@ pub trait Outlet<A> {
     /// The packet is written: it goes out. Its payload is one segment, or (if the outlet takes more
     /// than one) several of `segment_size` bytes, of which only the last may be shorter: see
     /// [`tcp::Transmit`]. `route` is kept with the connection, for the outlet to remember which way
-    /// its packets go. `application` is what uses the connection, and knows the bytes of the
-    /// payload; resets for strangers have none, nor have datagrams.
+    /// its packets go. `application` uses the connection and has the bytes of the payload;
+    /// it is `None` for datagrams and for packets of no connection (resets, SYN cookies).
     fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>);
     /// How many segments a packet may hold.
     #[inline]
@@ -78,7 +78,7 @@ pub trait Inlet<A>: Outlet<A> {
     /// In its place lies an answer of `len` bytes with all headers, which goes out without ECN by the
     /// way that [`Outlet::send`] has kept with the connection.
     fn answer(&mut self, route: Option<u32>, len: u32);
-    /// It is taken in, and its place may be that of the next that goes out: [`Outlet::packet`].
+    /// It is processed, and its place may be that of the next that goes out: [`Outlet::packet`].
     fn release(&mut self);
     /// It is for another host.
     fn pass_on(&mut self);
@@ -113,23 +113,23 @@ pub struct Host<A> {
     schedule: Schedule,
     /// Connections that may have something to send.
     busy: Vec<u32>,
-    /// Connections that are over, to be put away once their last segment is sent.
-    over: Vec<u32>,
+    /// Closed connections, to be removed once their last segment is sent.
+    closed: Vec<u32>,
     resets: Resets,
     datagrams: Datagrams,
     workloads: Vec<Workload<A>>,
-    /// What connections share of a path that has changed.
+    /// The probe of a changed path that connections share.
     probe: Option<Box<SharedProbe<ConnectionId>>>,
-    /// When a workload or the shared probe is due.
-    chore: Time,
+    /// When a workload or the shared probe is next due.
+    next_task: Time,
     numbering: Numbering,
     /// The place, from where the hash says, of the next local port to be tried.
     next_port: u16,
     memory: Memory,
     /// Whether connections keep events.
     watches: bool,
-    /// Whether anybody wants to know what happens to connections.
-    attends: bool,
+    /// Connections are observed: their events are kept, or they share a probe.
+    observes: bool,
     events: VecDeque<(ConnectionId, Event)>,
     statistics: Statistics,
 }
@@ -152,17 +152,17 @@ impl<A: Application> Host<A> {
             openings: VecDeque::new(),
             schedule: Schedule::new(),
             busy: Vec::new(),
-            over: Vec::new(),
+            closed: Vec::new(),
             resets: Resets::default(),
             datagrams: Datagrams::default(),
             workloads: Vec::new(),
             probe: None,
-            chore: Time::NEVER,
+            next_task: Time::NEVER,
             numbering,
             next_port: 0,
             memory: Memory::default(),
             watches: false,
-            attends: false,
+            observes: false,
             events: VecDeque::new(),
             statistics: Statistics::default(),
         }
@@ -223,13 +223,13 @@ impl<A: Application> Host<A> {
         self.slots.find(id).map(|slot| &slot.connection)
     }
 
-    /// What uses a connection, if that is still there.
+    /// The application of a connection, if that is still there.
     #[must_use]
     pub fn application(&self, id: ConnectionId) -> Option<&A> {
         self.slots.find(id).map(|slot| &slot.application)
     }
 
-    /// Between which ends a connection is, if it is still there.
+    /// The 4-tuple of a connection, if that is still there.
     #[must_use]
     pub fn four_tuple(&self, id: ConnectionId) -> Option<FourTuple> {
         self.slots.find(id).map(Slot::tuple)
@@ -253,7 +253,7 @@ impl<A: Application> Host<A> {
         self.owns(packet.ip.destination) || self.connection_of(packet).is_some()
     }
 
-    /// Lets whoever owns the host use a connection as its application would; [`Host::transmit`] is
+    /// Uses a connection as its application would; [`Host::transmit`] is
     /// to be called after it. `None` if the connection is no longer there.
     pub fn access<R>(
         &mut self,
@@ -281,25 +281,25 @@ impl<A: Application> Host<A> {
             && self.busy.is_empty()
             && self.resets.waiting.is_empty()
             && self.datagrams.next() == Time::NEVER
-            && self.chore == Time::NEVER
+            && self.next_task == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
     }
 
     /// Keeps the events of all connections from now on, or no longer.
     pub fn watch(&mut self, keep: bool) {
         self.watches = keep;
-        self.attends = keep || self.probe.is_some();
+        self.observes = keep || self.probe.is_some();
         self.events.clear();
         self.slots.iter_mut().for_each(|slot| slot.connection.watch(keep));
     }
 
-    /// The next event, for whoever has asked by [`Host::watch`]. To be called until there is none
+    /// The next event, if events are kept ([`Host::watch`]). To be called until there is none
     /// after every [`Host::transmit`] or [`Host::exchange`].
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.events.pop_front()
     }
 
-    // --- the world's side ---
+    // --- packets and timers ---
 
     /// Takes in packets one by one, and sends all that may be sent after each.
     ///
@@ -317,14 +317,16 @@ impl<A: Application> Host<A> {
             };
             let sooner = match (known, &packet.body) {
                 (Some(id), _) => {
-                    self.weigh(id);
+                    self.count_memory(id);
                     // A host that observes its connections, or limits their memory, looks at each step.
-                    let one = self.attends || self.memory.is_limited() || !self.settings.fast_path;
+                    let one = self.observes || self.memory.is_limited() || !self.settings.fast_path;
                     match self.slots[id as usize].exchange(one, inlet, &mut self.statistics) {
                         Stop::Done => return false,
                         Stop::Other => continue,
-                        Stop::Refused => self.exchange_any(inlet),
-                        Stop::Changed { turned, due } => self.look_after(id, turned, due, inlet),
+                        Stop::Refused => self.exchange_general(inlet),
+                        Stop::Changed { state_changed, due } => {
+                            self.after_exchange(id, state_changed, due, inlet)
+                        }
                     }
                 }
                 (None, Body::Udp(udp)) if self.owns(packet.ip.destination) => {
@@ -332,7 +334,7 @@ impl<A: Application> Host<A> {
                     inlet.release();
                     !self.busy.is_empty() && self.transmit(inlet.now(), inlet)
                 }
-                _ => self.exchange_any(inlet),
+                _ => self.exchange_general(inlet),
             };
             if sooner || !inlet.advance() {
                 return sooner;
@@ -340,27 +342,33 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// A connection has taken a segment in and sent all that it may; it wants to be woken when it is
-    /// `due`.
-    fn look_after(&mut self, id: u32, turned: bool, due: Time, inlet: &mut impl Inlet<A>) -> bool {
+    /// Updates the host after a connection has processed a segment on the fast path and sent all that
+    /// it may; its next deadline is `due`.
+    fn after_exchange(
+        &mut self,
+        id: u32,
+        state_changed: bool,
+        due: Time,
+        inlet: &mut impl Inlet<A>,
+    ) -> bool {
         let now = inlet.now();
         let mut sooner = self.keep_wake(id, due);
-        self.weigh(id);
-        if turned {
-            self.turn(now, id);
+        self.count_memory(id);
+        if state_changed {
+            self.on_state_change(now, id);
         }
-        if self.attends {
-            sooner |= self.attend(now, id);
+        if self.observes {
+            sooner |= self.observe(now, id);
         }
         if !self.busy.is_empty() {
             sooner |= self.transmit(now, inlet);
         }
-        sooner | (self.chore <= now)
+        sooner | (self.next_task <= now)
     }
 
-    /// Any packet is here.
+    /// Processes a packet of any kind.
     #[inline(never)]
-    fn exchange_any(&mut self, inlet: &mut impl Inlet<A>) -> bool {
+    fn exchange_general(&mut self, inlet: &mut impl Inlet<A>) -> bool {
         let now = inlet.now();
         let packet = &*inlet.arrived();
         if !self.takes(packet) {
@@ -369,7 +377,7 @@ impl<A: Application> Host<A> {
         }
         self.handle_packet(now, packet);
         inlet.release();
-        self.transmit(now, inlet) | (self.chore <= now)
+        self.transmit(now, inlet) | (self.next_task <= now)
     }
 
     /// Sends all that may be sent now. To be called after every other call.
@@ -383,26 +391,26 @@ impl<A: Application> Host<A> {
             let slot = &mut self.slots[id as usize];
             slot.busy = false;
             let due = slot.transmit(now, outlet);
-            self.weigh(id);
+            self.count_memory(id);
             sooner |= self.keep_wake(id, due);
-            if self.attends {
-                sooner |= self.attend(now, id);
+            if self.observes {
+                sooner |= self.observe(now, id);
             }
         }
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
         }
         self.datagrams.transmit(now, outlet);
-        if !self.over.is_empty() {
-            self.put_away();
+        if !self.closed.is_empty() {
+            self.remove_closed();
         }
         sooner
     }
 
-    // --- inside ---
+    // --- internals ---
 
-    /// Sees to it that a connection is woken when it is `due`; says whether that is earlier than it
-    /// was to be.
+    /// Schedules a connection's wake at `due`, if that is earlier than the present one; returns whether
+    /// it was.
     #[inline]
     fn keep_wake(&mut self, id: u32, due: Time) -> bool {
         let sooner = due < self.slots[id as usize].wake;
@@ -417,7 +425,7 @@ impl<A: Application> Host<A> {
         self.schedule.set(id, wake);
     }
 
-    /// The connection between whose ends a segment is.
+    /// The connection that a segment is for.
     #[inline(always)]
     fn find(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
         let hinted = self.hints[hint(segment)];
@@ -428,7 +436,7 @@ impl<A: Application> Host<A> {
         self.look_up(packet, segment)
     }
 
-    /// The same without a hint, and a hint for the next time.
+    /// The same without a hint; stores one.
     #[inline(never)]
     fn look_up(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
         let id = self.by_tuple.get(&FourTuple::of_segment(&packet.ip, segment)).copied()?;
@@ -436,14 +444,13 @@ impl<A: Application> Host<A> {
         Some(id)
     }
 
-    /// A connection was given something: its application hears of it, and it may have something
-    /// to send.
+    /// Dispatches a connection's events to its application after a call, and queues it to transmit.
     fn after(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
-        if slot.hear(now) {
-            self.turn(now, id);
+        if slot.dispatch_events(now) {
+            self.on_state_change(now, id);
         }
-        self.weigh(id);
+        self.count_memory(id);
         self.make_busy(id);
     }
 

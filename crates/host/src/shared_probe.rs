@@ -9,9 +9,9 @@ use base::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use tcp::Connectivity;
 
-/// What is looked at of a connection.
+/// The congestion state of a connection, as far as the probe uses it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Glance {
+pub(crate) struct CongestionState {
     /// The congestion window, bytes.
     pub(crate) window: u64,
     /// The slow-start threshold, bytes.
@@ -22,28 +22,28 @@ pub(crate) struct Glance {
     pub(crate) rto: Duration,
     /// Reductions of the window and timeouts so far.
     pub(crate) losses: u64,
-    /// There is something outstanding.
-    pub(crate) waits: bool,
-    /// It is over.
-    pub(crate) over: bool,
+    /// Data is outstanding.
+    pub(crate) outstanding: bool,
+    /// It is closed.
+    pub(crate) closed: bool,
 }
 
 /// The connections that share a probe, named by `K`.
 ///
-/// Whoever owns it tells a connection what [`SharedProbe::poll`] says, reports by
-/// [`SharedProbe::started`] what came of a start, and shows it by [`SharedProbe::observe`] every
-/// connection that something happened to.
+/// Its owner indicates to a connection what [`SharedProbe::poll`] returns, reports the result of a
+/// start by [`SharedProbe::started`], and calls [`SharedProbe::observe`] after every step of a
+/// connection.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedProbe<K> {
-    /// Those that are to start, in that order.
+    /// Connections that are to start, in this order.
     waiting: VecDeque<K>,
-    /// Those that have started and are in slow start.
+    /// Connections that have started and are in slow start.
     probing: BTreeMap<K, Prober>,
-    /// Those that are to leave it now.
+    /// Connections that are to leave slow start now.
     full: Vec<K>,
-    /// How many share the probe.
+    /// The number of connections that share the probe.
     members: u32,
-    /// Whose round trip is waited for.
+    /// The connection whose round trip is awaited.
     leader: Option<K>,
     /// The initial window is out.
     is_out: bool,
@@ -54,7 +54,7 @@ pub(crate) struct SharedProbe<K> {
     rounds: Rounds,
     /// A member's part of what the path can take, bytes, once that is known.
     share: Option<u64>,
-    /// When all is over at the latest.
+    /// When the probe ends at the latest.
     ends: Time,
 }
 
@@ -67,8 +67,8 @@ struct Prober {
 }
 
 impl Prober {
-    /// The round trip that was measured since the last look, if the mean shows one:
-    /// RFC 6298 §2.3, solved for R'.
+    /// The round-trip sample since the last call, recovered from the change of SRTT: RFC 6298 §2.3
+    /// solved for R'.
     fn sample(&mut self, srtt: Option<Duration>) -> Option<Duration> {
         let mean = srtt?;
         let last = self.srtt.replace(mean);
@@ -79,12 +79,11 @@ impl Prober {
 }
 
 impl<K: Copy + Ord> SharedProbe<K> {
-    /// Round trips after the last start in which every slow start that ends of itself has ended: a
-    /// window that grows by half in each is 2^37 as large then.
+    /// Round trips after the last start in which every slow start has ended: a window that grows by
+    /// half in each has grown by 2^37 then.
     const ROUND_TRIPS: u64 = 64;
 
-    /// A probe of a path that has changed just now: `waiting` wait for it, the longest-stalled
-    /// first.
+    /// A probe of a path that changed at `now` by the connections `waiting`, the longest-stalled first.
     pub(crate) fn new(now: Time, waiting: VecDeque<K>) -> SharedProbe<K> {
         SharedProbe {
             members: waiting.len() as u32,
@@ -101,31 +100,31 @@ impl<K: Copy + Ord> SharedProbe<K> {
         }
     }
 
-    /// Those of `keys` that have not started will not.
+    /// Removes those of `keys` that have not started.
     pub(crate) fn withdraw(&mut self, keys: &[K]) {
         self.waiting.retain(|key| !keys.contains(key));
         self.members = (self.probing.len() + self.waiting.len()).max(1) as u32;
     }
 
-    /// Those that have not started.
+    /// The connections that have not started.
     pub(crate) fn into_waiting(self) -> VecDeque<K> {
         self.waiting
     }
 
-    /// When [`SharedProbe::poll`] is worth calling, if nothing happens before.
+    /// The next deadline for [`SharedProbe::poll`].
     pub(crate) fn wake(&self) -> Time {
         if self.waiting.is_empty() { self.ends } else { self.next }
     }
 
-    /// Whether nothing is left to be shared.
+    /// Whether the probe has ended.
     pub(crate) fn is_over(&self, now: Time) -> bool {
         self.waiting.is_empty()
             && self.full.is_empty()
             && (self.probing.is_empty() || self.ends <= now)
     }
 
-    /// Who is to be told what now. To be called until it is nobody; whoever is told that the path
-    /// has changed is to be reported by [`SharedProbe::started`] before the next call.
+    /// The next indication that is due, and its connection. To be called until there is none; each
+    /// [`Connectivity::Changed`] is to be followed by [`SharedProbe::started`] before the next call.
     pub(crate) fn poll(&mut self, now: Time) -> Option<(K, Connectivity)> {
         if let Some(key) = self.full.pop() {
             return Some((key, Connectivity::Full));
@@ -133,15 +132,14 @@ impl<K: Copy + Ord> SharedProbe<K> {
         if self.next > now {
             return None;
         }
-        // A successor takes over what a timeout leaves: one segment (RFC 5681 §3.1).
+        // A successor starts with the loss window, one segment (RFC 5681 §3.1).
         let window = (self.is_out || self.round_trip.is_some()).then_some(1);
         Some((self.waiting.pop_front()?, Connectivity::Changed { window }))
     }
 
-    /// A connection has heard that the path has changed: how it stands now, or `None` if it made
-    /// nothing of that.
-    pub(crate) fn started(&mut self, now: Time, key: K, glance: Option<Glance>) {
-        let Some(Glance { window, losses, srtt, rto, .. }) = glance else {
+    /// A connection was notified of the change: its state now, or `None` if it does not probe.
+    pub(crate) fn started(&mut self, now: Time, key: K, state: Option<CongestionState>) {
+        let Some(CongestionState { window, losses, srtt, rto, .. }) = state else {
             self.members -= 1;
             return;
         };
@@ -157,13 +155,13 @@ impl<K: Copy + Ord> SharedProbe<K> {
         self.ends = now + self.round_trip.unwrap_or(rto) * Self::ROUND_TRIPS;
     }
 
-    /// Something has happened to a connection.
-    pub(crate) fn observe(&mut self, now: Time, key: K, glance: &Glance) {
+    /// Updates the probe after a step of a connection.
+    pub(crate) fn observe(&mut self, now: Time, key: K, state: &CongestionState) {
         let Some(prober) = self.probing.get_mut(&key) else { return };
-        let lost = glance.losses > prober.losses;
-        prober.losses = glance.losses;
-        prober.window = glance.window;
-        if let Some(sample) = prober.sample(glance.srtt) {
+        let lost = state.losses > prober.losses;
+        prober.losses = state.losses;
+        prober.window = state.window;
+        if let Some(sample) = prober.sample(state.srtt) {
             if self.round_trip.is_none() {
                 self.round_trip = Some(sample);
                 self.next = now + sample / u64::from(self.members);
@@ -173,30 +171,31 @@ impl<K: Copy + Ord> SharedProbe<K> {
             }
         }
         if self.round_trip.is_none() {
-            // Whether there is a path at all is still the question.
-            if self.leader == Some(key) && (lost || glance.over || !glance.waits) {
+            // Nothing has come back over the new path yet.
+            if self.leader == Some(key) && (lost || state.closed || !state.outstanding) {
                 self.next = now;
             }
-            if glance.over || !glance.waits {
+            if state.closed || !state.outstanding {
                 self.probing.remove(&key);
-                // All was acknowledged, though nothing by an answer to what was sent just now.
-                self.is_out &= glance.over || !self.probing.is_empty();
+                // All was acknowledged, but none of it in answer to the initial window.
+                self.is_out &= state.closed || !self.probing.is_empty();
             }
             return;
         }
-        let left = glance.window >= glance.ssthresh || !glance.waits || glance.over;
+        let left = state.window >= state.ssthresh || !state.outstanding || state.closed;
         if lost || left {
             self.probing.remove(&key);
         }
         if lost {
             self.meet_limit();
-        } else if !left && self.share.is_some_and(|share| glance.window >= share) {
+        } else if !left && self.share.is_some_and(|share| state.window >= share) {
             self.probing.remove(&key);
             self.full.push(key);
         }
     }
 
-    /// One of them has met the limits of the path: whoever has its share of it leaves slow start.
+    /// A connection has met the limit of the path: every connection that has its share leaves slow
+    /// start.
     fn meet_limit(&mut self) {
         if self.share.is_some() {
             return;
@@ -215,14 +214,14 @@ impl<K: Copy + Ord> SharedProbe<K> {
     }
 }
 
-/// Rounds of slow start, by which the delay is watched (HyStart++, RFC 9406 §4.2); as the
-/// connections share the path, they share its rounds.
+/// Rounds of slow start for the delay criterion of HyStart++ (RFC 9406 §4.2). The connections share
+/// the path and so its rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
-    /// When the present one ends.
+    /// When the present round ends.
     end: Time,
     samples: u32,
-    /// The least round trip of the present one, and of the last.
+    /// The least round trip of the present round, and of the last.
     least: Option<Duration>,
     last: Option<Duration>,
 }
@@ -237,7 +236,7 @@ impl Rounds {
     /// MIN_RTT_DIVISOR
     const DIVISOR: u64 = 8;
 
-    /// Takes in a round trip; says whether delays have risen as a queue that fills makes them.
+    /// Takes a round-trip sample; returns whether the delay has risen as by a filling queue.
     fn rises(&mut self, now: Time, sample: Duration) -> bool {
         if now >= self.end {
             self.last = self.least.take().or(self.last);

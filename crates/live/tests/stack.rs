@@ -127,7 +127,7 @@ fn an_indication_from_another_thread_comes_to_the_host() {
         .join()
         .unwrap();
     // It is about no connection, and counted as that.
-    assert_eq!(stack.call(|_, host| host.statistics().strays).unwrap(), 1);
+    assert_eq!(stack.call(|_, host| host.statistics().no_connection).unwrap(), 1);
     let late = stack.indications();
     let _ = stack.stop(Duration::ZERO);
     late.send(HostIndication::Corruption(notice));

@@ -4,7 +4,7 @@
 //! then read as the same. Input starts from the corpus of the tests, is mutated, and mostly gets
 //! its checksums repaired, so that the damage is not all found at the door.
 
-#[path = "../tests/common/corpus.rs"]
+#[path = "../tests/it/common/corpus.rs"]
 #[allow(dead_code)] // Names and errors are for the tests.
 mod corpus;
 

@@ -8,9 +8,9 @@ use wire::{Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payl
 
 impl<A: Application> Host<A> {
     /// Takes in a packet. One that is not this host's ([`Host::takes`]) is dropped, and counted among
-    /// [`Statistics::strays`].
+    /// [`Statistics::no_connection`].
     ///
-    /// [`Statistics::strays`]: super::Statistics::strays
+    /// [`Statistics::no_connection`]: super::Statistics::no_connection
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
         self.take_in(now, packet, |slot, now, segment| {
             slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
@@ -49,7 +49,7 @@ impl<A: Application> Host<A> {
         take: impl FnOnce(&mut Slot<A>, Time, &Segment),
     ) {
         if !self.takes(packet) {
-            self.statistics.strays += 1;
+            self.statistics.no_connection += 1;
             return;
         }
         let segment = match &packet.body {
@@ -67,7 +67,7 @@ impl<A: Application> Host<A> {
             Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
             // There is no decoder, or no gateway, that would have taken it.
             Body::Repair(_) | Body::Esp(_) => {
-                self.statistics.strays += 1;
+                self.statistics.no_connection += 1;
                 return;
             }
         };
@@ -90,7 +90,7 @@ impl<A: Application> Host<A> {
         if let Some(fields) = PathFields::of(packet) {
             self.slots[id as usize].connection.indicate(now, &Indication::Path(fields));
         }
-        self.weigh(id);
+        self.count_memory(id);
         self.statistics.segments += 1;
         take(&mut self.slots[id as usize], now, segment);
         if packet.unparsed.has_ip() {

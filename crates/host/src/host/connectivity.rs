@@ -1,49 +1,51 @@
-//! What a host's layers below say of its connectivity.
+//! Connectivity-change indications from the layers below a host.
 
 use super::{ConnectionId, Host};
 use crate::Application;
-use crate::shared_probe::{Glance, SharedProbe};
+use crate::shared_probe::{CongestionState, SharedProbe};
 use base::Time;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 use tcp::{Connection, Connectivity, Indication, State};
 
 impl<A: Application> Host<A> {
-    /// The way to all peers has changed, or is about to; or to those at some addresses, if any are
-    /// named. Connections are told at once or when it is their turn
-    /// ([`Settings::shared_probe`]).
+    /// The path to all peers has changed or is about to; or only the path to `peers`, unless empty.
+    /// The indication reaches connections at once or, with [`Settings::shared_probe`], one after the
+    /// other.
     ///
     /// [`Settings::shared_probe`]: super::Settings::shared_probe
     pub fn on_connectivity(&mut self, now: Time, connectivity: Connectivity, peers: &[IpAddr]) {
-        let is_told = |slot: &&super::Slot<A>| {
-            (peers.is_empty() || peers.contains(&slot.ip.destination)) && !is_over(&slot.connection)
+        let is_affected = |slot: &&super::Slot<A>| {
+            (peers.is_empty() || peers.contains(&slot.ip.destination))
+                && !is_closed(&slot.connection)
         };
-        let told: Vec<ConnectionId> = self.slots.iter().filter(is_told).map(|s| s.id).collect();
+        let affected: Vec<ConnectionId> =
+            self.slots.iter().filter(is_affected).map(|s| s.id).collect();
         if self.settings.shared_probe && connectivity == (Connectivity::Changed { window: None }) {
-            return self.share_probe(now, told);
+            return self.share_probe(now, affected);
         }
         if let (Some(probe), Connectivity::Changed { .. }) = (&mut self.probe, connectivity) {
-            probe.withdraw(&told);
+            probe.withdraw(&affected);
         }
-        for id in told {
-            self.tell_connectivity(now, id, connectivity);
+        for id in affected {
+            self.indicate_connectivity(now, id, connectivity);
         }
     }
 
     /// Lets one of some connections probe the path for all.
-    fn share_probe(&mut self, now: Time, told: Vec<ConnectionId>) {
-        // Nobody is forgotten whose turn had not come when the path of others changed.
+    fn share_probe(&mut self, now: Time, affected: Vec<ConnectionId>) {
+        // Connections that still waited when the path of others changed keep waiting.
         let before = self.probe.take().map_or_else(VecDeque::new, |mut probe| {
-            probe.withdraw(&told);
+            probe.withdraw(&affected);
             probe.into_waiting()
         });
         let mut waiting = Vec::new();
-        for id in told {
+        for id in affected {
             match self.connection(id).and_then(Connection::waiting_since) {
                 Some(since) => waiting.push((since, id)),
                 // It has nothing to probe with, but its peer may have data for us.
                 None => {
-                    self.tell_connectivity(now, id, Connectivity::Changed { window: Some(1) });
+                    self.indicate_connectivity(now, id, Connectivity::Changed { window: Some(1) });
                 }
             }
         }
@@ -52,67 +54,68 @@ impl<A: Application> Host<A> {
         if waiting.len() > 1 {
             self.probe = Some(Box::new(SharedProbe::new(now, waiting)));
         } else if let Some(&id) = waiting.front() {
-            self.tell_connectivity(now, id, Connectivity::Changed { window: None });
+            self.indicate_connectivity(now, id, Connectivity::Changed { window: None });
         }
-        self.go_on_probing(now);
+        self.poll_shared_probe(now);
     }
 
-    /// Tells connections what the shared probe has for them now.
-    pub(super) fn go_on_probing(&mut self, now: Time) {
+    /// Passes the shared probe's due indications to connections.
+    pub(super) fn poll_shared_probe(&mut self, now: Time) {
         while let Some(probe) = &mut self.probe
             && let Some((id, connectivity)) = probe.poll(now)
         {
-            let glance = self.tell_connectivity(now, id, connectivity);
+            let state = self.indicate_connectivity(now, id, connectivity);
             if let (Some(probe), Connectivity::Changed { .. }) = (&mut self.probe, connectivity) {
-                probe.started(now, id, glance);
+                probe.started(now, id, state);
             }
         }
         self.probe.take_if(|probe| probe.is_over(now));
-        self.attends = self.watches || self.probe.is_some();
-        self.set_chore();
+        self.observes = self.watches || self.probe.is_some();
+        self.set_next_task();
     }
 
-    /// Something has happened to a connection. Says whether the host may want to be woken earlier.
-    pub(super) fn observe(&mut self, now: Time, id: u32) -> bool {
+    /// Updates the shared probe after a step of a connection. Returns whether the host may want to be
+    /// woken earlier.
+    pub(super) fn observe_probe(&mut self, now: Time, id: u32) -> bool {
         let (Some(probe), Some(slot)) = (&mut self.probe, self.slots.get(id as usize)) else {
             return false;
         };
-        probe.observe(now, slot.id, &glance(&slot.connection));
-        let before = self.chore;
-        self.go_on_probing(now);
-        self.chore < before
+        probe.observe(now, slot.id, &congestion_state(&slot.connection));
+        let before = self.next_task;
+        self.poll_shared_probe(now);
+        self.next_task < before
     }
 
-    /// Tells a connection of a change; how it stands if it begins anew for that.
-    fn tell_connectivity(
+    /// Indicates a change to a connection; returns its congestion state if it probes the path anew.
+    fn indicate_connectivity(
         &mut self,
         now: Time,
         id: ConnectionId,
         connectivity: Connectivity,
-    ) -> Option<Glance> {
+    ) -> Option<CongestionState> {
         let connection = &mut self.slots.find_mut(id)?.connection;
         let before = connection.statistics().reprobes;
         connection.indicate(now, &Indication::Connectivity(connectivity));
         let probes = connection.statistics().reprobes > before;
-        let glance = probes.then(|| glance(connection));
+        let state = probes.then(|| congestion_state(connection));
         self.after(now, id.index);
-        glance
+        state
     }
 }
 
-fn is_over(connection: &Connection) -> bool {
+fn is_closed(connection: &Connection) -> bool {
     matches!(connection.state(), State::TimeWait | State::Closed)
 }
 
-fn glance(connection: &Connection) -> Glance {
+fn congestion_state(connection: &Connection) -> CongestionState {
     let (vitals, statistics) = (connection.vitals(), connection.statistics());
-    Glance {
+    CongestionState {
         window: vitals.window,
         ssthresh: vitals.ssthresh,
         srtt: vitals.srtt,
         rto: vitals.rto,
         losses: statistics.reductions + statistics.timeouts,
-        waits: vitals.flight > 0,
-        over: is_over(connection),
+        outstanding: vitals.flight > 0,
+        closed: is_closed(connection),
     }
 }

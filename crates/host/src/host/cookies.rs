@@ -25,38 +25,38 @@ const SIZES: [u16; 8] = [48, 216, 536, 1000, 1220, 1440, 1460, 8940];
 
 /// The lowest bits of the answer's timestamp (as in Linux): the shift of the peer's window, or
 /// [`NO_SHIFT`], and two flags.
-const STAMP_BITS: u32 = 6;
+const LOW_BITS: u32 = 6;
 const NO_SHIFT: u8 = 15;
 const SACK: u8 = 1 << 4;
 const ECN: u8 = 1 << 5;
 
-/// What of a SYN is kept in the cookie.
+/// The parts of a SYN that the cookie encodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said {
+struct SynOptions {
     /// Of [`SIZES`].
     size: u8,
-    /// The lowest bits of the timestamp; without timestamps, none of its options is agreed to.
-    options: Option<u8>,
+    /// The lowest bits of the timestamp; without timestamps, no option but the MSS is negotiated.
+    bits: Option<u8>,
 }
 
-impl Said {
-    fn of(syn: &Segment, timestamps: bool, is_ipv6: bool) -> Said {
+impl SynOptions {
+    fn of(syn: &Segment, timestamps: bool, is_ipv6: bool) -> SynOptions {
         let mss = syn.options.mss.unwrap_or(if is_ipv6 { 1220 } else { 536 });
         let size = SIZES.partition_point(|&size| size <= mss).saturating_sub(1) as u8;
-        let options = syn.options.timestamps.filter(|_| timestamps).map(|_| {
+        let bits = syn.options.timestamps.filter(|_| timestamps).map(|_| {
             let shift = syn.options.window_scale.map_or(NO_SHIFT, |shift| shift.min(14));
             let sack = if syn.options.sack_permitted { SACK } else { 0 };
             let asks = syn.flags.contains(Flags::ECE | Flags::CWR);
             shift | sack | if asks { ECN } else { 0 }
         });
-        Said { size, options }
+        SynOptions { size, bits }
     }
 
-    /// The SYN as far as it is known: its sequence number, its sender's `ports` and timestamp.
+    /// The SYN, rebuilt from the ports of `of`, a sequence number and a timestamp.
     fn syn(self, of: &Segment, seq: SeqNumber, stamp: Option<Timestamps>) -> Segment {
-        let options = self.options.unwrap_or(NO_SHIFT);
-        let shift = options & NO_SHIFT;
-        let asks = options & ECN > 0;
+        let bits = self.bits.unwrap_or(NO_SHIFT);
+        let shift = bits & NO_SHIFT;
+        let asks = bits & ECN > 0;
         Segment {
             source_port: of.source_port,
             destination_port: of.destination_port,
@@ -66,8 +66,8 @@ impl Said {
             options: Options {
                 mss: Some(SIZES[usize::from(self.size)]),
                 window_scale: (shift < NO_SHIFT).then_some(shift),
-                sack_permitted: options & SACK > 0,
-                timestamps: stamp.filter(|_| self.options.is_some()),
+                sack_permitted: bits & SACK > 0,
+                timestamps: stamp.filter(|_| self.bits.is_some()),
                 ..Options::default()
             },
             ..Segment::default()
@@ -75,11 +75,11 @@ impl Said {
     }
 }
 
-/// The latest timestamp, no later than `value`, that ends in `options`.
-fn stamp(value: u32, options: u8) -> u32 {
-    let mask = (1 << STAMP_BITS) - 1;
-    let ahead = u32::from(options) > value & mask;
-    (value & !mask | u32::from(options)).wrapping_sub(u32::from(ahead) << STAMP_BITS)
+/// The latest timestamp, no later than `value`, that ends in `bits`.
+fn with_low_bits(value: u32, bits: u8) -> u32 {
+    let mask = (1 << LOW_BITS) - 1;
+    let ahead = u32::from(bits) > value & mask;
+    (value & !mask | u32::from(bits)).wrapping_sub(u32::from(ahead) << LOW_BITS)
 }
 
 impl<A: Application> Host<A> {
@@ -88,9 +88,9 @@ impl<A: Application> Host<A> {
     }
 
     /// The sequence number of the answer to a SYN.
-    fn cookie(&self, period: u64, tuple: &FourTuple, irs: SeqNumber, said: Said) -> u32 {
-        let hash = self.numbering.cookie(tuple, irs, period, said.size, said.options) as u32;
-        (period as u32) << PERIOD_SHIFT | u32::from(said.size) << SIZE_SHIFT | hash & HASH
+    fn cookie(&self, period: u64, tuple: &FourTuple, irs: SeqNumber, options: SynOptions) -> u32 {
+        let hash = self.numbering.cookie(tuple, irs, period, options.size, options.bits) as u32;
+        (period as u32) << PERIOD_SHIFT | u32::from(options.size) << SIZE_SHIFT | hash & HASH
     }
 
     /// Answers a SYN for which the backlog has no place.
@@ -102,46 +102,51 @@ impl<A: Application> Host<A> {
         else {
             return Rejection::BacklogFull;
         };
-        let said = Said::of(syn, config.timestamps, tuple.remote.is_ipv6());
-        let iss = self.cookie(self.period(now), tuple, syn.seq, said);
+        let options = SynOptions::of(syn, config.timestamps, tuple.remote.is_ipv6());
+        let iss = self.cookie(self.period(now), tuple, syn.seq, options);
         let mut connection =
             self.make_connection(now, tuple, &config, Side::Passive, SeqNumber(iss));
-        let syn = said.syn(syn, syn.seq, syn.options.timestamps);
+        let syn = options.syn(syn, syn.seq, syn.options.timestamps);
         connection.handle_segment(now, &syn, Payload::default(), Ecn::NotCapable);
         let mut packet = Packet::BLANK;
         if connection.poll_transmit(now, 1, &mut packet).is_some() {
             packet.ip = Ip::new(tuple.local, tuple.remote);
-            let stamps = packet.tcp_mut().and_then(|answer| answer.options.timestamps.as_mut());
-            if let (Some(stamps), Some(options)) = (stamps, said.options) {
-                stamps.value = stamp(stamps.value, options);
+            let timestamps = packet.tcp_mut().and_then(|answer| answer.options.timestamps.as_mut());
+            if let (Some(timestamps), Some(bits)) = (timestamps, options.bits) {
+                timestamps.value = with_low_bits(timestamps.value, bits);
             }
             self.resets.waiting.push(packet);
         }
         Rejection::CookieSent
     }
 
-    /// A connection for a segment that acknowledges a cookie; not even that, if it is none of ours.
-    pub(super) fn redeem(&mut self, now: Time, tuple: FourTuple, segment: &Segment) -> Option<u32> {
+    /// Opens a connection for a segment that acknowledges a cookie; `None` if the cookie is not ours.
+    pub(super) fn accept_cookie(
+        &mut self,
+        now: Time,
+        tuple: FourTuple,
+        segment: &Segment,
+    ) -> Option<u32> {
         let listener = self.listeners.get_mut(&tuple)?;
         if self.memory.is_used_up() || self.numbering.local(now) >= listener.cookies_until {
             return None;
         }
         let config = self.template(tuple)?;
-        let stamps = segment.options.timestamps.filter(|_| config.timestamps);
-        let options = stamps.map(|stamps| stamps.echo as u8 & ((1 << STAMP_BITS) - 1));
+        let timestamps = segment.options.timestamps.filter(|_| config.timestamps);
+        let bits = timestamps.map(|timestamps| timestamps.echo as u8 & ((1 << LOW_BITS) - 1));
         let (irs, iss) = (SeqNumber(segment.seq.0.wrapping_sub(1)), segment.ack.0.wrapping_sub(1));
-        let said = Said { size: (iss >> SIZE_SHIFT & 7) as u8, options };
+        let options = SynOptions { size: (iss >> SIZE_SHIFT & 7) as u8, bits };
         let period = self.period(now);
         let mut good = [Some(period), period.checked_sub(1)].into_iter().flatten();
-        good.find(|&period| self.cookie(period, &tuple, irs, said) == iss)?;
+        good.find(|&period| self.cookie(period, &tuple, irs, options) == iss)?;
         let listener = self.listeners.get_mut(&tuple)?;
         listener.half_open += 1;
         let (_, application) = (listener.accept)(tuple);
         let id = self.add(now, tuple, &config, Side::Passive, SeqNumber(iss), application);
         // Its TS.Recent is what the peer says now (RFC 7323 §3.2).
-        let syn = said.syn(segment, irs, stamps.map(|stamps| Timestamps { echo: 0, ..stamps }));
+        let syn = options.syn(segment, irs, timestamps.map(|it| Timestamps { echo: 0, ..it }));
         self.slots[id as usize].connection.assume_syn_answered(now, &syn);
-        self.statistics.redeemed += 1;
+        self.statistics.cookies_accepted += 1;
         Some(id)
     }
 
@@ -166,7 +171,7 @@ mod tests {
     fn a_stamp_is_never_later_than_the_clock() {
         for value in [0, 5, 63, 64, 1000, u32::MAX] {
             for options in 0..64 {
-                let stamp = stamp(value, options);
+                let stamp = with_low_bits(value, options);
                 assert_eq!(stamp & 63, u32::from(options));
                 assert!(value.wrapping_sub(stamp) < 64);
             }
@@ -178,7 +183,7 @@ mod tests {
         for (mss, size) in [(None, 536), (Some(1), 48), (Some(1459), 1440), (Some(1460), 1460)] {
             let mut syn = Segment::default();
             syn.options.mss = mss;
-            assert_eq!(SIZES[usize::from(Said::of(&syn, true, false).size)], size);
+            assert_eq!(SIZES[usize::from(SynOptions::of(&syn, true, false).size)], size);
         }
     }
 }

@@ -12,7 +12,7 @@ impl<A: Application> Host<A> {
         self.datagrams.add(source, Ip::new(self.addresses.towards(remote), remote));
     }
 
-    /// Takes in the datagrams for a port from now on. Those for other ports are strays.
+    /// Takes in the datagrams for a port from now on. Those for other ports are no_connection.
     pub fn take_datagrams(&mut self, port: u16) {
         self.datagrams.sinks.add(port);
     }
@@ -34,7 +34,7 @@ impl<A: Application> Host<A> {
     pub(super) fn on_datagram(&mut self, udp: Udp, payload: Payload) {
         match self.datagrams.sinks.get_mut(udp.destination_port) {
             Some(sink) => sink.take(payload),
-            None => self.statistics.strays += 1,
+            None => self.statistics.no_connection += 1,
         }
     }
 }

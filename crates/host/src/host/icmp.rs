@@ -11,7 +11,7 @@ impl<A: Application> Host<A> {
     /// An ICMP message; of interest are errors about packets of this host.
     pub(super) fn on_icmp(&mut self, now: Time, icmp: &Icmp) {
         let Some(quote) = icmp.quote() else {
-            self.statistics.strays += 1;
+            self.statistics.no_connection += 1;
             return;
         };
         // RFC 5461 §2.1 and §2.2: protocol or port unreachable, or (until paths are probed for
@@ -25,8 +25,8 @@ impl<A: Application> Host<A> {
         self.unreachable(now, quote, hard);
     }
 
-    /// Tells the connection that a packet of its could not be delivered; `hard` if none will be.
-    /// Whether the quote is to be believed is the connection's business (RFC 5927 §4.1).
+    /// Indicates to the connection that one of its packets could not be delivered; `hard` if none will
+    /// be. The connection validates the quote (RFC 5927 §4.1).
     pub fn unreachable(&mut self, now: Time, quote: &Quote, hard: bool) {
         let known = FourTuple::of_quote(quote).and_then(|tuple| self.by_tuple.get(&tuple));
         let Some(&id) = known else {
@@ -38,16 +38,16 @@ impl<A: Application> Host<A> {
         self.after(now, id);
     }
 
-    /// Tells the connection that a copy of one of its peer's segments was corrupted.
+    /// Indicates to the connection that a copy of one of its peer's segments was corrupted.
     pub(super) fn notify_of_peer(&mut self, now: Time, notice: &CorruptionNotice) {
         let tuple = FourTuple::of_notice(notice).reversed();
         let CorruptionNotice { seq, len, copy, .. } = *notice;
         let indication = Indication::PeerCorrupted { seq, len, copy };
-        let id = self.concerned(tuple, &indication);
-        self.tell(now, id, indication);
+        let id = self.corrupted_connection(tuple, &indication);
+        self.indicate_to(now, id, indication);
     }
 
-    /// A box of the host's node indicates something.
+    /// Passes on an indication of a box of the host's node.
     pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
         match indication {
             HostIndication::Corruption(notice) => self.notify(now, notice),
@@ -57,39 +57,39 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Tells the connection that a copy of one of its segments was corrupted.
+    /// Indicates to the connection that a copy of one of its segments was corrupted.
     pub fn notify(&mut self, now: Time, notice: &CorruptionNotice) {
         let tuple = FourTuple::of_notice(notice);
         let CorruptionNotice { seq, len, copy, .. } = *notice;
         let indication = Indication::Corrupted { seq, len, copy };
-        let id = self.concerned(tuple, &indication);
-        self.tell(now, id, indication);
+        let id = self.corrupted_connection(tuple, &indication);
+        self.indicate_to(now, id, indication);
     }
 
-    /// A node tells of a link on the path of a connection.
+    /// Processes a survival notice about a link on the path of a connection.
     pub(super) fn on_survival(&mut self, now: Time, ip: &Ip, notice: &SurvivalNotice) {
         let tuple = FourTuple::of_survival(ip.destination, notice);
         let indication =
             Indication::Link { node: ip.source, link: notice.link, survival: notice.survival };
         let id = self.by_tuple.get(&tuple).copied();
-        self.tell(now, id, indication);
+        self.indicate_to(now, id, indication);
     }
 
-    /// Tells a connection of something, if it is there.
-    fn tell(&mut self, now: Time, id: Option<u32>, indication: Indication) {
+    /// Indicates something to a connection, if there is one.
+    fn indicate_to(&mut self, now: Time, id: Option<u32>, indication: Indication) {
         let Some(id) = id else {
-            self.statistics.strays += 1;
+            self.statistics.no_connection += 1;
             return;
         };
         self.slots[id as usize].connection.indicate(now, &indication);
         self.after(now, id);
     }
 
-    /// The connection that news of a corrupted segment is about: the one that is named, or the only
-    /// one that can be meant if a bit of the ports was damaged, too (`bbn8333` §2.1, §6). To try
+    /// The connection that a notice of corruption is about: the one that it names, or the only
+    /// one that can be meant if a bit of the ports was damaged (`bbn8333` §2.1, §6). To try
     /// these 32 costs the same however many connections there are, and a forger has to know
     /// the ports all the same.
-    fn concerned(&mut self, tuple: FourTuple, indication: &Indication) -> Option<u32> {
+    fn corrupted_connection(&mut self, tuple: FourTuple, indication: &Indication) -> Option<u32> {
         if let Some(&id) = self.by_tuple.get(&tuple) {
             return Some(id);
         }

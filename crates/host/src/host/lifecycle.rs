@@ -1,4 +1,4 @@
-//! How connections come into a host's table, and go.
+//! Connections in a host's table: insertion, state changes, removal.
 
 use super::{ConnectionId, FourTuple, Host, Slot};
 use crate::Application;
@@ -19,7 +19,7 @@ impl<A: Application> Host<A> {
         let mut connection = self.make_connection(now, &tuple, config, side, iss);
         connection.watch(self.watches);
         let id = self.slots.next_id();
-        self.seat(Slot {
+        self.insert(Slot {
             id,
             ports: Ports::new(tuple.remote_port, tuple.local_port),
             ip: Ip::new(tuple.local, tuple.remote),
@@ -29,15 +29,15 @@ impl<A: Application> Host<A> {
             wake: Time::NEVER,
             busy: false,
             half_open: side == Side::Passive,
-            stillborn: false,
-            charged: 0,
+            failed_open: false,
+            memory_counted: 0,
             workload: None,
         });
         self.make_busy(id.index);
         id.index
     }
 
-    /// A connection that is in no slot yet.
+    /// Makes a connection without a slot.
     pub(super) fn make_connection(
         &self,
         now: Time,
@@ -57,8 +57,8 @@ impl<A: Application> Host<A> {
         self.numbering.start(now, Connection::new(config, side, identity))
     }
 
-    /// Puts in a new connection.
-    pub(super) fn seat(&mut self, slot: Slot<A>) {
+    /// Inserts a new connection.
+    pub(super) fn insert(&mut self, slot: Slot<A>) {
         let index = slot.id.index;
         if index as usize == self.slots.count() {
             self.schedule.add();
@@ -67,9 +67,9 @@ impl<A: Application> Host<A> {
         self.slots.add(slot);
     }
 
-    /// A connection has been established or perhaps is over.
+    /// Updates backlog, workload and table after a connection was established or closed.
     #[cold]
-    pub(super) fn turn(&mut self, now: Time, id: u32) {
+    pub(super) fn on_state_change(&mut self, now: Time, id: u32) {
         let slot = &mut self.slots[id as usize];
         let (tuple, state) = (slot.tuple(), slot.connection.state());
         if matches!(state, State::TimeWait | State::Closed)
@@ -83,16 +83,16 @@ impl<A: Application> Host<A> {
         }
         if state == State::Closed {
             self.by_tuple.remove(&tuple);
-            self.over.push(id);
+            self.closed.push(id);
             self.make_busy(id);
         }
     }
 
-    /// Puts away what is over.
-    pub(super) fn put_away(&mut self) {
-        while let Some(id) = self.over.pop() {
+    /// Removes closed connections.
+    pub(super) fn remove_closed(&mut self) {
+        while let Some(id) = self.closed.pop() {
             self.reschedule(id, Time::NEVER);
-            if !self.settings.keep_closed || self.slots[id as usize].stillborn {
+            if !self.settings.keep_closed || self.slots[id as usize].failed_open {
                 self.slots.remove(id);
             }
         }
@@ -111,14 +111,14 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Something may have happened to a connection. Says whether the host may want to be woken
-    /// earlier.
+    /// Collects a connection's events and updates the shared probe. Returns whether the host may want
+    /// to be woken earlier.
     #[cold]
-    pub(super) fn attend(&mut self, now: Time, id: u32) -> bool {
+    pub(super) fn observe(&mut self, now: Time, id: u32) -> bool {
         if self.watches {
             self.collect(id);
         }
-        self.observe(now, id)
+        self.observe_probe(now, id)
     }
 
     /// Takes over the events of a connection.

@@ -155,7 +155,7 @@ impl<A: Application> Host<A> {
     ) -> Result<u32, Rejection> {
         let listener = self.listeners.get_mut(&tuple).ok_or(Rejection::Closed)?;
         if segment.flags & (Flags::ACK | Flags::RST | Flags::SYN) == Flags::ACK {
-            return self.redeem(now, tuple, segment).ok_or(Rejection::Closed);
+            return self.accept_cookie(now, tuple, segment).ok_or(Rejection::Closed);
         }
         if segment.flags.intersects(Flags::RST | Flags::ACK) {
             return Err(Rejection::Closed);

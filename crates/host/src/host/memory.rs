@@ -1,10 +1,10 @@
-//! The memory of a host's connections, and what they do without when it is short (as Linux's `tcp_mem`).
+//! Accounting of the memory of a host's connections, and its limit (as Linux's `tcp_mem`).
 
 use super::Host;
 use crate::Application;
 use tcp::{Pressure, State};
 
-/// What all connections take, if that is limited.
+/// The memory of all connections, if that is limited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
     used: u64,
@@ -17,7 +17,7 @@ impl Memory {
         self.limit.is_some()
     }
 
-    /// Whether no more connections are let in.
+    /// Whether new connections are refused.
     pub(super) fn is_used_up(&self) -> bool {
         self.limit.is_some_and(|limit| self.used >= limit)
     }
@@ -32,42 +32,42 @@ impl Memory {
 }
 
 impl<A: Application> Host<A> {
-    /// A connection may have come to take more memory, or less, and hears how scarce it is: before it is
-    /// given a segment, and after everything. The same work however many connections there are.
+    /// Counts a connection's memory anew and tells it the memory pressure: before each segment and after
+    /// each step. The cost does not depend on the number of connections.
     #[inline]
-    pub(super) fn weigh(&mut self, id: u32) {
+    pub(super) fn count_memory(&mut self, id: u32) {
         if self.memory.is_limited() {
-            self.weigh_anew(id);
+            self.recount_memory(id);
         }
     }
 
     #[cold]
-    fn weigh_anew(&mut self, id: u32) {
+    fn recount_memory(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
-        let takes = match slot.connection.state() {
+        let memory = match slot.connection.state() {
             State::Closed => 0,
             _ => slot.connection.memory(),
         };
-        self.memory.used += takes;
-        self.memory.used -= core::mem::replace(&mut slot.charged, takes);
+        self.memory.used += memory;
+        self.memory.used -= core::mem::replace(&mut slot.memory_counted, memory);
         slot.connection.set_pressure(self.memory.pressure());
     }
 
-    /// The limit may be another one.
+    /// Applies the limit of the settings.
     pub(super) fn limit_memory(&mut self) {
         self.memory = Memory { used: 0, limit: self.settings.memory };
         for slot in self.slots.iter_mut() {
-            slot.charged = 0;
+            slot.memory_counted = 0;
             slot.connection.set_pressure(Pressure::None);
         }
         for index in 0..self.slots.count() {
             if self.slots.get(index).is_some() {
-                self.weigh(index as u32);
+                self.count_memory(index as u32);
             }
         }
     }
 
-    /// Bytes of memory that all connections take, if that is limited ([`super::Settings::memory`]).
+    /// Memory of all connections, bytes, if that is limited ([`super::Settings::memory`]).
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.memory.used

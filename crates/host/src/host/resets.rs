@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use wire::{Flags, Ip, Packet, ParseError, Segment, SeqNumber};
 
-/// Why a segment of no connection opens none.
+/// Why a segment without a connection opens none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
     /// The listener's backlog is full, or memory is used up.
@@ -16,22 +16,21 @@ pub(super) enum Rejection {
     CookieSent,
     /// A listener drops it (RFC 9293 §3.10.7.2).
     Ignored,
-    /// There is no listener, or its sender believes in a connection that does not exist.
+    /// There is no listener, or the segment belongs to a connection that does not exist.
     Closed,
 }
 
-/// Resets for segments of no connection and how many there were lately; also, what else waits to be sent for
-/// no connection: SYN cookies.
+/// Packets that wait to be sent for no connection (resets, SYN cookies), and the rate limit of resets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Resets {
     pub(super) waiting: Vec<Packet>,
-    /// Since when they are counted, by the host's clock.
+    /// Start of the period of `count`, by the host's clock.
     since: Time,
     count: u32,
 }
 
 impl Resets {
-    /// The period that a limit is for.
+    /// The period of the limit.
     const PERIOD: Duration = Duration::from_secs(1);
 
     fn is_allowed(&mut self, now: Time, most: u32) -> bool {
@@ -45,13 +44,13 @@ impl Resets {
     }
 }
 
-/// Whether an address can be a single host's.
+/// Whether an address can be that of a single host.
 fn is_unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !(broadcast || address.is_multicast() || address.is_unspecified())
 }
 
-/// RFC 9293 §3.10.7.1: what the sender of `segment` takes for a reset of its connection.
+/// The reset that answers `segment` (RFC 9293 §3.10.7.1).
 fn reset_for(segment: &Segment, len: u32) -> Segment {
     let mut reset = Segment {
         source_port: segment.destination_port,
@@ -70,7 +69,7 @@ fn reset_for(segment: &Segment, len: u32) -> Segment {
 }
 
 impl<A: Application> Host<A> {
-    /// A segment has opened no connection.
+    /// Counts or answers a segment that opened no connection.
     pub(super) fn on_rejected(
         &mut self,
         now: Time,
@@ -81,13 +80,13 @@ impl<A: Application> Host<A> {
         match why {
             Rejection::BacklogFull => self.statistics.overflows += 1,
             Rejection::CookieSent => self.statistics.cookies += 1,
-            Rejection::Ignored => self.statistics.strays += 1,
+            Rejection::Ignored => self.statistics.no_connection += 1,
             Rejection::Closed => self.on_closed_port(now, packet, segment),
         }
     }
 
     fn on_closed_port(&mut self, now: Time, packet: &Packet, segment: &Segment) {
-        self.statistics.strays += 1;
+        self.statistics.no_connection += 1;
         if segment.flags.contains(Flags::RST) {
             return;
         }
@@ -98,11 +97,11 @@ impl<A: Application> Host<A> {
             *answer.make_tcp() = reset_for(segment, packet.payload.len);
             self.resets.waiting.push(answer);
         } else {
-            self.statistics.withheld += 1;
+            self.statistics.resets_limited += 1;
         }
     }
 
-    /// Sends the resets and cookies that wait.
+    /// Sends the waiting resets and cookies.
     #[cold]
     pub(super) fn send_resets(&mut self, outlet: &mut impl Outlet<A>) {
         for reset in self.resets.waiting.drain(..) {
@@ -111,14 +110,15 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// RFC 9293 §3.9.2 (MUST-63): what no single host can have sent is ignored.
+    /// Whether a source address cannot be that of a host: the segment is ignored (RFC 9293 §3.9.2,
+    /// MUST-63).
     pub(super) fn is_bogus(&mut self, source: IpAddr) -> bool {
         let bogus = !is_unicast(source);
-        self.statistics.strays += u64::from(bogus);
+        self.statistics.no_connection += u64::from(bogus);
         bogus
     }
 
-    /// What came as bytes was no packet: it is dropped and counted.
+    /// Counts received bytes that are not a packet.
     pub fn refuse(&mut self, error: &ParseError) {
         match error {
             ParseError::Fragment { .. } => self.statistics.fragments += 1,

@@ -1,30 +1,27 @@
-//! What can be chosen of a host, and what it counts.
+//! A host's settings and counters.
 
 use serde::{Deserialize, Serialize};
 
-/// What a host does beside its connections.
+/// Settings of a host, besides those of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Resets that strangers are sent within a second (RFC 9293 §3.10.7.1): segments for no
-    /// connection get no answer beyond them, and none at all for 0.
+    /// The most resets per second for segments of no connection (RFC 9293 §3.10.7.1); 0 for none.
     pub resets: u32,
-    /// Keep connections and their applications once they are over, so that both can be looked
-    /// at. They are never many enough to matter in a run, but would be on a server.
+    /// Keep closed connections and their applications, for results. A long-lived server should not.
     pub keep_closed: bool,
     /// When the way to peers has changed, let one connection probe it for all that have data
-    /// outstanding, instead of all at once. Those that have none hear of the change at once.
+    /// outstanding, instead of all at once. The others are notified at once.
     pub shared_probe: bool,
-    /// Answer SYNs for which a listener's backlog has no place by cookies (RFC 4987 §3.6), instead of
+    /// Answer SYNs that overflow a listener's backlog by cookies (RFC 4987 §3.6), instead of
     /// dropping them. Their connections have no window scaling, SACK or ECN unless both ends use
-    /// timestamps, which then carry what was agreed on.
+    /// timestamps, which then carry the negotiated options.
     pub syn_cookies: bool,
     /// Bytes of memory for all connections ([`tcp::Connection::memory`]), without a limit if `None`. From
     /// half of it on they drop what arrives out of order, from three quarters on they ask for a few
     /// segments at a time, and when it is used up new connections are refused ([`Statistics::overflows`]). Data that was
     /// asked for before is taken all the same, so it is exceeded by what is on its way.
     pub memory: Option<u64>,
-    /// Segments may take the fast path ([`tcp::FastPath`]). Without it everything is slower, and nothing
-    /// else is different.
+    /// Segments may take the fast path ([`tcp::FastPath`]). It changes the speed only.
     pub fast_path: bool,
 }
 
@@ -46,20 +43,20 @@ impl Default for Settings {
 pub struct Statistics {
     /// Segments for connections.
     pub segments: u64,
-    /// Those of them that took the fast path.
+    /// Segments among them that took the fast path.
     pub fast_path: u64,
     /// Packets for no connection and no listener.
-    pub strays: u64,
+    pub no_connection: u64,
     /// Resets that were sent for such packets.
     pub resets: u64,
-    /// Resets that were not sent, because there were too many.
-    pub withheld: u64,
+    /// Resets that were not sent, because of the limit.
+    pub resets_limited: u64,
     /// SYNs that were dropped, because a listener's backlog was full or memory was used up.
     pub overflows: u64,
     /// SYNs that were answered by a cookie for that reason.
     pub cookies: u64,
-    /// Connections that such a cookie has led to.
-    pub redeemed: u64,
+    /// Connections that were opened by a cookie.
+    pub cookies_accepted: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
     /// Notices of corruption that named no connection, and were given to the only one that they can

@@ -6,7 +6,7 @@ use base::Time;
 use tcp::{Connection, Events, FastPathOutcome, State};
 use wire::{Body, Ip, Packet, Payload, Ports, Segment};
 
-/// A connection, and what the host knows of it.
+/// A connection, its application, and the host's state for it.
 #[derive(Debug)]
 pub(super) struct Slot<A> {
     pub(super) id: ConnectionId,
@@ -20,48 +20,49 @@ pub(super) struct Slot<A> {
     pub(super) application: A,
     /// Its wake, as it stands in the host's schedule.
     pub(super) wake: Time,
-    /// It stands in the queue of those that may have something to send.
+    /// It is in [`Host::busy`](super::Host).
     pub(super) busy: bool,
     /// It counts against the backlog of a listener.
     pub(super) half_open: bool,
-    /// It ended before it was established, and its application has not heard of it.
-    pub(super) stillborn: bool,
-    /// Bytes of memory that count for it, if that is limited.
-    pub(super) charged: u64,
-    /// The workload that is to hear of its end.
+    /// It closed before it was established; its application is never called.
+    pub(super) failed_open: bool,
+    /// Bytes of memory counted for it, if that is limited.
+    pub(super) memory_counted: u64,
+    /// The workload that opened it.
     pub(super) workload: Option<u32>,
 }
 
 /// Why [`Slot::exchange`] has stopped.
 pub(super) enum Stop {
-    /// All packets are taken in.
+    /// All packets are processed.
     Done,
-    /// The packet that is here is for somebody else.
+    /// The present packet is not a segment for this connection.
     Other,
-    /// So it may be, or it says something beyond TCP.
+    /// The present packet needs the general path: it may be for another connection, or carries more
+    /// than TCP.
     Refused,
-    /// The packet that is here is taken in, and the host is to look after what has changed.
+    /// The present packet is processed, and the host's own state is to be updated.
     Changed {
-        /// The connection has been established or perhaps is over.
-        turned: bool,
-        /// When it wants to be asked again.
+        /// The connection was established, or may have closed.
+        state_changed: bool,
+        /// Its next deadline.
         due: Time,
     },
 }
 
-/// What [`Slot::follow`] has come to.
-enum Followed {
-    /// All packets are taken in.
+/// Why [`Slot::exchange_on_fast_path`] has stopped.
+enum FastPathStop {
+    /// All packets are processed.
     Done,
-    /// The packet that is here is for somebody else.
+    /// The present packet is not a segment for this connection.
     Other,
-    /// It is no case for the fast path.
+    /// The present packet is not eligible for the fast path.
     Off,
-    /// It is taken in, and there may be more to send or to be told.
+    /// The present packet is processed; there may be more to send, or events.
     More,
 }
 
-/// An application that is reading.
+/// The application as the reader of what the fast path receives.
 struct Reading<'a, A> {
     now: Time,
     application: &'a mut A,
@@ -74,20 +75,20 @@ impl<A: Application> tcp::Reader for Reading<'_, A> {
     }
 }
 
-/// Whether the packet that is here is a segment between the two ends of a connection.
+/// Whether the present packet is a segment for a connection.
 #[inline(always)]
 fn is_next<A>(ports: Ports, ip: &Ip, inlet: &mut impl Inlet<A>) -> bool {
     inlet.ports() == ports && is_along(ip, &inlet.arrived().ip)
 }
 
-/// Whether a packet comes from the remote end of a connection to this one.
+/// Whether a packet's addresses are those of a connection, towards this end.
 #[inline]
 fn is_along(ip: &Ip, arrived: &Ip) -> bool {
     arrived.source == ip.destination && arrived.destination == ip.source
 }
 
 impl<A: Application> Slot<A> {
-    /// Between which ends the connection is.
+    /// The connection's 4-tuple.
     pub(super) fn tuple(&self) -> FourTuple {
         FourTuple {
             local: self.ip.source,
@@ -97,20 +98,20 @@ impl<A: Application> Slot<A> {
         }
     }
 
-    /// Whether a packet is a segment between the two ends of this connection.
+    /// Whether a packet is a segment for this connection.
     #[inline]
     pub(super) fn is_between(&self, packet: &Packet) -> bool {
         packet.ports() == self.ports && is_along(&self.ip, &packet.ip)
     }
 
-    /// Whether such a segment can be for no other.
+    /// Whether such a segment cannot open another connection.
     #[inline]
     pub(super) fn holds_its_ports(&self) -> bool {
         !matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
 
-    /// Takes in what arrives as long as it is for this connection, and sends all that may be sent
-    /// after each. If `one`, the host wants to look after each.
+    /// Processes packets as long as they are for this connection, and sends all that may be sent after
+    /// each. With `one`, it stops after each.
     #[inline]
     pub(super) fn exchange(
         &mut self,
@@ -119,11 +120,15 @@ impl<A: Application> Slot<A> {
         statistics: &mut Statistics,
     ) -> Stop {
         loop {
-            match if one { Followed::Off } else { self.follow(inlet, statistics) } {
-                Followed::Done => return Stop::Done,
-                Followed::Other => return Stop::Other,
-                Followed::More => {}
-                Followed::Off => {
+            match if one {
+                FastPathStop::Off
+            } else {
+                self.exchange_on_fast_path(inlet, statistics)
+            } {
+                FastPathStop::Done => return Stop::Done,
+                FastPathStop::Other => return Stop::Other,
+                FastPathStop::More => {}
+                FastPathStop::Off => {
                     let now = inlet.now();
                     let packet = &*inlet.arrived();
                     let Body::Tcp(segment) = &packet.body else { return Stop::Refused };
@@ -137,10 +142,10 @@ impl<A: Application> Slot<A> {
                 }
             }
             let now = inlet.now();
-            let turned = self.hear(now);
+            let state_changed = self.dispatch_events(now);
             let due = self.transmit(now, inlet);
-            if turned || due < self.wake || one {
-                return Stop::Changed { turned, due };
+            if state_changed || due < self.wake || one {
+                return Stop::Changed { state_changed, due };
             }
             if !inlet.advance() {
                 return Stop::Done;
@@ -151,18 +156,22 @@ impl<A: Application> Slot<A> {
         }
     }
 
-    /// The same as far as the connection is on the fast path.
+    /// The same as long as packets are eligible for the fast path.
     #[inline(never)]
-    fn follow(&mut self, inlet: &mut impl Inlet<A>, statistics: &mut Statistics) -> Followed {
+    fn exchange_on_fast_path(
+        &mut self,
+        inlet: &mut impl Inlet<A>,
+        statistics: &mut Statistics,
+    ) -> FastPathStop {
         let Slot { ports, ip, route, connection, application, wake, .. } = self;
         let clock = connection.clock();
-        let Some(mut path) = connection.fast_path(*wake) else { return Followed::Off };
+        let Some(mut path) = connection.fast_path(*wake) else { return FastPathStop::Off };
         let headers = (ip.len() + Segment::HEADER) as u32;
         loop {
             let now = inlet.now();
             let packet = inlet.arrived();
             match path.exchange(now, packet, &mut Reading { now: clock.local(now), application }) {
-                FastPathOutcome::Refused => return Followed::Off,
+                FastPathOutcome::Refused => return FastPathStop::Off,
                 FastPathOutcome::Taken => inlet.release(),
                 FastPathOutcome::Answered(len) => {
                     packet.ip = *ip;
@@ -175,41 +184,41 @@ impl<A: Application> Slot<A> {
             }
             statistics.segments += 1;
             statistics.fast_path += 1;
-            // The application's wake is where it was.
             if path.is_over() {
-                return Followed::More;
+                return FastPathStop::More;
             }
             if !inlet.advance() {
-                return Followed::Done;
+                return FastPathStop::Done;
             }
             if !is_next(*ports, ip, inlet) {
-                return Followed::Other;
+                return FastPathStop::Other;
             }
         }
     }
 
-    /// Tells the application what has happened. Says whether the connection has been established
-    /// or perhaps is over: then `Host::turn` looks after it.
+    /// Dispatches the connection's events to the application. Returns whether the connection was
+    /// established or may have closed: then `Host::on_state_change` is to be called.
     #[inline(always)]
-    pub(super) fn hear(&mut self, now: Time) -> bool {
-        let mut turned = false;
+    pub(super) fn dispatch_events(&mut self, now: Time) -> bool {
+        let mut state_changed = false;
         loop {
             let events = self.connection.take_events();
             if events.is_empty() {
-                return turned;
+                return state_changed;
             }
             if events.intersects(Events::CONNECTED | Events::PEER_CLOSED | Events::CLOSED) {
-                self.stillborn = self.half_open && !turned && !events.contains(Events::CONNECTED);
-                turned = true;
+                self.failed_open =
+                    self.half_open && !state_changed && !events.contains(Events::CONNECTED);
+                state_changed = true;
             }
-            if !self.stillborn {
+            if !self.failed_open {
                 let now = self.connection.clock().local(now);
                 self.application.handle(now, &mut self.connection, events);
             }
         }
     }
 
-    /// Does what is due.
+    /// Handles the timers that are due.
     pub(super) fn serve(&mut self, now: Time) {
         if self.connection.poll_timeout() <= now {
             self.connection.handle_timeout(now);
@@ -220,12 +229,12 @@ impl<A: Application> Slot<A> {
         }
     }
 
-    /// When it wants to be asked again.
+    /// Its next deadline.
     #[inline(always)]
     pub(super) fn due(&self) -> Time {
         let timer = self.connection.poll_timeout();
         let wake = self.connection.clock().world(self.application.next_wake());
-        // Most applications have no wake at all.
+        // Most applications have no wake.
         if wake != Time::NEVER && wake < timer && self.is_open() { wake } else { timer }
     }
 
@@ -234,7 +243,7 @@ impl<A: Application> Slot<A> {
         !self.half_open && self.connection.state() != State::Closed
     }
 
-    /// Sends all that may be sent now; returns when the connection wants to be asked again.
+    /// Sends all that may be sent now; returns the next deadline.
     #[inline(always)]
     pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> Time {
         loop {

@@ -131,7 +131,7 @@ impl<A: Application + Clone> Host<A> {
             let slot = host.slot(now, id, connection)?;
             let due = slot.due();
             if slot.connection.state() == State::Closed {
-                host.over.push(id.index);
+                host.closed.push(id.index);
             } else {
                 host.by_tuple.insert(slot.tuple(), id.index);
             }
@@ -181,7 +181,7 @@ impl<A: Application + Clone> Host<A> {
         {
             listener.half_open += 1;
         }
-        self.seat(slot);
+        self.insert(slot);
         self.make_busy(id.index);
         Ok(id)
     }
@@ -209,8 +209,8 @@ impl<A: Application + Clone> Host<A> {
             wake: Time::NEVER,
             busy: false,
             half_open,
-            stillborn: false,
-            charged: 0,
+            failed_open: false,
+            memory_counted: 0,
             workload: None,
         })
     }

@@ -211,7 +211,7 @@ fn each_connection_gets_its_own_segments() {
     assert_eq!(received(&server), [(100_000, 0), (1, 0), (0, 0), (50_000, 0)]);
     for host in [&client, &server] {
         assert!(host.connections().all(|(_, connection, _)| connection.state() == State::Closed));
-        assert_eq!((host.poll_timeout(), host.statistics().strays), (Time::NEVER, 0));
+        assert_eq!((host.poll_timeout(), host.statistics().no_connection), (Time::NEVER, 0));
         assert!(host.is_quiet());
     }
 }
@@ -236,7 +236,7 @@ fn only_a_syn_to_a_port_that_listens_makes_a_connection() {
 
     let mut deaf = server(81);
     deaf.handle_packet(Time::ZERO, &syn);
-    assert_eq!((deaf.connections().count(), deaf.statistics().strays), (0, 1));
+    assert_eq!((deaf.connections().count(), deaf.statistics().no_connection), (0, 1));
 
     let mut server = server(80);
     for flags in [
@@ -251,9 +251,9 @@ fn only_a_syn_to_a_port_that_listens_makes_a_connection() {
         packet.body = Body::Tcp(Segment { flags, ..tcp_of(&syn) });
         server.handle_packet(Time::ZERO, &packet);
     }
-    assert_eq!((server.connections().count(), server.statistics().strays), (0, 6));
+    assert_eq!((server.connections().count(), server.statistics().no_connection), (0, 6));
     server.handle_packet(Time::ZERO, &syn);
-    assert_eq!((server.connections().count(), server.statistics().strays), (1, 6));
+    assert_eq!((server.connections().count(), server.statistics().no_connection), (1, 6));
     server.handle_packet(Time::ZERO, &syn); // Again: it is the same connection.
     assert_eq!(server.connections().count(), 1);
 }
@@ -302,5 +302,5 @@ fn a_notice_reaches_the_connection_whose_segment_it_names() {
     client.notify(millis(3), &CorruptionNotice { source_port: 7, ..notice });
     client.notify(millis(3), &CorruptionNotice { copy: CopyId(77), ..notice });
     assert!(sent(&mut client, millis(3)).is_empty());
-    assert_eq!(client.statistics().strays, 1);
+    assert_eq!(client.statistics().no_connection, 1);
 }

@@ -24,7 +24,7 @@ impl<A: Application> Host<A> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.open_due(now);
-        self.do_chores(now);
+        self.run_tasks(now);
         self.datagrams.handle_timeout(now);
         loop {
             let (time, id) = self.schedule.first();
@@ -56,6 +56,6 @@ impl<A: Application> Host<A> {
     #[inline]
     fn next_of_connections(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening).min(self.chore)
+        self.schedule.first().0.min(opening).min(self.next_task)
     }
 }

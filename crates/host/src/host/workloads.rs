@@ -7,16 +7,16 @@ use base::Time;
 impl<A: Application> Host<A> {
     /// Opens connections as `workload` says, from now on.
     pub fn add_workload(&mut self, workload: Workload<A>) {
-        self.chore = self.chore.min(workload.next);
+        self.next_task = self.next_task.min(workload.next);
         self.workloads.push(workload);
     }
 
     /// Does what workloads and the shared probe have due.
     #[inline]
-    pub(super) fn do_chores(&mut self, now: Time) {
-        if self.chore <= now {
+    pub(super) fn run_tasks(&mut self, now: Time) {
+        if self.next_task <= now {
             self.spawn_due(now);
-            self.go_on_probing(now);
+            self.poll_shared_probe(now);
         }
     }
 
@@ -36,15 +36,15 @@ impl<A: Application> Host<A> {
     }
 
     /// Sets when the next of either is.
-    pub(super) fn set_chore(&mut self) {
+    pub(super) fn set_next_task(&mut self) {
         let workload = self.workloads.iter().map(|w| w.next).min().unwrap_or(Time::NEVER);
-        self.chore = self.probe.as_ref().map_or(workload, |probe| probe.wake().min(workload));
+        self.next_task = self.probe.as_ref().map_or(workload, |probe| probe.wake().min(workload));
     }
 
     /// A connection of a workload is over.
     pub(super) fn ended(&mut self, now: Time, workload: u32) {
         let workload = &mut self.workloads[workload as usize];
         workload.ended(now);
-        self.chore = self.chore.min(workload.next);
+        self.next_task = self.next_task.min(workload.next);
     }
 }

@@ -18,22 +18,22 @@ const fn ms(millis: u64) -> Duration {
 }
 
 /// A connection in slow start whose retransmission timer takes a second.
-fn fresh(window: u64) -> Glance {
-    Glance {
+fn fresh(window: u64) -> CongestionState {
+    CongestionState {
         window,
         ssthresh: u64::MAX,
         srtt: None,
         rto: ms(1000),
         losses: 0,
-        waits: true,
-        over: false,
+        outstanding: true,
+        closed: false,
     }
 }
 
 /// A probe, and how its connections stand.
 struct Lab {
     probe: SharedProbe<u32>,
-    glances: BTreeMap<u32, Glance>,
+    states: BTreeMap<u32, CongestionState>,
 }
 
 impl Lab {
@@ -41,7 +41,7 @@ impl Lab {
     fn new(connections: u32) -> Lab {
         Lab {
             probe: SharedProbe::new(Time::ZERO, (0..connections).collect()),
-            glances: BTreeMap::new(),
+            states: BTreeMap::new(),
         }
     }
 
@@ -50,9 +50,9 @@ impl Lab {
         let mut told = Vec::new();
         while let Some((key, connectivity)) = self.probe.poll(now) {
             if let Connectivity::Changed { window } = connectivity {
-                let glance = fresh(window.map_or(INITIAL, u64::from));
-                self.glances.insert(key, glance);
-                self.probe.started(now, key, Some(glance));
+                let state = fresh(window.map_or(INITIAL, u64::from));
+                self.states.insert(key, state);
+                self.probe.started(now, key, Some(state));
             }
             told.push((key, connectivity));
         }
@@ -76,23 +76,23 @@ impl Lab {
     }
 
     /// Something happens to a connection.
-    fn change(&mut self, millis: u64, key: u32, change: impl FnOnce(&mut Glance)) {
-        let Some(glance) = self.glances.get_mut(&key) else { return };
-        change(glance);
-        self.probe.observe(at(millis), key, glance);
+    fn change(&mut self, millis: u64, key: u32, change: impl FnOnce(&mut CongestionState)) {
+        let Some(state) = self.states.get_mut(&key) else { return };
+        change(state);
+        self.probe.observe(at(millis), key, state);
     }
 
     /// A round trip is measured, after which the mean is `mean`.
     fn mean(&mut self, millis: u64, key: u32, mean: u64) {
-        self.change(millis, key, |glance| glance.srtt = Some(ms(mean)));
+        self.change(millis, key, |state| state.srtt = Some(ms(mean)));
     }
 
     fn window(&mut self, millis: u64, key: u32, window: u64) {
-        self.change(millis, key, |glance| glance.window = window);
+        self.change(millis, key, |state| state.window = window);
     }
 
     fn loss(&mut self, millis: u64, key: u32) {
-        self.change(millis, key, |glance| glance.losses += 1);
+        self.change(millis, key, |state| state.losses += 1);
     }
 }
 
@@ -127,7 +127,7 @@ fn a_leader_without_an_answer_is_succeeded_when_its_timer_strikes() {
 fn a_leader_that_is_closed_is_succeeded_at_once() {
     let mut lab = Lab::new(2);
     lab.told(at(0));
-    lab.change(10, 0, |glance| glance.over = true);
+    lab.change(10, 0, |state| state.closed = true);
     assert_eq!(lab.told(at(10)), [(1, ONE)]);
 }
 
@@ -135,7 +135,7 @@ fn a_leader_that_is_closed_is_succeeded_at_once() {
 fn a_leader_that_has_nothing_left_to_ask_with_leaves_its_initial_window_to_the_next() {
     let mut lab = Lab::new(3);
     lab.told(at(0));
-    lab.change(80, 0, |glance| glance.waits = false);
+    lab.change(80, 0, |state| state.outstanding = false);
     assert_eq!(lab.told(at(80)), [(1, CHANGED)]);
     lab.mean(180, 1, 100);
     assert_eq!(lab.told_until(900), [(213, 2, ONE)]);
@@ -149,7 +149,7 @@ fn a_connection_that_makes_nothing_of_it_does_not_lead() {
     assert_eq!(probe.poll(at(0)), Some((1, CHANGED)));
     probe.started(at(0), 1, Some(fresh(INITIAL)));
     assert_eq!(probe.poll(at(0)), None);
-    let mean = Glance { srtt: Some(ms(100)), ..fresh(INITIAL) };
+    let mean = CongestionState { srtt: Some(ms(100)), ..fresh(INITIAL) };
     probe.observe(at(100), 1, &mean);
     assert_eq!(probe.wake(), at(150), "a half of the round trip, for there are two");
 }
@@ -224,11 +224,11 @@ fn whoever_starts_later_ends_slow_start_at_its_share() {
 #[test]
 fn it_is_over_when_all_have_left_slow_start() {
     let mut lab = started();
-    lab.change(910, 0, |glance| glance.ssthresh = 16);
-    lab.change(910, 1, |glance| glance.waits = false);
-    lab.change(910, 2, |glance| glance.over = true);
+    lab.change(910, 0, |state| state.ssthresh = 16);
+    lab.change(910, 1, |state| state.outstanding = false);
+    lab.change(910, 2, |state| state.closed = true);
     assert!(!lab.probe.is_over(at(910)));
-    lab.change(910, 3, |glance| glance.ssthresh = 1);
+    lab.change(910, 3, |state| state.ssthresh = 1);
     assert!(lab.probe.is_over(at(910)));
 }
 
@@ -269,28 +269,28 @@ proptest! {
         ops in proptest::collection::vec((0..20_u32, 0..400_u64, op()), 0..200),
     ) {
         let mut probe = SharedProbe::new(at(0), (0..connections).collect());
-        let mut glances: BTreeMap<u32, Glance> = BTreeMap::new();
+        let mut states: BTreeMap<u32, CongestionState> = BTreeMap::new();
         let (mut starts, mut fulls) = (Vec::new(), Vec::new());
         let mut deaf = Vec::new();
         let (mut now, mut sampled) = (at(0), false);
-        let out = |glances: &BTreeMap<u32, Glance>| glances.values().any(|glance| glance.waits && !glance.over);
+        let out = |states: &BTreeMap<u32, CongestionState>| states.values().any(|state| state.outstanding && !state.closed);
         let mut ops = ops.into_iter();
         // Every start moves the next one by at most a timeout, and the last ends by itself.
         for _ in 0..2000 {
             while let Some((key, what)) = probe.poll(now) {
                 let Connectivity::Changed { window } = what else {
-                    prop_assert!(glances.contains_key(&key));
+                    prop_assert!(states.contains_key(&key));
                     fulls.push(key);
                     continue;
                 };
-                prop_assert!(window.is_some() || !(sampled || out(&glances)));
+                prop_assert!(window.is_some() || !(sampled || out(&states)));
                 starts.push(key);
                 let hears = !deaf.contains(&key);
-                let glance = hears.then(|| fresh(window.map_or(INITIAL, u64::from)));
-                if let Some(glance) = glance {
-                    glances.insert(key, glance);
+                let state = hears.then(|| fresh(window.map_or(INITIAL, u64::from)));
+                if let Some(state) = state {
+                    states.insert(key, state);
                 }
-                probe.started(now, key, glance);
+                probe.started(now, key, state);
             }
             if probe.is_over(now) {
                 break;
@@ -304,17 +304,17 @@ proptest! {
             if matches!(op, Op::Deaf) {
                 deaf.push(key);
             }
-            let Some(glance) = glances.get_mut(&key) else { continue };
+            let Some(state) = states.get_mut(&key) else { continue };
             match op {
-                Op::Mean(mean) => (glance.srtt, sampled) = (Some(ms(mean)), true),
-                Op::Grow => glance.window *= 2,
-                Op::Loss => glance.losses += 1,
-                Op::Idle => glance.waits = false,
-                Op::Close => glance.over = true,
+                Op::Mean(mean) => (state.srtt, sampled) = (Some(ms(mean)), true),
+                Op::Grow => state.window *= 2,
+                Op::Loss => state.losses += 1,
+                Op::Idle => state.outstanding = false,
+                Op::Close => state.closed = true,
                 Op::Deaf => {}
             }
-            glance.window = glance.window.min(1 << 40);
-            probe.observe(now, key, glance);
+            state.window = state.window.min(1 << 40);
+            probe.observe(now, key, state);
         }
         prop_assert!(probe.is_over(now));
         prop_assert_eq!(starts, (0..connections).collect::<Vec<_>>(), "the longest-stalled first");

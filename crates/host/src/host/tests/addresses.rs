@@ -93,9 +93,9 @@ fn so_do_its_resets_and_its_cookies() {
     let mut to_another = ack;
     to_another.ip.destination = SERVER;
     server.handle_packet(Time::ZERO, &to_another);
-    assert_eq!(server.statistics().redeemed, 0, "it names the address, too");
+    assert_eq!(server.statistics().cookies_accepted, 0, "it names the address, too");
     server.handle_packet(Time::ZERO, &ack);
-    assert_eq!(server.statistics().redeemed, 1);
+    assert_eq!(server.statistics().cookies_accepted, 1);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn packets_to_addresses_that_are_not_owned_are_not_answered() {
         server.handle_packet(Time::ZERO, &packet);
     }
     assert!(sent(&mut server, Time::ZERO).is_empty());
-    assert_eq!((server.connections().count(), server.statistics().strays), (0, 3));
+    assert_eq!((server.connections().count(), server.statistics().no_connection), (0, 3));
     assert!(server.takes(&syn_to(SERVER)) && server.takes(&syn_to([198, 51, 100, 9].into())));
 }
 

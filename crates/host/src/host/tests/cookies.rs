@@ -52,7 +52,7 @@ fn a_flood_does_not_keep_a_client_out() {
         converse(millis(3), &mut client, &mut server);
         run_until(millis(50_000), &mut client, &mut server);
         assert_eq!(received(&server).last(), Some(&(100_000, 0)));
-        assert_eq!(server.statistics().redeemed, 1);
+        assert_eq!(server.statistics().cookies_accepted, 1);
         let (_, ours, _) = server.connections().last().unwrap();
         assert_eq!(ours.state(), State::Closed);
     }
@@ -74,8 +74,8 @@ fn what_was_agreed_on_comes_back_in_the_timestamp() {
         let agreed = |info: tcp::Info| (info.timestamps, info.sack, info.ecn);
         let all = (timestamps, sack && timestamps, ecn && timestamps);
         assert_eq!((agreed(ours), agreed(theirs)), (all, all));
-        let turned = |(one, other)| (other, one);
-        assert_eq!(ours.window_shifts, theirs.window_shifts.map(turned));
+        let state_changed = |(one, other)| (other, one);
+        assert_eq!(ours.window_shifts, theirs.window_shifts.map(state_changed));
         assert_eq!(ours.window_shifts.is_some(), timestamps);
         // The size is rounded down to one that a cookie can name.
         assert_eq!(ours.mss, 1220 - if timestamps { 12 } else { 0 });
@@ -100,7 +100,7 @@ fn a_forged_acknowledgment_is_not_accepted() {
     let refused = |server: &mut Host<Traffic>, now: Time, forged: Packet| {
         server.handle_packet(now, &forged);
         let answer = sent(server, now);
-        assert_eq!((server.connections().count(), server.statistics().redeemed), (2, 0));
+        assert_eq!((server.connections().count(), server.statistics().cookies_accepted), (2, 0));
         assert!(answer.iter().all(|packet| tcp_of(packet).flags.contains(Flags::RST)));
     };
     // Every bit of it counts, and all that it depends on.
@@ -125,10 +125,10 @@ fn a_forged_acknowledgment_is_not_accepted() {
         server.handle_packet(millis(3), &forged);
     }
     sent(&mut server, millis(3));
-    assert_eq!(server.statistics().redeemed, 0);
+    assert_eq!(server.statistics().cookies_accepted, 0);
     // The true one is.
     server.handle_packet(millis(3), &ack);
-    assert_eq!(server.statistics().redeemed, 1);
+    assert_eq!(server.statistics().cookies_accepted, 1);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_cookie_is_good_in_its_period_and_the_next() {
         let ack = sent(&mut client, millis(3))[0];
         flood(millis(at), &mut server, 10);
         server.handle_packet(millis(at), &ack);
-        assert_eq!(server.statistics().redeemed, good, "{at}");
+        assert_eq!(server.statistics().cookies_accepted, good, "{at}");
     }
 }
 

@@ -113,7 +113,7 @@ fn a_bit_of_a_port_that_was_damaged_is_made_up_for() {
             assert_eq!(echoes(&mut server), [Some(wrong.copy)]);
             client.handle_packet(millis(1), &message(wrong, CLIENT));
             for host in [&client, &server] {
-                assert_eq!((host.statistics().recovered, host.statistics().strays), (1, 0));
+                assert_eq!((host.statistics().recovered, host.statistics().no_connection), (1, 0));
             }
         }
     }
@@ -129,7 +129,7 @@ fn a_name_that_no_damaged_bit_explains_is_nobodys() {
     for notice in [twice, nobodys, others] {
         client.handle_packet(millis(1), &message(notice, IpAddr::from([10, 9, 9, 9])));
     }
-    assert_eq!((client.statistics().recovered, client.statistics().strays), (0, 3));
+    assert_eq!((client.statistics().recovered, client.statistics().no_connection), (0, 3));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_name_that_may_be_that_of_two_connections_is_nobodys() {
             copy: CopyId(1),
         };
         server.handle_packet(millis(1), &message(notice, SERVER));
-        (server.statistics().recovered, server.statistics().strays)
+        (server.statistics().recovered, server.statistics().no_connection)
     };
     server.handle_packet(Time::ZERO, &syn(1));
     assert_eq!(told(&mut server), (1, 0));

@@ -30,7 +30,7 @@ fn beyond_the_backlog_a_syn_is_dropped_without_a_word() {
     syns.iter().for_each(|syn| server.handle_packet(Time::ZERO, syn));
     server.handle_packet(Time::ZERO, &syns[0]); // Again: it has its place.
     assert_eq!((server.connections().count(), half_open(&server)), (2, 2));
-    assert_eq!((server.statistics().overflows, server.statistics().strays), (1, 0));
+    assert_eq!((server.statistics().overflows, server.statistics().no_connection), (1, 0));
     let answers = sent(&mut server, Time::ZERO);
     assert!(answers.iter().all(|packet| tcp_of(packet).flags == Flags::SYN | Flags::ACK));
 

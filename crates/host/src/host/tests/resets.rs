@@ -41,7 +41,7 @@ fn a_segment_for_nobody_is_reset() {
         let answer = answer(&mut nobody, &segment(flags)).unwrap();
         assert_eq!((answer.flags, answer.seq.0, answer.ack.0), reset, "{flags:?}");
         assert_eq!(answer.source_port, 80);
-        assert_eq!((nobody.statistics().strays, nobody.statistics().resets), (1, 1));
+        assert_eq!((nobody.statistics().no_connection, nobody.statistics().resets), (1, 1));
     }
 }
 
@@ -50,7 +50,7 @@ fn a_reset_is_not_answered() {
     for flags in [Flags::RST, Flags::RST | Flags::ACK, Flags::RST | Flags::SYN] {
         for mut host in [host(SERVER), server(80)] {
             assert_eq!(answer(&mut host, &segment(flags)), None);
-            assert_eq!((host.statistics().strays, host.statistics().resets), (1, 0));
+            assert_eq!((host.statistics().no_connection, host.statistics().resets), (1, 0));
         }
     }
 }
@@ -100,7 +100,10 @@ fn resets_are_limited_per_second_and_can_be_turned_off() {
         };
         assert_eq!([5, 999, 1005, 1006].map(&mut flood), [expected, 0, expected, 0]);
         let statistics = host.statistics();
-        assert_eq!((statistics.resets, statistics.withheld), (2 * expected, 40 - 2 * expected));
+        assert_eq!(
+            (statistics.resets, statistics.resets_limited),
+            (2 * expected, 40 - 2 * expected)
+        );
     }
 }
 
@@ -113,7 +116,7 @@ fn what_no_single_host_can_have_sent_is_ignored() {
             let mut packet = segment(flags);
             packet.ip.source = IpAddr::V4(source);
             assert_eq!(answer(&mut server, &packet), None);
-            assert_eq!((server.connections().count(), server.statistics().strays), (0, 1));
+            assert_eq!((server.connections().count(), server.statistics().no_connection), (0, 1));
         }
     }
 }
@@ -177,5 +180,5 @@ fn fragments_and_what_is_no_packet_are_dropped_and_counted() {
         host.refuse(&Packet::parse(bytes).unwrap_err());
     }
     let statistics = host.statistics();
-    assert_eq!((statistics.fragments, statistics.malformed, statistics.strays), (1, 2, 0));
+    assert_eq!((statistics.fragments, statistics.malformed, statistics.no_connection), (1, 2, 0));
 }

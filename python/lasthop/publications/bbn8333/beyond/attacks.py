@@ -1,4 +1,4 @@
-"""What the experiments with forgers and liars have in common: defences, and what a bound takes."""
+"""Experiments with attackers and misbehaving receivers: their defences, and what a bound costs."""
 
 from __future__ import annotations
 
@@ -151,16 +151,16 @@ def held(
     return Held(cells, case, ratio)
 
 
-# --- Receivers that lie ----------------------------------------------------------------------
+# --- Misbehaving receivers ---------------------------------------------------------------------
 
-LIAR, HONEST = "liar", "honest"
+MISBEHAVING, HONEST = "misbehaving", "honest"
 #: When the neighbour starts: two connections alone keep in step, each time in another one.
 STARTS: Mapping[str, Sequence[str]] = {"flows.1.start": [f"{100 * n + 50} ms" for n in range(30)]}
 
 
 def shares(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
-    """What the liar and its neighbour get."""
-    own, other = (rows.filter(rows["flow"] == flow) for flow in (LIAR, HONEST))
+    """What the misbehaving receiver and its neighbour get."""
+    own, other = (rows.filter(rows["flow"] == flow) for flow in (MISBEHAVING, HONEST))
     return {
         "goodput_bps": own["goodput_bps"].to_list(),
         "others_goodput_bps": other["goodput_bps"].to_list(),

@@ -38,7 +38,7 @@ def _etens(metrics: Mapping[str, str]) -> list[Column]:
 PERIOD = {"profile": "ns2-2001"}
 
 
-# --- Forgers, liars and codes ---
+# --- Attackers, misbehaving receivers and codes ---
 
 #: Where a flood or an attacker on the path meets its victim.
 CORRUPTION = {"bit_error_rate": 2e-6, "bursts_bps": 0}
@@ -128,10 +128,10 @@ _NUMBERS: Mapping[str, Table] = {
         [Column(words, OVER_INERT, {"defences": of}) for of, words in LIMITS.items()],
         lambda every: f"{every:,}",
     ),
-    "liar-forward": Table(
+    "false-echoes": Table(
         "bursts_bps",
         "bursts, Mb/s",
-        {"receiver": "liar"},
+        {"receiver": "misbehaving"},
         [
             *(
                 Column(words, "goodput_over_honest", {"defences": of})
@@ -142,7 +142,7 @@ _NUMBERS: Mapping[str, Table] = {
         ],
         lambda rate: f"{rate / 1e6:g}" if rate else "none",
     ),
-    "liar-cumulative": Table(
+    "false-fields": Table(
         "bursts_bps",
         "bursts, Mb/s",
         {"strategy": "adaptive"},
@@ -176,9 +176,9 @@ _MORE: Mapping[str, Mapping[str, Table]] = {
             columns=[Column(words, OVER_PLAIN, {"defences": of}) for of, words in LIMITS.items()],
         ),
     },
-    "liar-cumulative": {
-        "loss-ratio": replace(_NUMBERS["liar-cumulative"], where={"strategy": "loss-ratio"}),
-        "neighbour": replace(_NUMBERS["liar-cumulative"], columns=_bounds("others_over_plain")),
+    "false-fields": {
+        "loss-ratio": replace(_NUMBERS["false-fields"], where={"strategy": "loss-ratio"}),
+        "neighbour": replace(_NUMBERS["false-fields"], columns=_bounds("others_over_plain")),
     },
     "coding": {
         "three-hops": replace(

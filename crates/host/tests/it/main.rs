@@ -1,0 +1,4 @@
+//! All integration tests of the crate, in one binary: it links once.
+
+mod bytes;
+mod snapshots;

@@ -1,0 +1,306 @@
+//! Forged notices: what they do to whom, and what defences make of it (`bbn8333` §6.2, §7.1).
+
+use crate::common::{error, run, run_with, scenario};
+use lab::{Outcome, Watch};
+
+/// One flow over a bottleneck with a cross flow beside it, and an attacker with a link of its own
+/// to the victim.
+const VICTIM: &str = r#"title = "a forged flood"
+duration = "20 s"
+[nodes]
+source = {}
+router = {}
+sink = {}
+mallory = {}
+[[links]]
+between = ["source", "router"]
+rate = "100 Mbit/s"
+delay = "2 ms"
+queue = "1000 packets"
+[[links]]
+between = ["router", "sink"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "50 packets"
+errors = { bit = 0.0 }
+[[links]]
+between = ["mallory", "source"]
+rate = "10 Gbit/s"
+delay = "1 ms"
+queue = "1000 packets"
+[[flows]]
+name = "victim"
+from = "source"
+to = "sink"
+tcp = { mss = 1000, eten = { report = "backward", DEFENCES } }
+[[flows]]
+name = "other"
+from = "source"
+to = "sink"
+start = "100 ms"
+traffic = { udp = { rate = "1 kbit/s", packet = "1000 B" } }
+"#;
+
+const ALL: &str = "defences = { nonce = true, trust = true, limit = 100 }";
+const NONE: &str = "defences = {}";
+
+fn victim(defences: &str, changes: &[(&str, &str)], attack: &str) -> String {
+    let changed = changes.iter().fold(VICTIM.replace("DEFENCES", defences), |text, (old, new)| {
+        assert!(text.contains(old), "no {old:?} in the scenario");
+        text.replacen(old, new, 1)
+    });
+    format!("{changed}\n[[attacks]]\nflow = \"victim\"\n{attack}")
+}
+
+fn blind(kind: &str, rate: u32, aim: &str) -> String {
+    format!("at = \"mallory\"\nkind = \"{kind}\"\nrate = {rate}\naim = \"{aim}\"\n")
+}
+
+fn on_path(kind: &str, every: u32) -> String {
+    format!("at = \"router\"\nkind = \"{kind}\"\nknowledge = \"on-path\"\nevery = {every}\n")
+}
+
+/// Errors on the bottleneck.
+const LOSSY: (&str, &str) = ("bit = 0.0", "bit = 2e-6");
+/// Cross traffic that leaves the victim little, in bursts above the rate of the bottleneck.
+const CONGESTED: (&str, &str) = (
+    "rate = \"1 kbit/s\", packet",
+    "rate = \"12 Mbit/s\", on = \"20 ms\", off = \"20 ms\", packet",
+);
+
+/// What one run says of the victim.
+fn outcome(text: &str, seed: u64) -> Outcome {
+    run_with(text, seed, &Watch::default())
+}
+
+fn goodput(outcome: &Outcome) -> f64 {
+    outcome.rows[0].goodput_bps
+}
+
+fn sent(outcome: &Outcome) -> f64 {
+    outcome.rows[0].sender.segments.unwrap_or(0) as f64
+}
+
+/// The mean over seeds of a ratio of the same seed's runs, and half the width of its interval of
+/// 95 % confidence.
+fn ratio(of: &str, to: &str, what: fn(&Outcome) -> f64) -> (f64, f64) {
+    const SEEDS: u64 = 8;
+    // Student's t for 7 degrees of freedom.
+    const T: f64 = 2.365;
+    let ratios: Vec<f64> =
+        (1..=SEEDS).map(|seed| what(&outcome(of, seed)) / what(&outcome(to, seed))).collect();
+    let n = SEEDS as f64;
+    let mean = ratios.iter().sum::<f64>() / n;
+    let variance =
+        ratios.iter().map(|ratio| (ratio - mean) * (ratio - mean)).sum::<f64>() / (n - 1.0);
+    (mean, T * (variance / n).sqrt())
+}
+
+#[test]
+fn an_attack_has_a_stream_of_its_own_and_is_the_same_every_time() {
+    let text = victim(NONE, &[], &blind("notices", 1000, "window"));
+    assert_eq!(run(&text).digest, run(&text).digest);
+}
+
+#[test]
+fn a_rate_of_zero_is_no_attack() {
+    let without = victim(NONE, &[LOSSY], "").replace("\n[[attacks]]\nflow = \"victim\"\n", "");
+    let with = victim(NONE, &[LOSSY], &blind("notices", 0, "window"));
+    assert_eq!(run(&with).digest, run(&without).digest);
+}
+
+#[test]
+fn without_defences_notices_that_hit_the_window_are_believed_and_hurt() {
+    let forged = victim(NONE, &[], &blind("notices", 1000, "window"));
+    let inert = victim(NONE, &[], &blind("datagrams", 1000, "window"));
+    let (mean, half) = ratio(&forged, &inert, goodput);
+    assert!(mean + half < 0.8, "{mean} ± {half}");
+}
+
+/// The demand: at most 1 % more than the same flood of inert datagrams costs, as far as eight runs of
+/// twenty seconds can tell.
+#[test]
+fn with_defences_a_blind_flood_costs_no_more_than_inert_datagrams() {
+    blind_floods_cost_no_more(&[(1000, "anywhere"), (1000, "window")]);
+}
+
+#[test]
+#[ignore = "a soak test"]
+fn with_defences_a_fast_blind_flood_costs_no_more_than_inert_datagrams() {
+    blind_floods_cost_no_more(&[(20_000, "window")]);
+}
+
+fn blind_floods_cost_no_more(floods: &[(u32, &str)]) {
+    for conditions in [&[][..], &[LOSSY], &[CONGESTED], &[LOSSY, CONGESTED]] {
+        for &(rate, aim) in floods {
+            let forged = victim(ALL, conditions, &blind("notices", rate, aim));
+            let inert = victim(ALL, conditions, &blind("datagrams", rate, aim));
+            let (mean, half) = ratio(&forged, &inert, goodput);
+            let holds = mean + half >= 0.99 && mean >= 0.96;
+            assert!(holds, "{conditions:?} {rate} {aim}: {mean} ± {half}");
+        }
+    }
+}
+
+/// The same demand of an attacker who reads every packet, where nothing is corrupted.
+#[test]
+fn with_defences_an_attacker_on_the_path_costs_no_more_either() {
+    for conditions in [&[][..], &[CONGESTED]] {
+        for every in [1, 10] {
+            let forged = victim(ALL, conditions, &on_path("notices", every));
+            let inert = victim(ALL, conditions, &on_path("datagrams", every));
+            let (mean, half) = ratio(&forged, &inert, goodput);
+            assert!(mean + half >= 0.99, "{conditions:?} {every}: {mean} ± {half}");
+        }
+    }
+}
+
+/// In congestion the victim of a flood sends no more than a plain sender does, but for the few
+/// needless retransmissions that trust lets through in a run, however long the flood.
+#[test]
+fn with_defences_no_flood_makes_the_victim_send_more_than_a_plain_sender() {
+    let plain = |inert: &str| victim(ALL, &[CONGESTED], inert).replace("\"backward\"", "\"none\"");
+    let blind = |kind| blind(kind, 20_000, "window");
+    let forged = victim(ALL, &[CONGESTED], &blind("notices"));
+    let (mean, half) = ratio(&forged, &plain(&blind("datagrams")), sent);
+    assert!(mean - half <= 1.0 && half < 0.05, "blind: {mean} ± {half}");
+
+    let forged = victim(ALL, &[CONGESTED], &on_path("notices", 1));
+    let (mean, half) = ratio(&forged, &plain(&on_path("datagrams", 1)), goodput);
+    assert!(mean - half <= 1.0 && half < 0.05, "on the path: {mean} ± {half}");
+    for seed in 1..=8 {
+        let believed = outcome(&forged, seed).rows[0].sender.notices;
+        // Two, and one after pauses of 2 or 4, 8 and 16 seconds.
+        assert!((1..=5).contains(&believed.unwrap_or(0)), "{believed:?}");
+    }
+}
+
+/// A scenario of the book's, shorter, in which the receiver of the first flow lies from `start` on.
+fn misbehaving(name: &str, start: &str, changes: &[(&str, &str)]) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/bbn8333/beyond");
+    let text =
+        std::fs::read_to_string(format!("{folder}/{name}.toml")).expect("it is in the package");
+    let start = format!("start     = \"{start}\"");
+    let common = [
+        ("\"60 s\"", "\"20 s\""),
+        ("rate = \"1 kbit/s\"", "rate = \"8 Mbit/s\""),
+        ("start     = \"0 s\"", &start),
+    ];
+    common.iter().chain(changes).fold(text, |text, (old, new)| {
+        assert!(text.contains(old), "no {old:?} in {name}");
+        text.replacen(old, new, 1)
+    })
+}
+
+/// What the receiver of echoes gains by lying.
+fn gain_by_echoes(defence: (&str, &str)) -> (f64, f64) {
+    let [lies, honest] =
+        ["0 s", "1000 s"].map(|start| misbehaving("false-echoes", start, &[defence]));
+    ratio(&lies, &honest, goodput)
+}
+
+#[test]
+fn without_nonces_a_receiver_that_calls_every_loss_corruption_gains() {
+    for defence in [("trust = false", "trust = false"), ("trust = false", "trust = true")] {
+        let (mean, half) = gain_by_echoes(defence);
+        assert!(mean - half > 1.05, "{defence:?}: {mean} ± {half}");
+    }
+}
+
+/// It never saw the nonces of what was lost.
+#[test]
+fn with_nonces_a_receiver_that_calls_every_loss_corruption_gains_nothing() {
+    let (mean, half) = gain_by_echoes(("nonce = false", "nonce = true"));
+    assert!(mean - half <= 1.0 && half < 0.1, "{mean} ± {half}");
+}
+
+/// What a receiver gains that makes its path up, over one that does not and the same bound.
+fn gain_by_fields(strategy: &str, bound: &str) -> (f64, f64) {
+    let strategy = format!("strategy = \"{strategy}\"");
+    let bound = format!("bound = {bound}");
+    let changes = [("strategy = \"loss-ratio\"", strategy.as_str()), ("bound = 1.0", &bound)];
+    let [lies, honest] =
+        ["0 s", "1000 s"].map(|start| misbehaving("false-fields", start, &changes));
+    ratio(&lies, &honest, goodput)
+}
+
+/// At a given rate of losses, a sender that keeps three quarters of its window gets this much more
+/// than one that keeps half: its rate is in proportion to sqrt((1 + b) / (1 - b)).
+const MOST: f64 = 1.53;
+
+#[test]
+fn a_receiver_that_makes_its_path_up_gains_what_the_bound_allows_and_no_more() {
+    for strategy in ["loss-ratio", "adaptive"] {
+        let (bounded, half) = gain_by_fields(strategy, "0.75");
+        assert!(bounded - half > 1.0 && bounded + half < MOST, "{strategy}: {bounded} ± {half}");
+        let (loose, _) = gain_by_fields(strategy, "0.9");
+        assert!(loose > bounded, "{strategy}: {loose} after {bounded}");
+    }
+}
+
+#[test]
+fn with_a_bound_of_a_half_claims_change_nothing() {
+    for strategy in ["published", "loss-ratio", "adaptive"] {
+        assert_eq!(gain_by_fields(strategy, "0.5"), (1.0, 0.0), "{strategy}");
+    }
+}
+
+/// Trust is earned: at the start some true notices are not believed.
+#[test]
+fn defences_cost_little_where_nobody_attacks() {
+    let guarded = victim(ALL, &[LOSSY], &blind("notices", 0, "window"));
+    let open = victim(NONE, &[LOSSY], &blind("notices", 0, "window"));
+    let (mean, half) = ratio(&guarded, &open, goodput);
+    assert!(mean + half > 0.97 && half < 0.05, "{mean} ± {half}");
+    let nonces = victim("defences = { nonce = true }", &[LOSSY], &blind("notices", 0, "window"));
+    assert_eq!(ratio(&nonces, &open, goodput), (1.0, 0.0));
+}
+
+#[test]
+fn what_an_attack_cannot_be_is_told_with_its_place() {
+    let cases = [
+        ("at = \"source\"\nrate = 1\n", "expected a node other than the victim's ends"),
+        ("at = \"mallory\"\n", "missing key `rate`: packets per second"),
+        ("at = \"mallory\"\nrate = 1\nevery = 2\n", "`every` has no effect with this `knowledge`"),
+        (
+            "at = \"router\"\nknowledge = \"on-path\"\nrate = 2\n",
+            "`rate` has no effect with this `knowledge`",
+        ),
+        (
+            "at = \"router\"\nknowledge = \"on-path\"\naim = \"window\"\n",
+            "`aim` has no effect with this `knowledge`",
+        ),
+        (
+            "at = \"mallory\"\nknowledge = \"on-path\"\n",
+            "the victim's packets do not pass this node: expected one on their path",
+        ),
+        ("at = \"nobody\"\nrate = 1\n", "there is no such node"),
+        (
+            "at = \"router\"\nkind = \"echoes\"\nknowledge = \"receiver\"\n",
+            "expected the node that receives the flow",
+        ),
+        (
+            "at = \"sink\"\nkind = \"echoes\"\nrate = 1\n",
+            "expected `knowledge = \"receiver\"` with `kind = \"echoes\"` and \"fields\" only",
+        ),
+    ];
+    for (attack, message) in cases {
+        let told = error(&victim(NONE, &[], attack)).to_string();
+        assert!(told.contains(message), "{told}");
+    }
+    let stranger = victim(NONE, &[], "at = \"mallory\"\nrate = 1\n")
+        .replace("flow = \"victim\"", "flow = \"nobody\"");
+    assert!(error(&stranger).to_string().contains("there is no such flow"));
+    let datagrams = victim(NONE, &[], "at = \"mallory\"\nrate = 1\n")
+        .replace("flow = \"victim\"", "flow = \"other\"");
+    assert!(error(&datagrams).to_string().contains("expected a flow over TCP"));
+}
+
+#[test]
+fn a_table_of_defences_makes_a_guard_of_the_sender_and_of_no_receiver() {
+    let scenario = scenario(&victim(ALL, &[], "at = \"mallory\"\nrate = 1\n"));
+    let flow = &scenario.flows[0];
+    assert_eq!((flow.sender.mechanisms.len(), flow.receiver.mechanisms.len()), (2, 0));
+    let none = crate::common::scenario(&victim(NONE, &[], "at = \"mallory\"\nrate = 1\n"));
+    assert_eq!(none.flows[0].sender.mechanisms.len(), 1);
+}

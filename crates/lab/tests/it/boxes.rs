@@ -1,0 +1,61 @@
+//! Boxes that a file puts into nodes.
+
+use crate::common::{digest, error, run, told, with};
+
+const NODES: &str = "a = {}\nb = {}\n";
+
+/// The file with these boxes in both nodes and this `tcp` besides.
+fn boxes(of_a: &str, of_b: &str, tcp: &str) -> String {
+    let nodes = format!("a = {{ boxes = [{of_a}] }}\nb = {{ boxes = [{of_b}] }}\n");
+    with(&[(NODES, &nodes), ("eten = \"none\"", tcp)])
+}
+
+#[test]
+fn error_notification_stands_for_a_box_in_every_node_and_a_mechanism() {
+    let backward = with(&[("eten = \"none\"", "eten = \"backward\"")]);
+    let reporter = "{ box = \"corruption-reporter\", notice_size = 180 }";
+    let mechanism = "mechanisms = [{ mechanism = \"eten\" }]";
+    assert_eq!(digest(&backward), digest(&boxes(reporter, reporter, mechanism)));
+    let forward = with(&[("eten = \"none\"", "eten = \"forward\"")]);
+    let forwarder = "{ box = \"corruption-forwarder\", notice_size = 180 }";
+    let mechanism = "mechanisms = [{ mechanism = \"forward-eten\" }]";
+    assert_eq!(digest(&forward), digest(&boxes(forwarder, forwarder, mechanism)));
+}
+
+#[test]
+fn only_nodes_with_the_box_notify() {
+    let mechanism = "mechanisms = [{ mechanism = \"eten\" }]";
+    let notices = |of_a, of_b| run(&boxes(of_a, of_b, mechanism)).rows[0].sender.notices;
+    // Data is corrupted on the way to `b`.
+    assert!(notices("", "{ box = \"corruption-reporter\" }") > Some(10));
+    assert_eq!(notices("{ box = \"corruption-reporter\" }", ""), Some(0));
+}
+
+#[test]
+fn a_clamp_shortens_the_segments_of_connections_through_its_node() {
+    let segments = |of_b| {
+        let row = &run(&boxes("", of_b, "eten = \"none\"")).rows[0];
+        row.payload_bytes as f64 / row.sender.segments.unwrap() as f64
+    };
+    let (free, clamped) = (segments(""), segments("{ box = \"mss-clamp\", mss = 200 }"));
+    assert!(free > 450.0 && (150.0..=200.0).contains(&clamped), "{free} and {clamped} bytes");
+}
+
+#[test]
+fn what_is_wrong_with_a_box_is_told_at_its_place() {
+    let at = |written: &str, marked: &str, message: &str| {
+        told((NODES, &format!("a = {{}}\nb = {{ boxes = [{written}] }}\n")), marked, message);
+    };
+    at(
+        "{ box = \"mss-clam\" }",
+        "\"mss-clam\"",
+        "`nodes.b.boxes.0.box = \"mss-clam\"`: unknown name `mss-clam`, expected one of \
+         `corruption-reporter`, `corruption-forwarder`, `mss-clamp`",
+    );
+    let short = "{ box = \"mss-clamp\", mss = 10 }";
+    at(short, short, "`nodes.b.boxes.0`: `mss`: expected at least 48 bytes");
+    let stranger = "{ box = \"corruption-reporter\", flows = [\"web\"] }";
+    at(stranger, stranger, "`nodes.b.boxes.0`: there is no flow `web`");
+    let unknown = boxes("{ box = \"mss-clamp\", size = 3 }", "", "eten = \"none\"");
+    assert!(error(&unknown).to_string().contains("size"), "{}", error(&unknown));
+}

@@ -1,0 +1,22 @@
+//! All integration tests of the crate, in one binary: it links once.
+
+mod attacks;
+mod boxes;
+mod bytes;
+mod ceten;
+mod coding;
+mod common;
+mod connectivity_attacks;
+mod datagrams;
+mod digests;
+mod eten;
+mod ipv6;
+mod journals;
+mod links;
+mod mobility;
+mod per_packet;
+mod runs;
+mod sweeps;
+mod traffic;
+mod tunnels;
+mod workloads;

@@ -1,0 +1,78 @@
+//! Packets and bytes are the same thing; any bytes are a packet or a typed error.
+//! `PROPTEST_CASES` says how many of each, and a failure prints the packet.
+
+use crate::common::packet;
+use proptest::prelude::*;
+use wire::{Packet, ParseError};
+
+fn emitted(packet: &Packet, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    packet.emit(payload, &mut bytes).expect("the packet can be written");
+    bytes
+}
+
+/// What is read can be written, and is then read as the same.
+fn settles(bytes: &[u8]) -> Result<Packet, ParseError> {
+    let (packet, payload) = Packet::parse(bytes)?;
+    let again = emitted(&packet, &bytes[payload.clone()]);
+    let (second, place) = Packet::parse(&again).expect("it was read before");
+    assert_eq!(second, packet);
+    assert_eq!(again[place], bytes[payload]);
+    assert_eq!(again.len(), packet.len() as usize);
+    Ok(packet)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::common::cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_packet_survives_the_wire((packet, payload) in packet()) {
+        let bytes = emitted(&packet, &payload);
+        prop_assert_eq!(bytes.len(), packet.len() as usize);
+        let (parsed, place) = Packet::parse(&bytes).unwrap();
+        prop_assert_eq!(parsed, packet);
+        prop_assert_eq!(&bytes[place], &payload[..]);
+    }
+
+    #[test]
+    fn what_follows_a_packet_is_ignored((packet, payload) in packet(), more in any::<[u8; 3]>()) {
+        let mut bytes = emitted(&packet, &payload);
+        bytes.extend_from_slice(&more);
+        prop_assert_eq!(Packet::parse(&bytes).unwrap().0, packet);
+    }
+
+    #[test]
+    fn a_packet_that_is_cut_short_is_refused(
+        (packet, payload) in packet(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let bytes = emitted(&packet, &payload);
+        let left = &bytes[..cut.index(bytes.len())];
+        let error = Packet::parse(left).unwrap_err();
+        prop_assert!(matches!(error, ParseError::Truncated { .. }), "{}", error);
+    }
+
+    #[test]
+    fn any_bytes_are_a_packet_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = settles(&bytes);
+    }
+
+    #[test]
+    fn damage_is_seen_or_harmless(
+        (packet, payload) in packet(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut bytes = emitted(&packet, &payload);
+        for (place, byte) in damage {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let _ = settles(&bytes);
+    }
+
+    #[test]
+    fn a_packet_survives_a_snapshot((packet, _) in packet()) {
+        let text = serde_json::to_string(&packet).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Packet>(&text).unwrap(), packet);
+    }
+}

@@ -240,8 +240,8 @@ impl<'s> Ledger<'s> {
     #[must_use]
     pub fn rows(mut self) -> Vec<Row> {
         for tally in &mut self.tallies {
-            let given_up = |pending: &&Pending| pending.spec.is_some() && pending.over;
-            tally.failed += tally.pending.values().filter(given_up).count() as u64;
+            let abandoned = |pending: &&Pending| pending.spec.is_some() && pending.over;
+            tally.failed += tally.pending.values().filter(abandoned).count() as u64;
         }
         let flows = self.scenario.flows.iter().zip(&self.ideals).zip(&self.tallies);
         flows.map(|((flow, ideal), tally)| tally.row(self.scenario, flow, ideal)).collect()

@@ -8,7 +8,7 @@ use crate::row::Row;
 use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
-use middlebox::fec::Beside;
+use middlebox::fec::SideChannel;
 use scenario::{End, Scenario};
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
@@ -97,7 +97,7 @@ pub(crate) fn of(
     let world = &built.world;
     let mut rows = ledger.rows();
     for (row, beside) in rows.iter_mut().zip(&built.codings) {
-        row.coding = beside.as_ref().map(Beside::statistics).unwrap_or_default();
+        row.coding = beside.as_ref().map(SideChannel::statistics).unwrap_or_default();
         if row.coding.faults > 0 {
             let (flow, blocks) = (row.flow.clone(), row.coding.faults);
             return Err(RunError::Coding { flow, seed, blocks });

@@ -9,7 +9,7 @@ use crate::outcome::{self, Outcome};
 use crate::watch::Watch;
 use crate::world;
 use base::{Duration, Time};
-use middlebox::fec::Beside;
+use middlebox::fec::SideChannel;
 use scenario::{Flow, Scenario};
 use sim::TraceTarget;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ pub fn run(
     }
     if watch.bytes {
         built.world.byte_mode();
-        built.codings.iter().flatten().for_each(Beside::use_bytes);
+        built.codings.iter().flatten().for_each(SideChannel::use_bytes);
     }
     if let Some(capture) = &watch.capture {
         capture::start(capture, scenario, seed, &mut built)?;

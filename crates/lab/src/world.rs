@@ -4,7 +4,7 @@ use crate::ideal::{Ideal, ideals};
 use base::Seed;
 use core::net::IpAddr;
 use host::{Host, Middlebox};
-use middlebox::fec::Beside;
+use middlebox::fec::SideChannel;
 use scenario::{
     End, Installed, IpVersion, Placement, Report, Scenario, install, install_boxes, port,
 };
@@ -21,7 +21,7 @@ pub(crate) struct Built {
     /// By the index of the flow.
     pub(crate) ideals: Vec<Ideal>,
     /// What goes beside the packets of flows that are coded, by the index of the flow.
-    pub(crate) codings: Vec<Option<Beside>>,
+    pub(crate) codings: Vec<Option<SideChannel>>,
 }
 
 /// Builds the world of a scenario at time zero, its flows waiting for their start.

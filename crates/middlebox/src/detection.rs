@@ -1,4 +1,4 @@
-//! The node at the end of a link finds a packet corrupted: whose it was, and which.
+//! Detection of corrupted packets at the end of a link: the flow and the segment.
 
 use base::Random;
 use core::net::IpAddr;
@@ -18,7 +18,7 @@ pub enum Headers {
 }
 
 impl Headers {
-    /// How a node reads them; `random` is for what it cannot read.
+    /// How a node reads them; `random` draws the bits that are damaged.
     pub(crate) fn reading(self, random: &dyn Fn() -> Random) -> Reading {
         match self {
             Headers::Readable => Reading::Whole,
@@ -30,24 +30,24 @@ impl Headers {
 /// What a node can read of a corrupted packet (`bbn8333` §6).
 #[derive(Clone, Debug)]
 pub enum Reading {
-    /// All of its headers, as if the error never hit them, or a code had mended them.
+    /// All of its headers, as if they were undamaged or corrected by a code.
     Whole,
-    /// What the checksums leave, if one bit of the packet is flipped, any as likely as any other.
+    /// The headers that checksums confirm, with one bit of the packet flipped, each equally likely.
     Checked(Random),
 }
 
-/// What there is to tell of a corrupted packet.
+/// A corrupted packet of a registered flow.
 pub(crate) struct Found {
     /// The packet, as far as it can be read.
     pub(crate) packet: Packet,
     pub(crate) notice: CorruptionNotice,
 }
 
-/// Tells corrupted packets of flows that asked for it.
+/// Detects corrupted packets of registered flows.
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
     reading: Reading,
-    /// Source and destination, and the port that data goes to.
+    /// Source, destination, and port of the data.
     flows: Vec<(IpAddr, IpAddr, u16)>,
 }
 
@@ -60,7 +60,7 @@ impl Detector {
         self.flows.push((source, destination, destination_port));
     }
 
-    /// What there is to tell of a corrupted packet, if it is one of theirs.
+    /// Examines a corrupted packet; `None` if it is of no registered flow.
     pub(crate) fn examine(&mut self, packet: &Packet) -> Option<Found> {
         let (packet, vouched) = match &mut self.reading {
             Reading::Whole => (*packet, Vouched::Transport),
@@ -80,7 +80,7 @@ impl Detector {
     }
 }
 
-/// Flips a bit of a packet and reads what is left.
+/// Flips a random bit of a packet and parses the rest.
 fn read_damaged(packet: &Packet, random: &mut Random) -> Option<(Packet, Vouched)> {
     let mut payload = vec![0; packet.payload.len as usize];
     packet.payload.render(&mut payload);

@@ -1,4 +1,4 @@
-//! Backward ETEN: the node at the end of a link tells the source what was corrupted
+//! Backward ETEN: the node at the end of a link notifies the sources of corrupted packets
 //! (`bbn8333` §2.1.2).
 
 use crate::detection::{Detector, Found, Headers, Reading};
@@ -12,16 +12,16 @@ use wire::{Body, EspNotice, Icmp, Ip, Packet};
 
 /// Sends the source of every corrupted segment a notice.
 ///
-/// The notice is a packet like any other: it queues, and it can be lost to congestion and to
-/// corruption. Only flows that registered are told.
+/// The notice is a packet like any other: it queues, and congestion and corruption can lose it. Only
+/// registered flows are notified.
 #[derive(Clone, Debug)]
 pub struct Reporter {
     addresses: Vec<IpAddr>,
     size: u16,
     detector: Detector,
-    /// Associations whose ingress finds out what was inside an ESP packet.
+    /// Associations whose ingress resolves notices about ESP packets.
     resolved: Vec<Ends>,
-    /// Associations that hide nothing.
+    /// Associations without encryption.
     readable: Vec<Association>,
 }
 
@@ -45,29 +45,27 @@ impl Reporter {
         }
     }
 
-    /// Sends from `address`, too, where its version of IP is that of the receiver of a notice.
+    /// Adds an address for notices of the other IP version.
     pub fn add_address(&mut self, address: IpAddr) {
         self.addresses.push(address);
     }
 
-    /// Tells the flow from `source` to `destination` and its port about corruption from now on.
+    /// Registers the flow from `source` to `destination` and its port.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.detector.register(source, destination, destination_port);
     }
 
-    /// Tells the ingress of a tunnel about corruption of its packets from now on, whatever is inside
-    /// (`bbn8333` §7.2).
+    /// Notifies the ingress of a tunnel of corrupted packets of the tunnel (`bbn8333` §7.2).
     pub fn register_tunnel(&mut self, ends: Ends) {
         self.resolved.push(ends);
     }
 
-    /// Reads the packets inside those of an association from now on, which are not encrypted but only
-    /// authenticated (RFC 4543).
+    /// Reads the inner packets of an association that is authenticated but not encrypted (RFC 4543).
     pub fn read(&mut self, association: Association) {
         self.readable.push(association);
     }
 
-    /// What there is to tell of a corrupted packet.
+    /// The notice about a corrupted packet, and its receiver.
     fn notice(&mut self, packet: &Packet) -> Option<(IpAddr, Icmp)> {
         let size = self.size;
         if let Body::Esp(esp) = packet.body {
@@ -149,7 +147,7 @@ impl Settings for CorruptionReporter {
     }
 }
 
-/// What is wrong with the size of a notice.
+/// Checks the size of a notice.
 pub(crate) fn notice_size(size: u16) -> Result<(), (&'static str, String)> {
     let least = Reporter::SIZE_ICMP;
     if size >= least {
@@ -165,7 +163,7 @@ mod tests {
     use wire::{CopyId, Segment, SeqNumber};
 
     #[test]
-    fn only_registered_flows_are_told_and_told_which_copy() {
+    fn only_registered_flows_are_notified_and_of_which_copy() {
         let [sender, receiver, router] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
         let mut reporter = Reporter::new(router, Reporter::SIZE_NS2, Reading::Whole);
         reporter.register(sender, receiver, 5001);
@@ -182,9 +180,9 @@ mod tests {
             reporter.link(Time::ZERO, Port(0), LinkEvent::Corrupted(&packet), &mut cx);
         }
 
-        let [told] = outbox.packets[..] else { panic!("not one notice: {outbox:?}") };
-        assert_eq!((told.ip.source, told.ip.destination, told.len()), (router, sender, 180));
-        let Body::Icmp(Icmp::Corruption { notice, .. }) = told.body else { panic!("not a notice") };
+        let [notified] = outbox.packets[..] else { panic!("not one notice: {outbox:?}") };
+        assert_eq!((notified.ip.source, notified.ip.destination, notified.len()), (router, sender, 180));
+        let Body::Icmp(Icmp::Corruption { notice, .. }) = notified.body else { panic!("not a notice") };
         assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(77), 536, CopyId(9)));
     }
 }

@@ -8,24 +8,24 @@
 //! what congestion lost is told to TCP as ECN tells it, so that coding hides no congestion
 //! (RFC 9265 §5).
 //!
-//! Beside that, each packet may carry a code of its own, by which every node that it comes to corrects
+//! SideChannel that, each packet may carry a code of its own, by which every node that it comes to corrects
 //! wrong bytes ([`PacketEncoder`]).
 
-mod beside;
 mod codec;
 mod decoder;
 mod encoder;
 mod losses;
 mod per_packet;
 mod rates;
+mod side_channel;
 mod strength;
 #[cfg(test)]
 mod tests;
 
-pub use beside::{Beside, Statistics};
 pub use decoder::{Decoder, Signal};
 pub use encoder::Encoder;
 pub use per_packet::{PacketDecoder, PacketEncoder, PacketStrength};
+pub use side_channel::{SideChannel, Statistics};
 pub use strength::Strength;
 
 use base::Duration;

@@ -1,4 +1,4 @@
-//! Forward ETEN: the node at the end of a link tells the destination what was corrupted
+//! Forward ETEN: the node at the end of a link notifies the destinations of corrupted packets
 //! (`bbn8333` §2.1.3).
 
 use crate::detection::{Detector, Found, Headers, Reading};
@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::{Body, CorruptedCopy, Icmp, Ip, Packet};
 
-/// Sends word of every corrupted segment of data on to its destination. Only flows that registered
-/// have it.
+/// Notifies the destination of every corrupted segment with data. Only registered flows are notified.
 #[derive(Clone, Debug)]
 pub struct Forwarder {
     detector: Detector,
@@ -32,7 +31,7 @@ pub enum Transport {
     Marked,
 }
 
-/// The transport, with what it takes.
+/// The state of each transport.
 #[derive(Clone, Debug)]
 enum State {
     /// By a packet of `size` bytes from `address`.
@@ -60,7 +59,7 @@ fn flow(packet: &Packet) -> Option<Flow> {
 }
 
 impl Forwarder {
-    /// So many reports wait at a node; of more, the oldest is forgotten.
+    /// The most reports that wait at a node; beyond, the oldest is dropped.
     const MOST: usize = 256;
 
     /// A forwarder at `address` that sends notices of `size` bytes.
@@ -69,14 +68,14 @@ impl Forwarder {
         Forwarder::new(State::Message { addresses: vec![address], size }, reading)
     }
 
-    /// One that writes what it has to tell into the flow's next packet that passes, up to three
-    /// reports in each. What nothing follows is never told.
+    /// A forwarder that writes its reports into the flow's next packets, up to three in each. A report
+    /// that no packet follows is never delivered.
     #[must_use]
     pub fn by_next_packet(reading: Reading) -> Forwarder {
         Forwarder::new(State::Piggyback(VecDeque::new()), reading)
     }
 
-    /// One that marks what is corrupted and lets it go on.
+    /// A forwarder that marks corrupted packets and forwards them.
     #[must_use]
     pub fn by_mark(reading: Reading) -> Forwarder {
         Forwarder::new(State::Marked, reading)
@@ -86,15 +85,14 @@ impl Forwarder {
         Forwarder { detector: Detector::new(reading), state }
     }
 
-    /// Sends from `address`, too, where its version of IP is that of the receiver of a message.
+    /// Adds an address for messages of the other IP version.
     pub fn add_address(&mut self, address: IpAddr) {
         if let State::Message { addresses, .. } = &mut self.state {
             addresses.push(address);
         }
     }
 
-    /// Tells the destination of the flow from `source` to `destination` and its port of corruption
-    /// from now on.
+    /// Registers the flow from `source` to `destination` and its port.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.detector.register(source, destination, destination_port);
     }
@@ -135,7 +133,7 @@ impl Middlebox for Forwarder {
         let Some(Found { mut packet, notice }) = self.detector.examine(packet) else {
             return;
         };
-        // Of a segment without data there is nothing to be sent again.
+        // A segment without data is not retransmitted.
         let Ok(len @ 1..) = u16::try_from(notice.len) else {
             return;
         };
@@ -150,7 +148,7 @@ impl Middlebox for Forwarder {
             State::Piggyback(waiting) => {
                 let Some(flow) = flow(&packet) else { return };
                 let copy = CorruptedCopy { seq: notice.seq, copy: notice.copy, len };
-                // What it brought from nodes before is not to get lost with it.
+                // Reports of earlier nodes in it are kept, too.
                 for copy in packet.unparsed.corrupted_copies().chain([copy]) {
                     if waiting.len() == Forwarder::MOST {
                         waiting.pop_front();

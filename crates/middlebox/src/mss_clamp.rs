@@ -1,5 +1,4 @@
-//! MSS clamping: no end of a connection announces segments that are too long for a link or a tunnel
-//! behind the node.
+//! MSS clamping: connections through the node use segments that fit a link or a tunnel behind it.
 
 use crate::table::{Settings, Site};
 use base::Time;

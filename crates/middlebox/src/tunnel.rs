@@ -1,9 +1,9 @@
 //! ESP tunnels between gateways (RFC 4303 §3.1.2), and notices of corruption through them
 //! (`bbn8333` §7.2).
 //!
-//! Nodes between the gateways see an outer IP header and that of ESP. Lengths and numbers are those
-//! of AES-GCM with an integrity check value of 16 bytes (RFC 4106); nothing is encrypted: the inner
-//! packet is kept beside the outer one, in the [`Association`] of both gateways.
+//! Nodes between the gateways see an outer IP header and the ESP header. Lengths and numbers are those
+//! of AES-GCM with a 16-byte integrity check value (RFC 4106). Nothing is encrypted: the
+//! [`Association`] of both gateways holds the inner packets.
 
 mod association;
 mod egress;

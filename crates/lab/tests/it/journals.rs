@@ -1,7 +1,5 @@
 //! A sweep that keeps a journal may end at any time, and goes on where it was.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
-
 use crate::common::with;
 use lab::{Journal, JournalError, RunError, Seeds, SweepError};
 use scenario::{Experiment, Source};

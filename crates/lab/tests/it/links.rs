@@ -1,5 +1,4 @@
 //! Links of a scenario: what each key does, and what is said of nonsense.
-#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
 use crate::common::{error, scenario, told, with};
 use base::{Duration, Rate};

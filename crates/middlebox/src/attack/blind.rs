@@ -1,12 +1,12 @@
-//! An attacker off the path, which has to guess.
+//! An attacker off the path, which guesses sequence numbers.
 
 use super::{Aim, Forged, Forgery};
 use base::{Random, Time};
 use host::{Context, Middlebox, Port, Verdict};
 use wire::{Body, Packet, Payload};
 
-/// In the node of a blind attacker: the datagrams that its host sends from a port leave as forged
-/// packets that name the victim's ends and say nothing else yet. [`Guesser`] does the rest.
+/// The box at the attacker's node: datagrams that its host sends from a port leave as forged packets
+/// that name the victim's ends and are otherwise blank. [`Guesser`] fills them in.
 #[derive(Clone, Copy, Debug)]
 pub struct BlindAttacker<F> {
     forgery: Forgery,
@@ -15,7 +15,7 @@ pub struct BlindAttacker<F> {
 }
 
 impl<F: Forged> BlindAttacker<F> {
-    /// One whose host sends datagrams from `port` to the target.
+    /// A box whose host sends datagrams from `port` to the target.
     pub fn new(forgery: Forgery, forged: F, port: u16) -> BlindAttacker<F> {
         BlindAttacker { forgery, forged, port }
     }
@@ -40,9 +40,9 @@ impl<F: Forged> Middlebox for BlindAttacker<F> {
     }
 }
 
-/// In the node of a blind attacker's target: writes a guess into every forged packet that arrives. So
-/// the attacker, on the other side of the network, knows no more of the victim than its addresses and
-/// ports, or, with the strongest guess, what has passed the target until that very moment.
+/// The box at the target: fills a guess into every forged packet that arrives. So the attacker knows
+/// only the victim's addresses and ports or, with the strongest guess, the sequence numbers at that
+/// moment.
 #[derive(Clone, Debug)]
 pub struct Guesser<F> {
     forgery: Forgery,
@@ -52,7 +52,7 @@ pub struct Guesser<F> {
 }
 
 impl<F: Forged> Guesser<F> {
-    /// At the target, with its own stream of randomness.
+    /// A box at the target, with its own random stream.
     #[must_use]
     pub fn new(forgery: Forgery, forged: F, aim: Aim, random: Random) -> Guesser<F> {
         Guesser { forgery, forged, aim, random }

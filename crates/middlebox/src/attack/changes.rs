@@ -6,25 +6,25 @@ use wire::{
     Body, ConnectivityChange, Ip, LocalStatus, Packet, SackBlocks, Segment, SeqNumber, Timestamps,
 };
 
-/// Acknowledgments which say that the receiver's connectivity has changed. On the path, one like each
-/// of the receiver's can be sent behind it.
+/// Acknowledgments that indicate a change of the receiver's connectivity. On the path, the attacker can
+/// send one after each acknowledgment of the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes {
     /// The receiver's latest acknowledgment, as seen at the target.
     last: Option<Segment>,
-    /// The latest value of the option's C bit: each change has the other one.
+    /// The latest value of the option's C bit; each indication toggles it.
     c: bool,
 }
 
 impl Changes {
-    /// The next change, in an acknowledgment like another.
+    /// The next indication, in a copy of an acknowledgment.
     fn next(&mut self, like: Segment) -> Segment {
         self.c = !self.c;
         changed(like, self.c)
     }
 }
 
-/// An acknowledgment like another, which says that the receiver's connectivity has changed.
+/// A copy of an acknowledgment that indicates a change of the receiver's connectivity.
 fn changed(like: Segment, c: bool) -> Segment {
     let mut segment = like;
     segment.options.sack = SackBlocks::default();
@@ -33,7 +33,7 @@ fn changed(like: Segment, c: bool) -> Segment {
     segment
 }
 
-/// A segment that says nothing yet but that there was a change.
+/// A blank segment with the indication.
 fn blank() -> Segment {
     let mut like = Segment::default();
     like.options.timestamps = Some(Timestamps::default());

@@ -1,5 +1,5 @@
-//! Attackers that forge what the mechanisms rely on (`bbn8333` §6.2, §7.1; `koutsianas2007` §3.6),
-//! by what they know of their victim.
+//! Attackers that forge the packets that mechanisms rely on (`bbn8333` §6.2, §7.1;
+//! `koutsianas2007` §3.6), by their knowledge of the victim.
 
 mod blind;
 mod changes;
@@ -17,25 +17,25 @@ use base::Random;
 use core::net::IpAddr;
 use wire::{Body, Packet, Segment};
 
-/// The victim of an attack, and what the forged packets look like.
+/// The victim of an attack, and the form of forged packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgery {
     /// The address of the attacker.
     pub attacker: IpAddr,
-    /// The victim's end that sends data.
+    /// The address of the victim's data sender.
     pub source: IpAddr,
-    /// The one that receives it.
+    /// The address of the victim's data receiver.
     pub destination: IpAddr,
-    /// The port that data goes to.
+    /// The port of the data.
     pub destination_port: u16,
-    /// To which of them the forged packets go.
+    /// The end that forged packets go to.
     pub target: IpAddr,
     /// Bytes of a forged notice, with its headers.
     pub size: u16,
 }
 
 impl Forgery {
-    /// A segment of the victim's that carries data.
+    /// The packet's segment, if it is one of the victim's with data.
     fn data<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
         let ends = (packet.ip.source, packet.ip.destination);
         match &packet.body {
@@ -47,7 +47,7 @@ impl Forgery {
         }
     }
 
-    /// A segment of the other direction.
+    /// The packet's segment, if it is one of the victim's in the other direction.
     fn acknowledgment<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
         let ends = (packet.ip.destination, packet.ip.source);
         match &packet.body {
@@ -59,29 +59,29 @@ impl Forgery {
     }
 }
 
-/// What a blind attacker guesses of the victim's sequence numbers.
+/// How a blind attacker guesses the victim's sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aim {
     /// Any of the 2^32.
     #[default]
     Anywhere,
-    /// One of those in flight: the strongest guess that there is.
+    /// One in flight: the strongest guess.
     Window,
 }
 
-/// A kind of packets that attackers forge: [`Notices`] of corruption, or [`Changes`] of connectivity.
+/// What attackers forge: [`Notices`] of corruption, or [`Changes`] of connectivity.
 pub trait Forged {
-    /// Whether an attacker on the path can make one of a packet that passes it.
+    /// Whether an attacker on the path can answer this packet.
     fn answers(&self, forgery: &Forgery, packet: &Packet) -> bool;
 
-    /// The one that it makes of such a packet.
+    /// The forged packet that answers it.
     fn answer(&mut self, forgery: &Forgery, packet: &Packet) -> Option<Packet>;
 
-    /// One of a blind attacker's, which names the victim's ends and says nothing else yet.
+    /// A blind attacker's packet, which names the victim's ends and is otherwise blank.
     fn blank(&self, forgery: &Forgery) -> Body;
 
-    /// A packet passes the target: what a guess of the strongest kind knows.
+    /// Observes a packet at the target, for the strongest guess.
     fn observe(&mut self, forgery: &Forgery, packet: &Packet);
 
     /// Fills in a packet from the attacker to the target, if it is a blank one.

@@ -6,14 +6,14 @@ use base::Random;
 use core::net::IpAddr;
 use wire::{Body, CopyId, CorruptionNotice, EspNotice, Icmp, Ip, Packet, SeqNumber};
 
-/// Notices of corruption. On the path, every packet of the victim's data can be claimed to be
-/// corrupted; where a tunnel hides these, every packet of the tunnel.
+/// Notices of corruption. On the path, the attacker can report every packet of the victim's data, or
+/// of the victim's tunnel, as corrupted.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
     /// Nonces are guessed, too. An attacker that need not guess them names no copy.
     nonces: bool,
     /// The associations through which the victim's packets may pass, each with an address of the
-    /// attacker's that is of the same version of IP.
+    /// attacker of the same IP version.
     tunnels: Vec<(IpAddr, Ends)>,
     /// The port of the victim's end that sends data, as seen at the target.
     port: u16,
@@ -23,14 +23,14 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Notices with which nonces have to be guessed, or not.
+    /// Notices, with nonces to be guessed or without.
     #[must_use]
     pub fn new(nonces: bool) -> Notices {
         Notices { nonces, ..Notices::default() }
     }
 
-    /// The same where the victim's packets may pass hidden inside these associations, each given
-    /// with an address of the attacker's that is of the same version of IP.
+    /// Notices about the packets of these tunnels, each with an address of the attacker of the same IP
+    /// version.
     #[must_use]
     pub fn inside(self, tunnels: Vec<(IpAddr, Ends)>) -> Notices {
         Notices { tunnels, ..self }

@@ -5,13 +5,13 @@ use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use wire::{Body, Packet, Payload, Udp};
 
-/// An attacker on the path: it reads the victim's packets as they pass, and sends a forged one behind
-/// every n-th that it can answer. What passes goes on its way.
+/// An attacker on the path: it reads the victim's packets as they pass, and sends a forged packet after
+/// every n-th that it can answer. The packets themselves are forwarded.
 #[derive(Clone, Debug)]
 pub struct OnPathAttacker<F> {
     forgery: Forgery,
     forged: F,
-    /// It sends inert datagrams instead, at the same times and as long.
+    /// It sends inert datagrams instead, at the same times and of the same length.
     inert: bool,
     every: u64,
     start: Time,
@@ -23,7 +23,7 @@ pub struct OnPathAttacker<F> {
 pub const DISCARD: u16 = 9;
 
 impl<F: Forged> OnPathAttacker<F> {
-    /// One that answers every n-th packet (at least 1) from `start` to `stop`.
+    /// An attacker that answers every n-th packet (at least 1) from `start` to `stop`.
     #[must_use]
     pub fn new(
         forgery: Forgery,
@@ -36,13 +36,13 @@ impl<F: Forged> OnPathAttacker<F> {
         OnPathAttacker { forgery, forged, inert: false, every, start, stop, passed: 0 }
     }
 
-    /// The same with datagrams to the discard port, for comparison: the effect of the load alone.
+    /// The same with datagrams to the discard port: the effect of the load alone.
     #[must_use]
     pub fn inert(self) -> OnPathAttacker<F> {
         OnPathAttacker { inert: true, ..self }
     }
 
-    /// A packet passes that can be answered: whether it is the n-th.
+    /// Counts a packet that can be answered; returns whether it is the n-th.
     fn is_due(&mut self, now: Time) -> bool {
         if now < self.start || now >= self.stop {
             return false;

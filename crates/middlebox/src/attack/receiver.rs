@@ -1,4 +1,4 @@
-//! Misbehaving receivers, which call every loss corruption (`bbn8333` §6.2, §7.1).
+//! Misbehaving receivers, which report every loss as corruption (`bbn8333` §6.2, §7.1).
 
 use super::Forgery;
 use base::{Random, Time};
@@ -8,12 +8,12 @@ use wire::{
     Probability, Segment, SeqNumber,
 };
 
-/// In the node of a receiver: its acknowledgments claim of every hole, one after the other, that the
-/// network has told of its corruption. What was really told of stays as it is.
+/// The box at the receiver's node: its acknowledgments report the segments of every gap, one after the
+/// other, as corrupted. Genuine reports are kept.
 #[derive(Clone, Debug)]
 pub struct FalseEchoes {
     forgery: Forgery,
-    /// The number of a copy that did not arrive has to be guessed. Who need not names none.
+    /// The number of a copy that did not arrive is guessed. Without nonces no copy is named.
     nonces: bool,
     start: Time,
     stop: Time,
@@ -24,7 +24,7 @@ pub struct FalseEchoes {
 }
 
 impl FalseEchoes {
-    /// The receiver of the victim's flow, from `start` to `stop`, with its own stream of randomness.
+    /// The receiver of the victim's flow, from `start` to `stop`, with its own random stream.
     #[must_use]
     pub fn new(
         forgery: Forgery,
@@ -86,7 +86,7 @@ impl Middlebox for FalseEchoes {
     }
 }
 
-/// In the node of a receiver: what its segments echo of the path is made up.
+/// The box at the receiver's node: replaces the path fields that its segments echo.
 #[derive(Clone, Copy, Debug)]
 pub struct FalseFields {
     forgery: Forgery,
@@ -96,8 +96,7 @@ pub struct FalseFields {
 }
 
 impl FalseFields {
-    /// The receiver of the victim's flow, which claims these probabilities of loss from `start` to
-    /// `stop`.
+    /// The receiver of the victim's flow, which reports these loss probabilities from `start` to `stop`.
     #[must_use]
     pub fn new(forgery: Forgery, loss: Causes<f64>, (start, stop): (Time, Time)) -> FalseFields {
         FalseFields { forgery, loss, start, stop }

@@ -6,30 +6,30 @@ use core::net::IpAddr;
 use host::{Context, Port};
 use wire::{Body, Causes, Icmp, Ip, Packet, Probability, SurvivalNotice};
 
-/// Who sends them, and how often.
+/// Sends messages about links, with a given probability per packet.
 #[derive(Clone, Debug)]
 pub struct Traceback {
     addresses: Vec<IpAddr>,
     probability: f64,
     random: Random,
-    /// Source, destination, and the port that data goes to.
+    /// Source, destination, and port of the data.
     registered: Vec<(IpAddr, IpAddr, u16)>,
 }
 
 impl Traceback {
-    /// A node with these addresses, that tells the source of a packet with this probability how well
-    /// packets survive the link that it is on.
+    /// A node with these addresses that sends the source of a packet, with this probability, the survival
+    /// of the link that the packet is on.
     #[must_use]
     pub fn new(addresses: Vec<IpAddr>, probability: f64, random: Random) -> Traceback {
         Traceback { addresses, probability, random, registered: Vec::new() }
     }
 
-    /// Tells the flow from `source` to `destination` and its port from now on.
+    /// Registers the flow from `source` to `destination` and its port.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.registered.push((source, destination, destination_port));
     }
 
-    /// A packet is on a link, of whose packets so many survive; `of` says by which cause.
+    /// Considers a packet on a link with this survival; `of` names the cause.
     #[inline]
     pub(super) fn consider(
         &mut self,

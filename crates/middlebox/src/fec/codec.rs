@@ -1,17 +1,16 @@
-//! The erasure code at work on the bytes of packets.
+//! The erasure code, on the bytes of packets.
 //!
-//! The symbol of a source packet is its length in two bytes, the packet as it was sent, and zeros. It
-//! leaves out what may change on the way: options and extension headers of IP, hop limit, ECN.
+//! The symbol of a source packet is its length in two bytes, its canonical bytes, and zeros. The
+//! canonical bytes leave out what routers may change: IP options and extension headers, hop limit, ECN.
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 use wire::{Ecn, Ip, Packet};
 
-/// Something is wrong with the bytes of a block: they cannot be rebuilt, or not to what was sent.
-/// That is a bug.
+/// A block cannot be rebuilt from its bytes, or not to the packets that were sent: a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault;
 
-/// A packet as it was sent, or as it came: without what changes on the way.
+/// The canonical form of a packet: without the fields that routers may change.
 pub(super) fn canonical(packet: &Packet) -> Packet {
     let mut packet = *packet;
     let cleared = packet.unparsed.set_ipv4_options(&[]);
@@ -24,7 +23,7 @@ pub(super) fn canonical(packet: &Packet) -> Packet {
     packet
 }
 
-/// The size of the symbols of a block: room for its longest packet. The code wants it even.
+/// The size of a block's symbols: room for its longest packet; even, as the code requires.
 pub(super) fn symbol_size(sources: &[Packet]) -> u32 {
     let longest = sources.iter().map(Packet::len).max().unwrap_or(0);
     (longest + 2).next_multiple_of(2)
@@ -54,9 +53,9 @@ pub(super) fn encode(sources: &[Packet], repairs: u8) -> Result<Vec<Vec<u8>>, Fa
     Ok(encoded.recovery_iter().map(<[u8]>::to_vec).collect())
 }
 
-/// Rebuilds packets of a block from canonical packets that have come and from symbols of repair
-/// packets, each with its number among its like. `expected` says what each of the packets that are
-/// `missing` must be; of that, only what has no bytes is taken.
+/// Rebuilds packets of a block from the canonical packets and the repair symbols that arrived, each
+/// with its index. `expected` describes the `missing` packets; only fields without bytes are taken from
+/// it.
 pub(super) fn decode(
     (sources, repairs): (usize, usize),
     come: &[(u8, Packet)],

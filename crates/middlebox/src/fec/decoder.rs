@@ -1,86 +1,91 @@
-//! At the receiving host: puts source packets in order, and rebuilds what was lost.
+//! The decoder at the receiving host: delivers source packets in order and repairs losses.
 
-use super::beside::Come;
 use super::losses::Losses;
 use super::rates;
-use super::{Beside, Flow, Settings};
+use super::side_channel::Arrived;
+use super::{Flow, Settings, SideChannel};
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use std::collections::BTreeMap;
 use wire::{Body, Ecn, Flags, Packet, PathFields, Place, Repair};
 
-/// Which losses in the encoded stream TCP's congestion control hears of, as a mark that congestion was
-/// experienced. The rest is taken for corruption.
+/// Which losses of the encoded stream are signalled to TCP's congestion control, as ECN congestion
+/// marks. The others count as corruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Signal {
-    /// All: whoever cannot tell corruption from congestion must do that.
+    /// All: required if corruption cannot be told from congestion.
     #[default]
     All,
     /// None: coding hides congestion.
     None,
-    /// As many as congestion caused of those on the path, as far as that is known.
+    /// The estimated share of congestion in the losses of the path.
     Share,
 }
 
-/// Decodes a flow of the host in which it is. Other boxes of that host come before it.
+/// Decodes a flow at its receiving host. It comes behind the other boxes of that host.
 ///
-/// It delivers source packets in the order in which they were sent: what comes behind a gap waits
-/// until the block of the gap is rebuilt or given up. It is given up when three packets of later
-/// blocks have come, or after twice the time that a block may stay open.
+/// It delivers source packets in the order of sending. Packets behind a gap wait until the gap's block
+/// is repaired or abandoned: after three packets of later
+/// blocks have arrived, or after twice the time that a block may stay open.
 #[derive(Debug)]
 pub struct Decoder {
     flow: Flow,
     settings: Settings,
     signal: Signal,
-    beside: Beside,
-    /// The share of losses that congestion causes on the path.
+    side_channel: SideChannel,
+    /// The share of congestion in the losses of the path.
     congestion: f64,
     losses: Losses,
-    /// Losses to congestion that no mark has told of.
-    untold: f64,
+    /// Congestion losses not yet signalled by a mark.
+    unsignalled: f64,
     current: Current,
-    /// What has come of the current block and of later ones, by the place where they start.
-    blocks: BTreeMap<u64, Come>,
-    /// What waits, by place and order of arrival.
+    /// What has arrived of the current block and of later ones, by the block's first place.
+    blocks: BTreeMap<u64, Arrived>,
+    /// Waiting packets, by place and order of arrival.
     held: BTreeMap<(u64, u64), Held>,
     arrivals: u64,
 }
 
-/// The block whose packets are delivered.
+/// The block that is being delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Current {
-    /// The place where it starts.
+    /// Its first place.
     first: u64,
-    /// The index of the source packet that is due.
+    /// The index of the next source packet.
     due: u8,
-    /// Gaps in it are passed over.
-    given_up: bool,
+    /// The block is abandoned: gaps are skipped.
+    abandoned: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
     packet: Packet,
     arrived: Time,
-    /// Of which block it is, and its index there; `None` without a tag.
+    /// Its block and its index there; `None` without a tag.
     within: Option<(u64, u8)>,
 }
 
-/// So many packets of later blocks show that no more is to come of a block: some may have overtaken
-/// it, as in the order of TCP (RFC 5681 §3.2).
+/// A block is complete, or will not be, once this many packets of later blocks have arrived: packets
+/// may be reordered by fewer (RFC 5681 §3.2).
 const OVERTAKEN: u32 = 3;
 
 impl Decoder {
-    /// A decoder for a flow whose encoder has the same settings and the other end of `beside`.
+    /// A decoder; the flow's encoder has the same settings and the other end of `side_channel`.
     #[must_use]
-    pub fn new(flow: Flow, settings: Settings, signal: Signal, beside: Beside) -> Decoder {
+    pub fn new(
+        flow: Flow,
+        settings: Settings,
+        signal: Signal,
+        side_channel: SideChannel,
+    ) -> Decoder {
         Decoder {
             flow,
             settings,
             signal,
-            beside,
+            side_channel,
             congestion: 1.0,
             losses: Losses::new(),
-            untold: 0.0,
+            unsignalled: 0.0,
             current: Current::default(),
             blocks: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -88,13 +93,13 @@ impl Decoder {
         }
     }
 
-    /// Tells the decoder which share of the losses on the path congestion causes.
+    /// Sets the share of congestion in the losses of the path.
     pub fn set_congestion(&mut self, share: f64) {
         self.congestion = share;
     }
 
-    /// Packets of the flow may tell that by Cumulative ETEN, in probabilities. What the latest tells
-    /// counts: it is of the losses that have just been, if nodes forget soon.
+    /// Takes that share from the Cumulative ETEN fields of the flow's packets (probabilities only). The
+    /// latest packet counts: with a large weight per packet it reports the most recent losses.
     fn listen(&mut self, packet: &Packet) {
         if self.signal == Signal::Share
             && let Some(PathFields::Exact { forward, .. }) = PathFields::of(packet)
@@ -103,12 +108,12 @@ impl Decoder {
         }
     }
 
-    /// A packet of the encoded stream has come: what is missing before it is seen.
+    /// Processes the place of a packet of the encoded stream: counts the losses before it.
     fn count(&mut self, place: u64) {
         let lost = self.losses.arrived(place);
         if lost > 0 {
-            self.beside.count(|counts| counts.lost += lost);
-            self.untold += lost as f64
+            self.side_channel.count(|counts| counts.lost += lost);
+            self.unsignalled += lost as f64
                 * match self.signal {
                     Signal::All => 1.0,
                     Signal::None => 0.0,
@@ -117,8 +122,8 @@ impl Decoder {
         }
     }
 
-    /// What has come of the block in which this place is; `None` if that is settled.
-    fn block(&mut self, whole: u64, index: u8) -> Option<(u64, &mut Come)> {
+    /// The block that this place belongs to; `None` if it is delivered already.
+    fn block(&mut self, whole: u64, index: u8) -> Option<(u64, &mut Arrived)> {
         let first = whole.checked_sub(u64::from(index))?;
         let late = first < self.current.first;
         (!late).then(|| (first, self.blocks.entry(first).or_default()))
@@ -129,21 +134,21 @@ impl Decoder {
         let Some(place) = self.losses.unwrap(repair.place) else { return };
         self.count(place);
         if packet.ip.ecn == Ecn::Congested {
-            self.untold += 1.0;
+            self.unsignalled += 1.0;
         }
-        if let Some((_, come)) = self.block(place, index) {
-            come.note(index);
-            come.sources = Some(repair.sources);
+        if let Some((_, arrived)) = self.block(place, index) {
+            arrived.note(index);
+            arrived.sources = Some(repair.sources);
         }
     }
 
-    /// Whether a source packet waits for its turn; it has if nothing was said.
+    /// Whether a source packet has to wait, and queues it then.
     fn take_source(&mut self, now: Time, packet: &Packet, tag: Place) -> bool {
         let Some(place) = self.losses.unwrap(tag) else { return false };
         self.count(place);
-        let beside = self.beside.clone();
-        let Some((first, come)) = self.block(place, tag.index) else { return false };
-        come.source(tag.index, packet, &beside);
+        let side_channel = self.side_channel.clone();
+        let Some((first, arrived)) = self.block(place, tag.index) else { return false };
+        arrived.source(tag.index, packet, &side_channel);
         self.hold(now, packet, place, Some((first, tag.index)));
         true
     }
@@ -153,7 +158,7 @@ impl Decoder {
         self.held.insert((place, self.arrivals), Held { packet: *packet, arrived: now, within });
     }
 
-    /// Delivers what can be, having heard something new.
+    /// Delivers all that can be delivered after an arrival.
     fn advance(&mut self, now: Time, cx: &mut Context<'_>) {
         loop {
             self.deliver_due(cx);
@@ -161,8 +166,8 @@ impl Decoder {
                 if !self.is_hopeless(now) {
                     return;
                 }
-                self.current.given_up = true;
-                self.beside.count(|counts| counts.given_up += 1);
+                self.current.abandoned = true;
+                self.side_channel.count(|counts| counts.abandoned += 1);
                 self.deliver_due(cx);
             }
             let Some((&first, _)) = self.blocks.range(self.current.first + 1..).next() else {
@@ -170,18 +175,18 @@ impl Decoder {
             };
             self.current = Current { first, ..Current::default() };
             self.blocks = self.blocks.split_off(&first);
-            self.beside.forget_before(first);
+            self.side_channel.forget_before(first);
         }
     }
 
-    /// Delivers what waits for nothing.
+    /// Delivers waiting packets that are next in order.
     fn deliver_due(&mut self, cx: &mut Context<'_>) {
         while let Some(entry) = self.held.first_entry() {
             let current = &mut self.current;
             match entry.get().within {
                 Some((first, _)) if first > current.first => return,
                 Some((first, index)) if first == current.first => {
-                    if index > current.due && !current.given_up {
+                    if index > current.due && !current.abandoned {
                         return;
                     }
                     current.due = current.due.max(index + 1);
@@ -194,23 +199,24 @@ impl Decoder {
         }
     }
 
-    /// Whether no more is to be delivered of the current block.
+    /// Whether the current block is delivered.
     fn is_over(&self) -> bool {
-        let told = self.blocks.get(&self.current.first).and_then(|come| come.sources);
-        self.current.given_up || self.current.due >= told.unwrap_or(self.settings.block)
+        let sources = self.blocks.get(&self.current.first).and_then(|arrived| arrived.sources);
+        self.current.abandoned || self.current.due >= sources.unwrap_or(self.settings.block)
     }
 
-    /// Delivers all that is left of the current block, if that is possible.
+    /// Repairs and delivers the rest of the current block, if possible.
     fn rebuild(&mut self, cx: &mut Context<'_>) -> bool {
         let Current { first, due, .. } = self.current;
-        let Some(come) = self.blocks.get(&first) else { return false };
-        let Some(sources) = come.sources.filter(|&sources| come.count() >= u32::from(sources))
+        let Some(arrived) = self.blocks.get(&first) else { return false };
+        let Some(sources) =
+            arrived.sources.filter(|&sources| arrived.count() >= u32::from(sources))
         else {
             return false;
         };
-        let Some(rebuilt) = self.beside.rebuild(first, due, come) else { return false };
-        let missing: Vec<bool> = (due..sources).map(|index| !come.has(index)).collect();
-        self.beside.count(|counts| counts.rebuilt += rebuilt.len() as u64);
+        let Some(rebuilt) = self.side_channel.rebuild(first, due, arrived) else { return false };
+        let missing: Vec<bool> = (due..sources).map(|index| !arrived.has(index)).collect();
+        self.side_channel.count(|counts| counts.rebuilt += rebuilt.len() as u64);
         let mut rebuilt = rebuilt.into_iter();
         for (index, missing) in (due..sources).zip(missing) {
             let place = first + u64::from(index);
@@ -229,20 +235,20 @@ impl Decoder {
         true
     }
 
-    /// Whether no more is to be expected of the current block.
+    /// Whether no further packet of the current block is expected.
     fn is_hopeless(&self, now: Time) -> bool {
         let later = self.blocks.range(self.current.first + 1..);
-        let later: u32 = later.map(|(_, come)| come.count()).sum();
+        let later: u32 = later.map(|(_, arrived)| arrived.count()).sum();
         later >= OVERTAKEN || self.next_wake() <= now
     }
 
-    /// Hands a packet to the host. If congestion is to be told of, it tells.
+    /// Delivers a packet to the host, with a congestion mark if a loss is to be signalled.
     fn deliver(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
-        if self.untold >= 1.0 && matches!(packet.ip.ecn, Ecn::Capable | Ecn::Capable1) {
+        if self.unsignalled >= 1.0 && matches!(packet.ip.ecn, Ecn::Capable | Ecn::Capable1) {
             // One mark is as good as many: TCP answers once per window of data (RFC 3168 §6.1.2).
             packet.ip.ecn = Ecn::Congested;
-            self.untold %= 1.0;
-            self.beside.count(|counts| counts.marked += 1);
+            self.unsignalled %= 1.0;
+            self.side_channel.count(|counts| counts.marked += 1);
         }
         cx.send(packet);
     }

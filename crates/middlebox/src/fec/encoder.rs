@@ -1,49 +1,49 @@
-//! At the sending host: tags source packets, and sends repair packets.
+//! The encoder at the sending host: tags source packets and sends repair packets.
 
 use super::rates;
-use super::{Beside, Flow, Settings, codec};
+use super::{Flow, Settings, SideChannel, codec};
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use wire::{Body, Ecn, Ip, Packet, PathFields, Payload, Place, Repair};
 
-/// Codes a flow of the host in which it is. Other boxes of that host come before it.
+/// Encodes a flow at its sending host. It comes behind the other boxes of that host.
 ///
-/// A block for which no repair packet is worth while is left alone: its packets are not even tagged.
+/// A block that gets no repair packets is not tagged either.
 #[derive(Debug)]
 pub struct Encoder {
     flow: Flow,
     settings: Settings,
-    beside: Beside,
-    /// The probability with which the path corrupts a packet.
+    side_channel: SideChannel,
+    /// The probability that the path corrupts a packet.
     corruption: f64,
-    /// What acknowledgments tell of the path, if they are to be heard.
-    told: Option<rates::Corruption>,
+    /// The path's corruption as acknowledgments report it, if the encoder follows it.
+    reported: Option<rates::Corruption>,
     /// The next place in the encoded stream.
     next: u64,
-    /// The source packets of the block that is open, canonical.
+    /// The source packets of the open block, canonical.
     open: Vec<Packet>,
-    /// When that was opened.
+    /// When the block was opened.
     since: Time,
-    /// How many wrong bytes the latest source packet's own code corrects.
+    /// How many wrong bytes the code of the latest source packet corrects.
     corrects: u8,
 }
 
 impl Encoder {
-    /// Longer packets are not coded: their repair packets would be too long for IP.
+    /// Longer packets are not encoded: their repair packets would exceed IP's limit.
     const LONGEST: u32 = 65_000;
-    /// The stream of which the payload of repair packets is: no source's.
+    /// The stream number in the payload of repair packets; no source has it.
     const STREAM: u32 = u32::MAX;
 
-    /// An encoder for a flow whose decoder has the same settings and the other end of `beside`.
+    /// An encoder; the flow's decoder has the same settings and the other end of `side_channel`.
     #[must_use]
-    pub fn new(flow: Flow, settings: Settings, beside: Beside) -> Encoder {
+    pub fn new(flow: Flow, settings: Settings, side_channel: SideChannel) -> Encoder {
         let open = Vec::with_capacity(usize::from(settings.block));
         Encoder {
             flow,
             settings,
-            beside,
+            side_channel,
             corruption: 0.0,
-            told: None,
+            reported: None,
             next: 0,
             open,
             since: Time::ZERO,
@@ -51,24 +51,24 @@ impl Encoder {
         }
     }
 
-    /// Tells the encoder with which probability the path corrupts a packet.
+    /// Sets the probability that the path corrupts a packet.
     pub fn set_corruption(&mut self, probability: f64) {
         self.corruption = probability;
     }
 
-    /// Lets the encoder learn that by Cumulative ETEN, from what comes back of the flow, where nodes
-    /// weigh a packet with `a` in their averages. It needs probabilities, not levels.
+    /// Takes that probability from the Cumulative ETEN fields of the flow's acknowledgments
+    /// (probabilities only); nodes give each packet the weight `a` in their averages.
     pub fn follow(&mut self, a: f64) {
-        self.told = Some(rates::Corruption::new(a));
+        self.reported = Some(rates::Corruption::new(a));
     }
 
     fn listen(&mut self, packet: &Packet) {
-        if let Some(told) = &mut self.told
+        if let Some(reported) = &mut self.reported
             && self.flow.answers(packet)
             && let Some(PathFields::Exact { echoed, .. }) = PathFields::of(packet)
         {
-            told.hear(echoed);
-            self.corruption = told.get();
+            reported.add(echoed);
+            self.corruption = reported.get();
         }
     }
 
@@ -76,7 +76,7 @@ impl Encoder {
         self.settings.strength.repairs(sources, self.corruption)
     }
 
-    /// The repair packets of the block that is open, which ends it.
+    /// Closes the open block and returns its repair packets.
     fn close(&mut self, cx: &mut Context<'_>) {
         let sources = self.open.len() as u8;
         let first = self.next - u64::from(sources);
@@ -95,8 +95,8 @@ impl Encoder {
             cx.send(packet);
             self.next += 1;
         }
-        self.beside.put(first, core::mem::take(&mut self.open), repairs);
-        self.beside.count(|counts| {
+        self.side_channel.put(first, core::mem::take(&mut self.open), repairs);
+        self.side_channel.count(|counts| {
             counts.sources += u64::from(sources);
             counts.repairs += u64::from(repairs);
         });

@@ -1,32 +1,32 @@
-//! The losses of an encoded stream, by its own sequence numbers.
+//! Loss detection in an encoded stream, by its sequence numbers.
 
 use wire::Place;
 
-/// What has come of an encoded stream.
+/// The places of an encoded stream that have arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
-    /// The place behind the last that has come.
+    /// The place after the highest that has arrived.
     next: u64,
-    /// Which of the last places before that have come, the last one in the lowest bit.
+    /// Which of the preceding places have arrived, the highest in the lowest bit.
     seen: u32,
 }
 
-/// What is missing so many places before the last that came is lost; before that it may be on its
-/// way: the threshold of TCP (RFC 5681 §3.2).
+/// A place this far behind the highest that arrived is lost; a later one may still arrive
+/// (RFC 5681 §3.2).
 const REORDERED: u32 = 3;
 
 impl Losses {
-    /// Nothing has been sent.
+    /// An empty stream.
     pub(super) fn new() -> Losses {
         Losses { next: 0, seen: u32::MAX }
     }
 
-    /// The place behind the last that has come.
+    /// The place after the highest that has arrived.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The whole number of a place, of which packets carry the low bits; `None` before the start.
+    /// Extends the low bits of a place that packets carry; `None` before the start.
     pub(super) fn unwrap(&self, place: Place) -> Option<u64> {
         let modulus = u64::from(Place::MODULUS);
         let ahead = u64::from(place.sequence).wrapping_sub(self.next) % modulus;
@@ -37,7 +37,7 @@ impl Losses {
         }
     }
 
-    /// A packet has come; says how many are known to be lost that were not before.
+    /// Adds a packet; returns the number of newly detected losses.
     pub(super) fn arrived(&mut self, place: u64) -> u64 {
         if let Some(before) = self.next.checked_sub(place + 1) {
             if before < u64::from(REORDERED) {

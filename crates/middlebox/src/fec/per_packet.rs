@@ -1,35 +1,34 @@
-//! Codes that are contained in packets (`bbn8333` §5): each packet of a flow, in the direction of its
-//! data, carries redundancy, by which every node that it comes to corrects wrong bytes before it
-//! forwards it.
+//! A code inside each packet (`bbn8333` §5): every packet of a flow, in the direction of its data,
+//! carries redundancy with which every node corrects wrong bytes before it forwards the packet.
 //!
-//! The links themselves count wrong bytes, as many as [`wire::UnparsedOptions::corrects`] says are none. The boxes here
-//! give packets their codes at the sending host and take them off at the receiving one.
+//! Links decide which packets are damaged beyond [`wire::UnparsedOptions::corrects`] bytes. The boxes
+//! here add the code at the sending host and remove it at the receiving host.
 
 use super::{Flow, rates};
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use wire::{Packet, PathFields, Probability, UnparsedOptions};
 
-/// How many wrong bytes in a packet its code corrects, at most [`PacketStrength::MOST`].
+/// How many wrong bytes of a packet its code corrects, at most [`PacketStrength::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PacketStrength {
-    /// So many.
+    /// A fixed number.
     Fixed(u8),
-    /// The fewest with which a packet is damaged beyond them with no greater probability than this, as
-    /// far as that is known, if bytes are wrong independently and one link of the path does all that
-    /// Cumulative ETEN tells of the path.
+    /// The fewest with which a packet is damaged beyond repair with at most this probability. It
+    /// assumes that bytes are wrong independently, at the rate that Cumulative ETEN reports, all on one link of
+    /// the path.
     Following(f64),
 }
 
 impl PacketStrength {
-    /// The strongest code, which a packet has room to tell of.
+    /// The strongest code that a packet can announce.
     pub const MOST: u8 = UnparsedOptions::MOST_CORRECTED;
-    /// What a strength that follows corruption keeps to, unless something else is said: of a million
-    /// packets, one is lost. A loss costs TCP a round trip at least, four bytes cost next to nothing.
+    /// The default target of a code that follows corruption: one loss in a million packets. A loss costs
+    /// TCP at least a round trip, four bytes of code almost nothing.
     pub const TARGET: f64 = 1e-6;
 
-    /// The strength for a packet of so many bytes without its code, where bytes are wrong with a
-    /// probability. It is looked for from `near` on, which changes only how long that takes.
+    /// The strength for a packet of `len` bytes without its code, at a byte error probability. The search
+    /// starts at `near`, which affects only its time.
     fn corrects(self, len: u32, byte_errors: f64, near: u8) -> u8 {
         match self {
             PacketStrength::Fixed(corrects) => corrects.min(PacketStrength::MOST),
@@ -62,8 +61,7 @@ fn coded_len(len: u32, corrects: u8) -> u32 {
     len + Packet::REDUNDANCY * u32::from(corrects)
 }
 
-/// The probability that of so many bytes, each of which is wrong with probability `p`, more than
-/// `corrects` are.
+/// The probability that more than `corrects` of `len` bytes are wrong, each with probability `p`.
 fn beyond(bytes: u32, corrects: u8, p: f64) -> f64 {
     // Beyond a half nothing is of any use, and below 0 nothing is wrong.
     let p = p.clamp(0.0, 0.5);
@@ -87,54 +85,54 @@ fn beyond(bytes: u32, corrects: u8, p: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// Gives the packets of a flow of the host in which it is codes of their own, in the direction of the
-/// flow's data. Other boxes of that host that change the length of packets come before it.
+/// Adds codes to the packets of a flow at its sending host, in the direction of the data. It comes
+/// behind boxes that change the length of packets.
 ///
-/// Where Cumulative ETEN tells of the path, it tells how packets without a code would survive. Upper
-/// layers are told, in its place, how packets survive with theirs.
+/// Cumulative ETEN reports the survival of packets without a code; upper layers get the survival of
+/// packets with their code instead.
 #[derive(Debug)]
 pub struct PacketEncoder {
     flow: Flow,
     strength: PacketStrength,
-    /// How heavily nodes weigh a packet in their averages.
+    /// The weight that nodes give a packet in their averages.
     a: f64,
-    /// What acknowledgments tell of the path.
-    told: rates::Corruption,
-    /// The probability that bytes of a packet are wrong, as follows from that.
+    /// The path's corruption, as acknowledgments report it.
+    reported: rates::Corruption,
+    /// The byte error probability that follows from it.
     damaged: f64,
-    /// The loss that the latest acknowledgment told of.
+    /// The loss that the latest acknowledgment reported.
     latest: f64,
-    /// So many packets told of none, as far as that is sure.
+    /// The number of successive packets that reported none.
     clean: u64,
-    /// The flow's longest packet, without a code: packets on the path are taken to be as long, with
-    /// the latest code.
+    /// The flow's longest packet, without a code: packets on the path are assumed to have this length
+    /// and the latest code.
     longest: u32,
     /// The latest code.
     corrects: u8,
 }
 
-/// What becomes of packets on a path, by their probabilities.
+/// Probabilities of a packet on the path.
 struct Course {
-    /// Of being damaged beyond their code.
+    /// Damaged beyond its code.
     lost: f64,
-    /// Of being damaged, as those that arrive tell on average: each counts itself first, with weight.
-    told: f64,
+    /// Damaged, as packets that arrive report on average: each counts itself first, with the weight.
+    reported: f64,
 }
 
 impl PacketEncoder {
-    /// More is never taken to be damaged than this: of codes that are of use, all correct that.
+    /// The upper bound of the damage: any useful code corrects that.
     const MOST_DAMAGED: f64 = 0.999;
 
-    /// An encoder for a flow, where nodes weigh a packet with `a` in the averages that they tell, if they
-    /// tell any. They must be probabilities, not levels.
+    /// An encoder for a flow; nodes give each packet the weight `a` in the averages that they report, if
+    /// they report any. They must be probabilities, not levels.
     #[must_use]
     pub fn new(flow: Flow, strength: PacketStrength, a: f64) -> PacketEncoder {
-        let told = rates::Corruption::new(a);
+        let reported = rates::Corruption::new(a);
         PacketEncoder {
             flow,
             strength,
             a,
-            told,
+            reported,
             damaged: 0.0,
             latest: 0.0,
             clean: 0,
@@ -143,7 +141,7 @@ impl PacketEncoder {
         }
     }
 
-    /// The probability that a byte is wrong, if that is the probability that some of a packet are.
+    /// The byte error probability at which a packet is damaged with the given probability.
     fn byte_errors(&self, damaged: f64) -> f64 {
         match coded_len(self.longest, self.corrects) {
             0 => 0.0,
@@ -151,7 +149,7 @@ impl PacketEncoder {
         }
     }
 
-    /// The code for a packet of so many bytes.
+    /// The code for a packet of `len` bytes.
     fn choose(&self, len: u32) -> u8 {
         // If none of n packets was damaged, the probability may still be 3 / n (the "rule of three" for
         // the upper end of an interval of 95 %): so at first a code is strong, and a path that is as
@@ -161,7 +159,7 @@ impl PacketEncoder {
         self.strength.corrects(len, self.byte_errors(damaged), self.corrects)
     }
 
-    /// What becomes of packets with the latest code.
+    /// The probabilities of packets with the latest code.
     fn course(&self) -> Course {
         let lost = match self.corrects {
             0 => self.damaged,
@@ -171,11 +169,11 @@ impl PacketEncoder {
         };
         // Of those that arrive, so many have been corrected.
         let corrected = (self.damaged - lost) / (1.0 - lost);
-        Course { lost, told: self.a * corrected + (1.0 - self.a) * self.damaged }
+        Course { lost, reported: self.a * corrected + (1.0 - self.a) * self.damaged }
     }
 
-    /// What an acknowledgment tells of the path's corruption is learnt, and made what it would be if all
-    /// that the code corrects were no corruption.
+    /// Learns the path's corruption from an acknowledgment, and replaces it there by the corruption that
+    /// remains after the code.
     fn listen(&mut self, packet: &mut Packet) {
         if !self.flow.answers(packet) {
             return;
@@ -183,20 +181,20 @@ impl PacketEncoder {
         let Some(PathFields::Exact { forward, mut echoed }) = PathFields::of(packet) else {
             return;
         };
-        self.told.hear(echoed);
+        self.reported.add(echoed);
         let loss = 1.0 - echoed.corruption.get();
         // Averages come down until something is damaged again. Of that, the mean is known then.
         let before = if loss > self.latest { rates::Corruption::MEMORY.into() } else { u64::MAX };
         (self.latest, self.clean) = (loss, self.clean.saturating_add(1).min(before));
-        let mean = self.told.mean();
+        let mean = self.reported.mean();
         // Step by step to the only probability of which packets tell that on average: what they tell
         // increases with it.
-        let told = self.course().told;
-        let damaged = if told > 0.0 { self.damaged * mean / told } else { mean };
+        let reported = self.course().reported;
+        let damaged = if reported > 0.0 { self.damaged * mean / reported } else { mean };
         self.damaged = damaged.min(PacketEncoder::MOST_DAMAGED);
-        let Course { lost, told } = self.course();
-        if self.corrects > 0 && told > 0.0 {
-            let residual = loss * (1.0 - self.a) * lost / told;
+        let Course { lost, reported } = self.course();
+        if self.corrects > 0 && reported > 0.0 {
+            let residual = loss * (1.0 - self.a) * lost / reported;
             echoed.corruption = Probability::of(1.0 - residual);
             PathFields::Exact { forward, echoed }.renew(packet);
         }
@@ -223,8 +221,8 @@ impl Middlebox for PacketEncoder {
     }
 }
 
-/// Takes the codes off the packets of a flow that come to the host in which it is. It comes before boxes
-/// to which the length of packets matters.
+/// Removes the codes of a flow's packets at its receiving host. It comes before boxes that depend on
+/// the length of packets.
 #[derive(Debug)]
 pub struct PacketDecoder {
     flow: Flow,

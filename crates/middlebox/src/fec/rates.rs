@@ -1,48 +1,48 @@
-//! What Cumulative ETEN tells of a path.
+//! The path's corruption as Cumulative ETEN reports it.
 
 use wire::{Causes, Probability};
 
-/// How probably a path corrupts a packet: the mean of what packets tell.
+/// The probability that a path corrupts a packet: the mean of the packets' reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Corruption {
-    /// How heavily nodes weigh a packet in their averages.
+    /// The weight that nodes give a packet in their averages.
     a: f64,
-    told: f64,
-    /// How many packets have told, as far as that matters.
-    heard: u32,
+    mean: f64,
+    /// The number of reports so far, up to the span of the mean.
+    reports: u32,
 }
 
 impl Corruption {
-    /// The mean goes back over so many packets: the strength of a code is to follow the path, not
-    /// every loss, as nodes' averages may do.
+    /// The span of the mean, packets: the strength of a code follows the path, not every loss, as nodes'
+    /// averages may do.
     pub(super) const MEMORY: u32 = 1024;
 
-    /// None is known; nodes average with this weight.
+    /// No report yet; nodes average with this weight.
     pub(super) fn new(a: f64) -> Corruption {
-        Corruption { a, told: 0.0, heard: 0 }
+        Corruption { a, mean: 0.0, reports: 0 }
     }
 
-    /// A packet tells how probably others survive.
-    pub(super) fn hear(&mut self, survival: Causes<Probability>) {
-        self.heard = (self.heard + 1).min(Corruption::MEMORY);
-        self.told += (1.0 - survival.corruption.get() - self.told) / f64::from(self.heard);
+    /// Adds the report of a packet.
+    pub(super) fn add(&mut self, survival: Causes<Probability>) {
+        self.reports = (self.reports + 1).min(Corruption::MEMORY);
+        self.mean += (1.0 - survival.corruption.get() - self.mean) / f64::from(self.reports);
     }
 
-    /// The mean of what packets tell, which is more or less what is so.
+    /// The mean of the reports.
     pub(super) fn mean(&self) -> f64 {
-        self.told
+        self.mean
     }
 
-    /// The probability, if no packet that was corrupted tells.
+    /// The probability, corrected for the fact that corrupted packets report nothing.
     pub(super) fn get(&self) -> f64 {
-        // Only packets that survive tell, and each counts itself with the weight `a` first: what they
-        // say of a link's loss p is (1 - a) p on average.
-        (self.told / (1.0 - self.a).max(1e-3)).min(1.0)
+        // Only surviving packets report, and each first counts itself with the weight `a`: on average
+        // they report (1 - a) p of a link's loss p.
+        (self.mean / (1.0 - self.a).max(1e-3)).min(1.0)
     }
 }
 
-/// The share of congestion in the losses of a path, of which a packet tells; `None` if it knows of
-/// no loss.
+/// The share of congestion in the losses of a path that a packet reports; `None` if it reports no
+/// loss.
 pub(super) fn congestion_share(survival: Causes<Probability>) -> Option<f64> {
     let [corruption, congestion] =
         [survival.corruption, survival.congestion].map(|survival| 1.0 - survival.get());
@@ -66,7 +66,7 @@ mod tests {
                 if !lost {
                     let survival =
                         Causes { corruption: Probability::of(share), congestion: Probability::ONE };
-                    corruption.hear(survival);
+                    corruption.add(survival);
                 }
             }
             let found = corruption.get();

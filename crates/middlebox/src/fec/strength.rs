@@ -1,25 +1,25 @@
-//! How many repair packets a block gets.
+//! The number of repair packets of a block.
 
-/// How strong the code is.
+/// The strength of the code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Strength {
-    /// So many repair packets for each source packet, rounded up.
+    /// This many repair packets for each source packet, rounded up.
     Fixed(f64),
-    /// As many as it takes for the probability that a block cannot be repaired to be no greater than
-    /// this, if packets are corrupted independently with the probability that the path is known to
-    /// have; none if no repair packet does. Never more than there are source packets.
+    /// The fewest with which a block cannot be repaired with at most this probability, if packets are
+    /// corrupted independently at the path's rate; none if none are needed. Never more than the source
+    /// packets.
     Following(f64),
 }
 
 impl Default for Strength {
-    /// Of a thousand blocks, one is lost.
+    /// One block in a thousand is lost.
     fn default() -> Strength {
         Strength::Following(1e-3)
     }
 }
 
 impl Strength {
-    /// Repair packets for a block of so many source packets on a path that corrupts packets with a
+    /// Repair packets for a block of `sources` packets on a path that corrupts packets with a
     /// probability.
     #[must_use]
     pub fn repairs(self, sources: u8, corruption: f64) -> u8 {
@@ -37,8 +37,7 @@ impl Strength {
     }
 }
 
-/// The probability that more than `repairs` packets of a block are lost, if each is lost with
-/// probability `p`.
+/// The probability that more than `repairs` packets of a block are lost, each with probability `p`.
 fn failure(sources: u8, repairs: u8, p: f64) -> f64 {
     // Beyond that, nothing is of any use, and below 0 nothing is lost.
     let p = p.clamp(0.0, 0.9);

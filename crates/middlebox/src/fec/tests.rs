@@ -1,6 +1,6 @@
 //! Encoder and decoder with a path between them that loses packets.
 
-use super::{Beside, Decoder, Encoder, Flow, Settings, Signal, Statistics, Strength};
+use super::{Decoder, Encoder, Flow, Settings, SideChannel, Signal, Statistics, Strength};
 use base::{Duration, Time};
 use core::net::IpAddr;
 use host::{Middlebox, Outbox, Port, Verdict};
@@ -21,7 +21,7 @@ const FLOW: Flow = Flow {
 struct Pipe<F> {
     encoder: Encoder,
     decoder: Decoder,
-    beside: Beside,
+    side_channel: SideChannel,
     now: Time,
     /// Whether the path loses the packet with this number, counted from 0.
     lose: F,
@@ -34,14 +34,14 @@ struct Pipe<F> {
 
 impl<F: FnMut(u64) -> bool> Pipe<F> {
     fn new(settings: Settings, signal: Signal, bytes: bool, lose: F) -> Pipe<F> {
-        let beside = Beside::default();
+        let side_channel = SideChannel::default();
         if bytes {
-            beside.use_bytes();
+            side_channel.use_bytes();
         }
         Pipe {
-            encoder: Encoder::new(FLOW, settings, beside.clone()),
-            decoder: Decoder::new(FLOW, settings, signal, beside.clone()),
-            beside,
+            encoder: Encoder::new(FLOW, settings, side_channel.clone()),
+            decoder: Decoder::new(FLOW, settings, signal, side_channel.clone()),
+            side_channel,
             now: Time::ZERO,
             lose,
             sent: 0,
@@ -122,7 +122,7 @@ impl<F: FnMut(u64) -> bool> Pipe<F> {
     }
 
     fn statistics(&self) -> Statistics {
-        self.beside.statistics()
+        self.side_channel.statistics()
     }
 }
 
@@ -179,7 +179,7 @@ fn a_block_beyond_repair_is_given_up_when_three_packets_of_the_next_have_come() 
     assert_eq!(pipe.offsets(), []);
     pipe.send(100);
     assert_eq!(pipe.offsets(), [100, 300, 400, 500, 600]);
-    assert_eq!(pipe.statistics().given_up, 1);
+    assert_eq!(pipe.statistics().abandoned, 1);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_block_beyond_repair_is_given_up_after_twice_the_wait() {
     assert_eq!(pipe.offsets(), [0]);
     pipe.pass(millis(1));
     assert_eq!(pipe.offsets(), [0, 200, 300]);
-    assert_eq!(pipe.statistics().given_up, 1);
+    assert_eq!(pipe.statistics().abandoned, 1);
 }
 
 #[test]

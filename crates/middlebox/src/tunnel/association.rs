@@ -1,11 +1,11 @@
-//! What both ends of one direction of a tunnel know.
+//! One direction of a tunnel: a security association and its packets in flight.
 
 use core::net::IpAddr;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::{Body, Esp, Packet};
 
-/// The addresses and the numbers of a security association (RFC 4301 §4.1).
+/// The addresses and identifiers of a security association (RFC 4301 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The ingress, which is the source of outer packets.
@@ -14,16 +14,16 @@ pub struct Ends {
     pub destination: IpAddr,
     /// The security parameters index; from 256 on (RFC 4303 §2.1).
     pub spi: u32,
-    /// What initialization vectors are made of, which only the ends know.
+    /// The secret of the ends, from which initialization vectors are derived.
     pub key: u64,
 }
 
 impl Ends {
-    /// The header of the packet with this number.
+    /// The ESP header with this sequence number.
     ///
-    /// The initialization vectors of an association must differ (RFC 4106 §3.1), and off the path
-    /// nobody must be able to tell one: these are a permutation of the numbers. It stands for a
-    /// keyed one, and does not resist cryptanalysis.
+    /// The initialization vectors of an association must differ (RFC 4106 §3.1), and must not be
+    /// predictable off the path: they are a permutation of the sequence numbers. It stands for a keyed
+    /// one, and does not resist cryptanalysis.
     pub(super) fn esp(&self, sequence: u32) -> Esp {
         // SplitMix64's finaliser, which is a bijection.
         let mut word = (u64::from(sequence)).wrapping_add(self.key);
@@ -45,43 +45,42 @@ impl Ends {
     }
 }
 
-/// One direction of a tunnel: its numbers, and the inner packets of those that are under way.
+/// One direction of a tunnel: its identifiers, and the inner packets in flight.
 #[derive(Clone, Debug)]
 pub struct Association {
     ends: Ends,
     inner: Arc<Mutex<Inner>>,
 }
 
-/// Inner packets, by the numbers of the outer ones.
+/// Inner packets, by the outer packets' sequence numbers.
 #[derive(Debug)]
 struct Inner {
-    /// The number of the first in `packets`; beyond 32 bits once there are no more numbers.
+    /// The sequence number of the first of `packets`; above 32 bits when none is left.
     first: u64,
     packets: VecDeque<Option<Packet>>,
 }
 
 impl Inner {
-    /// The place of the packet with this number, unless it is behind.
+    /// The index of the packet with this sequence number, unless it is out of the window.
     fn index(&self, sequence: u32) -> Option<usize> {
         u64::from(sequence).checked_sub(self.first).map(|index| index as usize)
     }
 }
 
 impl Association {
-    /// The anti-replay window that RFC 4303 §3.4.3 prefers, packets: what comes later than so many
-    /// numbers behind the highest is refused.
+    /// The anti-replay window that RFC 4303 §3.4.3 prefers, packets.
     pub const WINDOW: u64 = 64;
-    /// More packets cannot be under way; of more, the oldest are lost.
+    /// The most packets in flight; beyond, the oldest are forgotten.
     const MOST: usize = 1 << 18;
 
-    /// One over which nothing was sent.
+    /// An association that has sent nothing.
     #[must_use]
     pub fn new(ends: Ends) -> Association {
         let inner = Inner { first: 1, packets: VecDeque::new() };
         Association { ends, inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Its addresses and numbers.
+    /// Its addresses and identifiers.
     #[must_use]
     pub fn ends(&self) -> Ends {
         self.ends
@@ -92,8 +91,8 @@ impl Association {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is inside the next packet, and gives that its number. `None` after 2^32 - 1
-    /// packets: numbers must not come again (RFC 4303 §3.3.3).
+    /// Encapsulates a packet and returns its sequence number; `None` after 2^32 - 1 packets, because
+    /// numbers must not repeat (RFC 4303 §3.3.3).
     pub(super) fn seal(&self, packet: Packet) -> Option<u32> {
         let mut inner = self.inner();
         let sequence = u32::try_from(inner.first + inner.packets.len() as u64).ok()?;
@@ -105,8 +104,8 @@ impl Association {
         Some(sequence)
     }
 
-    /// Takes out what is inside the packet with this number, which has arrived. `None` if it has
-    /// arrived before, or too late (RFC 4303 §3.4.3), or never was.
+    /// Decapsulates the packet with this sequence number. `None` if it was a duplicate, too late
+    /// (RFC 4303 §3.4.3), or never sent.
     pub(super) fn open(&self, sequence: u32) -> Option<Packet> {
         let mut inner = self.inner();
         let index = inner.index(sequence)?;
@@ -121,8 +120,8 @@ impl Association {
         Some(packet)
     }
 
-    /// What is inside a packet of this association, for those from which nothing is hidden: who
-    /// reads what is not encrypted (RFC 4543), and the lab itself.
+    /// The inner packet of a packet of this association, for nodes that can read it: with
+    /// authentication only (RFC 4543), and for the lab itself.
     #[must_use]
     pub fn inside(&self, packet: &Packet) -> Option<Packet> {
         let sequence = self.ends.header(packet)?.sequence;

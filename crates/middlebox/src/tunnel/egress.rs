@@ -1,11 +1,11 @@
-//! Where packets leave a tunnel.
+//! The egress of a tunnel.
 
 use super::Association;
 use base::Time;
 use host::{Context, DropReason, Middlebox, Port, Verdict};
 use wire::{Ecn, Packet, PathFields};
 
-/// Takes the inner packets out of those of an association, each once.
+/// Decapsulates the packets of an association, each once.
 #[derive(Clone, Debug)]
 pub struct Egress {
     association: Association,
@@ -13,13 +13,13 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// The end of an association, which is at its destination.
+    /// The egress of an association; it stands at the association's destination.
     #[must_use]
     pub fn new(association: Association) -> Egress {
         Egress { association, copies_fields: false }
     }
 
-    /// Lets inner packets have the fields of Cumulative ETEN that their outer ones came with.
+    /// Copies the Cumulative ETEN fields of outer packets to inner ones.
     #[must_use]
     pub fn copying_fields(self) -> Egress {
         Egress { copies_fields: true, ..self }
@@ -52,8 +52,8 @@ impl Middlebox for Egress {
     }
 }
 
-/// The inner packet's mark when it leaves the tunnel (RFC 6040 §4.2, figure 4); `None` if it is to be
-/// dropped, since what experienced congestion cannot tell of it.
+/// The inner packet's ECN field after decapsulation (RFC 6040 §4.2, figure 4); `None` if the packet is
+/// to be dropped, because it experienced congestion and cannot be marked.
 pub(super) fn decapsulated(inner: Ecn, outer: Ecn) -> Option<Ecn> {
     match (inner, outer) {
         (Ecn::NotCapable, Ecn::Congested) => None,

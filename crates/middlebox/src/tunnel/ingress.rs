@@ -1,4 +1,4 @@
-//! Where packets enter a tunnel, and where notices about them come to.
+//! The ingress of a tunnel, which also resolves notices about its packets.
 
 use super::Association;
 use base::Time;
@@ -7,26 +7,26 @@ use host::{Context, DropReason, Middlebox, Port, Verdict};
 use std::collections::VecDeque;
 use wire::{Body, CorruptionNotice, Esp, EspNotice, Icmp, Ip, Packet, PathFields, Payload};
 
-/// Hides packets in those of an association; and, if it [`Ingress::resolves`], passes notices about
-/// these on to the sources of the packets inside.
+/// Encapsulates packets; with [`Ingress::resolves`] it also translates notices about outer packets
+/// into notices to the sources of the inner ones.
 #[derive(Clone, Debug)]
 pub struct Ingress {
     pub(super) association: Association,
-    /// Packets for these enter, in order.
+    /// Packets to these destinations are encapsulated, in order.
     protected: Vec<IpAddr>,
     copies_fields: bool,
     resolver: Option<Resolver>,
 }
 
-/// What the ingress knows of the packets that entered last.
+/// The state for resolving notices: the packets that entered last.
 #[derive(Clone, Debug)]
 struct Resolver {
     /// Its addresses in IPv4 and IPv6.
     own: [IpAddr; 2],
     most: usize,
-    /// Of registered flows, by rising number.
+    /// Packets of registered flows, by rising sequence number.
     entered: VecDeque<Entered>,
-    /// Source, destination, the port that data goes to, and the size of notices.
+    /// Source, destination, port of the data, and size of notices.
     flows: Vec<(IpAddr, IpAddr, u16, u16)>,
 }
 
@@ -34,46 +34,43 @@ struct Resolver {
 #[derive(Clone, Copy, Debug)]
 struct Entered {
     sequence: u32,
-    /// What to tell its source, and in how many bytes.
+    /// The notice to its source, and its size in bytes.
     notice: CorruptionNotice,
     size: u16,
     told: bool,
 }
 
 impl Ingress {
-    /// The beginning of an association, which is at its source. Only packets for `protected`
-    /// destinations enter.
+    /// The ingress of an association; it stands at the association's source. Only packets for
+    /// `protected` destinations are encapsulated.
     #[must_use]
     pub fn new(association: Association, mut protected: Vec<IpAddr>) -> Ingress {
         protected.sort_unstable();
         Ingress { association, protected, copies_fields: false, resolver: None }
     }
 
-    /// Lets outer packets carry the fields of Cumulative ETEN of their inner ones, as RFC 6040 does
-    /// with marks of congestion.
+    /// Copies the Cumulative ETEN fields of inner packets to outer ones, as RFC 6040 does with ECN.
     #[must_use]
     pub fn copying_fields(self) -> Ingress {
         Ingress { copies_fields: true, ..self }
     }
 
-    /// Lets it find out which packet of a registered flow was inside an ESP packet of which it gets a
-    /// notice, if that is one of the last `most` of registered flows, and tell that packet's source:
-    /// from the one of its `own` addresses, in IPv4 and in IPv6, that is of the flow's version.
+    /// Resolves notices about the last `most` outer packets of registered flows, and notifies the source
+    /// of the inner packet, from the address among `own` (IPv4 and IPv6) of the flow's IP version.
     #[must_use]
     pub fn resolves(self, own: [IpAddr; 2], most: usize) -> Ingress {
         let resolver = Resolver { own, most, entered: VecDeque::new(), flows: Vec::new() };
         Ingress { resolver: Some(resolver), ..self }
     }
 
-    /// Tells the source of the flow from `source` to `destination` and its port from now on, in
-    /// notices of `size` bytes.
+    /// Registers the flow from `source` to `destination` and its port, with notices of `size` bytes.
     pub fn register(&mut self, source: IpAddr, destination: IpAddr, port: u16, size: u16) {
         if let Some(resolver) = &mut self.resolver {
             resolver.flows.push((source, destination, port, size));
         }
     }
 
-    /// The packet becomes the outer one of itself.
+    /// Encapsulates a packet in place.
     fn encapsulate(&mut self, forwarded: bool, packet: &mut Packet) -> Verdict {
         // RFC 4301 §5.1.2.1: who forwards counts the hop on the inner header.
         if forwarded {
@@ -115,7 +112,7 @@ impl Ingress {
 }
 
 impl Resolver {
-    /// A packet enters with this number.
+    /// Records a packet that enters with this sequence number.
     fn note(&mut self, sequence: u32, packet: &Packet) {
         let Body::Tcp(segment) = &packet.body else { return };
         let (source, destination) = (packet.ip.source, packet.ip.destination);
@@ -129,7 +126,7 @@ impl Resolver {
         self.entered.push_back(Entered { sequence, notice, size, told: false });
     }
 
-    /// The notice to the source of the packet that was inside, once.
+    /// The notice to the source of the inner packet, once.
     fn resolve(&mut self, sequence: u32) -> Option<Packet> {
         let index =
             self.entered.binary_search_by_key(&sequence, |entered| entered.sequence).ok()?;

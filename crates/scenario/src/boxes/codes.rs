@@ -3,7 +3,7 @@
 use crate::flow::Corruption;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
-use middlebox::fec::{self, Beside, Decoder, Encoder, PacketDecoder, PacketEncoder};
+use middlebox::fec::{self, Decoder, Encoder, PacketDecoder, PacketEncoder, SideChannel};
 
 /// The flow with this index, as codes know it.
 fn coded(scenario: &Scenario, index: usize, placement: &impl Placement) -> fec::Flow {
@@ -27,21 +27,21 @@ pub(super) fn install_packet_codes(scenario: &Scenario, placement: &mut impl Pla
 pub(super) fn install_erasure_codes(
     scenario: &Scenario,
     placement: &mut impl Placement,
-) -> Vec<Option<Beside>> {
+) -> Vec<Option<SideChannel>> {
     let flows = scenario.flows.iter().enumerate();
     let codings = flows.map(|(index, flow)| {
         let coding = flow.coding?;
         let coded = coded(scenario, index, placement);
-        let beside = Beside::default();
-        let mut encoder = Encoder::new(coded, coding.settings, beside.clone());
-        let decoder = Decoder::new(coded, coding.settings, coding.signal, beside.clone());
+        let side_channel = SideChannel::default();
+        let mut encoder = Encoder::new(coded, coding.settings, side_channel.clone());
+        let decoder = Decoder::new(coded, coding.settings, coding.signal, side_channel.clone());
         match coding.corruption {
             Corruption::Known(probability) => encoder.set_corruption(probability),
             Corruption::Told => encoder.follow(scenario.ceten.network.a),
         }
         placement.add_box(flow.from, Box::new(encoder));
         placement.add_box(flow.to, Box::new(decoder));
-        Some(beside)
+        Some(side_channel)
     });
     codings.collect()
 }

@@ -12,8 +12,8 @@ use crate::flow::IpVersion;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
 use base::Seed;
-use middlebox::fec::Beside;
 use middlebox::fec::Flow;
+use middlebox::fec::SideChannel;
 use middlebox::{Association, BoxSettings, Site};
 use std::collections::BTreeMap;
 use tunnels::Tunnels;
@@ -21,7 +21,7 @@ use tunnels::Tunnels;
 /// What boxes share beside packets, which a world may have to know.
 pub struct Installed {
     /// What goes beside the packets of flows that are coded, by the index of the flow.
-    pub codings: Vec<Option<Beside>>,
+    pub codings: Vec<Option<SideChannel>>,
     /// The directions of tunnels.
     pub associations: Vec<Association>,
 }

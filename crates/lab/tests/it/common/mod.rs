@@ -1,5 +1,4 @@
 //! What the tests of runs share: the scenarios of the tests of files, and ways to run them.
-#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
 #[path = "../../../../scenario/tests/it/common/mod.rs"]
 mod files;

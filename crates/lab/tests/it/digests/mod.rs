@@ -4,8 +4,6 @@
 //! it is. One that is meant to says so in its commit: `LASTHOP_RECORD=1 cargo test -p lasthop-lab --test it
 //! digests` writes the file anew.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
-
 mod random;
 
 use crate::common;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ceten::Meter;
-use crate::fec::{Beside, Encoder, Settings, Strength};
+use crate::fec::{Encoder, Settings, SideChannel, Strength};
 use base::{Random, Seed};
 use core::net::IpAddr;
 use host::{LinkEvent, Outbox};
@@ -242,7 +242,7 @@ fn packets_in_the_direction_of_the_data_are_coded_and_packets_that_repair_it_are
     assert_eq!(pass(None, other), 0);
 
     let settings = Settings { block: 2, strength: Strength::Fixed(0.5), ..Settings::default() };
-    let mut erasures = Encoder::new(FLOW, settings, Beside::default());
+    let mut erasures = Encoder::new(FLOW, settings, SideChannel::default());
     let mut sent = Outbox::default();
     for _ in 0..2 {
         let mut packet = data(1000);

@@ -1,7 +1,6 @@
 //! What the tests of scenarios share, also those that run them: small scenarios, and ways to change
 //! and read them.
 #![allow(dead_code)] // Every test program uses a part.
-#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
 use scenario::{Experiment, Scenario, ScenarioError, Source};
 use std::collections::BTreeMap;

@@ -1,36 +1,35 @@
-//! What the lab carries beside the packets of a coded flow.
+//! The side channel of a coded flow in the lab: the contents of repair packets.
 
 use super::codec::{self, Fault};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::Packet;
 
-/// What encoder and decoder of a flow share: simulated packets have no bytes, so that the content of
-/// repair packets goes beside them.
+/// State that a flow's encoder and decoder share: simulated packets have no bytes, so the contents of
+/// repair packets travel here.
 ///
-/// The decoder looks at a block only once enough of its packets have come, as any code of maximum
-/// distance allows. If [`Beside::use_bytes`] says so, it does not rely on that: repair symbols are
-/// computed from the packets' bytes, and packets are rebuilt from the bytes of others.
+/// The decoder reads a block only once enough of its packets have arrived for a maximum-distance
+/// separable code. With [`SideChannel::use_bytes`] it does not rely on that: repair symbols are computed
+/// from packets' bytes, and packets are rebuilt from bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Beside(Arc<Mutex<Shelf>>);
+pub struct SideChannel(Arc<Mutex<Shelf>>);
 
-/// What an encoder and a decoder did.
+/// Counters of an encoder and a decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Packets that were tagged.
+    /// Packets tagged.
     pub sources: u64,
-    /// Repair packets that were sent.
+    /// Repair packets sent.
     pub repairs: u64,
     /// Losses in the encoded stream.
     pub lost: u64,
-    /// Source packets that were rebuilt.
+    /// Source packets rebuilt.
     pub rebuilt: u64,
-    /// Blocks that were given up before all of their source packets were there.
-    pub given_up: u64,
-    /// Packets delivered that say that congestion was experienced, and said nothing of it when they
-    /// came.
+    /// Blocks abandoned before all of their source packets were there.
+    pub abandoned: u64,
+    /// Packets delivered with a congestion mark that they did not arrive with.
     pub marked: u64,
-    /// Blocks whose bytes were not those of their packets; any is a bug.
+    /// Blocks whose rebuilt bytes differ from the packets sent; any is a bug.
     pub faults: u64,
 }
 
@@ -45,22 +44,22 @@ struct Shelf {
 struct Block {
     sources: Vec<Packet>,
     repairs: u8,
-    /// If bytes are wanted: those of the repair packets.
+    /// The repair symbols, if bytes are used.
     symbols: Vec<Vec<u8>>,
 }
 
-/// What has come of a block.
+/// What has arrived of a block.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Come {
+pub(super) struct Arrived {
     /// By index.
     here: [u64; 4],
-    /// How many source packets the block has, if a repair packet has told.
+    /// The number of source packets in the block, once a repair packet has arrived.
     pub(super) sources: Option<u8>,
-    /// If bytes are wanted: the source packets.
+    /// The source packets, if bytes are used.
     packets: Vec<(u8, Packet)>,
 }
 
-impl Come {
+impl Arrived {
     pub(super) fn note(&mut self, index: u8) {
         self.here[usize::from(index / 64)] |= 1 << (index % 64);
     }
@@ -73,25 +72,25 @@ impl Come {
         self.here.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// A source packet has come.
-    pub(super) fn source(&mut self, index: u8, packet: &Packet, beside: &Beside) {
-        if beside.shelf().bytes && !self.has(index) {
+    /// Adds a source packet.
+    pub(super) fn source(&mut self, index: u8, packet: &Packet, side_channel: &SideChannel) {
+        if side_channel.shelf().bytes && !self.has(index) {
             self.packets.push((index, codec::canonical(packet)));
         }
         self.note(index);
     }
 }
 
-impl Beside {
-    /// So many blocks are kept for a decoder that has not settled them; older ones it cannot repair.
+impl SideChannel {
+    /// Blocks kept at most; older ones can no longer be repaired.
     const MOST_BLOCKS: usize = 1024;
 
-    /// Lets the code run on the bytes of packets from now on.
+    /// Runs the code on the bytes of packets from now on.
     pub fn use_bytes(&self) {
         self.shelf().bytes = true;
     }
 
-    /// What was done so far.
+    /// The counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shelf().statistics
@@ -106,8 +105,8 @@ impl Beside {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the block that starts at `first`: its packets, canonical, and how many repair packets
-    /// are on their way.
+    /// Stores the block that starts at `first`: its packets, canonical, and the number of its repair
+    /// packets.
     pub(super) fn put(&self, first: u64, sources: Vec<Packet>, repairs: u8) {
         let mut shelf = self.shelf();
         let mut symbols = Vec::new();
@@ -118,12 +117,12 @@ impl Beside {
             }
         }
         shelf.blocks.insert(first, Block { sources, repairs, symbols });
-        if shelf.blocks.len() > Beside::MOST_BLOCKS {
+        if shelf.blocks.len() > SideChannel::MOST_BLOCKS {
             shelf.blocks.pop_first();
         }
     }
 
-    /// Nobody will want blocks that start before `first`.
+    /// Forgets blocks that start before `first`.
     pub(super) fn forget_before(&self, first: u64) {
         let mut shelf = self.shelf();
         while shelf.blocks.first_entry().is_some_and(|block| *block.key() < first) {
@@ -131,25 +130,25 @@ impl Beside {
         }
     }
 
-    /// Source packets of the block that starts at `first`, from the one with the index `from` on,
-    /// that have not come; there is one for every index that has not. `None` if they cannot be had.
-    pub(super) fn rebuild(&self, first: u64, from: u8, come: &Come) -> Option<Vec<Packet>> {
+    /// The missing source packets, from index `from` on, of the block that starts at `first`; `None` if
+    /// they cannot be rebuilt.
+    pub(super) fn rebuild(&self, first: u64, from: u8, arrived: &Arrived) -> Option<Vec<Packet>> {
         let mut shelf = self.shelf();
         let Shelf { bytes, blocks, statistics } = &mut *shelf;
         let block = blocks.get(&first)?;
         let sources = block.sources.iter().zip(0..);
-        let missing = sources.filter(|&(_, index)| index >= from && !come.has(index));
+        let missing = sources.filter(|&(_, index)| index >= from && !arrived.has(index));
         let missing: Vec<(u8, Packet)> = missing.map(|(packet, index)| (index, *packet)).collect();
         if !*bytes {
             return Some(missing.into_iter().map(|(_, packet)| packet).collect());
         }
         let k = block.sources.len() as u8;
         let symbols = block.symbols.iter().zip(0..);
-        let symbols = symbols.filter(|&(_, number)| come.has(k + number));
+        let symbols = symbols.filter(|&(_, number)| arrived.has(k + number));
         let symbols: Vec<(u8, &[u8])> =
             symbols.map(|(symbol, number)| (number, symbol.as_slice())).collect();
         let size = (block.sources.len(), usize::from(block.repairs));
-        let rebuilt = codec::decode(size, &come.packets, &symbols, &missing);
+        let rebuilt = codec::decode(size, &arrived.packets, &symbols, &missing);
         statistics.faults += u64::from(rebuilt.is_err());
         rebuilt.ok()
     }

@@ -54,11 +54,20 @@ impl State {
             self.grow(acked as f64 * per_ack);
             return;
         }
-        let segment = ((mss / per_ack).round() as u64).max(1);
+        let segment = round(mss / per_ack).max(1);
         self.bytes_acked = self.bytes_acked.saturating_add(acked);
-        self.grow((self.bytes_acked / segment) as f64 * mss);
-        self.bytes_acked %= segment;
+        if self.bytes_acked >= segment {
+            self.grow((self.bytes_acked / segment) as f64 * mss);
+            self.bytes_acked %= segment;
+        }
     }
+}
+
+/// The whole number next to a positive one, as `f64::round` gives it, which is a call of a library.
+#[inline]
+fn round(number: f64) -> u64 {
+    let whole = number as u64;
+    whole.saturating_add(u64::from(number - whole as f64 >= 0.5))
 }
 
 impl Aimd {

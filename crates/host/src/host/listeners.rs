@@ -138,6 +138,10 @@ impl<A: Application> Host<A> {
 
     /// Connections that are not yet established count for the listener that would accept them now.
     fn count_half_open(&mut self) {
+        // A host is often given thousands of listeners before its first connection.
+        if self.slots.count() == 0 {
+            return;
+        }
         self.listeners.by_binding.values_mut().for_each(|listener| listener.half_open = 0);
         for slot in self.slots.iter().filter(|slot| slot.half_open) {
             if let Some(listener) = self.listeners.get_mut(&slot.tuple()) {

@@ -3,6 +3,7 @@
 use crate::queue::{Average, Choice, Meeting};
 use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics, Transmission};
 use base::{Duration, Rate, Ring, Seed, Time};
+use core::ops::Range;
 use std::collections::VecDeque;
 
 /// A link whose decisions fall at the tail: when a packet is accepted, its departure, its arrival and
@@ -202,6 +203,17 @@ impl<P: Copy + Default> Fifo<P> {
     pub(crate) fn arrive_intact(&mut self) -> Option<P> {
         let head = self.flying.pop_if(|head| head.fate == Fate::Intact)?;
         Some(head.packet)
+    }
+
+    /// All packets, in the order of arrival.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = P> {
+        self.flying.iter().map(|one| one.packet)
+    }
+
+    /// Their numbers.
+    #[inline]
+    pub(crate) fn numbers(&self) -> Range<u64> {
+        self.flying.begin()..self.flying.end()
     }
 
     /// When the next packet leaves the queue; it need not be in the future.

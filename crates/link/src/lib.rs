@@ -33,6 +33,7 @@ pub use routes::Routes;
 pub use trace::{DeliveryTrace, DeliveryTraceError};
 
 use base::{Seed, Time};
+use core::ops::Range;
 use fifo::Fifo;
 use scheduled::Scheduled;
 use wire::Ecn;
@@ -232,6 +233,18 @@ impl<P: Copy + Default> Link<P> {
     #[inline]
     pub fn coming(&self) -> Option<(Time, P)> {
         self.fifo.coming()
+    }
+
+    /// The packets on such a link, in the order of arrival.
+    pub fn under_way(&self) -> impl Iterator<Item = P> {
+        self.fifo.under_way()
+    }
+
+    /// Their numbers: so many have arrived, and so many were accepted.
+    #[must_use]
+    #[inline]
+    pub fn numbers(&self) -> Range<u64> {
+        self.fifo.numbers()
     }
 
     /// The link goes down, or comes up again; at the beginning it is up. Afterwards, the next event

@@ -8,6 +8,7 @@ use crate::observer::Observer;
 use crate::slab::{Handle, Slab};
 use crate::switches::{Acted, Move, Switches, Turn};
 use base::{Duration, Random, Schedule, Seed, Time};
+use core::ops::Range;
 use link::{Arrival, Fate, Link, Output, Routes};
 use wire::{Ecn, Packet, Ports};
 
@@ -54,6 +55,11 @@ pub(crate) enum Woken {
         packet: Handle,
     },
 }
+
+/// So many packets on a link are likely to have left the processor's caches until they arrive.
+const MANY: u64 = 1024;
+/// How many packets [`Fabric::read_ahead`] reads.
+const AHEAD: u64 = 16;
 
 /// The next arrival of a link.
 #[derive(Clone, Copy)]
@@ -161,7 +167,7 @@ impl Fabric {
     }
 
     /// The arrival due at `now`, if intact, and the next arrival.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive_intact(
         &mut self,
         now: Time,
@@ -182,10 +188,23 @@ impl Fabric {
     /// soon.
     #[inline]
     pub(crate) fn coming(&self, index: usize) -> NextArrival {
-        match self.links[index].link.coming() {
+        let link = &self.links[index].link;
+        let Range { start, end } = link.numbers();
+        if start.is_multiple_of(AHEAD) && end - start >= MANY {
+            self.read_ahead(index);
+        }
+        match link.coming() {
             Some((at, handle)) => NextArrival { at, ports: self.slab.get(handle).ports() },
             None => NextArrival::at(Time::NEVER),
         }
+    }
+
+    /// Reads the next packets on a link at once, so that their memory is waited for together and not
+    /// one by one.
+    #[inline(never)]
+    fn read_ahead(&self, index: usize) {
+        let packets = self.links[index].link.under_way();
+        packets.take(AHEAD as usize).for_each(|handle| self.slab.get(handle).touch());
     }
 
     /// Advances the clock to the next event, at `time`.

@@ -6,6 +6,7 @@ use crate::{
     EmitError, Esp, Header, Icmp, Ip, Options, ParseError, Payload, Ports, Repair, Segment, Udp,
     UnparsedOptions, ipv4, ipv6,
 };
+use core::hint::black_box;
 use core::net::IpAddr;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,12 @@ impl Packet {
             Body::Tcp(segment) => Ports::new(segment.source_port, segment.destination_port),
             Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => Ports::NONE,
         }
+    }
+
+    /// Reads from each cache line that most packets need.
+    #[inline]
+    pub fn touch(&self) {
+        black_box((self.ports(), self.unparsed.corrects()));
     }
 
     /// The TCP segment, if it is one.

@@ -44,6 +44,17 @@ def test_packets_as_bytes_change_nothing_and_can_be_kept(scenario: Path, tmp_pat
     assert file.read_bytes()[:12].endswith(b"\x4d\x3c\x2b\x1a")
 
 
+def test_packets_that_boxes_drop_are_listed_by_node_and_reason(scenario: Path) -> None:
+    text = scenario.read_text()
+    assert lasthop.run(scenario).box_drops.is_empty()
+    tunnel = '[[tunnels]]\nfrom = "a"\nto = "b"\n'
+    scenario.write_text(text.replace("[[flows]]", tunnel + "[[flows]]", 1))
+    result = lasthop.run(scenario, {"links.0.forward.duplication": 0.01})
+    (drops,) = result.box_drops.to_dicts()
+    assert (drops["node"], drops["reason"]) == ("b", "replay")
+    assert drops["packets"] == result.links["duplicated"].sum() > 0
+
+
 def test_what_connections_tell_is_logged_and_changes_nothing(
     scenario: Path, tmp_path: Path
 ) -> None:

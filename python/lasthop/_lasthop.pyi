@@ -109,6 +109,10 @@ def run(
     the link went down), `marked` (as having met congestion), `corrupted`, `corrected` (by their own
     codes), `lost`, `duplicated` and `reordered` (they arrived after one that was sent later).
 
+    `box_drops`: packets that boxes dropped, a row for each `node` and `reason`, with the number of
+    `packets`. Reasons are "hop-limit", "sequence-exhausted" (of a security association), "replay",
+    "congestion" (a mark that an inner packet cannot carry) and "loss" (of a modelled device).
+
     `series`: None unless `trace`, else a dict of two:
     - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
       `cwnd_bytes`, `cwnd_plus_dupacked_bytes` (the window as RFC 5681 inflates it),
@@ -139,7 +143,7 @@ def run_testbed(
 ) -> dict[str, object]:
     """Runs the scenario once on real packets, without its sweep, in as much time as it lasts.
 
-    `rows` and `links`: as `run` gives them; counts that an end does not tell are None, and `events`
+    `rows`, `links` and `box_drops`: as `run` gives them; counts that an end does not tell are None, and `events`
     is the number of packets that came to links.
 
     `health` (dict): `packets` that came to links, how many were `late` or `lost` without a link's

@@ -207,7 +207,12 @@ def run(
             events=events,
         )
     if as_json:
-        found = {"seed": seed, "digest": result.digest, "flows": result.rows.to_dicts()}
+        found = {
+            "seed": seed,
+            "digest": result.digest,
+            "flows": result.rows.to_dicts(),
+            "box_drops": result.box_drops.to_dicts(),
+        }
         print(json.dumps({**result.about, **found}, indent=2))
     else:
         show.run(result, outline.title, seed)
@@ -234,7 +239,12 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
     result = lab.run(scenario, seed=seed, testbed=True)
     assert result.health is not None
     if as_json:
-        found = {"seed": seed, "flows": result.rows.to_dicts(), "testbed": asdict(result.health)}
+        found = {
+            "seed": seed,
+            "flows": result.rows.to_dicts(),
+            "box_drops": result.box_drops.to_dicts(),
+            "testbed": asdict(result.health),
+        }
         print(json.dumps({**result.about, **found}, indent=2))
     else:
         show.run(result, outline.title, seed)

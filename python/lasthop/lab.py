@@ -79,6 +79,7 @@ def run(
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
         links=frame(cast("dict[str, list[Any]]", done["links"])),
+        box_drops=frame(cast("dict[str, list[Any]]", done["box_drops"])),
         digest=str(done["digest"]),
         flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
         queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
@@ -94,6 +95,7 @@ def _on_testbed(scenario: Scenario, seed: int) -> Result:
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
         links=frame(cast("dict[str, list[Any]]", done["links"])),
+        box_drops=frame(cast("dict[str, list[Any]]", done["box_drops"])),
         digest="",
         about=about(scenario),
         health=Health(**cast("dict[str, Any]", done["health"])),

@@ -80,6 +80,9 @@ class Result:
     #: and the numbers of packets `dropped`, `marked`, `corrupted`, `corrected`, `lost`,
     #: `duplicated` and `reordered`.
     links: pl.DataFrame
+    #: Packets that boxes dropped: one row a `node` and `reason` ("hop-limit", "sequence-exhausted",
+    #: "replay", "congestion" or "loss"), with their number `packets`; none if they dropped none.
+    box_drops: pl.DataFrame
     #: A hash of all packets and their times, equal for equal runs; empty for runs on the testbed.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.

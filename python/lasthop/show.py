@@ -22,7 +22,12 @@ def run(result: Result, title: str, seed: int) -> None:
     # Those of the run, the same in every row.
     on_links = ", ".join(f"{rows[0][count]} {count}" for count in ("dropped", "corrupted", "lost"))
     digest = f", digest {result.digest}" if result.digest else ""
-    shown = terminal.table(escape(title), f"packets on all links: {on_links}; seed {seed}{digest}")
+    by_boxes = "".join(
+        f"; boxes of {drop['node']} dropped {drop['packets']} ({drop['reason']})"
+        for drop in result.box_drops.to_dicts()
+    )
+    note = f"packets on all links: {on_links}{by_boxes}; seed {seed}{digest}"
+    shown = terminal.table(escape(title), escape(note))
     shown.add_column("flow", overflow="fold")
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
     for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):

@@ -44,6 +44,18 @@ impl DropReason {
         DropReason::Congestion,
         DropReason::Loss,
     ];
+
+    /// The reason's name, as in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DropReason::HopLimit => "hop-limit",
+            DropReason::SequenceExhausted => "sequence-exhausted",
+            DropReason::Replay => "replay",
+            DropReason::Congestion => "congestion",
+            DropReason::Loss => "loss",
+        }
+    }
 }
 
 /// What a box is told of a link that begins or ends at its node.

@@ -126,6 +126,7 @@ mod tests {
             rows: Vec::new(),
             totals,
             links: Vec::new(),
+            box_drops: Vec::new(),
             events,
             paths: None,
             digest: None,

@@ -8,6 +8,7 @@ use crate::row::Row;
 use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
+use host::DropReason;
 use middlebox::fec::SideChannel;
 use scenario::{End, Scenario};
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
@@ -22,6 +23,8 @@ pub struct Outcome {
     /// What each direction of a link did, by the names of its ends (`a->b`), in the order of
     /// declaration.
     pub links: Vec<(String, link::Statistics)>,
+    /// The packets that boxes dropped.
+    pub box_drops: Vec<BoxDrops>,
     /// Events of the simulation.
     pub events: u64,
     /// Which path segments took through the simulator's hosts.
@@ -30,6 +33,17 @@ pub struct Outcome {
     pub digest: Option<Digest>,
     /// Time series, if they were asked for.
     pub series: Option<Series>,
+}
+
+/// Packets that the boxes of a node dropped for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BoxDrops {
+    /// The node's name.
+    pub node: String,
+    /// Why.
+    pub reason: DropReason,
+    /// How many, more than 0.
+    pub packets: u64,
 }
 
 /// Counts over all links and both directions.
@@ -118,6 +132,14 @@ pub(crate) fn of(
     });
     let links: Vec<_> = directions.collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
+    let box_drops = scenario.nodes.iter().zip(&built.nodes).flat_map(|(node, &id)| {
+        world.box_drops(id).map(|(reason, packets)| BoxDrops {
+            node: node.clone(),
+            reason,
+            packets,
+        })
+    });
+    let box_drops = box_drops.collect();
     let events = world.events();
     let paths = built.nodes.iter().map(|&node| world.host(node).statistics());
     let paths = paths.fold(Paths::default(), |all, host| Paths {
@@ -125,7 +147,8 @@ pub(crate) fn of(
         fast: all.fast + host.fast_path,
     });
     let (series, digest) = observations(scenario, built, owned, watch)?;
-    Ok(Outcome { rows, totals, links, events, paths: Some(paths), digest, series })
+    let paths = Some(paths);
+    Ok(Outcome { rows, totals, links, box_drops, events, paths, digest, series })
 }
 
 fn observations(
@@ -184,6 +207,21 @@ impl Outcome {
         table.push("lost", counts(|link| link.lost));
         table.push("duplicated", counts(|link| link.duplicated));
         table.push("reordered", counts(|link| link.reordered));
+        table
+    }
+}
+
+impl Outcome {
+    /// The packets that boxes dropped, as columns.
+    #[must_use]
+    pub fn box_drops_table(&self) -> Table {
+        let drops = &self.box_drops;
+        let mut table = Table::default();
+        table.push("node", Column::Text(drops.iter().map(|drop| drop.node.clone()).collect()));
+        let reasons = drops.iter().map(|drop| drop.reason.name().to_owned());
+        table.push("reason", Column::Text(reasons.collect()));
+        let packets = drops.iter().map(|drop| count(drop.packets));
+        table.push("packets", Column::Integer(packets.collect()));
         table
     }
 }

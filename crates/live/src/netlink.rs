@@ -65,15 +65,6 @@ impl Netlink {
         self.set(message, || format!("setting {device} down"))
     }
 
-    /// Sets a device's MTU. IPv6 leaves a device whose MTU is below 1280, without a word.
-    ///
-    /// # Errors
-    /// As [`Netlink::set_up`].
-    pub fn set_mtu(&self, device: &str, mtu: u16) -> Result<(), Error> {
-        let message = LinkUnspec::new_with_index(self.index(device)?).mtu(u32::from(mtu)).build();
-        self.set(message, || format!("setting the MTU of {device} to {mtu}"))
-    }
-
     /// Sets how many packets may wait at a device until they are read.
     ///
     /// # Errors

@@ -122,11 +122,6 @@ impl Socket<'_> {
     pub fn connection(&self) -> &Connection {
         self.connection
     }
-
-    /// What the connection can be told besides, by a closure that neither reads nor writes.
-    pub fn adjust(&mut self, change: impl FnOnce(&mut Connection)) {
-        change(self.connection);
-    }
 }
 
 /// A program and the bytes of its connection: the application of a host.

@@ -118,6 +118,7 @@ pub(crate) fn outcome<'py>(
     let dict = PyDict::new(py);
     dict.set_item("rows", table(py, outcome.table(seed))?)?;
     dict.set_item("links", table(py, outcome.links_table())?)?;
+    dict.set_item("box_drops", table(py, outcome.box_drops_table())?)?;
     dict.set_item("fast_path_share", outcome.paths.and_then(|paths| paths.fast_share()))?;
     let series = match outcome.series {
         None => None,
@@ -144,6 +145,7 @@ pub(crate) fn real_outcome<'py>(
     let dict = PyDict::new(py);
     dict.set_item("rows", table(py, run.table(seed))?)?;
     dict.set_item("links", table(py, run.links_table())?)?;
+    dict.set_item("box_drops", table(py, run.box_drops_table())?)?;
     let found = PyDict::new(py);
     found.set_item("packets", health.packets)?;
     found.set_item("late", health.late)?;

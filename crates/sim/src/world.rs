@@ -281,10 +281,9 @@ impl<A: Application> World<A> {
         &self.nodes[node.0].host
     }
 
-    /// How many packets the boxes of a node dropped for a reason.
-    #[must_use]
-    pub fn dropped(&self, node: NodeId, reason: DropReason) -> u64 {
-        self.nodes[node.0].boxes.dropped(reason)
+    /// The packets that the boxes of a node dropped, by reason.
+    pub fn box_drops(&self, node: NodeId) -> impl Iterator<Item = (DropReason, u64)> {
+        self.nodes[node.0].boxes.drops()
     }
 
     /// Counts of what a link did.

@@ -5,7 +5,7 @@ use crate::report::Health;
 use crate::{Error, addresses};
 use base::{Duration, Histogram, Seed, Time};
 use host::HostIndication;
-use lab::Totals;
+use lab::{BoxDrops, Totals};
 use link::{Names, WhenDown};
 use live::emulator::{
     Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
@@ -89,6 +89,16 @@ pub(crate) fn statistics(
         names.zip(report.directions.iter().map(|direction| direction.link)).collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
     (links, totals)
+}
+
+/// The packets that boxes dropped.
+pub(crate) fn box_drops(scenario: &Scenario, report: &Report) -> Vec<BoxDrops> {
+    let drops = report.box_drops.iter().map(|&(node, reason, packets)| BoxDrops {
+        node: scenario.nodes[node].clone(),
+        reason,
+        packets,
+    });
+    drops.collect()
 }
 
 /// How well the links were emulated, and what was lost outside their models.

@@ -71,7 +71,16 @@ pub(crate) fn run(
     let (links, totals) = links::statistics(scenario, &report);
     let rows = ledger.rows();
     let events = health.packets;
-    let run = lab::Outcome { rows, totals, links, events, paths: None, digest: None, series: None };
+    let run = lab::Outcome {
+        rows,
+        totals,
+        links,
+        box_drops: links::box_drops(scenario, &report),
+        events,
+        paths: None,
+        digest: None,
+        series: None,
+    };
     Ok(Outcome { run, health })
 }
 

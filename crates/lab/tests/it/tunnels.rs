@@ -1,6 +1,7 @@
 //! Tunnels: who is told of corruption inside (`bbn8333` §7.2), and what scenario files say of them.
 
 use crate::common::{error, run, run_with, scenario, with};
+use host::DropReason;
 use lab::{Outcome, Watch};
 use scenario::TunnelNotices;
 
@@ -49,6 +50,20 @@ fn notices_of(outcome: &Outcome) -> (u64, u64) {
     let row = &outcome.rows[0];
     assert_eq!(row.misplaced, 0);
     (row.sender.notices.expect("a sender of ours counts"), outcome.totals.corrupted)
+}
+
+#[test]
+fn an_egress_drops_replays_and_says_so() {
+    let doubling = ("forward = { errors = { bit = 1e-5 } }", "duplication = 0.01");
+    let outcome = run(&tunnel(&[doubling], ("b", "c"), ""));
+    let (_, there) = &outcome.links[2];
+    let (_, back) = &outcome.links[3];
+    let drops: Vec<_> = outcome.box_drops.iter().map(|drop| (&*drop.node, drop.reason)).collect();
+    assert_eq!(drops, [("b", DropReason::Replay), ("c", DropReason::Replay)]);
+    assert_eq!(outcome.box_drops[0].packets, back.duplicated);
+    assert_eq!(outcome.box_drops[1].packets, there.duplicated);
+    assert!(there.duplicated > 20, "{there:?}");
+    assert_eq!(run(&tunnel(&[], ("b", "c"), "")).box_drops, []);
 }
 
 #[test]

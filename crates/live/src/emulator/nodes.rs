@@ -4,7 +4,7 @@
 use crate::Copies;
 use base::Time;
 use core::net::IpAddr;
-use host::{Boxes, HostIndication, LinkEvent, Outbox, Port, Verdict};
+use host::{Boxes, DropReason, HostIndication, LinkEvent, Outbox, Port, Verdict};
 use wire::{Packet, Payload};
 
 /// What a node does besides what its kernel does.
@@ -73,6 +73,15 @@ impl Nodes {
             self.nodes.resize_with(index + 1, Node::default);
         }
         self.nodes[index] = node;
+    }
+
+    /// The packets that boxes dropped, by node and reason.
+    pub(super) fn box_drops(&self) -> Vec<(usize, DropReason, u64)> {
+        let nodes = self.nodes.iter().enumerate();
+        let drops = nodes.flat_map(|(index, node)| {
+            node.boxes.drops().map(move |(reason, packets)| (index, reason, packets))
+        });
+        drops.collect()
     }
 
     /// Whether boxes of a node want to see packets.

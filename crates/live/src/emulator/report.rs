@@ -1,6 +1,7 @@
 //! What an emulator did, and whether its run is worth anything.
 
 use base::{Duration, Histogram};
+use host::DropReason;
 use link::Statistics;
 
 /// From what on a run is void.
@@ -68,6 +69,8 @@ pub struct Report {
     pub limits: Limits,
     /// Packets that boxes sent.
     pub injected: u64,
+    /// Packets that the boxes of a node dropped, by node and reason.
+    pub box_drops: Vec<(usize, DropReason, u64)>,
     /// How long it ran.
     pub span: Duration,
     /// How much of that its thread used a processor.

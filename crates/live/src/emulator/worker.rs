@@ -91,6 +91,7 @@ impl Worker {
         Report {
             limits: self.writer.limits,
             injected: self.writer.injected,
+            box_drops: self.writer.nodes.box_drops(),
             span: self.clock.now().since(start),
             busy,
             waited,

@@ -47,9 +47,10 @@ def test_packets_as_bytes_change_nothing_and_can_be_kept(scenario: Path, tmp_pat
 def test_packets_that_boxes_drop_are_listed_by_node_and_reason(scenario: Path) -> None:
     text = scenario.read_text()
     assert lasthop.run(scenario).box_drops.is_empty()
+    doubled = "forward = { duplication = 0.01 }\n"
     tunnel = '[[tunnels]]\nfrom = "a"\nto = "b"\n'
-    scenario.write_text(text.replace("[[flows]]", tunnel + "[[flows]]", 1))
-    result = lasthop.run(scenario, {"links.0.forward.duplication": 0.01})
+    scenario.write_text(text.replace("[[flows]]", f"{doubled}{tunnel}[[flows]]", 1))
+    result = lasthop.run(scenario)
     (drops,) = result.box_drops.to_dicts()
     assert (drops["node"], drops["reason"]) == ("b", "replay")
     assert drops["packets"] == result.links["duplicated"].sum() > 0

@@ -143,8 +143,8 @@ def run_testbed(
 ) -> dict[str, object]:
     """Runs the scenario once on real packets, without its sweep, in as much time as it lasts.
 
-    `rows`, `links` and `box_drops`: as `run` gives them; counts that an end does not tell are None, and `events`
-    is the number of packets that came to links.
+    `rows`, `links` and `box_drops`: as `run` gives them; counts that an end does not report are
+    None, and `events` is the number of packets that entered links.
 
     `health` (dict): `packets` that came to links, how many were `late` or `lost` without a link's
     doing, `median_s`, `p99_s`, `worst_s` (how much later than they should they left a link),

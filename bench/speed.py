@@ -91,7 +91,7 @@ CASES: Mapping[str, Case] = {
 #: Crowds of flows, by their number; each runs in a process of its own, to measure its memory.
 CROWDS: Mapping[str, Case] = {
     str(flows): Case.of_many(flows, duration)
-    for flows, duration in ((100, 600), (1000, 60), (5000, 12), (50_000, 3))
+    for flows, duration in ((100, 600), (1000, 60), (5000, 12), (50_000, 3), (100_000, 2))
 }
 #: With timestamps, an acknowledgment for each segment.
 STAMPED: Mapping[str, Any] = {"mss": PAYLOAD + TIMESTAMPS, "delayed_ack": "off"}

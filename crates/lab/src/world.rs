@@ -6,7 +6,8 @@ use core::net::IpAddr;
 use host::{Host, Middlebox};
 use middlebox::fec::SideChannel;
 use scenario::{
-    End, Installed, IpVersion, Placement, Report, Scenario, install, install_boxes, port,
+    End, Installed, IpVersion, Placement, Report, Scenario, address_number, install, install_boxes,
+    port,
 };
 use sim::{LinkId, Network, NodeId, Roaming, World};
 use std::collections::BTreeMap;
@@ -87,7 +88,11 @@ impl Placement for Nodes<'_> {
     }
 
     fn address(&self, flow: usize, node: usize) -> IpAddr {
-        self.own(node, self.scenario.flows[flow].ip)
+        let [v4, v6] = self.nodes[node].addresses(address_number(flow));
+        match self.scenario.flows[flow].ip {
+            IpVersion::V4 => v4,
+            IpVersion::V6 => v6,
+        }
     }
 
     fn node_host(&mut self, node: usize) -> &mut Host<End> {
@@ -102,7 +107,8 @@ impl Placement for Nodes<'_> {
     }
 
     fn addresses(&self, node: usize) -> Vec<IpAddr> {
-        vec![self.nodes[node].address(), self.nodes[node].address_v6()]
+        let last = self.scenario.flows.len().saturating_sub(1);
+        (0..=address_number(last)).flat_map(|number| self.nodes[node].addresses(number)).collect()
     }
 
     fn add_box(&mut self, node: usize, middlebox: Box<dyn Middlebox + Send>) {

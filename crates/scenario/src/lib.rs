@@ -39,7 +39,7 @@ pub use flow::{
 };
 pub use grid::SweptValues;
 pub use links::Link;
-pub use placement::{End, Placement, TransferSpec, bytes_of, install, port};
+pub use placement::{End, Placement, TransferSpec, address_number, bytes_of, install, port};
 pub use reading::error::{Finding, ScenarioError, Style};
 pub use reading::source::{Source, Value};
 pub use remedies::{Remedy, remedies};

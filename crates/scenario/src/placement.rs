@@ -4,10 +4,10 @@
 use crate::flow::{Flow, IpVersion, Sending, Traffic, Transfer, Workload};
 use crate::scenario::Scenario;
 use base::{Random, Seed, Time};
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use host::{
     Application, BufferedSource, Bytes, DatagramFlow, DatagramSource, Host, Listener, Middlebox,
-    Opening, PacedSource, Requester, Responder, Sink, SlowSink, Source,
+    Opening, PacedSource, Prefix, Requester, Responder, Sink, SlowSink, Source,
 };
 use tcp::{Config, Connection, Events};
 use wire::Payload;
@@ -121,7 +121,21 @@ impl Application for End {
 #[must_use]
 pub fn port(flow: usize) -> u16 {
     const FIRST: u16 = 5001;
-    FIRST + flow as u16
+    FIRST + (flow % Flow::PORTS) as u16
+}
+
+/// Which of their nodes' addresses the ends of a flow use, by the flow's index: where there are more
+/// flows than ports, the next address has the same ports again.
+#[must_use]
+pub fn address_number(flow: usize) -> usize {
+    flow / Flow::PORTS
+}
+
+/// Makes sure that a host has an address.
+fn give(host: &mut Host<End>, address: IpAddr) {
+    if !host.owns(address) {
+        host.add_prefix(Prefix::new(address, u8::MAX));
+    }
 }
 
 /// Installs the applications of a scenario's flows on their hosts; each flow starts at its time.
@@ -199,16 +213,20 @@ impl Installer<'_> {
         local_port: Option<u16>,
     ) {
         let (at, remote_port) = (self.flow.start, port(self.index));
+        let [local, remote] = [opens, accepts].map(|node| placement.address(self.index, node));
         if let Some(host) = placement.host(self.index, accepts) {
-            host.listen(remote_port, move || (accepted.clone(), accepting.clone()));
+            give(host, remote);
+            let end = SocketAddr::new(remote, remote_port);
+            let accept = move |_| (accepted.clone(), accepting.clone());
+            host.add_listener(Listener::new(end, accept));
         }
-        let remote = placement.address(self.index, accepts);
         if let Some(host) = placement.host(self.index, opens) {
+            give(host, local);
             host.open(Opening {
                 at,
                 remote,
                 remote_port,
-                local: None,
+                local: Some(local),
                 local_port,
                 config,
                 application,
@@ -220,16 +238,19 @@ impl Installer<'_> {
     fn install_workload(&self, placement: &mut impl Placement, workload: Workload) {
         let Installer { flow, index, .. } = *self;
         let Workload { arrivals, sizes, count } = workload;
+        let [local, remote] = [flow.from, flow.to].map(|node| placement.address(index, node));
         if let Some(host) = placement.host(index, flow.to) {
             let accepted = flow.receiver.clone();
             let traffic = host::Traffic::Sink(Sink::of_any());
             let sink = End { flow: index, spec: None, traffic, wrong: 0 };
             let accept = move |_| (accepted.clone(), sink.clone());
+            give(host, remote);
+            let end = SocketAddr::new(remote, port(index));
             // The number of connections is the workload's, not that of a backlog.
-            host.add_listener(Listener::new(port(index), accept).backlog(u32::MAX));
+            host.add_listener(Listener::new(end, accept).backlog(u32::MAX));
         }
-        let remote = placement.address(index, flow.to);
         let Some(host) = placement.host(index, flow.from) else { return };
+        give(host, local);
         let mut random = self.stream("sizes");
         let (config, of) = (flow.sender.clone(), self.scenario.flows.len());
         let make = move |at, number: u64| {
@@ -240,7 +261,8 @@ impl Installer<'_> {
             let spec = Some(TransferSpec { stream, at, size });
             let application = End { flow: index, spec, traffic, wrong: 0 };
             let (remote_port, config) = (port(index), config.clone());
-            Opening { at, remote, remote_port, local: None, local_port: None, config, application }
+            let local = Some(local);
+            Opening { at, remote, remote_port, local, local_port: None, config, application }
         };
         let workload = host::Workload::new(arrivals, flow.start, self.stream("arrivals"), make);
         host.add_workload(workload.at_most(count.unwrap_or(u64::MAX)));

@@ -24,6 +24,12 @@ impl Scenario {
             let path = ["nodes", &self.nodes[node], "shared_probe"];
             refuse(&path, "the testbed cannot notify hosts of changes: expected false", "");
         }
+        if self.flows.len() > Flow::PORTS {
+            let most = Flow::PORTS;
+            let message =
+                format!("expected at most {most} flows: the testbed's nodes have one address");
+            refuse(&["flows"], &message, "more flows run in the lab only");
+        }
         for (index, flow) in self.flows.iter().enumerate() {
             let index = index.to_string();
             let at = |key| ["flows", index.as_str(), "tcp", key];

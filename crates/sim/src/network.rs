@@ -21,6 +21,19 @@ impl NodeId {
         address::of(self.0)
     }
 
+    /// An address of the node of IPv4 and one of IPv6; those with number 0 are
+    /// [`NodeId::address`] and [`NodeId::address_v6`]. Packets to any lead to the node, whose host is
+    /// to be given those that it uses.
+    #[must_use]
+    pub fn addresses(self, number: usize) -> [IpAddr; 2] {
+        address::further(self.0, number)
+    }
+
+    /// All addresses of the node.
+    pub fn all_addresses(self) -> impl Iterator<Item = IpAddr> {
+        (0..address::ADDRESSES).flat_map(move |number| self.addresses(number))
+    }
+
     /// Its place in the order of declaration.
     #[must_use]
     pub fn index(self) -> usize {

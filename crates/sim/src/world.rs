@@ -230,8 +230,8 @@ impl<A: Application> World<A> {
     fn tell_of_moves(&mut self) {
         let Some(Move { roaming, connectivity }) = self.fabric.moved.take() else { return };
         let Roaming { node, tells, .. } = &self.roaming[roaming];
+        let addresses: Vec<IpAddr> = node.all_addresses().collect();
         for &NodeId(index) in tells {
-            let addresses = [node.address(), node.address_v6()];
             let peers = if index == node.0 { &[][..] } else { &addresses };
             self.nodes[index].host.on_connectivity(self.fabric.now, connectivity, peers);
             self.nodes[index].flush(index, &mut self.fabric);

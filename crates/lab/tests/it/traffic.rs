@@ -1,8 +1,11 @@
 //! What flows may carry, and what their rows say of it.
 
 use crate::common::{error, run, run_with, scenario, with};
+use base::Time;
 use lab::{Row, Watch};
 use proptest::prelude::*;
+use scenario::{Flow, port};
+use std::sync::atomic::AtomicBool;
 
 /// A megabyte a second, a round trip of 100 ms, no errors, today's TCP.
 fn clean(traffic: &str) -> String {
@@ -30,6 +33,31 @@ fn what_is_left_out_is_bulk() {
     assert_eq!(crate::common::digest(&clean("{}")), bulk);
     let row = row("\"bulk\"");
     assert_eq!((row.started, row.finished, row.time_s, row.completed_s), (1, 0, None, None));
+}
+
+#[test]
+fn where_there_are_more_flows_than_ports_further_addresses_have_them_again() {
+    for traffic in [
+        "{ size = \"100 kB\" }",
+        "{ requests = { request = 300, response = \"10 kB\", count = 5 } }",
+        "{ arrivals = { rate = 20 }, size = \"1 kB\" }",
+    ] {
+        let mut all = scenario(&clean(traffic));
+        let flow = all.flows.remove(0);
+        // The first and the last have one port; those between start after the end.
+        let flows = (0..=Flow::PORTS).map(|index| {
+            let starts = index % Flow::PORTS == 0;
+            let start = if starts { flow.start } else { Time::NEVER };
+            Flow { name: index.to_string(), start, ..flow.clone() }
+        });
+        all.flows = flows.collect();
+        let ports = [port(0), port(Flow::PORTS)];
+        assert_eq!(ports[0], ports[1]);
+        let run = lab::run(&all, 1, &Watch::default(), &AtomicBool::new(false)).unwrap();
+        for row in [&run.rows[0], &run.rows[Flow::PORTS]] {
+            assert!(row.payload_bytes > 0 && row.failed == 0, "{traffic}: {row:?}");
+        }
+    }
 }
 
 #[test]

@@ -118,8 +118,12 @@ pub(crate) struct Context<'a> {
 }
 
 impl Flow {
-    /// The largest number of flows in a scenario: each has a port.
-    pub const MOST: usize = 60_000;
+    /// How many flows have a port of their own. Those that come after them use other addresses of
+    /// their nodes.
+    pub const PORTS: usize = 60_000;
+
+    /// The largest number of flows in a scenario: nodes have so many addresses.
+    pub const MOST: usize = 16 * Flow::PORTS;
 
     /// Whether nodes measure their links for it (Cumulative ETEN).
     #[must_use]
@@ -150,9 +154,17 @@ impl Context<'_> {
             let name = name(index, &flow).told(problems);
             if let Some(name) = name.clone().filter(|name| !names.insert(name.clone())) {
                 let message = format!("another flow has the name `{name}`");
+                problems.push(Problem::at(place.clone(), message));
+            }
+            let flow = self.flow(name, flow, problems);
+            if index >= Flow::PORTS
+                && let Some(Flow { traffic: Traffic::Datagrams(_), .. }) = flow
+            {
+                let first = Flow::PORTS;
+                let message = format!("expected UDP datagrams in the first {first} flows only");
                 problems.push(Problem::at(place, message));
             }
-            resolved.push(self.flow(name, flow, problems));
+            resolved.push(flow);
         }
         resolved.into_iter().collect()
     }

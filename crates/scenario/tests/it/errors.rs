@@ -2,7 +2,7 @@
 
 use crate::common::{LONG_LINK, chain, error, scenario, told, with};
 use proptest::prelude::*;
-use scenario::{Experiment, Source, Style, Value};
+use scenario::{Experiment, Flow, Source, Style, Value};
 
 #[test]
 fn a_report_shows_the_line_and_marks_the_place() {
@@ -64,6 +64,18 @@ fn everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
     let delay = &error.findings()[3];
     assert_eq!((delay.file.as_str(), delay.at), ("case.toml", Some((10, 11))));
     assert_eq!(delay.value.as_deref(), Some("\"100 parsec\""));
+}
+
+#[test]
+fn datagrams_need_a_port_of_their_own() {
+    let udp = "traffic = { udp = { rate = \"1 Mbit/s\", packet = 500 } }\n";
+    let flow = "[[flows]]\nfrom = \"a\"\nto = \"b\"\n";
+    let text = LONG_LINK.to_owned() + &flow.repeat(Flow::PORTS - 2);
+    scenario(&format!("{text}{flow}{udp}"));
+    let error = error(&format!("{text}{flow}{flow}{udp}"));
+    let message = "expected UDP datagrams in the first 60000 flows only";
+    assert!(error.findings().iter().all(|finding| finding.message.contains(message)), "{error}");
+    assert_eq!(error.findings().len(), 1, "{error}");
 }
 
 #[test]

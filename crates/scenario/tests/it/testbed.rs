@@ -1,7 +1,7 @@
 //! What scenario files say of the testbed.
 
 use crate::common::{LONG_LINK, scenario, shipped, told, with};
-use scenario::{Corrupted, Experiment, ScenarioError, Source, Stack, Stacks, Style, Testbed};
+use scenario::{Corrupted, Experiment, Flow, ScenarioError, Source, Stack, Stacks, Style, Testbed};
 
 const FLOW: &str = "from    = \"a\"";
 
@@ -82,6 +82,14 @@ fn what_only_the_lab_can_do_is_told_at_its_place() {
         let line = before.matches('\n').count() + 1;
         assert!(report.contains(&format!("[case.toml:{line}:")), "{report}");
     }
+}
+
+#[test]
+fn more_flows_than_ports_stay_in_the_lab() {
+    let flow = "[[flows]]\nfrom = \"a\"\nto = \"b\"\n";
+    let error = refused(&(LONG_LINK.to_owned() + &flow.repeat(Flow::PORTS)));
+    let message = "expected at most 60000 flows: the testbed's nodes have one address";
+    assert!(error.to_string().contains(message), "{error}");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use base::{Duration, Rate, Seed, Time};
 use host::{DatagramFlow, DatagramSource, Host, OnOff, Opening, Sink, Source, Traffic};
-use sim::{Network, NodeId, World};
+use sim::{NodeId, Topology, World};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,7 +68,7 @@ fn direction(delay_ms: u64, queue: u32) -> link::Config {
 
 /// Transfers without end over one link; `window` is in segments.
 fn bulk(flows: u32, delay_ms: u64, queue: u32, window: u32) -> Case {
-    let mut network = Network::new();
+    let mut network = Topology::new();
     let (sender, receiver) = (network.add_node("sender"), network.add_node("receiver"));
     let direction = direction(delay_ms, queue);
     network.add_link(sender, receiver, direction.clone(), direction);
@@ -121,7 +121,7 @@ fn delivered_segments(receiver: &Host<Traffic>) -> u64 {
 /// The heaviest of `bbn8333`'s settings (§3.5): a transfer over three hops with bit errors, and over
 /// the middle one eight on-off flows of 210-byte packets each way, each a quarter of its rate.
 fn cross_traffic() -> Case {
-    let mut network = Network::new();
+    let mut network = Topology::new();
     let nodes: Vec<NodeId> = (0..4).map(|n| network.add_node(n.to_string())).collect();
     for ends in nodes.windows(2) {
         let errors = link::Uniform { bit: 1.56e-6, packet: 0.0 }.into();

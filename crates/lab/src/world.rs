@@ -9,7 +9,7 @@ use scenario::{
     End, Installed, IpVersion, Placement, Report, Scenario, address_number, install, install_boxes,
     port,
 };
-use sim::{LinkId, Network, NodeId, Roaming, World};
+use sim::{LinkId, NodeId, Roaming, Topology, World};
 use std::collections::BTreeMap;
 
 /// A world and where the scenario's parts are in it.
@@ -27,16 +27,16 @@ pub(crate) struct Built {
 
 /// Builds the world of a scenario at time zero, its flows waiting for their start.
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
-    let mut network = Network::new();
-    let nodes: Vec<NodeId> = scenario.nodes.iter().map(|name| network.add_node(name)).collect();
+    let mut topology = Topology::new();
+    let nodes: Vec<NodeId> = scenario.nodes.iter().map(|name| topology.add_node(name)).collect();
     let links = scenario.links.iter().map(|link| {
         let (forward, backward) = (link.forward.clone(), link.backward.clone());
-        network.add_link(nodes[link.from], nodes[link.to], forward, backward)
+        topology.add_link(nodes[link.from], nodes[link.to], forward, backward)
     });
     let links: Vec<(LinkId, LinkId)> = links.collect();
     for attachments in &scenario.attachments {
         let when = attachments.links.map(|&link| links[link].0);
-        network.add_roaming(Roaming {
+        topology.add_roaming(Roaming {
             tells: attachments.tells.iter().map(|&node| nodes[node]).collect(),
             warning: attachments.warning,
             ..Roaming::new(nodes[attachments.node], when)
@@ -44,10 +44,10 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     }
     for (link, &(id, _)) in scenario.links.iter().zip(&links) {
         if let Some(outages) = &link.outages {
-            network.add_outages(id, outages.clone());
+            topology.add_outages(id, outages.clone());
         }
     }
-    let mut world = network.build(Seed(seed));
+    let mut world = topology.build(Seed(seed));
     for &node in &scenario.shared_probes {
         let host = world.host_mut(nodes[node]);
         host.set(host::Settings { shared_probe: true, ..host.settings() });

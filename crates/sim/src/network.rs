@@ -1,157 +1,509 @@
-//! The topology: nodes and links.
+//! The network between the nodes: links, routes, the packets on them, and the clock.
 
-use crate::{World, address};
-use base::{Duration, Seed};
-use core::net::IpAddr;
-use host::Application;
-use link::{Intervals, Names, Outages, WhenDown};
+use crate::address;
+use crate::digest::Digest;
+use crate::mistakes::{Flow, Mistakes, Passage};
+use crate::observer::Observer;
+use crate::slab::{Handle, Slab};
+use crate::switches::{Acted, Move, Switches, Turn};
+use crate::topology::{LinkId, Topology};
+use base::{Duration, Random, Schedule, Seed, Time};
+use core::ops::Range;
+use link::{Arrival, Fate, Link, Output, Routes};
+use wire::{Ecn, Packet, Ports};
 
-/// A node, by the order of declaration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) usize);
+/// The network between the nodes. In the schedule, nodes are components 0, 1, 2, ..., then links,
+/// then their switches, then the mistakes of an oracle.
+pub(crate) struct Network {
+    pub(crate) now: Time,
+    pub(crate) schedule: Schedule,
+    pub(crate) slab: Slab,
+    pub(crate) observer: Option<Box<Observer>>,
+    /// One digest per link direction, by index, if requested.
+    digests: Option<Box<[Digest]>>,
+    /// Packets without a route or a receiver.
+    pub(crate) unroutable: u64,
+    /// Events processed.
+    pub(crate) events: u64,
+    /// Links that went down or came up just now, not yet indicated.
+    pub(crate) turned: Vec<Turn>,
+    /// A node that moved just now or is about to, not yet indicated.
+    pub(crate) moved: Option<Move>,
+    links: Vec<LinkDirection>,
+    routes: Routes,
+    /// Routes never change and may be cached.
+    pub(crate) fixed_routes: bool,
+    switches: Switches,
+    nodes: u32,
+    /// By link; used by mistakes only.
+    passages: Vec<Passage>,
+    mistakes: Option<Box<Mistakes>>,
+}
 
-/// One direction of a link, by the order of declaration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub(crate) usize);
+/// A packet event of a link.
+pub(crate) enum Woken {
+    /// It has arrived at the end of the link.
+    Arrived {
+        /// At which node.
+        to: usize,
+        arrival: Arrival<Handle>,
+    },
+    /// The queue drops it after accepting it; the caller passes it to [`Network::dropped`].
+    Dropped {
+        /// At which node.
+        at: usize,
+        packet: Handle,
+    },
+}
 
-impl NodeId {
-    /// The node's address.
-    #[must_use]
-    pub fn address(self) -> IpAddr {
-        address::of(self.0)
-    }
+/// So many packets on a link are likely to have left the processor's caches until they arrive.
+const MANY: u64 = 1024;
+/// How many packets [`Network::read_ahead`] reads.
+const AHEAD: u64 = 16;
 
-    /// An address of the node of IPv4 and one of IPv6; those with number 0 are
-    /// [`NodeId::address`] and [`NodeId::address_v6`]. Packets to any lead to the node, whose host is
-    /// to be given those that it uses.
-    #[must_use]
-    pub fn addresses(self, number: usize) -> [IpAddr; 2] {
-        address::further(self.0, number)
-    }
+/// The next arrival of a link.
+#[derive(Clone, Copy)]
+pub(crate) struct NextArrival {
+    /// Its time; never, if there is none.
+    pub(crate) at: Time,
+    /// The packet's ports, read early so that they are cached for demultiplexing.
+    pub(crate) ports: Ports,
+}
 
-    /// All addresses of the node.
-    pub fn all_addresses(self) -> impl Iterator<Item = IpAddr> {
-        (0..address::ADDRESSES).flat_map(move |number| self.addresses(number))
-    }
-
-    /// Its place in the order of declaration.
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.0
-    }
-
-    /// The node's address in IPv6.
-    #[must_use]
-    pub fn address_v6(self) -> IpAddr {
-        address::v6_of(self.0)
+impl NextArrival {
+    /// An arrival of unknown ports.
+    pub(crate) const fn at(at: Time) -> NextArrival {
+        NextArrival { at, ports: Ports::NONE }
     }
 }
 
-/// A topology. Every node routes and is a host.
-#[derive(Clone, Debug, Default)]
-pub struct Network {
-    /// Names of the nodes.
-    pub(crate) nodes: Vec<String>,
-    pub(crate) links: Vec<Direction>,
-    names: Names,
-    /// Links, by their index, and when they are down.
-    pub(crate) outages: Vec<(usize, Outages)>,
-    /// Nodes that move.
-    pub(crate) roaming: Vec<Roaming>,
+struct LinkDirection {
+    link: Link<Handle>,
+    from: usize,
+    to: usize,
+    /// The lookahead of the node at the end: see [`crate::World::run_until`].
+    ahead: Duration,
 }
 
-/// A node that moves: it is attached by one link at a time, or by none.
-#[derive(Clone, Debug)]
-pub struct Roaming {
-    /// The node.
-    pub node: NodeId,
-    /// By which link it is attached, and when; each is named by either of its directions.
-    pub when: Intervals<LinkId>,
-    /// The nodes whose hosts get an indication when the node is attached anew, and a warning if
-    /// there is one: the node itself for all its connections, another for those with the node.
-    pub tells: Vec<NodeId>,
-    /// The time of the warning before the node is detached, or when it is attached, if that is
-    /// later. `None`: no warning.
-    pub warning: Option<Duration>,
-}
-
-impl Roaming {
-    /// A node that moves; it gets the indication itself, without a warning.
-    #[must_use]
-    pub fn new(node: NodeId, when: Intervals<LinkId>) -> Roaming {
-        Roaming { node, when, tells: vec![node], warning: None }
+/// Gives nodes with one incoming link a lookahead of its delay, if the links that begin there have
+/// arrivals as their only events.
+fn allow_lookahead(links: &mut [LinkDirection], topology: &Topology) {
+    let (mut ways, mut plain) = (vec![0; topology.nodes.len()], vec![true; topology.nodes.len()]);
+    for direction in &*links {
+        ways[direction.to] += 1;
+        plain[direction.from] &= direction.link.has_no_dequeue_events();
+    }
+    for (direction, described) in links.iter_mut().zip(&topology.links) {
+        if ways[direction.to] == 1 && plain[direction.to] {
+            direction.ahead = described.config.delay;
+        }
     }
 }
 
-/// One direction of a link.
-#[derive(Clone, Debug)]
-pub(crate) struct Direction {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// Of its random streams.
-    pub(crate) name: String,
-    pub(crate) config: link::Config,
+/// The routes over the links that are up.
+fn routes(nodes: usize, links: &[LinkDirection], switches: &Switches) -> Routes {
+    let ends = links.iter().map(|direction| (direction.from, direction.to));
+    Routes::shortest(nodes, ends, |direction| switches.carries_routes(direction / 2))
 }
 
 impl Network {
-    /// An empty topology.
-    #[must_use]
-    pub fn new() -> Network {
-        Network::default()
+    pub(crate) fn new(topology: &Topology, seed: Seed) -> Network {
+        let mut schedule = Schedule::new();
+        let switches = Switches::new(topology, seed);
+        let nodes = topology.nodes.len();
+        for _ in 0..nodes + topology.links.len() + switches.len() {
+            schedule.add();
+        }
+        let first_switch = (nodes + topology.links.len()) as u32;
+        for index in 0..switches.len() {
+            schedule.set(first_switch + index as u32, switches.next(index));
+        }
+        let links = topology.links.iter().enumerate().map(|(index, direction)| {
+            let mut link = Link::new(&direction.config, seed, &direction.name);
+            if !switches.is_up(index / 2) {
+                link.set_up(Time::ZERO, false);
+            }
+            LinkDirection { link, from: direction.from, to: direction.to, ahead: Duration::ZERO }
+        });
+        let mut links: Vec<LinkDirection> = links.collect();
+        if switches.is_empty() {
+            allow_lookahead(&mut links, topology);
+        }
+        Network {
+            now: Time::ZERO,
+            schedule,
+            slab: Slab::default(),
+            observer: None,
+            digests: None,
+            unroutable: 0,
+            events: 0,
+            turned: Vec::new(),
+            moved: None,
+            routes: routes(nodes, &links, &switches),
+            links,
+            fixed_routes: !switches.change_routes(),
+            switches,
+            nodes: nodes as u32,
+            passages: topology.links.iter().map(|link| Passage::of(&link.config)).collect(),
+            mistakes: None,
+        }
     }
 
-    /// Adds a node. The random streams of the node and of its links are called by its name.
-    pub fn add_node(&mut self, name: impl Into<String>) -> NodeId {
-        self.nodes.push(name.into());
-        NodeId(self.nodes.len() - 1)
+    /// The node at the end of a link whose only events are arrivals.
+    #[inline]
+    pub(crate) fn arrivals_only_end(&self, index: usize) -> Option<usize> {
+        if self.observer.is_some() {
+            return None;
+        }
+        self.links
+            .get(index)
+            .filter(|direction| direction.link.has_no_dequeue_events())
+            .map(|direction| direction.to)
     }
 
-    /// Adds a link in both directions; `forward` is from `a` to `b`.
-    pub fn add_link(
+    /// The arrival that is due on a link with a [`Network::arrivals_only_end`].
+    #[inline]
+    pub(crate) fn arrive(&mut self, index: usize) -> Option<Arrival<Handle>> {
+        let arrival = self.links[index].link.arrive()?;
+        self.add_to_digest(self.now, index, arrival);
+        Some(arrival)
+    }
+
+    /// The arrival due at `now`, if intact, and the next arrival.
+    #[inline(always)]
+    pub(crate) fn arrive_intact(
         &mut self,
-        a: NodeId,
-        b: NodeId,
-        forward: link::Config,
-        backward: link::Config,
-    ) -> (LinkId, LinkId) {
-        let first = self.links.len();
-        for (from, to, config) in [(a.0, b.0, forward), (b.0, a.0, backward)] {
-            let name = self.names.name(&self.nodes[from], &self.nodes[to]);
-            self.links.push(Direction { from, to, name, config });
+        now: Time,
+        index: usize,
+    ) -> Option<(Handle, NextArrival)> {
+        let packet = self.links[index].link.arrive_intact()?;
+        self.add_to_digest(now, index, Arrival { packet, fate: Fate::Intact });
+        Some((packet, self.coming(index)))
+    }
+
+    /// The time of the next arrival on such a link.
+    #[inline]
+    pub(crate) fn next_arrival(&self, index: usize) -> Time {
+        self.links[index].link.coming().map_or(Time::NEVER, |(at, _)| at)
+    }
+
+    /// The next arrival on such a link. It reads the packet: call it only if that is processed
+    /// soon.
+    #[inline]
+    pub(crate) fn coming(&self, index: usize) -> NextArrival {
+        let link = &self.links[index].link;
+        let Range { start, end } = link.numbers();
+        if start.is_multiple_of(AHEAD) && end - start >= MANY {
+            self.read_ahead(index);
         }
-        (LinkId(first), LinkId(first + 1))
-    }
-
-    /// Lets a link, named by either of its directions, be down now and then, both directions at
-    /// once. What becomes of packets then, its settings say; where they say nothing, it is
-    /// [`WhenDown::KEEP`]. Routes do not change. If there are several outages of one link, it is up
-    /// when none holds it down.
-    pub fn add_outages(&mut self, link: LinkId, outages: Outages) {
-        self.make_switched(link, WhenDown::KEEP);
-        self.outages.push((link.0 / 2, outages));
-    }
-
-    /// Lets a node move. All links that it is ever attached by are points of attachment of this
-    /// node, and down but for the present one; where the settings do not say what becomes of
-    /// packets then, they are dropped ([`WhenDown::DROP`]). Routes follow as soon as the node is
-    /// attached anew; until then, they lead to where it was last. Hosts hear of it after that.
-    pub fn add_roaming(&mut self, roaming: Roaming) {
-        for &link in roaming.when.values() {
-            self.make_switched(link, WhenDown::DROP);
-        }
-        self.roaming.push(roaming);
-    }
-
-    fn make_switched(&mut self, link: LinkId, unless: WhenDown) {
-        let first = link.0 / 2 * 2;
-        for direction in &mut self.links[first..first + 2] {
-            direction.config.when_down.get_or_insert(unless);
+        match link.coming() {
+            Some((at, handle)) => NextArrival { at, ports: self.slab.get(handle).ports() },
+            None => NextArrival::at(Time::NEVER),
         }
     }
 
-    /// Puts the network into a world at time zero.
-    #[must_use]
-    pub fn build<A: Application>(&self, seed: Seed) -> World<A> {
-        World::new(self, seed)
+    /// Reads the next packets on a link at once, so that their memory is waited for together and not
+    /// one by one.
+    #[inline(never)]
+    fn read_ahead(&self, index: usize) {
+        let packets = self.links[index].link.under_way();
+        packets.take(AHEAD as usize).for_each(|handle| self.slab.get(handle).touch());
+    }
+
+    /// Advances the clock to the next event, at `time`.
+    #[inline]
+    pub(crate) fn advance_to(&mut self, time: Time) {
+        self.now = time;
+        self.events += 1;
+    }
+
+    /// Removes all lookahead, because a node learns of events at another without a delay.
+    pub(crate) fn synchronize(&mut self) {
+        self.links.iter_mut().for_each(|direction| direction.ahead = Duration::ZERO);
+    }
+
+    /// Schedules the next arrival of a link.
+    #[inline]
+    pub(crate) fn expect(&mut self, index: usize, next: Time) {
+        self.schedule.set(self.nodes + index as u32, next);
+    }
+
+    /// The time until which no later event elsewhere can affect the node at the end of a link.
+    #[inline]
+    pub(crate) fn horizon(&self, index: usize) -> Time {
+        self.now + self.links[index].ahead
+    }
+
+    /// Processes the event of a link that has other events than arrivals, or of a switch.
+    pub(crate) fn wake(&mut self, index: usize) -> Option<Woken> {
+        if index >= self.links.len() {
+            if index - self.links.len() < self.switches.len() {
+                self.switch(index);
+            }
+            return None;
+        }
+        if self.observer.is_some() {
+            self.watch_queue(index);
+        }
+        let direction = &mut self.links[index];
+        let output = direction.link.wake(self.now);
+        self.schedule.set(self.nodes + index as u32, direction.link.next_event());
+        let arrival = match output? {
+            Output::Arrived(arrival) => arrival,
+            Output::Copied(Arrival { packet, fate }) => {
+                let packet = self.slab.insert(*self.slab.get(packet));
+                Arrival { packet, fate }
+            }
+            Output::Dropped(packet) => {
+                return Some(Woken::Dropped { at: direction.from, packet });
+            }
+            Output::Cut(packet) => {
+                self.dropped(index, packet);
+                return None;
+            }
+        };
+        let to = direction.to;
+        self.watch_arrival(index, arrival);
+        Some(Woken::Arrived { to, arrival })
+    }
+
+    /// Marks a packet as having experienced congestion.
+    pub(crate) fn mark(&mut self, handle: Handle) {
+        self.slab.get_mut(handle).ip.ecn = Ecn::Congested;
+    }
+
+    /// Computes a digest of each direction of each link from now on.
+    pub(crate) fn take_digests(&mut self) {
+        self.digests = Some(vec![Digest::default(); self.links.len()].into());
+    }
+
+    /// The digest of all arrivals, if requested.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.digests.as_deref().map(Digest::of)
+    }
+
+    #[inline(always)]
+    fn add_to_digest(&mut self, now: Time, index: usize, arrival: Arrival<Handle>) {
+        if let Some(digests) = &mut self.digests {
+            digests[index].add(now, self.slab.get(arrival.packet), arrival.fate);
+        }
+    }
+
+    #[cold]
+    fn watch_arrival(&mut self, index: usize, arrival: Arrival<Handle>) {
+        self.add_to_digest(self.now, index, arrival);
+        let Arrival { packet, fate } = arrival;
+        if fate.is_marked() {
+            self.mark(packet);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.arrival(self.now, index, self.slab.get(packet), fate);
+        }
+    }
+
+    /// Processes the event of a switch, by its component index.
+    #[cold]
+    fn switch(&mut self, component: usize) {
+        let index = component - self.links.len();
+        let Acted { turns, routes: other_routes, moved } = self.switches.act(index);
+        for &Turn { link, up } in &turns {
+            for index in [2 * link, 2 * link + 1] {
+                let direction = &mut self.links[index];
+                direction.link.set_up(self.now, up);
+                self.schedule.set(self.nodes + index as u32, direction.link.next_event());
+                self.watch_queue(index);
+            }
+        }
+        if other_routes {
+            self.routes = routes(self.nodes as usize, &self.links, &self.switches);
+        }
+        self.schedule.set(self.nodes + component as u32, self.switches.next(index));
+        self.turned.extend(turns);
+        self.moved = moved;
+    }
+
+    /// The nodes at the ends of a link with two directions.
+    pub(crate) fn ends(&self, link: usize) -> (usize, usize) {
+        let forward = &self.links[2 * link];
+        (forward.from, forward.to)
+    }
+
+    /// Notes a queue's length before or after a change.
+    #[cold]
+    fn watch_queue(&mut self, index: usize) {
+        if let (Some(observer), Some(direction)) = (&mut self.observer, self.links.get_mut(index)) {
+            observer.queue(self.now, LinkId(index), &mut direction.link);
+        }
+    }
+
+    /// The link towards a packet's destination.
+    pub(crate) fn route(&self, node: usize, handle: Handle) -> Option<u32> {
+        let destination = address::node(self.slab.get(handle).ip.destination)?;
+        self.routes.next(node, destination)
+    }
+
+    /// The links on the way between two nodes.
+    pub(crate) fn path(&self, mut from: usize, to: usize) -> Vec<LinkId> {
+        let mut path = Vec::new();
+        while let Some(link) = self.routes.next(from, to) {
+            path.push(LinkId(link as usize));
+            from = self.links[link as usize].to;
+        }
+        path
+    }
+
+    /// Decrements a packet's hop limit; false, and discards it, at zero.
+    pub(crate) fn count_hop(&mut self, handle: Handle) -> bool {
+        let ip = &mut self.slab.get_mut(handle).ip;
+        ip.hop_limit = ip.hop_limit.saturating_sub(1);
+        let goes_on = ip.hop_limit > 0;
+        if !goes_on {
+            self.discard(handle);
+        }
+        goes_on
+    }
+
+    /// Forwards a packet at a node without inspecting boxes.
+    pub(crate) fn pass_on(&mut self, node: usize, handle: Handle) {
+        if self.count_hop(handle) {
+            self.forward(node, handle);
+        }
+    }
+
+    /// Puts a packet on the link towards its destination.
+    pub(crate) fn forward(&mut self, node: usize, handle: Handle) {
+        self.send(self.route(node, handle), handle);
+    }
+
+    /// Puts a packet on a link; without a route it is discarded.
+    pub(crate) fn send(&mut self, route: Option<u32>, handle: Handle) {
+        self.send_told(route, handle, |_, _, _| {});
+    }
+
+    /// The same for a packet of `len` bytes that is not capable of ECN, which nobody watches; the link
+    /// is `route`, if that is known.
+    #[inline(always)]
+    pub(crate) fn send_plain(&mut self, node: usize, route: Option<u32>, handle: Handle, len: u32) {
+        let Some(index) = route else {
+            return self.forward(node, handle);
+        };
+        let link = &mut self.links[index as usize].link;
+        let queued = link.enqueue(self.now, handle, len, Ecn::NotCapable);
+        self.settle(index, queued);
+    }
+
+    /// Puts a packet on a link. `told` hears of the link, of the packet, and whether the link's queue
+    /// took it.
+    #[inline(always)]
+    pub(crate) fn send_told(
+        &mut self,
+        route: Option<u32>,
+        handle: Handle,
+        told: impl FnOnce(u32, &mut Packet, bool),
+    ) {
+        let Some(index) = route else {
+            return self.discard(handle);
+        };
+        if self.observer.is_some() {
+            return self.put_observed(index, handle, told);
+        }
+        self.put(index, handle, told);
+    }
+
+    /// Puts a packet on a link; says whether there was room for it. One function with
+    /// [`Network::send`], which is called for every packet.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        index: u32,
+        handle: Handle,
+        told: impl FnOnce(u32, &mut Packet, bool),
+    ) -> bool {
+        let packet = self.slab.get(handle);
+        let (len, ecn, corrects) = (packet.len(), packet.ip.ecn, packet.unparsed.corrects());
+        let link = &mut self.links[index as usize].link;
+        let queued = link.enqueue_coded(self.now, handle, len, ecn, corrects);
+        let accepted = queued.is_ok();
+        told(index, self.slab.get_mut(handle), accepted);
+        self.settle(index, queued);
+        accepted
+    }
+
+    /// What follows from what a link made of a packet.
+    #[inline(always)]
+    fn settle(&mut self, index: u32, queued: Result<Option<Time>, Handle>) {
+        match queued {
+            Ok(None) => {}
+            Ok(Some(arrival)) => self.schedule.bring_forward(self.nodes + index, arrival),
+            Err(handle) => self.dropped(index as usize, handle),
+        }
+    }
+
+    /// A link has dropped a packet.
+    #[cold]
+    pub(crate) fn dropped(&mut self, index: usize, handle: Handle) {
+        if let Some(mistakes) = &mut self.mistakes {
+            mistakes.dropped(self.now, self.slab.get(handle), self.passages[index]);
+            self.schedule.bring_forward(mistakes.component(), mistakes.next());
+        }
+        self.slab.release(handle);
+    }
+
+    /// From now on, packets of a flow that links drop may be taken for corrupted ones.
+    pub(crate) fn add_mistakes(&mut self, flow: Flow, probability: f64, random: Random) {
+        self.synchronize();
+        let schedule = &mut self.schedule;
+        let mistakes = self.mistakes.get_or_insert_with(|| Box::new(Mistakes::new(schedule.add())));
+        mistakes.add(flow, probability, random);
+    }
+
+    /// The next dropped packet that is now taken for a corrupted one.
+    pub(crate) fn mistaken(&mut self) -> Option<Packet> {
+        let mistakes = self.mistakes.as_mut()?;
+        let packet = mistakes.due(self.now);
+        if packet.is_none() {
+            self.schedule.set(mistakes.component(), mistakes.next());
+        }
+        packet
+    }
+
+    #[cold]
+    fn put_observed(
+        &mut self,
+        index: u32,
+        handle: Handle,
+        told: impl FnOnce(u32, &mut Packet, bool),
+    ) {
+        self.watch_queue(index as usize);
+        if let Some(observer) = &mut self.observer {
+            observer.sending(self.slab.get_mut(handle));
+        }
+        let accepted = self.put(index, handle, told);
+        self.watch_queue(index as usize);
+        if let Some(observer) = &mut self.observer
+            && accepted
+        {
+            observer.sent(self.now, LinkId(index as usize), self.slab.get(handle));
+        }
+    }
+
+    /// Discards a packet without a route.
+    #[cold]
+    pub(crate) fn discard(&mut self, handle: Handle) {
+        self.unroutable += 1;
+        self.slab.release(handle);
+    }
+
+    /// Brings the time series of queues up to date.
+    pub(crate) fn catch_up(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            for (index, direction) in self.links.iter_mut().enumerate() {
+                observer.queue(self.now, LinkId(index), &mut direction.link);
+            }
+        }
+    }
+
+    pub(crate) fn statistics(&self, link: LinkId) -> link::Statistics {
+        self.links[link.0].link.statistics()
     }
 }

@@ -1,9 +1,9 @@
 //! A node: its host and its boxes.
 
 use crate::address;
-use crate::fabric::{Fabric, NextArrival};
-use crate::network::NodeId;
+use crate::network::{Network, NextArrival};
 use crate::slab::{Handle, Slab};
+use crate::topology::NodeId;
 use base::{Random, Time};
 use host::{Application, Boxes, Host, Inlet, LinkEvent, Outlet, Port, Settings, Verdict};
 use link::{Arrival, Fate};
@@ -36,45 +36,45 @@ impl<A: Application> Node<A> {
         index: usize,
         link: usize,
         until: Time,
-        fabric: &mut Fabric,
+        network: &mut Network,
     ) -> Option<Arrival<Handle>> {
         // What boxes of other nodes do to state shared with them comes in the order of time.
-        let until = if self.boxes.share_state() { fabric.now } else { until };
+        let until = if self.boxes.share_state() { network.now } else { until };
         loop {
-            let Some(arrival) = fabric.arrive(link) else {
-                fabric.expect(link, Time::NEVER);
+            let Some(arrival) = network.arrive(link) else {
+                network.expect(link, Time::NEVER);
                 return None;
             };
-            let next = fabric.next_arrival(link);
+            let next = network.next_arrival(link);
             let special = arrival.fate != Fate::Intact || self.boxes.inspect_packets();
             // The sooner it is known what comes next, the better.
             let last = special || next >= until;
             if last {
-                fabric.expect(link, next);
+                network.expect(link, next);
             }
             if special {
                 return Some(arrival);
             }
-            let until_wake = until.min(fabric.schedule.wake(index as u32));
+            let until_wake = until.min(network.schedule.wake(index as u32));
             let handle = arrival.packet;
-            let ports = fabric.slab.get(handle).ports();
-            let behind = if last { NextArrival::at(next) } else { fabric.coming(link) };
-            let sink = PacketSink { index, fabric, place: None };
+            let ports = network.slab.get(handle).ports();
+            let behind = if last { NextArrival::at(next) } else { network.coming(link) };
+            let sink = PacketSink { index, network, place: None };
             let mut batch = ArrivalBatch { sink, link, until: until_wake, handle, ports, behind };
             let sooner = self.host.exchange(&mut batch);
             let ArrivalBatch { sink, behind: NextArrival { at: next, .. }, .. } = batch;
             sink.release_unused();
             if sooner {
-                self.settle(index, fabric);
+                self.settle(index, network);
             }
             if last {
                 return None;
             }
-            if next >= until || next >= fabric.schedule.wake(index as u32) {
-                fabric.expect(link, next);
+            if next >= until || next >= network.schedule.wake(index as u32) {
+                network.expect(link, next);
                 return None;
             }
-            fabric.advance_to(next);
+            network.advance_to(next);
         }
     }
 
@@ -85,18 +85,18 @@ impl<A: Application> Node<A> {
         index: usize,
         link: usize,
         handle: Handle,
-        fabric: &mut Fabric,
+        network: &mut Network,
     ) {
-        if !self.pass_boxes(index, Some(link), handle, fabric) {
+        if !self.pass_boxes(index, Some(link), handle, network) {
             return;
         }
-        let packet = fabric.slab.get(handle);
+        let packet = network.slab.get(handle);
         if !self.host.takes(packet) {
-            return self.pass_on(index, handle, fabric);
+            return self.pass_on(index, handle, network);
         }
-        self.host.handle_packet(fabric.now, packet);
-        fabric.slab.release(handle);
-        self.flush(index, fabric);
+        self.host.handle_packet(network.now, packet);
+        network.slab.release(handle);
+        self.flush(index, network);
     }
 
     /// Passes a link event to the boxes.
@@ -105,11 +105,11 @@ impl<A: Application> Node<A> {
         index: usize,
         link: usize,
         event: LinkEvent<'_>,
-        fabric: &mut Fabric,
+        network: &mut Network,
     ) {
-        self.boxes.link(fabric.now, port(link), event);
-        self.empty_outbox(index, fabric);
-        self.await_boxes(index, fabric);
+        self.boxes.link(network.now, port(link), event);
+        self.empty_outbox(index, network);
+        self.await_boxes(index, network);
     }
 
     /// The queue of a link that begins here has dropped a packet that it had taken.
@@ -118,10 +118,10 @@ impl<A: Application> Node<A> {
         index: usize,
         link: usize,
         packet: &Packet,
-        fabric: &mut Fabric,
+        network: &mut Network,
     ) {
         if self.boxes.inspect_packets() {
-            self.tell(index, link, LinkEvent::Dropped(packet), fabric);
+            self.tell(index, link, LinkEvent::Dropped(packet), network);
         }
     }
 
@@ -132,58 +132,58 @@ impl<A: Application> Node<A> {
         index: usize,
         link: Option<usize>,
         handle: Handle,
-        fabric: &mut Fabric,
+        network: &mut Network,
     ) -> bool {
-        let packet = fabric.slab.get_mut(handle);
-        let verdict = self.boxes.packet(fabric.now, link.map(port), packet);
+        let packet = network.slab.get_mut(handle);
+        let verdict = self.boxes.packet(network.now, link.map(port), packet);
         if verdict != Verdict::Forward {
-            fabric.slab.release(handle);
+            network.slab.release(handle);
         }
-        self.empty_outbox(index, fabric);
-        self.await_boxes(index, fabric);
+        self.empty_outbox(index, network);
+        self.await_boxes(index, network);
         verdict == Verdict::Forward
     }
 
     /// Brings the node's wake forward to the boxes' deadlines.
-    fn await_boxes(&self, index: usize, fabric: &mut Fabric) {
-        fabric.schedule.bring_forward(index as u32, self.boxes.next_wake());
+    fn await_boxes(&self, index: usize, network: &mut Network) {
+        network.schedule.bring_forward(index as u32, self.boxes.next_wake());
     }
 
     /// Does what boxes want to be done.
-    fn empty_outbox(&mut self, index: usize, fabric: &mut Fabric) {
+    fn empty_outbox(&mut self, index: usize, network: &mut Network) {
         if self.boxes.outbox.is_empty() {
             return;
         }
         // What the host does in turn may make the boxes want more, meanwhile.
         let mut outbox = core::mem::take(&mut self.boxes.outbox);
         for indication in outbox.indications.drain(..) {
-            self.host.indicate(fabric.now, &indication);
-            self.flush(index, fabric);
+            self.host.indicate(network.now, &indication);
+            self.flush(index, network);
         }
         for packet in outbox.packets.drain(..) {
             if self.host.takes(&packet) {
-                self.host.handle_packet(fabric.now, &packet);
-                self.flush(index, fabric);
+                self.host.handle_packet(network.now, &packet);
+                self.flush(index, network);
             } else {
-                let handle = fabric.slab.insert(packet);
-                self.forward(index, handle, fabric);
+                let handle = network.slab.insert(packet);
+                self.forward(index, handle, network);
             }
         }
         if self.boxes.outbox.is_empty() {
             self.boxes.outbox = outbox;
         } else {
-            self.empty_outbox(index, fabric);
+            self.empty_outbox(index, network);
         }
     }
 
     /// Puts a packet on its way. Boxes that inspect packets hear what the queue makes of it.
-    fn forward(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
+    fn forward(&mut self, index: usize, handle: Handle, network: &mut Network) {
         if !self.boxes.inspect_packets() {
-            return fabric.forward(index, handle);
+            return network.forward(index, handle);
         }
-        let (now, route) = (fabric.now, fabric.route(index, handle));
+        let (now, route) = (network.now, network.route(index, handle));
         let boxes = &mut self.boxes;
-        fabric.send_told(route, handle, |link, packet, accepted| {
+        network.send_told(route, handle, |link, packet, accepted| {
             if accepted {
                 boxes.queued(now, Port(link), packet);
             } else {
@@ -193,71 +193,71 @@ impl<A: Application> Node<A> {
     }
 
     /// Forwards a packet for another node.
-    fn pass_on(&mut self, index: usize, handle: Handle, fabric: &mut Fabric) {
-        if fabric.count_hop(handle) {
-            self.forward(index, handle, fabric);
-            self.empty_outbox(index, fabric);
+    fn pass_on(&mut self, index: usize, handle: Handle, network: &mut Network) {
+        if network.count_hop(handle) {
+            self.forward(index, handle, network);
+            self.empty_outbox(index, network);
         }
     }
 
     /// Handles the host's wake.
     #[inline]
-    pub(crate) fn serve(&mut self, index: usize, fabric: &mut Fabric) {
+    pub(crate) fn serve(&mut self, index: usize, network: &mut Network) {
         let next = if self.boxes.inspect_packets() {
-            self.host.handle_timeout(fabric.now);
-            self.boxes.wake(fabric.now);
-            self.empty_outbox(index, fabric);
-            self.transmit_inspected(index, fabric);
+            self.host.handle_timeout(network.now);
+            self.boxes.wake(network.now);
+            self.empty_outbox(index, network);
+            self.transmit_inspected(index, network);
             self.host.poll_timeout().min(self.boxes.next_wake())
         } else {
-            let mut sink = PacketSink { index, fabric, place: None };
-            let next = self.host.serve(sink.fabric.now, &mut sink);
+            let mut sink = PacketSink { index, network, place: None };
+            let next = self.host.serve(sink.network.now, &mut sink);
             sink.release_unused();
             next
         };
-        fabric.schedule.set(index as u32, next);
-        self.watch(index, fabric);
+        network.schedule.set(index as u32, next);
+        self.watch(index, network);
     }
 
     /// Sends what the host has to send, and brings its next wake forward if need be.
-    pub(crate) fn flush(&mut self, index: usize, fabric: &mut Fabric) {
+    pub(crate) fn flush(&mut self, index: usize, network: &mut Network) {
         if self.boxes.inspect_packets() {
-            self.transmit_inspected(index, fabric);
+            self.transmit_inspected(index, network);
         } else {
-            let mut sink = PacketSink { index, fabric, place: None };
-            let _ = self.host.transmit(sink.fabric.now, &mut sink);
+            let mut sink = PacketSink { index, network, place: None };
+            let _ = self.host.transmit(sink.network.now, &mut sink);
             sink.release_unused();
         }
-        self.settle(index, fabric);
+        self.settle(index, network);
     }
 
     /// Sends what the host has to send, past the boxes.
-    fn transmit_inspected(&mut self, index: usize, fabric: &mut Fabric) {
+    fn transmit_inspected(&mut self, index: usize, network: &mut Network) {
         // It is laid out first, since a box may hand the host a packet in turn.
         let written = core::mem::take(&mut self.host_outbox);
-        let mut host_outbox = HostOutbox { slab: &mut fabric.slab, written };
-        let _ = self.host.transmit(fabric.now, &mut host_outbox);
+        let mut host_outbox = HostOutbox { slab: &mut network.slab, written };
+        let _ = self.host.transmit(network.now, &mut host_outbox);
         let mut written = host_outbox.written;
         for handle in written.drain(..) {
-            if self.pass_boxes(index, None, handle, fabric) {
-                self.forward(index, handle, fabric);
+            if self.pass_boxes(index, None, handle, network) {
+                self.forward(index, handle, network);
             }
         }
         self.host_outbox = written;
-        self.empty_outbox(index, fabric);
+        self.empty_outbox(index, network);
     }
 
     /// Brings the node's wake forward after an action of the host.
-    fn settle(&mut self, index: usize, fabric: &mut Fabric) {
-        fabric.schedule.bring_forward(index as u32, self.host.poll_timeout());
-        self.watch(index, fabric);
+    fn settle(&mut self, index: usize, network: &mut Network) {
+        network.schedule.bring_forward(index as u32, self.host.poll_timeout());
+        self.watch(index, network);
     }
 
     /// Passes the host's events to the observer.
     #[inline]
-    fn watch(&mut self, index: usize, fabric: &mut Fabric) {
-        if let Some(observer) = &mut fabric.observer {
-            observer.events(fabric.now, NodeId(index), &mut self.host);
+    fn watch(&mut self, index: usize, network: &mut Network) {
+        if let Some(observer) = &mut network.observer {
+            observer.events(network.now, NodeId(index), &mut self.host);
         }
     }
 }
@@ -270,7 +270,7 @@ fn port(link: usize) -> Port {
 /// A packet sink for a host: its packets are written into the slab, where they stay.
 struct PacketSink<'a> {
     index: usize,
-    fabric: &'a mut Fabric,
+    network: &'a mut Network,
     /// The slot of the next packet, once taken.
     place: Option<Handle>,
 }
@@ -279,7 +279,7 @@ impl PacketSink<'_> {
     #[inline]
     fn release_unused(self) {
         if let Some(handle) = self.place {
-            self.fabric.slab.release(handle);
+            self.network.slab.release(handle);
         }
     }
 }
@@ -287,21 +287,21 @@ impl PacketSink<'_> {
 impl<A> Outlet<A> for PacketSink<'_> {
     #[inline]
     fn packet(&mut self) -> &mut Packet {
-        let handle = *self.place.get_or_insert_with(|| self.fabric.slab.take());
-        self.fabric.slab.get_mut(handle)
+        let handle = *self.place.get_or_insert_with(|| self.network.slab.take());
+        self.network.slab.get_mut(handle)
     }
 
     #[inline]
     fn send(&mut self, _: u32, route: &mut Option<u32>, _: Option<&A>) {
         if let Some(handle) = self.place.take() {
             let way = route.or_else(|| {
-                let way = self.fabric.route(self.index, handle);
-                if self.fabric.fixed_routes {
+                let way = self.network.route(self.index, handle);
+                if self.network.fixed_routes {
                     *route = way;
                 }
                 way
             });
-            self.fabric.send(way, handle);
+            self.network.send(way, handle);
         }
     }
 }
@@ -335,12 +335,12 @@ impl<A> Outlet<A> for ArrivalBatch<'_> {
 impl<A> Inlet<A> for ArrivalBatch<'_> {
     #[inline(always)]
     fn now(&self) -> Time {
-        self.sink.fabric.now
+        self.sink.network.now
     }
 
     #[inline(always)]
     fn arrived(&mut self) -> &mut Packet {
-        self.sink.fabric.slab.get_mut(self.handle)
+        self.sink.network.slab.get_mut(self.handle)
     }
 
     #[inline(always)]
@@ -350,19 +350,19 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
 
     #[inline(always)]
     fn answer(&mut self, route: Option<u32>, len: u32) {
-        self.sink.fabric.send_plain(self.sink.index, route, self.handle, len);
+        self.sink.network.send_plain(self.sink.index, route, self.handle, len);
     }
 
     #[inline]
     fn release(&mut self) {
         if let Some(free) = self.sink.place.replace(self.handle) {
-            self.sink.fabric.slab.release(free);
+            self.sink.network.slab.release(free);
         }
     }
 
     #[inline]
     fn pass_on(&mut self) {
-        self.sink.fabric.pass_on(self.sink.index, self.handle);
+        self.sink.network.pass_on(self.sink.index, self.handle);
     }
 
     #[inline(always)]
@@ -371,10 +371,10 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
         if now >= self.until {
             return false;
         }
-        let fabric = &mut *self.sink.fabric;
-        let Some((handle, behind)) = fabric.arrive_intact(now, self.link) else { return false };
+        let network = &mut *self.sink.network;
+        let Some((handle, behind)) = network.arrive_intact(now, self.link) else { return false };
         (self.handle, self.ports, self.behind) = (handle, ports, behind);
-        fabric.advance_to(now);
+        network.advance_to(now);
         true
     }
 }

@@ -1,6 +1,6 @@
 //! Links that go down and come up, and nodes that move from link to link.
 
-use crate::network::Network;
+use crate::topology::Topology;
 use base::{Duration, Seed, Time};
 use link::{Intervals, OutageProcess};
 use tcp::Connectivity;
@@ -63,13 +63,13 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    pub(crate) fn new(network: &Network, seed: Seed) -> Switches {
-        let outages = network.outages.iter().map(|(link, outages)| {
-            let name = &network.links[2 * link].name;
+    pub(crate) fn new(topology: &Topology, seed: Seed) -> Switches {
+        let outages = topology.outages.iter().map(|(link, outages)| {
+            let name = &topology.links[2 * link].name;
             let random = seed.stream(&format!("{name}.outages"));
             Switch::Outages { link: *link, process: OutageProcess::new(outages, random) }
         });
-        let roaming = network.roaming.iter().enumerate().filter_map(|(index, roaming)| {
+        let roaming = topology.roaming.iter().enumerate().filter_map(|(index, roaming)| {
             let when = roaming.when.map(|link| link.0 / 2);
             let links: Vec<usize> = when.values().copied().collect();
             let (attached, until) = when.at(Time::ZERO);
@@ -82,7 +82,7 @@ impl Switches {
             Some(Switch::Roaming(roaming))
         });
         let switches: Vec<_> = outages.chain(roaming).collect();
-        let mut down = vec![0; network.links.len() / 2];
+        let mut down = vec![0; topology.links.len() / 2];
         for switch in &switches {
             match switch {
                 Switch::Outages { link, process } => down[*link] += u32::from(!process.is_up()),

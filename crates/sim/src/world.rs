@@ -3,13 +3,13 @@
 use crate::address;
 use crate::bytes::{ByteFault, Bytes, Capture, CapturePoint};
 use crate::digest::Digest;
-use crate::fabric::{Fabric, Woken};
 use crate::mistakes::Flow;
-use crate::network::{LinkId, Network, NodeId, Roaming};
+use crate::network::{Network, Woken};
 use crate::node::Node;
 use crate::observer::{Series, TraceTarget};
 use crate::slab::Handle;
 use crate::switches::{Move, Turn};
+use crate::topology::{LinkId, NodeId, Roaming, Topology};
 use base::{Random, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, DropReason, Host, LinkEvent, Middlebox};
@@ -17,10 +17,10 @@ use link::{Arrival, Fate};
 use std::io;
 use wire::{Body, CorruptionNotice, Packet};
 
-/// A network in motion: nodes, and the fabric between them.
+/// A network in motion: nodes, and the network between them.
 pub struct World<A> {
     nodes: Vec<Node<A>>,
-    fabric: Fabric,
+    network: Network,
     /// Flows whose source hears at once of every corruption: Oracle ETEN (`bbn8333` §2.1.1), which
     /// no box could do.
     oracle: Vec<Flow>,
@@ -34,16 +34,16 @@ pub struct World<A> {
 type View = Box<dyn Fn(&Packet) -> Option<Packet> + Send>;
 
 impl<A: Application> World<A> {
-    pub(crate) fn new(network: &Network, seed: Seed) -> World<A> {
-        let nodes = network.nodes.iter().enumerate();
+    pub(crate) fn new(topology: &Topology, seed: Seed) -> World<A> {
+        let nodes = topology.nodes.iter().enumerate();
         let nodes =
             nodes.map(|(index, name)| Node::new(index, seed.stream(&format!("node.{name}"))));
         World {
             nodes: nodes.collect(),
-            fabric: Fabric::new(network, seed),
+            network: Network::new(topology, seed),
             oracle: Vec::new(),
             views: Vec::new(),
-            roaming: network.roaming.clone(),
+            roaming: topology.roaming.clone(),
         }
     }
 
@@ -57,19 +57,19 @@ impl<A: Application> World<A> {
 
     /// Looks after what was changed in a node's host from outside.
     pub fn wake(&mut self, node: NodeId) {
-        self.nodes[node.0].flush(node.0, &mut self.fabric);
+        self.nodes[node.0].flush(node.0, &mut self.network);
     }
 
     /// Puts a box into a node, behind those that are there.
     pub fn add_box(&mut self, node: NodeId, middlebox: Box<dyn Middlebox + Send>) {
-        self.fabric.schedule.bring_forward(node.0 as u32, middlebox.next_wake());
+        self.network.schedule.bring_forward(node.0 as u32, middlebox.next_wake());
         self.nodes[node.0].boxes.add(middlebox);
     }
 
     /// Lets the source of a flow, given by its addresses, hear of every corruption of its packets
     /// at the moment that a node detects it.
     pub fn add_oracle(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
-        self.fabric.synchronize();
+        self.network.synchronize();
         self.oracle.push((source, destination, destination_port));
     }
 
@@ -91,12 +91,12 @@ impl<A: Application> World<A> {
         random: Random,
     ) {
         let flow = (source, destination, destination_port);
-        self.fabric.add_mistakes(flow, probability, random);
+        self.network.add_mistakes(flow, probability, random);
     }
 
     /// Records time series and logs of `targets`.
     pub fn trace(&mut self, targets: &[TraceTarget]) {
-        let observer = self.fabric.observer.get_or_insert_default();
+        let observer = self.network.observer.get_or_insert_default();
         for target in targets {
             if let TraceTarget::Flows(node) | TraceTarget::Events(node) = *target {
                 self.nodes[node.0].host.watch(true);
@@ -111,7 +111,7 @@ impl<A: Application> World<A> {
 
     /// Computes a [`Digest`] of the run.
     pub fn digest(&mut self) {
-        self.fabric.take_digests();
+        self.network.take_digests();
     }
 
     /// Byte mode: every packet is written as bytes and read again before every link, its payload
@@ -127,7 +127,7 @@ impl<A: Application> World<A> {
     }
 
     fn bytes(&mut self) -> &mut Bytes {
-        self.fabric.observer.get_or_insert_default().bytes.get_or_insert_default()
+        self.network.observer.get_or_insert_default().bytes.get_or_insert_default()
     }
 
     // --- a run ---
@@ -140,16 +140,16 @@ impl<A: Application> World<A> {
     /// behind the network's back would see a difference.
     pub fn run_until(&mut self, end: Time) {
         loop {
-            let (time, component) = self.fabric.schedule.first();
+            let (time, component) = self.network.schedule.first();
             if time > end {
-                self.fabric.now = self.fabric.now.max(end);
+                self.network.now = self.network.now.max(end);
                 return;
             }
-            self.fabric.advance_to(time);
+            self.network.advance_to(time);
             let component = component as usize;
             match component.checked_sub(self.nodes.len()) {
-                None => self.nodes[component].serve(component, &mut self.fabric),
-                Some(link) => match self.fabric.arrivals_only_end(link) {
+                None => self.nodes[component].serve(component, &mut self.network),
+                Some(link) => match self.network.arrivals_only_end(link) {
                     Some(node) => self.follow(link, node, end),
                     None => self.wake_link(link),
                 },
@@ -160,8 +160,8 @@ impl<A: Application> World<A> {
     /// Packets arrive at the node at the end of a link.
     #[inline]
     fn follow(&mut self, link: usize, node: usize, end: Time) {
-        let until = self.fabric.horizon(link).min(end);
-        let special = self.nodes[node].follow(node, link, until, &mut self.fabric);
+        let until = self.network.horizon(link).min(end);
+        let special = self.nodes[node].follow(node, link, until, &mut self.network);
         if let Some(arrival) = special {
             self.receive_any(node, link, arrival);
         }
@@ -170,18 +170,18 @@ impl<A: Application> World<A> {
     /// More is due at a link than an arrival, or at what switches links, or a mistake.
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
-        match self.fabric.wake(link) {
+        match self.network.wake(link) {
             Some(Woken::Arrived { to, arrival }) => self.receive_any(to, link, arrival),
             Some(Woken::Dropped { at, packet: handle }) => {
-                let packet = *self.fabric.slab.get(handle);
-                self.fabric.dropped(link, handle);
-                self.nodes[at].tell_of_drop(at, link, &packet, &mut self.fabric);
+                let packet = *self.network.slab.get(handle);
+                self.network.dropped(link, handle);
+                self.nodes[at].tell_of_drop(at, link, &packet, &mut self.network);
             }
             None => {}
         }
         self.tell_of_links();
         self.tell_of_moves();
-        while let Some(packet) = self.fabric.mistaken() {
+        while let Some(packet) = self.network.mistaken() {
             self.tell_source(&packet);
         }
     }
@@ -191,14 +191,14 @@ impl<A: Application> World<A> {
     fn receive_any(&mut self, node: usize, link: usize, arrival: Arrival<Handle>) {
         let Arrival { packet, fate } = arrival;
         match fate {
-            Fate::Intact => self.nodes[node].receive_any(node, link, packet, &mut self.fabric),
+            Fate::Intact => self.nodes[node].receive_any(node, link, packet, &mut self.network),
             Fate::Marked => {
-                self.fabric.mark(packet);
-                self.nodes[node].receive_any(node, link, packet, &mut self.fabric);
+                self.network.mark(packet);
+                self.nodes[node].receive_any(node, link, packet, &mut self.network);
             }
             Fate::Corrected { .. } => self.receive_corrected(node, link, arrival),
             Fate::Corrupted => self.detect(node, link, packet),
-            Fate::Lost => self.fabric.slab.release(packet),
+            Fate::Lost => self.network.slab.release(packet),
         }
     }
 
@@ -207,42 +207,42 @@ impl<A: Application> World<A> {
     fn receive_corrected(&mut self, node: usize, link: usize, arrival: Arrival<Handle>) {
         let Arrival { packet: handle, fate } = arrival;
         if fate.is_marked() {
-            self.fabric.mark(handle);
+            self.network.mark(handle);
         }
-        let packet = *self.fabric.slab.get(handle);
-        self.nodes[node].tell(node, link, LinkEvent::Corrected(&packet), &mut self.fabric);
-        self.nodes[node].receive_any(node, link, handle, &mut self.fabric);
+        let packet = *self.network.slab.get(handle);
+        self.nodes[node].tell(node, link, LinkEvent::Corrected(&packet), &mut self.network);
+        self.nodes[node].receive_any(node, link, handle, &mut self.network);
     }
 
     /// Tells the boxes at both ends of links that have turned.
     fn tell_of_links(&mut self) {
-        for Turn { link, up } in core::mem::take(&mut self.fabric.turned) {
-            let (a, b) = self.fabric.ends(link);
+        for Turn { link, up } in core::mem::take(&mut self.network.turned) {
+            let (a, b) = self.network.ends(link);
             for (node, other, direction) in [(a, b, 2 * link + 1), (b, a, 2 * link)] {
                 let peer = address::of(other);
                 let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
-                self.nodes[node].tell(node, direction, event, &mut self.fabric);
+                self.nodes[node].tell(node, direction, event, &mut self.network);
             }
         }
     }
 
     /// Tells hosts of a node that has moved or is about to.
     fn tell_of_moves(&mut self) {
-        let Some(Move { roaming, connectivity }) = self.fabric.moved.take() else { return };
+        let Some(Move { roaming, connectivity }) = self.network.moved.take() else { return };
         let Roaming { node, tells, .. } = &self.roaming[roaming];
         let addresses: Vec<IpAddr> = node.all_addresses().collect();
         for &NodeId(index) in tells {
             let peers = if index == node.0 { &[][..] } else { &addresses };
-            self.nodes[index].host.on_connectivity(self.fabric.now, connectivity, peers);
-            self.nodes[index].flush(index, &mut self.fabric);
+            self.nodes[index].host.on_connectivity(self.network.now, connectivity, peers);
+            self.nodes[index].flush(index, &mut self.network);
         }
     }
 
     /// A damaged packet is at a node: it goes no further, but may be told of.
     fn detect(&mut self, node: usize, link: usize, handle: Handle) {
-        let packet = *self.fabric.slab.get(handle);
-        self.fabric.slab.release(handle);
-        self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.fabric);
+        let packet = *self.network.slab.get(handle);
+        self.network.slab.release(handle);
+        self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.network);
         if self.oracle.is_empty() {
             return;
         }
@@ -262,8 +262,8 @@ impl<A: Application> World<A> {
         if let Some(index) = address::node(from) {
             let notice = CorruptionNotice::about(from, to, segment, packet.payload.len);
             let source = &mut self.nodes[index];
-            source.host.notify(self.fabric.now, &notice);
-            source.flush(index, &mut self.fabric);
+            source.host.notify(self.network.now, &notice);
+            source.flush(index, &mut self.network);
         }
     }
 
@@ -272,7 +272,7 @@ impl<A: Application> World<A> {
     /// The time.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.fabric.now
+        self.network.now
     }
 
     /// A node's host.
@@ -289,43 +289,43 @@ impl<A: Application> World<A> {
     /// Counts of what a link did.
     #[must_use]
     pub fn link(&self, link: LinkId) -> link::Statistics {
-        self.fabric.statistics(link)
+        self.network.statistics(link)
     }
 
     /// The links from one node to another that packets take now; none if there is no way.
     #[must_use]
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
-        self.fabric.path(from.0, to.0)
+        self.network.path(from.0, to.0)
     }
 
     /// Packets that found no way.
     #[must_use]
     pub fn unroutable(&self) -> u64 {
-        self.fabric.unroutable
+        self.network.unroutable
     }
 
     /// Packets in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.fabric.slab.len()
+        self.network.slab.len()
     }
 
     /// Events processed.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.fabric.events
+        self.network.events
     }
 
     /// When the next event is due; [`Time::NEVER`] once everything is quiet.
     #[must_use]
     pub fn next_event(&self) -> Time {
-        self.fabric.schedule.first().0
+        self.network.schedule.first().0
     }
 
     /// The first thing that went wrong in byte mode or in a capture.
     #[must_use]
     pub fn byte_fault(&self) -> Option<ByteFault> {
-        self.fabric.observer.as_ref()?.bytes.as_ref()?.fault
+        self.network.observer.as_ref()?.bytes.as_ref()?.fault
     }
 
     /// Ends the capture, if there is one.
@@ -333,15 +333,15 @@ impl<A: Application> World<A> {
     /// # Errors
     /// The first that its sink had.
     pub fn finish_capture(&mut self) -> io::Result<()> {
-        let observer = self.fabric.observer.as_mut();
+        let observer = self.network.observer.as_mut();
         observer.and_then(|o| o.bytes.as_mut()).map_or(Ok(()), Bytes::finish_capture)
     }
 
     /// The recorded time series and the digest, if they were asked for.
     #[must_use]
     pub fn observations(mut self) -> (Series, Option<Digest>) {
-        self.fabric.catch_up();
-        let digest = self.fabric.digest();
-        (self.fabric.observer.map_or_else(Series::default, |o| o.series), digest)
+        self.network.catch_up();
+        let digest = self.network.digest();
+        (self.network.observer.map_or_else(Series::default, |o| o.series), digest)
     }
 }

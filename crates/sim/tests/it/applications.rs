@@ -6,7 +6,7 @@ use base::{Duration, Seed, Time};
 use host::{
     BufferedSource, Dialogue, Opening, PacedSource, Requester, Responder, Sink, SlowSink, Traffic,
 };
-use sim::{Network, NodeId, World};
+use sim::{NodeId, Topology, World};
 use tcp::{Config, InitialWindow};
 use wire::Packet;
 
@@ -54,7 +54,7 @@ impl Outcome {
 
 /// Ten megabits a second, a round trip of 100 ms; until both ends are at peace.
 fn run(opening: Traffic, accepting: Traffic, tcp: &Config) -> Outcome {
-    let mut network = Network::new();
+    let mut network = Topology::new();
     let ends = ["a", "b"].map(|name| network.add_node(name));
     let Hop { delay, queue, forward, .. } = Hop::default();
     let direction = link::Config {

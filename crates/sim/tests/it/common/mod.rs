@@ -7,7 +7,7 @@ use base::{Duration, Rate, Seed, Time};
 use host::{Opening, Sink, Source, Traffic};
 use link::{Queue, Uniform};
 use middlebox::{Association, Egress, Ends, Forwarder, Ingress, Reading, Reporter};
-use sim::{FlowSample, LinkId, Network, NodeId, TraceTarget, World};
+use sim::{FlowSample, LinkId, NodeId, Topology, TraceTarget, World};
 use tcp::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use tcp::{Connection, Recovery};
 
@@ -157,7 +157,7 @@ impl Path {
     }
 
     /// The path in a network in which `others` has declared more, behind it.
-    pub fn build_beside(&self, others: impl FnOnce(&mut Network)) -> Lab {
+    pub fn build_beside(&self, others: impl FnOnce(&mut Topology)) -> Lab {
         let links = self.hops.iter().map(|hop| {
             let Hop { rate, delay, queue, .. } = *hop;
             let direction = |errors: Uniform| {
@@ -173,9 +173,9 @@ impl Path {
     pub fn build_over(
         &self,
         links: Vec<(link::Config, link::Config)>,
-        others: impl FnOnce(&mut Network, &[NodeId], &[(LinkId, LinkId)]),
+        others: impl FnOnce(&mut Topology, &[NodeId], &[(LinkId, LinkId)]),
     ) -> Lab {
-        let mut network = Network::new();
+        let mut network = Topology::new();
         let nodes: Vec<_> = (0..=links.len()).map(|n| network.add_node(n.to_string())).collect();
         let ends = nodes.windows(2).zip(links);
         let links: Vec<_> = ends

@@ -460,12 +460,12 @@ def outage(recovery: str, lasts: float) -> Row:
     ]
     with tempfile.NamedTemporaryFile("r") as events:
         result = _lasthop.run(OUTAGE, "outage", overrides=overrides, events=events.name)
-        heard = (
+        acknowledged = (
             event["t_s"]
             for event in map(json.loads, _lines_with(events, '"acknowledged"'))
             if event["node"] == "phone" and event["t_s"] >= up
         )
-        resumed = next(heard, None)
+        resumed = next(acknowledged, None)
     rows: Any = result["rows"]
     return {
         "resumed_s": None if resumed is None else round(resumed, 4),

@@ -154,15 +154,15 @@ def delay_row(program: Path, rate: float, delay: float, load: float) -> Row:
                     hop.near, "iperf3", "--forceflush", "-c", PEER, *words, ready="ID"
                 )
                 captures.enter_context(flow)
-            told = run(hop.near, "ping", "-q", "-c", "100", "-i", "0.05", PEER)
+            printed = run(hop.near, "ping", "-q", "-c", "100", "-i", "0.05", PEER)
             # What is under way arrives, and captures are written.
             time.sleep(2 * delay + 0.7)
         near, far = (packets(file) for file in files)
     # The far node's packets are at both ends, too, in the other direction.
     forward = beyond_model(near["to"], far["to"], rate, delay)
     backward = beyond_model(far["from"], near["from"], rate, delay)
-    match = re.search(r"= ([\d.]+)/([\d.]+)/", told)
-    assert match is not None, told
+    match = re.search(r"= ([\d.]+)/([\d.]+)/", printed)
+    assert match is not None, printed
     # 56 bytes of ping's, 8 of ICMP and 20 of IP, both ways.
     round_trip_ms = 2e3 * (delay + 84 * 8 / rate)
     beyond = sorted(forward + backward)
@@ -189,9 +189,9 @@ def packets(file: Path) -> dict[str, list[tuple[float, int]]]:
     """Times and lengths of the packets in a capture, to the far node and from it."""
     fields = ["-e", "ip.dst", "-e", "frame.time_epoch", "-e", "ip.len"]
     words = ["tshark", "-n", "-r", str(file), "-T", "fields", *fields]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     found: dict[str, list[tuple[float, int]]] = {"to": [], "from": []}
-    for line in told.splitlines():
+    for line in printed.splitlines():
         # An ICMP error quotes a header, whose fields follow.
         destination, at, length = (word.split(",")[0] for word in line.split("\t"))
         found["to" if destination == PEER else "from"].append((float(at), int(length)))
@@ -234,8 +234,8 @@ def iperf(hop: Hop, *options: str) -> Row:
     """What iperf3's server says of a test."""
     with iperf_server(hop.far):
         words = ["iperf3", "-c", PEER, "-J", "--get-server-output", *options]
-        told: Row = json.loads(run(hop.near, *words))
-    return dict(told["server_output_json"])
+        report: Row = json.loads(run(hop.near, *words))
+    return dict(report["server_output_json"])
 
 
 def measure_rate(program: Path, _: int) -> Iterator[Row]:
@@ -253,9 +253,9 @@ def measure_rate(program: Path, _: int) -> Iterator[Row]:
                     words = ["-C", "cubic", "-t", "12"]
                     # Headers of 20 bytes each, and TCP's timestamps.
                     share = (1500 - 52) / 1500
-                told = iperf(hop, *words)
+                report = iperf(hop, *words)
             # Without the first two seconds, when it begins, and the last, when it ends.
-            sums = [interval["sum"] for interval in told["intervals"][2:11]]
+            sums = [interval["sum"] for interval in report["intervals"][2:11]]
             carried = 8 * sum(s["bytes"] for s in sums) / sum(s["seconds"] for s in sums) / share
             yield {
                 "case": "rate",
@@ -273,8 +273,8 @@ def measure_loss(program: Path, seed: int) -> Iterator[Row]:
     for loss in LOSSES:
         settings = {"bps": 10**8, "delay_ns": 10**7, "loss": loss, "seed": seed}
         with Hop(program, "loss", **settings) as hop:
-            told = iperf(hop, "-u", "-b", "30M", "-l", str(PAYLOAD), "-t", "10")
-        total, lost = told["end"]["sum"]["packets"], told["end"]["sum"]["lost_packets"]
+            report = iperf(hop, "-u", "-b", "30M", "-l", str(PAYLOAD), "-t", "10")
+        total, lost = report["end"]["sum"]["packets"], report["end"]["sum"]["lost_packets"]
         low, high = binomial_interval(total, loss)
         yield {
             "case": "loss",
@@ -374,8 +374,8 @@ def versions() -> dict[str, str]:
     """The versions of the measuring tools."""
     found = {}
     for tool, option in (("ping", "-V"), ("iperf3", "--version"), ("tshark", "--version")):
-        told = subprocess.run([tool, option], capture_output=True, text=True, check=True).stdout
-        match = re.search(r"\d[\d.]+", told)
+        printed = subprocess.run([tool, option], capture_output=True, text=True, check=True).stdout
+        match = re.search(r"\d[\d.]+", printed)
         found[tool] = match[0] if match else "unknown"
     return found
 

@@ -262,7 +262,7 @@ def westwood_cells() -> list[Cell]:
 
 
 def measure_westwood() -> Iterator[dict[str, Any]]:
-    """Rows of ns-2's Linux code, whose clock is of 1 ms whatever it is told, with timestamps."""
+    """Rows of ns-2's Linux code, whose clock is always of 1 ms, with timestamps."""
     return measure_cells(
         westwood_cells(), LINUX_FAMILIES, **NS2_2007, timestamps=1, limit_s=LINUX_LIMIT_S
     )

@@ -59,11 +59,11 @@ def run(scenario: Path, stack: str, seed: int) -> record.Row:
         )
         if not done.stdout:
             raise SystemExit(f"{scenario.name} with {stack}: {done.stderr}")
-        told = json.loads(done.stdout)
-        health = told.get("testbed")
+        printed = json.loads(done.stdout)
+        health = printed.get("testbed")
         if health is None:
             break
-    flow = told["flows"][0]
+    flow = printed["flows"][0]
     row: record.Row = {
         "scenario": scenario.stem,
         "stack": stack,

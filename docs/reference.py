@@ -18,8 +18,8 @@ BEGIN, END = "<!-- keys:begin -->\n", "<!-- keys:end -->\n"
 #: What the page itself explains.
 ELSEWHERE = ("sweep",)
 
-#: Keys that tell which of several tables one is.
-NAMES = ("box", "mechanism", "policy")
+#: Keys that name which of several tables one is.
+NAMES = ("box", "application", "mechanism", "policy")
 
 Schema = dict[str, Any]
 
@@ -119,6 +119,8 @@ def kind(form: Schema) -> str:
             return f"{name}, {low} to {high}" if high is not None else name
         case "array" if form["items"] == {"type": "string"}:
             return "list of texts"
+        case "array" if "enum" in form["items"]:
+            return f"list of {kind(form['items'])}"
         case "array":
             return "list of tables"
         case "object":

@@ -139,7 +139,7 @@ def test_the_same_question_has_the_same_answer() -> None:
         (Path("1 Mbit/s", "3 ms", loss=0.1, burst=0.5), "burst"),
     ],
 )
-def test_nonsense_is_told_as_in_a_scenario_file(path: Path, words: str) -> None:
+def test_errors_are_those_of_a_scenario_file(path: Path, words: str) -> None:
     """By the key that it would stand for."""
     with pytest.raises(ScenarioError, match=words):
         advise(path)
@@ -173,7 +173,7 @@ def test_the_command_speaks_to_people_and_to_programs(tmp_path: File) -> None:
 
 
 def test_every_need_has_words() -> None:
-    """What the engine says of a remedy can be told."""
+    """All needs and costs of the engine's remedies have words."""
     known = {*advice._NEEDS, *advice._COSTS}
     path = Scenario.from_toml(Path("1 Mbit/s", "1 ms").scenario().source, "path")
     for remedy in advise(path, seeds=2).remedies:

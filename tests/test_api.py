@@ -56,7 +56,7 @@ def test_packets_that_boxes_drop_are_listed_by_node_and_reason(scenario: Path) -
     assert drops["packets"] == result.links["duplicated"].sum() > 0
 
 
-def test_what_connections_tell_is_logged_and_changes_nothing(
+def test_events_of_connections_are_logged_and_change_nothing(
     scenario: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "events.jsonl"
@@ -121,10 +121,10 @@ def test_a_sweep_is_the_runs_that_it_stands_for(scenario: Path) -> None:
 
 
 def test_progress_counts_up_to_all_runs(scenario: Path) -> None:
-    told: list[tuple[int, int]] = []
-    lasthop.sweep(scenario, seeds=2, progress=lambda done, runs: told.append((done, runs)))
-    assert told == sorted(told)
-    assert told[-1] == (8, 8)
+    progress: list[tuple[int, int]] = []
+    lasthop.sweep(scenario, seeds=2, progress=lambda done, runs: progress.append((done, runs)))
+    assert progress == sorted(progress)
+    assert progress[-1] == (8, 8)
 
 
 def test_a_summary_has_a_mean_and_an_interval_per_point(scenario: Path) -> None:

@@ -91,7 +91,7 @@ def test_every_row_has_the_format(rows: list[dict[str, Any]]) -> None:
 def test_every_point_is_there(rows: list[dict[str, Any]]) -> None:
     # Rates times error rates with enough errors, and none at all; delays; directions.
     cells = (4 + 4 + 5) * 3 * 2
-    # The stack of today is run over the networks of the figures alone, and not told by receivers.
+    # The stack of today is run over the networks of the figures alone, and not with forward ETEN.
     modern = (5 + 5 + 4) * 2
     recoveries, etens, forward = 2, 3, 3
     goodputs = [row for row in rows if row["metric"] == "goodput_bps"]
@@ -238,11 +238,11 @@ def test_explanations_say_which_side_of_the_published_value_a_factor_leads_to() 
         return factors.Moved(FACTORS[index], moved, (value * 0.9, value * 1.1), baseline)
 
     names = [factor.name for factor in FACTORS]
-    told = factors.explain(3.5, [move(0, 1.8), move(1, 5.5), move(2, 9.0)])
-    assert f"With {names[0]}" in told
-    assert "lies between the two" in told
-    assert f"Away from it: {names[2]} (9.00)" in told
-    assert f"No clear effect: {names[1]}." in told
+    text = factors.explain(3.5, [move(0, 1.8), move(1, 5.5), move(2, 9.0)])
+    assert f"With {names[0]}" in text
+    assert "lies between the two" in text
+    assert f"Away from it: {names[2]} (9.00)" in text
+    assert f"No clear effect: {names[1]}." in text
     assert "where single runs give it" in factors.explain(3.5, [move(0, 3.4)])
     assert "nearer, but not there" in factors.explain(3.5, [move(0, 4.9)])
     assert "No single factor" in factors.explain(3.5, [move(0, 9.0)])

@@ -87,7 +87,7 @@ def _same(case: Case) -> Values:
 
 
 @pytest.mark.parametrize("module", [flood, forged])
-def test_what_changes_nothing_costs_nothing_and_makes_nobody_send_more(
+def test_an_attack_without_effect_costs_nothing_and_makes_no_sender_send_more(
     module: ModuleType,
 ) -> None:
     runs = _runs(module, _same)
@@ -213,7 +213,7 @@ def _coded(gain: Mapping[str, float], other: Mapping[str, float]) -> Callable[[C
 
 
 def test_a_code_is_held_against_the_same_flow_without() -> None:
-    gains = {coding.TOLD: 2.0, coding.FOLLOWING: 3.0, coding.FIXED_TOLD: 0.9}
+    gains = {coding.UNCODED_CETEN: 2.0, coding.FOLLOWING: 3.0, coding.FIXED_SIGNALLED: 0.9}
     runs = _runs(coding, _coded(gains, {coding.HIDDEN: 0.7}))
     pays = next(a for a in coding.answers(runs) if "follows corruption, beside" in a.claim)
     assert pays.measured is not None
@@ -224,7 +224,7 @@ def test_a_code_is_held_against_the_same_flow_without() -> None:
 
 
 def test_a_code_that_pays_or_takes_is_found() -> None:
-    runs = _runs(coding, _coded({coding.FIXED_TOLD: 1.3}, {coding.FOLLOWING: 0.8}))
+    runs = _runs(coding, _coded({coding.FIXED_SIGNALLED: 1.3}, {coding.FOLLOWING: 0.8}))
     assert _verdict(coding, runs, "cannot pay") is False
     assert _verdict(coding, runs, "hides losses") is False
     assert _verdict(coding, runs, "takes nothing") is False

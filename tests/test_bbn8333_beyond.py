@@ -241,10 +241,10 @@ def test_a_notice_about_a_syn_spares_the_back_off(runs: Mapping[str, Runs]) -> N
     found = runs["setup"]
     where = {"errors": "forward", "profile": "ns2-2001", "bit_error_rate": 4e-3}
     alone = found.case(eten="none", **where)
-    told = found.case(eten="oracle", **where)
+    notified = found.case(eten="oracle", **where)
     assert found.share(alone, "first_byte_s").value > 0.15
-    assert found.share(told, "first_byte_s").value == 0.0
-    assert found.quantile(told, "first_byte_s", 0.5).value < 10
+    assert found.share(notified, "first_byte_s").value == 0.0
+    assert found.quantile(notified, "first_byte_s", 0.5).value < 10
 
 
 def test_who_overlooks_every_drop_takes_the_link_and_wastes_it(runs: Mapping[str, Runs]) -> None:
@@ -278,7 +278,7 @@ def test_notices_come_out_of_a_tunnel_if_its_ingress_resolves_them(
             assert _goodput(found, case) < _goodput(found, direct), case
 
 
-def test_what_a_tunnel_hides_nobody_hears_of(runs: Mapping[str, Runs]) -> None:
+def test_corruption_inside_a_tunnel_is_not_reported(runs: Mapping[str, Runs]) -> None:
     found = runs["tunnel"]
     where = {"bit_error_rate": tunnel.HIGH, "errors": tunnel.EVERYWHERE, "one_way_delay_s": 0.01}
     lost = [found.case(tunnel_hops=hops, notices=tunnel.LOST, **where) for hops in (1, 2, 3)]
@@ -306,7 +306,7 @@ def test_every_strategy_is_beside_plain_tcp_with_the_same_errors(
         assert all(min(found.values(case, "goodput_bps")) > 0 for case in cases)
 
 
-def test_alone_and_told_of_corruption_goodput_is_no_less(runs: Mapping[str, Runs]) -> None:
+def test_alone_and_notified_of_corruption_goodput_is_no_less(runs: Mapping[str, Runs]) -> None:
     found = runs["alpha"]
     where = {"competitors": 0, "bit_error_rate": ceten.HIGH}
     plain = found.case(eten="none", **where)
@@ -367,8 +367,8 @@ def test_a_liar_gains_without_nonces_and_nothing_with_a_bound_of_a_half(
     found = runs["false-echoes"]
     lies = found.case(receiver="misbehaving", defences="none", bursts_bps=0)
     assert _goodput(found, lies) > 1.4 * _goodput(found, lies.but(receiver="honest"))
-    told = lies.but(defences="nonce")
-    assert _goodput(found, told) < 1.05 * _goodput(found, told.but(receiver="honest"))
+    nonces = lies.but(defences="nonce")
+    assert _goodput(found, nonces) < 1.05 * _goodput(found, nonces.but(receiver="honest"))
     found = runs["false-fields"]
     for case in found.cases(eten="cumulative", bound=0.5):
         assert found.found[case] == found.found[false_fields.plain(case)], case
@@ -386,7 +386,7 @@ def test_a_code_that_follows_corruption_pays_where_there_is_much(
 
     assert payload("CETEN, following", 0.01) > 1.5 * payload("CETEN alone", 0.01)
     assert payload("CETEN, following", 0.0) == payload("CETEN alone", 0.0)
-    assert payload("fixed, none told", 0.0) < 0.95 * payload("off", 0.0)
+    assert payload("fixed, none signalled", 0.0) < 0.95 * payload("off", 0.0)
 
 
 def test_a_code_within_packets_is_worth_its_bytes_where_bits_are_wrong(

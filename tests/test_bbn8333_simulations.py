@@ -295,19 +295,19 @@ def test_a_statement_that_fails_is_tried_with_every_factor() -> None:
         found = goodput_of(of, case)
         return Judgement(Verdict.of(found.value > 5), f"It is {found.value:.1f}.", found, case)
 
-    def told(first: float, second: float, together: float = 3.0) -> str:
+    def text(first: float, second: float, together: float = 3.0) -> str:
         goodputs = zip((*single, *both), (first, second, together), strict=True)
         varied = {of.id: runs(goodput) for of, goodput in goodputs}
         return tried(test, Runs(runs(1.0).found, varied), factors, 4.0)
 
-    assert f"With {single[1].name} it does: It is 6.0." in told(1.0, 6.0)
-    assert "No single factor" in told(1.0, 2.0)
-    assert f"It moves to 2.01 with {single[1].name}" in told(1.0, 2.0)
-    assert f"No clear effect: {single[0].name}" in told(1.0, 2.0)
+    assert f"With {single[1].name} it does: It is 6.0." in text(1.0, 6.0)
+    assert "No single factor" in text(1.0, 2.0)
+    assert f"It moves to 2.01 with {single[1].name}" in text(1.0, 2.0)
+    assert f"No clear effect: {single[0].name}" in text(1.0, 2.0)
     # Two at once only where none alone does.
-    assert "pairs" not in told(1.0, 6.0, 6.0)
-    assert f"Nearest to it comes {both[0].name} with 3.02" in told(1.0, 2.0)
-    assert f"With {single[0].name} and {single[1].name} it does: It is 6.0." in told(1.0, 2.0, 6.0)
+    assert "pairs" not in text(1.0, 6.0, 6.0)
+    assert f"Nearest to it comes {both[0].name} with 3.02" in text(1.0, 2.0)
+    assert f"With {single[0].name} and {single[1].name} it does: It is 6.0." in text(1.0, 2.0, 6.0)
 
 
 def _run(cells: Sequence[Cell]) -> Runs:
@@ -332,11 +332,11 @@ def test_two_factors_at_once_change_what_both_change() -> None:
 
 def test_a_sender_is_made_by_its_own_settings_alone() -> None:
     block = Block((RENO, sender("reno", "cumulative-loss-ratio"), WESTWOOD_ON_RENO), (LTN,))
-    plain_, told, westwood = (cell.settings for cell in block.cells(1)[:3])
+    plain_, notified, westwood = (cell.settings for cell in block.cells(1)[:3])
     assert plain_["flows.0.tcp.eten.report"] == "none"
     assert "flows.0.tcp.eten.strategy" not in plain_
     assert "flows.0.tcp.congestion" not in plain_
-    assert told["flows.0.tcp.eten.strategy"] == "loss-ratio"
+    assert notified["flows.0.tcp.eten.strategy"] == "loss-ratio"
     assert westwood["flows.0.tcp.congestion"] == WESTWOOD
 
 
@@ -353,17 +353,17 @@ def test_with_a_clean_return_what_counts_for_both_directions_is_run_once() -> No
     assert len(_scenarios(block.cells(1))) == 7
 
 
-def _two(told: list[float], without: list[float], *, timeouts: float = 1.0) -> Runs:
+def _two(notified: list[float], without: list[float], *, timeouts: float = 1.0) -> Runs:
     case = Case(**BACKWARD, **LTN, bit_error_rate=1e-5, errors="both", profile="ns2-2001")
     return Runs(
         {
-            case: {GOODPUT: told, "timeouts": [timeouts] * 4, "reductions": [2.0] * 4},
+            case: {GOODPUT: notified, "timeouts": [timeouts] * 4, "reductions": [2.0] * 4},
             plain(case): {GOODPUT: without, "timeouts": [1.0] * 4, "reductions": [3.0] * 4},
         }
     )
 
 
-def test_a_cell_in_which_being_told_costs_goodput_is_told_with_what_differs() -> None:
+def test_a_cell_in_which_notices_cost_goodput_is_reported_with_its_differences() -> None:
     assert comparisons.worse(_two([10.0, 11.0, 10.0, 11.0], [10.0, 10.5, 10.0, 11.0])) == []
     (row,) = comparisons.worse(_two([5.0, 5.5, 5.1, 5.4], [10.0, 10.5, 10.0, 11.0], timeouts=4))
     sender_name, _, less, why = row
@@ -379,7 +379,7 @@ def test_a_cell_in_which_being_told_costs_goodput_is_told_with_what_differs() ->
 
 
 def test_a_bound_holds_if_none_is_above_and_differs_if_one_clearly_is() -> None:
-    bound = comparisons.no_better(("none",), ("backward", "oracle"), "None over told")
+    bound = comparisons.no_better(("none",), ("backward", "oracle"), "None over notified")
     alike = [10.0, 10.01, 10.0, 10.01]
     assert bound(_two(alike, alike[::-1])).verdict is Verdict.HOLDS
     # Too few runs are no agreement.

@@ -102,7 +102,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("case", NONSENSE)
-def test_nonsense_is_told_of(lasthop: Command, scenario: Path, case: str) -> None:
+def test_errors_are_reported(lasthop: Command, scenario: Path, case: str) -> None:
     old, new, said = NONSENSE[case]
     text = scenario.read_text()
     assert old in text
@@ -161,7 +161,7 @@ def test_a_folder_and_a_device_without_end_are_no_scenarios(lasthop: Command) ->
     refused(lasthop("check", "/dev/zero"), "'/dev/zero' is larger than a scenario")
 
 
-def test_all_mistakes_of_all_files_are_told_at_once(
+def test_all_errors_of_all_files_are_reported_at_once(
     lasthop: Command, scenario: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.toml"

@@ -63,7 +63,7 @@ def test_mistakes_end_with_a_hint_and_status_2(
     assert done.stdout == ""
 
 
-def test_a_bad_file_is_told_of_by_its_line(lasthop: Command, scenario: Path) -> None:
+def test_an_error_in_a_file_is_reported_with_its_line(lasthop: Command, scenario: Path) -> None:
     scenario.write_text(scenario.read_text().replace('"10 ms"', '"10 parsecs"'))
     done = lasthop("run", scenario)
     assert done.returncode == 2
@@ -88,10 +88,10 @@ def test_run_shows_a_table(lasthop: Command, scenario: Path) -> None:
 
 def test_run_prints_json(lasthop: Command, scenario: Path) -> None:
     done = lasthop("run", scenario, "--seed", "4", "--json")
-    told = json.loads(done.stdout)
+    printed = json.loads(done.stdout)
     result = package.run(scenario, seed=4)
-    assert told["digest"] == result.digest
-    assert told["flows"] == result.rows.to_dicts()
+    assert printed["digest"] == result.digest
+    assert printed["flows"] == result.rows.to_dicts()
     assert done.stderr == ""
 
 

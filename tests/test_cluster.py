@@ -91,9 +91,9 @@ def test_a_cluster_writes_the_very_bytes_though_a_worker_is_killed(
         there.workers[0].send_signal(signal.SIGKILL)
         there.workers[0].wait()
         assert sweep.poll() is None, "it was over too soon"
-        _, told = sweep.communicate(timeout=60)
+        _, stderr = sweep.communicate(timeout=60)
     assert sweep.returncode == 0
-    assert f"all rows of {RUNS} runs" in told
+    assert f"all rows of {RUNS} runs" in stderr
     assert output.read_bytes() == (tmp_path / "here.parquet").read_bytes()
 
 
@@ -107,16 +107,16 @@ def test_a_sweep_that_was_ended_goes_on_with_what_a_cluster_did_and_without_it(
             sweep.send_signal(signal.SIGKILL)
         with in_the_middle(scenario, output, there.address) as sweep:
             sweep.send_signal(signal.SIGINT)
-            said, told = sweep.communicate(timeout=60)
-        assert (sweep.returncode, "Traceback" in told) == (130, False), told
-        assert "mean and 95 % confidence interval" in said
-        assert "there.csv.part keeps them" in told
+            stdout, stderr = sweep.communicate(timeout=60)
+        assert (sweep.returncode, "Traceback" in stderr) == (130, False), stderr
+        assert "mean and 95 % confidence interval" in stdout
+        assert "there.csv.part keeps them" in stderr
         with in_the_middle(scenario, output, there.address) as sweep:
             for worker in there.workers:
                 worker.kill()
             sweep.send_signal(signal.SIGINT)
-            _, told = sweep.communicate(timeout=60)
-        assert (sweep.returncode, "Traceback" in told) == (130, False), told
+            _, stderr = sweep.communicate(timeout=60)
+        assert (sweep.returncode, "Traceback" in stderr) == (130, False), stderr
     done = lasthop("sweep", scenario, *LONGER, "-o", output)
     assert f" of {RUNS} runs were kept from before" in done.stderr
     assert output.read_bytes() == (tmp_path / "here.csv").read_bytes()
@@ -125,7 +125,7 @@ def test_a_sweep_that_was_ended_goes_on_with_what_a_cluster_did_and_without_it(
 def test_in_python_a_cluster_gives_the_same_sweep_and_refuses_another_version(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with dask(tmp_path, workers=1) as there:
 
         def sweep(seeds: int) -> package.Sweep:
@@ -134,14 +134,14 @@ def test_in_python_a_cluster_gives_the_same_sweep_and_refuses_another_version(
                 seeds=seeds,
                 first_seed=7,
                 cluster=there.address,
-                progress=lambda *at: told.append(at),
+                progress=lambda *at: progress.append(at),
             )
 
         found = sweep(5)
         assert found.about == package.sweep(scenario).about
         assert found.rows.equals(package.sweep(scenario, seeds=5, first_seed=7).rows)
-        assert told == sorted(told)
-        assert told[-1] == (20, 20)
+        assert progress == sorted(progress)
+        assert progress[-1] == (20, 20)
         with pytest.raises(package.ScenarioError, match="at least 1 seed"):
             sweep(0)
 
@@ -188,7 +188,7 @@ def test_a_cluster_that_is_none_is_one_message(
         fails(there.address, "has no workers")
 
 
-def test_a_worker_without_lasthop_is_told_of(scenario: Path, tmp_path: Path) -> None:
+def test_a_worker_without_lasthop_is_reported(scenario: Path, tmp_path: Path) -> None:
     (tmp_path / "lasthop.py").write_text("raise ModuleNotFoundError('none here')")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYTHONPATH", str(tmp_path))

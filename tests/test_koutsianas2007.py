@@ -27,7 +27,7 @@ from lasthop.publications.koutsianas2007 import (
     windows,
 )
 from lasthop.publications.koutsianas2007.book import TABLES
-from lasthop.publications.koutsianas2007.schemes import MENDED, RLCI, SHARED, STANDARD
+from lasthop.publications.koutsianas2007.schemes import CORRECTED, RLCI, SHARED, STANDARD
 from lasthop.publications.study import book
 from lasthop.publications.study.reproduce import write
 from lasthop.publications.study.runs import Case, Runs
@@ -169,7 +169,7 @@ def test_data_follow_the_reports_formula() -> None:
 def test_every_arm_carries_as_much_in_a_segment() -> None:
     base = {"mss": 1512, "timestamps": True}
     assert schemes.tcp(base, STANDARD) == base
-    for scheme in (RLCI, MENDED, SHARED):
+    for scheme in (RLCI, CORRECTED, SHARED):
         tcp = schemes.tcp(base, scheme)
         assert tcp["mss"] == 1520
         assert tcp["mechanisms"] == [{"mechanism": "rlci", "strict": scheme == RLCI}]
@@ -210,7 +210,7 @@ def test_standard_tcp_resumes_and_ends_when_it_was_published_to(runs: Mapping[st
 
 
 def test_rlci_resumes_at_once(runs: Mapping[str, Runs]) -> None:
-    for scheme in (RLCI, MENDED):
+    for scheme in (RLCI, CORRECTED):
         for window in windows.WINDOWS:
             where = {"scheme": scheme, "window": window}
             assert _mean(runs["fig4.2"], "resume_s", **where) - fig4_2.BACK_S < 0.01
@@ -295,7 +295,7 @@ def test_every_arm_differs_in_one_thing_from_what_was_published() -> None:
     assert "pipe" not in flow["tcp"]
 
 
-def test_both_ends_are_told_of_a_change_at_the_same_time(runs: Mapping[str, Runs]) -> None:
+def test_both_ends_are_notified_of_a_change_at_the_same_time(runs: Mapping[str, Runs]) -> None:
     found = runs["steady-state"]
     for arm, times in ((steady_state.BOTH, 2), (steady_state.SUPPRESSED, 1)):
         for case in found.cases(arm=arm.name):
@@ -395,7 +395,7 @@ def test_a_connection_that_ended_before_was_not_disconnected() -> None:
 def test_who_arrives_costs_others(runs: Mapping[str, Runs]) -> None:
     found = runs["after"]
     alone = _mean(found, "background_bps", scheme=after.ALONE, connections=10)
-    for scheme in (after.FRESH, STANDARD, RLCI, MENDED, SHARED):
+    for scheme in (after.FRESH, STANDARD, RLCI, CORRECTED, SHARED):
         assert _mean(found, "background_bps", scheme=scheme, connections=10) < 0.7 * alone
     drops = "router_dropped_packets"
     assert _mean(found, drops, scheme=RLCI, connections=10) > _mean(

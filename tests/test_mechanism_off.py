@@ -107,10 +107,10 @@ def _level(case: Case) -> float:
     level *= 1 - (0.9 if case["recovery"] == "reno" else 0.5) * corrupted
     if "window" in case:
         level += 0.3 * min(1.0, 100 * loss) * (free - level)
-    told = {"none": 0.0, "oracle": 1.0, "backward": 0.8}.get(case["eten"], 0.6)
+    notified = {"none": 0.0, "oracle": 1.0, "backward": 0.8}.get(case["eten"], 0.6)
     if case["eten"].startswith("cumulative"):
-        told = 0.3
-    found: float = level + told * max(0.0, free * (1 - corrupted) - level)
+        notified = 0.3
+    found: float = level + notified * max(0.0, free * (1 - corrupted) - level)
     return found
 
 

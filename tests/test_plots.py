@@ -121,7 +121,7 @@ def test_queues_are_drawn_where_anything_waits() -> None:
         plots.queue(watched(), "a->c")
 
 
-def test_a_time_sequence_graph_tells_what_the_sender_did(tmp_path: Path) -> None:
+def test_a_time_sequence_graph_shows_what_the_sender_did(tmp_path: Path) -> None:
     ax = plots.time_sequence(watched(), "bulk")
     assert ax.get_ylabel() == "sequence number, kB"
     assert {"sent", "sent again", "SACK", "ACK"} <= set(labels(ax))

@@ -43,8 +43,8 @@ def caught(scenario: Path, output: Path | None, how: signal.Signals) -> tuple[in
             assert sweep.poll() is None, "it was over too soon"
             time.sleep(0.001)
         sweep.send_signal(how)
-        said, told = sweep.communicate(timeout=60)
-    return sweep.returncode, said, told
+        stdout, stderr = sweep.communicate(timeout=60)
+    return sweep.returncode, stdout, stderr
 
 
 def parts(folder: Path) -> list[Path]:
@@ -72,19 +72,19 @@ def test_a_killed_sweep_goes_on_to_the_very_bytes_of_an_undisturbed_one(
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_so(scenario: Path, tmp_path: Path) -> None:
-    status, said, told = caught(scenario, tmp_path / "rows.csv", signal.SIGINT)
+    status, stdout, stderr = caught(scenario, tmp_path / "rows.csv", signal.SIGINT)
     assert status == 130
-    assert "mean and 95 % confidence interval" in said
-    assert f" of {RUNS} runs: " in told
-    assert "rows.csv.part keeps them, and the same command goes on from there" in told
-    assert "Traceback" not in told
+    assert "mean and 95 % confidence interval" in stdout
+    assert f" of {RUNS} runs: " in stderr
+    assert "rows.csv.part keeps them, and the same command goes on from there" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_ctrl_c_without_a_file_shows_what_is_finished(scenario: Path, tmp_path: Path) -> None:
-    status, said, told = caught(scenario, None, signal.SIGINT)
+    status, stdout, stderr = caught(scenario, None, signal.SIGINT)
     assert status == 130
-    assert "goodput" in said
-    assert "nothing else is kept without -o" in told
+    assert "goodput" in stdout
+    assert "nothing else is kept without -o" in stderr
     assert list(tmp_path.iterdir()) == [scenario]
 
 
@@ -197,10 +197,10 @@ def test_results_say_what_they_depend_on(lasthop: Command, scenario: Path, tmp_p
         "lasthop": package.__version__,
         "scenario": package.Scenario.load(scenario).sha256,
     }
-    told = json.loads(lasthop("run", scenario, "--json").stdout)
-    assert about.items() <= told.items()
-    told = json.loads(lasthop("sweep", scenario, "--json", "-o", "rows.parquet").stdout)
-    assert about.items() <= told.items()
+    printed = json.loads(lasthop("run", scenario, "--json").stdout)
+    assert about.items() <= printed.items()
+    printed = json.loads(lasthop("sweep", scenario, "--json", "-o", "rows.parquet").stdout)
+    assert about.items() <= printed.items()
     assert json.loads(pl.read_parquet_metadata(tmp_path / "rows.parquet")["lasthop"]) == about
     lasthop("sweep", scenario, "-o", "rows.csv")
     assert pl.read_csv(tmp_path / "rows.csv").select(*about).unique().to_dicts() == [about]

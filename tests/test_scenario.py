@@ -82,10 +82,10 @@ def test_a_scenario_is_written_as_a_person_would() -> None:
 
 def test_what_was_set_is_written(tmp_path: Path) -> None:
     changed = hop().set({"links.*.delay": "9 ms", "flows.0.tcp.mss": 700}, title="Another")
-    told = tomllib.loads(changed.to_toml())
-    assert told["title"] == "Another"
-    assert told["links"][0]["delay"] == "9 ms"
-    assert told["sweep"] == {"seeds": 2, "flows.0.tcp.mss": [700]}
+    written = tomllib.loads(changed.to_toml())
+    assert written["title"] == "Another"
+    assert written["links"][0]["delay"] == "9 ms"
+    assert written["sweep"] == {"seeds": 2, "flows.0.tcp.mss": [700]}
     again = Scenario.load(changed.save(tmp_path / "hop.toml"))
     assert lasthop.sweep(again).rows.equals(lasthop.sweep(changed).rows)
     assert hop().to_toml() == hop().set({}).to_toml()
@@ -111,7 +111,7 @@ def test_every_shipped_scenario_survives_being_rewritten(name: str) -> None:
     }
 
 
-def test_a_sweep_goes_over_what_it_is_told() -> None:
+def test_a_sweep_runs_over_the_given_values() -> None:
     scenario = hop().set({"links.0.forward.errors.bit": 0.0})
     over = {"links.0.forward.errors.bit": np.array([1e-6, 1e-5]), "flows.0.tcp.mss": (536,)}
     rows = lasthop.sweep(scenario, over=over).rows
@@ -150,7 +150,7 @@ def test_values_of_numpy_and_polars_are_values() -> None:
         ({"sweep": {"flows.0.tcp.recovery": ["sakc"]}}, None, "did you mean `sack`?"),
     ],
 )
-def test_mistakes_are_told_when_it_is_built(
+def test_errors_are_raised_when_it_is_built(
     changed: dict[str, object], key: str | None, said: str
 ) -> None:
     with pytest.raises(ScenarioError) as caught:
@@ -161,7 +161,7 @@ def test_mistakes_are_told_when_it_is_built(
     assert key in (None, finding["key"])
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_errors_are_raised_at_once() -> None:
     with pytest.raises(ScenarioError) as caught:
         hop(duration="soon", flows=[flow("server", "moon", start=3)])
     keys = [finding["key"] for finding in caught.value.findings]

@@ -86,7 +86,9 @@ def test_every_key_says_what_it_means() -> None:
     def undescribed(path: str, schema: dict[str, Any]) -> list[str]:
         keys = schema.get("properties", {})
         silent = [f"{path}.{key}" for key, of in keys.items() if not of.get("description")]
-        inner = [*schema.get("anyOf", ()), *keys.values()]
+        inner = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *keys.values()]
+        if isinstance(named := schema.get("additionalProperties"), dict):
+            inner.append(named)
         inner += [schema["items"]] if "items" in schema else []
         return silent + [name for of in inner for name in undescribed(path, of)]
 

@@ -94,7 +94,7 @@ def test_a_published_number_is_met_within_its_tolerance() -> None:
     assert _judged(single, [float(130 + n % 5) for n in range(30)]) is Verdict.DIFFERS
 
 
-def test_a_statement_is_held_against_the_runs_and_its_contradiction_told() -> None:
+def test_a_statement_is_compared_with_the_runs_and_its_contradiction_reported() -> None:
     stated = {
         "id": "grows",
         "claim": "It grows.",

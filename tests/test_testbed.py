@@ -113,7 +113,7 @@ def test_a_run_shows_the_lab_s_table_and_how_far_it_can_be_trusted(
 
 
 @real
-def test_what_no_end_tells_is_null(lasthop: Command, transfer: Path) -> None:
+def test_values_that_no_end_reports_are_null(lasthop: Command, transfer: Path) -> None:
     done = lasthop("run", transfer, "--testbed", "--json")
     found = json.loads(done.stdout)
     ours, kernels = found["flows"]
@@ -151,8 +151,8 @@ def test_ctrl_c_leaves_nothing(transfer: Path) -> None:
     for ending in (signal.SIGINT, signal.SIGTERM):
         process = started(transfer)
         process.send_signal(ending)
-        _, told = process.communicate(timeout=60)
-        assert process.returncode == 130, told
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 130, stderr
         assert left_by(process.pid) == []
 
 
@@ -172,8 +172,8 @@ def test_what_a_killed_run_leaves_can_be_removed(lasthop: Command, transfer: Pat
     assert left_by(process.pid) == []
 
 
-@pytest.mark.skipif(is_permitted() and os.geteuid() != 0, reason="cannot become somebody else")
-def test_who_may_not_is_told_what_is_missing(transfer: Path) -> None:
+@pytest.mark.skipif(is_permitted() and os.geteuid() != 0, reason="cannot change the user")
+def test_a_user_without_permission_learns_what_is_missing(transfer: Path) -> None:
     source = transfer.read_text()
     code = (
         "import os, sys, lasthop\n"
@@ -192,7 +192,7 @@ def test_who_may_not_is_told_what_is_missing(transfer: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("examples/handover",), "the testbed cannot move nodes"),
+        (("demo", "--set", "flows.0.tcp.eten=oracle"), "the testbed cannot run the oracle"),
         (("demo", "--trace", "here"), "only the lab does"),
         (("demo", "--set", "flows.0.stack=bsd"), '"lasthop", "linux"'),
     ],

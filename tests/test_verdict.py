@@ -139,7 +139,7 @@ def test_what_an_undecided_value_takes_follows_from_the_spread() -> None:
     assert of.needs(None) is None
     assert Published(3.5, Kind.ABOUT, runs=1).needs(_estimate(5.0, 1.0, 3)) == SINGLE_RUNS
     assert would_decide(270) == "About 270 runs a cell would decide."
-    assert "cannot be told" in would_decide(None)
+    assert "does not follow" in would_decide(None)
 
 
 def test_the_error_factor_is_measured_over_published() -> None:
@@ -186,7 +186,7 @@ def test_nothing_measured_shows_nothing() -> None:
     assert Check(None, above(1.0)).verdict is UNDECIDED
     for joined in (every([]), some([]), most([])):
         assert joined.verdict is UNDECIDED
-        assert "Nothing arrived" in joined.told
+        assert "Nothing arrived" in joined.tally
 
 
 # --- Many cells ---
@@ -247,7 +247,7 @@ def test_claims_nest_and_say_what_was_shown() -> None:
 def test_an_undecided_statement_says_what_it_takes() -> None:
     joined = every([_check(1.2, 0.1), _check(1.05, 0.1)])
     assert joined.needs == pytest.approx(120, abs=1)
-    assert joined.told.endswith("About 120 runs a cell would decide.")
+    assert joined.tally.endswith("About 120 runs a cell would decide.")
     # For one of them the easiest is enough.
     assert some([_check(1.05, 0.1), _check(1.01, 0.1)]).needs == pytest.approx(120, abs=1)
 
@@ -258,7 +258,7 @@ def test_nothing_is_shown_and_contradicted(cells: list[tuple[float, float]]) -> 
     for least in range(1, len(checks) + 1):
         joined = Joint(tuple(checks), least)
         assert joined.p_for > ALPHA or joined.p_against > ALPHA
-        # Whoever shows more shows less.
+        # A claim about more cells implies the one about fewer.
         assert Joint(tuple(checks), max(least - 1, 1)).p_for <= joined.p_for * len(checks)
 
 

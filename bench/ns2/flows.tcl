@@ -119,8 +119,8 @@ proc add_outage {from to lasts} {
   }
 }
 
-# Delivered bytes, in order, as the receiving agent tells its application. A two-way agent keeps no
-# count of its own.
+# Delivered bytes, in order, as the receiving agent reports them to its application. A two-way agent
+# keeps no count of its own.
 Class Counter -superclass Application
 Counter instproc init {copy goal} {
   $self instvar copy_ goal_ delivered_
@@ -199,7 +199,7 @@ for {set copy 0} {$copy < $arg(runs)} {incr copy} {
     set sink [new Agent/TCPSink]
   }
   if {$two_way || [llength $sizes]} {
-    # Payload is what a two-way agent tells of, whole packets what a one-way agent does, the SYN too.
+    # A two-way agent reports payload, a one-way agent whole packets, the SYN included.
     set goal [expr {[llength $sizes] ? [of_copy $sizes $copy] * ($two_way ? $mss : $wire) : 0}]
     if {$goal && !$two_way} {
       incr goal $header

@@ -45,7 +45,7 @@ done
 exit 0""",
 }
 
-# How packetdrill is told which version of IP a script is to be played with.
+# packetdrill's options for the version of IP.
 IP_OPTIONS = {
     "ipv4": [
         "--ip_version=ipv4",
@@ -177,13 +177,13 @@ class Runner:
 
 
 def options(case: Case) -> list[str]:
-    """What packetdrill is told. Scripts of FreeBSD say for themselves what packets are for."""
+    """packetdrill's options. Scripts of FreeBSD set the IP version of packets themselves."""
     wide = case.ip == "ipv6" and not case.suite.startswith("freebsd")
     return [*IP_OPTIONS[case.ip], *(["--mtu=1520"] if wide else [])]
 
 
 def flags(case: Case, text: str) -> str:
-    """What the shared object is told: whose behaviour is expected, and the size of packets."""
+    """The flags of the shared object: the system whose behaviour is expected, and the MTU."""
     said = "\n".join([*options(case), text])
     mtu = re.search(r"^--mtu=(\d+)", said, re.MULTILINE)
     profile = "freebsd" if case.suite.startswith("freebsd") else "linux"

@@ -19,6 +19,7 @@ __all__ = [
     "ScenarioError",
     "TestbedError",
     "__version__",
+    "applications",
     "boxes",
     "check",
     "clean_testbed",
@@ -126,9 +127,9 @@ def run(
     `pcap_at`: directions of links ("a->b"), whose packets are seen as they are sent, and nodes
     ("a"), of which everything is seen; all links if there are none.
 
-    `events` is a file to be written with what every connection tells, an event a line, in JSON:
-    `t_s`, `node`, `flow`, `event` (its kind) and what belongs to it. Octets are counted from the
-    SYN, which is 0; durations are nanoseconds.
+    `events` is a file to be written with the events of all connections, one a line, in JSON:
+    `t_s`, `node`, `flow`, `event` (its kind) and its values. Octets are counted from the SYN, which
+    is 0; durations are nanoseconds.
 
     `seed` is 0 to 2**63 - 1. Raises ScenarioError, OSError if a file cannot be written,
     KeyboardInterrupt, or RunError if a check inside the simulation failed.
@@ -199,7 +200,7 @@ def sweep(
       flows of UDP; 0, 0, None for others;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
-    - `reprobes`: how often the sender began anew, having heard that its path is another one;
+    - `reprobes`: how often the sender restarted after an indication of a new path;
     - `repairs` (sent), `rebuilt` (by the receiver): packets of erasure coding;
     - `misplaced`: 0, else the run is in error;
     - `dropped` (by queues, and by links that went down), `corrupted`, `corrected` (by their own
@@ -276,6 +277,9 @@ def remedies() -> list[dict[str, Any]]:
     connection": an acknowledgment no longer comes from the receiver), `buildable` (bool; what
     cannot be built says how much there is to be won).
     """
+
+def applications() -> list[str]:
+    """The names of the applications, for `traffic = { application = NAME, ... }` of a flow."""
 
 def boxes() -> list[str]:
     """The names of the boxes, for `boxes = [{ box = NAME, ... }]` of a node."""

@@ -40,7 +40,7 @@ class Path:
     #: The share of packets that vanish: one by one, or `burst` in a row on average.
     loss: float = 0.0
     burst: float | None = None
-    #: The probability that a bit is damaged. The end of the link notices; who could be told, is.
+    #: The probability that a bit is damaged. The end of the link detects it and can report it.
     bit_errors: float = 0.0
     #: How long the path is away, on average, and how long it is there in between.
     outage: str | None = None
@@ -53,7 +53,7 @@ class Path:
     def scenario(self) -> Scenario:
         """The path with one transfer, and TCP as today's RFCs have it."""
         probe = Scenario.from_toml(self._text(duration_s=60, queue="1 packet"), str(self))
-        probe.outline()  # What is wrong with the quantities is told before they are used.
+        probe.outline()  # Errors in the quantities are reported before they are used.
         rate_bps, delay_s = units.parse(self.rate), units.parse(self.delay)
         in_flight = rate_bps * 2 * delay_s / 8 / 1500
         queue = self.queue or f"{max(20, round(in_flight))} packets"
@@ -341,7 +341,7 @@ def show(advice: Advice) -> None:
     if bound is not None:
         terminal.out().print(
             f"At most {_times(bound.gain)} could be won by knowing every error at once"
-            f" ({_one_line(bound.setting)}), which nobody can build."
+            f" ({_one_line(bound.setting)}), which cannot be built."
         )
     for verdict, words in (
         ("makes no difference", "Makes no difference worth a change"),

@@ -46,16 +46,16 @@ def follows(*path: str) -> Callable[[_Function], _Function]:
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*own, *sorted(named, key=lambda p: p.default is None)]
         )
-        told = [f"    {key}: {_told(of)}" for key, of in keys.items()]
+        described = [f"    {key}: {_description(of)}" for key, of in keys.items()]
         text = inspect.cleandoc(function.__doc__ or "")
         heading = [] if "Args:" in text else ["", "Args:"]
-        function.__doc__ = "\n".join([text, *heading, *told])
+        function.__doc__ = "\n".join([text, *heading, *described])
         return function
 
     return decorate
 
 
-def _told(schema: Mapping[str, Any]) -> str:
+def _description(schema: Mapping[str, Any]) -> str:
     forms = schema.get("anyOf") or schema.get("oneOf") or [schema]
     example = next((form["examples"][0] for form in forms if "examples" in form), None)
     such = "" if example is None else f" Such as {json.dumps(example)}."
@@ -90,7 +90,7 @@ def flow(sender: str, receiver: str, /, **keys: object) -> Table:
 
 
 def plain(value: object, path: str) -> Plain:
-    """The value as TOML has it; `path` is where it stands, for whoever reads the error.
+    """The value as TOML has it; `path` is its place, for error messages.
 
     Tuples, ranges, and arrays and numbers of numpy and polars become lists and numbers. What is
     None in a table is left out of it.

@@ -25,8 +25,8 @@ from lasthop.errors import UserError, unknown
 from lasthop.publications import index
 from lasthop.scenario import Scenario, setting
 
-#: How the command ends, besides 0: a check inside a run failed; what the user can mend (typer's
-#: own errors end so, too); Ctrl-C, as typer ends, too.
+#: The exit status, besides 0: a check inside a run failed; an error that the user can correct (also
+#: typer's own errors); Ctrl-C, as in typer.
 RUN_FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
@@ -234,7 +234,7 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
     outline = scenario.outline()
     if not as_json:
         terminal.say(f"[dim]real packets for {units.duration(outline.duration_s)}[/]")
-    # Whoever ends the command politely leaves nothing behind either.
+    # SIGTERM cleans up as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     result = lab.run(scenario, seed=seed, testbed=True)
     assert result.health is not None
@@ -465,6 +465,7 @@ def list_() -> None:
         ("congestion controllers", engine.congestion_controllers()),
         ("increase functions", engine.increase_functions()),
         ("mechanisms", engine.mechanisms()),
+        ("applications", engine.applications()),
         ("boxes", engine.boxes()),
         ("profiles", engine.profiles()),
     ):
@@ -480,7 +481,7 @@ def _scenario(file: str, settings: list[str] | None) -> Scenario:
 
 @contextmanager
 def _files(hint: str = "") -> Iterator[None]:
-    """Around what writes files: a full disk or a forbidden folder is the user's to mend."""
+    """A context for writing files: a full disk or a forbidden folder is an error of the user's."""
     try:
         yield
     except KeyboardInterrupt:

@@ -48,8 +48,8 @@ _AHEAD = 4
 #: How often to look whether a part is done, seconds.
 _INTERVAL = 0.05
 
-#: What a worker evaluates. Dask reads functions where they go to, and a worker that cannot, for
-#: want of lasthop, ends itself; of an expression that fails, the client hears.
+#: The expression that a worker evaluates. Dask unpickles functions at the worker, and a worker that
+#: cannot, because lasthop is missing, ends itself; a failing expression is an error at the client.
 _DO = "__import__('lasthop.cluster').cluster.do(*job)"
 
 _GONE = "the cluster's scheduler is gone"
@@ -57,7 +57,7 @@ _GONE = "the cluster's scheduler is gone"
 
 @dataclass(frozen=True)
 class Job:
-    """Some runs of a sweep, as a worker is told of them."""
+    """Some runs of a sweep, as they are sent to a worker."""
 
     source: str
     name: str
@@ -83,7 +83,7 @@ def connected(address: str) -> Iterator[Client]:
         raise UserError("a cluster takes dask: pip install 'lasthop[cluster]'") from None
     with ExitStack() as ends:
         for name in ("distributed", "distributed.client", "asyncio", "tornado.application"):
-            # What goes wrong is raised, and not told as well.
+            # Errors are raised, and not logged as well.
             logger = logging.getLogger(name)
             ends.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.CRITICAL)
@@ -170,7 +170,7 @@ def parts(
                     files,
                     _version(),
                 )
-                # Of one name are the same runs, whoever wants them.
+                # The same runs have the same name, for every client.
                 name = f"lasthop-{sweep}-{job.first}-{job.end}"
                 with _undisturbed():
                     part = client.submit(eval, _DO, {"job": astuple(job)}, key=name)
@@ -183,7 +183,7 @@ def parts(
             try:
                 rows, took = part.result(timeout=PATIENCE)
             except TimeoutError:
-                # Whoever had it is gone, and it is being done again.
+                # Its worker is gone, and another repeats it.
                 continue
             handed_out.popleft()
             runs, seconds = runs + end - begun, seconds + took
@@ -203,7 +203,7 @@ def parts(
 def _undisturbed() -> Iterator[None]:
     """Lets an interruption wait until this is done.
 
-    Of a half-made future dask says what nobody can use when it is thrown away.
+    Dask prints useless messages when a half-made future is discarded.
     """
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread is interrupted.
@@ -219,15 +219,15 @@ def _undisturbed() -> Iterator[None]:
             usual(*came[0])
 
 
-def do(*told: Any) -> tuple[bytes, float]:
-    """What a worker does of a Job: the rows of its runs, and how long they took, in seconds."""
-    # The last is the version whatever else another version tells.
-    if told[-1] != _version():
+def do(*fields: Any) -> tuple[bytes, float]:
+    """Runs a Job at a worker: the rows of its runs, and how long they took, in seconds."""
+    # The last field is the version in every version of lasthop.
+    if fields[-1] != _version():
         raise UserError(
             f"the worker on {socket.gethostname()!r} has lasthop {_words(_version())}, not"
-            f" {_words(told[-1])} as here: results might differ"
+            f" {_words(fields[-1])} as here: results might differ"
         )
-    job = Job(*told)
+    job = Job(*fields)
     for file, said in job.files.items():
         if fingerprint(Path(file)) != said:
             raise UserError(

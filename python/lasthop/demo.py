@@ -37,8 +37,8 @@ def show(picture: Path, seeds: int | None) -> None:
     terminal.out().print(_table(sweep))
     terminal.say(
         "[dim]Backward ETEN: the far end of the link reports each corrupted packet to its sender in"
-        " a small packet, which may get lost, too. Oracle: the sender knows at once; nobody can"
-        " build that. A window of 20 segments allows 144 kb/s at most.\n"
+        " a small packet, which may get lost, too. Oracle: the sender knows at once; this cannot be"
+        " built. A window of 20 segments allows 144 kb/s at most.\n"
         "Published: BBN Technical Report 8333 (2002), §3.3, for 100 Mb/s and the same delay, one"
         " run a point; it finds the same for 1.5 Mb/s, since the delay decides. To reproduce all"
         " of it: [/][bold]lasthop reproduce bbn8333/sim1[/]"

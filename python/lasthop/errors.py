@@ -1,4 +1,4 @@
-"""Mistakes that a user can mend."""
+"""Errors that a user can correct."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
 
 @contextmanager
 def place(output: Path | None) -> Iterator[Path]:
-    """Where runs are kept on their way to a file, and nobody else writes; if to none, for now."""
+    """The folder for the runs of an unfinished file, locked; a temporary one without a file."""
     if output is None:
         with TemporaryDirectory(prefix="lasthop-") as folder:
             yield Path(folder) / "rows.part"

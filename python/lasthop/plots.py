@@ -295,7 +295,7 @@ def time_sequence(
 
 
 def _of_sender(log: pl.DataFrame, flow: str | None) -> pl.DataFrame:
-    """What the end of a flow told that sent the most."""
+    """The events of the end of a flow that sent the most."""
     flows: list[str] = log[FLOW].unique(maintain_order=True).to_list()
     if flow is None and len(flows) > 1:
         raise UserError(f"which flow? There are {', '.join(flows)}")

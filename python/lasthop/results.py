@@ -26,7 +26,7 @@ def about(scenario: Scenario) -> dict[str, int | str]:
     return {"format": FORMAT, "lasthop": __version__, "scenario": scenario.sha256}
 
 
-#: Is told how many runs are done, and how many there are.
+#: Called with the number of finished runs and of all runs.
 Progress = Callable[[int, int], None]
 
 #: The column before which all columns are swept keys.

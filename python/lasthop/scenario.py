@@ -96,7 +96,7 @@ class Scenario:
 
     @classmethod
     def _of(cls, source: str, name: str, overrides: tuple[tuple[str, object], ...]) -> Scenario:
-        """One that nobody has looked at yet."""
+        """One that has not been checked yet."""
         scenario = cls.__new__(cls)
         scenario._fill(source, name, overrides)
         return scenario
@@ -237,7 +237,7 @@ def _named(key: str, value: object) -> Iterator[str]:
 
 
 def fingerprint(file: Path) -> str | None:
-    """A fingerprint of a file; None if it cannot be read, of which others tell."""
+    """A fingerprint of a file; None if it cannot be read, which is reported elsewhere."""
     try:
         with file.open("rb") as opened:
             # A device has no end; larger files are no traces.

@@ -32,8 +32,8 @@ def run(result: Result, title: str, seed: int) -> None:
     counts = ("segments", "retransmissions", "timeouts", "reductions", "notices")
     for column in ("goodput", "time", "segments", "resent", "timeouts", "reductions", "notices"):
         shown.add_column(column, justify="right", no_wrap=True)
-    # What only some kinds of traffic have.
-    special = {title: tell for title, tell in _SPECIAL.items() if any(map(tell, rows))}
+    # Columns that only some kinds of traffic have.
+    special = {title: value for title, value in _SPECIAL.items() if any(map(value, rows))}
     for title in special:
         shown.add_column(title, justify="right", no_wrap=True)
     for row in rows:
@@ -43,7 +43,7 @@ def run(result: Result, title: str, seed: int) -> None:
             units.rate(row["goodput_bps"]),
             units.duration(round(row["duration_s"] if ended is None else ended, 3)),
             *("" if row[count] is None else str(row[count]) for count in counts),
-            *(tell(row) for tell in special.values()),
+            *(value(row) for value in special.values()),
         )
     terminal.out().print(shown)
 
@@ -51,14 +51,14 @@ def run(result: Result, title: str, seed: int) -> None:
 def health(found: Health) -> None:
     """A line about how well the machine kept up."""
     worst, limit = (units.duration(round(span, 5)) for span in (found.worst_s, found.limit_s))
-    told = (
+    counts = (
         f"{found.packets} packets, {found.late_share:.2%} more than {limit} late (worst {worst}),"
         f" {found.lost} lost beyond the links, steal {found.steal:.1%}"
     )
     verdict = (
         "[green]valid[/]" if found.void is None else f"[bold red]VOID[/]: {escape(found.void)}"
     )
-    terminal.out().print(f"[dim]testbed: {told}:[/] {verdict}", soft_wrap=True)
+    terminal.out().print(f"[dim]testbed: {counts}:[/] {verdict}", soft_wrap=True)
 
 
 def _time_of(key: str) -> Callable[[dict[str, Any]], str]:

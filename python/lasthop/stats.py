@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 CONFIDENCE = 0.95
-#: The logarithm of the widest spread that is told apart from a wider one.
+#: The logarithm of the widest spread that is distinguished from a wider one.
 _WIDEST = 300.0
 
 

@@ -62,7 +62,7 @@ def rate(bps: float, digits: int = 3) -> str:
 
 
 def line_rate(bps: float) -> str:
-    """A rate that somebody chose, without digits that say nothing: 1.5 Mb/s, 100 Mb/s."""
+    """A configured rate, without needless digits: 1.5 Mb/s, 100 Mb/s."""
     size, unit = scale(bps)
     return f"{bps / size:g} {unit}"
 

@@ -1,9 +1,9 @@
-//! How values are spread, in bounded room.
+//! Histograms of bounded size.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts of values by their size, so that any number of them leaves a mean and quantiles.
+/// Counts of values in buckets: mean and quantiles of any number of values.
 ///
 /// The mean, the least and the largest are exact; a quantile is off by a thousandth of itself at
 /// most, and exact below 1024.
@@ -13,7 +13,7 @@ pub struct Histogram {
     sum: u128,
     least: u64,
     largest: u64,
-    /// By the number of the bucket.
+    /// Counts by the number of the bucket.
     buckets: BTreeMap<u16, u64>,
 }
 
@@ -23,7 +23,7 @@ const BITS: u32 = 9;
 /// The bucket of a value.
 fn bucket(value: u64) -> u16 {
     let shift = value.checked_ilog2().unwrap_or(0).saturating_sub(BITS);
-    // The top bit of what is left counts as one more of `shift`.
+    // The top bit of the rest counts as one more of `shift`.
     ((shift << BITS) + (value >> shift) as u32) as u16
 }
 
@@ -59,7 +59,7 @@ impl Histogram {
         }
     }
 
-    /// How many there were.
+    /// The number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

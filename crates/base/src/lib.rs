@@ -1,5 +1,5 @@
-//! Time, rates, sizes, human units, named random sub-streams, histograms, a ring and the schedule of
-//! wakes.
+//! Time, rates, sizes, human units, named random sub-streams, histograms, a ring, the schedule of
+//! wakes, and what settings are.
 //!
 //! Everything here is pure: integers of nanoseconds and bytes in the code, human units only at
 //! the edges ([`units`]), and randomness that depends on nothing but a seed and a name.
@@ -9,6 +9,7 @@ mod random;
 mod rate;
 mod ring;
 mod schedule;
+pub mod settings;
 mod time;
 pub mod units;
 

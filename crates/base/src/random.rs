@@ -1,9 +1,10 @@
 //! Named random sub-streams and the distributions drawn from them.
 //!
-//! One root seed; every component that needs chance takes a stream of its own by *name*. Adding a
-//! component therefore changes nobody else's luck, and two mechanisms compared under one seed meet
-//! the same errors. The generator (PCG XSL RR 128/64) and `libm` are pinned exactly, so that a
-//! seed gives the same bits on any machine; golden vectors in the tests hold that promise.
+//! There is one root seed; every component with random decisions takes a stream of its own by
+//! *name*. Adding a component therefore changes the decisions of no other, and two mechanisms
+//! compared under one seed meet the same errors. The generator (PCG XSL RR 128/64) and `libm` are
+//! pinned exactly, so that a seed gives the same bits on any machine; golden vectors in the tests
+//! check this.
 
 use crate::Duration;
 use rand_core::Rng;

@@ -1,8 +1,8 @@
-//! A queue in an array, for what is pushed and popped once per packet.
+//! A queue in an array, for entries that are pushed and popped once per packet.
 
 use serde::{Deserialize, Serialize};
 
-/// A first-in, first-out queue whose entries are numbered 0, 1, 2, ... for good as they come.
+/// A first-in, first-out queue. Its entries have the numbers 0, 1, 2, ... in the order of pushing.
 ///
 /// Its room is a power of two and the numbers never wrap, so that finding an entry is a mask: that
 /// makes it leaner than the standard library's ring. An entry is written field by field, without a
@@ -33,14 +33,14 @@ impl<T: Copy + Default> Ring<T> {
         self.begin
     }
 
-    /// The number of the next to come.
+    /// The number of the next entry to be pushed.
     #[must_use]
     #[inline]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     #[inline]
     pub fn len(&self) -> u64 {
@@ -96,8 +96,8 @@ impl<T: Copy + Default> Ring<T> {
         self.entries[first].iter().chain(&self.entries[second])
     }
 
-    /// The number of the first entry for which `is_before` does not hold, if it holds for all that
-    /// come before that and for none behind.
+    /// The number of the first entry for which `is_before` does not hold. It must hold for all
+    /// before that entry and for none after it.
     #[must_use]
     pub fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> u64 {
         let (mut low, mut high) = (self.begin, self.end);
@@ -158,7 +158,7 @@ impl<T: Copy + Default> Ring<T> {
         Some(first)
     }
 
-    /// Takes out the first `count` entries, as many of which there must be.
+    /// Removes the first `count` entries; there must be as many.
     #[inline(always)]
     pub fn discard(&mut self, count: u64) {
         debug_assert!(count <= self.len());

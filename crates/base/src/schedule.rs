@@ -10,10 +10,10 @@ use core::hint::select_unpredictable;
 /// id, which is fixed by the order of declaration: adding a component permutes nothing among the
 /// others.
 ///
-/// It is a tournament of four: components are the leaves of a tree whose every block names the
-/// earliest of four, and the block above holds that one again. A change replays one path to the
-/// root, without moving another entry and without a branch that depends on the times; the four of
-/// a block lie together, so that nothing but the block itself is looked up.
+/// It is a tournament tree of blocks of four. Components are the leaves; each block holds the
+/// earliest of each of the four blocks below. A change replays one path to the root, without moving
+/// another entry and without a branch that depends on the times. The four entries of a block are
+/// adjacent in memory.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// 0 is the root, the blocks below n are 4 n + 1 and the three that follow.
@@ -77,7 +77,7 @@ impl Schedule {
         self.lowest = self.blocks.len() as u32;
         self.blocks.extend(old);
         self.blocks.resize(self.lowest as usize + 4 * width, Block::EMPTY);
-        // What the layers above said of other blocks is replaced, too.
+        // The layers above are replayed, too, because their blocks have other children now.
         for block in self.lowest..self.blocks.len() as u32 {
             let Block { wakes, ids } = self.blocks[block as usize];
             self.replay(block, 0, (wakes[0], ids[0]));

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// An instant: nanoseconds since the world's epoch (the start of a simulation, or boot).
 ///
-/// [`Time::NEVER`], 292 years on, is the instant that does not come; it stands for "no deadline",
-/// which keeps `min` over deadlines a single comparison. A span may be added even to it, as long
-/// as the span is not absurd: sums are plain additions, and overflow is a bug that debug builds
-/// catch.
+/// [`Time::NEVER`], 292 years after the epoch, stands for "no deadline", so that `min` over
+/// deadlines is a single comparison. A span of up to 292 years may be added even to it: sums are
+/// plain additions, and an overflow is a bug that debug builds catch.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -26,7 +25,7 @@ pub struct Duration(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than every instant that comes.
+    /// Later than every instant of a run.
     pub const NEVER: Time = Time(u64::MAX / 2);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -96,7 +95,7 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// The difference's size.
+    /// The absolute difference.
     #[must_use]
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))

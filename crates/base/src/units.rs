@@ -16,11 +16,11 @@ pub struct UnitError {
 /// A size in bytes, packets or segments, whichever was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
-    /// So many full-sized segments.
+    /// A number of full-sized segments.
     Segments(u64),
 }
 
@@ -54,7 +54,7 @@ fn quantity(text: &str, table: &[(&str, f64)]) -> Option<u64> {
     let unit = text[split..].trim_start();
     let factor = table.iter().find(|(name, _)| *name == unit)?.1;
     let value = (number * factor).round();
-    // Beyond 2^63 a float no longer means what was written.
+    // Beyond 2^63 a float is not exact.
     (0.0..9.2e18).contains(&value).then_some(value as u64)
 }
 

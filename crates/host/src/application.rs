@@ -1,58 +1,115 @@
-//! What uses a connection.
+//! Applications: the users of connections.
 
 use base::Time;
 use tcp::{Connection, Events};
 use wire::Payload;
 
-/// The program at one end of one connection.
+/// A connection as an application sees it.
+pub trait Transport {
+    /// Appends `len` bytes of `stream`, from `offset` on, to what is to be sent.
+    fn write(&mut self, stream: u32, offset: u64, len: u64);
+
+    /// The next run of bytes that has arrived in order, if there is one now. While there may be
+    /// more, [`Events::READABLE`] follows.
+    fn read(&mut self) -> Option<Payload> {
+        self.read_up_to(u32::MAX)
+    }
+
+    /// The same, but at most `bytes`. `None`: until [`Events::READABLE`] there is no more.
+    fn read_up_to(&mut self, bytes: u32) -> Option<Payload>;
+
+    /// Nothing more will be written.
+    fn close(&mut self);
+
+    /// Bytes written and not yet acknowledged.
+    fn unacknowledged(&self) -> u64;
+
+    /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are
+    /// [`Transport::unacknowledged`].
+    fn notify_below(&mut self, bytes: u64);
+}
+
+impl Transport for Connection {
+    fn write(&mut self, stream: u32, offset: u64, len: u64) {
+        Connection::write(self, stream, offset, len);
+    }
+
+    #[inline]
+    fn read(&mut self) -> Option<Payload> {
+        Connection::read(self)
+    }
+
+    #[inline]
+    fn read_up_to(&mut self, bytes: u32) -> Option<Payload> {
+        Connection::read_up_to(self, bytes)
+    }
+
+    fn close(&mut self) {
+        Connection::close(self);
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        Connection::unacknowledged(self)
+    }
+
+    fn notify_below(&mut self, bytes: u64) {
+        Connection::notify_below(self, bytes);
+    }
+}
+
+/// The program at one end of one connection, of our TCP unless `C` says otherwise.
 ///
 /// All times are those of the connection's own clock ([`Connection::clock`]): if both are restored
-/// elsewhere ([`Host::adopt`]), what an application remembers and waits for stays right.
+/// elsewhere ([`Host::adopt`]), the times that an application has stored stay valid.
 ///
 /// [`Host::adopt`]: crate::Host::adopt
-pub trait Application {
-    /// Something has happened: read, write or close.
+pub trait Application<C = Connection> {
+    /// Handles events: reads, writes or closes.
     ///
-    /// It is called again for what its own calls have brought about, [`Events::CLOSED`] after
-    /// [`Connection::abort`] for instance.
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events);
+    /// It is called again for events that its own calls have caused, for instance
+    /// [`Events::CLOSED`] after [`Connection::abort`].
+    fn handle(&mut self, now: Time, connection: &mut C, events: Events);
 
-    /// Takes data in order, as if it had just been read; false if it does not want to, which changes
-    /// nothing. It is asked when it would hear of nothing else, and does nothing else: it neither
-    /// writes nor closes, and is not to be woken at another time than before. An application that
-    /// only ever reads by [`Application::handle`] says false; its connection then leaves the fast
-    /// path with every segment of data.
-    fn take(&mut self, now: Time, payload: Payload) -> bool;
+    /// Takes data in order, as if it had just been read; or refuses it without effect and returns
+    /// false. It is called if data is the only event. It does nothing else: it neither writes nor
+    /// closes, and [`Application::next_wake`] stays the same. An application that reads only in
+    /// [`Application::handle`] returns false; its connection then leaves the fast path with every
+    /// segment of data.
+    #[inline(always)]
+    fn take(&mut self, now: Time, payload: Payload) -> bool {
+        let _ = (now, payload);
+        false
+    }
 
-    /// When [`Application::wake`] is to be called; it may change with any other call. Once woken,
-    /// it must be later than the time of that. Nobody is woken after the end of the connection.
+    /// When [`Application::wake`] is to be called; it may change with any other call. After a wake
+    /// it must be later than that wake. There are no wakes after the end of the connection.
     #[inline]
     fn next_wake(&self) -> Time {
         Time::NEVER
     }
 
-    /// The time has come that [`Application::next_wake`] gave.
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
+    /// Handles the wake at [`Application::next_wake`].
+    fn wake(&mut self, now: Time, connection: &mut C) {
         let _ = (now, connection);
     }
 }
 
-/// The bytes behind the payloads of an [`Application`]'s connection, in a world whose packets carry
-/// any. Applications of the simulator have none.
+/// The payload bytes of an [`Application`]'s connection, where packets carry bytes. Applications of
+/// the simulator have none.
 pub trait Bytes {
-    /// Writes the bytes of `payload`, which the application has given to [`Connection::write`] and
-    /// which have not all been acknowledged, into `out`, which is as long.
+    /// Writes the bytes of `payload` into `out`, which is as long. The application has given them
+    /// to [`Connection::write`], and not all are acknowledged.
     fn fetch(&self, payload: Payload, out: &mut [u8]);
 
-    /// The same bytes where they are, in two pieces of which either may be empty. `None` if they are
-    /// not kept anywhere, but made by [`Bytes::fetch`].
+    /// The same bytes in the application's memory, in two pieces of which either may be empty.
+    /// `None` if they are not stored but generated by [`Bytes::fetch`].
     fn lend(&self, payload: Payload) -> Option<[&[u8]; 2]> {
         let _ = payload;
         None
     }
 
-    /// Keeps `bytes`, whose first is number `place` of the peer's stream. They lie in the receive
-    /// window, counted from the first byte that has not been read, so that a ring as large as that
-    /// is enough. A place may come twice; none comes that the connection has refused.
+    /// Stores `bytes`, whose first is number `place` of the peer's stream. They lie in the receive
+    /// window, counted from the first unread byte, so that a ring of the window's size is enough. A
+    /// place may be stored twice; bytes that the connection has refused are not passed.
     fn store(&mut self, place: u64, bytes: &[u8]);
 }

@@ -13,7 +13,7 @@ pub struct Boxes {
     boxes: Vec<Box<dyn Middlebox + Send>>,
     inspects_packets: bool,
     shares_state: bool,
-    /// What boxes want to be done.
+    /// The packets and indications from the boxes, to be carried out.
     pub outbox: Outbox,
     dropped: [u64; DropReason::ALL.len()],
 }
@@ -32,7 +32,7 @@ impl Boxes {
         self.boxes.is_empty()
     }
 
-    /// Whether a box wants to see packets ([`Middlebox::inspects_packets`]).
+    /// Whether a box inspects packets ([`Middlebox::inspects_packets`]).
     #[must_use]
     #[inline]
     pub fn inspect_packets(&self) -> bool {
@@ -46,7 +46,7 @@ impl Boxes {
         self.shares_state
     }
 
-    /// Shows a packet to the boxes, until one does not forward it.
+    /// Passes a packet to the boxes in order, until one does not forward it.
     pub fn packet(&mut self, now: Time, from: Option<Port>, packet: &mut Packet) -> Verdict {
         for middlebox in &mut self.boxes {
             match middlebox.packet(now, from, packet, &mut self.outbox.context()) {
@@ -61,28 +61,28 @@ impl Boxes {
         Verdict::Forward
     }
 
-    /// The queue of a link that begins at the node has taken a packet.
+    /// Passes on that the queue of a link from the node has accepted a packet.
     pub fn queued(&mut self, now: Time, to: Port, packet: &mut Packet) {
         for middlebox in &mut self.boxes {
             middlebox.queued(now, to, packet, &mut self.outbox.context());
         }
     }
 
-    /// Something happened on a link that begins or ends at the node.
+    /// Passes on an event of a link that begins or ends at the node.
     pub fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>) {
         for middlebox in &mut self.boxes {
             middlebox.link(now, port, event, &mut self.outbox.context());
         }
     }
 
-    /// When a box wants to be woken; [`Time::NEVER`] if none does.
+    /// The next wake of any box; [`Time::NEVER`] without one.
     #[must_use]
     pub fn next_wake(&self) -> Time {
         let wakes = self.boxes.iter().map(|middlebox| middlebox.next_wake());
         wakes.fold(Time::NEVER, Time::min)
     }
 
-    /// Wakes the boxes whose time has come.
+    /// Wakes the boxes that are due.
     pub fn wake(&mut self, now: Time) {
         for middlebox in &mut self.boxes {
             if middlebox.next_wake() <= now {
@@ -91,13 +91,13 @@ impl Boxes {
         }
     }
 
-    /// How many packets boxes dropped for a reason.
+    /// The number of packets that boxes dropped for a reason.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// The reasons for which boxes dropped packets, and how many each.
+    /// The numbers of packets that boxes dropped, by reason.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
         let all = DropReason::ALL.map(|reason| (reason, self.dropped(reason)));
         all.into_iter().filter(|&(_, packets)| packets > 0)
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::middlebox::Context;
 
-    /// Decides by the packet's length, and counts what it sees.
+    /// Decides by the packet's length, and counts packets.
     struct Judge(fn(u32) -> Verdict, u32);
 
     impl Middlebox for Judge {
@@ -155,7 +155,7 @@ mod tests {
         let sent: Vec<_> = boxes.outbox.packets.iter().map(|sent| sent.payload.len).collect();
         assert_eq!(sent, [11, 21, 22, 31, 32]);
         assert_eq!(boxes.drops().collect::<Vec<_>>(), [(DropReason::Replay, 1)]);
-        // The first has seen three packets, the second two: the earlier wake is told.
+        // The first has seen three packets, the second two: the earlier wake is returned.
         assert_eq!(boxes.next_wake(), Time::ZERO + base::Duration::from_millis(2));
     }
 

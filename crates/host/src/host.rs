@@ -46,72 +46,72 @@ use std::collections::VecDeque;
 use tcp::{Connection, Event};
 use wire::{Body, Packet, Ports, Segment};
 
-/// Where a host's packets go. `A` is what uses its connections.
+/// The output of a host's packets. `A` is the type of its applications.
 pub trait Outlet<A> {
     /// The place to write the next packet into.
     fn packet(&mut self) -> &mut Packet;
-    /// The packet is written: it goes out. Its payload is one segment, or (if the outlet takes more
+    /// Sends the packet that was written. Its payload is one segment, or (if the outlet takes more
     /// than one) several of `segment_size` bytes, of which only the last may be shorter: see
-    /// [`tcp::Transmit`]. `route` is kept with the connection, for the outlet to remember which way
-    /// its packets go. `application` uses the connection and has the bytes of the payload;
-    /// it is `None` for datagrams and for packets of no connection (resets, SYN cookies).
+    /// [`tcp::Transmit`]. `route` is stored with the connection, for the outlet to cache the route
+    /// of its packets. `application` has the bytes of the payload; it is `None` for datagrams and
+    /// for packets of no connection (resets, SYN cookies).
     fn send(&mut self, segment_size: u32, route: &mut Option<u32>, application: Option<&A>);
-    /// How many segments a packet may hold.
+    /// The most segments in a packet.
     #[inline]
     fn segments(&self) -> u16 {
         1
     }
 }
 
-/// Where packets reach a host one after the other, and leave: an answer may be written over what it
+/// A batch of arriving packets, with an outlet: an answer may be written over the packet that it
 /// answers.
 pub trait Inlet<A>: Outlet<A> {
-    /// When the packet that is here has arrived.
+    /// When the present packet has arrived.
     fn now(&self) -> Time;
-    /// The packet that is here.
+    /// The present packet.
     fn arrived(&mut self) -> &mut Packet;
-    /// Its ports, for less if they are known.
+    /// Its ports; at less cost if they are known.
     #[inline]
     fn ports(&mut self) -> Ports {
         self.arrived().ports()
     }
-    /// In its place lies an answer of `len` bytes with all headers, which goes out without ECN by the
-    /// way that [`Outlet::send`] has kept with the connection.
+    /// Sends the answer of `len` bytes that was written in its place, with all headers, without
+    /// ECN, by the route that [`Outlet::send`] has stored with the connection.
     fn answer(&mut self, route: Option<u32>, len: u32);
-    /// It is processed, and its place may be that of the next that goes out: [`Outlet::packet`].
+    /// Frees its place after processing; the next outgoing packet may use it ([`Outlet::packet`]).
     fn release(&mut self);
-    /// It is for another host.
+    /// Forwards it: it is for another host.
     fn pass_on(&mut self);
-    /// Goes on to the next packet, once the last is answered, released or passed on; false if there is
-    /// none, or something else comes first.
+    /// Advances to the next packet, after the last was answered, released or passed on; false if
+    /// there is none, or if another event comes first.
     fn advance(&mut self) -> bool;
 }
 
-/// How many connections can be found without a look into the table: with so many, even a few dozen
-/// seldom share a hint.
+/// The number of hints, by which connections are found without a look-up in the table: with so
+/// many, even a few dozen connections seldom share one.
 const HINTS: usize = 1024;
 
-/// A number that tells the connections of a host apart as far as possible.
+/// The hint for a segment: different connections of a host mostly have different ones.
 #[inline]
 fn hint(segment: &Segment) -> usize {
     usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
 }
 
-/// A host and its connections. It has one address, or one of either version of IP, and may speak for other
-/// hosts.
+/// A host and its connections. It has one address, or one of each version of IP, and may act for
+/// other hosts.
 pub struct Host<A> {
     addresses: Addresses,
     settings: Settings,
     slots: Slots<A>,
     by_tuple: FxHashMap<FourTuple, u32>,
-    /// Which connection the last packet with the same [`hint`] was for.
+    /// By [`hint`]: the connection of the last packet.
     hints: [u32; HINTS],
     listeners: Listeners<A>,
     /// Sorted by time, the next first.
     openings: VecDeque<Opening<A>>,
-    /// When each connection wants to be asked; never later than that, perhaps earlier.
+    /// The wake of each connection: its deadline or earlier.
     schedule: Schedule,
-    /// Connections that may have something to send.
+    /// Connections that may have segments to send.
     busy: Vec<u32>,
     /// Closed connections, to be removed once their last segment is sent.
     closed: Vec<u32>,
@@ -123,12 +123,12 @@ pub struct Host<A> {
     /// When a workload or the shared probe is next due.
     next_task: Time,
     numbering: Numbering,
-    /// The place, from where the hash says, of the next local port to be tried.
+    /// The next local port to be tried, as an offset from the hash.
     next_port: u16,
     memory: Memory,
-    /// Whether connections keep events.
+    /// Whether the events of connections are recorded.
     watches: bool,
-    /// Connections are observed: their events are kept, or they share a probe.
+    /// Connections are observed: their events are recorded, or they share a probe.
     observes: bool,
     events: VecDeque<(ConnectionId, Event)>,
     statistics: Statistics,
@@ -168,13 +168,13 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Changes what the host does beside its connections.
+    /// Sets the settings of the host.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
         self.limit_memory();
     }
 
-    /// What the host does beside its connections.
+    /// The settings of the host.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings
@@ -186,19 +186,19 @@ impl<A: Application> Host<A> {
         self.addresses.first()
     }
 
-    /// Gives the host an address of the other version of IP, or another one of a version that it
-    /// has an address of. Connections and sources of datagrams that there are keep theirs.
+    /// Adds an address of the other version of IP, or replaces the one of the same version.
+    /// Existing connections and sources of datagrams keep theirs.
     pub fn add_address(&mut self, address: IpAddr) {
         self.addresses.add(address);
     }
 
-    /// Lets the host speak for other hosts: it owns all addresses of a prefix, too. It accepts connections to
-    /// them, and answers from them.
+    /// Lets the host act for other hosts: it owns all addresses of a prefix, too. It accepts
+    /// connections to them, and answers from them.
     pub fn add_prefix(&mut self, prefix: Prefix) {
         self.addresses.add_prefix(prefix);
     }
 
-    /// Whether an address is the host's own, or that of a host that it speaks for.
+    /// Whether an address is the host's own, or that of a host that it acts for.
     #[must_use]
     #[inline]
     pub fn owns(&self, address: IpAddr) -> bool {
@@ -217,25 +217,25 @@ impl<A: Application> Host<A> {
         self.slots.iter().map(|slot| (slot.id, &slot.connection, &slot.application))
     }
 
-    /// One connection, if it is still there.
+    /// One connection, if it still exists.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.find(id).map(|slot| &slot.connection)
     }
 
-    /// The application of a connection, if that is still there.
+    /// The application of a connection, if that still exists.
     #[must_use]
     pub fn application(&self, id: ConnectionId) -> Option<&A> {
         self.slots.find(id).map(|slot| &slot.application)
     }
 
-    /// The 4-tuple of a connection, if that is still there.
+    /// The 4-tuple of a connection, if that still exists.
     #[must_use]
     pub fn four_tuple(&self, id: ConnectionId) -> Option<FourTuple> {
         self.slots.find(id).map(Slot::tuple)
     }
 
-    /// The connection that a packet belongs to: as a segment of its, or as an ICMP message about one.
+    /// The connection that a packet belongs to: as a segment, or as an ICMP message about one.
     #[must_use]
     pub fn connection_of(&self, packet: &Packet) -> Option<ConnectionId> {
         let tuple = match &packet.body {
@@ -247,14 +247,14 @@ impl<A: Application> Host<A> {
     }
 
     /// Whether a packet is this host's: it goes to an address that the host owns, or it belongs to a
-    /// connection. What is not is to be forwarded.
+    /// connection. Other packets are to be forwarded.
     #[must_use]
     pub fn takes(&self, packet: &Packet) -> bool {
         self.owns(packet.ip.destination) || self.connection_of(packet).is_some()
     }
 
-    /// Uses a connection as its application would; [`Host::transmit`] is
-    /// to be called after it. `None` if the connection is no longer there.
+    /// Calls a function with a connection, as its application would use it; [`Host::transmit`] is
+    /// to be called afterwards. `None` if the connection no longer exists.
     pub fn access<R>(
         &mut self,
         now: Time,
@@ -267,13 +267,13 @@ impl<A: Application> Host<A> {
         Some(result)
     }
 
-    /// How many connections are not over.
+    /// The number of connections that are not closed.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.by_tuple.len()
     }
 
-    /// Whether nothing is going on and, but for listeners, nothing will.
+    /// Whether no connection is open and none will be opened, except by listeners.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.by_tuple.is_empty()
@@ -285,7 +285,7 @@ impl<A: Application> Host<A> {
             && self.schedule.first().0 == Time::NEVER
     }
 
-    /// Keeps the events of all connections from now on, or no longer.
+    /// Records the events of all connections from now on, or no longer.
     pub fn watch(&mut self, keep: bool) {
         self.watches = keep;
         self.observes = keep || self.probe.is_some();
@@ -293,7 +293,7 @@ impl<A: Application> Host<A> {
         self.slots.iter_mut().for_each(|slot| slot.connection.watch(keep));
     }
 
-    /// The next event, if events are kept ([`Host::watch`]). To be called until there is none
+    /// The next event, if events are recorded ([`Host::watch`]). To be called until there is none
     /// after every [`Host::transmit`] or [`Host::exchange`].
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.events.pop_front()
@@ -301,11 +301,11 @@ impl<A: Application> Host<A> {
 
     // --- packets and timers ---
 
-    /// Takes in packets one by one, and sends all that may be sent after each.
+    /// Processes packets one by one, and sends all that may be sent after each.
     ///
-    /// The same as [`Host::handle_packet`] and [`Host::transmit`] for each, for less. It says whether
-    /// a connection wants to be woken earlier than it did: then nothing more is taken in, since
-    /// [`Host::poll_timeout`] may have come forward.
+    /// It is the same as [`Host::handle_packet`] and [`Host::transmit`] for each, at less cost.
+    /// Returns whether a connection's wake has moved forward: then no more packets are processed,
+    /// because [`Host::poll_timeout`] may be earlier now.
     #[must_use = "the host may want to be woken earlier"]
     #[inline]
     pub fn exchange(&mut self, inlet: &mut impl Inlet<A>) -> bool {
@@ -318,7 +318,8 @@ impl<A: Application> Host<A> {
             let sooner = match (known, &packet.body) {
                 (Some(id), _) => {
                     self.count_memory(id);
-                    // A host that observes its connections, or limits their memory, looks at each step.
+                    // A host that observes its connections, or limits their memory, does so at each
+                    // step.
                     let one = self.observes || self.memory.is_limited() || !self.settings.fast_path;
                     match self.slots[id as usize].exchange(one, inlet, &mut self.statistics) {
                         Stop::Done => return false,
@@ -382,8 +383,8 @@ impl<A: Application> Host<A> {
 
     /// Sends all that may be sent now. To be called after every other call.
     ///
-    /// Says whether a connection wants to be woken earlier than it did: then
-    /// [`Host::poll_timeout`] may have come forward.
+    /// Returns whether a connection's wake has moved forward: then [`Host::poll_timeout`] may be
+    /// earlier now.
     #[must_use = "the host may want to be woken earlier"]
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         let mut sooner = false;
@@ -436,7 +437,7 @@ impl<A: Application> Host<A> {
         self.look_up(packet, segment)
     }
 
-    /// The same without a hint; stores one.
+    /// Like [`Host::find`], without a hint; stores one.
     #[inline(never)]
     fn look_up(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
         let id = self.by_tuple.get(&FourTuple::of_segment(&packet.ip, segment)).copied()?;

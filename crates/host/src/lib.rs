@@ -1,18 +1,18 @@
-//! What stands around a connection: hosts, applications, and boxes on the path.
+//! Hosts, applications, and boxes on the path.
 //!
-//! A [`Host`] owns what a real host owns: it takes packets to connections, listens, numbers
-//! connections, and keeps the timers of all of them behind one wake. A [`Middlebox`] sees the
-//! packets that pass a node.
+//! A [`Host`] is the stack around its connections: it demultiplexes packets, has listeners, chooses
+//! initial sequence numbers and ports, and has one wake for the timers of all connections. A
+//! [`Middlebox`] sees the packets that pass a node.
 
 mod application;
 mod boxes;
 mod host;
 mod middlebox;
 mod shared_probe;
-mod traffic;
+pub mod traffic;
 mod workload;
 
-pub use application::{Application, Bytes};
+pub use application::{Application, Bytes, Transport};
 pub use boxes::Boxes;
 pub use host::{
     AdoptError, Binding, ConnectionId, ConnectionSnapshot, FourTuple, Host, HostSnapshot, Inlet,
@@ -22,7 +22,8 @@ pub use middlebox::{
     Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Port, Verdict,
 };
 pub use traffic::{
-    BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Dialogue, OnOff, PacedSource,
-    Requester, Responder, Sink, SlowSink, Source, Traffic,
+    ApplicationSettings, BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Ends, OnOff,
+    Pace, PacedSource, Place, Progress, Reports, Requester, Requests, Responder, Role, Sink,
+    SlowSink, Source, Traffic, Transfer,
 };
 pub use workload::{Arrivals, Sizes, Workload};

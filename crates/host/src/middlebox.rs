@@ -5,18 +5,19 @@ use core::net::IpAddr;
 use tcp::Connectivity;
 use wire::{CorruptionNotice, Packet};
 
-/// One direction of a link that begins or ends at a node, by a number that its world gives it.
+/// The number of one direction of a link that begins or ends at a node; the simulator or emulator
+/// assigns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u32);
 
-/// What a box decides about a packet.
+/// The decision of a box about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet goes on, as the box left it.
     Forward,
-    /// The box has taken the packet: it keeps it, has sent it on, or was its destination.
+    /// The box has consumed the packet: it stores it, has sent it itself, or was its destination.
     Consume,
-    /// The network loses the packet.
+    /// The box drops the packet.
     Drop(DropReason),
 }
 
@@ -27,7 +28,7 @@ pub enum DropReason {
     HopLimit,
     /// The security association has no sequence number left (RFC 4303 §3.3.3).
     SequenceExhausted,
-    /// It came twice, or too late for the anti-replay window (RFC 4303 §3.4.3).
+    /// It is a duplicate, or too late for the anti-replay window (RFC 4303 §3.4.3).
     Replay,
     /// It experienced congestion inside a tunnel and cannot carry the mark (RFC 6040 §4.2).
     Congestion,
@@ -58,16 +59,16 @@ impl DropReason {
     }
 }
 
-/// What a box is told of a link that begins or ends at its node.
+/// An event of a link that begins or ends at a box's node.
 #[derive(Clone, Copy, Debug)]
 pub enum LinkEvent<'a> {
-    /// A packet arrived damaged at the link's end. It has used the link and goes no further.
+    /// A packet arrived damaged at the link's end. It was transmitted, and is dropped.
     Corrupted(&'a Packet),
-    /// A packet arrived with wrong bytes, and its own code has corrected them. It comes to
+    /// A packet arrived with wrong bytes, and its own code has corrected them. It is passed to
     /// [`Middlebox::packet`] next, as any other.
     Corrected(&'a Packet),
-    /// A packet that was to go out found no room in the link's queue, or the queue that had taken it
-    /// dropped it as its turn came. Told to boxes that inspect packets.
+    /// The link's queue dropped an outgoing packet: it was full, or dropped the packet at the head.
+    /// Indicated to boxes that inspect packets.
     Dropped(&'a Packet),
     /// The link to this node is up again.
     Up {
@@ -81,7 +82,7 @@ pub enum LinkEvent<'a> {
     },
 }
 
-/// What a box indicates to the host of its node.
+/// An indication of a box to the host of its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostIndication {
     /// A packet of one of the host's connections was corrupted.
@@ -95,40 +96,40 @@ pub enum HostIndication {
     },
 }
 
-/// What a box may do besides changing the packet before it.
+/// The actions of a box besides its decision about a packet.
 pub struct Context<'a> {
     outbox: &'a mut Outbox,
 }
 
 impl Context<'_> {
     /// Sends a packet from the node, as routed; to the node's own host, if that is its destination.
-    /// It leaves before the packet that the box sees.
+    /// It is sent before the packet that the box is processing.
     pub fn send(&mut self, packet: Packet) {
         self.outbox.packets.push(packet);
     }
 
-    /// Indicates something to the node's host, which hears of it before what was sent leaves.
+    /// Passes an indication to the node's host, before the box's packets are sent.
     pub fn indicate(&mut self, indication: HostIndication) {
         self.outbox.indications.push(indication);
     }
 }
 
-/// What boxes want to be done, in order.
+/// The actions that boxes have requested, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outbox {
     /// Packets that leave the node, as routed.
     pub packets: Vec<Packet>,
-    /// What the node's host is to hear.
+    /// Indications to the node's host.
     pub indications: Vec<HostIndication>,
 }
 
 impl Outbox {
-    /// The way for a box to put something in.
+    /// The interface by which a box adds actions.
     pub fn context(&mut self) -> Context<'_> {
         Context { outbox: self }
     }
 
-    /// Whether there is nothing to be done.
+    /// Whether there are no actions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty() && self.indications.is_empty()
@@ -137,20 +138,20 @@ impl Outbox {
 
 /// A box in a node: a router's feature, or a bump in a host's own stack.
 pub trait Middlebox {
-    /// Whether [`Middlebox::packet`] and [`Middlebox::queued`] are to be asked. A box that only
-    /// watches links need not slow down what passes.
+    /// Whether [`Middlebox::packet`] and [`Middlebox::queued`] are to be called. A box that only
+    /// observes link events need not slow down packets.
     fn inspects_packets(&self) -> bool {
         true
     }
 
-    /// Whether the box shares state with boxes of other nodes. A simulator deals with such nodes in the
-    /// order of time; others it may deal with for a while at once.
+    /// Whether the box shares state with boxes of other nodes. A simulator processes such nodes in
+    /// the order of time; it may process other nodes for a span of time at once.
     fn shares_state(&self) -> bool {
         true
     }
 
-    /// A packet passes the node, or starts or ends there. It may be edited in place. `from` is the
-    /// link by which it came; what starts here came by none.
+    /// Processes a packet that passes the node, or starts or ends there. The box may edit it in
+    /// place. `from` is the link by which it arrived; `None` for a packet from the node itself.
     fn packet(
         &mut self,
         now: Time,
@@ -162,24 +163,24 @@ pub trait Middlebox {
         Verdict::Forward
     }
 
-    /// The queue of a link that begins at the node has taken a packet. It may be edited in place,
-    /// but keeps its length.
+    /// Processes a packet that the queue of a link from the node has accepted. The box may edit it
+    /// in place, but must keep its length.
     fn queued(&mut self, now: Time, to: Port, packet: &mut Packet, cx: &mut Context<'_>) {
         let _ = (now, to, packet, cx);
     }
 
-    /// When the box wants to be woken; [`Time::NEVER`] if it waits for nothing. Asked after whatever
-    /// the box was told, if it inspects packets.
+    /// When the box is to be woken; [`Time::NEVER`] for no wake. Called after every packet or event
+    /// passed to the box, if it inspects packets.
     fn next_wake(&self) -> Time {
         Time::NEVER
     }
 
-    /// It is [`Middlebox::next_wake`], which then must be later.
+    /// Handles the wake at [`Middlebox::next_wake`], which must be later afterwards.
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
         let _ = (now, cx);
     }
 
-    /// Something happened on a link that begins or ends at the node.
+    /// Handles an event of a link that begins or ends at the node.
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let _ = (now, port, event, cx);
     }

@@ -1,9 +1,9 @@
-//! One probe of a new path for all connections of a host that have data for it.
+//! One probe of a new path for all connections of a host with outstanding data.
 //!
-//! Connections that resume all at once overshoot a path that none of them knows. Here they share
-//! what they learn, as the ensembles of RFC 9040 do: until the first round trip R is measured, one
-//! alone probes, with its initial window; then the others start from one segment each, R / n after
-//! one another; and what shows one of them the limits of the path ends slow start for all.
+//! Connections that all resume at once overshoot the capacity of an unknown path. Here they share
+//! measurements, as the ensembles of RFC 9040 do. Until the first round trip R is measured, one
+//! connection alone probes, with its initial window. Then the others start from one segment each, R
+//! / n after one another. When one of them meets the limit of the path, slow start ends for all.
 
 use base::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -45,14 +45,14 @@ pub(crate) struct SharedProbe<K> {
     members: u32,
     /// The connection whose round trip is awaited.
     leader: Option<K>,
-    /// The initial window is out.
+    /// The initial window was sent.
     is_out: bool,
     /// The first round trip on the new path.
     round_trip: Option<Duration>,
     /// When the next starts.
     next: Time,
     rounds: Rounds,
-    /// A member's part of what the path can take, bytes, once that is known.
+    /// A member's share of the path's capacity, bytes, once that is known.
     share: Option<u64>,
     /// When the probe ends at the latest.
     ends: Time,
@@ -137,7 +137,7 @@ impl<K: Copy + Ord> SharedProbe<K> {
         Some((self.waiting.pop_front()?, Connectivity::Changed { window }))
     }
 
-    /// A connection was notified of the change: its state now, or `None` if it does not probe.
+    /// Reports the result of a start: the connection's state, or `None` if it does not probe.
     pub(crate) fn started(&mut self, now: Time, key: K, state: Option<CongestionState>) {
         let Some(CongestionState { window, losses, srtt, rto, .. }) = state else {
             self.members -= 1;
@@ -171,7 +171,7 @@ impl<K: Copy + Ord> SharedProbe<K> {
             }
         }
         if self.round_trip.is_none() {
-            // Nothing has come back over the new path yet.
+            // No acknowledgment has come over the new path yet.
             if self.leader == Some(key) && (lost || state.closed || !state.outstanding) {
                 self.next = now;
             }
@@ -194,8 +194,8 @@ impl<K: Copy + Ord> SharedProbe<K> {
         }
     }
 
-    /// A connection has met the limit of the path: every connection that has its share leaves slow
-    /// start.
+    /// Handles that a connection has met the limit of the path: every connection with its share
+    /// leaves slow start.
     fn meet_limit(&mut self) {
         if self.share.is_some() {
             return;

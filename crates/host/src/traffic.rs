@@ -1,139 +1,239 @@
-//! Applications: those of a bulk transfer, and those that are limited by themselves. Besides,
-//! datagrams, which need no connection.
+//! The table of applications: what the two ends of a flow's connection do. Besides, datagrams, which
+//! need no connection.
+//!
+//! A new one is a file beside this page and a line in the table below: the settings, with the names
+//! that scenario files give them, and the programs at the two ends.
 
-mod buffered;
+mod bulk;
 mod datagrams;
-mod dialogue;
-mod paced;
-mod slow;
 
-pub use buffered::BufferedSource;
+pub use bulk::{Sink, Source};
 pub use datagrams::{DatagramFlow, DatagramSink, DatagramSource, OnOff};
-pub use dialogue::{Dialogue, Requester, Responder};
-pub use paced::PacedSource;
-pub use slow::SlowSink;
+pub use transfer::Pace;
 
-use crate::Application;
-use base::Time;
+use crate::{Application, Transport};
+use base::{Duration, Histogram, Time};
 use serde::{Deserialize, Serialize};
-use tcp::{Connection, Events};
+use tcp::Events;
 use wire::Payload;
 
-/// Any of the applications.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Traffic {
-    /// Sends as fast as TCP lets it.
-    Source(Source),
-    /// Sends at its own pace.
-    Paced(PacedSource),
-    /// Sends out of a small buffer.
-    Buffered(BufferedSource),
-    /// Receives.
-    Sink(Sink),
-    /// Receives at its own pace.
-    Slow(SlowSink),
-    /// Asks.
-    Requester(Box<Requester>),
-    /// Answers.
-    Responder(Responder),
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// The end whose data the flow is about.
+    Sender,
+    /// The end that the data is for.
+    Receiver,
+}
+
+impl Role {
+    /// The end on the other side.
+    #[must_use]
+    pub fn other(self) -> Role {
+        match self {
+            Role::Sender => Role::Receiver,
+            Role::Receiver => Role::Sender,
+        }
+    }
+}
+
+/// Where an application runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The name of the bytes in either direction.
+    pub stream: u32,
+    /// Whether packets carry it.
+    pub is_carried: bool,
+    /// The start of the flow.
+    pub start: Time,
+}
+
+impl Place {
+    /// A sink for the bytes.
+    #[must_use]
+    pub fn sink(&self) -> Sink {
+        if self.is_carried { Sink::new(self.stream) } else { Sink::of_any() }
+    }
+}
+
+/// The settings of a kind of application.
+pub trait Ends {
+    /// The programs at the sender and the receiver.
+    fn ends(&self, place: &Place) -> [Traffic; 2];
+
+    /// What is wrong with settings together, each of which is right.
+    ///
+    /// # Errors
+    /// If something is.
+    fn check(&self) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    /// Which end opens the connection.
+    fn opener(&self) -> Role {
+        Role::Sender
+    }
+
+    /// Whether the whole connection is one transfer, which is timed from its opening to the arrival
+    /// of the last byte; the times of others are those in their [`Progress`].
+    fn is_transfer(&self) -> bool {
+        false
+    }
+
+    /// How much a transfer carries, bytes; `None` for no end.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
+    /// The least that any of its times can be, the reference of slowdown. `carry` gives the time
+    /// in which an otherwise idle path carries a number of bytes from an end to the other.
+    fn least_time(&self, carry: &dyn Fn(Role, u64) -> Duration) -> Option<Duration> {
+        let _ = carry;
+        None
+    }
+}
+
+/// What an application has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress<'a> {
+    /// The bytes that have arrived.
+    pub sink: Option<&'a Sink>,
+    /// Requests or messages that this end has begun.
+    pub started: u64,
+    /// The times of those of which this end has seen the end, nanoseconds.
+    pub times: Option<&'a Histogram>,
+}
+
+/// An application that says what it has done.
+pub trait Reports {
+    /// What it has done so far.
+    fn progress(&self) -> Progress<'_> {
+        Progress::default()
+    }
+}
+
+macro_rules! applications {
+    ($(
+        $(#[$($doc:tt)*])*
+        $module:ident :: $Settings:ident { $($End:ident),+ } = $name:literal;
+    )+) => {
+        $(mod $module;)+
+        $(pub use $module::{$Settings, $($End),+};)+
+
+        /// One of the applications, with its settings.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(tag = "application")]
+        pub enum ApplicationSettings {
+            $($(#[$($doc)*])* #[serde(rename = $name)] $Settings($Settings),)+
+        }
+
+        impl base::settings::Table for ApplicationSettings {
+            const TAG: &'static str = "application";
+            const ENTRIES: &'static [base::settings::Entry] =
+                &[$(base::settings!(@entry $name $Settings $(#[$($doc)*])*)),+];
+        }
+
+        impl ApplicationSettings {
+            /// The settings.
+            #[must_use]
+            pub fn settings(&self) -> &dyn Ends {
+                match self { $(ApplicationSettings::$Settings(settings) => settings,)+ }
+            }
+        }
+
+        $(impl From<$Settings> for ApplicationSettings {
+            fn from(settings: $Settings) -> ApplicationSettings {
+                ApplicationSettings::$Settings(settings)
+            }
+        })+
+
+        /// The program at an end of a connection. Those of most connections are at hand, others in
+        /// a box.
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[allow(missing_docs, reason = "the structs have them")]
+        pub enum Traffic {
+            Source(Source),
+            Sink(Sink),
+            $($($End(Box<$End>),)+)+
+        }
+
+        $($(impl From<$End> for Traffic {
+            fn from(end: $End) -> Traffic {
+                Traffic::$End(end.into())
+            }
+        })+)+
+
+        impl Reports for Traffic {
+            fn progress(&self) -> Progress<'_> {
+                match self {
+                    Traffic::Source(end) => end.progress(),
+                    Traffic::Sink(end) => end.progress(),
+                    $($(Traffic::$End(end) => end.progress(),)+)+
+                }
+            }
+        }
+
+        impl<C: Transport> Application<C> for Traffic {
+            #[inline]
+            fn handle(&mut self, now: Time, connection: &mut C, events: Events) {
+                match self {
+                    Traffic::Source(end) => end.handle(now, connection, events),
+                    Traffic::Sink(end) => end.handle(now, connection, events),
+                    $($(Traffic::$End(end) => end.handle(now, connection, events),)+)+
+                }
+            }
+
+            #[inline(always)]
+            fn take(&mut self, now: Time, payload: Payload) -> bool {
+                match self {
+                    Traffic::Sink(end) => Application::<C>::take(end, now, payload),
+                    // Those that are limited by themselves hear of everything.
+                    _ => false,
+                }
+            }
+
+            #[inline]
+            fn next_wake(&self) -> Time {
+                match self {
+                    Traffic::Source(_) | Traffic::Sink(_) => Time::NEVER,
+                    $($(Traffic::$End(end) => Application::<C>::next_wake(&**end),)+)+
+                }
+            }
+
+            fn wake(&mut self, now: Time, connection: &mut C) {
+                match self {
+                    Traffic::Source(_) | Traffic::Sink(_) => {}
+                    $($(Traffic::$End(end) => end.wake(now, connection),)+)+
+                }
+            }
+        }
+    };
+}
+
+applications! {
+    /// Data in one direction.
+    transfer::Transfer { PacedSource, BufferedSource, SlowSink } = "transfer";
+    /// Requests over one connection, each after the response to the previous one.
+    requests::Requests { Requester, Responder } = "requests";
+}
+
+impl From<Source> for Traffic {
+    fn from(source: Source) -> Traffic {
+        Traffic::Source(source)
+    }
+}
+
+impl From<Sink> for Traffic {
+    fn from(sink: Sink) -> Traffic {
+        Traffic::Sink(sink)
+    }
 }
 
 impl Traffic {
-    /// What has come, at the end that data is for: of a dialogue, that which asks.
+    /// What has arrived.
     #[must_use]
     pub fn sink(&self) -> Option<&Sink> {
-        match self {
-            Traffic::Sink(sink) => Some(sink),
-            Traffic::Slow(slow) => Some(&slow.sink),
-            Traffic::Requester(requester) => Some(&requester.sink),
-            Traffic::Source(_) | Traffic::Paced(_) | Traffic::Buffered(_) => None,
-            Traffic::Responder(_) => None,
-        }
-    }
-
-    /// Lets it take whatever stream comes first, where packets do not say of which stream they are.
-    pub fn expect_any(&mut self) {
-        let sink = match self {
-            Traffic::Sink(sink) => sink,
-            Traffic::Slow(slow) => &mut slow.sink,
-            Traffic::Requester(requester) => &mut requester.sink,
-            Traffic::Responder(responder) => &mut responder.sink,
-            Traffic::Source(_) | Traffic::Paced(_) | Traffic::Buffered(_) => return,
-        };
-        sink.stream = None;
-    }
-}
-
-/// Writes a stream of a given size, then closes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Source {
-    stream: u32,
-    /// Bytes; `None` never ends.
-    size: Option<u64>,
-    /// When the connection was over, all data acknowledged.
-    pub closed_at: Option<Time>,
-}
-
-/// Reads a stream and checks that every byte comes, in order, once.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Sink {
-    /// The stream that is expected; `None` until something has come, if it can be any.
-    pub stream: Option<u32>,
-    /// Bytes received in order.
-    pub received: u64,
-    /// Runs of bytes that were not the next ones of the stream. Anything but 0 is a bug in TCP.
-    pub misplaced: u64,
-    /// When the first byte came.
-    pub first_at: Option<Time>,
-    /// When the last byte came.
-    last_at: Option<Time>,
-    /// When the last byte of the stream came, once it is known to have been the last.
-    pub finished_at: Option<Time>,
-}
-
-impl Source {
-    /// A source of `size` bytes of `stream`; without end for `None`.
-    #[must_use]
-    pub fn new(stream: u32, size: Option<u64>) -> Source {
-        Source { stream, size, closed_at: None }
-    }
-}
-
-impl Sink {
-    /// A sink for `stream`.
-    #[must_use]
-    pub fn new(stream: u32) -> Sink {
-        Sink {
-            stream: Some(stream),
-            received: 0,
-            misplaced: 0,
-            first_at: None,
-            last_at: None,
-            finished_at: None,
-        }
-    }
-
-    /// A sink for whatever stream comes first, and for no other.
-    #[must_use]
-    pub fn of_any() -> Sink {
-        Sink { stream: None, ..Sink::new(0) }
-    }
-
-    #[inline]
-    fn check(&mut self, now: Time, payload: Payload) {
-        self.first_at.get_or_insert(now);
-        self.last_at = Some(now);
-        if payload.stream != *self.stream.get_or_insert(payload.stream)
-            || payload.offset != self.received
-        {
-            self.misplaced += 1;
-        }
-        self.received += u64::from(payload.len);
-    }
-
-    /// The sender has said that nothing follows, and all has been read.
-    fn finish(&mut self, now: Time) {
-        self.finished_at = self.last_at.or(Some(now));
+        self.progress().sink
     }
 }
 
@@ -143,88 +243,4 @@ const ENDLESS: u64 = 1 << 62;
 /// How much of a stream of `size` bytes is left.
 fn left(size: Option<u64>, written: u64) -> u64 {
     size.unwrap_or(ENDLESS) - written
-}
-
-impl Application for Traffic {
-    #[inline]
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
-        match self {
-            Traffic::Sink(sink) => sink.handle(now, connection, events),
-            Traffic::Source(source) => source.handle(now, connection, events),
-            Traffic::Paced(paced) => paced.handle(now, connection, events),
-            Traffic::Buffered(buffered) => buffered.handle(now, connection, events),
-            Traffic::Slow(slow) => slow.handle(now, connection, events),
-            Traffic::Requester(requester) => requester.handle(now, connection, events),
-            Traffic::Responder(responder) => responder.handle(now, connection, events),
-        }
-    }
-
-    #[inline(always)]
-    fn take(&mut self, now: Time, payload: Payload) -> bool {
-        match self {
-            Traffic::Sink(sink) => sink.take(now, payload),
-            _ => false,
-        }
-    }
-
-    #[inline]
-    fn next_wake(&self) -> Time {
-        match self {
-            Traffic::Sink(_) | Traffic::Source(_) => Time::NEVER,
-            Traffic::Buffered(_) | Traffic::Responder(_) => Time::NEVER,
-            Traffic::Paced(paced) => paced.next_wake(),
-            Traffic::Slow(slow) => slow.next_wake(),
-            Traffic::Requester(requester) => requester.next_wake(),
-        }
-    }
-
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
-        match self {
-            Traffic::Sink(_) | Traffic::Source(_) => {}
-            Traffic::Buffered(_) | Traffic::Responder(_) => {}
-            Traffic::Paced(paced) => paced.wake(now, connection),
-            Traffic::Slow(slow) => slow.wake(now, connection),
-            Traffic::Requester(requester) => requester.wake(now, connection),
-        }
-    }
-}
-
-impl Application for Source {
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
-        if events.contains(Events::CONNECTED) {
-            connection.write(self.stream, 0, left(self.size, 0));
-            if self.size.is_some() {
-                connection.close();
-            }
-        }
-        // The sink closes when it has everything.
-        if events.contains(Events::PEER_CLOSED) {
-            self.closed_at = Some(now);
-        }
-    }
-
-    fn take(&mut self, _: Time, _: Payload) -> bool {
-        false
-    }
-}
-
-impl Application for Sink {
-    #[inline]
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
-        if events.contains(Events::READABLE) {
-            while let Some(payload) = connection.read() {
-                self.check(now, payload);
-            }
-        }
-        if events.contains(Events::PEER_CLOSED) {
-            self.finish(now);
-            connection.close();
-        }
-    }
-
-    #[inline(always)]
-    fn take(&mut self, now: Time, payload: Payload) -> bool {
-        self.check(now, payload);
-        true
-    }
 }

@@ -1,7 +1,7 @@
 //! Connections that are opened one after the other, at times that chance decides, or the end of
 //! others.
 
-use crate::{Application, Opening};
+use crate::Opening;
 use base::{Duration, Random, Time};
 
 /// When connections are opened.
@@ -84,7 +84,7 @@ pub struct Workload<A> {
 /// If no port is left, a replacement waits for so long.
 const RETRY: Duration = Duration::from_secs(1);
 
-impl<A: Application> Workload<A> {
+impl<A> Workload<A> {
     /// A workload whose connections `make` makes, at a time and numbered from 0. A Poisson process
     /// begins at `start`, and its first connection comes after the first interval.
     #[must_use]
@@ -121,8 +121,14 @@ impl<A: Application> Workload<A> {
         }
     }
 
+    /// When the next is due; [`Time::NEVER`] if that depends on the end of others.
+    #[must_use]
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
     /// The next connection that is due.
-    pub(crate) fn due(&mut self, now: Time) -> Option<Opening<A>> {
+    pub fn due(&mut self, now: Time) -> Option<Opening<A>> {
         if self.next > now {
             return None;
         }
@@ -140,7 +146,7 @@ impl<A: Application> Workload<A> {
     }
 
     /// One of its connections is over.
-    pub(crate) fn ended(&mut self, now: Time) {
+    pub fn ended(&mut self, now: Time) {
         if let Arrivals::Replaced { .. } = self.arrivals {
             self.vacancies += 1;
             if self.left > 0 {

@@ -2,6 +2,7 @@
 
 use base::{Histogram, Time};
 use core::ops::AddAssign;
+use host::{Progress, Reports as _, Role};
 use scenario::{End, TransferSpec};
 use tcp::{Connection, State};
 
@@ -17,34 +18,27 @@ pub struct Account {
     pub over: bool,
     /// Byte ranges that were not the next of the stream, and wrong bytes.
     pub misplaced: u64,
+    /// Requests or messages that this end began.
+    pub started: u64,
+    /// The times of those of which it has seen the end, nanoseconds; `None` if the other end does.
+    pub times: Option<Histogram>,
 }
 
 /// What an end of a connection did.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// It sent data.
+    /// It sent the flow's data.
     Sender {
-        /// Its transfer; `None` if it answers requests.
+        /// Its transfer, if the connection is one.
         spec: Option<TransferSpec>,
         /// Its counts.
         counts: Counts,
     },
-    /// It received data.
+    /// It received the flow's data.
     Receiver {
         /// Bytes, in order.
         received: u64,
         /// When the last byte arrived, once it is known to be the last.
-        finished_at: Option<Time>,
-    },
-    /// It sent requests.
-    Requester {
-        /// Bytes of responses, in order.
-        received: u64,
-        /// Requests sent.
-        asked: u64,
-        /// The time of each complete response, nanoseconds.
-        responses: Histogram,
-        /// When the last response arrived.
         finished_at: Option<Time>,
     },
 }
@@ -132,31 +126,22 @@ impl Account {
             Pairing::Stream => stream().unwrap_or(u64::MAX),
             Pairing::ClientPort => u64::from(connection.client_port()),
         };
-        let sink = end.traffic.sink();
-        let (part, misplaced) = match (&end.traffic, sink) {
-            (host::Traffic::Requester(requester), _) => {
-                let part = Part::Requester {
-                    received: requester.sink.received,
-                    asked: requester.asked,
-                    responses: requester.responses.clone(),
-                    finished_at: requester.sink.finished_at,
-                };
-                (part, requester.sink.misplaced)
-            }
-            (_, Some(sink)) => {
-                let (received, finished_at) = (sink.received, sink.finished_at);
-                (Part::Receiver { received, finished_at }, sink.misplaced)
-            }
-            (traffic, None) => {
-                let counts = connection.statistics().into();
-                let misplaced = match traffic {
-                    host::Traffic::Responder(responder) => responder.sink.misplaced,
-                    _ => 0,
-                };
-                (Part::Sender { spec: end.spec, counts }, misplaced)
-            }
+        Account::new(end, transfer, over, connection.statistics().into())
+    }
+
+    /// The account of an end of the connection with the number `transfer`.
+    #[must_use]
+    pub fn new(end: &End, transfer: u64, over: bool, counts: Counts) -> Account {
+        let Progress { sink, started, times } = end.traffic.progress();
+        let part = match end.role {
+            Role::Sender => Part::Sender { spec: end.spec, counts },
+            Role::Receiver => Part::Receiver {
+                received: sink.map_or(0, |sink| sink.received),
+                finished_at: sink.and_then(|sink| sink.finished_at),
+            },
         };
-        Account { part, transfer, over, misplaced: misplaced + end.wrong }
+        let misplaced = sink.map_or(0, |sink| sink.misplaced) + end.wrong;
+        Account { part, transfer, over, misplaced, started, times: times.cloned() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why a run or a sweep has no result.
+//! Errors of runs and sweeps.
 
 use scenario::ScenarioError;
 use sim::ByteFault;

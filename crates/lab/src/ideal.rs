@@ -1,7 +1,7 @@
 //! The shortest possible times on a path, the reference of slowdown.
 
 use base::{Duration, Rate};
-use host::Dialogue;
+use host::{Ends, Role};
 use scenario::{Flow, IpVersion, Scenario};
 
 /// A path without other traffic, as at the start of a run; a recorded rate counts by its mean,
@@ -48,12 +48,11 @@ impl Way {
     }
 }
 
-/// The ideal paths of the flows; `path` gives the links from a node to another.
-pub(crate) fn ideals<'a>(
-    scenario: &Scenario,
-    path: impl Fn(usize, usize) -> Vec<&'a link::Config>,
-) -> Vec<Ideal> {
-    let way = |from, to| Way::over(path(from, to).into_iter());
+/// The ideal paths of the flows.
+pub(crate) fn ideals(scenario: &Scenario) -> Vec<Ideal> {
+    let routes = scenario.routes();
+    let hops = |from, to| routes.hops(&scenario.links, from, to);
+    let way = |from, to| Way::over(hops(from, to).map(|hop| scenario.direction(hop)));
     let ideal =
         |flow: &Flow| Ideal { forward: way(flow.from, flow.to), backward: way(flow.to, flow.from) };
     scenario.flows.iter().map(ideal).collect()
@@ -65,9 +64,11 @@ impl Ideal {
         self.forward.delay + self.backward.delay + self.forward.carries(size, flow)
     }
 
-    /// The least time from a request to the whole response.
-    pub(crate) fn response(&self, dialogue: &Dialogue, flow: &Flow) -> Duration {
-        self.backward.carries(dialogue.request, flow)
-            + self.forward.carries(dialogue.response, flow)
+    /// The least that a request or a message can take.
+    pub(crate) fn least_time(&self, application: &dyn Ends, flow: &Flow) -> Option<Duration> {
+        application.least_time(&|from, size| match from {
+            Role::Sender => self.forward.carries(size, flow),
+            Role::Receiver => self.backward.carries(size, flow),
+        })
     }
 }

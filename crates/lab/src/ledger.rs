@@ -1,10 +1,10 @@
-//! The tallies of a run's flows. Connections of flows of many are entered as they close, and
-//! dropped.
+//! The tallies of a run's flows. In flows of many connections, each connection is entered when it
+//! closes, and dropped.
 
 use crate::account::{Account, Counts, Pairing, Part};
 use crate::ideal::{Ideal, headers, ideals};
 use crate::row::{Delivery, Row, Spread};
-use base::{Histogram, Time};
+use base::{Duration, Histogram, Time};
 use host::{DatagramSource, Host};
 use middlebox::fec;
 use scenario::{End, Flow, Scenario, Traffic, TransferSpec, Workload, port};
@@ -17,11 +17,13 @@ pub(crate) struct Tally {
     pub(crate) sender: Counts,
     pub(crate) received: u64,
     pub(crate) misplaced: u64,
-    /// Transfers, or requests.
+    /// Transfers, requests or messages.
     pub(crate) started: u64,
-    /// Transfers that failed.
+    /// Of those, how many failed.
     pub(crate) failed: u64,
-    /// Of those that were finished, nanoseconds.
+    /// The end that times requests or messages has closed.
+    over: bool,
+    /// The times of those that finished, nanoseconds.
     pub(crate) times: Histogram,
     /// The same in millionths of the least possible time.
     pub(crate) slowdowns: Histogram,
@@ -44,19 +46,19 @@ struct Pending {
 impl Tally {
     /// Enters an end of a connection, once.
     fn enter(&mut self, flow: &Flow, ideal: &Ideal, account: Account) {
-        let Account { part, transfer, over, misplaced } = account;
+        let Account { part, transfer, over, misplaced, started, times } = account;
         self.misplaced += misplaced;
+        self.started += started;
+        if let Some(times) = times {
+            self.times.merge(&times);
+            self.over |= over;
+        }
         match part {
-            Part::Requester { received, asked, responses, finished_at } => {
-                self.received += received;
-                self.started = asked;
-                self.times = responses;
-                self.failed = if over { self.started - self.times.count() } else { 0 };
-                self.finished_at = finished_at;
-            }
             Part::Receiver { received, finished_at } => {
                 self.received += received;
-                if finished_at.is_some() {
+                if !flow.traffic.is_transfers() {
+                    self.finished_at = finished_at;
+                } else if finished_at.is_some() {
                     self.pending.entry(transfer).or_default().finished_at = finished_at;
                     self.settle(transfer, flow, ideal);
                 }
@@ -89,7 +91,7 @@ impl Tally {
         self.finished_at = self.finished_at.max(Some(at));
     }
 
-    /// The row of a flow that has come to its end.
+    /// The row of a flow at the end of the run.
     fn row(&self, scenario: &Scenario, flow: &Flow, ideal: &Ideal) -> Row {
         let time_s = Spread::of(&self.times, 1e9);
         let finished = self.times.count();
@@ -98,9 +100,10 @@ impl Tally {
             _ => true,
         });
         let slowdown = match &flow.traffic {
-            Traffic::Requests(dialogue) => {
-                let least = ideal.response(dialogue, flow).as_secs_f64();
-                time_s.filter(|_| least > 0.0).map(|time| time.over(least))
+            Traffic::Application(application) if !flow.traffic.is_transfers() => {
+                let least = ideal.least_time(application.settings(), flow);
+                let least = least.map(Duration::as_secs_f64).filter(|least| *least > 0.0);
+                time_s.zip(least).map(|(time, least)| time.over(least))
             }
             _ => Spread::of(&self.slowdowns, 1e6),
         };
@@ -191,19 +194,11 @@ pub struct Ledger<'s> {
 }
 
 impl<'s> Ledger<'s> {
-    /// An empty ledger, for a network in which no node moves.
+    /// An empty ledger.
     #[must_use]
     pub fn new(scenario: &'s Scenario) -> Ledger<'s> {
-        let routes = scenario.routes();
-        let ideals = ideals(scenario, |from, to| {
-            routes.hops(&scenario.links, from, to).map(|hop| scenario.direction(hop)).collect()
-        });
-        Ledger::with(scenario, ideals)
-    }
-
-    pub(crate) fn with(scenario: &'s Scenario, ideals: Vec<Ideal>) -> Ledger<'s> {
         let tallies = vec![Tally::default(); scenario.flows.len()];
-        Ledger { scenario, ideals, tallies }
+        Ledger { scenario, ideals: ideals(scenario), tallies }
     }
 
     /// Enters an end of a connection of a flow, each once.
@@ -242,6 +237,9 @@ impl<'s> Ledger<'s> {
         for tally in &mut self.tallies {
             let abandoned = |pending: &&Pending| pending.spec.is_some() && pending.over;
             tally.failed += tally.pending.values().filter(abandoned).count() as u64;
+            if tally.over {
+                tally.failed += tally.started.saturating_sub(tally.times.count());
+            }
         }
         let flows = self.scenario.flows.iter().zip(&self.ideals).zip(&self.tallies);
         flows.map(|((flow, ideal), tally)| tally.row(self.scenario, flow, ideal)).collect()

@@ -1,9 +1,9 @@
-//! From scenarios to rows: what is run, how often, and what comes of it.
+//! The lab: runs scenarios and sweeps, and returns rows of results.
 //!
 //! A scenario and a seed make a run ([`run`]), and a run an [`Outcome`]: rows, and time series on
 //! request. An experiment makes many runs ([`sweep`]).
 //!
-//! This crate knows no publication; whatever is derived from rows is computed elsewhere.
+//! This crate does not depend on publications; values derived from rows are computed elsewhere.
 
 mod account;
 mod capture;

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_and_what_is_before_it_is_kept() {
+    fn a_failure_is_returned_and_the_results_before_it_are_kept() {
         let failed = |seed| RunError::Unroutable { packets: 1, seed };
         let fails = AtomicBool::new(false);
         let (kept, ended) = done(1_000_000, |index| match index {

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The outcome of a run.
 
 use crate::account::Counts;
 use crate::failure::RunError;
@@ -8,19 +8,19 @@ use crate::row::Row;
 use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
-use host::DropReason;
+use host::{DropReason, Role};
 use middlebox::fec::SideChannel;
 use scenario::{End, Scenario};
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// One for every flow, in the order of declaration.
     pub rows: Vec<Row>,
-    /// What happened on all links together.
+    /// The counts of all links together.
     pub totals: Totals,
-    /// What each direction of a link did, by the names of its ends (`a->b`), in the order of
+    /// The counts of each direction of a link, by the names of its ends (`a->b`), in the order of
     /// declaration.
     pub links: Vec<(String, link::Statistics)>,
     /// The packets that boxes dropped.
@@ -29,9 +29,9 @@ pub struct Outcome {
     pub events: u64,
     /// Which path segments took through the simulator's hosts.
     pub paths: Option<Paths>,
-    /// The fingerprint of every packet, if it was asked for.
+    /// The digest of all packets, if requested.
     pub digest: Option<Digest>,
-    /// Time series, if they were asked for.
+    /// Time series, if requested.
     pub series: Option<Series>,
 }
 
@@ -55,7 +55,7 @@ pub struct Totals {
     pub corrupted: u64,
     /// Packets that arrived with wrong bytes, which their own codes corrected.
     pub corrected: u64,
-    /// Packets that vanished.
+    /// Packets lost without a trace.
     pub lost: u64,
 }
 
@@ -71,7 +71,7 @@ impl Totals {
     }
 }
 
-/// How segments were taken in, of all connections together.
+/// The paths that segments took through hosts, of all connections together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Paths {
     /// Segments.
@@ -92,14 +92,14 @@ impl Paths {
 /// for every change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Per flow, by name: what its sender thinks.
+    /// Per flow, by name: the variables of its sender.
     pub flows: Vec<(String, Table)>,
     /// Per direction of a link, by the names of its ends (`a->b`): `packets`, those waiting or in
     /// transmission.
     pub queues: Vec<(String, Table)>,
 }
 
-/// Reads a world that has come to its end.
+/// Reads the outcome of a world at its end.
 pub(crate) fn of(
     scenario: &Scenario,
     seed: u64,
@@ -158,7 +158,7 @@ fn observations(
     watch: &Watch,
 ) -> Result<(Option<Series>, Option<Digest>), RunError> {
     let Built { world, nodes, links, .. } = built;
-    // What is not asked for is not put together.
+    // Series that were not requested are not made.
     let owners = if watch.series { owners(&world, &nodes) } else { Vec::new() };
     let (recorded, digest) = world.observations();
     if let (Some(file), Some(all)) = (&watch.log, &owned) {
@@ -189,7 +189,7 @@ fn observations(
 }
 
 impl Outcome {
-    /// What each direction of a link did, as columns.
+    /// The counts of each direction of a link, as columns.
     #[must_use]
     pub fn links_table(&self) -> Table {
         let counts = |value: fn(&link::Statistics) -> u64| {
@@ -233,8 +233,8 @@ fn owners(
 ) -> Vec<(usize, sim::NodeId, host::ConnectionId)> {
     let mut owners = Vec::new();
     for &node in nodes {
-        for (id, _, End { flow, traffic, .. }) in world.host(node).connections() {
-            if traffic.sink().is_none() {
+        for (id, _, End { flow, role, .. }) in world.host(node).connections() {
+            if *role == Role::Sender {
                 owners.push((*flow, node, id));
             }
         }
@@ -283,14 +283,14 @@ impl Outcome {
     }
 }
 
-/// An outcome and what it is the outcome of.
+/// An outcome with its point and seed.
 pub(crate) struct Record<'a> {
     pub(crate) seed: u64,
     pub(crate) outcome: &'a Outcome,
     pub(crate) row: &'a Row,
 }
 
-/// Rows as columns, behind those that are there.
+/// Appends rows as columns to a table.
 pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     let texts = |value: fn(&Row) -> &String| {
         Column::Text(records.iter().map(|r| value(r.row).clone()).collect())

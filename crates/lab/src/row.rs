@@ -1,10 +1,10 @@
-//! What came of a flow.
+//! The results of a flow.
 
 use crate::account::Counts;
 use base::Histogram;
 use middlebox::fec;
 
-/// What came of a flow.
+/// The results of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The flow's name.
@@ -19,39 +19,39 @@ pub struct Row {
     pub payload_bytes: u64,
     /// Those per second of `duration_s`, bits.
     pub payload_bps: f64,
-    /// The same with the headers of TCP and IP, 40 bytes or in IPv6 60, for every full-sized segment:
-    /// publications of old count them.
+    /// The same with the headers of TCP and IP, 40 bytes or in IPv6 60, for every full-sized
+    /// segment, as older publications count.
     pub goodput_bps: f64,
     /// From the flow's start until the receiver had everything, seconds; `None` for a flow that
     /// never ends or did not end in time.
     pub completed_s: Option<f64>,
     /// Transfers that were started, or requests that were made.
     pub started: u64,
-    /// Those of which everything has come.
+    /// Those that are complete.
     pub finished: u64,
     /// Those that were given up.
     pub failed: u64,
-    /// How long each of those took, seconds; `None` without any.
+    /// The durations of the finished ones, seconds; `None` without any.
     pub time_s: Option<Spread>,
     /// The same in units of the least possible time: that of the transfer alone on the path, with
     /// its handshake, or that of request and response.
     pub slowdown: Option<Spread>,
-    /// What became of datagrams, if it was some that the flow sent.
+    /// The counts of datagrams, if the flow sent datagrams.
     pub datagrams: Delivery,
-    /// What the sender did; of many connections, all together.
+    /// The sender's counts; of many connections, the sums.
     pub sender: Counts,
-    /// What its erasure coding did; nothing if it has none.
+    /// The counts of its erasure coding; zeros if it has none.
     pub coding: fec::Statistics,
     /// Runs of bytes that were not the next of the stream; 0, or the run is in error.
     pub misplaced: u64,
 }
 
-/// What became of datagrams.
+/// The counts of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
     /// Those that were sent.
     pub sent: u64,
-    /// Those that arrived by the end of the run, each as often as it did.
+    /// Those that arrived by the end of the run, duplicates included.
     pub received: u64,
 }
 
@@ -64,7 +64,7 @@ impl Delivery {
     }
 }
 
-/// How some numbers are spread.
+/// The mean and quantiles of a set of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Their mean.
@@ -76,14 +76,14 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of numbers that were counted in units of which there are `per` in one.
+    /// The spread of numbers that were counted in units of 1 / `per`.
     pub(crate) fn of(histogram: &Histogram, per: f64) -> Option<Spread> {
         let quantile = |q| histogram.quantile(q).map(|value| value as f64 / per);
         let mean = histogram.mean()? / per;
         Some(Spread { mean, median: quantile(0.5)?, p95: quantile(0.95)? })
     }
 
-    /// Of the same numbers, each divided by `unit`.
+    /// The spread of the same numbers, each divided by `unit`.
     pub(crate) fn over(self, unit: f64) -> Spread {
         Spread { mean: self.mean / unit, median: self.median / unit, p95: self.p95 / unit }
     }

@@ -58,7 +58,7 @@ pub fn run(
     // In slices, to check for cancellation and drop closed connections in between.
     let end = Time::ZERO + scenario.duration;
     let slice = (scenario.duration / 100).clamp(Duration::from_nanos(1), Duration::from_secs(1));
-    let mut ledger = Ledger::with(scenario, built.ideals.clone());
+    let mut ledger = Ledger::new(scenario);
     let of_many: Vec<_> = built.nodes.iter().filter(|n| ledger.forgets(n.index())).collect();
     // The owners of dropped connections, for the log.
     let mut owned = watch.log.is_some().then(Owners::new);

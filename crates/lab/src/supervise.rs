@@ -1,4 +1,4 @@
-//! Long work on another thread, watched from this one.
+//! Long work on another thread, monitored from this one.
 
 use core::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What long work and its watcher share.
+/// The state that long work and its watcher share.
 #[derive(Debug, Default)]
 pub struct Monitor {
     done: AtomicU64,
@@ -35,7 +35,7 @@ impl Monitor {
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Does `work` on another thread, and meanwhile calls `look` on this one some twenty times a
-/// second. If that breaks, [`Monitor::cancelled`] becomes true; it is up to the work to end then.
+/// second. If that breaks, [`Monitor::cancelled`] becomes true; the work is expected to end then.
 ///
 /// The thread that starts long work is often the only one that can notice that a user wants to stop.
 pub fn supervise<T: Send>(
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_is_not_wanted_any_more_hears_of_it() {
+    fn cancelled_work_is_signalled() {
         let monitor = Monitor::default();
         let rounds = supervise(
             &monitor,

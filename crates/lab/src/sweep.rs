@@ -13,18 +13,18 @@ use rayon::prelude::*;
 use scenario::{Experiment, ScenarioError};
 use std::sync::atomic::Ordering;
 
-/// Which seeds every point is run with.
+/// The seeds of every point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
     /// The first.
     pub first: u64,
-    /// How many, one after the other.
+    /// Their number; they are consecutive.
     pub count: u64,
 }
 
 /// Runs every point with every seed on `threads` threads (0: one for each processor) and returns
 /// the rows: points in the order of the grid, seeds in order within a point, flows within a run.
-/// The number of threads changes nothing in them.
+/// The number of threads does not change them.
 ///
 /// `look` is called on this thread some twenty times a second with the number of runs that are
 /// done and that of all; if it breaks, the sweep ends with [`RunError::Cancelled`].
@@ -49,9 +49,8 @@ pub fn sweep(
     Ok(rows(experiment, seeds, 0, &outcomes))
 }
 
-/// The same, and finished runs go into a journal, after those that are there. Rows are in the
-/// order of [`sweep`] however often it was interrupted; no more than some thousand runs are held
-/// in memory.
+/// Like [`sweep`], with a journal: finished runs are appended to it. Rows are in the order of
+/// [`sweep`], however often it was interrupted; at most about a thousand runs are held in memory.
 ///
 /// # Errors
 /// As [`sweep`]; and if the journal cannot be written. What was written before stays.
@@ -72,8 +71,8 @@ pub fn record(
     each(experiment, seeds, threads, done..runs, keep, look)
 }
 
-/// Some of the runs of [`sweep`], by their indexes: the bytes that [`record`] writes for them.
-/// No other point than theirs is looked at.
+/// Some of the runs of [`sweep`], by their indexes: the bytes that [`record`] writes for them. Only
+/// their points are checked.
 ///
 /// # Errors
 /// As [`sweep`].
@@ -101,7 +100,7 @@ pub fn columns(experiment: &Experiment<'_>) -> Table {
     rows(experiment, Seeds { first: 1, count: 1 }, 0, &[])
 }
 
-/// Does the runs of these indexes, and gives their outcomes to `keep` one by one, in order.
+/// Runs the runs of these indexes, and passes their outcomes to `keep` one by one, in order.
 fn each(
     experiment: &Experiment<'_>,
     seeds: Seeds,
@@ -126,7 +125,7 @@ fn each(
     }
 }
 
-/// Makes sure that every point can be run; `look` is called as by [`sweep`], but knows nothing.
+/// Checks that every point can be run; `look` is called as by [`sweep`], without arguments.
 ///
 /// # Errors
 /// If a point cannot be run, or if `look` broke.
@@ -159,7 +158,7 @@ fn validate(experiment: &Experiment<'_>, monitor: &Monitor) -> Result<(), SweepE
         }
         let points = (first..all.min(first + TOGETHER)).into_par_iter();
         let errors = points.filter_map(|point| experiment.scenario_at(point).err());
-        // Every point repeats what is wrong with all: it is told once, at the first that has it.
+        // An error of all points occurs at each: it is reported once, for the first point.
         let errors: Vec<ScenarioError> = errors.collect();
         if let Some(error) = ScenarioError::all(errors) {
             return Err(error.into());

@@ -1,9 +1,9 @@
-//! What a run records besides its rows.
+//! The recordings and checks of a run besides its rows.
 
 use crate::capture::Capture;
 use std::path::PathBuf;
 
-/// What is recorded and checked besides the rows. None of it changes anything in a run.
+/// The recordings and checks of a run besides its rows. None of them changes the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     /// Time series of every flow and every queue.

@@ -1,27 +1,23 @@
 //! From a scenario to a world.
 
-use crate::ideal::{Ideal, ideals};
 use base::Seed;
 use core::net::IpAddr;
 use host::{Host, Middlebox};
 use middlebox::fec::SideChannel;
 use scenario::{
-    End, Installed, IpVersion, Placement, Report, Scenario, address_number, install, install_boxes,
-    port,
+    End, Endpoint, Installed, IpVersion, Placement, Report, Scenario, address_number, install,
+    install_boxes, port,
 };
 use sim::{LinkId, NodeId, Roaming, Topology, World};
-use std::collections::BTreeMap;
 
-/// A world and where the scenario's parts are in it.
+/// A world, and the scenario's parts in it.
 pub(crate) struct Built {
     pub(crate) world: World<End>,
     /// By the index of the node.
     pub(crate) nodes: Vec<NodeId>,
     /// Forward and backward, by the index of the link.
     pub(crate) links: Vec<(LinkId, LinkId)>,
-    /// By the index of the flow.
-    pub(crate) ideals: Vec<Ideal>,
-    /// What goes beside the packets of flows that are coded, by the index of the flow.
+    /// The side channels of coded flows, by the index of the flow.
     pub(crate) codings: Vec<Option<SideChannel>>,
 }
 
@@ -52,14 +48,6 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
         let host = world.host_mut(nodes[node]);
         host.set(host::Settings { shared_probe: true, ..host.settings() });
     }
-    let configs = scenario.links.iter().zip(&links).flat_map(|(link, &(forward, backward))| {
-        [(forward, &link.forward), (backward, &link.backward)]
-    });
-    let configs: BTreeMap<LinkId, &link::Config> = configs.collect();
-    let ideals = ideals(scenario, |from, to| {
-        let links = world.path(nodes[from], nodes[to]);
-        links.iter().filter_map(|link| configs.get(link).copied()).collect()
-    });
     let mut hosts = Nodes { scenario, nodes: &nodes, world: &mut world };
     install(scenario, seed, &mut hosts);
     let Installed { codings, associations } = install_boxes(scenario, seed, &mut hosts);
@@ -70,7 +58,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     for &node in &nodes {
         world.wake(node);
     }
-    Built { world, nodes, links, ideals, codings }
+    Built { world, nodes, links, codings }
 }
 
 /// The simulator's nodes, each with a host.
@@ -83,8 +71,8 @@ struct Nodes<'a> {
 impl Placement for Nodes<'_> {
     const STREAMS: bool = true;
 
-    fn host(&mut self, _flow: usize, node: usize) -> Option<&mut Host<End>> {
-        Some(self.node_host(node))
+    fn endpoint(&mut self, _flow: usize, node: usize) -> &mut dyn Endpoint {
+        self.node_host(node)
     }
 
     fn address(&self, flow: usize, node: usize) -> IpAddr {

@@ -1,4 +1,4 @@
-//! What can be chosen of a link.
+//! The settings of a link.
 
 use crate::{DeliveryTrace, Discipline, ErrorModel, Impairments, Intervals, Queue};
 use base::{Duration, Rate, Time};
@@ -8,22 +8,22 @@ use base::{Duration, Rate, Time};
 pub struct Config {
     /// Transmission rate; `None` is infinitely fast.
     pub rate: Option<Rate>,
-    /// When it may transmit; this takes the place of `rate` and all its variations.
+    /// When it may transmit; replaces `rate` and its variations.
     pub trace: Option<DeliveryTrace>,
     /// Propagation delay, one way.
     pub delay: Duration,
-    /// What may wait or be in transmission.
+    /// The limit for packets waiting or in transmission.
     pub queue: Queue,
     /// What the queue does before it is full.
     pub discipline: Discipline,
-    /// What damages packets on their way.
+    /// The errors that damage packets.
     pub errors: ErrorModel,
-    /// What else happens to them there.
+    /// Reordering, duplication and jitter.
     pub impairments: Impairments,
-    /// When rate and delay are others. What is in transmission goes on at the new rate; what is
-    /// flying keeps the delay that it was sent with, and is not overtaken.
+    /// When rate and delay have other values. The rest of a packet in transmission is sent at the
+    /// new rate. A packet in flight keeps its delay and is not overtaken.
     pub variations: Intervals<Variation>,
-    /// What becomes of packets when the link goes down; `None` if it never does.
+    /// The treatment of packets when the link goes down; `None` if it never does.
     pub when_down: Option<WhenDown>,
 }
 
@@ -36,7 +36,7 @@ pub struct Variation {
     pub delay: Option<Duration>,
 }
 
-/// What becomes of packets when a link goes down, and while it is down.
+/// The treatment of packets when a link goes down, and while it is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhenDown {
     /// Packets in the queue wait until the link is up; the one in transmission is then sent from
@@ -50,7 +50,7 @@ pub struct WhenDown {
 }
 
 impl WhenDown {
-    /// Nothing is lost but what the queue has no room for: a pause.
+    /// Only packets that the queue has no room for are lost: a pause.
     pub const KEEP: WhenDown = WhenDown { keep_queued: true, keep_flying: true, accept: true };
     /// Everything is lost: a cut.
     pub const DROP: WhenDown = WhenDown { keep_queued: false, keep_flying: false, accept: false };

@@ -17,11 +17,11 @@ pub(crate) struct Fifo<P> {
     places: u64,
     red: Option<Box<Average>>,
     errors: Errors,
-    /// To packets with lower numbers in `flying` nothing else can happen than that they are sent, if
-    /// they are of the last length and there is room for them.
+    /// Packets with lower numbers in `flying` are certain to be sent intact, if they have the last
+    /// length and there is room for them.
     plain_until: u64,
-    /// The packets from this one of `flying` on were sent without a word to `errors`.
-    untold: u64,
+    /// The first packet of `flying` that `errors` has not counted yet.
+    uncounted: u64,
     /// When the transmitter has sent all it has accepted.
     free_at: Time,
     /// Accepted and not arrived, in order of arrival.
@@ -62,7 +62,7 @@ impl<P: Copy + Default> Fifo<P> {
             },
             errors: Errors::new(&config.errors, seed.stream(&format!("{name}.errors"))),
             plain_until: 0,
-            untold: 0,
+            uncounted: 0,
             free_at: Time::ZERO,
             flying: Ring::new(),
             departed: 0,
@@ -73,16 +73,15 @@ impl<P: Copy + Default> Fifo<P> {
         }
     }
 
-    /// Whether nothing else can happen to a packet of `len` bytes at `now` than that it is sent, behind
-    /// others.
+    /// Whether a packet of `len` bytes at `now` is certain to be sent intact, behind others.
     #[inline]
     pub(crate) fn is_plain(&self, now: Time, len: u32) -> bool {
         let plain = len == self.last_time.0 && self.flying.end() < self.plain_until;
         plain && self.flying.is_in_use() && self.has_place(now)
     }
 
-    /// Whether the queue has room for one packet more at `now`, if it is measured in packets: the one
-    /// so many places before has been sent.
+    /// Whether the queue has room for one more packet at `now`, if it is measured in packets: the
+    /// packet as many places before as the limit has been sent.
     #[inline]
     fn has_place(&self, now: Time) -> bool {
         let before = self.flying.end().wrapping_sub(self.places);
@@ -115,8 +114,8 @@ impl<P: Copy + Default> Fifo<P> {
             return Err(packet);
         }
         // Plain packets are all of the last length.
-        self.errors.skip(self.flying.end() - self.untold, self.last_time.0);
-        self.untold = self.flying.end() + 1;
+        self.errors.skip(self.flying.end() - self.uncounted, self.last_time.0);
+        self.uncounted = self.flying.end() + 1;
         if len != self.last_time.0 {
             let time = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
             self.last_time = (len, time);
@@ -141,7 +140,7 @@ impl<P: Copy + Default> Fifo<P> {
             self.queued_bytes += u64::from(len);
         }
         self.plain_until = if self.red.is_none() && by_packets {
-            self.untold.saturating_add(self.errors.clear(len))
+            self.uncounted.saturating_add(self.errors.clear(len))
         } else {
             0
         };
@@ -159,7 +158,7 @@ impl<P: Copy + Default> Fifo<P> {
         self.flying.push(Flying { departs: self.free_at, packet, fate });
     }
 
-    /// What random early detection makes of a packet.
+    /// The decision of random early detection about a packet.
     #[cold]
     fn choose(&mut self, now: Time, room: bool, capable: bool) -> Choice {
         let queue = self.queued_packets(now);
@@ -238,7 +237,7 @@ impl<P: Copy + Default> Fifo<P> {
         Statistics { packets: self.flying.end(), ..self.statistics }
     }
 
-    /// Moves what has been transmitted by `now` out of the queue.
+    /// Removes the packets that have been transmitted by `now` from the queue.
     #[inline]
     fn depart(&mut self, now: Time) {
         let before = self.departed;

@@ -1,4 +1,4 @@
-//! Packets on their way, in the order in which they will arrive.
+//! Packets in flight, in the order in which they will arrive.
 
 use crate::impairments::Treatment;
 use crate::{Arrival, Fate, Output};
@@ -10,18 +10,18 @@ struct Flying<P> {
     arrives: Time,
     packet: P,
     fate: Fate,
-    /// It comes again.
+    /// A copy of it follows.
     copied: bool,
-    /// One that was sent later arrives before.
+    /// A packet that was sent later arrives before it.
     overtaken: bool,
 }
 
-/// Packets on their way. Most are in the order in which they were sent; the others find their place
-/// from the end.
+/// Packets in flight. Most are in the order of sending; the place of the others is searched from
+/// the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
     packets: VecDeque<Flying<P>>,
-    /// When the last arrives of those that keep their order.
+    /// The arrival of the last packet that keeps its order.
     last: Time,
 }
 

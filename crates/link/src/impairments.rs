@@ -1,11 +1,11 @@
-//! What else happens to packets on their way.
+//! Reordering, duplication and jitter.
 
 use base::{Duration, Random};
 
-/// What happens to packets on their way besides errors. The default is nothing, which costs nothing.
+/// The impairments of packets in flight besides errors. The default is none, at no cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Impairments {
-    /// Some packets come later than those behind them.
+    /// Some packets arrive later than those behind them.
     pub reordering: Reordering,
     /// The probability that a packet arrives twice, 0 to 1; its copy is right behind it, in the
     /// same state.
@@ -14,12 +14,12 @@ pub struct Impairments {
     pub jitter: Jitter,
 }
 
-/// Some packets are held up on their way, and others overtake them.
+/// Random delays of some packets, which others overtake.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reordering {
-    /// The probability that a packet is held up, 0 to 1, each on its own.
+    /// The probability that a packet is delayed, 0 to 1, each on its own.
     pub probability: f64,
-    /// For how long.
+    /// The delay.
     pub delay: Duration,
 }
 
@@ -46,7 +46,7 @@ pub enum JitterShape {
     Bell,
 }
 
-/// What is to be done with a packet.
+/// The treatment of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Treatment {
     /// By how much it is later.
@@ -57,14 +57,14 @@ pub(crate) struct Treatment {
     pub(crate) twice: bool,
 }
 
-/// The process behind [`Impairments`]. Distances are drawn to the next packet that is held up or
-/// doubled.
+/// The random process of [`Impairments`]. It draws the distances to the next packet that is delayed
+/// or duplicated.
 #[derive(Clone, Debug)]
 pub(crate) struct Impairer {
     settings: Impairments,
-    /// Packets before the next that is held up.
+    /// Packets before the next that is delayed.
     in_order: u64,
-    /// Packets before the next that is doubled.
+    /// Packets before the next that is duplicated.
     single: u64,
     random: Random,
 }

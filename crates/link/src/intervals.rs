@@ -1,28 +1,28 @@
-//! Spans of time in which something holds.
+//! Time intervals with values.
 
 use base::{Duration, Time};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// From `start` on, up to but without `end`, something holds.
+/// A value from `start` on, up to but without `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval<T> {
     /// Its beginning, from the start of the run or of the period.
     pub start: Duration,
     /// Its end.
     pub end: Duration,
-    /// What holds in it.
+    /// The value.
     pub value: T,
 }
 
-/// Intervals in order, none of which meets another's inside; for good, or again in every period.
+/// Disjoint intervals in order; once, or repeated in every period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intervals<T> {
     list: Arc<[Interval<T>]>,
     period: Option<Duration>,
 }
 
-/// Why a list is not one of [`Intervals`].
+/// Why a list is not [`Intervals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum IntervalError {
     /// An interval ends before it has begun.
@@ -128,7 +128,7 @@ impl<T> Intervals<T> {
         self.list.iter().map(|interval| &interval.value)
     }
 
-    /// What holds at `at`, and until when; nothing may have changed then.
+    /// The value at `at`, and until when it is certain; it may be the same afterwards.
     #[must_use]
     pub fn at(&self, at: Time) -> (Option<&T>, Time) {
         let nanos = at.as_nanos();

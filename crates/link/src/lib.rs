@@ -1,10 +1,8 @@
-//! One direction of a link, on logical timestamps: rate, delay, queue, errors, and what else goes
-//! wrong on the way.
+//! One direction of a link, on logical timestamps: rate, delay, queue, errors and impairments.
 //!
-//! There are two kinds. Of a FIFO link whose decisions fall at the tail, departure and arrival of a
-//! packet are known when it is accepted, and the only event is the next arrival (FIFO). All
-//! others have an event at the end of each transmission, too (scheduled). [`Link::new`] takes
-//! the simpler one that does what is asked for.
+//! There are two kinds. A FIFO link decides when it accepts a packet: departure and arrival are
+//! known then, and the only event is the next arrival. A scheduled link has an event at the end of
+//! each transmission, too. [`Link::new`] takes a FIFO link wherever the settings allow.
 
 mod config;
 mod errors;
@@ -17,6 +15,7 @@ mod outages;
 mod queue;
 mod routes;
 mod scheduled;
+mod switches;
 mod trace;
 
 pub use config::{Config, Variation, WhenDown};
@@ -30,6 +29,7 @@ pub use names::Names;
 pub use outages::{OutageProcess, Outages};
 pub use queue::{CoDel, Discipline, Queue, Red};
 pub use routes::Routes;
+pub use switches::{Acted, Attachments, Move, Movement, Switches, Turn};
 pub use trace::{DeliveryTrace, DeliveryTraceError};
 
 use base::{Seed, Time};
@@ -38,13 +38,13 @@ use fifo::Fifo;
 use scheduled::Scheduled;
 use wire::Ecn;
 
-/// What became of a packet on the link.
+/// The fate of a packet on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives as it was sent.
     #[default]
     Intact,
-    /// It arrives, and the node at the end can tell that it is damaged.
+    /// It arrives, and the node at the end detects the damage.
     Corrupted,
     /// It is lost without an indication.
     Lost,
@@ -79,20 +79,20 @@ impl Fate {
 pub struct Arrival<P> {
     /// The packet.
     pub packet: P,
-    /// In what state.
+    /// Its state.
     pub fate: Fate,
 }
 
-/// What happens to a packet that the link had accepted.
+/// An event of a packet that the link had accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output<P> {
-    /// It is at the far end, and no longer the link's.
+    /// It has arrived at the far end.
     Arrived(Arrival<P>),
-    /// A copy of it is at the far end; it itself comes later.
+    /// A copy of it has arrived at the far end; the packet itself follows.
     Copied(Arrival<P>),
-    /// The queue has dropped it as its turn came.
+    /// The queue has dropped it at the head.
     Dropped(P),
-    /// It waited or was on its way as the link went down, and is lost.
+    /// It waited or was in flight when the link went down, and is lost.
     Cut(P),
 }
 
@@ -105,7 +105,7 @@ pub struct Statistics {
     pub bytes: u64,
     /// Packets that were not accepted.
     pub dropped: u64,
-    /// Packets that were accepted, and dropped then.
+    /// Packets that were accepted and dropped later.
     pub discarded: u64,
     /// Packets that were marked as having experienced congestion, and sent.
     pub marked: u64,
@@ -113,7 +113,7 @@ pub struct Statistics {
     pub corrupted: u64,
     /// Packets that arrived with wrong bytes, all of which their own code corrected.
     pub corrected: u64,
-    /// Packets that vanished.
+    /// Packets lost to errors.
     pub lost: u64,
     /// Packets that arrived twice.
     pub duplicated: u64,
@@ -124,15 +124,13 @@ pub struct Statistics {
 /// One direction of a link. `P` stands for a packet: a handle, or the packet itself.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    /// Empty for ever if the link is of the other kind: that is looked for only where this one has
-    /// nothing to offer, so that it costs nothing to have two.
+    /// Always empty if the link is of the other kind, which is consulted only if this one is empty.
     fifo: Fifo<P>,
     scheduled: Option<Box<Scheduled<P>>>,
 }
 
 impl<P: Copy + Default> Link<P> {
-    /// An idle link. What is random about it comes from sub-streams of `seed` whose names begin
-    /// with `name`.
+    /// An idle link. Its random streams are sub-streams of `seed` whose names begin with `name`.
     #[must_use]
     pub fn new(config: &Config, seed: Seed, name: &str) -> Link<P> {
         let scheduled = !config.has_no_dequeue_events();
@@ -142,8 +140,8 @@ impl<P: Copy + Default> Link<P> {
         }
     }
 
-    /// Takes a packet of `len` bytes at `now`; what it says of congestion decides whether it may be
-    /// marked. If the next event may have come forward, it is returned.
+    /// Takes a packet of `len` bytes at `now`; its ECN codepoint decides whether it may be marked.
+    /// The next event is returned if it may be earlier now.
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
@@ -152,8 +150,8 @@ impl<P: Copy + Default> Link<P> {
         self.enqueue_coded(now, packet, len, ecn, 0)
     }
 
-    /// The same for a packet whose own code corrects so many wrong bytes; its redundancy is among its
-    /// `len` bytes.
+    /// Like [`Link::enqueue`], for a packet whose own code corrects a number of wrong bytes. `len`
+    /// includes its redundancy.
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
@@ -173,7 +171,7 @@ impl<P: Copy + Default> Link<P> {
         self.enqueue_any(now, packet, len, ecn, corrects)
     }
 
-    /// What [`Link::enqueue_coded`] does, whatever becomes of the packet.
+    /// [`Link::enqueue_coded`], for either kind of link.
     #[inline(never)]
     fn enqueue_any(
         &mut self,
@@ -199,8 +197,8 @@ impl<P: Copy + Default> Link<P> {
         }
     }
 
-    /// Does what is due at `now`, the time that [`Link::next_event`] gave, and says what came of
-    /// it. There may be more: the next event is then due as well.
+    /// Handles what is due at `now`, the time from [`Link::next_event`], and returns the result.
+    /// More may be due at the same time.
     pub fn wake(&mut self, now: Time) -> Option<Output<P>> {
         match &mut self.scheduled {
             None => self.fifo.arrive().map(Output::Arrived),
@@ -208,47 +206,47 @@ impl<P: Copy + Default> Link<P> {
         }
     }
 
-    /// Whether all its decisions fall at the tail, so that nothing but the next arrival is ever due.
+    /// Whether it is a FIFO link, whose only events are arrivals.
     #[must_use]
     #[inline]
     pub fn has_no_dequeue_events(&self) -> bool {
         self.scheduled.is_none()
     }
 
-    /// The same for most links, and for less: what arrives. `None` if [`Link::wake`] is to be
-    /// called.
+    /// Like [`Link::wake`], at less cost, for a FIFO link: the next arrival. `None` for a scheduled
+    /// link.
     #[inline]
     pub fn arrive(&mut self) -> Option<Arrival<P>> {
         self.fifo.arrive()
     }
 
-    /// The same if what arrives is intact; if not, it stays where it is.
+    /// Like [`Link::arrive`] if the next packet is intact; otherwise it stays in the link.
     #[inline]
     pub fn arrive_intact(&mut self) -> Option<P> {
         self.fifo.arrive_intact()
     }
 
-    /// What [`Link::arrive`] will find next, and when: the next event of such a link.
+    /// The next arrival of a FIFO link, and its time.
     #[must_use]
     #[inline]
     pub fn coming(&self) -> Option<(Time, P)> {
         self.fifo.coming()
     }
 
-    /// The packets on such a link, in the order of arrival.
+    /// The packets on a FIFO link, in the order of arrival.
     pub fn under_way(&self) -> impl Iterator<Item = P> {
         self.fifo.under_way()
     }
 
-    /// Their numbers: so many have arrived, and so many were accepted.
+    /// The numbers of the packets on a FIFO link: `start` packets have arrived, `end` were
+    /// accepted.
     #[must_use]
     #[inline]
     pub fn numbers(&self) -> Range<u64> {
         self.fifo.numbers()
     }
 
-    /// The link goes down, or comes up again; at the beginning it is up. Afterwards, the next event
-    /// may be another.
+    /// Sets the link down or up; at the beginning it is up. The next event may change.
     ///
     /// # Panics
     /// If the link has no [`Config::when_down`].
@@ -257,9 +255,9 @@ impl<P: Copy + Default> Link<P> {
         link.set_up(now, up);
     }
 
-    /// When the next packet leaves the queue, if that is not an event; it need not be in the
-    /// future. For a time series: what departs between two calls of [`Link::queued_packets`] is
-    /// seen by nobody else.
+    /// When the next packet leaves the queue of a FIFO link, where that is no event; it may be in
+    /// the past. A time series needs it to see departures between two calls of
+    /// [`Link::queued_packets`].
     #[must_use]
     pub fn next_departure(&self) -> Option<Time> {
         self.fifo.next_departure()

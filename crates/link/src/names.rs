@@ -1,4 +1,4 @@
-//! Names of links, which their random streams are called by.
+//! Names of links, from which the names of their random streams are made.
 
 use std::collections::BTreeMap;
 

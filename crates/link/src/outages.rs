@@ -3,13 +3,13 @@
 use crate::Intervals;
 use base::{Duration, Random, Time};
 
-/// When a link is down, both directions at once.
+/// The times at which both directions of a link are down.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outages {
     /// In these intervals.
     At(Intervals<()>),
-    /// Now and then: times up and times down take turns, each exponential with its mean and at
-    /// least a nanosecond. It begins with a time up.
+    /// At random: the link is up and down in turns, each for an exponential time of at least a
+    /// nanosecond. It begins up.
     Random {
         /// The mean time up.
         up: Duration,
@@ -18,7 +18,7 @@ pub enum Outages {
     },
 }
 
-/// The course of [`Outages`].
+/// The process of [`Outages`].
 #[derive(Clone, Debug)]
 pub struct OutageProcess {
     outages: Outages,
@@ -28,7 +28,7 @@ pub struct OutageProcess {
 }
 
 impl OutageProcess {
-    /// The course from time zero on.
+    /// The process from time zero on.
     #[must_use]
     pub fn new(outages: &Outages, random: Random) -> OutageProcess {
         let (outages, next) = (outages.clone(), Time::ZERO);
@@ -49,8 +49,7 @@ impl OutageProcess {
         self.next
     }
 
-    /// Goes on to what holds from [`OutageProcess::next_change`] on; now and then that is what
-    /// held before.
+    /// Advances to [`OutageProcess::next_change`]. The state may be the same as before.
     pub fn advance(&mut self) {
         match &self.outages {
             Outages::At(intervals) => {

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct Routes {
     nodes: usize,
-    /// [`NOWHERE`] if there is no way, or it is there.
+    /// The next link; [`NOWHERE`] without a path, or at the destination.
     next: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Routes {
-    /// Routes between so many nodes, over those of `links`, each from one node to another, that are
-    /// `usable`.
+    /// The routes between this number of nodes over the `usable` ones of `links`, each from one
+    /// node to another.
     pub fn shortest(
         nodes: usize,
         links: impl Iterator<Item = (usize, usize)> + Clone,
@@ -39,7 +39,7 @@ impl Routes {
         Routes { nodes, next }
     }
 
-    /// The link from `node` towards `destination`; `None` if there is no way, or it is there.
+    /// The link from `node` towards `destination`; `None` without a path, or at the destination.
     #[must_use]
     #[inline]
     pub fn next(&self, node: usize, destination: usize) -> Option<u32> {

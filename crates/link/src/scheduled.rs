@@ -11,17 +11,17 @@ use crate::{
 use base::{Duration, Rate, Seed, Time};
 use std::collections::VecDeque;
 
-/// A link that decides what becomes of a packet when its turn comes.
+/// A link that decides about a packet when its transmission is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduled<P> {
     /// Rate and delay unless there is a variation.
     usual: (Option<Rate>, Duration),
     variations: Intervals<Variation>,
     next_variation: Time,
-    /// As they are at present.
+    /// The present rate.
     rate: Option<Rate>,
     delay: Duration,
-    /// What takes the place of the rate.
+    /// The delivery opportunities of a trace, in place of the rate.
     opportunities: Option<Opportunities>,
     when_down: WhenDown,
     up: bool,
@@ -34,9 +34,9 @@ pub(crate) struct Scheduled<P> {
     errors: Errors,
     impairer: Impairer,
     flight: Flight<P>,
-    /// Dropped or cut off, and not yet given back.
+    /// Packets dropped or cut off and not yet returned.
     dropped: VecDeque<Output<P>>,
-    /// When the last was.
+    /// When the last of them was dropped.
     dropped_at: Time,
     statistics: Statistics,
 }
@@ -116,7 +116,7 @@ impl<P: Copy> Scheduled<P> {
         Ok(Some(self.next_event()))
     }
 
-    /// What the queue makes of a packet.
+    /// The decision of the queue about a packet.
     fn choose(&mut self, now: Time, len: u32, capable: bool) -> Choice {
         let queue = self.queued();
         let sending = self.sending.map_or(0, |sending| u64::from(sending.packet.len));
@@ -149,7 +149,7 @@ impl<P: Copy> Scheduled<P> {
         self.sending.map_or(Time::NEVER, |sending| sending.done)
     }
 
-    /// Does what is due at `now`, and says what came of it.
+    /// Handles what is due at `now`, and returns the result.
     pub(crate) fn wake(&mut self, now: Time) -> Option<Output<P>> {
         self.settle(now);
         if let Some(output) = self.dropped.pop_front() {
@@ -234,7 +234,7 @@ impl<P: Copy> Scheduled<P> {
         }
     }
 
-    /// Begins to transmit what waits longest, if that is possible.
+    /// Begins the next transmission, if one is possible.
     fn start(&mut self, now: Time) {
         if self.sending.is_some() || !self.up {
             return;
@@ -251,7 +251,7 @@ impl<P: Copy> Scheduled<P> {
         }
     }
 
-    /// The packet whose turn it is.
+    /// The next packet to transmit.
     fn dequeue(&mut self, now: Time) -> Option<Waiting<P>> {
         let Management::CoDel(control) = &mut self.management else {
             return self.backlog.pop();
@@ -278,7 +278,7 @@ impl<P: Copy> Scheduled<P> {
         }
     }
 
-    /// A packet has been transmitted, and is on its way.
+    /// Puts a transmitted packet in flight.
     fn launch(&mut self, Sending { packet, began, done }: Sending<P>) {
         let Waiting { len, corrects, .. } = packet;
         let mut fate = self.errors.next(Transmission { began, ended: done, len, corrects });
@@ -291,7 +291,7 @@ impl<P: Copy> Scheduled<P> {
     }
 }
 
-/// What is left of a transmission after a change of rate, of which `left` was left at the old one.
+/// The rest of a transmission at the new rate; at the old one it was `left`.
 fn rescaled(left: Duration, old: Option<Rate>, new: Option<Rate>) -> Duration {
     let (Some(old), Some(new)) = (old, new) else { return Duration::ZERO };
     let nanos = u128::from(left.as_nanos()) * u128::from(old.as_bps()) / u128::from(new.as_bps());

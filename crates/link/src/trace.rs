@@ -1,4 +1,4 @@
-//! Recorded capacity: links that transmit when a trace says so.
+//! Recorded capacity: links that transmit at the times of a trace.
 
 use base::{Duration, Rate, Time};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use thiserror::Error;
 /// line is an opportunity to deliver 1500 bytes, as a number of milliseconds from the start. After
 /// the last line the trace begins again.
 ///
-/// A packet may take several opportunities, and packets may share one. What is not used because
-/// nothing waits is gone: a packet is served by the opportunities after its arrival.
+/// A packet may take several opportunities, and packets may share one. Opportunities without a
+/// waiting packet are lost: a packet is served by the opportunities after its arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
     /// From the start of a pass, the last of which is its length.
@@ -124,7 +124,7 @@ impl DeliveryTrace {
     }
 }
 
-/// A link's way through a trace.
+/// A link's position in a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Opportunities {
     pub(crate) trace: DeliveryTrace,
@@ -151,7 +151,7 @@ impl Opportunities {
         self.trace.time(next.saturating_sub(1))
     }
 
-    /// Nothing waits, or nothing can be sent: what is left is gone.
+    /// Discards the rest of the opportunity: no packet waits, or none can be sent.
     pub(crate) fn pause(&mut self) {
         self.next = None;
         self.left = 0;

@@ -2,7 +2,7 @@
 //!
 //! Prints a table, and writes what it found as JSON to the file that it is given.
 
-#![allow(clippy::unwrap_used, reason = "whoever runs it sees why it cannot")]
+#![allow(clippy::unwrap_used, reason = "a failure ends the program with its cause")]
 #![allow(dead_code, reason = "what is shared with the tests is not all used here")]
 
 #[cfg(target_os = "linux")]

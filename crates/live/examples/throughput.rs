@@ -4,7 +4,7 @@
 //! near end are the kernel's as well, or our stack on a TUN device, for which the near kernel
 //! forwards. Prints and writes JSON.
 
-#![allow(clippy::unwrap_used, reason = "whoever runs it sees why it cannot")]
+#![allow(clippy::unwrap_used, reason = "a failure ends the program with its cause")]
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -184,7 +184,7 @@ mod bench {
             }
         });
         let received = if ours {
-            let (tell, done) = mpsc::channel();
+            let (finished, done) = mpsc::channel();
             path.stack
                 .call(move |now, host| {
                     let block: &'static [u8] = if near_sends { &[7; CHUNK] } else { &[7] };
@@ -192,7 +192,7 @@ mod bench {
                         send: if near_sends { size } else { 0 },
                         received: 0,
                         block,
-                        done: tell,
+                        done: finished,
                     };
                     host.connect(
                         now,

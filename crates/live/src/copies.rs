@@ -1,4 +1,4 @@
-//! Which copy of a segment each packet carries: no header says so.
+//! The copy number of the segment in each packet, which no header carries.
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ pub struct Copies(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     latest: BTreeMap<Key, CopyId>,
-    /// The order in which they became known.
+    /// The order in which they were sent.
     order: VecDeque<Key>,
 }
 
@@ -31,15 +31,15 @@ fn key(packet: &Packet) -> Option<Key> {
 }
 
 impl Copies {
-    /// Segments that are remembered: more than any window has.
+    /// The number of segments remembered: more than any window has.
     const MOST: usize = 1 << 17;
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Nothing that is done under the lock leaves it in disorder.
+        // The state is consistent at every point under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A host sends a packet.
+    /// Records a packet that a host sends.
     pub(crate) fn note(&self, packet: &Packet) {
         let (Some(key), Body::Tcp(segment)) = (key(packet), &packet.body) else { return };
         let mut known = self.known();
@@ -53,7 +53,7 @@ impl Copies {
         }
     }
 
-    /// Writes into a packet that was read from the wire which copy it is, if that is known.
+    /// Sets the copy number of a packet that was read from the wire, if it is known.
     pub(crate) fn mark(&self, packet: &mut Packet) {
         let Some(key) = key(packet) else { return };
         if let (Body::Tcp(segment), Some(copy)) = (&mut packet.body, self.known().latest.get(&key))

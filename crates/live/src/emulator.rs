@@ -17,31 +17,31 @@ mod edit;
 mod machine;
 mod nodes;
 mod report;
+mod routing;
 mod worker;
 
 pub use nodes::{Node, Surroundings};
 pub use report::{DirectionReport, Limits, Report, Verdict};
 
-use self::core::Core;
 use self::nodes::Nodes;
 use crate::error::Doing;
 use crate::{Clock, Copies, Error, Tun};
 use base::Seed;
-use link::{Config, Outages};
+use link::{Attachments, Config, Outages, WhenDown};
 use rustix::event::EventfdFlags;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use worker::Worker;
 
-/// What becomes of a packet that the link has corrupted.
+/// The treatment of a packet that the link has corrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Corruption {
-    /// One of its bits is flipped, and it goes on; checksums will tell, or the kernel drops it
-    /// because of its header.
+    /// One of its bits is flipped, and it is forwarded; a checksum detects the damage, or the
+    /// kernel drops it because of its header.
     #[default]
     Flip,
-    /// It goes no further, and the boxes of the node where it arrived are told.
+    /// It is dropped, and indicated to the boxes of the node where it arrived.
     Drop,
 }
 
@@ -67,11 +67,14 @@ pub struct End {
 /// Links to be emulated by one thread.
 pub struct Emulator {
     clock: Clock,
-    core: Core,
-    /// By direction: 2 i is link i's forward, 2 i + 1 its backward direction.
-    corruption: Vec<Corruption>,
+    seed: Seed,
+    /// 2 i is link i's forward, 2 i + 1 its backward direction.
+    directions: Vec<Direction>,
     /// 2 i is where link i's forward direction begins, 2 i + 1 where it ends.
     ends: Vec<End>,
+    /// Of links, by their index.
+    outages: Vec<(usize, Outages)>,
+    attachments: Vec<Attachments>,
     nodes: Nodes,
     limits: Limits,
 }
@@ -82,9 +85,11 @@ impl Emulator {
     pub fn new(clock: Clock, seed: Seed) -> Emulator {
         Emulator {
             clock,
-            core: Core::new(seed),
-            corruption: Vec::new(),
+            seed,
+            directions: Vec::new(),
             ends: Vec::new(),
+            outages: Vec::new(),
+            attachments: Vec::new(),
             nodes: Nodes::new(),
             limits: Limits::default(),
         }
@@ -92,24 +97,37 @@ impl Emulator {
 
     /// Joins two devices by a link, and returns its index: 0, 1, 2, ... Its directions are 2 i from
     /// the first end to the second, and 2 i + 1 back.
-    ///
-    /// # Panics
-    /// If there are outages, but [`Config::when_down`] does not say for both directions what they
-    /// do to packets.
-    pub fn add_link(
-        &mut self,
-        ends: [End; 2],
-        directions: [Direction; 2],
-        outages: Option<&Outages>,
-    ) -> usize {
-        let says = |direction: &Direction| direction.config.when_down.is_some();
-        assert!(
-            outages.is_none() || directions.iter().all(says),
-            "a link that goes down says what happens then"
-        );
-        self.corruption.extend(directions.iter().map(|direction| direction.corruption));
+    pub fn add_link(&mut self, ends: [End; 2], directions: [Direction; 2]) -> usize {
         self.ends.extend(ends);
-        self.core.add_link(directions.map(|Direction { name, config, .. }| (name, config)), outages)
+        self.directions.extend(directions);
+        self.ends.len() / 2 - 1
+    }
+
+    /// Lets a link be down now and then. Where its settings do not say what becomes of packets then,
+    /// it is [`WhenDown::KEEP`].
+    pub fn add_outages(&mut self, link: usize, outages: Outages) {
+        self.make_switched(link, WhenDown::KEEP);
+        self.outages.push((link, outages));
+    }
+
+    /// Lets a node move. Of the links by which it is ever attached only the present one is up; where
+    /// their settings do not say what becomes of packets then, it is [`WhenDown::DROP`]. Routes follow
+    /// as soon as it is attached anew; then hosts get their indications.
+    ///
+    /// Once a node moves, packets that are read from any device of a node take the link on the route
+    /// to their destination as it is then, whichever device the node's kernel sent them by: its own
+    /// routes need not change.
+    pub fn add_attachments(&mut self, attachments: Attachments) {
+        for &link in attachments.links.values() {
+            self.make_switched(link, WhenDown::DROP);
+        }
+        self.attachments.push(attachments);
+    }
+
+    fn make_switched(&mut self, link: usize, unless: WhenDown) {
+        for direction in &mut self.directions[2 * link..2 * link + 2] {
+            direction.config.when_down.get_or_insert(unless);
+        }
     }
 
     /// Gives the node with this index its boxes. They run in the emulator's thread, which does nothing
@@ -118,12 +136,12 @@ impl Emulator {
         self.nodes.set(index, node);
     }
 
-    /// Says where packets and indications of boxes go; without it, nowhere.
+    /// Says where indications go; without it, nowhere.
     pub fn surround(&mut self, surroundings: Box<dyn Surroundings>) {
         self.nodes.surroundings = surroundings;
     }
 
-    /// Tells boxes which copy of a segment a packet carries, as far as hosts make it known.
+    /// Gives boxes the copy number of the segment in a packet, as far as hosts publish it.
     pub fn copies(&mut self, copies: Copies) {
         self.nodes.copies = copies;
     }

@@ -1,24 +1,24 @@
-//! What can go wrong with the system.
+//! Errors of the operating system.
 
 use std::io;
 
-/// The system refused something.
+/// An error of the operating system.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("{action}: {source}")]
     System {
-        /// What was to be done.
+        /// The action that failed.
         action: String,
-        /// Why it was not.
+        /// The cause.
         source: io::Error,
     },
     /// The kernel answered a netlink request with an error.
     #[error("{action}: {source}")]
     Netlink {
-        /// What was to be done.
+        /// The action that failed.
         action: String,
-        /// Why it was not.
+        /// The cause.
         source: Box<rtnetlink::Error>,
     },
     /// There is no such network device in the namespace.
@@ -27,14 +27,14 @@ pub enum Error {
     /// A namespace's name is part of a path and of other names.
     #[error("expected a name of letters, digits, '-', '_' and '.', got {0:?}")]
     Name(String),
-    /// The thread that was asked has ended.
+    /// The thread that was called has ended.
     #[error("the stack has stopped")]
     Stopped,
 }
 
-/// Says what was to be done when it failed.
+/// Adds the failed action to an error.
 pub(crate) trait Doing<T> {
-    /// `action` is asked for only on failure.
+    /// `action` is called only on failure.
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

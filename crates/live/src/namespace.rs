@@ -1,4 +1,4 @@
-//! Network namespaces, made and removed by us.
+//! Network namespaces that this process creates and removes.
 
 use crate::Error;
 use crate::error::Doing;
@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 /// Where iproute2 looks for namespaces.
 const DIRECTORY: &str = "/run/netns";
 
-/// What the names of our namespaces begin with; the process follows.
+/// The prefix of our namespaces' names; the process id follows.
 const PREFIX: &str = "lasthop";
 
 /// A network namespace called `lasthop-<pid>-<what>`, to which `ip netns exec` has access as well.
@@ -25,10 +25,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new namespace, in which there is nothing but a loopback device that is down.
+    /// A new namespace, with only a loopback device that is down.
     ///
     /// # Errors
-    /// If `what` is no good as a part of a name, the name is taken, or the process may not make
+    /// If `what` is not valid in a name, the name is taken, or the process may not create
     /// namespaces (CAP_SYS_ADMIN).
     pub fn create(what: &str) -> Result<Namespace, Error> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -57,7 +57,7 @@ impl Namespace {
         &self.name
     }
 
-    /// What `f` returns if it is called by a thread in this namespace. Sockets and devices that it
+    /// Calls `f` on a thread in this namespace and returns its result. Sockets and devices that it
     /// opens belong to the namespace wherever they are used later.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Namespace {
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// A thread that runs `f` in this namespace; what it returns is an error if the process may
+    /// Starts a thread that runs `f` in this namespace; its result is an error if the process may
     /// not enter namespaces.
     ///
     /// # Errors
@@ -102,12 +102,12 @@ impl Drop for Namespace {
     }
 }
 
-/// A namespace of ours that is there.
+/// An existing namespace of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// Whether the process that made it, or another of the same number, lives.
+    /// Whether the process that created it, or another with the same id, is running.
     pub in_use: bool,
 }
 
@@ -132,7 +132,8 @@ pub fn list() -> Result<Vec<Listed>, Error> {
     Ok(listed)
 }
 
-/// Removes a namespace that [`list`] has named. What is still in it lives on without a name.
+/// Removes a namespace from [`list`]. Threads and sockets that are still in it keep it alive
+/// without a name.
 ///
 /// # Errors
 /// If it is none of ours, or cannot be removed.
@@ -144,7 +145,7 @@ pub fn remove(name: &str) -> Result<(), Error> {
     remove_path(&path).doing(|| format!("removing network namespace {name}"))
 }
 
-/// The process in a name of ours.
+/// The process id in a name of ours.
 fn process(name: &str) -> Option<u32> {
     let (process, what) = name.strip_prefix(PREFIX)?.strip_prefix('-')?.split_once('-')?;
     if what.is_empty() { None } else { process.parse().ok() }
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_the_process() {
+    fn names_contain_the_process() {
         assert_eq!(process("lasthop-12-sender"), Some(12));
         assert_eq!(process("lasthop-12-base-station"), Some(12));
         for other in

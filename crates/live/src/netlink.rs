@@ -17,21 +17,21 @@ pub struct Netlink {
     handle: Handle,
 }
 
-/// What the kernel counted at a device. "Received" is what a TUN's owner wrote.
+/// The kernel's counters of a device. "Received" packets are those that a TUN's owner wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
     /// Packets that the kernel received from the device.
     pub received: u64,
-    /// Packets that it should have received, and dropped.
+    /// Packets that it dropped instead of receiving.
     pub receive_dropped: u64,
     /// Packets that the kernel sent by the device.
     pub sent: u64,
-    /// Packets that it should have sent, and dropped; for a TUN, those that were not read in time.
+    /// Packets that it dropped instead of sending; for a TUN, those that were not read in time.
     pub send_dropped: u64,
 }
 
 impl Netlink {
-    /// The network of the calling thread's namespace; it stays that one if another thread uses it.
+    /// The network of the calling thread's namespace, whichever thread uses it later.
     ///
     /// # Errors
     /// If there is no netlink.
@@ -74,11 +74,11 @@ impl Netlink {
         self.set(message, || format!("setting the queue of {device} to {packets}"))
     }
 
-    /// Gives a device an address. If the device is up, the address is of use on return; there is no
-    /// duplicate address detection.
+    /// Adds an address to a device. If the device is up, the address is usable on return; there is
+    /// no duplicate address detection.
     ///
     /// # Errors
-    /// As [`Netlink::set_up`], or if it is of no use after five seconds.
+    /// As [`Netlink::set_up`], or if it is not usable after five seconds.
     pub fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
         let link = self.find(device)?;
         let action = || format!("adding address {address}/{prefix} to {device}");
@@ -111,15 +111,15 @@ impl Netlink {
         let mut routes = self.handle.route().get(all).execute();
         let address = RouteAttribute::Destination(RouteAddress::Inet6(address));
         let mut found = false;
-        // To the end: what is left unread would be in the next answer's way.
+        // Read to the end: the next answer would follow unread messages.
         while let Ok(Some(route)) = self.runtime.block_on(routes.try_next()) {
             found |= route.header.kind == RouteType::Local && route.attributes.contains(&address);
         }
         found
     }
 
-    /// Routes what is for `destination`/`prefix` by a device. What starts here has `source`, if
-    /// it says nothing else.
+    /// Routes packets for `destination`/`prefix` by a device. `source` is the preferred source
+    /// address.
     ///
     /// # Errors
     /// As [`Netlink::set_up`], or if the two addresses are of two families.
@@ -156,7 +156,7 @@ impl Netlink {
         self.ask(self.handle.route().add(message).execute(), action)
     }
 
-    /// What the kernel counted at a device.
+    /// The kernel's counters of a device.
     ///
     /// # Errors
     /// As [`Netlink::set_up`].
@@ -200,16 +200,16 @@ impl Netlink {
     }
 }
 
-/// Sets what `sysctl` calls `name`, of the calling thread's network namespace.
+/// Sets the `sysctl` setting `name` of the calling thread's network namespace.
 ///
 /// # Errors
-/// If there is no such setting, or the value is none for it.
+/// If there is no such setting, or the value is invalid.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), Error> {
     let path = format!("/proc/sys/{}", name.replace('.', "/"));
     std::fs::write(path, value).doing(|| format!("setting {name} to {value}"))
 }
 
-/// What `sysctl` calls `name`, of the calling thread's network namespace.
+/// The `sysctl` setting `name` of the calling thread's network namespace.
 ///
 /// # Errors
 /// If there is no such setting.
@@ -228,8 +228,8 @@ pub fn prepare_node() -> Result<(), Error> {
     for (name, value) in [
         ("net.ipv4.ip_forward", "1"),
         ("net.ipv6.conf.all.forwarding", "1"),
-        // It is "all" alone that decides whether IPv6 is forwarded. Devices that say so, too, join
-        // the group of all routers, and report that.
+        // Only "all" decides whether IPv6 is forwarded. Devices with the setting would join the
+        // group of all routers, and report that.
         ("net.ipv6.conf.default.forwarding", "0"),
         // Routes may be one-way, and a node's own packets may come back to it.
         ("net.ipv4.conf.all.rp_filter", "0"),

@@ -1,8 +1,8 @@
-//! Bytes of a stream that are still needed, by their places in it.
+//! The bytes of a stream that are still needed, by their places in it.
 
 use std::ops::Range;
 
-/// A ring of bytes, as large as what was needed at once, rounded up to a power of two.
+/// A ring of bytes. Its size is the most bytes needed at once, rounded up to a power of two.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     /// Byte `place` of the stream is at `place` modulo the length. The length is 0 or a power of two.
@@ -10,10 +10,10 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// What a ring that is used at all has.
+    /// The size of the smallest ring that is not empty.
     const LEAST: usize = 4096;
 
-    /// Where a byte lies.
+    /// The index of a byte.
     fn index(&self, place: u64) -> usize {
         place as usize & self.bytes.len().wrapping_sub(1)
     }

@@ -6,20 +6,20 @@ use host::{Application, Bytes};
 use tcp::{Connection, Events};
 use wire::Payload;
 
-/// What uses a connection by its bytes. It is called by the stack's thread: it must not block.
+/// An application that reads and writes bytes. The stack's thread calls it: it must not block.
 pub trait Program {
-    /// Something has happened: read, write or close. Whoever has been told [`Events::READABLE`] and
-    /// leaves something is not told of it again until more arrives, and whoever could not write all
-    /// it wanted is told [`Events::WRITABLE`] once there is room again.
+    /// Handles events: reads, writes or closes. [`Events::READABLE`] is edge-triggered: if bytes
+    /// are left unread, it comes again when more arrive. After a write that was not accepted as a
+    /// whole, [`Events::WRITABLE`] comes once there is room again.
     fn handle(&mut self, now: Time, socket: &mut Socket<'_>, events: Events);
 
-    /// When [`Program::wake`] is to be called; it may change with any other call. Once woken, it
-    /// must be later than the time of that.
+    /// When [`Program::wake`] is to be called; it may change with any other call. After a wake it
+    /// must be later than that wake.
     fn next_wake(&self) -> Time {
         Time::NEVER
     }
 
-    /// The time has come that [`Program::next_wake`] gave.
+    /// Handles the wake at [`Program::next_wake`].
     fn wake(&mut self, now: Time, socket: &mut Socket<'_>) {
         let _ = (now, socket);
     }
@@ -47,8 +47,8 @@ pub struct Socket<'a> {
 }
 
 impl Socket<'_> {
-    /// Appends as many of `bytes` to what is to be sent as there is room for, and says how many. If
-    /// that is not all, [`Events::WRITABLE`] will follow when half of the room is free again.
+    /// Appends as many of `bytes` to the send buffer as it has room for, and returns their number.
+    /// If that is not all, [`Events::WRITABLE`] follows when half of the buffer is free again.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let len = self.room().min(bytes.len());
         let Buffers { limit, written, outgoing, .. } = self.buffers;
@@ -71,7 +71,7 @@ impl Socket<'_> {
         self.buffers.limit.saturating_sub(self.connection.unacknowledged()) as usize
     }
 
-    /// Reads what has arrived in order into `out`, and says how many bytes that were.
+    /// Reads bytes that have arrived in order into `out`, and returns their number.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let mut done = 0;
         loop {
@@ -86,8 +86,8 @@ impl Socket<'_> {
         }
     }
 
-    /// Bytes that can be read, where they are: empty only if there are none. There may be more
-    /// after [`Socket::consume`].
+    /// Readable bytes, in place: empty only if there are none. There may be more after
+    /// [`Socket::consume`].
     #[must_use]
     pub fn chunk(&self) -> &[u8] {
         let len = self.connection.readable() as usize;
@@ -106,8 +106,8 @@ impl Socket<'_> {
         }
     }
 
-    /// Nothing more will be written: the peer hears of it after what was written. What it sends can
-    /// be read on.
+    /// Closes the sending direction: a FIN follows the written data. The peer's data can still be
+    /// read.
     pub fn close(&mut self) {
         self.connection.close();
     }
@@ -117,7 +117,7 @@ impl Socket<'_> {
         self.connection.abort();
     }
 
-    /// The connection, to ask for its state. What it reads and writes is the socket's business.
+    /// The connection, for its state. Only the socket reads and writes it.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         self.connection
@@ -126,7 +126,7 @@ impl Socket<'_> {
 
 /// A program and the bytes of its connection: the application of a host.
 ///
-/// Memory is taken as it is needed: a connection that carries little costs little.
+/// Memory grows as needed: a connection with little data takes little.
 #[derive(Debug)]
 pub struct Stream<P> {
     program: P,

@@ -1,17 +1,17 @@
-//! What sockets of the kernel's TCP tell and take that no well-kept crate has.
+//! Socket options of the kernel's TCP that no maintained crate has.
 
 use crate::Error;
 use crate::error::Doing;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What the kernel counted at the sending side of a TCP connection; `None` is what this kernel
-/// does not tell.
+/// The kernel's counters of the sending side of a TCP connection; `None` for those that this kernel
+/// does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounts {
-    /// Segments with data that were sent, those that were sent again included.
+    /// Segments with data that were sent, retransmissions included.
     pub segments: Option<u64>,
-    /// Segments that were sent again.
+    /// Segments that were retransmitted.
     pub retransmissions: Option<u64>,
     /// Expiries of the retransmission timer (Linux 6.7 or newer).
     pub timeouts: Option<u64>,
@@ -23,7 +23,7 @@ const DATA_SEGS_OUT: usize = 156;
 const TOTAL_RTO: usize = 240;
 const TCP_INFO_LEN: usize = 248;
 
-/// What the kernel counted at a TCP socket, open or not.
+/// The kernel's counters of a TCP socket, open or not.
 ///
 /// # Errors
 /// If it is no TCP socket.
@@ -58,7 +58,7 @@ pub fn tcp_counts(socket: &impl AsFd) -> Result<TcpCounts, Error> {
     })
 }
 
-/// Keeps the window that a TCP socket offers at or below so many bytes.
+/// Limits the window that a TCP socket announces to this number of bytes.
 ///
 /// # Errors
 /// If it is no TCP socket, or the window is none.
@@ -89,7 +89,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
     #[test]
-    fn a_connection_tells_what_it_sent() {
+    fn a_connection_counts_what_it_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();

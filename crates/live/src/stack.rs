@@ -1,7 +1,7 @@
-//! A host on real packets: what the simulator runs, driven by a thread of its own on a TUN device.
+//! A host on real packets: the simulator's host, run by a thread of its own on a TUN device.
 //!
-//! The kernel of the device's namespace is the host's router. It hands over units of up to 64 kB
-//! with checksums that nobody needs to compute, and takes the same.
+//! The kernel of the device's namespace is the host's router. Both exchange units of up to 64 kB
+//! whose checksums neither computes.
 
 mod port;
 mod virtio;
@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use worker::{Command, Worker};
 
-/// What a stack did on its device.
+/// The counters of a stack on its device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that were read, units of several segments among them.
@@ -38,11 +38,11 @@ pub struct Counts {
     pub slept: u64,
 }
 
-/// Is told the events of connections, if the host has been asked to keep them ([`Host::watch`]).
+/// A function that gets the events of connections, if the host records them ([`Host::watch`]).
 pub type Listener = Box<dyn FnMut(Time, ConnectionId, tcp::Event) + Send>;
 
 /// A device for a host in the calling thread's network namespace, up and with a route to each of the
-/// host's `addresses`. `queue` is how many packets may wait for the host.
+/// host's `addresses`. `queue` is the number of packets that may wait for the host.
 ///
 /// # Errors
 /// Those of [`Tun::open`] and [`Netlink`].
@@ -58,7 +58,7 @@ pub fn device(name: &str, mtu: u16, queue: u32, addresses: &[IpAddr]) -> Result<
     Ok(tun)
 }
 
-/// A host, about to run.
+/// A host that is not started yet.
 pub struct Stack<A> {
     host: Host<A>,
     tun: Tun,
@@ -82,7 +82,7 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
         Stack { listener: Some(listener), ..self }
     }
 
-    /// Makes known which copy of a segment each packet carries. The host then sends no units of
+    /// Publishes the copy number of the segment in each packet. The host then sends no units of
     /// several segments.
     #[must_use]
     pub fn copies(self, copies: Copies) -> Stack<A> {
@@ -106,17 +106,17 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
     }
 }
 
-/// What is left of a stack.
+/// The rest of a stack that has ended.
 pub struct Ended<A> {
-    /// The host. Its connections are over.
+    /// The host. Its connections are closed.
     pub host: Host<A>,
-    /// What was done on the device, which is gone.
+    /// The counters of the device, which is removed.
     pub counts: Counts,
     /// Connections that had to be reset.
     pub reset: u64,
 }
 
-/// The way to a host's thread.
+/// The queue of commands to a host's thread.
 struct Commands<A> {
     sender: Sender<Command<A>>,
     bell: Arc<OwnedFd>,
@@ -131,13 +131,13 @@ impl<A> Clone for Commands<A> {
 impl<A> Commands<A> {
     fn send(&self, command: Command<A>) -> Result<(), Error> {
         self.sender.send(command).map_err(|_| Error::Stopped)?;
-        // It can only fail if the counter is full: then it will be looked at anyway.
+        // It can only fail if the counter is full; then the thread wakes anyway.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
         Ok(())
     }
 }
 
-/// Takes indications to a host at work, from any thread and without waiting for it.
+/// A sender of indications to a running host, from any thread and without waiting.
 pub struct Indications<A>(Commands<A>);
 
 impl<A: Application> Indications<A> {
@@ -150,7 +150,7 @@ impl<A: Application> Indications<A> {
     }
 }
 
-/// A host at work. It ends, and resets its connections, when this is dropped.
+/// A running host. It ends, and resets its connections, when this is dropped.
 pub struct Running<A> {
     commands: Commands<A>,
     /// Until it has been joined.
@@ -158,8 +158,8 @@ pub struct Running<A> {
 }
 
 impl<A> Running<A> {
-    /// Lets the host's thread call `f` with the time and the host, and returns what that does. The
-    /// host does nothing else meanwhile; what is to be sent is sent afterwards.
+    /// Lets the host's thread call `f` with the time and the host, and returns the result. Segments
+    /// are sent afterwards.
     ///
     /// # Errors
     /// If the thread has panicked.
@@ -175,14 +175,14 @@ impl<A> Running<A> {
         result.recv().map_err(|_| Error::Stopped)
     }
 
-    /// The way of indications to the host.
+    /// A sender of indications to the host.
     #[must_use]
     pub fn indications(&self) -> Indications<A> {
         Indications(self.commands.clone())
     }
 
     /// Ends it. Connections have `patience` to end by themselves, then they are reset; connections
-    /// in TIME-WAIT are forgotten. Returns what is left.
+    /// in TIME-WAIT are dropped. Returns the rest.
     ///
     /// # Panics
     /// If an application has.

@@ -189,14 +189,10 @@ impl Middlebox for Answers {
 const CHANGE: HostIndication =
     HostIndication::Connectivity { change: Connectivity::Ending, peers: Vec::new() };
 
-/// Everything that is not the node's own goes back by the only link; indications are passed on.
+/// Indications are passed on.
 struct Back(Sender<(usize, HostIndication)>);
 
 impl Surroundings for Back {
-    fn route(&self, _: Time, node: usize, _: IpAddr) -> Option<usize> {
-        Some(node)
-    }
-
     fn indicate(&mut self, node: usize, indication: HostIndication) {
         let _ = self.0.send((node, indication));
     }
@@ -210,18 +206,20 @@ fn a_damaged_packet_may_be_reported_instead_and_the_node_answers() {
     // Not one in a million survives.
     let direction = Direction { corruption: Corruption::Drop, ..plain(lossy(0.5, 0.0)) };
     let mut pair = Pair::new("reports", [direction, plain(Config::default())], Seed(5)).unwrap();
-    let (tell, told) = channel();
-    let addresses = ADDRESSES[1].iter().map(|address| address.parse().unwrap()).collect();
+    let (report, reported) = channel();
     let mut boxes = Boxes::default();
-    boxes.add(Box::new(Answers(tell)));
-    pair.emulator.set_node(1, Node { addresses, boxes });
+    boxes.add(Box::new(Answers(report)));
+    for (node, boxes) in [Boxes::default(), boxes].into_iter().enumerate() {
+        let addresses = ADDRESSES[node].iter().map(|address| address.parse().unwrap()).collect();
+        pair.emulator.set_node(node, Node { addresses, boxes });
+    }
     let (indicate, indicated) = channel();
     pair.emulator.surround(Box::new(Back(indicate)));
     let pairs = [0, 1].map(|family| sockets(&pair, family));
     let running = pair.emulator.start().unwrap();
     for [near, _] in &pairs {
         near.send(b"damaged").unwrap();
-        let (direction, packet) = told.recv().unwrap();
+        let (direction, packet) = reported.recv().unwrap();
         assert_eq!((direction, packet.payload.len), (0, 7));
         assert_eq!(indicated.recv().unwrap(), (1, CHANGE));
         assert_eq!(packet.ip.source, near.local_addr().unwrap().ip());

@@ -74,7 +74,7 @@ fn a_tun_gives_what_the_kernel_sends_and_takes_what_it_receives() {
             })
             .unwrap();
         let mut buffer = [0; 1500];
-        // Nobody has sent anything, not even the kernel of its own accord.
+        // Nothing was sent, not even by the kernel of its own accord.
         assert_eq!(tun.read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
         socket.send_to(b"ping", (peer, 7001)).unwrap();
         let len = tun.read(&mut buffer).unwrap();

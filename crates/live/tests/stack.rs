@@ -153,7 +153,7 @@ fn buffers_that_are_smaller_than_the_stream_hold_it_back() {
 }
 
 #[test]
-fn a_device_that_somebody_removes_is_no_reason_to_stay_awake() {
+fn a_removed_device_does_not_keep_the_thread_awake() {
     if !permitted("removed") {
         return;
     }
@@ -187,7 +187,7 @@ fn timers_are_kept_to_well_under_a_millisecond() {
         })
         .collect();
     spans.sort();
-    // Nobody answers before the time; how long after it depends on the machine.
+    // No answer comes before the time; how long after it depends on the machine.
     assert!(spans[0] >= Duration::from_micros(700), "{:?}", spans[0]);
     println!("asked for 0.7 ms: median {:?}, 99 % {:?}", spans[50], spans[99]);
     drop(stream);
@@ -195,11 +195,11 @@ fn timers_are_kept_to_well_under_a_millisecond() {
 }
 
 #[test]
-fn somebody_is_told_of_events_and_has_things_done() {
-    if !permitted("told") {
+fn events_are_recorded_and_calls_are_executed() {
+    if !permitted("calls") {
         return;
     }
-    let namespace = Namespace::create("told").unwrap();
+    let namespace = Namespace::create("calls").unwrap();
     let stack = echo(&namespace, 100_000);
     stack.call(|_, host| host.watch(true)).unwrap();
     assert_eq!(stack.call(|_, host| host.open_connections()).unwrap(), 0);

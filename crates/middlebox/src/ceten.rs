@@ -1,5 +1,5 @@
-//! Cumulative ETEN: a node measures how many packets survive its links and its queues, and says so
-//! in the headers of those that pass (`bbn8333` §4.1, §4.2).
+//! Cumulative ETEN: a node measures the survival probabilities of packets on its links and in its
+//! queues, and writes them into the headers of passing packets (`bbn8333` §4.1, §4.2).
 
 mod traceback;
 
@@ -9,35 +9,35 @@ use base::Time;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use wire::{Causes, Code, Packet, PathFields, PathForm, Probability};
 
-/// Measures the links of a node and works on the fields of packets.
+/// Measures the links of a node and updates the path fields of packets.
 ///
-/// Of every link that ends here it averages how many packets arrive undamaged, of every link that
-/// begins here how many its queue takes: all packets count, whosever they are. A host's own is
-/// counted likewise, at both ends of a path. A packet whose own code had to correct it counts as damaged:
-/// what is told is what the channel does to packets without a code, whatever codes they have.
+/// It averages the share of packets that arrive undamaged on each link that ends at the node, and
+/// the share that the queue accepts of each link that begins there. The packets of all flows count.
+/// A host measures its own links likewise. A packet that its own code had to correct counts as
+/// damaged: the fields report the channel for packets without a code.
 #[derive(Clone, Debug)]
 pub struct Meter {
     a: f64,
     form: PathForm,
-    /// By the numbers of links.
+    /// Survival of corruption, by the number of the link.
     arriving: Vec<Survival>,
     leaving: Vec<Survival>,
     traceback: Option<Traceback>,
 }
 
-/// What becomes of the packets of a link, for one of two reasons.
+/// The survival of packets on a link, for one of the two causes of loss.
 #[derive(Clone, Copy, Debug)]
 struct Survival {
-    /// The average of 1 for each that survived and 0 for each that did not.
+    /// The average of 1 for each packet that survived and 0 for each that did not.
     share: f64,
-    /// The level of loss that packets have told of, if they tell of changes.
-    told: u8,
-    /// The packet that comes next has been corrected.
+    /// The level of loss reported so far, if packets report changes of it.
+    reported: u8,
+    /// The next packet was corrected by its own code.
     corrected: bool,
 }
 
 impl Survival {
-    const FULL: Survival = Survival { share: 1.0, told: 0, corrected: false };
+    const FULL: Survival = Survival { share: 1.0, reported: 0, corrected: false };
 
     /// `bbn8333` §4.2, equation 1: p = a x + (1 - a) p.
     #[inline]
@@ -46,24 +46,24 @@ impl Survival {
         self.share = a * x + (1.0 - a) * self.share;
     }
 
-    /// The code of a packet that says `code` of its path so far.
+    /// The updated code of a packet whose code of the path so far is `code`.
     fn code(&mut self, form: PathForm, code: Code) -> Code {
         let level = form.level(1.0 - self.share);
         if form != PathForm::Relative {
             return Code::level(level.max(code.as_level()));
         }
-        // A level at a time, and only if the packet has room for the step.
-        let step = (level as i8 - self.told as i8).signum();
+        // One level at a time, and only if the code has room for the step.
+        let step = (level as i8 - self.reported as i8).signum();
         let sum = code.as_step() + step;
         if sum.abs() > 1 {
             return code;
         }
-        self.told = self.told.saturating_add_signed(step);
+        self.reported = self.reported.saturating_add_signed(step);
         Code::step(sum)
     }
 }
 
-/// What is known of a link.
+/// The measurements of a link.
 #[inline]
 fn at(links: &mut Vec<Survival>, Port(number): Port) -> &mut Survival {
     let index = number as usize;
@@ -73,7 +73,7 @@ fn at(links: &mut Vec<Survival>, Port(number): Port) -> &mut Survival {
     &mut links[index]
 }
 
-/// Which of the fields' parts a measurement is about.
+/// The cause of loss that a measurement is about.
 #[derive(Clone, Copy)]
 enum Cause {
     Corruption,
@@ -90,14 +90,14 @@ impl Cause {
 }
 
 impl Meter {
-    /// A meter that gives each packet the weight `a`, from 0 to 1, in its averages and tells them in
-    /// this form. Nothing is lost before it has seen anything.
+    /// A meter that gives each packet the weight `a`, from 0 to 1, in its averages and reports them
+    /// in this form. The averages start without loss.
     #[must_use]
     pub fn new(a: f64, form: PathForm) -> Meter {
         Meter { a, form, arriving: Vec::new(), leaving: Vec::new(), traceback: None }
     }
 
-    /// Sends messages, too.
+    /// Sends survival notices, too.
     #[must_use]
     pub fn with_traceback(self, traceback: Traceback) -> Meter {
         Meter { traceback: Some(traceback), ..self }
@@ -116,8 +116,8 @@ impl Meter {
     }
 }
 
-/// Adds what is known of a link to a packet's fields.
-fn tell(form: PathForm, survival: &mut Survival, cause: Cause, packet: &mut Packet) {
+/// Adds the measurements of a link to a packet's fields.
+fn update(form: PathForm, survival: &mut Survival, cause: Cause, packet: &mut Packet) {
     let Some(mut fields) = PathFields::of(packet) else { return };
     match &mut fields {
         PathFields::Exact { forward, .. } if form.is_exact() => {
@@ -148,7 +148,7 @@ impl Middlebox for Meter {
             let corrected = core::mem::take(&mut survival.corrected);
             survival.count(self.a, !corrected);
             if packet.unparsed.has_ip() {
-                tell(self.form, survival, Cause::Corruption, packet);
+                update(self.form, survival, Cause::Corruption, packet);
             }
             if let Some(traceback) = &mut self.traceback {
                 let of = |corruption| Causes { corruption, ..Causes::SURVIVES };
@@ -163,7 +163,7 @@ impl Middlebox for Meter {
         let survival = at(&mut self.leaving, to);
         survival.count(self.a, true);
         if packet.unparsed.has_ip() {
-            tell(self.form, survival, Cause::Congestion, packet);
+            update(self.form, survival, Cause::Congestion, packet);
         }
         if let Some(traceback) = &mut self.traceback {
             let of = |congestion| Causes { congestion, ..Causes::SURVIVES };

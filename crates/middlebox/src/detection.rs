@@ -10,12 +10,14 @@ use wire::{Body, CorruptionNotice, Packet, Payload, Vouched};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Headers {
-    /// Everything, wherever the bit errors are.
+    /// All of its headers, wherever the bit errors are.
     #[default]
     Readable,
     /// What the checksums confirm after one bit of the packet is flipped.
     Checked,
 }
+
+base::words!(Headers);
 
 impl Headers {
     /// How a node reads them; `random` draws the bits that are damaged.
@@ -90,7 +92,7 @@ fn read_damaged(packet: &Packet, random: &mut Random) -> Option<(Packet, Vouched
     let bit = (random.bits() % (8 * bytes.len() as u64)) as usize;
     bytes[bit / 8] ^= 0x80 >> (bit % 8);
     let (mut read, vouched) = Packet::parse_damaged(&mut bytes)?;
-    // What is not on the wire goes beside it.
+    // Fields that are not on the wire are kept.
     read.payload = Payload { len: read.payload.len, ..packet.payload };
     if let (Body::Tcp(read), Body::Tcp(sent)) = (&mut read.body, &packet.body) {
         read.copy = sent.copy;
@@ -104,9 +106,9 @@ mod tests {
     use base::Seed;
     use wire::{Ip, Segment};
 
-    /// Of 10,000 corrupted packets of 1040 bytes (1060 over IPv6): how many are told of, and how
-    /// many of these with the right port.
-    fn told(v6: bool) -> (u32, u32) {
+    /// Of 10,000 corrupted packets of 1040 bytes (1060 over IPv6): the number of those detected,
+    /// and of these the number with the right port.
+    fn detected(v6: bool) -> (u32, u32) {
         let address = |n: u8| match v6 {
             false => IpAddr::from([10, 0, 0, n]),
             true => IpAddr::from([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, n]),
@@ -131,12 +133,12 @@ mod tests {
     fn of_ipv4_nearly_all_is_left_and_of_ipv6_nearly_nothing() {
         // Of 8320 bits, those of both addresses, of the lengths, the version, the fragment field
         // and the protocol (8 bytes, 2, 2 and 1 and a half) leave nothing, nor does the data offset.
-        let (all, right) = told(false);
+        let (all, right) = detected(false);
         assert!((9820..9900).contains(&all), "{all}");
         // 16 bits are those of the port.
         assert!((5..40).contains(&(all - right)), "{right} of {all}");
         // Traffic class, flow label and hop limit, 36 bits of 8480.
-        let (all, right) = told(true);
+        let (all, right) = detected(true);
         assert!((20..70).contains(&all), "{all}");
         assert_eq!(all, right);
     }

@@ -5,6 +5,7 @@ use crate::detection::{Detector, Found, Headers, Reading};
 use crate::table::{Settings, Site};
 use crate::tunnel::{Association, Ends};
 use base::Time;
+use base::settings::Kind;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port};
 use serde::{Deserialize, Serialize};
@@ -106,16 +107,18 @@ impl Middlebox for Reporter {
     }
 }
 
-/// The settings of a [`Reporter`] that stands in a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CorruptionReporter {
-    /// The flows that are notified; all if there are none.
-    pub flows: Vec<String>,
-    /// The size of a notice, bytes of the whole packet.
-    pub notice_size: u16,
-    /// What the node can read of a corrupted packet.
-    pub headers: Headers,
+base::settings! {
+    /// The settings of a [`Reporter`] that stands in a node.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct CorruptionReporter {
+        /// The names of the flows that it is for; all if the list is empty.
+        pub flows: Vec<String>,
+        /// The size of a notice, bytes of the whole packet.
+        pub notice_size: u16 as Kind::at_least(Reporter::SIZE_ICMP),
+        /// What it can read of a corrupted packet.
+        pub headers: Headers,
+    }
 }
 
 impl Default for CorruptionReporter {
@@ -131,10 +134,6 @@ impl Settings for CorruptionReporter {
         &self.flows
     }
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        notice_size(self.notice_size)
-    }
-
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let [v4, v6] = site.own;
         let mut reporter = Reporter::new(v4, self.notice_size, self.headers.reading(site.random));
@@ -145,15 +144,6 @@ impl Settings for CorruptionReporter {
         }
         Box::new(reporter)
     }
-}
-
-/// Checks the size of a notice.
-pub(crate) fn notice_size(size: u16) -> Result<(), (&'static str, String)> {
-    let least = Reporter::SIZE_ICMP;
-    if size >= least {
-        return Ok(());
-    }
-    Err(("notice_size", format!("expected at least {least} bytes, the headers of a notice")))
 }
 
 #[cfg(test)]

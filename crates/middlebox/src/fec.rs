@@ -1,14 +1,14 @@
-//! End-to-end erasure coding (`bbn8333` §5): repair packets that the sending host adds to a flow, and
-//! of which the receiving host rebuilds what was lost.
+//! End-to-end erasure coding (`bbn8333` §5): the sending host adds repair packets to a flow, and
+//! the receiving host rebuilds lost packets from them.
 //!
-//! The code is systematic: source packets, which are the flow's own, go out at once with a tag. A
-//! block of them is followed by repair packets, and from as many packets of the block as it has
-//! source packets, whichever they are, all of these can be rebuilt. The encoded stream has its own
-//! sequence numbers ([`wire::Place`]), so that the receiver sees every loss although TCP does not;
-//! what congestion lost is told to TCP as ECN tells it, so that coding hides no congestion
+//! The code is systematic: source packets, which are the flow's own, are sent at once with a tag.
+//! Repair packets follow each block of source packets. Any packets of a block, as many as it has
+//! source packets, are enough to rebuild all of its source packets. The encoded stream has its own
+//! sequence numbers ([`wire::Place`]), so that the decoder sees every loss although TCP does not.
+//! The decoder signals congestion losses to TCP as ECN marks, so that coding hides no congestion
 //! (RFC 9265 §5).
 //!
-//! SideChannel that, each packet may carry a code of its own, by which every node that it comes to corrects
+//! Besides, each packet may carry a code of its own, with which every node on the path corrects
 //! wrong bytes ([`PacketEncoder`]).
 
 mod codec;
@@ -36,9 +36,9 @@ use wire::{Body, Packet};
 /// another whose port at either end is the flow's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Where data comes from.
+    /// The address of the data's sender.
     pub source: IpAddr,
-    /// Where it goes.
+    /// The address of the data's receiver.
     pub destination: IpAddr,
     /// The port.
     pub port: u16,
@@ -64,23 +64,23 @@ impl Flow {
         self.has_ends(packet) && self.has_port(packet)
     }
 
-    /// Whether it is a segment that comes back.
+    /// Whether it is a segment in the other direction.
     fn answers(&self, packet: &Packet) -> bool {
         (packet.ip.source, packet.ip.destination) == (self.destination, self.source)
             && self.has_port(packet)
     }
 }
 
-/// What both ends of a coded flow must know.
+/// The settings of both ends of a coded flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// The source packets of a block, unless it is cut short; at most [`Settings::MOST_SOURCES`].
     pub block: u8,
-    /// How many repair packets follow them.
+    /// The number of repair packets that follow them.
     pub strength: Strength,
-    /// How long a block stays open at the sender: then its repair packets follow, however few source
-    /// packets there are. What comes behind a gap waits at the receiver twice as long at most: once
-    /// for the sender, and once for queues.
+    /// The longest time that a block stays open at the encoder: then its repair packets follow,
+    /// even if it has fewer source packets. Packets behind a gap wait at the decoder for at most
+    /// twice as long: once for the encoder, and once for queues.
     pub wait: Duration,
 }
 

@@ -2,9 +2,10 @@
 //! (`bbn8333` §2.1.3).
 
 use crate::detection::{Detector, Found, Headers, Reading};
-use crate::eten::{Reporter, notice_size};
+use crate::eten::Reporter;
 use crate::table::{Settings, Site};
 use base::Time;
+use base::settings::Kind;
 use core::net::IpAddr;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub enum Transport {
     /// By a mark on the corrupted packet, which it forwards.
     Marked,
 }
+
+base::words!(Transport);
 
 /// The state of each transport.
 #[derive(Clone, Debug)]
@@ -168,18 +171,20 @@ impl Middlebox for Forwarder {
     }
 }
 
-/// The settings of a [`Forwarder`] that stands in a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CorruptionForwarder {
-    /// The flows that are notified; all if there are none.
-    pub flows: Vec<String>,
-    /// How receivers are notified.
-    pub transport: Transport,
-    /// The size of a message, bytes of the whole packet.
-    pub notice_size: u16,
-    /// What the node can read of a corrupted packet.
-    pub headers: Headers,
+base::settings! {
+    /// The settings of a [`Forwarder`] that stands in a node.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct CorruptionForwarder {
+        /// The names of the flows that it is for; all if the list is empty.
+        pub flows: Vec<String>,
+        /// How receivers are notified.
+        pub transport: Transport,
+        /// The size of a notice, bytes of the whole packet.
+        pub notice_size: u16 as Kind::at_least(Reporter::SIZE_ICMP),
+        /// What it can read of a corrupted packet.
+        pub headers: Headers,
+    }
 }
 
 impl Default for CorruptionForwarder {
@@ -197,10 +202,6 @@ impl Default for CorruptionForwarder {
 impl Settings for CorruptionForwarder {
     fn flows(&self) -> &[String] {
         &self.flows
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        notice_size(self.notice_size)
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
@@ -251,7 +252,7 @@ mod tests {
         outbox.packets
     }
 
-    /// What a packet that passes tells afterwards.
+    /// The copies that a packet reports after it has passed.
     fn pass(forwarder: &mut Forwarder, mut packet: Packet) -> Vec<u32> {
         let mut outbox = Outbox::default();
         let mut cx = outbox.context();
@@ -265,9 +266,9 @@ mod tests {
         let mut forwarder = Forwarder::by_message(ROUTER, 180, Reading::Whole);
         assert_eq!(corrupt(&mut forwarder, &segment(1, 9)), []);
         forwarder.register(SENDER, RECEIVER, 5001);
-        let [told] = corrupt(&mut forwarder, &segment(1, 9))[..] else { panic!("not one") };
-        assert_eq!((told.ip.source, told.ip.destination, told.len()), (ROUTER, RECEIVER, 180));
-        let Body::Icmp(Icmp::Corruption { notice, .. }) = told.body else { panic!("not a notice") };
+        let [sent] = corrupt(&mut forwarder, &segment(1, 9))[..] else { panic!("not one") };
+        assert_eq!((sent.ip.source, sent.ip.destination, sent.len()), (ROUTER, RECEIVER, 180));
+        let Body::Icmp(Icmp::Corruption { notice, .. }) = sent.body else { panic!("not a notice") };
         assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(1000), 1000, CopyId(1)));
         let mut empty = segment(1, 9);
         empty.payload.len = 0;

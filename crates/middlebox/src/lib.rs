@@ -1,4 +1,4 @@
-//! Boxes on the path that see, make or change packets.
+//! Boxes on the path, which inspect, send or change packets.
 
 mod attack;
 mod ceten;
@@ -20,9 +20,9 @@ pub use tunnel::{Association, Egress, Ends, Ingress};
 
 use host::Middlebox;
 
-// THE table of boxes that stand in a node by themselves, as scenario files name them. A new one is a
-// file beside this page and a line here. What takes several boxes that know each other (a tunnel, an
-// erasure code, an attack) is installed by the key that describes them together.
+// The table of boxes that stand in a node by themselves, as scenario files name them. A new one is
+// a file in this directory and a line here. Groups of boxes that depend on each other (a tunnel, an
+// erasure code, an attack) are installed by a key of their own.
 table::boxes! {
     /// Notifies the senders of corrupted packets (`bbn8333` §2.1.2).
     eten::CorruptionReporter = "corruption-reporter";
@@ -37,14 +37,6 @@ impl BoxSettings {
     #[must_use]
     pub fn flows(&self) -> &[String] {
         self.settings().flows()
-    }
-
-    /// What is wrong with a setting: its key, and what was expected.
-    ///
-    /// # Errors
-    /// If something is.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
-        self.settings().check()
     }
 
     /// The box, at its place.

@@ -2,33 +2,29 @@
 
 use crate::table::{Settings, Site};
 use base::Time;
+use base::settings::Kind;
 use host::{Context, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
 use wire::{Body, Flags, Packet};
 
-/// Lowers the MSS option (RFC 9293 §3.7.1) of every SYN that passes the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MssClamp {
-    /// The largest MSS that passes, bytes.
-    pub mss: u16,
+base::settings! {
+    /// Lowers the MSS option (RFC 9293 §3.7.1) of every SYN that passes the node.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct MssClamp {
+        /// The largest maximum segment size that SYNs announce behind it, bytes.
+        pub mss: u16 as Kind::at_least(48),
+    }
 }
 
 impl Default for MssClamp {
-    /// What fits into a tunnel over Ethernet.
+    /// The MSS for a tunnel over Ethernet.
     fn default() -> MssClamp {
         MssClamp { mss: 1360 }
     }
 }
 
 impl Settings for MssClamp {
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        match self.mss {
-            0..48 => Err(("mss", "expected at least 48 bytes".to_owned())),
-            _ => Ok(()),
-        }
-    }
-
     fn build(&self, _: &Site<'_>) -> Box<dyn Middlebox + Send> {
         Box::new(*self)
     }

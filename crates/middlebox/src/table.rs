@@ -36,20 +36,12 @@ pub trait Settings {
         &[]
     }
 
-    /// What is wrong with a setting: its key, and what was expected.
-    ///
-    /// # Errors
-    /// If something is.
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        Ok(())
-    }
-
     /// The box.
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send>;
 }
 
 macro_rules! boxes {
-    ($($(#[$doc:meta])* $module:ident :: $Settings:ident = $name:literal;)+) => {
+    ($($(#[$($doc:tt)*])* $module:ident :: $Settings:ident = $name:literal;)+) => {
         $(mod $module;)+
         $(pub use $module::$Settings;)+
 
@@ -57,13 +49,16 @@ macro_rules! boxes {
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "box")]
         pub enum BoxSettings {
-            $($(#[$doc])* #[serde(rename = $name)] $Settings($Settings),)+
+            $($(#[$($doc)*])* #[serde(rename = $name)] $Settings($Settings),)+
+        }
+
+        impl base::settings::Table for BoxSettings {
+            const TAG: &'static str = "box";
+            const ENTRIES: &'static [base::settings::Entry] =
+                &[$(base::settings!(@entry $name $Settings $(#[$($doc)*])*)),+];
         }
 
         impl BoxSettings {
-            /// Every box's name, as in scenario files.
-            pub const NAMES: &[&str] = &[$($name),+];
-
             fn settings(&self) -> &dyn table::Settings {
                 match self { $(BoxSettings::$Settings(settings) => settings,)+ }
             }

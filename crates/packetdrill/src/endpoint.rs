@@ -1,4 +1,4 @@
-//! What a socket knows of its connection.
+//! The application of a connection: the part of a socket that its events change.
 
 use base::Time;
 use host::Application;
@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use tcp::{Connection, Events};
 use wire::Payload;
 
-/// The socket at one end of a connection, as far as it is the connection's business.
+/// The state of a socket that its connection's events change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Endpoint {
     /// The listening socket that it came from.
@@ -17,12 +17,12 @@ pub(crate) struct Endpoint {
     pub(crate) established: bool,
     /// The peer has sent a FIN, and everything before it has arrived.
     pub(crate) peer_closed: bool,
-    /// Why it ended, until that is asked for (`SO_ERROR`).
+    /// The error with which it ended, until it is read (`SO_ERROR`).
     pub(crate) error: Option<Errno>,
-    /// What has happened so far, counted: an edge for epoll.
+    /// The number of events so far, for epoll's edge triggering.
     pub(crate) changes: u64,
     pub(crate) data_at: Option<Time>,
-    /// Where bytes that are written go ([`crate::Stack`]).
+    /// The stream of written bytes ([`crate::Stack`]).
     pub(crate) stream: Option<u32>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{OwnedFd, RawFd};
 
-/// What an epoll descriptor watches.
+/// A descriptor that an epoll descriptor watches.
 #[derive(Debug)]
 pub(crate) struct Epoll {
     pub(crate) _fd: OwnedFd,
@@ -14,7 +14,7 @@ pub(crate) struct Epoll {
 pub(crate) struct Interest {
     pub(crate) events: u32,
     pub(crate) data: u64,
-    /// What had happened when it was last reported.
+    /// The number of events when it was last reported.
     pub(crate) seen: Option<u64>,
 }
 

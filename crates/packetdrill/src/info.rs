@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use std::os::fd::RawFd;
 use tcp::{RecoveryState, State};
 
-/// Bytes of the structure in Linux 6.18. What the stack does not know is 0.
+/// Bytes of the structure in Linux 6.18. Fields that the stack does not have are 0.
 const LENGTH: usize = 280;
 
-/// Where the fields are that are known.
+/// The offsets of the fields that the stack has.
 mod at {
     pub(super) const STATE: usize = 0;
     pub(super) const CA_STATE: usize = 1;

@@ -90,11 +90,11 @@ pub struct Interface {
         extern "C" fn(User, c_int, *mut loff_t, c_int, *mut loff_t, size_t, c_uint) -> ssize_t,
 }
 
-/// The stack of this process. It is there to the end: packetdrill uses its sockets to the last.
+/// The stack of this process. It is never dropped: packetdrill uses its sockets until it exits.
 static STACK: OnceLock<Shared> = OnceLock::new();
 
-/// The functions, for `interface`; `flags` is what `--so_flags` says ([`Setup`]). Wrong flags end
-/// the process with a message: there is no other way to refuse.
+/// Fills `interface` with the functions; `flags` is the value of `--so_flags` ([`Setup`]). Invalid
+/// flags end the process with a message, because the interface has no other way to refuse.
 ///
 /// # Safety
 /// `flags` is a C string, or null; `interface` points to a table.
@@ -188,7 +188,7 @@ fn blocking(fd: c_int, flags: c_int) -> Result<bool, Errno> {
     Ok(!nonblocking && flags & libc::MSG_DONTWAIT == 0)
 }
 
-// Pipes and files are the kernel's business; their descriptors cannot be joined to ours.
+// Pipes and files belong to the kernel; their descriptors cannot be spliced with ours.
 
 extern "C" fn pipe(_: User, _: *mut c_int) -> c_int {
     nothing(Err(Errno::NOSYS))

@@ -4,12 +4,12 @@
 //! stack in a shared object takes the place of the kernel's; then time is virtual, too. This one is
 //! a [`host::Host`] for IPv4 and one for IPv6, with BSD sockets on top.
 //!
-//! - [`Stack`]: the hosts, their clock, and what system calls make of connections.
-//! - [`Shared`]: calls that block, and the one thread more that packetdrill makes them on.
+//! - [`Stack`]: the hosts, their clock, and system calls on connections.
+//! - [`Shared`]: calls that block, and the second thread on which packetdrill makes them.
 //! - [`interface`]: the table of C functions.
 //!
-//! Nothing here knows of any script. How the stack behaves is settled by its [`Profile`], which is
-//! made of ordinary settings.
+//! Nothing here depends on a script. The behaviour of the stack is determined by its [`Profile`],
+//! which consists of ordinary settings.
 
 mod endpoint;
 mod epoll;

@@ -22,7 +22,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, length: usize) -> Result<&'
 /// Bytes to be written.
 ///
 /// # Safety
-/// `start` points to `length` bytes that nobody else uses, or is null.
+/// `start` points to `length` bytes without another reference, or is null.
 pub(crate) unsafe fn bytes_mut<'a>(
     start: *mut c_void,
     length: usize,
@@ -67,7 +67,7 @@ pub(crate) unsafe fn room(vector: *const iovec, count: usize) -> Result<usize, E
 /// Fills a vector, which has the room.
 ///
 /// # Safety
-/// As of [`gather`], and nobody else uses those bytes.
+/// As of [`gather`], and there is no other reference to those bytes.
 pub(crate) unsafe fn scatter(
     mut data: &[u8],
     vector: *const iovec,

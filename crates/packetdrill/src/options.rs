@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::os::fd::RawFd;
 use tcp::congestion::Congestion;
 
-/// Options that are kept and make no difference: there is one interface and one user.
+/// Options that are stored without effect: there is one interface and one user.
 const KEPT: &[Name] = &[
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),
     (libc::SOL_SOCKET, libc::SO_REUSEPORT),
@@ -49,7 +49,7 @@ impl Stack {
                 let seconds = positive(value.get(4..).unwrap_or_default())?;
                 options.linger = (number(value)? != 0).then_some(seconds);
             }
-            (libc::IPPROTO_TCP, libc::TCP_INQ) => options.tells_inq = number(value)? != 0,
+            (libc::IPPROTO_TCP, libc::TCP_INQ) => options.reports_inq = number(value)? != 0,
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
                 options.mss = Some(positive(value)?).filter(|mss| *mss >= 88);
                 options.mss.ok_or(Errno::INVAL)?;
@@ -128,7 +128,7 @@ impl Stack {
             (libc::SOL_SOCKET, libc::SO_MEMINFO) => return self.memory(fd),
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => i32::from(options.nodelay),
             (libc::IPPROTO_TCP, libc::TCP_CORK) => i32::from(options.corked),
-            (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(options.tells_inq),
+            (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(options.reports_inq),
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => match place {
                 Some(place) => self.connection(place)?.info().mss as i32,
                 None => i32::from(options.config(&self.setup, is_ipv6).mss),
@@ -140,7 +140,7 @@ impl Stack {
                 return Ok([name.as_bytes(), b"\0"].concat());
             }
             (libc::IPPROTO_TCP, libc::TCP_INFO) => return self.tcp_info(fd),
-            // Of the algorithms that have something to tell, there is none here.
+            // Algorithms with such information are not implemented here.
             (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => return Ok(Vec::new()),
             name if KEPT.contains(&name) => options.kept.get(&name).copied().unwrap_or(0),
             _ => return Err(Errno::NOPROTOOPT),

@@ -5,14 +5,14 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use std::fs;
 use tcp::congestion::Congestion;
-use tcp::{Config, InitialWindow, Reduction, Rto, Validation};
+use tcp::{Config, InitialWindow, Recovery, Reduction, Rto, Validation};
 use thiserror::Error;
 
-/// A stack whose settings are taken over.
+/// A stack whose settings are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Linux at the start of a connection, when it acknowledges every segment; what `sysctl` says
-    /// of the network namespace is heeded.
+    /// Linux at the start of a connection, when it acknowledges every segment; with the `sysctl`
+    /// settings of the network namespace.
     Linux,
     /// FreeBSD with its defaults.
     FreeBsd,
@@ -30,7 +30,7 @@ impl FromStr for Profile {
     }
 }
 
-/// What `--so_flags` says: `key=value`, separated by commas.
+/// The value of `--so_flags`: `key=value`, separated by commas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// `profile`: `linux` (the default) or `freebsd`.
@@ -54,7 +54,7 @@ impl Default for Setup {
     }
 }
 
-/// What is wrong with `--so_flags`.
+/// An error in `--so_flags`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FlagsError {
     /// There is no such key.
@@ -115,7 +115,7 @@ impl Setup {
         if is_ipv6 { self.local6.into() } else { self.local4.into() }
     }
 
-    /// The settings of a connection made now.
+    /// The settings of a new connection.
     pub(crate) fn config(&self, is_ipv6: bool) -> Config {
         let headers = if is_ipv6 { 60 } else { 40 };
         let config = Config { mss: self.mtu - headers, ..Config::default() };
@@ -134,7 +134,7 @@ impl Setup {
         }
     }
 
-    /// What may be sent and not acknowledged before a writer has to wait, bytes.
+    /// The send buffer: unacknowledged bytes before a writer has to wait.
     pub(crate) fn send_buffer(&self) -> u64 {
         match self.profile {
             Profile::Linux => 256 << 10,
@@ -155,11 +155,12 @@ fn linux(config: Config) -> Config {
         delayed_ack: None,
         rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },
         reduction: Reduction::Prr,
-        recovery: if sysctl("tcp_sack", 1) != 0 {
-            tcp::Recovery::Sack
-        } else {
-            tcp::Recovery::NewReno
+        recovery: match (sysctl("tcp_sack", 1), sysctl("tcp_recovery", 1) & 1) {
+            (0, _) => Recovery::NewReno,
+            (_, 0) => Recovery::Sack,
+            _ => Recovery::Rack,
         },
+        frto: sysctl("tcp_frto", 2) != 0,
         timestamps: sysctl("tcp_timestamps", 1) != 0,
         ecn: ecn == 1,
         ..config

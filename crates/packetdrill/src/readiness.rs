@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, RawFd};
 use tcp::State;
 
-/// What a socket is ready for, in the bits of `poll(2)`, which are `epoll(7)`'s, too.
+/// The readiness of a socket, in the bits of `poll(2)`, which are `epoll(7)`'s, too.
 pub(crate) const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
 const ERR: u32 = libc::EPOLLERR as u32;
@@ -18,7 +18,7 @@ const RDHUP: u32 = libc::EPOLLRDHUP as u32;
 const ALWAYS: u32 = ERR | HUP;
 
 impl Stack {
-    /// What a socket is ready for.
+    /// The readiness of a socket.
     pub(crate) fn readiness(&self, fd: RawFd) -> Result<u32, Errno> {
         let socket = self.find(fd)?;
         let place = match socket.kind {
@@ -41,7 +41,7 @@ impl Stack {
         Ok(ready)
     }
 
-    /// What has happened to a socket so far, counted.
+    /// The number of events of a socket so far.
     fn changes(&self, fd: RawFd) -> u64 {
         let endpoint = self.place(fd).ok().and_then(|place| {
             self.host_ref(place.is_ipv6).application(place.id).map(|endpoint| endpoint.changes)
@@ -49,7 +49,7 @@ impl Stack {
         endpoint.unwrap_or(u64::from(self.is_acceptable(fd)))
     }
 
-    /// `poll(2)` at this moment: what each descriptor is ready for of what is asked.
+    /// `poll(2)` at this moment: the requested readiness of each descriptor.
     pub(crate) fn poll(&self, asked: &[(RawFd, u32)]) -> Vec<u32> {
         let ready = |&(fd, events): &(RawFd, u32)| match self.readiness(fd) {
             _ if fd < 0 => 0,
@@ -87,7 +87,7 @@ impl Stack {
         Ok(())
     }
 
-    /// `epoll_wait(2)` at this moment: at most so many events, each with its data.
+    /// `epoll_wait(2)` at this moment: at most `most` events, each with its data.
     pub(crate) fn epoll_ready(&mut self, fd: RawFd, most: usize) -> Result<Vec<(u32, u64)>, Errno> {
         let mut epoll = self.epolls.remove(&fd).ok_or(Errno::BADF)?;
         let mut ready = Vec::new();

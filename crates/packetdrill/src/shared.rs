@@ -1,10 +1,10 @@
 //! Calls that block, on a clock that does not.
 //!
-//! packetdrill plays a script on its main thread and makes system calls that may block on one more.
-//! Time moves only where the main thread waits for it: in `usleep` and `netdev_receive`. So after
-//! every step the main thread gives way to the call that is parked, and goes on when that is done
-//! or has found that it must wait on. What the calls see is thus the same in every run, whatever
-//! the scheduler does.
+//! packetdrill plays a script on its main thread, and makes system calls that may block on a second
+//! thread. Time advances only where the main thread waits: in `usleep` and `netdev_receive`. After
+//! every step the main thread yields to the parked call, and continues when the call has ended or
+//! still has to wait. The calls thus have the same results in every run, whatever the scheduler
+//! does.
 
 use crate::stack::{Sent, Stack};
 use base::{Duration, Time};
@@ -16,20 +16,20 @@ use std::thread::{self, ThreadId};
 pub struct Shared {
     state: Mutex<State>,
     turn: Condvar,
-    /// The one that moves the time.
+    /// The thread that advances the time.
     main: ThreadId,
 }
 
 struct State {
     stack: Stack,
     parked: Option<Parked>,
-    /// A call that was parked has ended then, for the thread to read when it asks for the time.
+    /// When a parked call ended, for its thread's next reading of the time.
     ended: Option<(ThreadId, Time)>,
 }
 
 /// A call that waits.
 struct Parked {
-    /// It wants to be asked at this time even if nothing happens.
+    /// It is to be retried at this time even without an event.
     until: Time,
     its_turn: bool,
 }
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 type Guard<'a> = MutexGuard<'a, State>;
 
 impl Shared {
-    /// The thread that calls this moves the time.
+    /// A shared stack; the calling thread advances the time.
     #[must_use]
     pub fn new(stack: Stack) -> Shared {
         let state = State { stack, parked: None, ended: None };
@@ -102,7 +102,7 @@ impl Shared {
         self.lock().parked.is_some()
     }
 
-    /// The call that is parked has a look.
+    /// Lets the parked call retry.
     fn give_way<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         if thread::current().id() == self.main
             && let Some(parked) = &mut state.parked
@@ -121,7 +121,7 @@ impl Shared {
         self.call(|stack| stack.receive(bytes));
     }
 
-    /// Lets `time` go by.
+    /// Advances the time by `time`.
     pub fn sleep(&self, time: Duration) {
         let mut state = self.lock();
         let end = state.stack.now() + time;
@@ -140,7 +140,7 @@ impl Shared {
         state.stack.sent()
     }
 
-    /// Moves on to what is due next, at most to `end`.
+    /// Advances to the next deadline, at most to `end`.
     fn step<'a>(&'a self, mut state: Guard<'a>, end: Time) -> Guard<'a> {
         let until = state.parked.as_ref().map_or(Time::NEVER, |parked| parked.until);
         let next = state.stack.due().min(until).min(end);
@@ -148,8 +148,8 @@ impl Shared {
         self.give_way(state)
     }
 
-    /// The time; it goes on by a microsecond whenever it is asked for. A thread whose call was
-    /// parked is told, once, when that has ended.
+    /// The time; each call advances it by a microsecond. A thread whose call was parked gets, once,
+    /// the time at which that call ended.
     pub fn time(&self) -> Time {
         let mut state = self.lock();
         match state.ended {

@@ -21,7 +21,8 @@ pub enum Family {
 /// A socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    /// Keeps the number taken: packetdrill closes what scripts leave open by the real call.
+    /// Keeps the number reserved: packetdrill closes descriptors that scripts leave open by the
+    /// real call.
     pub(crate) _fd: OwnedFd,
     pub(crate) family: Family,
     pub(crate) kind: Kind,
@@ -57,13 +58,13 @@ pub(crate) fn descriptor() -> Result<OwnedFd, Errno> {
 /// Level and name of an option, as in C.
 pub type Name = (i32, i32);
 
-/// What can be chosen of a socket.
+/// The options of a socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) nodelay: bool,
     pub(crate) corked: bool,
-    /// Reading tells how much is left (`TCP_INQ`).
-    pub(crate) tells_inq: bool,
+    /// Reading returns the number of unread bytes (`TCP_INQ`).
+    pub(crate) reports_inq: bool,
     pub(crate) send_buffer: u64,
     pub(crate) receive_buffer: Option<u32>,
     pub(crate) mss: Option<u16>,
@@ -79,7 +80,7 @@ impl Options {
         Options {
             nodelay: false,
             corked: false,
-            tells_inq: false,
+            reports_inq: false,
             send_buffer: setup.send_buffer(),
             receive_buffer: None,
             mss: None,

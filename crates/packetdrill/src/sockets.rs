@@ -108,7 +108,7 @@ impl Stack {
             let config = self.find(fd)?.options.config(&self.setup, is_ipv6);
             let accept =
                 move |_| (config.clone(), Endpoint { listener: Some(fd), ..Endpoint::default() });
-            // Linux lets in one more than it is asked to.
+            // Linux accepts one more than the backlog.
             let listener = Listener::new(port, accept).backlog(backlog.saturating_add(1));
             self.host(is_ipv6).add_listener(listener);
         }
@@ -118,7 +118,7 @@ impl Stack {
     /// `accept(2)`
     ///
     /// # Errors
-    /// As the system call; `AGAIN` if nobody has connected.
+    /// As the system call; `AGAIN` if no connection waits.
     pub fn accept(&mut self, fd: RawFd) -> Result<(RawFd, SocketAddr), Errno> {
         let socket = self.find(fd)?;
         if !matches!(socket.kind, Kind::Listening { .. }) {
@@ -132,7 +132,7 @@ impl Stack {
         Ok((accepted, family.address(tuple.remote_end())))
     }
 
-    /// The first connection that a listening socket has not yet given away.
+    /// The first connection of a listening socket that was not accepted yet.
     fn first_of(&self, fd: RawFd) -> Option<Place> {
         [false, true].into_iter().find_map(|is_ipv6| {
             let mut connections = self.host_ref(is_ipv6).connections();
@@ -274,7 +274,7 @@ impl Stack {
         self.host_ref(place.is_ipv6).connection(place.id).ok_or(Errno::NOTCONN)
     }
 
-    /// Uses a connection, and sends what it then has to send.
+    /// Calls a function with a connection, and transmits afterwards.
     pub(crate) fn using<R>(
         &mut self,
         place: Place,

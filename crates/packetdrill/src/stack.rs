@@ -26,9 +26,9 @@ pub struct Stack {
     /// For IPv4 and for IPv6.
     hosts: [Host<Endpoint>; 2],
     sent: VecDeque<Sent>,
-    /// What was written, by stream. A script writes little: nothing is ever forgotten.
+    /// The written bytes, by stream. A script writes little: they are never freed.
     pub(crate) written: Vec<Vec<u8>>,
-    /// What has arrived: the identity of a payload is its place here.
+    /// The bytes that have arrived: the identity of a payload is its place here.
     pub(crate) arrived: Vec<u8>,
     pub(crate) sockets: BTreeMap<RawFd, Socket>,
     pub(crate) epolls: BTreeMap<RawFd, Epoll>,
@@ -63,12 +63,12 @@ impl Stack {
         self.now
     }
 
-    /// Time goes by without anything being done that may be due.
+    /// Advances the time without handling timers.
     pub fn tick(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// Takes in the bytes of a packet. What is no packet is ignored, as it is by a kernel.
+    /// Receives the bytes of a packet. Bytes that are not a packet are ignored, as by a kernel.
     pub fn receive(&mut self, bytes: &[u8]) {
         let (mut packet, payload) = match Packet::parse(bytes) {
             Ok(parsed) => parsed,
@@ -92,14 +92,14 @@ impl Stack {
         !self.sent.is_empty()
     }
 
-    /// When something is due.
+    /// The next deadline.
     #[must_use]
     pub fn due(&self) -> Time {
         let [four, six] = &self.hosts;
         four.poll_timeout().min(six.poll_timeout())
     }
 
-    /// Moves the time on to `at`, unless it is later already, and does what is due.
+    /// Advances the time to `at`, unless it is later already, and handles timers.
     pub fn advance(&mut self, at: Time) {
         self.now = self.now.max(at);
         for host in &mut self.hosts {
@@ -126,7 +126,7 @@ impl Stack {
             sent: &mut self.sent,
         };
         for host in &mut self.hosts {
-            // When it wants to be woken is asked anyway.
+            // The next deadline is read anyway.
             let _ = host.transmit(self.now, &mut interface);
         }
     }
@@ -143,7 +143,7 @@ impl Stack {
     }
 }
 
-/// The only interface. It takes units of several segments and cuts them up.
+/// The only interface. It takes units of several segments and splits them.
 struct Interface<'a> {
     now: Time,
     unit: u16,

@@ -10,7 +10,7 @@ use wire::Payload;
 /// How a system call reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// What is read stays (`MSG_PEEK`).
+    /// The bytes stay unread (`MSG_PEEK`).
     pub peek: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Writing {
     pub end_of_record: bool,
 }
 
-/// At most so many bytes of what can be read, run by run; a `peek` leaves them there.
+/// At most `most` readable bytes, run by run; with `peek` they stay unread.
 fn runs(connection: &mut Connection, most: u32, peek: bool) -> Vec<Payload> {
     let (mut left, mut runs) = (most, Vec::new());
     let mut waiting = connection.peek().collect::<Vec<_>>().into_iter();
@@ -68,7 +68,7 @@ impl Stack {
         Ok(length)
     }
 
-    /// `send(2)`: how many bytes were taken, perhaps not all.
+    /// `send(2)`: the number of bytes accepted, perhaps not all.
     ///
     /// # Errors
     /// As the system call; `AGAIN` if there is no room yet.
@@ -113,18 +113,18 @@ impl Stack {
         Ok(length)
     }
 
-    /// What is left to be read, if the socket is to tell (`TCP_INQ`). Where only the end is left, 1:
-    /// Linux's hint that reading on is worth it.
+    /// The number of unread bytes, if `TCP_INQ` is set. If only the end of the stream is left, 1,
+    /// as Linux hints that another read returns something.
     ///
     /// # Errors
     /// `BADF`, `NOTCONN`
-    pub fn told_inq(&self, fd: RawFd) -> Result<Option<u32>, Errno> {
+    pub fn reported_inq(&self, fd: RawFd) -> Result<Option<u32>, Errno> {
         let place = self.place(fd)?;
         let readable = self.readable(fd)?;
         let ended = self.host_ref(place.is_ipv6).application(place.id);
         let hint = readable == 0 && ended.is_some_and(|endpoint| endpoint.peer_closed);
         let left = if hint { 1 } else { readable };
-        Ok(self.find(fd)?.options.tells_inq.then_some(left))
+        Ok(self.find(fd)?.options.reports_inq.then_some(left))
     }
 
     /// Bytes that can be read (`SIOCINQ`).

@@ -124,7 +124,7 @@ fn a_script_of_system_calls() {
         assert_eq!((table.ioctl)(u, fd, libc::FIONREAD, &mut count), 0);
         assert_eq!(count, 12);
         let on: c_int = 1;
-        let told = (table.setsockopt)(
+        let result = (table.setsockopt)(
             u,
             fd,
             libc::IPPROTO_TCP,
@@ -132,7 +132,7 @@ fn a_script_of_system_calls() {
             ptr::from_ref(&on).cast(),
             4,
         );
-        assert_eq!(told, 0);
+        assert_eq!(result, 0);
         let mut into = [0_u8; 5];
         let mut part = iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let mut control = [0_u64; 8];
@@ -189,11 +189,11 @@ fn a_script_of_system_calls() {
             }
         };
         script.answer(&last, Flags::RST, b"");
-        script.answer(&ack, Flags::ACK, b"nobody is there any more");
+        script.answer(&ack, Flags::ACK, b"the connection has ended");
         let (reset, _) = script.sent();
         let Body::Tcp(segment) = reset.body else { panic!("not TCP") };
         assert!(segment.flags.contains(Flags::RST));
-        // What is no packet is nobody's.
+        // Bytes that are not a packet are ignored.
         assert_eq!((table.netdev_send)(u, [0x45_u8; 40].as_ptr().cast(), 40), 0);
     }
 }

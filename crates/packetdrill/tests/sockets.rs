@@ -155,7 +155,7 @@ fn a_stream_ends_where_its_writer_has_shut_it() {
 }
 
 #[test]
-fn what_nobody_will_read_is_answered_by_a_reset() {
+fn data_after_the_close_is_answered_by_a_reset() {
     // Unread at the close, and arriving after it.
     for late in [false, true] {
         let (mut net, client, server) = connected(Profile::Linux);
@@ -176,7 +176,7 @@ fn what_nobody_will_read_is_answered_by_a_reset() {
 }
 
 #[test]
-fn nobody_there_refuses() {
+fn a_closed_port_refuses() {
     let mut net = Net::new(Profile::Linux);
     let client = net.stacks[CLIENT].socket(Family::Inet).unwrap();
     net.stacks[CLIENT].connect(client, SocketAddr::new(SERVER4, 9)).unwrap();
@@ -186,7 +186,7 @@ fn nobody_there_refuses() {
 }
 
 #[test]
-fn a_listener_that_closes_resets_whoever_waits() {
+fn a_listener_that_closes_resets_waiting_connections() {
     let mut net = Net::new(Profile::Linux);
     let server = &mut net.stacks[SERVER];
     let listener = server.socket(Family::Inet).unwrap();
@@ -248,7 +248,7 @@ fn options_are_what_they_were_set_to() {
 }
 
 #[test]
-fn tcp_info_tells_state_and_window() {
+fn tcp_info_has_state_and_window() {
     let (mut net, client, server) = connected(Profile::Linux);
     let info = |net: &mut Net, stack: usize, fd| {
         net.stacks[stack].option(fd, (libc::IPPROTO_TCP, libc::TCP_INFO)).unwrap()

@@ -1,4 +1,4 @@
-//! Between Python's values and the lab's.
+//! Conversions between Python's values and the lab's.
 
 use crate::{RunError, ScenarioError, TestbedError};
 use lab::{Column, Outcome, Seeds, SweepError, Table};
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use scenario::{Experiment, Scenario, Source, Style, Value};
 
-/// A dotted key and what is put there.
+/// A dotted key and its value.
 pub(crate) type Override<'py> = (String, Bound<'py, PyAny>);
 
-/// A scenario file with what is put into it.
+/// A scenario file with its overrides.
 pub(crate) fn source(
     source: String,
     name: String,
@@ -84,7 +84,7 @@ pub(crate) fn seeds(first: u64, count: u64) -> PyResult<Seeds> {
     }
 }
 
-/// What is in a scenario; `first` is that at its first point.
+/// The contents of a scenario; `first` is that at its first point.
 pub(crate) fn contents<'py>(
     py: Python<'py>,
     experiment: &Experiment<'_>,
@@ -109,7 +109,7 @@ pub(crate) fn contents<'py>(
     Ok(dict)
 }
 
-/// What came of one run.
+/// The outcome of one run.
 pub(crate) fn outcome<'py>(
     py: Python<'py>,
     seed: u64,
@@ -135,7 +135,7 @@ pub(crate) fn outcome<'py>(
     Ok(dict)
 }
 
-/// What came of one run on real packets.
+/// The outcome of one run on real packets.
 pub(crate) fn real_outcome<'py>(
     py: Python<'py>,
     seed: u64,
@@ -168,7 +168,7 @@ fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<
     Ok(dict)
 }
 
-/// What may help, as a dict.
+/// A remedy, as a dict.
 pub(crate) fn remedy<'py>(
     py: Python<'py>,
     remedy: &scenario::Remedy,
@@ -203,11 +203,11 @@ pub(crate) fn scenario_error(error: scenario::ScenarioError) -> PyErr {
 
 fn bad_scenario(report: String, findings: &[scenario::Finding]) -> PyErr {
     let raised = ScenarioError::new_err(report);
-    let told = Python::attach(|py| {
+    let attached = Python::attach(|py| {
         let findings: PyResult<Vec<_>> = findings.iter().map(|f| finding(py, f)).collect();
         raised.value(py).setattr("findings", findings?)
     });
-    told.err().unwrap_or(raised)
+    attached.err().unwrap_or(raised)
 }
 
 fn finding<'py>(py: Python<'py>, finding: &scenario::Finding) -> PyResult<Bound<'py, PyDict>> {

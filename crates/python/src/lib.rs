@@ -1,8 +1,8 @@
 //! The lab for Python: the module `lasthop._lasthop`.
 //!
-//! Nothing is decided here. Texts and plain values come in, columns go out as lists; the
-//! interpreter is released while anything runs, and asked now and then whether its user wants to
-//! stop. The types and the documentation for callers are in `_lasthop.pyi`.
+//! It only converts: texts and plain values come in, columns go out as lists. The interpreter is
+//! released during runs, and checked for signals at intervals. The types and the documentation for
+//! callers are in `_lasthop.pyi`.
 
 mod convert;
 mod watch;
@@ -37,6 +37,8 @@ create_exception!(
 mod _lasthop {
     use crate::convert::{self, Override};
     use crate::watch::{self, Patience};
+    use base::settings::Table as _;
+    use host::ApplicationSettings;
     use lab::{Capture, Journal, Watch};
     use middlebox::BoxSettings;
     use pyo3::prelude::*;
@@ -54,7 +56,7 @@ mod _lasthop {
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    /// What a scenario contains, having made sure that every point of it can be run.
+    /// The contents of a scenario, after a check that every point of it can be run.
     #[pyfunction]
     #[pyo3(signature = (source, name, *, overrides = Vec::new()))]
     #[pyo3(text_signature = "(source, name, *, overrides=())")]
@@ -71,7 +73,7 @@ mod _lasthop {
         convert::contents(py, &experiment, &first)
     }
 
-    /// A scenario as one dict, with everything put in.
+    /// A scenario as one dict, with its overrides.
     #[pyfunction]
     #[pyo3(signature = (source, name, *, overrides = Vec::new()))]
     #[pyo3(text_signature = "(source, name, *, overrides=())")]
@@ -86,7 +88,7 @@ mod _lasthop {
         convert::object(py, experiment.document().map_err(convert::scenario_error)?)
     }
 
-    /// What a scenario file may say: a JSON Schema.
+    /// The JSON Schema of scenario files.
     #[pyfunction]
     fn schema() -> String {
         scenario::schema().to_string()
@@ -151,7 +153,7 @@ mod _lasthop {
         convert::real_outcome(py, seed, outcome)
     }
 
-    /// Removes what runs on real packets left that did not come to their end.
+    /// Removes the namespaces that killed runs on real packets have left.
     #[pyfunction]
     fn clean_testbed(py: Python<'_>) -> PyResult<Vec<String>> {
         py.detach(testbed::clean).map_err(convert::testbed_error)
@@ -186,13 +188,13 @@ mod _lasthop {
         convert::table(py, table)
     }
 
-    /// What may help a flow to have more of its path.
+    /// The remedies that may improve a flow.
     #[pyfunction]
     fn remedies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         scenario::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 
-    /// Runs a sweep, and keeps finished runs in a journal as it goes.
+    /// Runs a sweep, and appends finished runs to a journal.
     #[pyfunction]
     #[pyo3(signature = (
         source, name, journal, about, *, overrides = Vec::new(), seeds = None, first_seed = 1,
@@ -250,7 +252,7 @@ mod _lasthop {
         Ok(journal.runs())
     }
 
-    /// Runs a part of a sweep, and gives what `record` writes for it.
+    /// Runs a part of a sweep, and returns the bytes that `record` writes for it.
     #[pyfunction]
     #[pyo3(signature = (
         source, name, first, end, *, overrides = Vec::new(), seeds = None, first_seed = 1,
@@ -282,13 +284,19 @@ mod _lasthop {
     /// The names of the mechanisms that a scenario may give to a flow.
     #[pyfunction]
     fn mechanisms() -> Vec<&'static str> {
-        Mechanism::NAMES.to_vec()
+        Mechanism::names()
+    }
+
+    /// The names of the applications that a scenario may give to a flow.
+    #[pyfunction]
+    fn applications() -> Vec<&'static str> {
+        ApplicationSettings::names()
     }
 
     /// The names of the boxes that a scenario may put into a node.
     #[pyfunction]
     fn boxes() -> Vec<&'static str> {
-        BoxSettings::NAMES.to_vec()
+        BoxSettings::names()
     }
 
     /// The names of the congestion controllers.

@@ -1,4 +1,4 @@
-//! Long work, during which Python's user may want to see progress, or to stop.
+//! Long work with progress reports, which Ctrl-C interrupts.
 
 use crate::convert;
 use core::ops::{ControlFlow, Range};
@@ -6,22 +6,22 @@ use lab::{Journal, Monitor, Outcome, Seeds, Table, Watch, supervise};
 use pyo3::prelude::*;
 use scenario::{Experiment, Scenario};
 
-/// What is done while work goes on: signals are looked for, progress is told. The first exception
+/// The monitor of work in progress: it checks for signals and reports progress. The first exception
 /// ends the work.
 pub(crate) struct Patience {
-    /// Called with what is done and what there is.
+    /// Called with the number of finished runs and of all runs.
     progress: Option<Py<PyAny>>,
-    told: u64,
+    reported: u64,
     raised: Option<PyErr>,
 }
 
 impl Patience {
-    /// Calls `progress`, if given, with the runs that are done and all runs.
+    /// Calls `progress`, if given, with the number of finished runs and of all runs.
     pub(crate) fn new(progress: Option<Py<PyAny>>) -> Patience {
-        Patience { progress, told: 0, raised: None }
+        Patience { progress, reported: 0, raised: None }
     }
 
-    /// Looks, and says whether to go on.
+    /// Checks for signals and reports progress; returns whether to go on.
     fn look(&mut self, done: u64, all: u64) -> ControlFlow<()> {
         if self.raised.is_some() {
             return ControlFlow::Break(());
@@ -29,8 +29,8 @@ impl Patience {
         let result = Python::attach(|py| {
             py.check_signals()?;
             match &self.progress {
-                Some(progress) if done != self.told => {
-                    self.told = done;
+                Some(progress) if done != self.reported => {
+                    self.reported = done;
                     progress.call1(py, (done, all)).map(|_| ())
                 }
                 _ => Ok(()),
@@ -79,7 +79,7 @@ pub(crate) fn on_testbed(
     patience.end(result.map_err(convert::testbed_error))
 }
 
-/// Runs everything.
+/// Runs a whole sweep.
 pub(crate) fn sweeping(
     experiment: &Experiment<'_>,
     seeds: Seeds,
@@ -91,7 +91,7 @@ pub(crate) fn sweeping(
     patience.end(result.map_err(convert::sweep_error))
 }
 
-/// Runs everything that is not in the journal.
+/// Runs the runs of a sweep that are not in the journal.
 pub(crate) fn recording(
     experiment: &Experiment<'_>,
     seeds: Seeds,
@@ -104,7 +104,7 @@ pub(crate) fn recording(
     patience.end(result.map_err(convert::sweep_error))
 }
 
-/// Runs some of it, and gives the rows as a journal has them.
+/// Runs some runs of a sweep, and returns their rows in the journal's format.
 pub(crate) fn running_part(
     experiment: &Experiment<'_>,
     seeds: Seeds,
@@ -117,7 +117,7 @@ pub(crate) fn running_part(
     patience.end(result.map_err(convert::sweep_error))
 }
 
-/// Looks at every point.
+/// Checks every point.
 pub(crate) fn checking(experiment: &Experiment<'_>, mut patience: Patience) -> PyResult<()> {
     let result = lab::check(experiment, || patience.look(0, 1));
     patience.end(result.map_err(convert::sweep_error))

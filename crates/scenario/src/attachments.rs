@@ -7,23 +7,10 @@ use crate::nodes::node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::Warning;
 use crate::reading::schedule::Schedule;
-use crate::reading::shape::{Told as _, table};
+use crate::reading::shape::{OrReport as _, table};
 use base::Duration;
-use link::Intervals;
+use link::{Attachments, Intervals};
 use toml::Spanned;
-
-/// The links by which a moving node is attached, and when.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attachments {
-    /// The node.
-    pub node: usize,
-    /// The links, by their index; at other times the node is detached.
-    pub links: link::Intervals<usize>,
-    /// The nodes whose hosts are notified when it is attached anew.
-    pub tells: Vec<usize>,
-    /// How long before it is detached they are notified, too.
-    pub warning: Option<Duration>,
-}
 
 table! {
     /// A node.
@@ -99,8 +86,8 @@ impl Context<'_> {
                 return None;
             };
             let tells = self.tells(node, settings, problems);
-            let warning = settings.warning().told(problems);
-            let links = schedule.resolve(|place| self.link(node, place)).told(problems)?;
+            let warning = settings.warning().or_report(problems);
+            let links = schedule.resolve(|place| self.link(node, place)).or_report(problems)?;
             self.check(schedule, &links, problems);
             Some(Attachments { node, links, tells, warning: warning? })
         });

@@ -6,7 +6,7 @@ use crate::links::Link;
 use crate::nodes::node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Count, Probability, Whole, Written};
-use crate::reading::shape::{Told as _, table};
+use crate::reading::shape::{OrReport as _, table};
 use crate::reading::words::words;
 use crate::routes::Routes;
 use base::{Duration, Time};
@@ -160,18 +160,18 @@ impl Context<'_> {
 
     fn attack(&self, written: &Spanned<Table>, problems: &mut Vec<Problem>) -> Option<Attack> {
         let table = written.get_ref();
-        let method = method(written).told(problems);
+        let method = method(written).or_report(problems);
         let lies = matches!(table.kind, AttackKind::Echoes | AttackKind::Fields);
         if (table.knowledge == Knowledge::Receiver) != lies {
             let message =
                 "expected `knowledge = \"receiver\"` with `kind = \"echoes\"` and \"fields\" only";
             problems.push(Problem::at(written.span(), message));
         }
-        let at = table.at.as_ref().and_then(|name| node(name, self.nodes).told(problems));
-        let flow = table.flow.as_ref().and_then(|name| self.flow(name).told(problems));
+        let at = table.at.as_ref().and_then(|name| node(name, self.nodes).or_report(problems));
+        let flow = table.flow.as_ref().and_then(|name| self.flow(name).or_report(problems));
         let (at, flow) = (at?, flow?);
         if let Some(name) = &table.at {
-            self.place(name, at, &self.flows[flow], table.knowledge).told(problems)?;
+            self.place(name, at, &self.flows[flow], table.knowledge).or_report(problems)?;
         }
         let time = |written: &Option<Written<Duration>>| {
             written.as_ref().map(|written| Time::ZERO + written.0)

@@ -62,7 +62,7 @@ impl Shape for Weight {
 }
 
 /// Whether packet headers report probabilities, which a code may follow.
-pub(crate) fn tells_probabilities(table: Option<&Table>) -> bool {
+pub(crate) fn reports_probabilities(table: Option<&Table>) -> bool {
     table.is_none_or(|table| {
         let exact = table.form.as_ref().is_none_or(|form| form.get_ref().is_exact());
         exact && table.transport == Transport::Header

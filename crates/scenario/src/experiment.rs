@@ -4,7 +4,7 @@ use crate::grid::{Grid, Key, SweptValues, text};
 use crate::reading::document::{Document, Node, plain, shifted};
 use crate::reading::error::{Finding, Problem, ScenarioError};
 use crate::reading::path::Path;
-use crate::reading::shape::Told as _;
+use crate::reading::shape::OrReport as _;
 use crate::reading::source::{Override, Source};
 use crate::scenario::Scenario;
 use toml::Value;
@@ -39,7 +39,7 @@ impl<'s> Experiment<'s> {
             let put = value(source, addition).and_then(|value| {
                 document.put(&addition.path, &addition.key, &value).map(|()| value)
             });
-            values.extend(put.told(&mut problems).map(|value| (addition, value)));
+            values.extend(put.or_report(&mut problems).map(|value| (addition, value)));
         }
         let (grid, points) = grid(&document, &values, &mut problems);
         let mut base = document.clone();
@@ -51,7 +51,7 @@ impl<'s> Experiment<'s> {
         let mut findings = document.findings(problems);
         let mut problems = Vec::new();
         for (key, value) in grid.values(0) {
-            base.put(&key.path, &key.span, value).told(&mut problems);
+            base.put(&key.path, &key.span, value).or_report(&mut problems);
         }
         problems.extend(Scenario::read(&base).err().unwrap_or_default());
         findings.extend(base.findings(problems));
@@ -123,7 +123,7 @@ impl<'s> Experiment<'s> {
         let mut document = self.base.clone();
         let mut problems = Vec::new();
         for (key, value) in &values {
-            document.put(&key.path, &key.span, value).told(&mut problems);
+            document.put(&key.path, &key.span, value).or_report(&mut problems);
         }
         match Scenario::read(&document) {
             Ok(scenario) if problems.is_empty() => return Ok(scenario),
@@ -206,7 +206,7 @@ fn grid<'s>(
         grid.pin(&addition.path, value, document.source());
     }
     let points = grid.points().unwrap_or(u64::MAX);
-    runs(&grid, points, grid.seeds.unwrap_or(1)).told(problems);
+    runs(&grid, points, grid.seeds.unwrap_or(1)).or_report(problems);
     (grid, points)
 }
 

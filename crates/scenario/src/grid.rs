@@ -3,7 +3,7 @@
 use crate::reading::document::{Document, Node, plain};
 use crate::reading::error::Problem;
 use crate::reading::path::{Path, Step};
-use crate::reading::shape::{Told as _, integer, number};
+use crate::reading::shape::{OrReport as _, integer, number};
 use crate::reading::source::Source;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -60,18 +60,18 @@ impl<'s> Grid<'s> {
     pub(crate) fn read(document: &Document<'s>, problems: &mut Vec<Problem>) -> Grid<'s> {
         let Some((key, node)) = document.entry("sweep") else { return Grid::default() };
         let mut grid = Grid { span: Some(key.span()), ..Grid::default() };
-        let Some(table) = table(node).told(problems) else { return grid };
+        let Some(table) = table(node).or_report(problems) else { return grid };
         for (key, value) in table {
             match key.get_ref().as_ref() {
-                "seeds" => grid.seeds = seeds(value).told(problems),
+                "seeds" => grid.seeds = seeds(value).or_report(problems),
                 "zip" => {
                     let tables = array(value, "tables, such as [{ \"a.b\" = [1, 2] }]");
-                    for columns in tables.told(problems).unwrap_or_default() {
+                    for columns in tables.or_report(problems).unwrap_or_default() {
                         grid.axes.extend(zipped(columns, problems));
                     }
                 }
                 _ => {
-                    let key = Key::read(key, value).told(problems);
+                    let key = Key::read(key, value).or_report(problems);
                     grid.axes.extend(key.map(|key| Axis {
                         len: key.values.len(),
                         keys: vec![key],
@@ -217,11 +217,11 @@ pub(crate) fn text(source: &Source, value: &Node<'_>) -> String {
 }
 
 fn zipped<'s>(node: &Node<'s>, problems: &mut Vec<Problem>) -> Option<Axis<'s>> {
-    let table = table(node).told(problems)?;
+    let table = table(node).or_report(problems)?;
     if table.is_empty() {
         problems.push(Problem::at(node.span(), "expected at least one key"));
     }
-    let keys = table.iter().filter_map(|(key, value)| Key::read(key, value).told(problems));
+    let keys = table.iter().filter_map(|(key, value)| Key::read(key, value).or_report(problems));
     let keys: Vec<Key<'s>> = keys.collect();
     let len = keys.first()?.values.len();
     for key in keys.iter().filter(|key| key.values.len() != len) {

@@ -28,18 +28,19 @@ mod schema;
 mod testbed;
 mod tunnels;
 
-pub use attachments::Attachments;
 pub use attacks::{Attack, AttackKind, Method};
 pub use boxes::{Installed, install_boxes};
 pub use ceten::Ceten;
 pub use experiment::Experiment;
 pub use flow::{
-    Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Pace,
-    Profile, Report, Sending, Stack, Stacks, Traffic, Transfer, Transport, Window, Workload,
+    Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Profile,
+    Report, Stack, Stacks, Traffic, Transport, Window, Workload,
 };
 pub use grid::SweptValues;
 pub use links::Link;
-pub use placement::{End, Placement, TransferSpec, address_number, bytes_of, install, port};
+pub use placement::{
+    End, Endpoint, Placement, TransferSpec, address_number, bytes_of, install, port,
+};
 pub use reading::error::{Finding, ScenarioError, Style};
 pub use reading::source::{Source, Value};
 pub use remedies::{Remedy, remedies};

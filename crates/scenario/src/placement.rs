@@ -1,15 +1,15 @@
 //! The applications of a scenario's flows, installed on hosts: those of the simulator, or of the
 //! testbed.
 
-use crate::flow::{Flow, IpVersion, Sending, Traffic, Transfer, Workload};
+use crate::flow::{Flow, IpVersion, Traffic, Workload};
 use crate::scenario::Scenario;
 use base::{Random, Seed, Time};
 use core::net::{IpAddr, SocketAddr};
 use host::{
-    Application, BufferedSource, Bytes, DatagramFlow, DatagramSource, Host, Listener, Middlebox,
-    Opening, PacedSource, Prefix, Requester, Responder, Sink, SlowSink, Source,
+    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, Host, Listener,
+    Middlebox, Opening, Place, Prefix, Role, Sink, Source, Transport,
 };
-use tcp::{Config, Connection, Events};
+use tcp::Events;
 use wire::Payload;
 
 /// The nodes of a world: what the ends of flows and boxes are installed in.
@@ -17,9 +17,8 @@ pub trait Placement {
     /// Whether packets carry the number of the stream that their bytes belong to.
     const STREAMS: bool;
 
-    /// The host for the end of a flow at a node, both by their index; `None` if that end does not
-    /// use our stack.
-    fn host(&mut self, flow: usize, node: usize) -> Option<&mut Host<End>>;
+    /// What the end of a flow at a node, both by their index, is installed in.
+    fn endpoint(&mut self, flow: usize, node: usize) -> &mut dyn Endpoint;
 
     /// The address of that end.
     fn address(&self, flow: usize, node: usize) -> IpAddr;
@@ -37,12 +36,63 @@ pub trait Placement {
     fn add_box(&mut self, node: usize, middlebox: Box<dyn Middlebox + Send>);
 }
 
+/// What the ends of flows are installed in: a host of our stack, or the kernel's sockets.
+pub trait Endpoint {
+    /// Makes sure that it has an address.
+    fn give(&mut self, address: IpAddr);
+
+    /// Accepts connections.
+    fn listen(&mut self, listener: Listener<End>);
+
+    /// Opens a connection at its time.
+    fn open(&mut self, opening: Opening<End>);
+
+    /// Opens connections as a workload says.
+    fn open_many(&mut self, workload: host::Workload<End>);
+
+    /// Counts the datagrams that arrive at a port.
+    fn take_datagrams(&mut self, port: u16);
+
+    /// Sends datagrams.
+    fn send_datagrams(&mut self, source: DatagramSource);
+}
+
+impl Endpoint for Host<End> {
+    fn give(&mut self, address: IpAddr) {
+        if !self.owns(address) {
+            self.add_prefix(Prefix::new(address, u8::MAX));
+        }
+    }
+
+    fn listen(&mut self, listener: Listener<End>) {
+        self.add_listener(listener);
+    }
+
+    fn open(&mut self, opening: Opening<End>) {
+        Host::open(self, opening);
+    }
+
+    fn open_many(&mut self, workload: host::Workload<End>) {
+        self.add_workload(workload);
+    }
+
+    fn take_datagrams(&mut self, port: u16) {
+        Host::take_datagrams(self, port);
+    }
+
+    fn send_datagrams(&mut self, source: DatagramSource) {
+        Host::send_datagrams(self, source);
+    }
+}
+
 /// The application at an end of a connection, and the flow that it belongs to.
 #[derive(Clone, Debug)]
 pub struct End {
     /// The flow's index.
     pub flow: usize,
-    /// The transfer that it sends; `None` for an end that receives or answers.
+    /// Which end of the flow it is.
+    pub role: Role,
+    /// The transfer that it sends, if it sends one.
     pub spec: Option<TransferSpec>,
     /// What it does.
     pub traffic: host::Traffic,
@@ -62,57 +112,49 @@ pub struct TransferSpec {
     pub size: Option<u64>,
 }
 
-impl End {
-    fn new<P: Placement>(
-        _: &P,
-        flow: usize,
-        spec: Option<TransferSpec>,
-        mut traffic: host::Traffic,
-    ) -> End {
-        if !P::STREAMS {
-            traffic.expect_any();
-        }
-        End { flow, spec, traffic, wrong: 0 }
-    }
+/// The bytes from `offset` on that an end of a flow sends. All connections of a flow carry the same
+/// bytes.
+#[must_use]
+pub fn bytes_of(flow: usize, sender: Role, offset: u64, len: u32) -> Payload {
+    let stream = 2 * flow as u32 + u32::from(sender == Role::Receiver);
+    Payload { stream, offset, len }
 }
 
-/// The bytes from `offset` on that a flow carries in one direction: its data, or with `requests` the
-/// requests for them. All connections of a flow carry the same bytes.
-#[must_use]
-pub fn bytes_of(flow: usize, requests: bool, offset: u64, len: u32) -> Payload {
-    Payload { stream: 2 * flow as u32 + u32::from(requests), offset, len }
+impl End {
+    /// The bytes from `offset` on that the other end sends.
+    #[must_use]
+    pub fn expected(&self, offset: u64, len: u32) -> Payload {
+        bytes_of(self.flow, self.role.other(), offset, len)
+    }
 }
 
 impl Bytes for End {
     fn fetch(&self, payload: Payload, out: &mut [u8]) {
-        let asks = matches!(self.traffic, host::Traffic::Requester(_));
-        bytes_of(self.flow, asks, payload.offset, payload.len).render(out);
+        bytes_of(self.flow, self.role, payload.offset, payload.len).render(out);
     }
 
     fn store(&mut self, place: u64, bytes: &[u8]) {
-        let asked = matches!(self.traffic, host::Traffic::Responder(_));
-        let expected = bytes_of(self.flow, asked, place, bytes.len() as u32);
-        self.wrong += expected.count_wrong(bytes);
+        self.wrong += self.expected(place, bytes.len() as u32).count_wrong(bytes);
     }
 }
 
-impl Application for End {
+impl<C: Transport> Application<C> for End {
     #[inline]
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+    fn handle(&mut self, now: Time, connection: &mut C, events: Events) {
         self.traffic.handle(now, connection, events);
     }
 
     #[inline(always)]
     fn take(&mut self, now: Time, payload: Payload) -> bool {
-        self.traffic.take(now, payload)
+        Application::<C>::take(&mut self.traffic, now, payload)
     }
 
     #[inline]
     fn next_wake(&self) -> Time {
-        self.traffic.next_wake()
+        Application::<C>::next_wake(&self.traffic)
     }
 
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
+    fn wake(&mut self, now: Time, connection: &mut C) {
         self.traffic.wake(now, connection);
     }
 }
@@ -129,13 +171,6 @@ pub fn port(flow: usize) -> u16 {
 #[must_use]
 pub fn address_number(flow: usize) -> usize {
     flow / Flow::PORTS
-}
-
-/// Makes sure that a host has an address.
-fn give(host: &mut Host<End>, address: IpAddr) {
-    if !host.owns(address) {
-        host.add_prefix(Prefix::new(address, u8::MAX));
-    }
 }
 
 /// Installs the applications of a scenario's flows on their hosts; each flow starts at its time.
@@ -156,29 +191,12 @@ struct Installer<'a> {
 impl Installer<'_> {
     fn install(&self, placement: &mut impl Placement) {
         let Installer { flow, index, .. } = *self;
-        // A stream has the number of its flow.
-        let stream = index as u32;
-        let end = |spec, traffic| End::new(placement, index, spec, traffic);
-        match flow.traffic {
-            Traffic::Transfer(transfer) => {
-                let spec = TransferSpec { stream, at: flow.start, size: transfer.size };
-                let (source, sink) = applications(transfer, stream);
-                let opens = (flow.from, flow.sender.clone(), end(Some(spec), source));
-                let accepts = (flow.to, flow.receiver.clone(), end(None, sink));
-                self.connect(placement, opens, accepts, None);
-            }
-            Traffic::Requests(dialogue) => {
-                let requester = host::Traffic::Requester(Requester::new(stream, dialogue).into());
-                let responder = host::Traffic::Responder(Responder::new(stream, dialogue));
-                let opens = (flow.to, flow.receiver.clone(), end(None, requester));
-                let accepts = (flow.from, flow.sender.clone(), end(None, responder));
-                // Data goes to the flow's port here, too.
-                self.connect(placement, opens, accepts, Some(port(index)));
-            }
-            Traffic::Workload(workload) => self.install_workload(placement, workload),
+        match &flow.traffic {
+            Traffic::Application(settings) => self.connect(placement, settings),
+            Traffic::Workload(workload) => self.install_workload(placement, *workload),
             Traffic::Datagrams(datagrams) => {
                 let source = DatagramFlow {
-                    stream,
+                    stream: index as u32,
                     remote: placement.address(index, flow.to),
                     remote_port: port(index),
                     local_port: port(index),
@@ -188,13 +206,9 @@ impl Installer<'_> {
                     stop: datagrams.lasts.map_or(Time::NEVER, |lasts| flow.start + lasts),
                     bursts: datagrams.bursts,
                 };
-                if let Some(host) = placement.host(index, flow.to) {
-                    host.take_datagrams(port(index));
-                }
-                if let Some(host) = placement.host(index, flow.from) {
-                    let random = self.stream("datagrams");
-                    host.send_datagrams(DatagramSource::new(source, random));
-                }
+                let source = DatagramSource::new(source, self.stream("datagrams"));
+                placement.endpoint(index, flow.to).take_datagrams(port(index));
+                placement.endpoint(index, flow.from).send_datagrams(source);
             }
         }
     }
@@ -205,33 +219,34 @@ impl Installer<'_> {
     }
 
     /// Lets one end of the flow listen, and the other open the connection at the flow's start.
-    fn connect(
-        &self,
-        placement: &mut impl Placement,
-        (opens, config, application): (usize, Config, End),
-        (accepts, accepted, accepting): (usize, Config, End),
-        local_port: Option<u16>,
-    ) {
-        let (at, remote_port) = (self.flow.start, port(self.index));
-        let [local, remote] = [opens, accepts].map(|node| placement.address(self.index, node));
-        if let Some(host) = placement.host(self.index, accepts) {
-            give(host, remote);
-            let end = SocketAddr::new(remote, remote_port);
-            let accept = move |_| (accepted.clone(), accepting.clone());
-            host.add_listener(Listener::new(end, accept));
-        }
-        if let Some(host) = placement.host(self.index, opens) {
-            give(host, local);
-            host.open(Opening {
-                at,
-                remote,
-                remote_port,
-                local: Some(local),
-                local_port,
-                config,
-                application,
-            });
-        }
+    fn connect<P: Placement>(&self, placement: &mut P, settings: &ApplicationSettings) {
+        let Installer { flow, index, .. } = *self;
+        let settings = settings.settings();
+        // A stream has the number of its flow.
+        let stream = index as u32;
+        let place = Place { stream, is_carried: P::STREAMS, start: flow.start };
+        let [sender, receiver] = settings.ends(&place);
+        let transfer = TransferSpec { stream, at: flow.start, size: settings.size() };
+        let spec = settings.is_transfer().then_some(transfer);
+        let end = |role, spec, traffic| End { flow: index, role, spec, traffic, wrong: 0 };
+        let sender = (flow.from, flow.sender.clone(), end(Role::Sender, spec, sender));
+        let receiver = (flow.to, flow.receiver.clone(), end(Role::Receiver, None, receiver));
+        let (opens, accepts, local_port) = match settings.opener() {
+            Role::Sender => (sender, receiver, None),
+            // Data goes to the flow's port here, too.
+            Role::Receiver => (receiver, sender, Some(port(index))),
+        };
+        let [local, remote] = [opens.0, accepts.0].map(|node| placement.address(index, node));
+        let (node, config, end) = accepts;
+        let endpoint = placement.endpoint(index, node);
+        endpoint.give(remote);
+        let accept = move |_| (config.clone(), end.clone());
+        endpoint.listen(Listener::new(SocketAddr::new(remote, port(index)), accept));
+        let (node, config, application) = opens;
+        let endpoint = placement.endpoint(index, node);
+        endpoint.give(local);
+        let (at, remote_port, local) = (flow.start, port(index), Some(local));
+        endpoint.open(Opening { at, remote, remote_port, local, local_port, config, application });
     }
 
     /// Installs a flow of many connections.
@@ -239,18 +254,15 @@ impl Installer<'_> {
         let Installer { flow, index, .. } = *self;
         let Workload { arrivals, sizes, count } = workload;
         let [local, remote] = [flow.from, flow.to].map(|node| placement.address(index, node));
-        if let Some(host) = placement.host(index, flow.to) {
-            let accepted = flow.receiver.clone();
-            let traffic = host::Traffic::Sink(Sink::of_any());
-            let sink = End { flow: index, spec: None, traffic, wrong: 0 };
-            let accept = move |_| (accepted.clone(), sink.clone());
-            give(host, remote);
-            let end = SocketAddr::new(remote, port(index));
-            // The number of connections is the workload's, not that of a backlog.
-            host.add_listener(Listener::new(end, accept).backlog(u32::MAX));
-        }
-        let Some(host) = placement.host(index, flow.from) else { return };
-        give(host, local);
+        let accepted = flow.receiver.clone();
+        let traffic = host::Traffic::Sink(Sink::of_any());
+        let sink = End { flow: index, role: Role::Receiver, spec: None, traffic, wrong: 0 };
+        let accept = move |_| (accepted.clone(), sink.clone());
+        let endpoint = placement.endpoint(index, flow.to);
+        endpoint.give(remote);
+        let end = SocketAddr::new(remote, port(index));
+        // The number of connections is the workload's, not that of a backlog.
+        endpoint.listen(Listener::new(end, accept).backlog(u32::MAX));
         let mut random = self.stream("sizes");
         let (config, of) = (flow.sender.clone(), self.scenario.flows.len());
         let make = move |at, number: u64| {
@@ -259,28 +271,14 @@ impl Installer<'_> {
             let size = Some(sizes.draw(&mut random));
             let traffic = host::Traffic::Source(Source::new(stream, size));
             let spec = Some(TransferSpec { stream, at, size });
-            let application = End { flow: index, spec, traffic, wrong: 0 };
+            let application = End { flow: index, role: Role::Sender, spec, traffic, wrong: 0 };
             let (remote_port, config) = (port(index), config.clone());
             let local = Some(local);
             Opening { at, remote, remote_port, local, local_port: None, config, application }
         };
         let workload = host::Workload::new(arrivals, flow.start, self.stream("arrivals"), make);
-        host.add_workload(workload.at_most(count.unwrap_or(u64::MAX)));
+        let endpoint = placement.endpoint(index, flow.from);
+        endpoint.give(local);
+        endpoint.open_many(workload.at_most(count.unwrap_or(u64::MAX)));
     }
-}
-
-/// The applications at the ends of a transfer.
-fn applications(transfer: Transfer, stream: u32) -> (host::Traffic, host::Traffic) {
-    use host::Traffic::{Buffered, Paced, Sink as Reader, Slow, Source as Writer};
-    let Transfer { size, sending, reading } = transfer;
-    let source = match sending {
-        Sending::Eager => Writer(Source::new(stream, size)),
-        Sending::Buffered(buffer) => Buffered(BufferedSource::new(stream, size, buffer)),
-        Sending::Paced(pace) => Paced(PacedSource::new(stream, size, pace.chunk, pace.interval)),
-    };
-    let sink = match reading {
-        None => Reader(Sink::new(stream)),
-        Some(pace) => Slow(SlowSink::new(stream, pace.chunk as u32, pace.interval)),
-    };
-    (source, sink)
 }

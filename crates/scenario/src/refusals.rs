@@ -16,14 +16,6 @@ impl Scenario {
             let problem = Problem { span, message: message.to_owned(), ..Problem::default() };
             problems.push(if help.is_empty() { problem } else { problem.help(help) });
         };
-        for attachments in &self.attachments {
-            let path = ["nodes", &self.nodes[attachments.node], "attached"];
-            refuse(&path, "the testbed cannot move nodes", "moving nodes run in the lab only");
-        }
-        for &node in &self.shared_probes {
-            let path = ["nodes", &self.nodes[node], "shared_probe"];
-            refuse(&path, "the testbed cannot notify hosts of changes: expected false", "");
-        }
         if self.flows.len() > Flow::PORTS {
             let most = Flow::PORTS;
             let message =

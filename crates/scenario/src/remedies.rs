@@ -39,7 +39,7 @@ impl Remedy {
 pub fn remedies() -> Vec<Remedy> {
     let both = Needs::SENDER | Needs::RECEIVER;
     let recovery = |&(name, recovery): &(&'static str, Recovery)| {
-        let needs = if recovery == Recovery::Sack { both } else { Needs::SENDER };
+        let needs = if recovery.needs_sack() { both } else { Needs::SENDER };
         Remedy::new([("recovery", name)], needs)
     };
     let congestion = |&(name, _): &(&'static str, Congestion)| {

@@ -1,6 +1,7 @@
-//! The routes of packets while no node moves.
+//! The routes of packets at the start of a run.
 
 use crate::links::Link;
+use link::{Attachments, Switches};
 
 /// For every node, the link towards every other node: fewest hops, ties to the link declared first,
 /// as in the simulator.
@@ -20,8 +21,14 @@ impl Routes {
     /// The routes between this many nodes over links.
     #[must_use]
     pub fn over(nodes: usize, links: &[Link]) -> Routes {
+        Routes::at_start(nodes, links, &[])
+    }
+
+    /// The routes while nodes that move are where they are at the start.
+    pub(crate) fn at_start(nodes: usize, links: &[Link], attachments: &[Attachments]) -> Routes {
         let ends = |link: &Link| [(link.from, link.to), (link.to, link.from)];
-        Routes(link::Routes::shortest(nodes, links.iter().flat_map(ends), |_| true))
+        let switches = Switches::new(links.len(), [], attachments.iter().cloned());
+        Routes(switches.routes(nodes, links.iter().flat_map(ends)))
     }
 
     /// The link from one node towards another; `None` if there is no path, or the nodes are the

@@ -5,7 +5,7 @@
 //! `resolve` beside that table makes of it. The schema has it by that; `python docs/reference.py`
 //! puts it into the book.
 
-use crate::attachments::{self, Attachments};
+use crate::attachments;
 use crate::attacks::{self, Attack};
 use crate::ceten::{self, Ceten};
 use crate::flow::{self, Flow, Profile};
@@ -16,11 +16,12 @@ use crate::reading::document::{Document, Node};
 use crate::reading::error::Problem;
 use crate::reading::files::Files;
 use crate::reading::quantity::Written;
-use crate::reading::shape::{AtLeastOne, Shape, Told as _, table, unexpected};
+use crate::reading::shape::{AtLeastOne, OrReport as _, Shape, table, unexpected};
 use crate::routes::{Hop, Routes};
 use crate::testbed::{self, Testbed};
 use crate::tunnels::{self, Tunnel};
 use base::Duration;
+use link::Attachments;
 use middlebox::BoxSettings;
 use serde_json::{Value, json};
 use toml::Spanned;
@@ -139,10 +140,10 @@ impl Scenario {
         [format!("{a}->{b}"), format!("{b}->{a}")]
     }
 
-    /// The routes over all links.
+    /// The routes at the start of a run.
     #[must_use]
     pub fn routes(&self) -> Routes {
-        Routes::over(self.nodes.len(), &self.links)
+        Routes::at_start(self.nodes.len(), &self.links, &self.attachments)
     }
 
     /// The direction of a link that a hop takes.
@@ -167,14 +168,14 @@ impl Scenario {
 
     /// Fills in defaults, and checks what depends on several keys.
     fn resolve(file: File, files: &Files, problems: &mut Vec<Problem>) -> Option<Scenario> {
-        let duration = file.duration.and_then(|written| duration(&written).told(problems));
+        let duration = file.duration.and_then(|written| duration(&written).or_report(problems));
         let (nodes, settings): (Vec<String>, Vec<_>) = file.nodes?.0.into_iter().unzip();
         let links = links::resolve(file.links.unwrap_or_default(), &nodes, files, problems);
         let routes = Routes::over(nodes.len(), &links);
         // A link that could not be read may complete a path.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);
-        let probabilities = ceten::tells_probabilities(file.ceten.as_ref());
+        let probabilities = ceten::reports_probabilities(file.ceten.as_ref());
         let context = flow::Context {
             duration,
             profile,

@@ -6,7 +6,7 @@ use crate::links::Link;
 use crate::nodes::node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Count};
-use crate::reading::shape::{Told as _, table};
+use crate::reading::shape::{OrReport as _, table};
 use crate::reading::words::words;
 use crate::routes::Routes;
 use core::ops::Range;
@@ -144,9 +144,9 @@ impl Context<'_> {
         if table.ip == IpVersion::V6 {
             defaults = defaults.over_ipv6();
         }
-        let size = notice_size(&table.notice_size, table.ip, &defaults).told(problems);
+        let size = notice_size(&table.notice_size, table.ip, &defaults).or_report(problems);
         let end = |name: &Option<Spanned<String>>, problems: &mut Vec<Problem>| {
-            name.as_ref().and_then(|name| node(name, self.nodes).told(problems))
+            name.as_ref().and_then(|name| node(name, self.nodes).or_report(problems))
         };
         let (from, to) = (end(&table.from, problems), end(&table.to, problems));
         let (from, to, place) = (from?, to?, table.to?.span());

@@ -6,9 +6,9 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const BASE: u32 = 0x0a00_0001;
 const BASE_V6: u128 = 0xfd << 120 | 1;
 
-/// The distance between the addresses of a node.
+/// The distance between two consecutive addresses of a node.
 const APART: u32 = 1 << 20;
-/// How many addresses of either version a node has: as many as 10.0.0.0/8 has room for.
+/// The number of addresses of each IP version that a node has: as many as 10.0.0.0/8 allows.
 pub(crate) const ADDRESSES: usize = 16;
 
 /// The address of the node with this index.

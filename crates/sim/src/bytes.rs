@@ -6,19 +6,19 @@ use std::io;
 use thiserror::Error;
 use wire::{Body, EmitError, Packet, ParseError, Payload};
 
-/// What went wrong on the way from a packet to bytes and back. Any of it is a bug.
+/// An error in the conversion of a packet to bytes and back. Each is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ByteFault {
     /// A packet could not be written.
     #[error("a packet cannot be written as bytes: {0}")]
     Emit(#[from] EmitError),
-    /// What was written could not be read.
+    /// The written bytes could not be parsed.
     #[error("the bytes of a packet cannot be read: {0}")]
     Parse(#[from] ParseError),
-    /// A packet did not have the length that it was said to have.
+    /// A packet did not have the announced length.
     #[error("a packet of {expected} bytes was written as {found}")]
     Length {
-        /// What the packet says.
+        /// The announced length, bytes.
         expected: u32,
         /// Bytes.
         found: usize,
@@ -31,13 +31,13 @@ pub enum ByteFault {
 /// Where packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapturePoint {
-    /// As a link accepts them; those that find its queue full are not seen.
+    /// As a link accepts them; packets that its queue refuses are not captured.
     Sent(LinkId),
-    /// As they arrive at the link's end; those that are damaged or lost are not seen.
+    /// As they arrive at the link's end; damaged and lost packets are not captured.
     Received(LinkId),
 }
 
-/// What becomes of captured packets.
+/// A consumer of captured packets.
 pub trait Capture: Send {
     /// A packet passed a point, which is named by its index in the list of points. Times never
     /// decrease.
@@ -46,14 +46,14 @@ pub trait Capture: Send {
     /// If it cannot be kept. The capture ends then.
     fn packet(&mut self, at: Time, point: usize, bytes: &[u8]) -> io::Result<()>;
 
-    /// There will be no more.
+    /// Ends the capture.
     ///
     /// # Errors
-    /// If something was not kept after all.
+    /// If a packet could not be stored after all.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Writes packets with the bytes that their payload stands for.
+/// Writes packets with the bytes of their payload.
 #[derive(Debug, Default)]
 struct Renderer {
     payload: Vec<u8>,
@@ -82,10 +82,10 @@ struct Capturing {
 #[derive(Default)]
 pub(crate) struct Bytes {
     renderer: Renderer,
-    /// Whether every packet goes on as what is read from its bytes.
+    /// Whether every packet is replaced by the packet parsed from its bytes.
     pub(crate) replace: bool,
     capturing: Option<Capturing>,
-    /// The first that was found.
+    /// The first fault.
     pub(crate) fault: Option<ByteFault>,
 }
 
@@ -99,9 +99,9 @@ impl Bytes {
         capturing.result.and_then(|()| capturing.sink.finish())
     }
 
-    /// In byte mode: the packet becomes bytes and a packet again. What is not on the wire goes
-    /// beside it: the identity of its payload and of the transmitted copy, what is zero_size, and
-    /// what its own code corrects.
+    /// Byte mode: converts the packet to bytes and back. Fields that are not on the wire are kept:
+    /// the identity of its payload and of the transmitted copy, options of zero size, and the
+    /// number of bytes that its own code corrects.
     pub(crate) fn pass(&mut self, packet: &mut Packet) {
         if self.replace
             && let Err(fault) = self.replace(packet)
@@ -128,7 +128,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// A packet is at a point.
+    /// Captures a packet at a point.
     pub(crate) fn seen(&mut self, now: Time, at: CapturePoint, packet: &Packet) {
         let Some(capturing) = &mut self.capturing else { return };
         let Some(index) = capturing.points.iter().position(|point| *point == at) else { return };

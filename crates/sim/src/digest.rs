@@ -7,8 +7,9 @@ use wire::{Body, Icmp, Packet, Segment};
 /// A fingerprint of every packet that arrived at the end of a link, and when: two runs that differ
 /// in any of them have different digests.
 ///
-/// Each direction of a link has a digest of its own, so that it does not matter in which order the
-/// simulator deals with nodes that do not affect each other; that of a run is made of those.
+/// Each direction of a link has a digest of its own, so that the digest does not depend on the
+/// order in which the simulator processes nodes that do not affect each other. The digest of a run
+/// combines them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Digest(pub u64);
 
@@ -24,8 +25,8 @@ const KEYS: [u64; 8] = [
     0x3f84_d5b5_b547_0917,
 ];
 
-/// Both halves of a product, as in wyhash: the result depends on every bit of either factor. This
-/// is for telling runs apart, not against forgery.
+/// Both halves of a product, as in wyhash: the result depends on every bit of either factor. It
+/// distinguishes runs; it does not protect against forgery.
 #[inline(always)]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -39,7 +40,7 @@ fn pair(low: u32, high: u32) -> u64 {
 }
 
 impl Digest {
-    /// A packet arrives, in whatever state.
+    /// Adds an arriving packet, in any state.
     #[inline(always)]
     pub(crate) fn add(&mut self, now: Time, packet: &Packet, fate: Fate) {
         let fate: u32 = match fate {
@@ -60,7 +61,7 @@ impl Digest {
         self.0 = mix(self.0 ^ when ^ body ^ place, KEYS[6]);
     }
 
-    /// The digest of a run, given those of the directions of its links. Idle ones make no difference.
+    /// The digest of a run from those of its link directions. Idle directions do not change it.
     pub(crate) fn of(directions: &[Digest]) -> Digest {
         let used = directions.iter().filter(|&&digest| digest != Digest::default());
         used.fold(Digest::default(), |all, one| Digest(mix(all.0 ^ one.0, KEYS[7])))

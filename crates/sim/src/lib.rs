@@ -2,7 +2,7 @@
 //!
 //! [`Topology`] describes nodes and links; [`World`] runs them. The same topology and seed give the same run,
 //! bit for bit, on any machine: events are ordered by (time, component), components by
-//! declaration, and all chance comes from named sub-streams.
+//! declaration, and all random numbers come from named sub-streams.
 
 mod address;
 mod bytes;
@@ -12,7 +12,6 @@ mod network;
 mod node;
 mod observer;
 mod slab;
-mod switches;
 mod topology;
 mod world;
 

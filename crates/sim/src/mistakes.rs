@@ -1,5 +1,5 @@
-//! An oracle that errs: it takes some of the packets that a link dropped for corrupted ones
-//! (`bbn8333` §8.3 asks for it, to tell what such a mistake costs).
+//! An oracle that errs: it reports some of the packets that a queue dropped as corrupted (`bbn8333`
+//! §8.3 proposes it, to measure the cost of such mistakes).
 
 use base::{Duration, Random, Rate, Time};
 use core::net::IpAddr;
@@ -10,7 +10,7 @@ use wire::{Body, Packet};
 /// A flow: source, destination, and the port that data goes to.
 pub(crate) type Flow = (IpAddr, IpAddr, u16);
 
-/// Whose drops may be taken for corruption, and of which the sources are still to hear.
+/// The flows whose drops may be reported as corruption, and the pending notices.
 pub(crate) struct Mistakes {
     /// Its place in the schedule.
     component: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Mistakes {
     drops: u64,
 }
 
-/// What a direction takes for a packet when it is idle.
+/// The rate and delay of an idle link direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     rate: Option<Rate>,
@@ -33,7 +33,8 @@ impl Passage {
         Passage { rate, delay: config.delay }
     }
 
-    /// Never nothing: a source that answers at once would send into the same full queue for ever.
+    /// The time that a packet takes. It is never 0: a source that answers at once would send into
+    /// the same full queue for ever.
     fn time(self, len: u32) -> Duration {
         let sending = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(len)));
         (sending + self.delay).max(Duration::from_micros(1))
@@ -53,8 +54,8 @@ impl Mistakes {
         self.flows.push((flow, probability, random));
     }
 
-    /// A packet has been dropped. A corrupted one would have been detected at the end of the link:
-    /// so the source hears of this one as soon as it could have been there.
+    /// Handles a dropped packet. Corruption would have been detected at the end of the link; so the
+    /// source is notified when the packet could have arrived there.
     pub(crate) fn dropped(&mut self, now: Time, packet: &Packet, passage: Passage) {
         let Body::Tcp(segment) = &packet.body else { return };
         let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
@@ -69,13 +70,13 @@ impl Mistakes {
         }
     }
 
-    /// The next packet that a source is to hear of, if it is due.
+    /// The packet of the next notice, if that is due.
     pub(crate) fn due(&mut self, now: Time) -> Option<Packet> {
         let first = self.pending.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// When the next one is due.
+    /// When the next notice is due.
     pub(crate) fn next(&self) -> Time {
         self.pending.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at)
     }

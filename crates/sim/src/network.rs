@@ -5,11 +5,10 @@ use crate::digest::Digest;
 use crate::mistakes::{Flow, Mistakes, Passage};
 use crate::observer::Observer;
 use crate::slab::{Handle, Slab};
-use crate::switches::{Acted, Move, Switches, Turn};
 use crate::topology::{LinkId, Topology};
 use base::{Duration, Random, Schedule, Seed, Time};
 use core::ops::Range;
-use link::{Arrival, Fate, Link, Output, Routes};
+use link::{Acted, Arrival, Fate, Link, Move, Output, Routes, Switches, Turn};
 use wire::{Ecn, Packet, Ports};
 
 /// The network between the nodes. In the schedule, nodes are components 0, 1, 2, ..., then links,
@@ -25,9 +24,9 @@ pub(crate) struct Network {
     pub(crate) unroutable: u64,
     /// Events processed.
     pub(crate) events: u64,
-    /// Links that went down or came up just now, not yet indicated.
+    /// Links that have just gone down or come up, not yet indicated.
     pub(crate) turned: Vec<Turn>,
-    /// A node that moved just now or is about to, not yet indicated.
+    /// A node that has just moved or is about to, not yet indicated.
     pub(crate) moved: Option<Move>,
     links: Vec<LinkDirection>,
     routes: Routes,
@@ -56,9 +55,9 @@ pub(crate) enum Woken {
     },
 }
 
-/// So many packets on a link are likely to have left the processor's caches until they arrive.
+/// With more packets on a link, they have probably left the processor's caches when they arrive.
 const MANY: u64 = 1024;
-/// How many packets [`Network::read_ahead`] reads.
+/// The number of packets that [`Network::read_ahead`] reads.
 const AHEAD: u64 = 16;
 
 /// The next arrival of a link.
@@ -100,16 +99,15 @@ fn allow_lookahead(links: &mut [LinkDirection], topology: &Topology) {
     }
 }
 
-/// The routes over the links that are up.
+/// The routes as they are now.
 fn routes(nodes: usize, links: &[LinkDirection], switches: &Switches) -> Routes {
-    let ends = links.iter().map(|direction| (direction.from, direction.to));
-    Routes::shortest(nodes, ends, |direction| switches.carries_routes(direction / 2))
+    switches.routes(nodes, links.iter().map(|direction| (direction.from, direction.to)))
 }
 
 impl Network {
     pub(crate) fn new(topology: &Topology, seed: Seed) -> Network {
         let mut schedule = Schedule::new();
-        let switches = Switches::new(topology, seed);
+        let switches = topology.switches(seed);
         let nodes = topology.nodes.len();
         for _ in 0..nodes + topology.links.len() + switches.len() {
             schedule.add();
@@ -202,8 +200,7 @@ impl Network {
         }
     }
 
-    /// Reads the next packets on a link at once, so that their memory is waited for together and not
-    /// one by one.
+    /// Reads the next packets on a link at once, so that their cache misses overlap.
     #[inline(never)]
     fn read_ahead(&self, index: usize) {
         let packets = self.links[index].link.under_way();
@@ -342,16 +339,6 @@ impl Network {
         self.routes.next(node, destination)
     }
 
-    /// The links on the way between two nodes.
-    pub(crate) fn path(&self, mut from: usize, to: usize) -> Vec<LinkId> {
-        let mut path = Vec::new();
-        while let Some(link) = self.routes.next(from, to) {
-            path.push(LinkId(link as usize));
-            from = self.links[link as usize].to;
-        }
-        path
-    }
-
     /// Decrements a packet's hop limit; false, and discards it, at zero.
     pub(crate) fn count_hop(&mut self, handle: Handle) -> bool {
         let ip = &mut self.slab.get_mut(handle).ip;
@@ -377,11 +364,11 @@ impl Network {
 
     /// Puts a packet on a link; without a route it is discarded.
     pub(crate) fn send(&mut self, route: Option<u32>, handle: Handle) {
-        self.send_told(route, handle, |_, _, _| {});
+        self.send_with_outcome(route, handle, |_, _, _| {});
     }
 
-    /// The same for a packet of `len` bytes that is not capable of ECN, which nobody watches; the link
-    /// is `route`, if that is known.
+    /// Like [`Network::send`], for a packet of `len` bytes without ECN and without an observer; the
+    /// link is `route`, if that is known.
     #[inline(always)]
     pub(crate) fn send_plain(&mut self, node: usize, route: Option<u32>, handle: Handle, len: u32) {
         let Some(index) = route else {
@@ -392,44 +379,44 @@ impl Network {
         self.settle(index, queued);
     }
 
-    /// Puts a packet on a link. `told` hears of the link, of the packet, and whether the link's queue
-    /// took it.
+    /// Puts a packet on a link; without a route it is discarded. Calls `outcome` with the link, the
+    /// packet, and whether the link's queue accepted it.
     #[inline(always)]
-    pub(crate) fn send_told(
+    pub(crate) fn send_with_outcome(
         &mut self,
         route: Option<u32>,
         handle: Handle,
-        told: impl FnOnce(u32, &mut Packet, bool),
+        outcome: impl FnOnce(u32, &mut Packet, bool),
     ) {
         let Some(index) = route else {
             return self.discard(handle);
         };
         if self.observer.is_some() {
-            return self.put_observed(index, handle, told);
+            return self.put_observed(index, handle, outcome);
         }
-        self.put(index, handle, told);
+        self.put(index, handle, outcome);
     }
 
-    /// Puts a packet on a link; says whether there was room for it. One function with
+    /// Puts a packet on a link; returns whether the queue accepted it. Inlined into
     /// [`Network::send`], which is called for every packet.
     #[inline(always)]
     fn put(
         &mut self,
         index: u32,
         handle: Handle,
-        told: impl FnOnce(u32, &mut Packet, bool),
+        outcome: impl FnOnce(u32, &mut Packet, bool),
     ) -> bool {
         let packet = self.slab.get(handle);
         let (len, ecn, corrects) = (packet.len(), packet.ip.ecn, packet.unparsed.corrects());
         let link = &mut self.links[index as usize].link;
         let queued = link.enqueue_coded(self.now, handle, len, ecn, corrects);
         let accepted = queued.is_ok();
-        told(index, self.slab.get_mut(handle), accepted);
+        outcome(index, self.slab.get_mut(handle), accepted);
         self.settle(index, queued);
         accepted
     }
 
-    /// What follows from what a link made of a packet.
+    /// Handles a link's answer to a packet.
     #[inline(always)]
     fn settle(&mut self, index: u32, queued: Result<Option<Time>, Handle>) {
         match queued {
@@ -439,7 +426,7 @@ impl Network {
         }
     }
 
-    /// A link has dropped a packet.
+    /// Handles a packet that a link has dropped.
     #[cold]
     pub(crate) fn dropped(&mut self, index: usize, handle: Handle) {
         if let Some(mistakes) = &mut self.mistakes {
@@ -449,7 +436,7 @@ impl Network {
         self.slab.release(handle);
     }
 
-    /// From now on, packets of a flow that links drop may be taken for corrupted ones.
+    /// Reports packets of a flow that links drop from now on as corrupted, with this probability.
     pub(crate) fn add_mistakes(&mut self, flow: Flow, probability: f64, random: Random) {
         self.synchronize();
         let schedule = &mut self.schedule;
@@ -457,7 +444,7 @@ impl Network {
         mistakes.add(flow, probability, random);
     }
 
-    /// The next dropped packet that is now taken for a corrupted one.
+    /// The next dropped packet whose report as corrupted is due.
     pub(crate) fn mistaken(&mut self) -> Option<Packet> {
         let mistakes = self.mistakes.as_mut()?;
         let packet = mistakes.due(self.now);
@@ -472,13 +459,13 @@ impl Network {
         &mut self,
         index: u32,
         handle: Handle,
-        told: impl FnOnce(u32, &mut Packet, bool),
+        outcome: impl FnOnce(u32, &mut Packet, bool),
     ) {
         self.watch_queue(index as usize);
         if let Some(observer) = &mut self.observer {
             observer.sending(self.slab.get_mut(handle));
         }
-        let accepted = self.put(index, handle, told);
+        let accepted = self.put(index, handle, outcome);
         self.watch_queue(index as usize);
         if let Some(observer) = &mut self.observer
             && accepted
@@ -494,7 +481,7 @@ impl Network {
         self.slab.release(handle);
     }
 
-    /// Brings the time series of queues up to date.
+    /// Updates the time series of queues.
     pub(crate) fn catch_up(&mut self) {
         if let Some(observer) = &mut self.observer {
             for (index, direction) in self.links.iter_mut().enumerate() {

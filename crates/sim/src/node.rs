@@ -13,7 +13,7 @@ use wire::{Packet, Ports};
 pub(crate) struct Node<A> {
     pub(crate) host: Host<A>,
     pub(crate) boxes: Boxes,
-    /// Room for what boxes are to see of what the host sends, likewise.
+    /// Packets from the host that are to pass the boxes, likewise.
     host_outbox: Vec<Handle>,
 }
 
@@ -22,14 +22,14 @@ impl<A: Application> Node<A> {
     pub(crate) fn new(index: usize, random: Random) -> Node<A> {
         let mut host = Host::new(address::of(index), random);
         host.add_address(address::v6_of(index));
-        // The results of a run are read from what is over, too.
+        // The results of a run include connections that have ended.
         host.set(Settings { keep_closed: true, ..Settings::default() });
         Node { host, boxes: Boxes::default(), host_outbox: Vec::new() }
     }
 
-    /// Packets arrive by a link: the one that is due, and more as long as they come before `until` and
-    /// whatever else is due here. One that is not intact, or that boxes want to see, is returned, and
-    /// is the last.
+    /// Receives packets from a link: the one that is due, and more as long as they arrive before
+    /// `until` and before other events of the node. A packet that is not intact, or that boxes
+    /// inspect, is returned and ends the batch.
     #[inline]
     pub(crate) fn follow(
         &mut self,
@@ -38,7 +38,7 @@ impl<A: Application> Node<A> {
         until: Time,
         network: &mut Network,
     ) -> Option<Arrival<Handle>> {
-        // What boxes of other nodes do to state shared with them comes in the order of time.
+        // Boxes of other nodes change state that they share with these in the order of time.
         let until = if self.boxes.share_state() { network.now } else { until };
         loop {
             let Some(arrival) = network.arrive(link) else {
@@ -47,7 +47,7 @@ impl<A: Application> Node<A> {
             };
             let next = network.next_arrival(link);
             let special = arrival.fate != Fate::Intact || self.boxes.inspect_packets();
-            // The sooner it is known what comes next, the better.
+            // Look up the next arrival early, so that its packet is in the cache.
             let last = special || next >= until;
             if last {
                 network.expect(link, next);
@@ -100,7 +100,7 @@ impl<A: Application> Node<A> {
     }
 
     /// Passes a link event to the boxes.
-    pub(crate) fn tell(
+    pub(crate) fn on_link_event(
         &mut self,
         index: usize,
         link: usize,
@@ -112,8 +112,9 @@ impl<A: Application> Node<A> {
         self.await_boxes(index, network);
     }
 
-    /// The queue of a link that begins here has dropped a packet that it had taken.
-    pub(crate) fn tell_of_drop(
+    /// Passes to the boxes that the queue of a link from here has dropped a packet after accepting
+    /// it.
+    pub(crate) fn on_drop(
         &mut self,
         index: usize,
         link: usize,
@@ -121,12 +122,12 @@ impl<A: Application> Node<A> {
         network: &mut Network,
     ) {
         if self.boxes.inspect_packets() {
-            self.tell(index, link, LinkEvent::Dropped(packet), network);
+            self.on_link_event(index, link, LinkEvent::Dropped(packet), network);
         }
     }
 
-    /// Shows a packet to the boxes, which came by a link unless it starts here; says whether they
-    /// forward it.
+    /// Passes a packet to the boxes; returns whether they forward it. `link` is where it came from,
+    /// if not from this host.
     fn pass_boxes(
         &mut self,
         index: usize,
@@ -149,12 +150,12 @@ impl<A: Application> Node<A> {
         network.schedule.bring_forward(index as u32, self.boxes.next_wake());
     }
 
-    /// Does what boxes want to be done.
+    /// Carries out what boxes have put into their outbox.
     fn empty_outbox(&mut self, index: usize, network: &mut Network) {
         if self.boxes.outbox.is_empty() {
             return;
         }
-        // What the host does in turn may make the boxes want more, meanwhile.
+        // The host's reactions may fill the outbox again.
         let mut outbox = core::mem::take(&mut self.boxes.outbox);
         for indication in outbox.indications.drain(..) {
             self.host.indicate(network.now, &indication);
@@ -176,14 +177,14 @@ impl<A: Application> Node<A> {
         }
     }
 
-    /// Puts a packet on its way. Boxes that inspect packets hear what the queue makes of it.
+    /// Sends a packet. Boxes that inspect packets get the queue's decision.
     fn forward(&mut self, index: usize, handle: Handle, network: &mut Network) {
         if !self.boxes.inspect_packets() {
             return network.forward(index, handle);
         }
         let (now, route) = (network.now, network.route(index, handle));
         let boxes = &mut self.boxes;
-        network.send_told(route, handle, |link, packet, accepted| {
+        network.send_with_outcome(route, handle, |link, packet, accepted| {
             if accepted {
                 boxes.queued(now, Port(link), packet);
             } else {
@@ -219,7 +220,7 @@ impl<A: Application> Node<A> {
         self.watch(index, network);
     }
 
-    /// Sends what the host has to send, and brings its next wake forward if need be.
+    /// Transmits the host's packets, and brings its next wake forward if necessary.
     pub(crate) fn flush(&mut self, index: usize, network: &mut Network) {
         if self.boxes.inspect_packets() {
             self.transmit_inspected(index, network);
@@ -231,9 +232,9 @@ impl<A: Application> Node<A> {
         self.settle(index, network);
     }
 
-    /// Sends what the host has to send, past the boxes.
+    /// Transmits the host's packets through the boxes.
     fn transmit_inspected(&mut self, index: usize, network: &mut Network) {
-        // It is laid out first, since a box may hand the host a packet in turn.
+        // All are taken first, because a box may hand the host a packet in turn.
         let written = core::mem::take(&mut self.host_outbox);
         let mut host_outbox = HostOutbox { slab: &mut network.slab, written };
         let _ = self.host.transmit(network.now, &mut host_outbox);

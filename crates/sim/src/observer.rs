@@ -1,6 +1,6 @@
-//! What may be watched: time series of flows and queues, and packets as bytes.
+//! Observers: time series of flows and queues, and packets as bytes.
 //!
-//! Watching changes nothing, and what is not watched costs one branch.
+//! Observation changes nothing in a run. Without observers it costs one branch.
 
 use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
@@ -28,12 +28,12 @@ pub struct QueueSample {
     pub packets: u32,
 }
 
-/// What to record a time series of.
+/// The subject of a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTarget {
     /// The vitals of a node's connections.
     Flows(NodeId),
-    /// Everything that happens in a node's connections.
+    /// All events of a node's connections.
     Events(NodeId),
     /// A link's queue.
     Queue(LinkId),
@@ -46,7 +46,7 @@ pub struct Series {
     pub flows: Vec<(NodeId, ConnectionId, Vec<FlowSample>)>,
     /// Per traced link.
     pub queues: Vec<(LinkId, Vec<QueueSample>)>,
-    /// What happened in the connections of traced nodes, in order.
+    /// The events of the connections of traced nodes, in order.
     pub events: Vec<(Time, NodeId, ConnectionId, Event)>,
 }
 
@@ -61,7 +61,7 @@ impl Series {
     }
 }
 
-/// What a world watches.
+/// The observers of a world.
 #[derive(Default)]
 pub(crate) struct Observer {
     pub(crate) series: Series,
@@ -73,7 +73,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// A packet has arrived somewhere.
+    /// Observes an arrival at the end of a link.
     pub(crate) fn arrival(&mut self, now: Time, link: usize, packet: &Packet, fate: Fate) {
         if let Some(bytes) = &mut self.bytes
             && !matches!(fate, Fate::Corrupted | Fate::Lost)
@@ -82,21 +82,21 @@ impl Observer {
         }
     }
 
-    /// A packet is about to be put on a link.
+    /// Observes a packet that is about to be put on a link.
     pub(crate) fn sending(&mut self, packet: &mut Packet) {
         if let Some(bytes) = &mut self.bytes {
             bytes.pass(packet);
         }
     }
 
-    /// A link has accepted a packet.
+    /// Observes a packet that a link has accepted.
     pub(crate) fn sent(&mut self, now: Time, link: LinkId, packet: &Packet) {
         if let Some(bytes) = &mut self.bytes {
             bytes.seen(now, CapturePoint::Sent(link), packet);
         }
     }
 
-    /// A host has done something.
+    /// Observes the events of a host.
     pub(crate) fn events<A: Application>(&mut self, now: Time, node: NodeId, host: &mut Host<A>) {
         while let Some((id, event)) = host.poll_event() {
             if let Event::Vitals(vitals) = event
@@ -110,8 +110,8 @@ impl Observer {
         }
     }
 
-    /// A link's queue is about to change, or has changed: what has departed meanwhile is caught up
-    /// with first.
+    /// Observes a link's queue before or after a change; first it catches up with departures since
+    /// the last call.
     pub(crate) fn queue<P: Copy + Default>(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Where packets live: links and events carry handles.
+//! The slab of all packets: links and events carry handles.
 
 use wire::Packet;
 
@@ -46,7 +46,7 @@ impl Slab {
         handle
     }
 
-    /// The packet is gone.
+    /// Frees a packet's place.
     #[inline]
     pub(crate) fn release(&mut self, handle: Handle) {
         self.vacant.push(handle);

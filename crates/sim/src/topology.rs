@@ -4,7 +4,7 @@ use crate::{World, address};
 use base::{Duration, Seed};
 use core::net::IpAddr;
 use host::Application;
-use link::{Intervals, Names, Outages, WhenDown};
+use link::{Attachments, Intervals, Names, OutageProcess, Outages, Switches, WhenDown};
 
 /// A node, by the order of declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,9 +55,9 @@ pub struct Topology {
     pub(crate) links: Vec<Direction>,
     names: Names,
     /// Links, by their index, and when they are down.
-    pub(crate) outages: Vec<(usize, Outages)>,
+    outages: Vec<(usize, Outages)>,
     /// Nodes that move.
-    pub(crate) roaming: Vec<Roaming>,
+    attachments: Vec<Attachments>,
 }
 
 /// A node that moves: it is attached by one link at a time, or by none.
@@ -65,7 +65,7 @@ pub struct Topology {
 pub struct Roaming {
     /// The node.
     pub node: NodeId,
-    /// By which link it is attached, and when; each is named by either of its directions.
+    /// The links by which it is attached, and when; each is named by either of its directions.
     pub when: Intervals<LinkId>,
     /// The nodes whose hosts get an indication when the node is attached anew, and a warning if
     /// there is one: the node itself for all its connections, another for those with the node.
@@ -88,7 +88,7 @@ impl Roaming {
 pub(crate) struct Direction {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Of its random streams.
+    /// The name of its random streams.
     pub(crate) name: String,
     pub(crate) config: link::Config,
 }
@@ -122,24 +122,38 @@ impl Topology {
         (LinkId(first), LinkId(first + 1))
     }
 
-    /// Lets a link, named by either of its directions, be down now and then, both directions at
-    /// once. What becomes of packets then, its settings say; where they say nothing, it is
-    /// [`WhenDown::KEEP`]. Routes do not change. If there are several outages of one link, it is up
-    /// when none holds it down.
+    /// Adds outages to a link, named by either of its directions: both are down at once. Packets
+    /// are treated by the link's settings, by default as in [`WhenDown::KEEP`]. Routes do not
+    /// change. A link with several outages is up when none of them holds it down.
     pub fn add_outages(&mut self, link: LinkId, outages: Outages) {
         self.make_switched(link, WhenDown::KEEP);
         self.outages.push((link.0 / 2, outages));
     }
 
-    /// Lets a node move. All links that it is ever attached by are points of attachment of this
-    /// node, and down but for the present one; where the settings do not say what becomes of
-    /// packets then, they are dropped ([`WhenDown::DROP`]). Routes follow as soon as the node is
-    /// attached anew; until then, they lead to where it was last. Hosts hear of it after that.
+    /// Lets a node move. All links that it is ever attached by are its points of attachment, and
+    /// all but the present one are down; packets there are treated by the link's settings, by
+    /// default as in [`WhenDown::DROP`]. Routes change as soon as the node is attached anew; until
+    /// then, they lead to the last point of attachment. Hosts are notified after the change of
+    /// routes.
     pub fn add_roaming(&mut self, roaming: Roaming) {
         for &link in roaming.when.values() {
             self.make_switched(link, WhenDown::DROP);
         }
-        self.roaming.push(roaming);
+        self.attachments.push(Attachments {
+            node: roaming.node.0,
+            links: roaming.when.map(|link| link.0 / 2),
+            tells: roaming.tells.iter().map(|node| node.0).collect(),
+            warning: roaming.warning,
+        });
+    }
+
+    /// What switches its links.
+    pub(crate) fn switches(&self, seed: Seed) -> Switches {
+        let outages = self.outages.iter().map(|(link, outages)| {
+            let random = seed.stream(&format!("{}.outages", self.links[2 * link].name));
+            (*link, OutageProcess::new(outages, random))
+        });
+        Switches::new(self.links.len() / 2, outages, self.attachments.iter().cloned())
     }
 
     fn make_switched(&mut self, link: LinkId, unless: WhenDown) {

@@ -8,29 +8,27 @@ use crate::network::{Network, Woken};
 use crate::node::Node;
 use crate::observer::{Series, TraceTarget};
 use crate::slab::Handle;
-use crate::switches::{Move, Turn};
-use crate::topology::{LinkId, NodeId, Roaming, Topology};
+use crate::topology::{LinkId, NodeId, Topology};
 use base::{Random, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, DropReason, Host, LinkEvent, Middlebox};
-use link::{Arrival, Fate};
+use link::{Arrival, Fate, Move, Movement, Turn};
 use std::io;
+use tcp::Connectivity;
 use wire::{Body, CorruptionNotice, Packet};
 
 /// A network in motion: nodes, and the network between them.
 pub struct World<A> {
     nodes: Vec<Node<A>>,
     network: Network,
-    /// Flows whose source hears at once of every corruption: Oracle ETEN (`bbn8333` §2.1.1), which
-    /// no box could do.
+    /// Flows whose source is notified of every corruption at once: Oracle ETEN (`bbn8333` §2.1.1),
+    /// which no box could implement.
     oracle: Vec<Flow>,
-    /// What is inside packets that hide others, as far as each knows; for the oracle.
+    /// Functions that give the oracle the inner packets of encrypted ones.
     views: Vec<View>,
-    /// Nodes that move.
-    roaming: Vec<Roaming>,
 }
 
-/// What is inside a packet that hides another, if it is known.
+/// The packet inside an encrypted one, if it is known.
 type View = Box<dyn Fn(&Packet) -> Option<Packet> + Send>;
 
 impl<A: Application> World<A> {
@@ -43,19 +41,17 @@ impl<A: Application> World<A> {
             network: Network::new(topology, seed),
             oracle: Vec::new(),
             views: Vec::new(),
-            roaming: topology.roaming.clone(),
         }
     }
 
     // --- before a run ---
 
-    /// A node's host, to open connections and to listen. Tell the world with
-    /// [`World::wake`] once done.
+    /// A node's host, to open connections and to listen. Call [`World::wake`] afterwards.
     pub fn host_mut(&mut self, node: NodeId) -> &mut Host<A> {
         &mut self.nodes[node.0].host
     }
 
-    /// Looks after what was changed in a node's host from outside.
+    /// Schedules a node's host after it was changed from outside.
     pub fn wake(&mut self, node: NodeId) {
         self.nodes[node.0].flush(node.0, &mut self.network);
     }
@@ -66,22 +62,22 @@ impl<A: Application> World<A> {
         self.nodes[node.0].boxes.add(middlebox);
     }
 
-    /// Lets the source of a flow, given by its addresses, hear of every corruption of its packets
-    /// at the moment that a node detects it.
+    /// Notifies the source of a flow, given by its addresses, of every corruption of its packets at
+    /// the moment that a node detects it.
     pub fn add_oracle(&mut self, source: IpAddr, destination: IpAddr, destination_port: u16) {
         self.network.synchronize();
         self.oracle.push((source, destination, destination_port));
     }
 
-    /// Lets the oracle see what is inside packets that hide others, such as those of a tunnel: `view`
-    /// says what, of those that it knows.
+    /// Lets the oracle see the packets inside encrypted ones, such as those of a tunnel: `view`
+    /// returns those that it knows.
     pub fn see_inside(&mut self, view: impl Fn(&Packet) -> Option<Packet> + Send + 'static) {
         self.views.push(Box::new(view));
     }
 
-    /// Lets the source of a flow, with this `probability` each, hear of packets that links dropped
-    /// as if they had been corrupted on the link: when they could have been at its end. That is an
-    /// oracle that mistakes congestion for corruption (`bbn8333` §8.3).
+    /// Notifies the source of a flow of packets that links have dropped, each with this
+    /// `probability`, as if they had been corrupted: at the time when they could have been at the
+    /// link's end. It is an oracle that mistakes congestion for corruption (`bbn8333` §8.3).
     pub fn add_mistakes(
         &mut self,
         source: IpAddr,
@@ -114,9 +110,8 @@ impl<A: Application> World<A> {
         self.network.take_digests();
     }
 
-    /// Byte mode: every packet is written as bytes and read again before every link, its payload
-    /// as a pattern. That changes nothing but the speed; [`World::byte_fault`] says whether it went
-    /// well.
+    /// Byte mode: every packet is written as bytes and parsed again before every link, its payload
+    /// as a pattern. The run is the same but slower; [`World::byte_fault`] returns the first error.
     pub fn byte_mode(&mut self) {
         self.bytes().replace = true;
     }
@@ -132,12 +127,12 @@ impl<A: Application> World<A> {
 
     // --- a run ---
 
-    /// Runs until `end`, what happens at `end` included.
+    /// Runs until `end`, events at `end` included.
     ///
-    /// A node that only one link leads to is dealt with for a while at a time, up to the link's
-    /// delay: nothing that happens elsewhere meanwhile can reach it sooner (Chandy and Misra's
-    /// lookahead). Each node lives through the same in the same order; only what several nodes share
-    /// behind the network's back would see a difference.
+    /// A node with one incoming link is processed for up to the link's delay at a time: no event
+    /// elsewhere can reach it sooner (Chandy and Misra's lookahead). The order of events at each
+    /// node is the same; only state that several nodes share outside of the network could show a
+    /// difference.
     pub fn run_until(&mut self, end: Time) {
         loop {
             let (time, component) = self.network.schedule.first();
@@ -167,7 +162,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// More is due at a link than an arrival, or at what switches links, or a mistake.
+    /// Handles an event of a link other than an arrival, of a switch, or of the mistakes.
     #[inline(never)]
     fn wake_link(&mut self, link: usize) {
         match self.network.wake(link) {
@@ -175,18 +170,18 @@ impl<A: Application> World<A> {
             Some(Woken::Dropped { at, packet: handle }) => {
                 let packet = *self.network.slab.get(handle);
                 self.network.dropped(link, handle);
-                self.nodes[at].tell_of_drop(at, link, &packet, &mut self.network);
+                self.nodes[at].on_drop(at, link, &packet, &mut self.network);
             }
             None => {}
         }
-        self.tell_of_links();
-        self.tell_of_moves();
+        self.notify_of_links();
+        self.notify_of_moves();
         while let Some(packet) = self.network.mistaken() {
-            self.tell_source(&packet);
+            self.notify_source(&packet);
         }
     }
 
-    /// A packet is at a node, in whatever state, by a link.
+    /// Handles a packet that arrives by a link, in any state.
     #[inline(never)]
     fn receive_any(&mut self, node: usize, link: usize, arrival: Arrival<Handle>) {
         let Arrival { packet, fate } = arrival;
@@ -202,7 +197,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// A packet is at a node that had wrong bytes, and whose own code has corrected them.
+    /// Handles a packet with wrong bytes that its own code has corrected.
     #[cold]
     fn receive_corrected(&mut self, node: usize, link: usize, arrival: Arrival<Handle>) {
         let Arrival { packet: handle, fate } = arrival;
@@ -210,39 +205,52 @@ impl<A: Application> World<A> {
             self.network.mark(handle);
         }
         let packet = *self.network.slab.get(handle);
-        self.nodes[node].tell(node, link, LinkEvent::Corrected(&packet), &mut self.network);
+        self.nodes[node].on_link_event(
+            node,
+            link,
+            LinkEvent::Corrected(&packet),
+            &mut self.network,
+        );
         self.nodes[node].receive_any(node, link, handle, &mut self.network);
     }
 
-    /// Tells the boxes at both ends of links that have turned.
-    fn tell_of_links(&mut self) {
+    /// Notifies the boxes at both ends of links that have gone down or come up.
+    fn notify_of_links(&mut self) {
         for Turn { link, up } in core::mem::take(&mut self.network.turned) {
             let (a, b) = self.network.ends(link);
             for (node, other, direction) in [(a, b, 2 * link + 1), (b, a, 2 * link)] {
                 let peer = address::of(other);
                 let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
-                self.nodes[node].tell(node, direction, event, &mut self.network);
+                self.nodes[node].on_link_event(node, direction, event, &mut self.network);
             }
         }
     }
 
-    /// Tells hosts of a node that has moved or is about to.
-    fn tell_of_moves(&mut self) {
-        let Some(Move { roaming, connectivity }) = self.network.moved.take() else { return };
-        let Roaming { node, tells, .. } = &self.roaming[roaming];
-        let addresses: Vec<IpAddr> = node.all_addresses().collect();
-        for &NodeId(index) in tells {
-            let peers = if index == node.0 { &[][..] } else { &addresses };
-            self.nodes[index].host.on_connectivity(self.network.now, connectivity, peers);
+    /// Notifies hosts of a node that has moved or is about to.
+    fn notify_of_moves(&mut self) {
+        let Some(Move { node, tells, movement }) = self.network.moved.take() else { return };
+        let change = match movement {
+            Movement::Attached => Connectivity::Changed { window: None },
+            Movement::Leaving => Connectivity::Ending,
+        };
+        let addresses: Vec<IpAddr> = NodeId(node).all_addresses().collect();
+        for index in tells {
+            let peers = if index == node { &[][..] } else { &addresses };
+            self.nodes[index].host.on_connectivity(self.network.now, change, peers);
             self.nodes[index].flush(index, &mut self.network);
         }
     }
 
-    /// A damaged packet is at a node: it goes no further, but may be told of.
+    /// Handles a corrupted packet: it is dropped, and boxes and the oracle may report it.
     fn detect(&mut self, node: usize, link: usize, handle: Handle) {
         let packet = *self.network.slab.get(handle);
         self.network.slab.release(handle);
-        self.nodes[node].tell(node, link, LinkEvent::Corrupted(&packet), &mut self.network);
+        self.nodes[node].on_link_event(
+            node,
+            link,
+            LinkEvent::Corrupted(&packet),
+            &mut self.network,
+        );
         if self.oracle.is_empty() {
             return;
         }
@@ -250,13 +258,13 @@ impl<A: Application> World<A> {
         if let Body::Tcp(segment) = &packet.body {
             let flow = (packet.ip.source, packet.ip.destination, segment.destination_port);
             if self.oracle.contains(&flow) {
-                self.tell_source(&packet);
+                self.notify_source(&packet);
             }
         }
     }
 
-    /// The source of a packet hears that it was corrupted.
-    fn tell_source(&mut self, packet: &Packet) {
+    /// Notifies the source of a packet that it was corrupted.
+    fn notify_source(&mut self, packet: &Packet) {
         let Body::Tcp(segment) = &packet.body else { return };
         let (from, to) = (packet.ip.source, packet.ip.destination);
         if let Some(index) = address::node(from) {
@@ -292,13 +300,7 @@ impl<A: Application> World<A> {
         self.network.statistics(link)
     }
 
-    /// The links from one node to another that packets take now; none if there is no way.
-    #[must_use]
-    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
-        self.network.path(from.0, to.0)
-    }
-
-    /// Packets that found no way.
+    /// Packets without a route.
     #[must_use]
     pub fn unroutable(&self) -> u64 {
         self.network.unroutable
@@ -322,7 +324,7 @@ impl<A: Application> World<A> {
         self.network.schedule.first().0
     }
 
-    /// The first thing that went wrong in byte mode or in a capture.
+    /// The first error of byte mode or of a capture.
     #[must_use]
     pub fn byte_fault(&self) -> Option<ByteFault> {
         self.network.observer.as_ref()?.bytes.as_ref()?.fault
@@ -331,13 +333,13 @@ impl<A: Application> World<A> {
     /// Ends the capture, if there is one.
     ///
     /// # Errors
-    /// The first that its sink had.
+    /// The first error of its sink.
     pub fn finish_capture(&mut self) -> io::Result<()> {
         let observer = self.network.observer.as_mut();
         observer.and_then(|o| o.bytes.as_mut()).map_or(Ok(()), Bytes::finish_capture)
     }
 
-    /// The recorded time series and the digest, if they were asked for.
+    /// The recorded time series and the digest, if requested.
     #[must_use]
     pub fn observations(mut self) -> (Series, Option<Digest>) {
         self.network.catch_up();

@@ -19,7 +19,7 @@ pub struct Config {
     pub receive_window: u32,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
-    /// How [`Recovery::Sack`] estimates the octets in the network.
+    /// How [`Recovery::Sack`] and [`Recovery::Rack`] estimate the octets in the network.
     pub pipe: Pipe,
     /// The congestion-control algorithm.
     pub congestion: Congestion,
@@ -61,6 +61,9 @@ pub struct Config {
     /// Undo a reduction once DSACKs show every retransmission of its episode to be spurious (RFC
     /// 3708 §2).
     pub undo: bool,
+    /// Find spurious timeouts by the acknowledgments that follow, and undo them (F-RTO, RFC 5682),
+    /// if SACK is negotiated.
+    pub frto: bool,
     /// Send DSACK blocks (RFC 2883) if SACK is negotiated.
     pub dsack: bool,
     /// Offer timestamps (RFC 7323 §3).
@@ -274,6 +277,7 @@ impl Default for Config {
             ssthresh_on_backoff: SsthreshOnBackoff::default(),
             reduction: Reduction::default(),
             undo: true,
+            frto: false,
             dsack: true,
             timestamps: true,
             require_timestamps: false,

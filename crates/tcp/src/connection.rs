@@ -24,7 +24,6 @@ use crate::config::{Config, KeepAlive};
 use crate::event::Event;
 use crate::mechanism::{Hooks, Mechanisms};
 use crate::receiver::Receiver;
-use crate::recovery::Recovery;
 use crate::sender::Sender;
 use crate::state::{Side, State};
 use ack_budget::AckBudget;
@@ -166,7 +165,7 @@ impl Connection {
     #[must_use]
     pub fn new(config: &Config, side: Side, identity: Identity) -> Connection {
         let mut negotiated = Negotiated::SCALE;
-        negotiated.set(Negotiated::SACK, config.recovery == Recovery::Sack);
+        negotiated.set(Negotiated::SACK, config.recovery.needs_sack());
         negotiated.set(Negotiated::TIMESTAMPS, config.timestamps);
         negotiated.set(Negotiated::ECN, config.ecn);
         Connection {

@@ -98,6 +98,8 @@ pub enum Event {
         /// The next timeout.
         rto: Duration,
     },
+    /// A loss probe was sent (RFC 8985 §7.3).
+    ProbedTail,
     /// A closed window was probed.
     Probed,
     /// A keep-alive probe was sent.

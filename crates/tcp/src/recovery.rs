@@ -3,11 +3,19 @@
 //! The algorithms find lost ranges from acknowledgments and the scoreboard. What a loss means for
 //! the window is decided elsewhere.
 
-use crate::scoreboard::{Advanced, Scoreboard, State};
-use serde::{Deserialize, Serialize};
+mod rack;
 
-/// Duplicate acknowledgments that make a loss (RFC 5681 §3.2, RFC 6675 §2).
-const DUP_THRESH: u32 = 3;
+pub(crate) use rack::{AckContext, Rack};
+
+use crate::mechanism::Signal;
+use crate::scoreboard::{Advanced, Scoreboard, State};
+use base::Time;
+use serde::{Deserialize, Serialize};
+use wire::CopyId;
+
+/// DupThresh: duplicate acknowledgments, or SACKed segments, that make a loss (RFC 5681 §3.2, RFC
+/// 6675 §2, RFC 8985 §6.2).
+pub(crate) const DUP_THRESH: u32 = 3;
 
 /// How losses are detected and repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +31,9 @@ pub enum Recovery {
     /// Selective acknowledgments with a conservative pipe (RFC 6675).
     #[default]
     Sack,
+    /// Selective acknowledgments and the times of sending, with probes of a lost tail (RFC 8985,
+    /// RACK-TLP).
+    Rack,
 }
 
 impl Recovery {
@@ -32,7 +43,14 @@ impl Recovery {
         ("reno", Recovery::Reno),
         ("newreno", Recovery::NewReno),
         ("sack", Recovery::Sack),
+        ("rack", Recovery::Rack),
     ];
+
+    /// Whether it needs selective acknowledgments.
+    #[must_use]
+    pub fn needs_sack(self) -> bool {
+        matches!(self, Recovery::Sack | Recovery::Rack)
+    }
 }
 
 /// The recovery phase of the sender.
@@ -62,6 +80,8 @@ pub(crate) struct Detector {
     high_rxt: u64,
     /// RFC 6675 §2, RescueRxt.
     rescue_rxt: Option<u64>,
+    /// The state of RACK, if that is the algorithm.
+    rack: Option<Box<Rack>>,
 }
 
 impl Detector {
@@ -73,11 +93,23 @@ impl Detector {
             recover: 0,
             high_rxt: 0,
             rescue_rxt: None,
+            rack: (recovery == Recovery::Rack).then(Box::default),
         }
     }
 
     pub(crate) fn uses_sack(&self) -> bool {
-        self.recovery == Recovery::Sack
+        self.recovery.needs_sack()
+    }
+
+    /// Whether losses are detected by send times.
+    #[inline]
+    pub(crate) fn uses_rack(&self) -> bool {
+        self.rack.is_some()
+    }
+
+    /// The state of RACK, if that is the algorithm.
+    pub(crate) fn rack(&mut self) -> Option<&mut Rack> {
+        self.rack.as_deref_mut()
     }
 
     /// Whether the algorithm has fast recovery, rather than starting over from one segment.
@@ -136,10 +168,10 @@ impl Detector {
         let complete = board.una() >= recover;
         let over = match self.recovery {
             Recovery::Tahoe | Recovery::Reno => true,
-            Recovery::NewReno | Recovery::Sack => complete,
+            Recovery::NewReno | Recovery::Sack | Recovery::Rack => complete,
         };
         self.next_hole_lost = match (self.recovery, phase) {
-            (Recovery::Sack, _) => false,
+            (Recovery::Sack | Recovery::Rack, _) => false,
             (Recovery::NewReno, Phase::Recovery) if !complete => true,
             _ => was_corrupted && was >= DUP_THRESH && remaining > 0,
         };
@@ -151,11 +183,14 @@ impl Detector {
     /// The next lost range, lowest first.
     pub(crate) fn next_loss(
         &mut self,
+        now: Time,
         board: &mut Scoreboard,
         phase: Phase,
         mss: u32,
-    ) -> Option<(u64, crate::mechanism::Signal)> {
-        use crate::mechanism::Signal;
+    ) -> Option<(u64, Signal)> {
+        if let Some(rack) = &mut self.rack {
+            return rack.next_loss(board, now).map(|index| (index, Signal::Rack));
+        }
         // Everything counts as lost already; new data belongs to the next episode.
         if phase == Phase::Loss {
             return None;
@@ -188,11 +223,31 @@ impl Detector {
         }
     }
 
+    /// Ends a recovery episode.
+    pub(crate) fn on_recovery_end(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovery_end();
+        }
+    }
+
+    /// When the timer expires, only what was sent no later than this counts as lost, beside the
+    /// first range.
+    pub(crate) fn cutoff_at_timeout(&self, now: Time) -> Time {
+        self.rack.as_ref().map_or(Time::NEVER, |rack| rack.cutoff_at_timeout(now))
+    }
+
     /// Starts recovery after a timeout: duplicates of the retransmissions do not count.
     pub(crate) fn on_loss_state(&mut self, board: &Scoreboard) {
         self.dupacks = 0;
         self.next_hole_lost = false;
         self.recover = board.nxt();
+    }
+
+    /// Notes that a copy was sent again.
+    pub(crate) fn on_copy_sent(&mut self, index: u64, copy: CopyId) {
+        if let Some(rack) = &mut self.rack {
+            rack.on_retransmit(index, copy);
+        }
     }
 
     /// Raises HighRxt after a retransmission.
@@ -203,7 +258,7 @@ impl Detector {
     /// A range to retransmit in recovery although it is not known to be lost, if nothing else can
     /// be sent (RFC 6675 §4, NextSeg 3 and 4).
     pub(crate) fn speculative(&mut self, board: &Scoreboard, recover: u64) -> Option<u64> {
-        if !self.uses_sack() {
+        if self.recovery != Recovery::Sack {
             return None;
         }
         if let Some(index) = board.next_hole(self.high_rxt) {
@@ -227,7 +282,6 @@ impl Detector {
 mod tests {
     use super::*;
     use crate::scoreboard::{Record, Sent};
-    use wire::CopyId;
 
     #[test]
     fn a_hole_is_sent_again_speculatively_once_whatever_is_retransmitted_below_it() {
@@ -237,7 +291,7 @@ mod tests {
             let (sent, state) = (Sent::default(), State::empty());
             board.push(Record { start, len: 100, copy, sent, state });
         }
-        board.sack(&[(100, 200), (300, 400), (500, 600)]);
+        board.sack(&[(100, 200), (300, 400), (500, 600)], Time::NEVER);
         let mut detector = Detector::new(Recovery::Sack);
         detector.on_recovery_start(&board);
         assert_eq!(detector.speculative(&board, 600), Some(0));

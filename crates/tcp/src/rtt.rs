@@ -17,13 +17,30 @@ pub(crate) struct Rtt {
     base: Duration,
     /// Doublings since the last valid sample (Karn).
     backoff: u32,
+    /// The shortest round trip in the present window of [`Rtt::MIN_WINDOW`]; `Duration::MAX` if
+    /// there is none.
+    min: Duration,
+    /// When that window began.
+    min_since: Time,
 }
 
 impl Rtt {
     pub(crate) fn new(config: Rto) -> Rtt {
         let base = config.initial;
-        Rtt { config, sampled: false, srtt: 0, rttvar: 0, base, backoff: 0 }
+        Rtt {
+            config,
+            sampled: false,
+            srtt: 0,
+            rttvar: 0,
+            base,
+            backoff: 0,
+            min: Duration::MAX,
+            min_since: Time::ZERO,
+        }
     }
+
+    /// How long a shortest round trip counts (Linux: `tcp_min_rtt_wlen`).
+    const MIN_WINDOW: Duration = Duration::from_secs(300);
 
     /// Takes the round-trip sample of a segment that was sent once, from `sent_at` to `now`. It is
     /// a part of the fast path, which makes no calls.
@@ -35,6 +52,24 @@ impl Rtt {
         };
         self.base = timeout.max(self.config.minimum);
         self.backoff = 0;
+        self.min = self.min.min(now.since(sent_at));
+    }
+
+    /// The shortest round trip of the last minutes, once there is a sample.
+    pub(crate) fn min(&mut self, now: Time) -> Option<Duration> {
+        let min = self.min;
+        if min < Duration::MAX && now.since(self.min_since) > Rtt::MIN_WINDOW {
+            (self.min, self.min_since) = (Duration::MAX, now);
+        }
+        (min < Duration::MAX).then_some(min)
+    }
+
+    /// The time after which a loss probe is sent (RFC 8985 §7.2, TLP_calc_PTO): at least two ticks
+    /// of the clock, as in Linux.
+    #[inline]
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        let two_round_trips = |srtt: Duration| (srtt * 2).max(self.config.granularity * 2);
+        self.smoothed().map_or(Duration::from_secs(1), two_round_trips)
     }
 
     /// RFC 6298 §2.2, 2.3: RTTVAR first, from the old SRTT.

@@ -5,11 +5,12 @@
 //! Sequence numbers here are absolute: 0 is the SYN, 1 the first byte of data, and they never
 //! wrap.
 
+mod lost;
 mod record;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use record::{Delivered, Record, Sent, State};
+pub(crate) use record::{Delivered, Delivery, Record, SendOrder, Sent, State};
 
 use base::{Ring, Time};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,19 @@ pub(crate) struct Advanced {
     /// A record was acknowledged as a whole, and none of them was retransmitted or SACKed: the
     /// acknowledgment gives a round-trip sample (Karn).
     pub(crate) timed: bool,
+    /// What was delivered that had not been SACKed.
+    pub(crate) delivery: Delivery,
+}
+
+/// What SACK blocks have newly reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sacked {
+    /// Octets newly SACKed.
+    pub(crate) octets: u64,
+    /// How the latest copy among them was sent.
+    pub(crate) latest: Option<Sent>,
+    /// What was delivered.
+    pub(crate) delivery: Delivery,
 }
 
 /// What a cumulative acknowledgment removed where nothing had befallen it: [`Advanced`], in short.
@@ -55,6 +69,7 @@ pub(crate) struct Scoreboard {
     una: u64,
     nxt: u64,
     sacked: u64,
+    sacked_records: u32,
     lost: u64,
     resent: u64,
     pending: u32,
@@ -67,7 +82,8 @@ pub(crate) struct Scoreboard {
     sacked_until: u64,
     /// All records between this number and `sacked_until` are SACKed.
     sacked_from: u64,
-    /// All lost holes before this number have been returned by [`Scoreboard::next_sack_loss`].
+    /// All lost holes before this number have been returned by [`Scoreboard::next_sack_loss`], or
+    /// those of ranges sent once by [`Scoreboard::next_loss_by_time`].
     losses_until: u64,
     /// The SACK blocks of the last ACK, whose records need no second visit.
     last_blocks: [ProcessedBlock; wire::SackBlocks::MAX],
@@ -109,6 +125,20 @@ impl Scoreboard {
         self.outstanding() + self.resent - self.sacked - self.lost
     }
 
+    /// Ranges that are SACKed.
+    pub(crate) fn sacked_records(&self) -> u32 {
+        self.sacked_records
+    }
+
+    /// The end of the highest octets delivered (RFC 8985 §5.3, RACK.fack).
+    fn fack(&self) -> u64 {
+        if self.sacked_until > self.records.begin() {
+            self.get(self.sacked_until - 1).end()
+        } else {
+            self.una
+        }
+    }
+
     /// Octets whose first copies count as lost.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
@@ -140,6 +170,11 @@ impl Scoreboard {
 
     pub(crate) fn get(&self, index: u64) -> &Record {
         self.records.get(index).expect(LIVE_INDEX)
+    }
+
+    /// The record with this number, unless it is acknowledged.
+    pub(crate) fn try_get(&self, index: u64) -> Option<&Record> {
+        self.records.get(index)
     }
 
     /// The record that holds `seq`.
@@ -183,10 +218,12 @@ impl Scoreboard {
         Some(result)
     }
 
-    /// Removes everything below `ack`, which is above SND.UNA.
+    /// Removes everything below `ack`, which is above SND.UNA. For `resent_until` see
+    /// [`Delivery`].
     #[inline]
-    pub(crate) fn advance(&mut self, ack: u64) -> Advanced {
+    pub(crate) fn advance(&mut self, ack: u64, resent_until: Time) -> Advanced {
         debug_assert!(self.una < ack && ack <= self.nxt);
+        let fack = self.fack();
         let mut result = Advanced { acked: ack - self.una, ..Advanced::default() };
         if let Some(first) = self.records.first() {
             result.filled = first.len;
@@ -210,6 +247,9 @@ impl Scoreboard {
             }
             if let Some(record) = self.records.pop() {
                 result.last = record.sent;
+                if !record.state.contains(State::SACKED) {
+                    result.delivery.add(&record, fack, resent_until);
+                }
             }
         }
         result
@@ -249,15 +289,14 @@ impl Scoreboard {
             && !self.last_blocks.iter().any(|last| (last.start, last.end) == block)
     }
 
-    /// Marks the records inside the blocks as SACKed; returns the newly SACKed octets and the
-    /// latest copy among them.
-    pub(crate) fn sack(&mut self, blocks: &[(u64, u64)]) -> (u64, Option<Sent>) {
-        let mut sacked = (0, None);
+    /// Marks the records inside the blocks as SACKed. For `resent_until` see [`Delivery`].
+    pub(crate) fn sack(&mut self, blocks: &[(u64, u64)], resent_until: Time) -> Sacked {
+        let (mut sacked, fack) = (Sacked::default(), self.fack());
         let mut processed = [ProcessedBlock::default(); wire::SackBlocks::MAX];
         for (block, &(start, end)) in processed.iter_mut().zip(blocks) {
             // Blocks outside the outstanding octets are ignored.
             if start < end && end <= self.nxt {
-                let next = self.sack_one((start, end), &mut sacked);
+                let next = self.sack_one((start, end), fack, resent_until, &mut sacked);
                 *block = ProcessedBlock { start, end, next };
             }
         }
@@ -268,23 +307,27 @@ impl Scoreboard {
     /// Marks the records inside one block; returns the number up to which all records from its
     /// start are SACKed.
     #[inline(never)]
-    fn sack_one(&mut self, (start, end): (u64, u64), sacked: &mut (u64, Option<Sent>)) -> u64 {
-        let (newly_sacked, latest) = sacked;
+    fn sack_one(
+        &mut self,
+        (start, end): (u64, u64),
+        fack: u64,
+        resent_until: Time,
+        sacked: &mut Sacked,
+    ) -> u64 {
         let mut index = self.first_unprocessed(start);
         while let Some(record) = self.records.get(index) {
             if record.end() > end {
                 break;
             }
             if record.state.contains(State::SACKED) {
-                let within =
-                    |block: &&ProcessedBlock| block.start <= record.start && index < block.next;
-                index = self.last_blocks.iter().find(within).map_or(index + 1, |block| block.next);
+                index = self.after_sacked(index, record.start);
                 continue;
             }
-            *newly_sacked += u64::from(record.len);
-            if latest.is_none_or(|known| known.at <= record.sent.at) {
-                *latest = Some(record.sent);
+            sacked.octets += u64::from(record.len);
+            if sacked.latest.is_none_or(|known| known.at <= record.sent.at) {
+                sacked.latest = Some(record.sent);
             }
+            sacked.delivery.add(record, fack, resent_until);
             self.edit(index, |record| record.state |= State::SACKED);
             if index > self.sacked_until {
                 self.sacked_from = index;
@@ -295,6 +338,12 @@ impl Scoreboard {
         index
     }
 
+    /// The number of a record after the SACKed one at `start`, with none between that is not SACKed.
+    fn after_sacked(&self, index: u64, start: u64) -> u64 {
+        let within = |block: &&ProcessedBlock| block.start <= start && index < block.next;
+        self.last_blocks.iter().find(within).map_or(index + 1, |block| block.next)
+    }
+
     /// The number of the first record that starts at or after `start`, or of a later one if those
     /// between are SACKed.
     fn first_unprocessed(&self, start: u64) -> u64 {
@@ -303,49 +352,6 @@ impl Scoreboard {
             Some(block) => block.next.max(self.records.begin()),
             None => self.records.partition_point(|record| record.start < start),
         }
-    }
-
-    /// The lowest hole that has become lost since the last call: three discontiguous SACKed runs,
-    /// or more than `(3 - 1) * mss` SACKed octets, lie above it (RFC 6675 §4, IsLost).
-    ///
-    /// Whether a hole is lost depends only on what lies above, so all holes below a lost one are
-    /// lost too, and an edge that only rises finds each hole once.
-    pub(crate) fn next_sack_loss(&mut self, mss: u32) -> Option<u64> {
-        // Most SACKs extend the highest run.
-        if self.sacked == 0 || self.losses_until >= self.sacked_from {
-            return None;
-        }
-        let edge = self.lost_until(mss);
-        for index in self.losses_until.max(self.records.begin())..edge {
-            self.losses_until = index + 1;
-            if !self.get(index).state.intersects(State::SACKED | State::LOST) {
-                return Some(index);
-            }
-        }
-        None
-    }
-
-    /// The number of the record below which every hole is lost.
-    fn lost_until(&self, mss: u32) -> u64 {
-        const DUP_THRESH: u32 = 3;
-        let (mut runs, mut octets, mut in_run) = (0, 0, false);
-        for index in (self.records.begin()..self.sacked_until).rev() {
-            let record = self.get(index);
-            if record.state.contains(State::SACKED) {
-                octets += record.len;
-                runs += u32::from(!in_run);
-                in_run = true;
-                if runs >= DUP_THRESH || octets > (DUP_THRESH - 1) * mss {
-                    return index;
-                }
-            } else {
-                in_run = false;
-                if index < self.losses_until {
-                    break;
-                }
-            }
-        }
-        0
     }
 
     /// Marks the record's copies so far as lost; `corrupted` if the cause is corruption, not
@@ -364,16 +370,35 @@ impl Scoreboard {
         self.mark_lost(index, corrupted);
     }
 
-    /// Marks every record that is not SACKed as lost, after a timeout.
-    pub(crate) fn mark_all_lost(&mut self) {
+    /// Marks the first record as lost after a timeout, and every other that is not SACKed and was
+    /// sent no later than `cutoff`.
+    pub(crate) fn mark_all_lost(&mut self, cutoff: Time) {
         self.forget_reneged();
         for index in self.records.begin()..self.records.end() {
+            if index > self.records.begin() && self.get(index).sent.at > cutoff {
+                continue;
+            }
             self.edit(index, |record| {
                 record.state -= State::RESENT | State::CORRUPTED;
                 record.state |= State::LOST;
             });
         }
         self.pending_from = self.records.begin();
+    }
+
+    /// Clears the marks of congestion losses, but for ranges whose retransmission is lost, too: a
+    /// timeout was spurious.
+    pub(crate) fn clear_congestion_losses(&mut self) {
+        for index in self.records.begin()..self.records.end() {
+            self.edit(index, |record| {
+                let lost_again =
+                    record.state & (State::RESENT | State::AMBIGUOUS) == State::AMBIGUOUS;
+                if !lost_again && !record.state.contains(State::CORRUPTED) {
+                    record.state -= State::LOST;
+                }
+            });
+        }
+        self.losses_until = self.records.begin();
     }
 
     /// Clears all SACK marks if a timeout finds the first record SACKed: the receiver has reneged
@@ -451,6 +476,7 @@ impl Scoreboard {
         let one = |total: &mut u32| *total = if ADD { *total + 1 } else { *total - 1 };
         if state.contains(State::SACKED) {
             octets(&mut self.sacked);
+            one(&mut self.sacked_records);
             return;
         }
         if state.contains(State::LOST) {

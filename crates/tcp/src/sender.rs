@@ -7,8 +7,10 @@
 //! ```
 
 mod acks;
+mod frto;
 mod losses;
 mod notices;
+mod probe;
 mod reprobe;
 mod timer;
 mod transmit;
@@ -27,10 +29,13 @@ use crate::state::RecoveryState;
 use crate::state::Side;
 use crate::stream::Stream;
 use base::{Duration, Time};
+use frto::Frto;
 use losses::UndoState;
 use notices::Notices;
+use probe::LossProbe;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use timer::Timer;
 
 /// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,6 +46,8 @@ pub struct Statistics {
     pub retransmissions: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
+    /// Tail loss probes sent (RFC 8985 §7).
+    pub loss_probes: u64,
     /// Window reductions other than by timeouts.
     pub reductions: u64,
     /// Reprobes of a changed path.
@@ -60,6 +67,7 @@ impl core::ops::AddAssign for Statistics {
         self.segments += other.segments;
         self.retransmissions += other.retransmissions;
         self.timeouts += other.timeouts;
+        self.loss_probes += other.loss_probes;
         self.reductions += other.reductions;
         self.reprobes += other.reprobes;
         self.undone += other.undone;
@@ -95,6 +103,7 @@ pub(crate) struct Sender {
     /// CWR is due on the next new segment (RFC 3168 §6.1.2).
     cwr_pending: bool,
     undo: UndoState,
+    frto: Frto,
     /// SND.UNA at the last timeout, and the consecutive timeouts at it.
     timeout_una: u64,
     consecutive_timeouts: u32,
@@ -130,6 +139,14 @@ pub(crate) struct Sender {
     pending_notices: Notices,
     /// When the timer expires.
     deadline: Time,
+    timer: Timer,
+    /// When the retransmission timer expires, while that of reordering runs.
+    retransmission_at: Time,
+    /// A loss probe that is not accounted for.
+    probe: Option<Box<LossProbe>>,
+    /// Octets delivered when RACK last learned of a delivery: later ones were whole records that
+    /// were sent once.
+    rack_delivered: u64,
     /// When data was last acknowledged, or first became outstanding.
     progress_at: Time,
     /// When a segment was last sent.
@@ -160,6 +177,7 @@ struct SenderConfig {
     nagle: bool,
     restart_after_idle: bool,
     undo: bool,
+    frto: bool,
     reduction: Reduction,
     user_timeout: Option<Duration>,
     retries: u32,
@@ -189,6 +207,7 @@ impl Sender {
                 nagle: config.nagle,
                 restart_after_idle: config.restart_after_idle,
                 undo: config.undo,
+                frto: config.frto,
                 reduction: config.reduction,
                 user_timeout: config.user_timeout,
                 retries: config.retries,
@@ -211,6 +230,7 @@ impl Sender {
             reduced_until: 0,
             cwr_pending: false,
             undo: UndoState::default(),
+            frto: Frto::Idle,
             timeout_una: 0,
             consecutive_timeouts: 0,
             window_end: 1, // Only the SYN, until the peer has spoken.
@@ -230,6 +250,10 @@ impl Sender {
             min_notice_delay: Duration::MAX,
             pending_notices: Notices::default(),
             deadline: Time::NEVER,
+            timer: Timer::Retransmission,
+            retransmission_at: Time::NEVER,
+            probe: None,
+            rack_delivered: 0,
             progress_at: Time::ZERO,
             sent_at: Time::ZERO,
             timed_out: false,

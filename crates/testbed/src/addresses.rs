@@ -27,22 +27,6 @@ pub(crate) fn all(node: usize) -> impl Iterator<Item = IpAddr> {
     stacks.flat_map(move |stack| VERSIONS.map(|ip| of(node, stack, ip)))
 }
 
-/// The index of the node that has an address.
-pub(crate) fn node(address: IpAddr) -> Option<usize> {
-    let index = match address {
-        IpAddr::V4(address) => {
-            let bits = u32::from(address);
-            bits.checked_sub(KERNELS).or_else(|| bits.checked_sub(HOSTS))?
-        }
-        // Both prefixes have the index in their last half.
-        IpAddr::V6(address) => (u128::from(address) as u32).checked_sub(1)?,
-    };
-    // Beyond that, kernels' addresses would begin again.
-    const MOST: u32 = KERNELS - HOSTS;
-    let index = (index < MOST).then_some(index as usize)?;
-    all(index).any(|own| own == address).then_some(index)
-}
-
 /// Both versions of IP.
 pub(crate) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 
@@ -65,15 +49,5 @@ mod tests {
         assert_eq!(text(Stack::Linux, IpVersion::V4), "10.128.0.3");
         assert_eq!(text(Stack::Lasthop, IpVersion::V6), "fd00::3");
         assert_eq!(text(Stack::Linux, IpVersion::V6), "fd00:0:0:1::3");
-    }
-
-    #[test]
-    fn an_address_says_whose_it_is() {
-        for index in [0, 2, 999] {
-            assert!(all(index).all(|address| node(address) == Some(index)));
-        }
-        for stranger in ["192.168.0.1", "9.0.0.1", "fe80::1", "fd00:0:0:2::1"] {
-            assert_eq!(node(stranger.parse().unwrap()), None);
-        }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::Error;
 use crate::addresses::{self, VERSIONS};
+use crate::kernel::KernelEnds;
 use crate::network::{Network, has_host};
 use crate::state::{RunState, address};
 use base::{Duration, Seed};
@@ -11,30 +12,34 @@ use lab::{Accounts, Pairing};
 use live::emulator::Node;
 use live::stack::Stack;
 use live::{Clock, Copies};
-use scenario::{End, IpVersion, Report, Scenario, install, install_boxes};
+use scenario::{End, Endpoint, Flow, IpVersion, Report, Scenario, install, install_boxes};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tcp::mechanism::Mechanism;
 
 /// By the index of the node: our hosts with the applications of the scenario's flows, and what nodes
-/// do besides what their kernels do.
-pub(crate) fn make(scenario: &Scenario, seed: u64) -> (Vec<Option<Host<End>>>, Vec<Node>) {
+/// do besides what their kernels do; and the ends of flows on the kernel's stack.
+pub(crate) fn make(
+    scenario: &Scenario,
+    seed: u64,
+) -> (Vec<Option<Host<End>>>, Vec<Node>, KernelEnds) {
     let host = |node: usize| {
         let [v4, v6] = VERSIONS.map(|ip| addresses::of(node, scenario::Stack::Lasthop, ip));
         let mut host = Host::new(v4, Seed(seed).stream(&format!("host.{node}")));
         host.add_address(v6);
-        host.set(Settings { keep_closed: true, ..Settings::default() });
+        let shared_probe = scenario.shared_probes.contains(&node);
+        host.set(Settings { keep_closed: true, shared_probe, ..Settings::default() });
         host
     };
     let nodes = 0..scenario.nodes.len();
     let hosts = nodes.map(|node| has_host(scenario, node).then(|| host(node))).collect();
     let node = |node| Node { addresses: addresses::all(node).collect(), boxes: Boxes::default() };
     let nodes = (0..scenario.nodes.len()).map(node).collect();
-    let mut places = Places { scenario, hosts, nodes };
+    let mut places = Places { scenario, hosts, nodes, kernel: KernelEnds::default() };
     install(scenario, seed, &mut places);
     // What is coded or hidden goes beside the packets here, too.
     let _ = install_boxes(scenario, seed, &mut places);
-    (places.hosts, places.nodes)
+    (places.hosts, places.nodes, places.kernel)
 }
 
 /// The nodes of the testbed.
@@ -42,15 +47,19 @@ struct Places<'a> {
     scenario: &'a Scenario,
     hosts: Vec<Option<Host<End>>>,
     nodes: Vec<Node>,
+    kernel: KernelEnds,
 }
 
 impl scenario::Placement for Places<'_> {
     const STREAMS: bool = false;
 
-    fn host(&mut self, flow: usize, node: usize) -> Option<&mut Host<End>> {
-        let flow = &self.scenario.flows[flow];
-        let stack = if node == flow.from { flow.stacks.from } else { flow.stacks.to };
-        self.hosts[node].as_mut().filter(|_| stack == scenario::Stack::Lasthop)
+    fn endpoint(&mut self, flow: usize, node: usize) -> &mut dyn Endpoint {
+        let Flow { from, stacks, .. } = &self.scenario.flows[flow];
+        let stack = if node == *from { stacks.from } else { stacks.to };
+        match &mut self.hosts[node] {
+            Some(host) if stack == scenario::Stack::Lasthop => host,
+            _ => self.kernel.end(flow, node),
+        }
     }
 
     fn address(&self, flow: usize, node: usize) -> IpAddr {
@@ -96,10 +105,11 @@ impl Running {
     /// The accounts of the remaining ends; the host then stops.
     pub(crate) fn stop(self, state: &Arc<RunState>) -> Result<Accounts, Error> {
         let state = Arc::clone(state);
-        let told = self.stack.call(move |_, host| Accounts::of(&state.scenario, PAIRING, host))?;
+        let accounts =
+            self.stack.call(move |_, host| Accounts::of(&state.scenario, PAIRING, host))?;
         // Connections in progress stay unfinished.
         let _ = self.stack.stop(Duration::ZERO);
-        Ok(told)
+        Ok(accounts)
     }
 }
 

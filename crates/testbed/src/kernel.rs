@@ -1,68 +1,117 @@
-//! The ends of flows on the kernel's stack: sockets in threads, in the namespaces of their nodes.
+//! The ends of flows on the kernel's stack: sockets in threads, in the namespaces of their nodes. They
+//! run the lab's applications.
 
+mod connection;
 mod datagrams;
-mod dialogue;
-mod transfer;
-mod workload;
+mod sockets;
 
+use crate::Error;
 use crate::network::Network;
 use crate::state::{Ended, Entry, RunState};
-use crate::{Error, settings};
-use lab::{Account, Counts, Part};
+use host::{DatagramSource, FourTuple, Listener, Opening, Workload};
+use lab::Account;
 use rustix::event::PollFlags;
-use scenario::{Flow, Stack, Traffic, port};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use scenario::{End, Endpoint, Flow, Scenario, port};
+use socket2::{SockAddr, Socket};
+use sockets::{UNKNOWN, client_port, counts, leave, listen, stream};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 /// A thread of a kernel's end.
 pub(crate) type Thread = JoinHandle<Result<(), live::Error>>;
 
+/// The kernel's ends of flows, before the network exists.
+#[derive(Default)]
+pub(crate) struct KernelEnds(Vec<KernelEnd>);
+
+/// An end of a flow.
+struct KernelEnd {
+    flow: usize,
+    node: usize,
+    task: Option<Task>,
+}
+
+/// What an end does.
+enum Task {
+    Listen(Listener<End>),
+    Open(Box<Opening<End>>),
+    OpenMany(Workload<End>),
+    TakeDatagrams,
+    SendDatagrams(DatagramSource),
+}
+
+impl Endpoint for KernelEnd {
+    fn give(&mut self, _: IpAddr) {
+        // The network has been given all of them.
+    }
+
+    fn listen(&mut self, listener: Listener<End>) {
+        self.task = Some(Task::Listen(listener));
+    }
+
+    fn open(&mut self, opening: Opening<End>) {
+        self.task = Some(Task::Open(opening.into()));
+    }
+
+    fn open_many(&mut self, workload: Workload<End>) {
+        self.task = Some(Task::OpenMany(workload));
+    }
+
+    fn take_datagrams(&mut self, _: u16) {
+        self.task = Some(Task::TakeDatagrams);
+    }
+
+    fn send_datagrams(&mut self, source: DatagramSource) {
+        self.task = Some(Task::SendDatagrams(source));
+    }
+}
+
+impl KernelEnds {
+    /// The end of a flow at a node, to be installed.
+    pub(crate) fn end(&mut self, flow: usize, node: usize) -> &mut dyn Endpoint {
+        self.0.push(KernelEnd { flow, node, task: None });
+        let last = self.0.len() - 1;
+        &mut self.0[last]
+    }
+
+    /// Opens the sockets of those that listen.
+    pub(crate) fn prepare(
+        self,
+        scenario: &Scenario,
+        network: &Network,
+    ) -> Result<Vec<Waiting>, Error> {
+        let prepare = |KernelEnd { flow: index, node, task }| {
+            let own = SocketAddr::new(crate::state::address(scenario, index, node), port(index));
+            let flow = &scenario.flows[index];
+            let config = if node == flow.from { &flow.sender } else { &flow.receiver };
+            let namespace = &network.nodes[node].namespace;
+            let socket = match &task {
+                Some(Task::Listen(_)) => Some(namespace.run(|| listen(flow, config, own))??),
+                Some(Task::TakeDatagrams) => Some(namespace.run(|| datagrams::receiver(own))??),
+                Some(Task::Open(_) | Task::OpenMany(_)) => {
+                    // A setting that the kernel refuses is reported before the run.
+                    namespace.run(|| stream(flow, config, own))??;
+                    None
+                }
+                Some(Task::SendDatagrams(_)) | None => None,
+            };
+            Ok(Waiting { flow: index, node, task, socket })
+        };
+        self.0.into_iter().map(prepare).collect()
+    }
+}
+
 /// An end that waits for the start of the run.
 pub(crate) struct Waiting {
     flow: usize,
     node: usize,
+    task: Option<Task>,
     /// The socket that listens already.
-    listener: Option<Socket>,
-}
-
-/// Makes the kernel's ends of all flows; those that listen do so from now on.
-pub(crate) fn prepare(
-    scenario: &scenario::Scenario,
-    network: &Network,
-) -> Result<Vec<Waiting>, Error> {
-    let mut waiting = Vec::new();
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        for (node, stack) in [(flow.from, flow.stacks.from), (flow.to, flow.stacks.to)] {
-            if stack == Stack::Lasthop {
-                continue;
-            }
-            let own = SocketAddr::new(crate::state::address(scenario, index, node), port(index));
-            let accepts = match flow.traffic {
-                Traffic::Requests(_) => node == flow.from,
-                Traffic::Transfer(_) | Traffic::Workload(_) => node == flow.to,
-                Traffic::Datagrams(_) => false,
-            };
-            let receives = matches!(flow.traffic, Traffic::Datagrams(_)) && node == flow.to;
-            let namespace = &network.nodes[node].namespace;
-            let listener = if accepts {
-                Some(namespace.run(|| listen(flow, node, own))??)
-            } else if receives {
-                Some(namespace.run(|| datagrams::receiver(own))??)
-            } else {
-                if !matches!(flow.traffic, Traffic::Datagrams(_)) {
-                    // A setting that the kernel refuses is reported before the run.
-                    namespace.run(|| stream(flow, node, own))??;
-                }
-                None
-            };
-            waiting.push(Waiting { flow: index, node, listener });
-        }
-    }
-    Ok(waiting)
+    socket: Option<Socket>,
 }
 
 impl Waiting {
@@ -75,29 +124,24 @@ impl Waiting {
     }
 
     fn run(self, state: &RunState) {
-        let Waiting { flow: index, node, listener } = self;
+        let Waiting { flow: index, node, task, socket } = self;
         let end = FlowEnd { state, index, flow: &state.scenario.flows[index], node };
-        let active = AtomicUsize::new(0);
-        match (&end.flow.traffic, listener) {
-            (Traffic::Transfer(transfer), None) => end.send_one(*transfer),
-            (Traffic::Workload(workload), None) => end.send_many(*workload),
-            (Traffic::Requests(dialogue), None) => end.ask(*dialogue),
-            (Traffic::Datagrams(datagrams), None) => end.send_datagrams(datagrams),
-            (Traffic::Datagrams(_), Some(socket)) => end.receive_datagrams(&socket),
-            (Traffic::Transfer(transfer), Some(listener)) => {
-                end.serve(&listener, &active, |socket| end.receive(socket, transfer.reading));
+        match (task, socket) {
+            (Some(Task::Listen(listener)), Some(socket)) => end.serve(&socket, listener),
+            (Some(Task::Open(opening)), _) => {
+                if state.sleep_until(opening.at).is_ok() {
+                    end.open(*opening);
+                }
             }
-            (Traffic::Workload(_), Some(listener)) => {
-                end.serve(&listener, &active, |socket| end.receive(socket, None));
-            }
-            (Traffic::Requests(dialogue), Some(listener)) => {
-                end.serve(&listener, &active, |socket| end.answer(socket, *dialogue));
-            }
+            (Some(Task::OpenMany(workload)), _) => end.open_many(workload),
+            (Some(Task::SendDatagrams(source)), _) => end.send_datagrams(source),
+            (Some(Task::TakeDatagrams), Some(socket)) => end.receive_datagrams(&socket),
+            (Some(Task::Listen(_) | Task::TakeDatagrams) | None, _) => {}
         }
     }
 }
 
-/// An end of a flow.
+/// An end of a flow in the run.
 struct FlowEnd<'a> {
     state: &'a RunState,
     index: usize,
@@ -111,25 +155,22 @@ const MOST_THREADS: usize = 2000;
 /// The stack of a thread, bytes; its buffer is on the heap.
 const STACK: usize = 128 * 1024;
 
-/// The size of a read or write, bytes.
-const CHUNK: usize = 64 * 1024;
+/// The longest wait for the end of a connection, before the time is looked at again.
+const SLICE: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl FlowEnd<'_> {
     /// Accepts connections, each handled by a thread of its own.
-    fn serve(&self, listener: &Socket, active: &AtomicUsize, handle: impl Fn(&Socket) + Sync) {
-        let handle = &handle;
+    fn serve(&self, socket: &Socket, mut listener: Listener<End>) {
+        let active = AtomicUsize::new(0);
+        let active = &active;
         std::thread::scope(|scope| {
             loop {
-                let accepted = self.state.when(listener, PollFlags::IN, || listener.accept());
-                match accepted {
-                    Ok((socket, _)) => {
-                        let work = move || {
-                            let ready = socket.set_nonblocking(true);
-                            if let Err(error) = ready {
-                                return self.fail(&error);
-                            }
-                            handle(&socket);
-                            leave(self.state, &socket);
+                match self.state.when(socket, PollFlags::IN, || socket.accept()) {
+                    Ok((socket, peer)) => {
+                        let (_, end) = listener.accept(self.four_tuple(&peer));
+                        let work = move || match socket.set_nonblocking(true) {
+                            Ok(()) => self.run(&socket, end, client_port(Ok(peer))),
+                            Err(error) => self.fail(&error),
                         };
                         if self.spawn(scope, active, work).is_err() {
                             return;
@@ -140,6 +181,46 @@ impl FlowEnd<'_> {
                     Err(Ended::Failed(error))
                         if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(Ended::Failed(error)) => return self.fail(&error),
+                }
+            }
+        });
+    }
+
+    /// The addresses of a connection that a peer has opened.
+    fn four_tuple(&self, peer: &SockAddr) -> FourTuple {
+        let own = self.state.place(self.index, self.node, port(self.index));
+        let peer = peer.as_socket().unwrap_or(own);
+        FourTuple {
+            local: own.ip(),
+            local_port: own.port(),
+            remote: peer.ip(),
+            remote_port: peer.port(),
+        }
+    }
+
+    /// Opens the connections of a workload, each in a thread of its own.
+    fn open_many(&self, mut workload: Workload<End>) {
+        let active = AtomicUsize::new(0);
+        let active = &active;
+        let (ends, ended) = mpsc::channel();
+        std::thread::scope(|scope| {
+            while !self.state.is_over() {
+                let now = self.state.clock.now();
+                while let Some(opening) = workload.due(now) {
+                    let ends = ends.clone();
+                    let work = move || {
+                        self.open(opening);
+                        // It is heard until the run is over.
+                        let _ = ends.send(());
+                    };
+                    if self.spawn(scope, active, work).is_err() {
+                        return;
+                    }
+                }
+                let wait = workload.next().since(now).as_nanos();
+                let wait = std::time::Duration::from_nanos(wait).min(SLICE);
+                if ended.recv_timeout(wait).is_ok() {
+                    workload.ended(self.state.clock.now());
                 }
             }
         });
@@ -167,12 +248,25 @@ impl FlowEnd<'_> {
         })
     }
 
-    /// A connection to the other end of the flow.
-    fn connect(&self, local_port: u16) -> Result<Socket, Ended> {
-        let other = if self.node == self.flow.from { self.flow.to } else { self.flow.from };
-        let own = self.state.place(self.index, self.node, local_port);
-        let remote = self.state.place(self.index, other, port(self.index));
-        let socket = stream(self.flow, self.node, own).map_err(|error| {
+    /// Opens a connection and runs its application.
+    fn open(&self, opening: Opening<End>) {
+        match self.connect(&opening) {
+            Ok(socket) => {
+                let transfer = client_port(socket.local_addr());
+                self.run(&socket, opening.application, transfer);
+            }
+            Err(ended) => {
+                let over = !matches!(ended, Ended::Over);
+                self.enter(Account::new(&opening.application, u64::MAX, over, UNKNOWN));
+            }
+        }
+    }
+
+    fn connect(&self, opening: &Opening<End>) -> Result<Socket, Ended> {
+        let Opening { local_port, remote, remote_port, config, .. } = opening;
+        let own = self.state.place(self.index, self.node, local_port.unwrap_or(0));
+        let remote = SocketAddr::new(*remote, *remote_port);
+        let socket = stream(self.flow, config, own).map_err(|error| {
             self.state.enter(Entry::Error(error));
             Ended::Over
         })?;
@@ -192,83 +286,20 @@ impl FlowEnd<'_> {
         }
     }
 
-    fn enter(&self, account: Account) {
-        self.state.enter(Entry::Account(self.index, account));
+    /// Runs the application of a connection to its end, or that of the run.
+    fn run(&self, socket: &Socket, mut end: End, transfer: u64) {
+        let result = connection::run(self.state, socket, &mut end);
+        let over = !matches!(result, Err(Ended::Over));
+        self.enter(Account::new(&end, transfer, over, counts(socket)));
+        leave(self.state, socket);
     }
 
-    /// Enters the account of a sender.
-    fn enter_sender(
-        &self,
-        socket: Option<&Socket>,
-        spec: Option<scenario::TransferSpec>,
-        result: &Result<(), Ended>,
-        transfer: u64,
-        wrong: u64,
-    ) {
-        let counts = socket.map_or(UNKNOWN, counts);
-        let over = !matches!(result, Err(Ended::Over));
-        let part = Part::Sender { spec, counts };
-        self.enter(Account { part, transfer, over, misplaced: wrong });
+    fn enter(&self, account: Account) {
+        self.state.enter(Entry::Account(self.index, account));
     }
 
     fn fail(&self, error: &io::Error) {
         let message = format!("flow `{}`: {error}", self.flow.name);
         self.state.enter(Entry::Error(Error::System(message)));
-    }
-}
-
-/// A socket with the settings of the end of a flow at a node.
-fn stream(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
-    let open = || -> io::Result<Socket> {
-        let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    };
-    let socket = open().map_err(|error| Error::System(format!("opening a socket: {error}")))?;
-    let config = if node == flow.from { &flow.sender } else { &flow.receiver };
-    settings::apply(&socket, flow, config)?;
-    Ok(socket)
-}
-
-/// The listening socket of a flow.
-fn listen(flow: &Flow, node: usize, own: SocketAddr) -> Result<Socket, Error> {
-    let failed = |error: io::Error| Error::System(format!("listening at {own}: {error}"));
-    let socket = stream(flow, node, own)?;
-    socket.bind(&SockAddr::from(own)).map_err(failed)?;
-    socket.listen(i32::from(u16::MAX)).map_err(failed)?;
-    Ok(socket)
-}
-
-/// Counts that the kernel does not report.
-const UNKNOWN: Counts = Counts {
-    segments: None,
-    retransmissions: None,
-    timeouts: None,
-    reductions: None,
-    notices: None,
-    reprobes: None,
-};
-
-fn counts(socket: &Socket) -> Counts {
-    let counts = live::sockopt::tcp_counts(socket).unwrap_or_default();
-    Counts {
-        segments: counts.segments,
-        retransmissions: counts.retransmissions,
-        timeouts: counts.timeouts,
-        ..UNKNOWN
-    }
-}
-
-/// The port of the end that opened the connection.
-fn client_port(address: io::Result<SockAddr>) -> u64 {
-    let address = address.ok().and_then(|address| address.as_socket());
-    address.map_or(0, |address| u64::from(address.port()))
-}
-
-/// Resets a connection that the end of the run interrupts.
-fn leave(state: &RunState, socket: &Socket) {
-    if state.is_over() {
-        let _ = socket.set_linger(Some(std::time::Duration::ZERO));
     }
 }

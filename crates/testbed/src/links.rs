@@ -1,20 +1,19 @@
 //! The links of a scenario, emulated.
 
+use crate::Error;
 use crate::network::Network;
 use crate::report::Health;
-use crate::{Error, addresses};
-use base::{Duration, Histogram, Seed, Time};
+use base::{Duration, Histogram, Seed};
 use host::HostIndication;
 use lab::{BoxDrops, Totals};
-use link::{Names, WhenDown};
+use link::Names;
 use live::emulator::{
     Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
 };
 use live::stack::Indications;
 use live::{Clock, Copies};
-use scenario::{Corrupted, Routes, Scenario};
+use scenario::{Corrupted, Scenario};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 /// Starts the links between the devices of a network, which it takes, and the boxes of its nodes.
@@ -39,19 +38,24 @@ pub(crate) fn start(
         let ends = [End { node: link.from, tun: near }, End { node: link.to, tun: far }];
         let [from, to] = ends.each_ref().map(|end| scenario.nodes[end.node].as_str());
         let directions = [(from, to, &link.forward), (to, from, &link.backward)];
-        let directions = directions.map(|(from, to, config)| {
-            let mut config = config.clone();
-            if link.outages.is_some() {
-                // As in the lab.
-                config.when_down.get_or_insert(WhenDown::KEEP);
-            }
-            Direction { name: names.name(from, to), config, corruption }
+        let directions = directions.map(|(from, to, config)| Direction {
+            name: names.name(from, to),
+            config: config.clone(),
+            corruption,
         });
-        emulator.add_link(ends, directions, link.outages.as_ref());
+        emulator.add_link(ends, directions);
+    }
+    for attachments in &scenario.attachments {
+        emulator.add_attachments(attachments.clone());
+    }
+    for (index, link) in scenario.links.iter().enumerate() {
+        if let Some(outages) = &link.outages {
+            emulator.add_outages(index, outages.clone());
+        }
     }
     nodes.into_iter().enumerate().for_each(|(index, node)| emulator.set_node(index, node));
     emulator.copies(copies.clone());
-    emulator.surround(Box::new(Reach { routes: scenario.routes(), hosts }));
+    emulator.surround(Box::new(Reach(hosts)));
     emulator.limit(Limits { lateness: scenario.testbed.late, share: scenario.testbed.void_above });
     Ok(emulator.start()?)
 }
@@ -59,21 +63,13 @@ pub(crate) fn start(
 /// Our hosts at work, by node, once they are.
 pub(crate) type Hosts = Arc<OnceLock<BTreeMap<usize, Indications<scenario::End>>>>;
 
-/// What boxes send takes the kernels' routes, and what they indicate goes to our hosts.
-struct Reach {
-    routes: Routes,
-    hosts: Hosts,
-}
+/// Indications go to our hosts.
+struct Reach(Hosts);
 
 impl Surroundings for Reach {
-    fn route(&self, _: Time, node: usize, destination: IpAddr) -> Option<usize> {
-        let hop = self.routes.next(node, addresses::node(destination)?)?;
-        Some(2 * hop.link + usize::from(!hop.forward))
-    }
-
     fn indicate(&mut self, node: usize, indication: HostIndication) {
         // A node without a host of ours has no connection that it would concern.
-        if let Some(host) = self.hosts.get().and_then(|hosts| hosts.get(&node)) {
+        if let Some(host) = self.0.get().and_then(|hosts| hosts.get(&node)) {
             host.send(indication);
         }
     }
@@ -111,6 +107,7 @@ pub(crate) fn health(scenario: &Scenario, report: &Report) -> Health {
         health.late += direction.late;
         health.lost += direction.kernel_dropped + direction.failed;
     }
+    health.lost += report.unroutable;
     let quantile = |q| Duration::from_nanos(lateness.quantile(q).unwrap_or(0));
     (health.median, health.p99) = (quantile(0.5), quantile(0.99));
     health.worst = quantile(1.0);

@@ -3,7 +3,7 @@
 use crate::addresses::{self, VERSIONS};
 use crate::{Error, settings};
 use live::{Namespace, Netlink, Offload, Tun, netlink};
-use scenario::{Attack, IpVersion, Method, Report, Scenario, Stack, Traffic};
+use scenario::{Attack, IpVersion, Method, Report, Routes, Scenario, Stack, Traffic};
 
 /// The network of a scenario. Dropping it removes it.
 pub(crate) struct Network {
@@ -51,9 +51,10 @@ impl Network {
         Ok(network)
     }
 
-    /// Adds the routes from every node to every other.
+    /// Adds the routes from every node to every other. Where nodes move, the emulator decides on which
+    /// link a packet goes: those of the kernels, over all links, do not change.
     fn route(&self, scenario: &Scenario) -> Result<(), Error> {
-        let routes = scenario.routes();
+        let routes = Routes::over(scenario.nodes.len(), &scenario.links);
         for (index, node) in self.nodes.iter().enumerate() {
             for other in 0..self.nodes.len() {
                 let Some(hop) = routes.next(index, other) else { continue };
@@ -144,8 +145,8 @@ fn part_of_a_name(name: &str, index: usize) -> String {
     if name.chars().all(fits) && name.len() <= LONGEST {
         return name.to_owned();
     }
-    let mended = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '-' });
-    format!("{index}.{}", mended.collect::<String>())
+    let valid = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '-' });
+    format!("{index}.{}", valid.collect::<String>())
 }
 
 #[cfg(test)]

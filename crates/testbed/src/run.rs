@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::report::Outcome;
 use crate::state::{Entry, RunState};
-use crate::{Error, hosts, kernel, links};
+use crate::{Error, hosts, links};
 use lab::Ledger;
 use live::{Clock, Copies};
 use scenario::Scenario;
@@ -28,12 +28,12 @@ pub(crate) fn run(
     crate::rights::check()?;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut network = Network::build(scenario)?;
-    let waiting = kernel::prepare(scenario, &network)?;
-    let (hosts, nodes) = hosts::make(scenario, seed);
+    let (hosts, nodes, kernel) = hosts::make(scenario, seed);
+    let waiting = kernel.prepare(scenario, &network)?;
     let clock = Clock::start();
     let copies = Copies::default();
     let reach = links::Hosts::default();
-    let state = Arc::new(RunState::new(scenario, seed, clock));
+    let state = Arc::new(RunState::new(scenario, clock));
     let emulator =
         links::start(scenario, seed, clock, &mut network, nodes, &copies, reach.clone())?;
     let stacks = hosts::start(hosts, clock, &mut network, scenario, &copies)?;

@@ -5,8 +5,8 @@ use rustix::net::sockopt;
 use scenario::{Flow, Scenario, Stack, Traffic};
 use socket2::{Socket, TcpKeepalive};
 use std::time::Duration;
+use tcp::Config;
 use tcp::congestion::Congestion;
-use tcp::{Config, Recovery};
 
 /// The settings of a node's whole network.
 pub(crate) fn sysctls(
@@ -40,18 +40,19 @@ pub(crate) fn sysctls(
         first: first.name.clone(),
         second: second.name.clone(),
     };
-    type Switch = (&'static str, &'static str, fn(&Config) -> bool);
-    let switches: [Switch; 3] = [
-        ("recovery", "net.ipv4.tcp_sack", |config| config.recovery == Recovery::Sack),
-        ("timestamps", "net.ipv4.tcp_timestamps", |config| config.timestamps),
-        ("ecn", "net.ipv4.tcp_ecn", |config| config.ecn),
+    type Number = (&'static str, &'static str, fn(&Config) -> u8);
+    // With SACK the kernel always has RACK-TLP and F-RTO.
+    let numbers: [Number; 3] = [
+        ("recovery", "net.ipv4.tcp_sack", |config| config.recovery.needs_sack().into()),
+        ("timestamps", "net.ipv4.tcp_timestamps", |config| config.timestamps.into()),
+        ("ecn", "net.ipv4.tcp_ecn", |config| config.ecn.into()),
     ];
-    for (setting, name, is_on) in switches {
-        let on = is_on(&first.sender);
-        if let Some(other) = flows.clone().find(|flow| is_on(&flow.sender) != on) {
+    for (setting, name, number) in numbers {
+        let value = number(&first.sender);
+        if let Some(other) = flows.clone().find(|flow| number(&flow.sender) != value) {
             return Err(conflict(setting, other));
         }
-        sysctls.push((name, u8::from(on).to_string()));
+        sysctls.push((name, value.to_string()));
     }
     Ok(sysctls)
 }

@@ -17,7 +17,6 @@ use crate::addresses;
 /// The state of a run in progress.
 pub(crate) struct RunState {
     pub(crate) scenario: Scenario,
-    pub(crate) seed: u64,
     pub(crate) clock: Clock,
     /// The run ends at once.
     pub(crate) stop: AtomicBool,
@@ -53,9 +52,9 @@ impl From<io::Error> for Ended {
 const SLICE: base::Duration = base::Duration::from_millis(20);
 
 impl RunState {
-    pub(crate) fn new(scenario: &Scenario, seed: u64, clock: Clock) -> RunState {
+    pub(crate) fn new(scenario: &Scenario, clock: Clock) -> RunState {
         let (stop, entries) = (AtomicBool::new(false), Mutex::default());
-        RunState { scenario: scenario.clone(), seed, clock, stop, entries }
+        RunState { scenario: scenario.clone(), clock, stop, entries }
     }
 
     /// When the run ends.
@@ -102,15 +101,29 @@ impl RunState {
 
     /// Waits until a socket is ready.
     pub(crate) fn wait(&self, socket: &impl AsFd, events: PollFlags) -> Result<(), Ended> {
-        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as _ };
+        self.wait_until(socket, events, Time::NEVER).map(drop)
+    }
+
+    /// Waits until a socket is ready, and for what; or until a time, and then for nothing.
+    pub(crate) fn wait_until(
+        &self,
+        socket: &impl AsFd,
+        events: PollFlags,
+        time: Time,
+    ) -> Result<PollFlags, Ended> {
         loop {
             if self.is_over() {
                 return Err(Ended::Over);
             }
+            let left = time.since(self.clock.now());
+            if left == base::Duration::ZERO {
+                return Ok(PollFlags::empty());
+            }
+            let slice = Timespec { tv_sec: 0, tv_nsec: left.min(SLICE).as_nanos() as _ };
             let mut fds = [PollFd::new(socket, events)];
             match poll(&mut fds, Some(&slice)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(fds[0].revents()),
                 Err(error) => return Err(Ended::Failed(error.into())),
             }
         }

@@ -76,7 +76,7 @@ fn requests_are_answered_between_any_two_stacks() {
 }
 
 #[test]
-fn many_transfers_are_told_apart_between_any_two_stacks() {
+fn many_transfers_are_distinguished_between_any_two_stacks() {
     let traffic = "traffic = { size = \"1 MB\" }";
     let arrivals = [
         ("{ arrivals = { rate = 80 }, sizes = { exponential = { mean = \"10 kB\" } }, count = 60 }"),

@@ -1,4 +1,4 @@
-//! Links of the testbed: what corrupts packets, who tells of it, and ways over several hops.
+//! Links of the testbed: corruption, its notices, and paths over several hops.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -26,7 +26,7 @@ fn flipped_bits_are_noticed_by_checksums_and_repaired() {
 }
 
 #[test]
-fn the_node_where_a_packet_arrives_corrupted_tells_its_source() {
+fn the_node_where_a_packet_arrives_corrupted_notifies_its_source() {
     for ip in [4, 6] {
         let text = format!(
             "{NOISY_HOP}[[flows]]\nfrom = \"server\"\nto = \"mobile\"\nip = {ip}\ntraffic = {{ size = \
@@ -49,7 +49,7 @@ fn the_node_where_a_packet_arrives_corrupted_tells_its_source() {
 }
 
 #[test]
-fn a_queue_that_marks_packets_is_heard_by_both_stacks() {
+fn both_stacks_react_to_a_queue_that_marks_packets() {
     let red = "queue = { limit = \"200 packets\", red = { min = 5, max = 20, weight = 0.01, \
                ecn = true } }";
     for pair in ["\"lasthop\"", "\"linux\"", "{ from = \"linux\" }", "{ to = \"linux\" }"] {

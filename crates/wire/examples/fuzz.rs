@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut fuzzer = Fuzzer::new(seed);
-    let (start, mut told) = (Instant::now(), Instant::now());
+    let (start, mut reported) = (Instant::now(), Instant::now());
     let end = start + Duration::from_secs(seconds);
     while Instant::now() < end {
         for _ in 0..10_000 {
@@ -40,8 +40,8 @@ fn main() -> ExitCode {
                 }
             }
         }
-        if told.elapsed() > Duration::from_secs(60) {
-            told = Instant::now();
+        if reported.elapsed() > Duration::from_secs(60) {
+            reported = Instant::now();
             println!("{} s: {}", start.elapsed().as_secs(), fuzzer.summary());
         }
     }

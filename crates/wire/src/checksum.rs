@@ -3,11 +3,10 @@
 use crate::{Header, ParseError, ip};
 use core::net::IpAddr;
 
-/// Where in a packet a checksum is still to be completed.
+/// The place in a packet where a checksum is still to be completed: Linux's `CHECKSUM_PARTIAL`.
 ///
-/// Its field holds the sum over the pseudo header. Whoever completes it sums everything from `start`
-/// on, that field included, and writes the complement there: what a network card does, and Linux
-/// calls `CHECKSUM_PARTIAL`.
+/// The field holds the sum over the pseudo header. The network card or kernel that completes it
+/// sums everything from `start` on, the field included, and writes the complement there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PartialChecksum {
     /// Bytes of the packet before the first that is summed.
@@ -16,17 +15,17 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
-/// What follows the header of a transport.
+/// The bytes after the header of a transport.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tail<'a> {
-    /// These bytes, and the checksum is complete.
+    /// These bytes; the checksum is complete.
     Bytes(&'a [u8]),
-    /// So many bytes that are not at hand, and the checksum is partial.
+    /// This number of bytes, which are elsewhere; the checksum is partial.
     Elsewhere(usize),
 }
 
 impl Tail<'_> {
-    /// Bytes.
+    /// Its length, bytes.
     pub(crate) fn len(self) -> usize {
         match self {
             Tail::Bytes(bytes) => bytes.len(),
@@ -34,9 +33,9 @@ impl Tail<'_> {
         }
     }
 
-    /// Finishes a transport whose header lies in `out` from `start` on, with a checksum of 0: what
-    /// follows, and the checksum's field at `offset`. `sum` is that of the pseudo header. Returns
-    /// the field.
+    /// Finishes a transport whose header lies in `out` from `start` on, with a checksum of 0:
+    /// appends the bytes and writes the checksum at `offset`. `sum` is that of the pseudo header.
+    /// Returns the checksum.
     pub(crate) fn finish(self, sum: Sum, start: usize, offset: usize, out: &mut Vec<u8>) -> u16 {
         let field = match self {
             Tail::Bytes(bytes) => {
@@ -52,7 +51,7 @@ impl Tail<'_> {
     }
 }
 
-/// A one's complement sum under way.
+/// An unfinished one's complement sum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum(u64);
 
@@ -71,7 +70,7 @@ impl Sum {
         sum
     }
 
-    /// Adds bytes; only the last that are added may be of odd number.
+    /// Adds bytes; only the last addition may have an odd number of them.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(4);
         for word in &mut words {
@@ -92,12 +91,12 @@ impl Sum {
         sum as u16
     }
 
-    /// What goes into the checksum field, having added the rest with that field 0.
+    /// The value of the checksum field, if the rest was added with that field 0.
     pub(crate) fn checksum(self) -> u16 {
         !self.fold()
     }
 
-    /// Makes sure that the sum over everything is right, the checksum `found` included.
+    /// Verifies the sum over everything, the checksum `found` included.
     pub(crate) fn verify(self, header: Header, found: u16) -> Result<(), ParseError> {
         if self.fold() == 0xffff {
             return Ok(());
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_checksum_is_told_with_the_right_one() {
+    fn a_wrong_checksum_is_reported_with_the_right_one() {
         let mut sum = Sum::default();
         sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7, 0x12, 0x34]);
         let wrong = sum.verify(Header::Tcp, 0x1234);

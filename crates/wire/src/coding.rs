@@ -6,14 +6,14 @@ use crate::{EmitError, Header, Packet, ParseError, UnparsedOptions, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
-/// A packet's place in an encoded stream, which numbers all packets of a flow that are coded, source
-/// and repair, as they are sent: whoever receives them sees every loss, repaired or not
-/// (`bbn8333` §5).
+/// A packet's place in an encoded stream (`bbn8333` §5). The encoder numbers all coded packets of a
+/// flow, source and repair packets, in the order of sending, so that their receiver sees every
+/// loss, repaired or not.
 ///
-/// A source packet carries its place as an IP option of a type for experiments: in IPv4 222
-/// (RFC 4727 §2.2), in IPv6 0x1e in destination options (RFC 4727 §3.4: who does not know it skips
-/// it). That is also the type of what nodes tell of corruption, whose first byte is less than 128.
-/// It comes behind all other options.
+/// A source packet carries its place as an IP option of a type for experiments: in IPv4 222 (RFC
+/// 4727 §2.2), in IPv6 0x1e in destination options (RFC 4727 §3.4: skipped if unknown). Corruption
+/// reports have the same type; their first byte is less than 128. The option comes behind all
+/// others.
 ///
 /// ```text
 /// IPv4: 222, 6,        then 4 bytes, end, end
@@ -31,14 +31,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// Sequence numbers are less.
+    /// Sequence numbers are modulo this.
     pub const MODULUS: u32 = 1 << 23;
-    /// Bytes that a source packet is longer.
+    /// Bytes that it adds to a source packet.
     pub const LEN: u32 = 8;
 
     const KIND_V4: u8 = 222;
     const KIND_V6: u8 = 0x1e;
-    /// What tells a place from all else of its type.
+    /// The bit that distinguishes a place from other options of its type.
     const IS_PLACE: u32 = 1 << 31;
 
     fn word(self) -> u32 {
@@ -74,11 +74,10 @@ impl Place {
         (place.sequence < Place::MODULUS).then_some(place)
     }
 
-    /// Tags a packet as a source packet, behind what options it has; where these leave no room, it
-    /// stays as it is, and the error says so.
+    /// Tags a packet as a source packet, behind its other options.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If these leave no room; the packet stays as it is.
     pub fn tag(self, packet: &mut Packet) -> Result<(), ParseError> {
         let mut options = [0; UnparsedOptions::MOST_IP + Place::LEN as usize];
         let len = packet.unparsed.ip().len();
@@ -116,16 +115,15 @@ fn find(wanted: u8, options: &[u8]) -> Option<usize> {
     }
 }
 
-/// Options of IPv4 that more shall follow: their end becomes padding.
+/// Replaces the end of IPv4 options by padding, so that another option can follow.
 fn end_to_nop(options: &mut [u8]) {
     if let Some(end) = find(0, options) {
         options[end..].fill(1);
     }
 }
 
-/// A repair packet of an erasure code: from as many packets of a block as it has source packets,
-/// whichever they are, all of these can be rebuilt. Its symbol travels beside it as the packet's
-/// payload.
+/// A repair packet of an erasure code. Any packets of a block, as many as it has source packets,
+/// are enough to rebuild all source packets. The repair symbol is the packet's payload.
 ///
 /// Its protocol number is 253 (RFC 3692).
 ///
@@ -136,8 +134,8 @@ fn end_to_nop(options: &mut [u8]) {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Repair {
-    /// Which encoded stream between its source and destination it belongs to: the port that the
-    /// flow's data goes to.
+    /// The encoded stream between its source and destination, by the port that the flow's data goes
+    /// to.
     pub port: u16,
     /// Its place.
     pub place: Place,
@@ -184,7 +182,7 @@ impl Repair {
         Ok(repair)
     }
 
-    /// The field that makes no sense, its value, and what it ought to be.
+    /// The invalid field, its value, and the valid values.
     fn check(&self) -> Result<(), (&'static str, u32, &'static str)> {
         let [sources, repairs, index] =
             [self.sources, self.repairs, self.place.index].map(u32::from);

@@ -1,11 +1,11 @@
-//! What the ends of a connection tell each other of changes of connectivity.
+//! The TCP option by which the ends of a connection signal changes of connectivity.
 
 use crate::ip::u16_at;
 use serde::{Deserialize, Serialize};
 
 /// TCP options for experiments (RFC 4727 §3.1, RFC 6994).
 const KIND: u8 = 253;
-/// What tells this experiment from others (RFC 6994 §3.1); not registered.
+/// The experiment identifier (RFC 6994 §3.1); not registered.
 const EXPERIMENT: u16 = 0xcc1d;
 /// An unassigned kind, for the encoding of the report.
 const DRAFT_KIND: u8 = 200;
@@ -23,28 +23,27 @@ const ECS: u8 = 1;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConnectivityChange {
-    /// LOCAL_CCI: changes its value with every indication that its sender has from its own layers
-    /// below.
+    /// LOCAL_CCI: the bit toggles with every indication from the sender's own lower layers.
     pub c: bool,
-    /// REMOTE_CCI: the last C that its sender has taken up.
+    /// REMOTE_CCI: the last C that the sender has accepted from its peer.
     pub ec: bool,
-    /// How far its sender is with its own indication.
+    /// The state of the sender's own indication.
     pub cs: LocalStatus,
-    /// REMOTE_CCI_STATUS: its sender echoes the peer's.
+    /// REMOTE_CCI_STATUS: the sender echoes the peer's indication.
     pub ecs: bool,
     /// The form of the option.
     pub encoding: Encoding,
 }
 
-/// LOCAL_CCI_STATUS: how far an end is with telling its peer.
+/// LOCAL_CCI_STATUS: the state of an end's own indication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LocalStatus {
-    /// There is nothing to tell.
+    /// No indication is being signalled.
     #[default]
     Idle,
-    /// The peer has not echoed it.
+    /// The peer has not echoed the indication yet.
     New,
-    /// The peer is to hear that its echo has come.
+    /// The echo has arrived and is to be acknowledged.
     EchoAck,
 }
 
@@ -55,9 +54,11 @@ pub enum Encoding {
     /// An option for experiments of five bytes (RFC 6994).
     #[default]
     Experimental,
-    /// Three bytes of a kind of its own, as the report has it; no number was ever assigned.
+    /// Three bytes of a kind of its own, as in the report; no kind was ever assigned.
     Draft,
 }
+
+base::words!(Encoding);
 
 impl Encoding {
     /// Bytes of the option, without padding.
@@ -77,7 +78,7 @@ impl Encoding {
 }
 
 impl ConnectivityChange {
-    /// What an option says, if it is one of these: any other is kept as it is. Reserved bits are
+    /// Parses an option; `None` if it is another, which is kept unparsed. Reserved bits are
     /// ignored.
     pub(crate) fn parse(option: &[u8]) -> Option<ConnectivityChange> {
         let (bits, encoding) = match *option {

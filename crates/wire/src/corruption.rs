@@ -1,13 +1,13 @@
-//! What nodes write into the IP headers of a flow's packets about corruption (`bbn8333` §2.1.3).
+//! The IP option by which nodes report corruption in the packets of a flow (`bbn8333` §2.1.3).
 //!
-//! It is an option for experiments: of IPv4 in the header, of IPv6 in a destination options header.
+//! It has a type for experiments, in IPv4's header or in IPv6's destination options header.
 //!
 //! ```text
 //! |  type 158 or 0x1e (IPv6)  |  length  |  kind: 1 marked, 2 reports  |  reports ...
 //! a report:  | sequence number, 4 bytes | copy, 4 bytes | octets, 2 bytes |
 //! ```
 //!
-//! Kinds from 128 on are a [`crate::Place`]'s. What is malformed is as if it were not there.
+//! Kinds from 128 on are a [`crate::Place`]'s. A malformed option is ignored.
 
 use crate::ip::{protocol, u16_at, u32_at};
 use crate::{CopyId, SeqNumber, UnparsedOptions};
@@ -35,7 +35,7 @@ pub struct CorruptedCopy {
 }
 
 impl CorruptedCopy {
-    /// So many find room in one packet.
+    /// The number of reports that fit into one packet.
     pub const MOST: usize = 3;
 
     fn read(bytes: &[u8]) -> CorruptedCopy {
@@ -54,21 +54,21 @@ impl CorruptedCopy {
 }
 
 impl UnparsedOptions {
-    /// Whether the packet arrived corrupted at some node: its payload is worthless, its headers are
-    /// what that node could read.
+    /// Whether the packet arrived corrupted at some node: its payload is invalid, its headers are
+    /// as that node has read them.
     #[must_use]
     pub fn is_marked_corrupted(&self) -> bool {
         self.note() == Some(&[MARKED])
     }
 
-    /// Marks the packet so, over IPv6 or IPv4. False, and nothing happens, if there is no room
+    /// Marks the packet as corrupted, over IPv6 or IPv4. False, without effect, if there is no room
     /// beside other options.
     #[must_use]
     pub fn mark_corrupted(&mut self, v6: bool) -> bool {
         self.write_note(v6, &[MARKED])
     }
 
-    /// The copies of the packet's own flow that arrived corrupted, as nodes on the way tell.
+    /// The corrupted copies of the packet's own flow that nodes on the path have reported.
     pub fn corrupted_copies(&self) -> impl Iterator<Item = CorruptedCopy> {
         let reports = match self.note() {
             Some([REPORTS, reports @ ..]) if reports.len().is_multiple_of(REPORT) => reports,
@@ -77,7 +77,7 @@ impl UnparsedOptions {
         reports.chunks_exact(REPORT).map(CorruptedCopy::read)
     }
 
-    /// Adds one, over IPv6 or IPv4. False, and nothing happens, if there is no room for it.
+    /// Adds a report, over IPv6 or IPv4. False, without effect, if there is no room for it.
     #[must_use]
     pub fn add_corrupted_copy(&mut self, v6: bool, copy: CorruptedCopy) -> bool {
         let mut data = [REPORTS; MOST];
@@ -153,8 +153,8 @@ mod tests {
             let mut unparsed = UnparsedOptions::NONE;
             for n in 1..=3 {
                 assert!(unparsed.add_corrupted_copy(v6, copy(n)));
-                let told: Vec<_> = unparsed.corrupted_copies().collect();
-                assert_eq!(told, (1..=n).map(copy).collect::<Vec<_>>());
+                let reports: Vec<_> = unparsed.corrupted_copies().collect();
+                assert_eq!(reports, (1..=n).map(copy).collect::<Vec<_>>());
             }
             let full = unparsed;
             assert!(!unparsed.add_corrupted_copy(v6, copy(4)));

@@ -1,35 +1,35 @@
-//! What can be made of a packet that arrived damaged.
+//! Reading packets that arrived damaged.
 
 use crate::checksum::Sum;
 use crate::{Body, Header, Packet, ParseError, ip, ipv4};
 
-/// For what of a damaged packet's headers a checksum vouches.
+/// The fields of a damaged packet's headers that a checksum verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vouched {
     /// Addresses, ports and sequence numbers.
     Transport,
-    /// The addresses: the rest is as it was read, and may be wrong.
+    /// The addresses; the other fields may be wrong.
     Addresses,
 }
 
 impl Packet {
-    /// Reads a packet whose damage a checksum shows, as far as another checksum vouches for what is
-    /// read (`bbn8333` §6). `bytes` are those of the packet; the checksum of its IPv4 header is
-    /// mended in them.
+    /// Reads a packet in which one checksum shows damage, if another checksum verifies its
+    /// addresses (`bbn8333` §6). `bytes` are the packet's bytes; a wrong checksum of the IPv4
+    /// header is corrected in them.
     ///
-    /// IPv4 has a checksum of its own: if it holds, the addresses are right. TCP's covers the
-    /// addresses, too: if it holds, the damage is where nobody looks. Of IPv6, only the latter can
-    /// be.
+    /// IPv4's header checksum covers the addresses. TCP's covers them, too, in its pseudo header:
+    /// if it is right, the damage is in other fields of the IP header. Over IPv6 there is only
+    /// TCP's.
     #[must_use]
     pub fn parse_damaged(bytes: &mut [u8]) -> Option<(Packet, Vouched)> {
         match Packet::parse(bytes) {
-            // RFC 4303 §2.8: what would vouch for ESP only its ends can verify.
+            // RFC 4303 §2.8: only the ends of ESP can verify its integrity check value.
             Ok((packet, _)) if matches!(packet.body, Body::Esp(_)) => {
                 packet.ip.source.is_ipv4().then_some((packet, Vouched::Addresses))
             }
             Ok((packet, _)) => Some((packet, Vouched::Transport)),
             Err(ParseError::Checksum { header: Header::Ipv4, .. }) => {
-                mend(bytes)?;
+                correct_checksum(bytes)?;
                 let (packet, _) = Packet::parse(bytes).ok()?;
                 matches!(packet.body, Body::Tcp(_)).then_some((packet, Vouched::Transport))
             }
@@ -42,8 +42,8 @@ impl Packet {
     }
 }
 
-/// Writes the checksum that an IPv4 header as it stands would have.
-fn mend(bytes: &mut [u8]) -> Option<()> {
+/// Writes the checksum of the present content of an IPv4 header.
+fn correct_checksum(bytes: &mut [u8]) -> Option<()> {
     let (len, _) = ipv4::lengths(bytes).ok()?;
     ip::put_u16(bytes, 10, 0);
     let mut sum = Sum::default();

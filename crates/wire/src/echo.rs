@@ -1,4 +1,4 @@
-//! What a receiver tells the sender of a corruption that it was told of.
+//! The TCP option by which a receiver echoes a corruption report to the sender.
 
 use crate::ip::{u16_at, u32_at};
 use crate::{CopyId, SeqNumber};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 /// TCP options for experiments (RFC 4727 §3.1, RFC 6994).
 const KIND: u8 = 253;
-/// What tells this experiment from others (RFC 6994 §3.1); not registered.
+/// The experiment identifier (RFC 6994 §3.1); not registered.
 const EXPERIMENT: u16 = 0xfe7e;
-/// The only bit of the flags that means something.
+/// The only defined bit of the flags.
 const ALONE: u8 = 1;
 
-/// One copy of a segment arrived corrupted at some node, as the receiver of the stream was told
-/// (forward notification, `bbn8333` §2.1.3).
+/// The echo of a report that one copy of a segment arrived corrupted at some node (forward
+/// notification, `bbn8333` §2.1.3). The receiver of the data sends it to the sender.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -38,7 +38,7 @@ impl CorruptionEcho {
     /// Bytes of the option, without padding.
     pub(crate) const LEN: usize = 15;
 
-    /// What an option says, if it is just this one: any other is kept as it is.
+    /// Parses an option; `None` if it is another, which is kept unparsed.
     pub(crate) fn parse(option: &[u8]) -> Option<CorruptionEcho> {
         if option.len() != CorruptionEcho::LEN
             || option[0] != KIND

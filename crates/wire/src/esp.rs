@@ -1,4 +1,4 @@
-//! ESP: a header that hides what is behind it (RFC 4303).
+//! ESP (RFC 4303): the header in front of an encrypted packet.
 
 use crate::checksum::Tail;
 use crate::icmp::emit_address;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The header of ESP (RFC 4303 §2), and the initialization vector that AES-GCM and AES-GMAC put
 /// behind it (RFC 4106 §3, RFC 4543 §3).
 ///
-/// It is all that nodes on the way see besides the IP header. The packet's payload is what is
-/// encrypted, its trailer and the integrity check value; in the lab, which encrypts nothing, the
-/// gateways keep the inner packet beside it.
+/// It is all that nodes on the path see besides the IP header. The packet's payload is the
+/// encrypted packet, its trailer and the integrity check value; in the lab, which encrypts nothing,
+/// the gateways keep the inner packet beside it.
 ///
 /// ```text
 /// |            security parameters index          |
@@ -42,8 +42,8 @@ impl Esp {
         (inner + 2).next_multiple_of(4) + Esp::ICV
     }
 
-    /// Reads the header at the start of `bytes`. Nothing vouches for it but the integrity check
-    /// value, which only the association's ends can verify.
+    /// Reads the header at the start of `bytes`. It is verified only by the integrity check value,
+    /// for which the association's keys are needed.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Esp, ParseError> {
         let (header, expected, found) = (Header::Esp, Esp::HEADER, bytes.len());
         if found < expected {
@@ -67,10 +67,10 @@ impl Esp {
 
 /// A report to the source of an ESP packet that it arrived corrupted (`bbn8333` §7.2).
 ///
-/// The node that detects it cannot read whose packet is inside. It names the ESP packet by all that it
-/// can read; the initialization vector shows that the reporter has seen that packet. On the wire it is
-/// an ICMP message of the type that [`crate::CorruptionNotice`] has, of as many bytes, with another
-/// code:
+/// The node that detects it cannot read the inner packet. It identifies the ESP packet by the whole
+/// ESP header; the initialization vector shows that the reporter has seen that packet. On the wire
+/// the notice is an ICMP message of the type and length of [`crate::CorruptionNotice`], with
+/// another code:
 ///
 /// ```text
 ///  0                   1                   2                   3

@@ -14,7 +14,7 @@ pub enum Icmp {
     Unreachable {
         /// Why: 0 net (IPv6: no route), 1 host (IPv6: prohibited), 3 port (IPv6: address), ...
         code: u8,
-        /// What did not get there.
+        /// The packet that was not delivered.
         quote: Quote,
     },
     /// Packet too big (RFC 4443 §3.2); in IPv4, fragmentation needed (RFC 1191 §4).
@@ -22,14 +22,14 @@ pub enum Icmp {
         /// The most that the next hop takes, bytes; 0 from routers older than RFC 1191. At most
         /// 65535 in IPv4.
         mtu: u32,
-        /// What was too big.
+        /// The packet that was too big.
         quote: Quote,
     },
     /// Time exceeded.
     TimeExceeded {
         /// 0 in transit, 1 in reassembly.
         code: u8,
-        /// What took too long.
+        /// The packet whose time was exceeded.
         quote: Quote,
     },
     /// A problem with a header.
@@ -38,7 +38,7 @@ pub enum Icmp {
         code: u8,
         /// Where in the quoted packet, bytes; at most 255 in IPv4.
         pointer: u32,
-        /// What has the problem.
+        /// The packet with the problem.
         quote: Quote,
     },
     /// Echo request.
@@ -70,7 +70,7 @@ pub enum Icmp {
         /// Bytes of the whole packet, as of [`Icmp::Corruption`].
         size: u16,
     },
-    /// What a source is told of a link.
+    /// A notice of a link's survival probabilities to a source.
     Survival(SurvivalNotice),
     /// Anything else; what follows the checksum is the packet's payload.
     Other {
@@ -94,9 +94,9 @@ mod kind {
     pub(super) const CORRUPTION: [u8; 2] = [253, 100];
 }
 
-/// The code of [`kind::CORRUPTION`] that tells of a link and not of a packet.
+/// The code of [`kind::CORRUPTION`] for a notice about a link, not a packet.
 const SURVIVAL: u8 = 1;
-/// The code of [`kind::CORRUPTION`] that tells of an ESP packet.
+/// The code of [`kind::CORRUPTION`] for a notice about an ESP packet.
 const ESP: u8 = 2;
 /// IPv4's code for [`kind::TOO_BIG`].
 const FRAGMENTATION_NEEDED: u8 = 4;

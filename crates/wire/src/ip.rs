@@ -5,18 +5,18 @@ use crate::Header;
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Serialize};
 
-/// What the network says of congestion in an IP header (RFC 3168 §5).
+/// The ECN codepoint of an IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The transport does not understand the others.
+    /// Not-ECT: the transport does not support ECN.
     #[default]
     NotCapable = 0b00,
     /// ECT(1)
     Capable1 = 0b01,
-    /// ECT(0): the transport understands.
+    /// ECT(0): the transport supports ECN.
     Capable = 0b10,
-    /// CE: congestion was experienced on the way.
+    /// CE: congestion was experienced on the path.
     Congested = 0b11,
 }
 

@@ -3,7 +3,7 @@
 //! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
 //! headers, TCP with all options, UDP, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any bytes
 //! give a packet or a typed error.
-//! What is not understood but can be passed on is kept in [`UnparsedOptions`].
+//! Unknown options and extension headers are kept in [`UnparsedOptions`] and forwarded unchanged.
 //!
 //! A simulated packet carries no payload bytes, only the payload's identity ([`Payload`]), so that
 //! "every byte, in order, once" can be checked at the sink. Lengths are those the packet has on

@@ -1,4 +1,4 @@
-//! What a node tells a source about a corrupted packet.
+//! The ICMP notice of a corrupted packet, from a node to the packet's source.
 
 use crate::icmp::emit_address;
 use crate::ip::{array, u16_at, u32_at};
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CorruptionNotice {
-    /// The corrupted packet's source, to whom the notice goes.
+    /// The corrupted packet's source, to which the notice goes.
     pub source: IpAddr,
     /// The corrupted packet's destination.
     pub destination: IpAddr,
@@ -45,7 +45,7 @@ impl CorruptionNotice {
     /// The same in IPv6.
     pub const SMALLEST_V6: u16 = 40 + 8 + 44;
 
-    /// The notice about `segment` with `payload` bytes on its way from `source` to `destination`.
+    /// The notice about `segment` with `payload` bytes from `source` to `destination`.
     #[must_use]
     pub fn about(
         source: IpAddr,

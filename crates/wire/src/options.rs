@@ -32,7 +32,7 @@ const TIMESTAMPS: u8 = 8;
 pub struct Timestamps {
     /// TSval: the sender's timestamp clock.
     pub value: u32,
-    /// TSecr: what the receiver's clock was, as the sender knows it.
+    /// TSecr: the latest timestamp of the receiver that the sender echoes.
     pub echo: u32,
 }
 
@@ -51,7 +51,7 @@ pub struct Options {
     pub sack: SackBlocks,
     /// A change of connectivity (`koutsianas2007` §3.1).
     pub connectivity: Option<ConnectivityChange>,
-    /// A corruption that the receiver was told of.
+    /// The echo of a corruption report.
     pub corrupted: Option<CorruptionEcho>,
 }
 
@@ -276,7 +276,7 @@ mod tests {
         result
     }
 
-    /// What is written; it must be as long as announced, and read as what it was.
+    /// The written bytes; they have the announced length and parse to the same options.
     fn written(options: Options, unknown: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         options.emit(unknown, &mut bytes).unwrap();
@@ -321,16 +321,16 @@ mod tests {
     fn an_echo_of_a_corruption_follows_what_all_know() {
         let copy = CopyId(0x0a0b0c0d);
         let echo = CorruptionEcho { seq: SeqNumber(0x01020304), copy, len: 536, alone: true };
-        let told = Options { corrupted: Some(echo), ..Options::default() };
+        let options = Options { corrupted: Some(echo), ..Options::default() };
         let bytes = [1, 253, 15, 0xfe, 0x7e, 1, 2, 3, 4, 10, 11, 12, 13, 2, 24, 1];
-        assert_eq!(written(told, &[]), bytes);
-        assert_eq!(written(told, &[34, 2])[16..], [34, 2, 0, 0]);
+        assert_eq!(written(options, &[]), bytes);
+        assert_eq!(written(options, &[34, 2])[16..], [34, 2, 0, 0]);
         // Beside it there is room for two blocks, with timestamps for one.
-        assert_eq!(written(Options { sack: sack(2), ..told }, &[]).len(), 36);
-        assert_eq!(written(Options { sack: sack(1), timestamps: CLOCK, ..told }, &[]).len(), 40);
+        assert_eq!(written(Options { sack: sack(2), ..options }, &[]).len(), 36);
+        assert_eq!(written(Options { sack: sack(1), timestamps: CLOCK, ..options }, &[]).len(), 40);
         for too_many in [
-            Options { sack: sack(3), ..told },
-            Options { sack: sack(2), timestamps: CLOCK, ..told },
+            Options { sack: sack(3), ..options },
+            Options { sack: sack(2), timestamps: CLOCK, ..options },
         ] {
             assert!(too_many.len() > Options::ROOM);
         }
@@ -345,13 +345,13 @@ mod tests {
             ecs: true,
             encoding: Encoding::Experimental,
         };
-        let told = Options { connectivity: Some(change), ..Options::default() };
-        assert_eq!(written(told, &[]), [1, 1, 1, 253, 5, 0xcc, 0x1d, 0b1_0101]);
+        let options = Options { connectivity: Some(change), ..Options::default() };
+        assert_eq!(written(options, &[]), [1, 1, 1, 253, 5, 0xcc, 0x1d, 0b1_0101]);
         let draft = ConnectivityChange { encoding: Encoding::Draft, ..change };
-        let told = Options { connectivity: Some(draft), ..Options::default() };
-        assert_eq!(written(told, &[]), [1, 200, 3, 0b1_0101]);
+        let options = Options { connectivity: Some(draft), ..Options::default() };
+        assert_eq!(written(options, &[]), [1, 200, 3, 0b1_0101]);
         // Beside it and timestamps there is room for two blocks.
-        assert_eq!(written(Options { sack: sack(2), timestamps: CLOCK, ..told }, &[]).len(), 36);
+        assert_eq!(written(Options { sack: sack(2), timestamps: CLOCK, ..options }, &[]).len(), 36);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct Packet {
     pub body: Body,
     /// Which bytes the transport carries.
     pub payload: Payload,
-    /// What is kept of the headers besides.
+    /// Options and extension headers that are kept unparsed.
     pub unparsed: UnparsedOptions,
 }
 
@@ -47,7 +47,7 @@ impl Packet {
     /// packet.
     pub const REDUNDANCY: u32 = 4;
 
-    /// Something to overwrite.
+    /// A packet to be overwritten.
     pub const BLANK: Packet = Packet {
         ip: Ip::BLANK,
         body: Body::Udp(Udp { source_port: 0, destination_port: 0 }),
@@ -163,9 +163,9 @@ impl Packet {
         }
     }
 
-    /// Writes the packet behind what is in `out`, with `payload` as its bytes and all checksums.
-    /// Nothing is allocated if `out` has the capacity. Behind it, not counted by the IP header, are
-    /// zeros in place of the redundancy of its own code.
+    /// Appends the packet to `out`, with these payload bytes and all checksums. Nothing is
+    /// allocated if `out` has the capacity. Zeros follow in place of the redundancy of the packet's
+    /// own code, not counted by the IP header.
     ///
     /// # Errors
     /// If the packet cannot be written as it is; `out` is then as it was.
@@ -183,9 +183,8 @@ impl Packet {
         written
     }
 
-    /// Writes the packet's headers behind what is in `out`, for whoever puts the bytes of the payload
-    /// behind them and completes the transport's checksum as is said: a network card, or a kernel
-    /// that sees to it.
+    /// Appends the packet's headers to `out`. The caller appends the payload; a network card or
+    /// kernel completes the transport's checksum at the returned place.
     ///
     /// # Errors
     /// If the packet cannot be written as it is; `out` is then as it was.
@@ -257,9 +256,9 @@ impl Packet {
         Packet::read(bytes, false)
     }
 
-    /// The same for a packet for whose transport checksum whoever hands it over answers: it was
-    /// verified there, or is partial because the packet has never left the machine. The checksum
-    /// of TCP or UDP is not looked at, those of IPv4 and ICMP are.
+    /// Like [`Packet::parse`], but without verifying the checksum of TCP or UDP: the kernel that
+    /// hands over the packet has verified it, or it is partial because the packet has never left
+    /// the machine. The checksums of IPv4 and ICMP are verified.
     ///
     /// # Errors
     /// Those of [`Packet::parse`].

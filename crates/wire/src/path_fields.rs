@@ -1,4 +1,5 @@
-//! What a packet says of its path, and nodes on the way add to: the fields of Cumulative ETEN.
+//! The fields of Cumulative ETEN in IP headers: survival probabilities that nodes on the path
+//! update.
 
 mod form;
 
@@ -8,7 +9,7 @@ use crate::{Packet, UnparsedOptions, ip::protocol};
 use serde::{Deserialize, Serialize};
 
 /// A probability from 0 to 1, both of them exact, in steps of 2.3e-10: a loss of one packet in a
-/// million is told to four digits even after ten hops.
+/// million has four exact digits even after ten hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Probability(pub u32);
@@ -17,7 +18,7 @@ impl Probability {
     /// Surely.
     pub const ONE: Probability = Probability(u32::MAX);
 
-    /// The nearest to `value`, of which what is beyond 0 and 1 is cut off; 0 if it is no number.
+    /// The nearest to `value`, clamped to 0 and 1; 0 if it is no number.
     #[must_use]
     pub fn of(value: f64) -> Probability {
         Probability((value * f64::from(u32::MAX) + 0.5) as u32)
@@ -95,13 +96,13 @@ impl Code {
     }
 }
 
-/// The fields of Cumulative ETEN (`bbn8333` §2.2, §4.1): how well packets survive the path that this
-/// one has taken so far, and how well those survive that come the other way, as its source has heard.
+/// The fields of Cumulative ETEN (`bbn8333` §2.2, §4.1): the survival probabilities of packets on
+/// the path so far, and those on the reverse path, which the packet's source echoes.
 ///
 /// They are an IP option that may change en route, of a type for experiments: in IPv4 94 (RFC 4727
 /// §2.2, of the class for measurement, not copied into fragments), in IPv6 0x3e in hop-by-hop
-/// options (RFC 4727 §3.4: who does not know it skips it). They stand first, so that a node finds
-/// them without a walk; anywhere else they are not recognised.
+/// options (RFC 4727 §3.4: skipped if unknown). They stand first, so that a node finds them without
+/// parsing other options; anywhere else they are not recognised.
 ///
 /// ```text
 /// exact, IPv4:   1, 1, 94, 18,          then 16 bytes       20 bytes
@@ -111,21 +112,21 @@ impl Code {
 /// ```
 ///
 /// The 16 bytes are four [`Probability`]s, the one byte four [`Code`]s, the highest bits first:
-/// corruption and congestion of the path so far, then both of the way back.
+/// corruption and congestion of the path so far, then both of the reverse path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PathFields {
     /// Probabilities.
     Exact {
-        /// Of getting as far as here.
+        /// Of surviving the path so far.
         forward: Causes<Probability>,
-        /// Of getting from this packet's destination to its source.
+        /// Of surviving the path from this packet's destination to its source.
         echoed: Causes<Probability>,
     },
     /// A few bits for each.
     Coded {
         /// Of the path so far.
         forward: Causes<Code>,
-        /// Of the way back.
+        /// Of the reverse path.
         echoed: Causes<Code>,
     },
 }
@@ -164,8 +165,8 @@ impl PathFields {
         })
     }
 
-    /// Gives them to a packet without IP options, in a header of IPv6 or IPv4. If it has any, those
-    /// stay alone.
+    /// Adds the fields to a packet of IPv6 or IPv4 without IP options; without effect if it has
+    /// any.
     pub fn put(&self, v6: bool, unparsed: &mut UnparsedOptions) {
         if unparsed.has_ip() {
             return;

@@ -46,8 +46,8 @@ impl Payload {
         self.stream == next.stream && self.end() == next.offset
     }
 
-    /// Writes the bytes that stand for this payload into `out`, which is as long: a pattern that no
-    /// other place of any stream has but by chance.
+    /// Writes the bytes of this payload into `out`, which is as long: a pattern that differs, but
+    /// for chance, from that of any other place in any stream.
     pub fn render(self, out: &mut [u8]) {
         let stream = self.stream;
         let mut index = self.offset / 8;
@@ -67,7 +67,7 @@ impl Payload {
         tail.copy_from_slice(&word(stream, index)[..tail.len()]);
     }
 
-    /// How many of `bytes`, which are as many, are not those that [`Payload::render`] writes.
+    /// The number of `bytes` that differ from those that [`Payload::render`] writes.
     #[must_use]
     pub fn count_wrong(self, bytes: &[u8]) -> u64 {
         let mut pattern = [0; 1024];

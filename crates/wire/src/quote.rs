@@ -1,12 +1,12 @@
-//! What an ICMP error says of the packet that it is about.
+//! The start of a packet that an ICMP error quotes.
 
 use crate::ip::{protocol, u16_at, u32_at};
 use crate::{Body, EmitError, Header, Packet, ParseError, SeqNumber, ipv4, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
-/// The start of a packet that an ICMP error is about: enough to find its connection, and to tell
-/// whether that has indeed sent it (RFC 5927 §4.1).
+/// The start of a packet that an ICMP error is about: enough to find its connection, and to verify
+/// that the connection has sent the packet (RFC 5927 §4.1).
 ///
 /// Of the quoted IP header nothing else is kept, and of the transport's header the first eight
 /// octets; what is quoted beyond them is the message's payload.
@@ -28,7 +28,7 @@ pub struct Quote {
     pub seq: SeqNumber,
 }
 
-/// A fragment is quoted, which may not have its transport header; the message is none itself.
+/// The error for a quoted fragment: it may lack the transport header.
 fn unusable(field: &'static str, found: u32) -> ParseError {
     ParseError::Field { header: Header::Quote, field, found, expected: "of a whole packet" }
 }
@@ -38,7 +38,7 @@ const TRANSPORT: usize = 8;
 
 impl Quote {
     /// The quote of a packet that carries TCP, UDP or ESP; `None` for ICMP, about which no errors are
-    /// sent (RFC 1122 §3.2.2), and for repair packets, about which nobody wants to know.
+    /// sent (RFC 1122 §3.2.2), and for repair packets, which belong to no connection.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Quote> {
         let (protocol, source_port, destination_port, seq) = match &packet.body {

@@ -34,10 +34,10 @@ bitflags! {
     }
 }
 
-/// Names one transmitted copy of a range of sequence numbers, so that a notice about a packet can
-/// be told from a notice about its retransmission.
+/// The number of one transmitted copy of a range of sequence numbers. It distinguishes a notice
+/// about a packet from a notice about its retransmission.
 ///
-/// The lab carries it as a field of no bytes, which real packets do not have.
+/// In the lab it is a field of zero bytes; real packets do not have it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -1,4 +1,4 @@
-//! What a node tells a source about a link.
+//! The ICMP notice of a link's survival probabilities, from a node to a source.
 
 use crate::icmp::emit_address;
 use crate::ip::{array, u16_at, u32_at};
@@ -6,8 +6,8 @@ use crate::{Causes, EmitError, Probability, ipv4, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
-/// How well packets survive one link of a flow's path, told without being asked (`bbn8333` §4.1, after
-/// ICMP traceback).
+/// The survival probabilities of packets on one link of a flow's path. Nodes send it unsolicited
+/// (`bbn8333` §4.1, after ICMP traceback).
 ///
 /// On the wire it is an ICMP message of the type that [`crate::CorruptionNotice`] has, with another
 /// code:
@@ -23,15 +23,15 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SurvivalNotice {
-    /// The destination of the packets that it is about; their source is whom it goes to.
+    /// The destination of the packets that it is about; the notice goes to their source.
     pub destination: IpAddr,
     /// Their source port.
     pub source_port: u16,
     /// Their destination port.
     pub destination_port: u16,
-    /// Which link of the node that tells.
+    /// The number of the link at the reporting node.
     pub link: u32,
-    /// How likely a packet survives there; 1 for what that node does not know.
+    /// The probabilities that a packet survives the link; 1 for an unknown cause.
     pub survival: Causes<Probability>,
 }
 

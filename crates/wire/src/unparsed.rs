@@ -86,8 +86,8 @@ impl UnparsedOptions {
         self.corrects_zero_size = (self.corrects() << 4) | (bytes / 4);
     }
 
-    /// Takes what IP has by now off the wire, or puts all of it back. What is put behind it later
-    /// has its weight.
+    /// Sets the size of the present IP options to zero on the wire, or to their true size. Options
+    /// added later have their true size.
     pub fn set_zero_size(&mut self, zero_size: bool) {
         self.set_zero_size_bytes(if zero_size { self.ip_len } else { 0 });
     }

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
-/// One address of its own, or one of either version of IP, and those of hosts that it speaks for.
+/// One address of its own, or one of each version of IP, and those of hosts that it acts for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Addresses {
     first: IpAddr,
@@ -32,7 +32,7 @@ impl Addresses {
         self.first
     }
 
-    /// The one that `remote` is spoken to from; the first, if none is of its version.
+    /// The source address towards `remote`; the first, if none is of its version.
     pub(super) fn towards(&self, remote: IpAddr) -> IpAddr {
         self.second.filter(|second| second.is_ipv4() == remote.is_ipv4()).unwrap_or(self.first)
     }
@@ -59,7 +59,8 @@ impl Prefix {
         Prefix { address: IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED), len: 0 },
     ];
 
-    /// The addresses that have their first `len` bits in common with `address`; all bits, if it has no more.
+    /// The addresses that have their first `len` bits in common with `address`; at most all of its
+    /// bits.
     #[must_use]
     pub fn new(address: IpAddr, len: u8) -> Prefix {
         Prefix { address, len }

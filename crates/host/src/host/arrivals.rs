@@ -1,4 +1,4 @@
-//! What arrives at a host, and which connection it is for.
+//! Packets that arrive at a host, and the connections that they are for.
 
 use super::{FourTuple, Host, Slot};
 use crate::{Application, Bytes};
@@ -7,7 +7,7 @@ use tcp::Indication;
 use wire::{Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment};
 
 impl<A: Application> Host<A> {
-    /// Takes in a packet. One that is not this host's ([`Host::takes`]) is dropped, and counted among
+    /// Processes a packet. One that is not this host's ([`Host::takes`]) is dropped, and counted in
     /// [`Statistics::no_connection`].
     ///
     /// [`Statistics::no_connection`]: super::Statistics::no_connection
@@ -17,8 +17,9 @@ impl<A: Application> Host<A> {
         });
     }
 
-    /// The same with the bytes of its payload, which are as many as the packet says. The identity of these is their place in the peer's
-    /// stream; the application is given what its connection takes of them before it hears of it.
+    /// Like [`Host::handle_packet`], with the bytes of the payload, as many as the packet
+    /// announces. Their identity is their place in the peer's stream. The application stores the
+    /// bytes that its connection accepts ([`Bytes::store`]) before it gets the event.
     pub fn handle_bytes(&mut self, now: Time, packet: &Packet, bytes: &[u8])
     where
         A: Bytes,
@@ -30,7 +31,7 @@ impl<A: Application> Host<A> {
         self.take_in(now, packet, |slot, now, segment| {
             let payload = match slot.connection.place(segment) {
                 Some(offset) => Payload { offset, ..packet.payload },
-                // Of what begins before the stream, nothing is of use.
+                // Bytes from before the stream are of no use.
                 None => Payload { len: 0, ..packet.payload },
             };
             let taken = slot.connection.handle_segment(now, segment, payload, packet.ip.ecn);
@@ -65,7 +66,7 @@ impl<A: Application> Host<A> {
             }
             Body::Icmp(icmp) => return self.on_icmp(now, icmp),
             Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
-            // There is no decoder, or no gateway, that would have taken it.
+            // No decoder or gateway has consumed it.
             Body::Repair(_) | Body::Esp(_) => {
                 self.statistics.no_connection += 1;
                 return;
@@ -94,7 +95,7 @@ impl<A: Application> Host<A> {
         self.statistics.segments += 1;
         take(&mut self.slots[id as usize], now, segment);
         if packet.unparsed.has_ip() {
-            // What the segment itself has brought is no longer missing.
+            // The octets of the segment itself are no longer missing.
             for CorruptedCopy { seq, copy, len } in packet.unparsed.corrupted_copies() {
                 let indication = Indication::PeerCorrupted { seq, len: u32::from(len), copy };
                 self.slots[id as usize].connection.indicate(now, &indication);

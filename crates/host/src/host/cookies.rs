@@ -1,6 +1,6 @@
-//! SYN cookies (RFC 4987 §3.6): a listener whose backlog is full answers a SYN all the same, and keeps
-//! nothing of it. All that is to be known later stands in the answer's sequence number and timestamp, from
-//! where the peer's ACK brings it back.
+//! SYN cookies (RFC 4987 §3.6): a listener whose backlog is full answers a SYN without keeping
+//! state. The answer's sequence number and timestamp encode the state, and the peer's ACK returns
+//! them.
 
 use super::resets::Rejection;
 use super::{FourTuple, Host};

@@ -1,4 +1,4 @@
-//! Datagrams that a host sends and takes.
+//! Datagrams that a host sends and receives.
 
 use super::{Host, Outlet};
 use crate::{Application, DatagramSink, DatagramSource};
@@ -6,13 +6,14 @@ use base::{Schedule, Time};
 use wire::{Ip, Payload, Udp};
 
 impl<A: Application> Host<A> {
-    /// Sends datagrams from now on, as their source says.
+    /// Adds a source of datagrams.
     pub fn send_datagrams(&mut self, source: DatagramSource) {
         let remote = source.flow().remote;
         self.datagrams.add(source, Ip::new(self.addresses.towards(remote), remote));
     }
 
-    /// Takes in the datagrams for a port from now on. Those for other ports are no_connection.
+    /// Receives the datagrams for a port from now on. Those for other ports are counted in
+    /// [`Statistics::no_connection`](super::Statistics::no_connection).
     pub fn take_datagrams(&mut self, port: u16) {
         self.datagrams.sinks.add(port);
     }
@@ -23,13 +24,13 @@ impl<A: Application> Host<A> {
         &self.datagrams.sources
     }
 
-    /// What has arrived at a port that takes datagrams.
+    /// The sink of a port that receives datagrams.
     #[must_use]
     pub fn datagram_sink(&self, port: u16) -> Option<&DatagramSink> {
         self.datagrams.sinks.get(port)
     }
 
-    /// A datagram arrives.
+    /// Processes a datagram.
     #[inline]
     pub(super) fn on_datagram(&mut self, udp: Udp, payload: Payload) {
         match self.datagrams.sinks.get_mut(udp.destination_port) {
@@ -43,11 +44,11 @@ impl<A: Application> Host<A> {
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     sources: Vec<DatagramSource>,
-    /// How the datagrams of each source go.
+    /// The headers and route of each source's datagrams.
     ways: Vec<Way>,
     /// When each source sends next.
     schedule: Schedule,
-    /// What is due waits to be sent.
+    /// Datagrams that are due wait to be sent.
     due: bool,
     sinks: Sinks,
 }
@@ -76,19 +77,19 @@ impl Datagrams {
         self.schedule.first().0
     }
 
-    /// Lets what is due at `now` be sent.
+    /// Marks the datagrams that are due at `now`.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         self.due = self.next() <= now;
     }
 
-    /// Sends what [`Datagrams::handle_timeout`] has found due.
+    /// Sends the datagrams that [`Datagrams::handle_timeout`] has marked.
     pub(super) fn transmit<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
         if core::mem::take(&mut self.due) {
             self.send_due(now, outlet);
         }
     }
 
-    /// Sends what is due at `now`, in the order of the times, and of the sources where they tie.
+    /// Sends the datagrams that are due at `now`, by time and then by source.
     #[inline]
     pub(super) fn send_due<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
         loop {
@@ -108,7 +109,7 @@ impl Datagrams {
     }
 }
 
-/// What has arrived at ports, from the lowest that takes datagrams on.
+/// The sinks by port, from the lowest port with one on.
 #[derive(Debug, Default)]
 struct Sinks {
     first: u16,

@@ -1,17 +1,17 @@
-//! What identifies a connection.
+//! The identity of a connection.
 
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use wire::{CorruptionNotice, Icmp, Ip, Quote, Segment, SurvivalNotice};
 
-/// The two ends of a connection, as the host at its local end names them. No other connection of the host has the
-/// same; two that differ only in the local address are two connections.
+/// The two ends of a connection, as the host at its local end names them. It is unique among the
+/// host's connections; the local address counts, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FourTuple {
-    /// The address that the host speaks from: one of its own, or that of another host that it speaks for.
+    /// The local address: one of the host's own, or that of another host that it acts for.
     pub local: IpAddr,
-    /// The port that it speaks from.
+    /// The local port.
     pub local_port: u16,
     /// The peer's address.
     pub remote: IpAddr,
@@ -64,7 +64,7 @@ impl FourTuple {
         })
     }
 
-    /// The connection whose segment was corrupted, as the end names it that has sent it.
+    /// The connection whose segment was corrupted, as named by the segment's sender.
     pub(super) fn of_notice(notice: &CorruptionNotice) -> FourTuple {
         FourTuple {
             local: notice.source,
@@ -74,7 +74,7 @@ impl FourTuple {
         }
     }
 
-    /// The connection on whose path a link is that a message tells `local` of.
+    /// The connection of `local` whose path has the link that a survival notice is about.
     pub(super) fn of_survival(local: IpAddr, notice: &SurvivalNotice) -> FourTuple {
         FourTuple {
             local,

@@ -8,7 +8,7 @@ use tcp::Indication;
 use wire::{CorruptionNotice, Icmp, Ip, Quote, SurvivalNotice};
 
 impl<A: Application> Host<A> {
-    /// An ICMP message; of interest are errors about packets of this host.
+    /// Processes an ICMP message. Errors about packets of this host count.
     pub(super) fn on_icmp(&mut self, now: Time, icmp: &Icmp) {
         let Some(quote) = icmp.quote() else {
             self.statistics.no_connection += 1;
@@ -75,7 +75,7 @@ impl<A: Application> Host<A> {
         self.indicate_to(now, id, indication);
     }
 
-    /// Indicates something to a connection, if there is one.
+    /// Passes an indication to a connection, if there is one.
     fn indicate_to(&mut self, now: Time, id: Option<u32>, indication: Indication) {
         let Some(id) = id else {
             self.statistics.no_connection += 1;

@@ -12,8 +12,8 @@ use wire::{Flags, Segment, SeqNumber};
 /// Settings and application for a new connection.
 type Accept<A> = Box<dyn FnMut(FourTuple) -> (Config, A) + Send>;
 
-/// Where a listener listens. Of several that match a connection, the one bound to an address comes first, then the
-/// one bound to a port.
+/// The address and port of a listener. Of several listeners that match a connection, one bound to
+/// an address comes first, then one bound to a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Binding {
     /// The local address; any that the host owns for `None`.
@@ -35,7 +35,7 @@ impl From<SocketAddr> for Binding {
     }
 }
 
-/// What accepts connections.
+/// A listener: it accepts connections.
 pub struct Listener<A> {
     binding: Binding,
     backlog: u32,
@@ -71,8 +71,13 @@ impl<A> Listener<A> {
         }
     }
 
-    /// At most so many connections that are not yet established. SYNs beyond them are answered by
-    /// cookies ([`super::Settings::syn_cookies`]) or dropped: a client that means it sends another.
+    /// The settings and the application of its next connection.
+    pub fn accept(&mut self, connection: FourTuple) -> (Config, A) {
+        (self.accept)(connection)
+    }
+
+    /// The most connections that are not yet established. SYNs beyond them are answered by cookies
+    /// ([`super::Settings::syn_cookies`]) or dropped; the client retransmits its SYN.
     #[must_use]
     pub fn backlog(self, backlog: u32) -> Listener<A> {
         Listener { backlog, ..self }
@@ -112,7 +117,7 @@ impl<A> Listeners<A> {
     }
 }
 
-/// A segment that opens a connection. A FIN with the SYN has no honest purpose.
+/// Whether the flags are those of a SYN that may open a connection; one with a FIN may not.
 fn is_opening(flags: Flags) -> bool {
     let control = Flags::SYN | Flags::ACK | Flags::RST | Flags::FIN;
     flags & control == Flags::SYN
@@ -208,7 +213,7 @@ impl<A: Application> Host<A> {
         Some(last)
     }
 
-    /// A connection is no longer on its way to be established.
+    /// Removes a connection from the count of those not yet established.
     pub(super) fn leave_backlog(&mut self, tuple: &FourTuple) {
         if let Some(listener) = self.listeners.get_mut(tuple) {
             listener.half_open = listener.half_open.saturating_sub(1);

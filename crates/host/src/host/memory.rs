@@ -32,8 +32,8 @@ impl Memory {
 }
 
 impl<A: Application> Host<A> {
-    /// Counts a connection's memory anew and tells it the memory pressure: before each segment and after
-    /// each step. The cost does not depend on the number of connections.
+    /// Counts a connection's memory anew and sets its memory pressure, before each segment and
+    /// after each step. The cost does not depend on the number of connections.
     #[inline]
     pub(super) fn count_memory(&mut self, id: u32) {
         if self.memory.is_limited() {

@@ -1,6 +1,6 @@
-//! Numbers that a connection starts with: its sequence number, its timestamps, its port. Nobody
-//! outside is to guess them, and those of one connection are to go up from one incarnation to the
-//! next.
+//! The initial numbers of a connection: sequence number, timestamps, port. An off-path attacker
+//! must not be able to guess them, and they must increase from one incarnation of a connection to
+//! the next.
 
 use super::FourTuple;
 use base::{Random, Time};
@@ -64,7 +64,7 @@ impl Numbering {
         Time::from_nanos(now.as_nanos().wrapping_sub(self.ahead))
     }
 
-    /// A new connection, which reckons in the host's own time: its timestamps go up from one
+    /// A new connection with the host's own time, so that its timestamps increase from one
     /// incarnation to the next, too.
     pub(super) fn start(&self, now: Time, connection: Connection) -> Connection {
         if self.ahead == 0 {
@@ -90,13 +90,14 @@ impl Numbering {
             as u32
     }
 
-    /// What a connection may make unpredictable numbers of.
+    /// The secret from which a connection derives unpredictable numbers.
     pub(super) fn secret(&self, now: Time, tuple: &FourTuple) -> u64 {
         let ports = [tuple.local_port, tuple.remote_port];
         self.mechanisms.hash(tuple.local, tuple.remote, &ports) ^ self.local(now).as_nanos()
     }
 
-    /// The keyed hash of a SYN cookie, over the connection and all that its answer says (RFC 4987 §3.6).
+    /// The keyed hash of a SYN cookie, over the connection and the state in its answer (RFC 4987
+    /// §3.6).
     pub(super) fn cookie(
         &self,
         tuple: &FourTuple,

@@ -22,17 +22,17 @@ pub struct Opening<A> {
     pub local_port: Option<u16>,
     /// With which settings.
     pub config: Config,
-    /// What uses it.
+    /// Its application.
     pub application: A,
 }
 
 /// Where the dynamic ports begin (RFC 6335 §6).
 pub(super) const FIRST_DYNAMIC_PORT: u16 = 49_152;
-/// How many there are.
+/// The number of dynamic ports.
 pub(super) const DYNAMIC_PORTS: u16 = u16::MAX - FIRST_DYNAMIC_PORT + 1;
 
 impl<A: Application> Host<A> {
-    /// Opens a connection at its time; those of one instant in the order of the calls.
+    /// Opens a connection at its time; those of the same time in the order of the calls.
     pub fn open(&mut self, opening: Opening<A>) {
         let index = self.openings.partition_point(|other| other.at <= opening.at);
         self.openings.insert(index, opening);
@@ -53,8 +53,8 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Opens a connection now, whatever its time says. `None` if its port is taken by another
-    /// connection to the same place, or if none is free.
+    /// Opens a connection now and ignores [`Opening::at`]. `None` if another connection to the same
+    /// remote end uses its port, or if no port is free.
     pub fn connect(&mut self, now: Time, opening: Opening<A>) -> Option<ConnectionId> {
         let Opening { remote, remote_port, .. } = opening;
         let local = opening.local.unwrap_or_else(|| self.addresses.towards(remote));

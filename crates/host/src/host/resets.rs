@@ -1,4 +1,5 @@
-//! Segments of no connection: who is answered by a reset (closed-port handling, RFC 9293 §3.10.7.1).
+//! Segments of no connection, and the resets that answer them (closed-port handling, RFC 9293
+//! §3.10.7.1).
 
 use super::{Host, Outlet};
 use crate::Application;

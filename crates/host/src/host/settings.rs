@@ -9,17 +9,18 @@ pub struct Settings {
     pub resets: u32,
     /// Keep closed connections and their applications, for results. A long-lived server should not.
     pub keep_closed: bool,
-    /// When the way to peers has changed, let one connection probe it for all that have data
-    /// outstanding, instead of all at once. The others are notified at once.
+    /// After a change of the path, one connection probes it for all connections with outstanding
+    /// data. Connections without outstanding data are notified at once.
     pub shared_probe: bool,
     /// Answer SYNs that overflow a listener's backlog by cookies (RFC 4987 §3.6), instead of
     /// dropping them. Their connections have no window scaling, SACK or ECN unless both ends use
     /// timestamps, which then carry the negotiated options.
     pub syn_cookies: bool,
-    /// Bytes of memory for all connections ([`tcp::Connection::memory`]), without a limit if `None`. From
-    /// half of it on they drop what arrives out of order, from three quarters on they ask for a few
-    /// segments at a time, and when it is used up new connections are refused ([`Statistics::overflows`]). Data that was
-    /// asked for before is taken all the same, so it is exceeded by what is on its way.
+    /// Bytes of memory for all connections ([`tcp::Connection::memory`]), without a limit if
+    /// `None`. From half of it on, connections drop out-of-order segments; from three quarters on,
+    /// they announce windows of a few segments; when it is used up, new connections are refused
+    /// ([`Statistics::overflows`]). Data inside an announced window is accepted all the same, so
+    /// the limit can be exceeded by the data in flight.
     pub memory: Option<u64>,
     /// Segments may take the fast path ([`tcp::FastPath`]). It changes the speed only.
     pub fast_path: bool,
@@ -59,10 +60,10 @@ pub struct Statistics {
     pub cookies_accepted: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
-    /// Notices of corruption that named no connection, and were given to the only one that they can
-    /// have been about if a bit of the ports that they name is wrong.
+    /// Notices of corruption that matched no connection, and were given to the only one that
+    /// matches with one bit of the ports changed.
     pub recovered: u64,
-    /// Fragments of packets, which are not put together here.
+    /// Fragments of packets, which are not reassembled.
     pub fragments: u64,
     /// Packets that could not be read.
     pub malformed: u64,

@@ -10,15 +10,15 @@ use wire::{Body, Ip, Packet, Payload, Ports, Segment};
 #[derive(Debug)]
 pub(super) struct Slot<A> {
     pub(super) id: ConnectionId,
-    /// The ports of what arrives.
+    /// The ports of its arriving segments.
     pub(super) ports: Ports,
-    /// The network header of what it sends.
+    /// The network header of its packets.
     pub(super) ip: Ip,
-    /// For the outlet.
+    /// The route that the outlet has cached.
     pub(super) route: Option<u32>,
     pub(super) connection: Connection,
     pub(super) application: A,
-    /// Its wake, as it stands in the host's schedule.
+    /// Its wake in the host's schedule.
     pub(super) wake: Time,
     /// It is in [`Host::busy`](super::Host).
     pub(super) busy: bool,

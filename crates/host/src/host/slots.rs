@@ -1,15 +1,15 @@
-//! Where a host keeps its connections.
+//! The table of a host's connections.
 
 use super::Slot;
 use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
 
-/// Names a connection of a host, for good: ids are not used again.
+/// The id of a connection of a host; it is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConnectionId {
     /// The slot.
     pub(super) index: u32,
-    /// How many connections the slot has had before.
+    /// The number of earlier connections of the slot.
     pub(super) generation: u32,
 }
 
@@ -17,7 +17,7 @@ pub struct ConnectionId {
 #[derive(Debug)]
 pub(super) struct Slots<A> {
     slots: Vec<Option<Slot<A>>>,
-    /// Ids for the connections to come, the last first.
+    /// Ids for future connections, the last first.
     vacant: Vec<ConnectionId>,
 }
 
@@ -26,7 +26,7 @@ impl<A> Slots<A> {
         Slots { slots: Vec::new(), vacant: Vec::new() }
     }
 
-    /// So many slots, of which none but these will be taken again.
+    /// A table of `count` slots, of which only the `vacant` ones will be used.
     pub(super) fn restored(count: usize, vacant: Vec<ConnectionId>) -> Slots<A> {
         Slots { slots: (0..count).map(|_| None).collect(), vacant }
     }
@@ -65,7 +65,7 @@ impl<A> Slots<A> {
         self.slots.get(index)?.as_ref()
     }
 
-    /// The connection with this id, if it is still there.
+    /// The connection with this id, if it still exists.
     pub(super) fn find(&self, id: ConnectionId) -> Option<&Slot<A>> {
         self.get(id.index as usize).filter(|slot| slot.id == id)
     }
@@ -82,7 +82,7 @@ impl<A> Slots<A> {
         self.slots.iter_mut().flatten()
     }
 
-    /// How many there are, the empty ones included.
+    /// The number of slots, the empty ones included.
     pub(super) fn count(&self) -> usize {
         self.slots.len()
     }

@@ -1,4 +1,4 @@
-//! Hosts that move, and connections that move between hosts.
+//! Snapshots of hosts and of connections.
 
 use super::{
     Addresses, ConnectionId, FourTuple, Host, Numbering, Resets, Settings, Slot, Slots, Statistics,
@@ -19,9 +19,10 @@ pub struct ConnectionSnapshot<A> {
     application: A,
 }
 
-/// A host at one moment: its connections, their applications, and its secrets. Listeners, connections that
-/// have not been opened yet, workloads, and sources and sinks of datagrams are not in it, nor is
-/// a shared probe that is under way: a host that has moved is to be told of that.
+/// The state of a host at one time: its connections, their applications, and its secrets. It does
+/// not contain listeners, connections that have not been opened yet, workloads, sources and sinks
+/// of datagrams, or a shared probe in progress: indicate the change of connectivity to a host that
+/// has moved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostSnapshot<A> {
     version: u32,
@@ -56,7 +57,7 @@ pub enum AdoptError {
     /// The host has such a connection already.
     #[error("there is a connection {0} already")]
     Taken(FourTuple),
-    /// It contradicts itself.
+    /// It is inconsistent.
     #[error("the snapshot of the host contradicts itself about slot {0}")]
     Slot(u32),
 }
@@ -79,11 +80,11 @@ impl<A: Application + Clone> Slot<A> {
 }
 
 impl<A: Application + Clone> Host<A> {
-    /// A snapshot of the host, in which every connection has its place. What has been handed out
-    /// already (packets, events) is not in it; who watches the host has to ask again.
+    /// A snapshot of the host with all connections. Packets and events that were handed out are not
+    /// in it; [`Host::watch`] has to be called again.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> HostSnapshot<A> {
-        // One that is over may still have a reset to send.
+        // A closed connection may still have a reset to send.
         let alive = |slot: &&Slot<A>| slot.busy || slot.connection.state() != State::Closed;
         let slots = self.slots.iter().filter(alive);
         HostSnapshot {
@@ -102,12 +103,12 @@ impl<A: Application + Clone> Host<A> {
         }
     }
 
-    /// The host of a snapshot, going on at `now` as it would have gone on when the snapshot was
-    /// taken, whatever clock that was taken by. Each connection keeps its id and its
-    /// application, listeners are to be added again.
+    /// The host of a snapshot. It continues at `now` as it would have continued when the snapshot
+    /// was taken, whatever the clock of that time. Each connection keeps its id and its
+    /// application; listeners are to be added again.
     ///
     /// # Errors
-    /// If the snapshot has another version or contradicts itself.
+    /// If the snapshot has another version or is inconsistent.
     pub fn adopt(snapshot: HostSnapshot<A>, now: Time) -> Result<Host<A>, AdoptError> {
         let HostSnapshot { version, taken_at, addresses, mut numbering, .. } = snapshot;
         let expected = HostSnapshot::<A>::VERSION;
@@ -154,7 +155,7 @@ impl<A: Application + Clone> Host<A> {
         Ok(host)
     }
 
-    /// A snapshot of one connection, if it is still there.
+    /// A snapshot of one connection, if it still exists.
     #[must_use]
     pub fn snapshot_connection(
         &self,
@@ -164,8 +165,8 @@ impl<A: Application + Clone> Host<A> {
         self.slots.find(id).map(|slot| slot.snapshot(now))
     }
 
-    /// Goes on with a connection that was another host's, between the same two ends and under a new id: its
-    /// local address need not be one that this host owns.
+    /// Continues a connection of another host, between the same two ends, with a new id. The host
+    /// need not own the local address.
     ///
     /// # Errors
     /// If the snapshot has another version, or there is such a connection already.

@@ -259,14 +259,14 @@ fn only_a_syn_to_a_port_that_listens_makes_a_connection() {
 }
 
 #[test]
-fn one_wake_serves_whoever_is_due_and_nobody_else() {
+fn one_wake_serves_the_connections_that_are_due_and_no_others() {
     let mut client = host(CLIENT);
     for (at, port) in [(0, 80), (400, 81)] {
         client.open(transfer(millis(at), port, 0, 1));
         client.handle_timeout(millis(at));
         assert_eq!(sent(&mut client, millis(at)).len(), 1);
     }
-    // Nobody answers: the SYNs are sent again, each one second after the first.
+    // There is no answer: the SYNs are retransmitted, each one second after the first.
     for (at, port) in [(1000, 80), (1400, 81), (3000, 80), (3400, 81)] {
         assert_eq!(client.poll_timeout(), millis(at));
         client.handle_timeout(millis(at));
@@ -298,7 +298,7 @@ fn a_notice_reaches_the_connection_whose_segment_it_names() {
     client.notify(millis(2), &notice);
     assert_eq!(sent(&mut client, millis(2)).len(), 1);
 
-    // About nobody's.
+    // Notices that match no connection or no copy.
     client.notify(millis(3), &CorruptionNotice { source_port: 7, ..notice });
     client.notify(millis(3), &CorruptionNotice { copy: CopyId(77), ..notice });
     assert!(sent(&mut client, millis(3)).is_empty());

@@ -1,4 +1,5 @@
-//! Connections that probe a new path together: who starts when, and who hears of the limits.
+//! Connections that probe a new path together: when each starts, and which leave slow start at the
+//! limit.
 
 use super::*;
 use proptest::prelude::*;
@@ -30,7 +31,7 @@ fn fresh(window: u64) -> CongestionState {
     }
 }
 
-/// A probe, and how its connections stand.
+/// A probe, and the states of its connections.
 struct Lab {
     probe: SharedProbe<u32>,
     states: BTreeMap<u32, CongestionState>,
@@ -45,34 +46,35 @@ impl Lab {
         }
     }
 
-    /// Who is told what now, if all do as they are told.
-    fn told(&mut self, now: Time) -> Vec<(u32, Connectivity)> {
-        let mut told = Vec::new();
+    /// The indications that are due now; each connection follows its own.
+    fn indications(&mut self, now: Time) -> Vec<(u32, Connectivity)> {
+        let mut indications = Vec::new();
         while let Some((key, connectivity)) = self.probe.poll(now) {
             if let Connectivity::Changed { window } = connectivity {
                 let state = fresh(window.map_or(INITIAL, u64::from));
                 self.states.insert(key, state);
                 self.probe.started(now, key, Some(state));
             }
-            told.push((key, connectivity));
+            indications.push((key, connectivity));
         }
-        told
+        indications
     }
 
-    /// The same up to `end`, with the milliseconds.
-    fn told_until(&mut self, end: u64) -> Vec<(u64, u32, Connectivity)> {
-        let mut told = Vec::new();
+    /// The indications up to `end`, with their times in milliseconds.
+    fn indications_until(&mut self, end: u64) -> Vec<(u64, u32, Connectivity)> {
+        let mut indications = Vec::new();
         let mut now = at(0);
         while now <= at(end) {
             let millis = now.since(Time::ZERO).as_nanos() / 1_000_000;
-            told.extend(self.told(now).into_iter().map(|(key, what)| (millis, key, what)));
+            indications
+                .extend(self.indications(now).into_iter().map(|(key, what)| (millis, key, what)));
             let wake = self.probe.wake();
             if wake <= now {
                 break;
             }
             now = wake;
         }
-        told
+        indications
     }
 
     /// Something happens to a connection.
@@ -99,46 +101,46 @@ impl Lab {
 #[test]
 fn the_longest_stalled_probes_alone_until_its_first_round_trip() {
     let mut lab = Lab::new(4);
-    assert_eq!(lab.told_until(99), [(0, 0, CHANGED)]);
+    assert_eq!(lab.indications_until(99), [(0, 0, CHANGED)]);
 }
 
 #[test]
 fn then_the_others_start_from_a_segment_each_spread_over_a_round_trip() {
     let mut lab = Lab::new(4);
-    assert_eq!(lab.told(at(0)), [(0, CHANGED)]);
+    assert_eq!(lab.indications(at(0)), [(0, CHANGED)]);
     lab.mean(100, 0, 100);
-    assert_eq!(lab.told_until(900), [(125, 1, ONE), (150, 2, ONE), (175, 3, ONE)]);
+    assert_eq!(lab.indications_until(900), [(125, 1, ONE), (150, 2, ONE), (175, 3, ONE)]);
 }
 
 #[test]
 fn a_leader_without_an_answer_is_succeeded_when_its_timer_strikes() {
     let mut lab = Lab::new(3);
-    assert_eq!(lab.told_until(2500), [(0, 0, CHANGED), (1000, 1, ONE), (2000, 2, ONE)]);
+    assert_eq!(lab.indications_until(2500), [(0, 0, CHANGED), (1000, 1, ONE), (2000, 2, ONE)]);
     let mut lab = Lab::new(3);
-    lab.told(at(0));
+    lab.indications(at(0));
     lab.loss(400, 0);
-    assert_eq!(lab.told(at(400)), [(1, ONE)]);
+    assert_eq!(lab.indications(at(400)), [(1, ONE)]);
     assert!(!lab.probe.is_over(at(400)));
     lab.mean(500, 0, 60);
-    assert_eq!(lab.told(at(520)), [(2, ONE)], "whoever's round trip it is");
+    assert_eq!(lab.indications(at(520)), [(2, ONE)], "any connection's round trip counts");
 }
 
 #[test]
 fn a_leader_that_is_closed_is_succeeded_at_once() {
     let mut lab = Lab::new(2);
-    lab.told(at(0));
+    lab.indications(at(0));
     lab.change(10, 0, |state| state.closed = true);
-    assert_eq!(lab.told(at(10)), [(1, ONE)]);
+    assert_eq!(lab.indications(at(10)), [(1, ONE)]);
 }
 
 #[test]
 fn a_leader_that_has_nothing_left_to_ask_with_leaves_its_initial_window_to_the_next() {
     let mut lab = Lab::new(3);
-    lab.told(at(0));
+    lab.indications(at(0));
     lab.change(80, 0, |state| state.outstanding = false);
-    assert_eq!(lab.told(at(80)), [(1, CHANGED)]);
+    assert_eq!(lab.indications(at(80)), [(1, CHANGED)]);
     lab.mean(180, 1, 100);
-    assert_eq!(lab.told_until(900), [(213, 2, ONE)]);
+    assert_eq!(lab.indications_until(900), [(213, 2, ONE)]);
 }
 
 #[test]
@@ -157,38 +159,38 @@ fn a_connection_that_makes_nothing_of_it_does_not_lead() {
 /// Four connections that have started, with windows of 16, 4, 2 and 1.
 fn started() -> Lab {
     let mut lab = Lab::new(4);
-    lab.told(at(0));
+    lab.indications(at(0));
     lab.mean(100, 0, 100);
-    lab.told_until(900);
+    lab.indications_until(900);
     for (key, window) in [(0, 16), (1, 4), (2, 2)] {
         lab.window(900, key, window);
     }
-    assert_eq!(lab.told(at(900)), []);
+    assert_eq!(lab.indications(at(900)), []);
     lab
 }
 
 #[test]
-fn whoever_is_told_by_others_has_no_turn() {
+fn a_withdrawn_connection_is_not_started() {
     let mut lab = Lab::new(4);
-    lab.told(at(0));
+    lab.indications(at(0));
     lab.probe.withdraw(&[1, 2]);
     lab.mean(100, 0, 100);
-    assert_eq!(lab.told_until(900), [(150, 3, ONE)]);
+    assert_eq!(lab.indications_until(900), [(150, 3, ONE)]);
 }
 
 #[test]
-fn the_first_loss_ends_slow_start_for_whoever_has_its_share() {
+fn the_first_loss_ends_slow_start_for_connections_with_their_share() {
     let mut lab = started();
     // The four have 23, less what the third had.
     lab.loss(901, 2);
-    assert_eq!(lab.told(at(901)), [(0, FULL)], "its share is 7");
+    assert_eq!(lab.indications(at(901)), [(0, FULL)], "its share is 7");
     lab.loss(902, 0);
     lab.window(903, 1, 6);
-    assert_eq!(lab.told(at(903)), []);
+    assert_eq!(lab.indications(at(903)), []);
     lab.window(904, 1, 7);
-    assert_eq!(lab.told(at(904)), [(1, FULL)]);
+    assert_eq!(lab.indications(at(904)), [(1, FULL)]);
     lab.window(904, 3, 7);
-    assert_eq!(lab.told(at(904)), [(3, FULL)]);
+    assert_eq!(lab.indications(at(904)), [(3, FULL)]);
     assert!(lab.probe.is_over(at(904)));
 }
 
@@ -199,26 +201,26 @@ fn a_rise_of_the_delay_ends_slow_start_as_a_loss_does() {
         let mut lab = started();
         lab.mean(700, 3, 100);
         for sample in 0..8 {
-            assert_eq!(lab.told(at(901 + sample)), []);
+            assert_eq!(lab.indications(at(901 + sample)), []);
             lab.mean(901 + sample, (sample % 2) as u32 * 3, 100 + rise * (1 + sample / 2));
         }
-        lab.told(at(909))
+        lab.indications(at(909))
     };
     assert_eq!(risen(2), [(0, FULL)]);
     assert_eq!(risen(1), []);
 }
 
 #[test]
-fn whoever_starts_later_ends_slow_start_at_its_share() {
+fn a_connection_that_starts_later_ends_slow_start_at_its_share() {
     let mut lab = Lab::new(4);
-    lab.told(at(0));
+    lab.indications(at(0));
     lab.mean(100, 0, 100);
     lab.window(100, 0, 8);
-    assert_eq!(lab.told(at(125)), [(1, ONE)]);
+    assert_eq!(lab.indications(at(125)), [(1, ONE)]);
     lab.loss(130, 1);
-    assert_eq!(lab.told_until(300), [(0, 0, FULL), (150, 2, ONE), (175, 3, ONE)]);
+    assert_eq!(lab.indications_until(300), [(0, 0, FULL), (150, 2, ONE), (175, 3, ONE)]);
     lab.window(310, 3, 2);
-    assert_eq!(lab.told(at(310)), [(3, FULL)], "8 for the three that are left");
+    assert_eq!(lab.indications(at(310)), [(3, FULL)], "8 for the three that are left");
 }
 
 #[test]
@@ -248,7 +250,7 @@ enum Op {
     Loss,
     Idle,
     Close,
-    Deaf,
+    Inert,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -258,20 +260,20 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Loss),
         1 => Just(Op::Idle),
         1 => Just(Op::Close),
-        1 => Just(Op::Deaf),
+        1 => Just(Op::Inert),
     ]
 }
 
 proptest! {
     #[test]
-    fn everybody_starts_once_and_no_more_than_one_initial_window_is_out_at_first(
+    fn each_connection_starts_once_and_at_first_at_most_one_initial_window_is_outstanding(
         connections in 1..20_u32,
         ops in proptest::collection::vec((0..20_u32, 0..400_u64, op()), 0..200),
     ) {
         let mut probe = SharedProbe::new(at(0), (0..connections).collect());
         let mut states: BTreeMap<u32, CongestionState> = BTreeMap::new();
         let (mut starts, mut fulls) = (Vec::new(), Vec::new());
-        let mut deaf = Vec::new();
+        let mut inert = Vec::new();
         let (mut now, mut sampled) = (at(0), false);
         let out = |states: &BTreeMap<u32, CongestionState>| states.values().any(|state| state.outstanding && !state.closed);
         let mut ops = ops.into_iter();
@@ -285,8 +287,8 @@ proptest! {
                 };
                 prop_assert!(window.is_some() || !(sampled || out(&states)));
                 starts.push(key);
-                let hears = !deaf.contains(&key);
-                let state = hears.then(|| fresh(window.map_or(INITIAL, u64::from)));
+                let probes = !inert.contains(&key);
+                let state = probes.then(|| fresh(window.map_or(INITIAL, u64::from)));
                 if let Some(state) = state {
                     states.insert(key, state);
                 }
@@ -301,8 +303,8 @@ proptest! {
             };
             let then = (now + ms(pause)).min(probe.wake());
             now = then.max(now);
-            if matches!(op, Op::Deaf) {
-                deaf.push(key);
+            if matches!(op, Op::Inert) {
+                inert.push(key);
             }
             let Some(state) = states.get_mut(&key) else { continue };
             match op {
@@ -311,16 +313,16 @@ proptest! {
                 Op::Loss => state.losses += 1,
                 Op::Idle => state.outstanding = false,
                 Op::Close => state.closed = true,
-                Op::Deaf => {}
+                Op::Inert => {}
             }
             state.window = state.window.min(1 << 40);
             probe.observe(now, key, state);
         }
         prop_assert!(probe.is_over(now));
         prop_assert_eq!(starts, (0..connections).collect::<Vec<_>>(), "the longest-stalled first");
-        let told = fulls.len();
+        let indicated = fulls.len();
         fulls.sort_unstable();
         fulls.dedup();
-        prop_assert_eq!(fulls.len(), told, "nobody is told twice");
+        prop_assert_eq!(fulls.len(), indicated, "each connection at most once");
     }
 }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_tells_what_came_late_or_twice() {
+    fn a_sink_counts_late_and_duplicate_datagrams() {
         let mut sink = DatagramSink::default();
         for offset in [0, 100, 300, 200, 300, 400] {
             sink.take(Payload { stream: 0, offset, len: 100 });

@@ -55,7 +55,7 @@ impl Application for Program {
         }
         self.ended |= events.contains(Events::PEER_CLOSED);
         if events.contains(Events::CLOSED) {
-            // Nobody is woken any more: what is left is read now.
+            // There are no further wakes: read the rest now.
             while self.read(connection, u32::MAX) {}
         }
         let later = Duration::from_nanos(1 + self.random.bits() % 20_000_000);

@@ -1,11 +1,12 @@
 //! Hosts that are stored and restored in the middle of everything, under another clock, go on as
 //! if nothing had happened.
 
+use base::settings::{Bytes, Span};
 use base::{Duration, Random, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr};
 use host::{
-    AdoptError, Application, BufferedSource, Dialogue, FourTuple, Host, HostSnapshot, Opening,
-    Outlet, PacedSource, Requester, Responder, Settings, Sink, SlowSink, Source, Traffic,
+    AdoptError, Application, BufferedSource, FourTuple, Host, HostSnapshot, Opening, Outlet,
+    PacedSource, Requester, Requests, Responder, Settings, Sink, SlowSink, Source, Traffic,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -152,14 +153,16 @@ impl Application for Program {
     fn take(&mut self, now: Time, payload: Payload) -> bool {
         match self {
             Program::Chatter(chatter) => chatter.take(now, payload),
-            Program::Traffic { traffic, .. } => traffic.take(now, payload),
+            Program::Traffic { traffic, .. } => {
+                Application::<Connection>::take(traffic, now, payload)
+            }
         }
     }
 
     fn next_wake(&self) -> Time {
         match self {
             Program::Chatter(chatter) => chatter.next_wake(),
-            Program::Traffic { traffic, .. } => traffic.next_wake(),
+            Program::Traffic { traffic, .. } => Application::<Connection>::next_wake(traffic),
         }
     }
 
@@ -184,29 +187,29 @@ fn programs(port: u16, seed: u64) -> [Program; 2] {
     const STREAM: u32 = 7;
     const SIZE: u64 = 70_000;
     let some = Duration::from_millis(30);
-    let dialogue = Dialogue {
-        request: 700,
-        response: 9_000,
-        think: Duration::from_millis(80),
-        rounds: Some(9),
+    let dialogue = Requests {
+        request: Bytes(700),
+        response: Bytes(9_000),
+        think: Some(Span(Duration::from_millis(80))),
+        count: Some(9),
     };
     let [traffic, accepting] = match port.checked_sub(TRAFFIC) {
         Some(0) => [
             Traffic::Source(Source::new(STREAM, Some(SIZE))),
-            Traffic::Slow(SlowSink::new(STREAM, 3_000, some)),
+            SlowSink::new(Sink::new(STREAM), 3_000, some).into(),
         ],
         Some(1) => [
-            Traffic::Paced(PacedSource::new(STREAM, Some(SIZE), 1_700, some)),
+            PacedSource::new(STREAM, Some(SIZE), 1_700, some).into(),
             Traffic::Sink(Sink::new(STREAM)),
         ],
         Some(2) => [
-            Traffic::Buffered(BufferedSource::new(STREAM, Some(SIZE), 4_500)),
+            BufferedSource::new(STREAM, Some(SIZE), 4_500).into(),
             Traffic::Sink(Sink::new(STREAM)),
         ],
         Some(3) => {
-            let requester = Traffic::Requester(Box::new(Requester::new(STREAM, dialogue)));
-            let responder = Traffic::Responder(Responder::new(STREAM, dialogue));
-            let size = 9 * dialogue.response;
+            let requester = Requester::new(STREAM, dialogue).into();
+            let responder = Responder::new(STREAM, dialogue).into();
+            let size = 9 * dialogue.response.0;
             return [requester, responder].map(|traffic| Program::Traffic { traffic, size });
         }
         _ => return [seed, 1000].map(|seed| Program::Chatter(Chatter::new(seed))),
@@ -222,7 +225,7 @@ struct Line {
     flying: BTreeMap<(Time, u64), (usize, Packet)>,
     random: Random,
     loss: f64,
-    /// Everything that was sent, when and by whom.
+    /// All packets sent, with the time and the sending host.
     log: Vec<(Time, usize, Packet)>,
 }
 

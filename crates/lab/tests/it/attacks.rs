@@ -1,4 +1,4 @@
-//! Forged notices: what they do to whom, and what defences make of it (`bbn8333` §6.2, §7.1).
+//! Forged notices: their effects, and the defences (`bbn8333` §6.2, §7.1).
 
 use crate::common::{error, run, run_with, scenario};
 use lab::{Outcome, Watch};
@@ -117,8 +117,8 @@ fn without_defences_notices_that_hit_the_window_are_believed_and_hurt() {
     assert!(mean + half < 0.8, "{mean} ± {half}");
 }
 
-/// The demand: at most 1 % more than the same flood of inert datagrams costs, as far as eight runs of
-/// twenty seconds can tell.
+/// The requirement: at most 1 % more than the same flood of inert datagrams costs, within the precision
+/// of eight runs of twenty seconds.
 #[test]
 fn with_defences_a_blind_flood_costs_no_more_than_inert_datagrams() {
     blind_floods_cost_no_more(&[(1000, "anywhere"), (1000, "window")]);
@@ -247,7 +247,7 @@ fn with_a_bound_of_a_half_claims_change_nothing() {
 
 /// Trust is earned: at the start some true notices are not believed.
 #[test]
-fn defences_cost_little_where_nobody_attacks() {
+fn defences_cost_little_without_an_attack() {
     let guarded = victim(ALL, &[LOSSY], &blind("notices", 0, "window"));
     let open = victim(NONE, &[LOSSY], &blind("notices", 0, "window"));
     let (mean, half) = ratio(&guarded, &open, goodput);
@@ -257,7 +257,7 @@ fn defences_cost_little_where_nobody_attacks() {
 }
 
 #[test]
-fn what_an_attack_cannot_be_is_told_with_its_place() {
+fn an_invalid_attack_is_reported_with_its_place() {
     let cases = [
         ("at = \"source\"\nrate = 1\n", "expected a node other than the victim's ends"),
         ("at = \"mallory\"\n", "missing key `rate`: packets per second"),
@@ -285,8 +285,8 @@ fn what_an_attack_cannot_be_is_told_with_its_place() {
         ),
     ];
     for (attack, message) in cases {
-        let told = error(&victim(NONE, &[], attack)).to_string();
-        assert!(told.contains(message), "{told}");
+        let error = error(&victim(NONE, &[], attack)).to_string();
+        assert!(error.contains(message), "{error}");
     }
     let stranger = victim(NONE, &[], "at = \"mallory\"\nrate = 1\n")
         .replace("flow = \"victim\"", "flow = \"nobody\"");

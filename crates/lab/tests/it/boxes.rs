@@ -1,6 +1,6 @@
 //! Boxes that a file puts into nodes.
 
-use crate::common::{digest, error, run, told, with};
+use crate::common::{digest, error, rejects, run, with};
 
 const NODES: &str = "a = {}\nb = {}\n";
 
@@ -42,9 +42,9 @@ fn a_clamp_shortens_the_segments_of_connections_through_its_node() {
 }
 
 #[test]
-fn what_is_wrong_with_a_box_is_told_at_its_place() {
+fn an_error_of_a_box_points_at_its_place() {
     let at = |written: &str, marked: &str, message: &str| {
-        told((NODES, &format!("a = {{}}\nb = {{ boxes = [{written}] }}\n")), marked, message);
+        rejects((NODES, &format!("a = {{}}\nb = {{ boxes = [{written}] }}\n")), marked, message);
     };
     at(
         "{ box = \"mss-clam\" }",
@@ -53,7 +53,7 @@ fn what_is_wrong_with_a_box_is_told_at_its_place() {
          `corruption-reporter`, `corruption-forwarder`, `mss-clamp`",
     );
     let short = "{ box = \"mss-clamp\", mss = 10 }";
-    at(short, short, "`nodes.b.boxes.0`: `mss`: expected at least 48 bytes");
+    at(short, "10 }", "`nodes.b.boxes.0.mss = 10`: expected a whole number, 48 or more");
     let stranger = "{ box = \"corruption-reporter\", flows = [\"web\"] }";
     at(stranger, stranger, "`nodes.b.boxes.0`: there is no flow `web`");
     let unknown = boxes("{ box = \"mss-clamp\", size = 3 }", "", "eten = \"none\"");

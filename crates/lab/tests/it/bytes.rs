@@ -77,8 +77,8 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A long link on which notices of corruption go back.
-fn told() -> String {
+/// A long link with backward notices of corruption.
+fn notified() -> String {
     with(&[("none", "backward"), ("60 s", "20 s")])
 }
 
@@ -115,7 +115,7 @@ fn read(file: &Path) -> (Vec<String>, Vec<(u32, u128, Packet)>) {
 
 #[test]
 fn a_capture_has_an_interface_for_every_direction_and_exact_times() {
-    let (names, packets) = read(&captured(&told(), "directions.pcapng", &[]));
+    let (names, packets) = read(&captured(&notified(), "directions.pcapng", &[]));
     assert_eq!(names, ["a->b", "b->a"]);
     let [syn, answer] = [0, 1].map(|at| packets.iter().find(|(link, ..)| *link == at).unwrap());
     assert_eq!(syn.1, 0);
@@ -130,12 +130,12 @@ fn a_capture_has_an_interface_for_every_direction_and_exact_times() {
 
 #[test]
 fn a_capture_at_a_node_sees_what_it_sends_and_receives() {
-    let (names, packets) = read(&captured(&told(), "node.pcapng", &["b"]));
+    let (names, packets) = read(&captured(&notified(), "node.pcapng", &["b"]));
     assert_eq!(names, ["a->b received", "b->a"]);
     let first = |at| packets.iter().find(|(link, ..)| *link == at).unwrap().1;
     assert_eq!(first(0), first(1), "the SYN is answered at once");
 
-    let (names, packets) = read(&captured(&told(), "link.pcapng", &["b->a"]));
+    let (names, packets) = read(&captured(&notified(), "link.pcapng", &["b->a"]));
     assert_eq!(names, ["b->a"]);
     assert!(packets.iter().all(|(link, ..)| *link == 0));
 }
@@ -183,7 +183,7 @@ fn tshark_finds_nothing_malformed_and_no_bad_checksum() {
     for (name, text) in [
         ("reno.pcapng", with(&[("sack", "reno"), ("60 s", "20 s")])),
         ("sack.pcapng", with(&[("60 s", "20 s")])),
-        ("backward.pcapng", told()),
+        ("backward.pcapng", notified()),
         ("modern.pcapng", with(&[("ns2-2001", "modern"), ("60 s", "5 s")])),
     ] {
         let file = captured(&text, name, &[]);

@@ -1,6 +1,6 @@
 //! Cumulative error notification in scenarios (`bbn8333` §4).
 
-use crate::common::{LONG_LINK, digest, error, run, run_with, scenario, told, with};
+use crate::common::{LONG_LINK, digest, error, rejects, run, run_with, scenario, with};
 use lab::{Outcome, Watch};
 use scenario::Report;
 use tcp::mechanism::{CumulativeEten, Fields, Mechanism, Network, Strategy, Transport};
@@ -48,7 +48,7 @@ fn all_of_it_can_be_set() {
 }
 
 #[test]
-fn what_is_no_setting_is_told_at_its_place() {
+fn an_invalid_setting_is_reported_at_its_place() {
     for (line, message) in [
         ("a = 0", "`ceten.a = 0`: found integer `0`, expected a number above 0 and at most 1"),
         ("a = 1.5", "`ceten.a = 1.5`: found number `1.5`, expected a number above 0 and at most 1"),
@@ -56,12 +56,12 @@ fn what_is_no_setting_is_told_at_its_place() {
         let text = file("\"cumulative\"", &format!("[ceten]\n{line}\n"));
         assert_eq!(error(&text).to_string(), message);
     }
-    told(
+    rejects(
         ("eten = \"none\"", "eten = { report = \"cumulative\", bound = 0.4 }"),
         "0.4",
         "`flows.0.tcp.eten.bound = 0.4`: found number `0.4`, expected a number from 0.5 to 1",
     );
-    told(
+    rejects(
         ("eten = \"none\"", "eten = { report = \"cumulative\", strategy = \"coin\" }"),
         "\"coin\"",
         "`flows.0.tcp.eten.strategy = \"coin\"`: unknown name `coin`, expected one of `published`, \
@@ -83,7 +83,7 @@ fn the_adaptive_strategy_wants_slow_averages() {
 #[test]
 fn it_is_named_in_one_place() {
     let mechanisms = "eten = \"cumulative\", mechanisms = [{ mechanism = \"cumulative-eten\" }]";
-    told(
+    rejects(
         ("eten = \"none\"", mechanisms),
         "\"cumulative\"",
         "`flows.0.tcp.eten = \"cumulative\"`: `mechanisms` lists an ETEN mechanism already",
@@ -190,9 +190,9 @@ fn messages_about_links_serve_where_headers_do_not() {
     let ratio = cumulative(", strategy = \"loss-ratio\"");
     let text = file(&ratio, &traceback("messages = 0.1\n"));
     assert_eq!(mechanism(&text).network().transport, Transport::Traceback);
-    let (plain, told) = (goodput(LONG_LINK), goodput(&text));
-    assert!(told > 1.2 * plain, "{told}, without {plain}");
-    // They are packets, and without any nobody knows of any corruption.
+    let (plain, notified) = (goodput(LONG_LINK), goodput(&text));
+    assert!(notified > 1.2 * plain, "{notified}, without {plain}");
+    // The notices are packets; without them the sender does not know of corruption.
     let events = |text: &str| run(text).events;
     let silent = file(&ratio, &traceback("messages = 0\n"));
     assert_eq!(digest(&silent), digest(LONG_LINK));

@@ -88,23 +88,22 @@ tcp  = { recovery = "sack", mss = 1000, ecn = true }
         let rows = outcome(&text, false).rows;
         rows[0].payload_bps / (rows[0].payload_bps + rows[1].payload_bps)
     };
-    let (told, hidden) =
+    let (signalled, hidden) =
         (share("{ strength = 0.2 }"), share("{ strength = 0.2, signal = \"none\" }"));
-    assert!(told < 0.5 && hidden > 0.5, "{told} {hidden}");
+    assert!(signalled < 0.5 && hidden > 0.5, "{signalled} {hidden}");
 }
 
 /// [`lossy`], with Cumulative ETEN.
-fn told(coding: &str, rest: &str) -> String {
+fn cumulative(coding: &str, rest: &str) -> String {
     let eten = "ecn = true, eten = { report = \"cumulative\", strategy = \"loss-ratio\" }";
     lossy(coding, "").replace("ecn = true", eten) + rest
 }
 
 #[test]
-fn a_code_that_follows_what_the_path_tells_finds_its_strength_and_what_congestion_control_must_know()
- {
+fn a_code_that_follows_the_reports_of_the_path_finds_its_strength_and_the_congestion_losses() {
     let coding = "{ strength = \"cumulative\", signal = \"share\" }";
     let row = |text: &str| outcome(text, false).rows.remove(0);
-    let (off, coded) = (row(&told("\"off\"", "")), row(&told(coding, "")));
+    let (off, coded) = (row(&cumulative("\"off\"", "")), row(&cumulative(coding, "")));
     // A block of 20 needs three repair packets at 1 %.
     let share = coded.coding.repairs as f64 / coded.coding.sources as f64;
     assert!((0.1..0.3).contains(&share), "{coded:?}");
@@ -112,14 +111,14 @@ fn a_code_that_follows_what_the_path_tells_finds_its_strength_and_what_congestio
     assert!(10 * coded.coding.marked < coded.coding.lost, "{coded:?}");
     assert!(coded.sender.retransmissions < off.sender.retransmissions, "{off:?} {coded:?}");
     let clean = |text: String| row(&text.replace("bit = 1.2e-6", "bit = 0.0"));
-    let (off, coded) = (clean(told("\"off\"", "")), clean(told(coding, "")));
+    let (off, coded) = (clean(cumulative("\"off\"", "")), clean(cumulative(coding, "")));
     assert_eq!(coded.coding.repairs, 0);
     assert_eq!(off, coded);
 }
 
 #[test]
-fn a_code_that_follows_what_the_path_tells_is_the_same_in_bytes() {
-    let text = told("{ strength = \"cumulative\", signal = \"share\" }", "");
+fn a_code_that_follows_the_reports_of_the_path_is_the_same_in_bytes() {
+    let text = cumulative("{ strength = \"cumulative\", signal = \"share\" }", "");
     assert_eq!(outcome(&text, false), outcome(&text, true));
     let real = text.replace("loss-ratio\"", "loss-ratio\", fields = \"real\"");
     assert_eq!(outcome(&real, false), outcome(&real, true));
@@ -138,8 +137,8 @@ fn settings_are_read_with_their_defaults() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
-    let told = |coding: &str| {
+fn an_error_has_its_place() {
+    let refused = |coding: &str| {
         let error = error(&lossy(coding, ""));
         let [finding] = error.findings() else { panic!("{:?}", error.findings()) };
         (finding.key.clone().unwrap_or_default(), finding.message.clone())
@@ -156,7 +155,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("{ strength = 0.1, signal = \"share\" }", "flows.0.coding", "eten = \"cumulative\""),
         ("{ corruption = 0.1, target = 0 }", "flows.0.coding.target", "more than 0"),
     ] {
-        let (at, says) = told(coding);
+        let (at, says) = refused(coding);
         assert_eq!(at, key, "{says}");
         assert!(says.contains(message), "{says}");
     }

@@ -1,5 +1,5 @@
-//! Forged changes of connectivity: whom they hold at the initial window, and whom not
-//! (`koutsianas2007` §3.6).
+//! Forged changes of connectivity: which attackers hold the victim at its initial window, and which do
+//! not (`koutsianas2007` §3.6).
 
 use crate::common::{error, run_with};
 use lab::{Row, Watch};
@@ -56,7 +56,7 @@ fn row(mechanisms: &str, attack: &str) -> Row {
     run_with(&victim(mechanisms, attack), 1, &Watch::default()).rows.remove(0)
 }
 
-/// What is left of the goodput of a victim that nobody can tell of changes, under the same attack.
+/// The goodput over that of a victim without the mechanism under the same attack.
 fn left(mechanisms: &str, attack: &str) -> f64 {
     row(mechanisms, attack).goodput_bps / row(NOTHING, attack).goodput_bps
 }
@@ -68,8 +68,8 @@ fn again(row: &Row) -> f64 {
 }
 
 #[test]
-fn without_a_limit_whoever_sees_the_segments_holds_the_victim_at_its_initial_window() {
-    // Before its window has grown it begins anew, most often with what it has sent before.
+fn without_a_limit_an_attacker_on_the_path_holds_the_victim_at_its_initial_window() {
+    // It restarts before its window has grown, most often with data that it has sent before.
     for every in [1, 10] {
         let row = row(UNLIMITED, &on_path(every));
         assert!(row.goodput_bps < 0.4e6 && again(&row) > 0.8, "1 of {every}: {row:?}");
@@ -79,7 +79,7 @@ fn without_a_limit_whoever_sees_the_segments_holds_the_victim_at_its_initial_win
 }
 
 #[test]
-fn with_a_limit_whoever_sees_the_segments_costs_the_victim_little() {
+fn with_a_limit_an_attacker_on_the_path_costs_the_victim_little() {
     for every in [1, 10, 100] {
         let left = left(LIMITED, &on_path(every));
         assert!(left > 0.9, "1 of {every}: {left}");
@@ -87,7 +87,7 @@ fn with_a_limit_whoever_sees_the_segments_costs_the_victim_little() {
 }
 
 #[test]
-fn who_must_guess_sequence_numbers_tells_nobody_of_anything() {
+fn an_attacker_that_must_guess_sequence_numbers_has_no_effect() {
     let attack = blind(1000, "anywhere");
     let [unlimited, limited] = [UNLIMITED, LIMITED].map(|rlci| row(rlci, &attack));
     assert_eq!(unlimited.sender, limited.sender);
@@ -125,7 +125,7 @@ fn forged_segments_are_the_same_in_bytes() {
 }
 
 #[test]
-fn what_such_an_attack_cannot_be_is_told_with_its_place() {
+fn an_invalid_attack_is_reported_with_its_place() {
     let cases = [
         ("at = \"mallory\"\n", "missing key `rate`: packets per second"),
         (
@@ -138,7 +138,7 @@ fn what_such_an_attack_cannot_be_is_told_with_its_place() {
         ),
     ];
     for (attack, message) in cases {
-        let told = error(&victim(LIMITED, attack)).to_string();
-        assert!(told.contains(message), "{told}");
+        let error = error(&victim(LIMITED, attack)).to_string();
+        assert!(error.contains(message), "{error}");
     }
 }

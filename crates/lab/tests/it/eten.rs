@@ -1,6 +1,6 @@
-//! What scenario files say of error notification by way of the receiver, and what comes of it.
+//! Error notification by way of the receiver: its keys in scenario files, and its effects.
 
-use crate::common::{error, run, run_with, scenario, told, with};
+use crate::common::{error, rejects, run, run_with, scenario, with};
 use lab::Watch;
 use scenario::{Headers, Report, Transport};
 
@@ -12,7 +12,7 @@ fn eten(value: &str) -> String {
 }
 
 #[test]
-fn forward_notification_is_for_both_ends_and_goes_by_message_unless_told_otherwise() {
+fn forward_notification_is_for_both_ends_and_by_message_by_default() {
     let flow = &scenario(&eten("\"forward\"")).flows[0];
     assert_eq!((flow.report, flow.notice_size), (Report::Forward, 180));
     assert_eq!((flow.transport, flow.headers), (Transport::Message, Headers::Readable));
@@ -115,9 +115,9 @@ fn over_ipv6_checksums_vouch_for_nearly_nothing() {
 }
 
 #[test]
-fn settings_without_a_meaning_are_told_at_their_place() {
+fn settings_without_effect_are_errors_at_their_place() {
     let at = |settings: &str, marked: &str, message: &str| {
-        told((NONE, &format!("eten = {settings}")), marked, message);
+        rejects((NONE, &format!("eten = {settings}")), marked, message);
     };
     at(
         "{ report = \"backward\", transport = \"marked\" }",

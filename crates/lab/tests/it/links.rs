@@ -1,6 +1,6 @@
-//! Links of a scenario: what each key does, and what is said of nonsense.
+//! Links of a scenario: the effect of each key, and the errors.
 
-use crate::common::{error, scenario, told, with};
+use crate::common::{error, rejects, scenario, with};
 use base::{Duration, Rate};
 use link::{
     CoDel, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, GilbertElliott, Impairments,
@@ -60,8 +60,8 @@ fn rate_and_delay_are_needed_for_both_directions_at_once_or_for_each() {
             "`links.0`: missing key `rate`\n`links.0.forward.rates`: unknown key `rates`, ",
         ),
     ] {
-        let told = error(&with(&[(rate, lines)])).to_string();
-        assert!(told.starts_with(missing), "{told}");
+        let message = error(&with(&[(rate, lines)])).to_string();
+        assert!(message.starts_with(missing), "{message}");
     }
 }
 
@@ -75,23 +75,23 @@ fn a_key_of_one_direction_is_swept_like_any_other() {
 
 #[test]
 fn links_join_two_nodes_that_are_there_once() {
-    told(
+    rejects(
         ("[\"a\", \"b\"]", "[\"a\", \"c\"]"),
         "\"c\"",
         "`links.0.between.1 = \"c\"`: there is no such node",
     );
-    told(
+    rejects(
         ("[\"a\", \"b\"]", "[\"a\", \"a\"]"),
         "[\"a\"",
         "`links.0.between`: expected two different nodes",
     );
-    told(
+    rejects(
         ("[\"a\", \"b\"]", "[\"a\"]"),
         "[\"a\"",
         "`links.0.between`: expected the names of two nodes",
     );
     let second = "[[links]]\nbetween = [\"b\", \"a\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 s\"\n";
-    told(
+    rejects(
         ("[[flows]]", &format!("{second}[[flows]]")),
         "[\"b\", \"a\"]",
         "`links.1.between`: there is already a link between these nodes",
@@ -101,7 +101,7 @@ fn links_join_two_nodes_that_are_there_once() {
 #[test]
 fn a_queue_holds_something() {
     for queue in ["0 packets", "0 B"] {
-        told(
+        rejects(
             ("50 packets", queue),
             &format!("\"{queue}\""),
             &format!(
@@ -115,20 +115,20 @@ fn a_queue_holds_something() {
 fn probabilities_are_between_0_and_1() {
     for p in ["-0.1", "1.1", "nan", "inf"] {
         let message = format!("`links.0.errors.bit = {p}`: expected a probability, 0 to 1");
-        told(("1e-5", p), &format!("{p} }}"), &message);
+        rejects(("1e-5", p), &format!("{p} }}"), &message);
     }
 }
 
 #[test]
-fn a_channel_with_two_states_is_told_by_its_share_and_bursts_or_by_its_probabilities() {
-    let told = errors("{ gilbert-elliott = { loss = 0.2, burst = 4 } }");
+fn a_channel_with_two_states_is_given_by_its_share_and_bursts_or_by_its_probabilities() {
+    let model = errors("{ gilbert-elliott = { loss = 0.2, burst = 4 } }");
     let plain = GilbertElliott { p: 0.0625, r: 0.25, ..GilbertElliott::default() };
-    assert_eq!(told, plain.into());
-    let told = errors(
+    assert_eq!(model, plain.into());
+    let model = errors(
         "{ gilbert-elliott = { p = 0.1, r = 0.2, h = 0.3, k = 0.4, damage = \"corruption\" } }",
     );
     let damage = Damage::Corruption;
-    assert_eq!(told, GilbertElliott { p: 0.1, r: 0.2, h: 0.3, k: 0.4, damage }.into());
+    assert_eq!(model, GilbertElliott { p: 0.1, r: 0.2, h: 0.3, k: 0.4, damage }.into());
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn of_a_channel_with_two_states_one_description_is_expected_that_can_be() {
          packets"
     );
     for loss in ["1", "1.5", "-0.1"] {
-        let told = refused(&format!("{{ gilbert-elliott = {{ loss = {loss}, burst = 3 }} }}"));
-        assert!(told.starts_with("`links.0.errors.gilbert-elliott.loss = "), "{told}");
+        let message = refused(&format!("{{ gilbert-elliott = {{ loss = {loss}, burst = 3 }} }}"));
+        assert!(message.starts_with("`links.0.errors.gilbert-elliott.loss = "), "{message}");
     }
     assert_eq!(
         refused("{ gilbert-elliott = { loss = 0.1, burst = 0.5 } }"),
@@ -168,8 +168,8 @@ fn bursts_have_gaps_in_time_packets_or_bytes() {
         ("500 packets", link::Gap::Packets(500.0)),
         ("1 MB", link::Gap::Bytes(1e6)),
     ] {
-        let told = errors(&format!("{{ bursts = {{ gap = \"{written}\", length = 2.5 }} }}"));
-        assert_eq!(told, link::Bursts { gap, length: 2.5, damage: Damage::Loss }.into());
+        let model = errors(&format!("{{ bursts = {{ gap = \"{written}\", length = 2.5 }} }}"));
+        assert_eq!(model, link::Bursts { gap, length: 2.5, damage: Damage::Loss }.into());
     }
     for wrong in ["\"0 ms\"", "\"0 packets\"", "\"9 segments\"", "\"-1 ms\"", "\"often\""] {
         assert_eq!(
@@ -188,7 +188,7 @@ fn bursts_have_gaps_in_time_packets_or_bytes() {
 
 #[test]
 fn fades_have_their_times_and_their_errors() {
-    let told = errors(
+    let model = errors(
         "{ fades = { bit = 1e-7, every = \"60 s\", at = [{ start = \"1 s\", end = \"3 s\", bit = \
          1e-4 }, { start = \"10 s\", packet = 1 }] } }",
     );
@@ -199,31 +199,31 @@ fn fades_have_their_times_and_their_errors() {
     };
     let list = [fade(1000, 3000, 1e-4, 0.0), fade(10_000, 60_000, 0.0, 1.0)];
     let fades = Intervals::new(list, Some(Duration::from_secs(60))).unwrap();
-    assert_eq!(told, Fades { fades, otherwise: Uniform { bit: 1e-7, packet: 0.0 } }.into());
+    assert_eq!(model, Fades { fades, otherwise: Uniform { bit: 1e-7, packet: 0.0 } }.into());
 }
 
 #[test]
 fn spans_of_time_come_one_after_the_other() {
-    let told = |at: &str| refused(&format!("{{ fades = {{ {at} }} }}"));
-    assert_eq!(told(""), "`links.0.errors.fades`: missing key `at`");
-    assert_eq!(told("at = []"), "`links.0.errors.fades.at`: expected at least one entry");
-    assert_eq!(told("at = [{}]"), "`links.0.errors.fades.at.0`: missing key `start`");
+    let fades = |at: &str| refused(&format!("{{ fades = {{ {at} }} }}"));
+    assert_eq!(fades(""), "`links.0.errors.fades`: missing key `at`");
+    assert_eq!(fades("at = []"), "`links.0.errors.fades.at`: expected at least one entry");
+    assert_eq!(fades("at = [{}]"), "`links.0.errors.fades.at.0`: missing key `start`");
     assert_eq!(
-        told("at = [{ start = \"2 s\", end = \"2 s\" }]"),
+        fades("at = [{ start = \"2 s\", end = \"2 s\" }]"),
         "`links.0.errors.fades.at.0`: ends at 2 s: expected an end after its start, 2 s"
     );
     assert_eq!(
-        told("at = [{ start = \"1 s\", end = \"3 s\" }, { start = \"2 s\", end = \"9 s\" }]"),
+        fades("at = [{ start = \"1 s\", end = \"3 s\" }, { start = \"2 s\", end = \"9 s\" }]"),
         "`links.0.errors.fades.at.1`: starts at 2 s: expected 3 s, the end of the one before, or \
          later"
     );
     assert_eq!(
-        told("at = [{ start = \"1 s\" }, { start = \"1 s\" }]"),
+        fades("at = [{ start = \"1 s\" }, { start = \"1 s\" }]"),
         "`links.0.errors.fades.at.1`: starts at 1 s: expected later than the one before it"
     );
     for period in ["0 s", "2 s"] {
         assert_eq!(
-            told(&format!("every = \"{period}\", at = [{{ start = \"1 s\", end = \"3 s\" }}]")),
+            fades(&format!("every = \"{period}\", at = [{{ start = \"1 s\", end = \"3 s\" }}]")),
             format!(
                 "`links.0.errors.fades.every = \"{period}\"`: a period of {period}: expected more \
                  than 0 s and no less than 3 s, the last end"
@@ -293,11 +293,11 @@ fn a_trace_in_brief_is_its_file() {
 }
 
 #[test]
-fn a_trace_that_is_none_is_told_with_the_line_and_what_stands_there() {
+fn an_invalid_trace_is_reported_with_the_line_and_its_content() {
     let written = "errors = { trace = \"link.trace\" }\n";
     let number = "expected the number of a packet, from 0, followed by `loss`, `corruption` or nothing, which is `loss`";
     let many = "9".repeat(90);
-    for (trace, told) in [
+    for (trace, message) in [
         ("1\nx\n", format!("line 2, `x`: {number}")),
         ("-1\n", format!("line 1, `-1`: {number}")),
         ("1.5\n", format!("line 1, `1.5`: {number}")),
@@ -308,22 +308,22 @@ fn a_trace_that_is_none_is_told_with_the_line_and_what_stands_there() {
     ] {
         assert_eq!(
             refused_trace("malformed", trace.as_bytes(), written),
-            format!("`links.0.errors.trace = \"link.trace\"`: `link.trace`, {told}")
+            format!("`links.0.errors.trace = \"link.trace\"`: `link.trace`, {message}")
         );
     }
-    for (trace, told) in [
+    for (trace, message) in [
         (&b"\xff\xfe"[..], "is not a text file"),
         (&[b'#'; (64 << 20) + 1], "is too large: expected at most 64 MiB"),
     ] {
         assert_eq!(
             refused_trace("no_text", trace, written),
-            format!("`links.0.errors.trace = \"link.trace\"`: `link.trace` {told}")
+            format!("`links.0.errors.trace = \"link.trace\"`: `link.trace` {message}")
         );
     }
 }
 
 #[test]
-fn a_trace_that_cannot_be_read_or_repeated_is_told_of() {
+fn a_trace_that_cannot_be_read_or_repeated_is_an_error() {
     assert_eq!(
         refused("{ trace = \"none.trace\" }"),
         "`links.0.errors.trace = \"none.trace\"`: there is no file `none.trace`"
@@ -337,7 +337,7 @@ fn a_trace_that_cannot_be_read_or_repeated_is_told_of() {
         "`links.0.errors.trace = 7`: found integer `7`, expected the path of a file, or { file = \
          \"...\" }"
     );
-    for (every, told) in [
+    for (every, message) in [
         ("5 packets", "repeated after 5 packets: expected more than its last damaged one, 7"),
         ("5 MB", "expected packets, such as \"10000 packets\""),
     ] {
@@ -345,7 +345,7 @@ fn a_trace_that_cannot_be_read_or_repeated_is_told_of() {
             format!("errors = {{ trace = {{ file = \"link.trace\", every = \"{every}\" }} }}\n");
         assert_eq!(
             refused_trace("repeated", b"7\n", &written),
-            format!("`links.0.errors.trace.every = \"{every}\"`: {told}")
+            format!("`links.0.errors.trace.every = \"{every}\"`: {message}")
         );
     }
 }
@@ -361,22 +361,25 @@ fn keys_of_an_error_model_are_swept_like_any_other() {
 }
 
 #[test]
-fn packets_are_held_up_doubled_and_late_by_chance() {
-    let told = link(
+fn packets_are_delayed_duplicated_and_jittered_at_random() {
+    let impaired = link(
         "reordering = { probability = 0.1, delay = \"7 ms\" }\nduplication = 0.02\njitter = \"5 ms\"\n\
          backward = { jitter = { bound = \"1 ms\", shape = \"bell\", reorders = true } }\n",
     );
     let reordering = Reordering { probability: 0.1, delay: ms(7) };
     let jitter = Jitter { bound: ms(5), ..Jitter::default() };
-    assert_eq!(told.forward.impairments, Impairments { reordering, duplication: 0.02, jitter });
+    assert_eq!(impaired.forward.impairments, Impairments { reordering, duplication: 0.02, jitter });
     let jitter = Jitter { bound: ms(1), shape: JitterShape::Bell, reorders: true };
-    assert_eq!(told.backward.impairments, Impairments { reordering, duplication: 0.02, jitter });
+    assert_eq!(
+        impaired.backward.impairments,
+        Impairments { reordering, duplication: 0.02, jitter }
+    );
     assert_eq!(link("").forward.impairments, Impairments::default());
 }
 
 #[test]
-fn impairments_that_make_no_sense_are_told_of() {
-    for (lines, told) in [
+fn invalid_impairments_are_errors() {
+    for (lines, message) in [
         ("reordering = 0.1", "reordering = 0.1`: found number `0.1`, expected a table"),
         ("reordering = { probability = 0.1 }", "reordering`: missing key `delay`"),
         (
@@ -401,14 +404,14 @@ fn impairments_that_make_no_sense_are_told_of() {
             "jitter.shape = \"normal\"`: unknown name `normal`, expected `uniform` or `bell`",
         ),
     ] {
-        let told = format!("`links.0.{told}");
-        assert_eq!(error(&with_link(&format!("{lines}\n"))).to_string(), told);
+        let message = format!("`links.0.{message}");
+        assert_eq!(error(&with_link(&format!("{lines}\n"))).to_string(), message);
     }
 }
 
 #[test]
 fn rate_and_delay_change_at_times() {
-    let told = link(
+    let changing = link(
         "changes = { every = \"60 s\", at = [{ start = \"10 s\", rate = \"1 Mbit/s\" }, { start = \
          \"20 s\", end = \"30 s\", rate = \"2 Mbit/s\", delay = \"1 s\" }] }\n",
     );
@@ -419,7 +422,10 @@ fn rate_and_delay_change_at_times() {
         interval(20_000, 30_000, Variation { rate: rate(2_000_000), delay: Some(ms(1000)) }),
     ];
     let variations = Intervals::new(list, Some(Duration::from_secs(60))).unwrap();
-    assert_eq!((&told.forward.variations, &told.backward.variations), (&variations, &variations));
+    assert_eq!(
+        (&changing.forward.variations, &changing.backward.variations),
+        (&variations, &variations)
+    );
     assert_eq!(
         error(&with_link("changes = { at = [{ start = \"1 s\", rate = \"0 bit/s\" }] }\n"))
             .findings()[0]
@@ -430,22 +436,22 @@ fn rate_and_delay_change_at_times() {
 }
 
 #[test]
-fn a_link_is_down_at_times_or_now_and_then() {
-    let told =
+fn a_link_is_down_at_times_or_at_random() {
+    let failing =
         link("outages = { at = [{ start = \"1 s\", end = \"2 s\" }, { start = \"9 s\" }] }\n");
     let interval = |start, end| Interval { start: ms(start), end, value: () };
     let list = [interval(1000, ms(2000)), interval(9000, Duration::MAX)];
-    assert_eq!(told.outages, Some(Outages::At(Intervals::new(list, None).unwrap())));
-    let told = link("outages = { mean_up = \"30 s\", mean_down = \"2 s\" }\n");
-    assert_eq!(told.outages, Some(Outages::Random { up: ms(30_000), down: ms(2000) }));
+    assert_eq!(failing.outages, Some(Outages::At(Intervals::new(list, None).unwrap())));
+    let failing = link("outages = { mean_up = \"30 s\", mean_down = \"2 s\" }\n");
+    assert_eq!(failing.outages, Some(Outages::Random { up: ms(30_000), down: ms(2000) }));
     assert_eq!(link("").outages, None);
 }
 
 #[test]
-fn outages_that_make_no_sense_are_told_of() {
+fn invalid_outages_are_errors() {
     let both =
         "`: expected either times (`at`, and `every` if they repeat), or `mean_up` and `mean_down`";
-    for (outages, told) in [
+    for (outages, message) in [
         ("{}", both),
         ("{ at = [{ start = \"1 s\" }], mean_up = \"1 s\" }", both),
         ("{ mean_up = \"1 s\" }", "`: missing key `mean_down`"),
@@ -465,20 +471,20 @@ fn outages_that_make_no_sense_are_told_of() {
         ("3", " = 3`: found integer `3`, expected a table"),
     ] {
         let text = with_link(&format!("outages = {outages}\n"));
-        assert_eq!(error(&text).to_string(), format!("`links.0.outages{told}"));
+        assert_eq!(error(&text).to_string(), format!("`links.0.outages{message}"));
     }
 }
 
 #[test]
-fn what_becomes_of_packets_when_the_link_goes_down_is_a_word_or_said_one_by_one() {
-    let told = |written: &str| link(&format!("when_down = {written}\n")).backward.when_down;
-    assert_eq!(told("\"keep\""), Some(WhenDown::KEEP));
-    assert_eq!(told("\"drop\""), Some(WhenDown::DROP));
+fn the_treatment_of_packets_when_the_link_goes_down_is_a_word_or_a_table() {
+    let when_down = |written: &str| link(&format!("when_down = {written}\n")).backward.when_down;
+    assert_eq!(when_down("\"keep\""), Some(WhenDown::KEEP));
+    assert_eq!(when_down("\"drop\""), Some(WhenDown::DROP));
     assert_eq!(
-        told("{ queued = \"keep\", flying = \"drop\", arriving = \"drop\" }"),
+        when_down("{ queued = \"keep\", flying = \"drop\", arriving = \"drop\" }"),
         Some(WhenDown { keep_queued: true, keep_flying: false, accept: false })
     );
-    for (written, told) in [
+    for (written, message) in [
         (
             "1",
             " = 1`: found integer `1`, expected \"keep\", \"drop\", or a table with `queued`, `flying` and `arriving`",
@@ -494,7 +500,7 @@ fn what_becomes_of_packets_when_the_link_goes_down_is_a_word_or_said_one_by_one(
         ),
     ] {
         let text = with_link(&format!("when_down = {written}\n"));
-        assert_eq!(error(&text).to_string(), format!("`links.0.when_down{told}"));
+        assert_eq!(error(&text).to_string(), format!("`links.0.when_down{message}"));
     }
 }
 
@@ -533,7 +539,7 @@ fn a_node_that_moves_is_attached_to_one_after_another() {
     let links = Intervals::new(list, None).unwrap();
     assert_eq!(
         scenario(&text).attachments,
-        [scenario::Attachments { node: 4, links, tells: vec![4], warning: None }]
+        [link::Attachments { node: 4, links, tells: vec![4], warning: None }]
     );
     let outcome = crate::common::run(&text);
     let most = (5.0 * 2e6 + 14.0 * 4e6) / 8.0;
@@ -542,8 +548,8 @@ fn a_node_that_moves_is_attached_to_one_after_another() {
 }
 
 #[test]
-fn attachments_that_make_no_sense_are_told_of() {
-    for (attached, told) in [
+fn invalid_attachments_are_errors() {
+    for (attached, message) in [
         ("{}", "`: missing key `at`"),
         ("{ at = [{ start = \"0 s\" }] }", ".at.0`: missing key `to`"),
         (
@@ -565,7 +571,7 @@ fn attachments_that_make_no_sense_are_told_of() {
         ),
     ] {
         let text = mobile(attached);
-        assert_eq!(error(&text).to_string(), format!("`nodes.phone.attached{told}"));
+        assert_eq!(error(&text).to_string(), format!("`nodes.phone.attached{message}"));
     }
 }
 
@@ -589,22 +595,22 @@ fn queues_drop_early_by_red_or_codel() {
         wait: true,
         ecn: true,
     };
-    let told = queue(
+    let read = queue(
         "{ red = { min = 3, max = 9.5, max_probability = 0.2, weight = 0.01, mean_packet = 1000, \
          gentle = false, wait = true, ecn = true } }",
     );
-    assert_eq!(told, (Queue::Unlimited, Discipline::Red(red)));
+    assert_eq!(read, (Queue::Unlimited, Discipline::Red(red)));
     assert_eq!(queue("{ codel = {} }").1, Discipline::CoDel(CoDel::default()));
     let codel = CoDel { target: ms(20), interval: ms(600), max_packet: 576, ecn: true };
-    let told = queue(
+    let read = queue(
         "{ codel = { target = \"20 ms\", interval = \"600 ms\", max_packet = \"576 B\", ecn = true } }",
     );
-    assert_eq!(told.1, Discipline::CoDel(codel));
+    assert_eq!(read.1, Discipline::CoDel(codel));
 }
 
 #[test]
-fn queues_that_make_no_sense_are_told_of() {
-    for (queue, told) in [
+fn invalid_queues_are_errors() {
+    for (queue, message) in [
         (
             "50",
             " = 50`: found integer `50`, expected \"unlimited\", a size, such as \"50 packets\" or \
@@ -638,7 +644,7 @@ fn queues_that_make_no_sense_are_told_of() {
         ("{ pie = {} }", ".pie`: unknown key `pie`, expected one of `limit`, `red`, `codel`"),
     ] {
         let text = with_link(&format!("queue = {queue}\n"));
-        assert_eq!(error(&text).to_string(), format!("`links.0.queue{told}"));
+        assert_eq!(error(&text).to_string(), format!("`links.0.queue{message}"));
     }
 }
 
@@ -664,7 +670,7 @@ fn a_rate_may_be_recorded() {
     let trace = DeliveryTrace::parse("1\n2\n10").unwrap();
     assert_eq!((link.forward.trace, link.forward.rate), (Some(trace), None));
     assert_eq!((link.backward.trace, link.backward.rate), (None, Rate::from_bps(1_500_000)));
-    for (written, told) in [
+    for (written, message) in [
         (
             "7",
             " = 7`: found integer `7`, expected a rate in quotes, such as \"1.5 Mbit/s\", or { trace = \"FILE\" }",
@@ -673,20 +679,20 @@ fn a_rate_may_be_recorded() {
         ("{ trace = \"none.trace\" }", ".trace = \"none.trace\"`: there is no file `none.trace`"),
     ] {
         let text = with(&[(rate, &format!("rate = {written}\n"))]);
-        assert_eq!(error(&text).to_string(), format!("`links.0.rate{told}"));
+        assert_eq!(error(&text).to_string(), format!("`links.0.rate{message}"));
     }
 }
 
 #[test]
-fn a_recorded_rate_that_is_none_is_told_with_its_line() {
-    for (trace, told) in [
+fn an_invalid_recorded_rate_is_reported_with_its_line() {
+    for (trace, message) in [
         (&b"1\nx\n"[..], "line 2: \"x\": expected a whole number of milliseconds"),
         (b"5\n4\n", "line 2: 4 after 5: expected milliseconds that do not decrease"),
         (b"", "a trace that takes no time: expected a last line of at least 1 millisecond"),
     ] {
         assert_eq!(
             refused_trace("bad_rate", trace, "backward = { rate = { trace = \"link.trace\" } }\n"),
-            format!("`links.0.backward.rate.trace = \"link.trace\"`: `link.trace`, {told}")
+            format!("`links.0.backward.rate.trace = \"link.trace\"`: `link.trace`, {message}")
         );
     }
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Nodes that move, and who hears of it.
+//! Nodes that move, and the hosts that are notified.
 
 use crate::common::{error, integers, run, run_with, scenario, sweep};
 use lab::{Outcome, Watch};
@@ -57,7 +57,7 @@ fn standard_tcp_sleeps_on_after_its_mobile_is_back() {
 }
 
 #[test]
-fn tcp_that_hears_of_it_resumes_at_once() {
+fn tcp_that_is_notified_resumes_at_once() {
     let text = mobile("", RLCI);
     let outcome = run(&text);
     // koutsianas2007 figure 4.3: ends at 13.0 s.
@@ -69,7 +69,7 @@ fn tcp_that_hears_of_it_resumes_at_once() {
 }
 
 #[test]
-fn either_end_may_be_the_one_that_hears_or_both_or_none() {
+fn either_end_may_be_notified_or_both_or_none() {
     let text = mobile("", RLCI)
         + "[sweep]\n\"nodes.mobile.tells\" = \
            [[], [\"mobile\"], [\"server\"], [\"mobile\", \"server\"]]\n";
@@ -79,7 +79,7 @@ fn either_end_may_be_the_one_that_hears_or_both_or_none() {
 }
 
 #[test]
-fn routes_have_changed_when_a_host_hears_of_its_attachment() {
+fn routes_have_changed_when_a_host_is_notified_of_its_attachment() {
     let text = mobile("", RLCI)
         .replace("server = {}", "server = {}\nother = {}")
         .replace("start = \"10 s\", to = \"router\"", "start = \"10 s\", to = \"other\"");
@@ -117,18 +117,18 @@ fn a_receiver_that_is_warned_lets_its_sender_wait_and_lose_nothing() {
 }
 
 #[test]
-fn a_node_that_moves_tells_itself_without_a_warning_unless_it_is_said() {
+fn by_default_a_node_that_moves_is_notified_itself_without_a_warning() {
     let attached = |keys| scenario(&mobile(keys, "")).attachments.remove(0);
     assert_eq!((attached("").tells, attached("").warning), (vec![2], None));
-    let told = attached("tells = [\"server\", \"router\"]\nwarning = \"1 s\"");
-    assert_eq!(told.tells, [1, 0]);
-    assert_eq!(told.warning, Some(base::Duration::from_secs(1)));
+    let named = attached("tells = [\"server\", \"router\"]\nwarning = \"1 s\"");
+    assert_eq!(named.tells, [1, 0]);
+    assert_eq!(named.warning, Some(base::Duration::from_secs(1)));
     assert!(attached("tells = []\nwarning = \"off\"").tells.is_empty());
 }
 
 #[test]
-fn who_hears_must_be_there_and_have_something_to_hear() {
-    for (keys, told) in [
+fn notified_nodes_must_exist_and_the_node_must_move() {
+    for (keys, message) in [
         ("tells = [\"sever\"]", "`nodes.mobile.tells.0 = \"sever\"`: there is no such node"),
         (
             "tells = [\"server\", \"server\"]",
@@ -144,7 +144,7 @@ fn who_hears_must_be_there_and_have_something_to_hear() {
             "`nodes.mobile.warning = \"soon\"`: expected \"off\" or a duration, such as \"1 s\"",
         ),
     ] {
-        assert_eq!(error(&mobile(keys, "")).to_string(), told);
+        assert_eq!(error(&mobile(keys, "")).to_string(), message);
     }
     let still = mobile("", "").replace("server = {}", "server = { tells = [], warning = \"1 s\" }");
     assert_eq!(
@@ -230,15 +230,15 @@ fn connections_that_share_a_probe_lose_less_than_those_that_resume_all_at_once()
         let (standard, _) = toll(&crowd(rate, delay, queue, false, ""));
         let (dropped, time) = toll(&crowd(rate, delay, queue, false, RLCI));
         let (shared, shared_time) = toll(&crowd(rate, delay, queue, true, RLCI));
-        let told =
+        let case =
             format!("{rate}: {standard}, {dropped} in {time} s, {shared} in {shared_time} s");
-        assert!(shared < dropped, "{told}");
-        assert!(shared_time < 1.1 * time, "{told}");
+        assert!(shared < dropped, "{case}");
+        assert!(shared_time < 1.1 * time, "{case}");
     }
 }
 
 #[test]
-fn a_connection_that_shares_its_probe_with_nobody_does_as_without() {
+fn a_shared_probe_of_one_connection_equals_its_own_probe() {
     assert_eq!(run(&mobile("shared_probe = true", RLCI)), run(&mobile("", RLCI)));
 }
 

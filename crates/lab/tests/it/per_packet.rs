@@ -129,7 +129,7 @@ fn a_run_in_bytes_is_the_same() {
 }
 
 #[test]
-fn a_code_that_follows_what_the_path_tells_finds_its_strength() {
+fn a_code_that_follows_the_reports_of_the_path_finds_its_strength() {
     let corrupted = |bit, coding| {
         let outcome = outcome(&path(bit, coding, CETEN), false);
         let share = outcome.totals.corrupted as f64 / outcome.links[0].1.packets as f64;
@@ -183,7 +183,7 @@ fn settings_are_read_with_their_defaults() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn an_error_has_its_place() {
     let range = "\"cumulative\" or a whole number from 0 to 15";
     for (coding, key, message) in [
         ("{ per_packet = 16 }", "per_packet", range),
@@ -202,15 +202,15 @@ fn what_is_wrong_is_told_with_its_place() {
         assert_eq!(at, format!("flows.0.coding{key}"), "{}", finding.message);
         assert!(finding.message.contains(message), "{}", finding.message);
     }
-    let told = |coding: &str, of: &str, to: &str| {
+    let refused = |coding: &str, of: &str, to: &str| {
         error(&path(0.0, coding, CETEN).replace(of, to)).to_string()
     };
     let zero = "{ per_packet = \"cumulative\", packet_target = 0 }";
-    assert!(told(zero, "", "").contains("more than 0"));
-    let small = told("{ per_packet = 15 }", "mss = 1000", "mss = 120");
+    assert!(refused(zero, "", "").contains("more than 0"));
+    let small = refused("{ per_packet = 15 }", "mss = 1000", "mss = 120");
     assert!(small.contains("`mss` of the flow's `tcp` to be more than 120"), "{small}");
     let share = "{ per_packet = 1, strength = 0.1, signal = \"share\" }";
-    let share = told(share, "mss = 1000", "mss = 1000, ecn = true");
+    let share = refused(share, "mss = 1000", "mss = 1000, ecn = true");
     assert!(share.contains("expected `signal` \"all\" or \"none\""), "{share}");
 }
 
@@ -222,15 +222,15 @@ fn a_path_whose_errors_are_all_corrected_is_one_without_errors() {
         for queue in ["queue   = \"60 packets\"", red] {
             let run = |bit| {
                 let text = path(bit, "{ per_packet = 15 }", tcp);
-                // Whoever watches a run sees to marks before its nodes do.
+                // In a watched run, the observer handles marks before the nodes do.
                 run_with(&text.replace("queue   = \"60 packets\"", queue), 1, &Watch::default())
             };
-            let (clean, mended) = (run(0.0), run(1e-5));
-            assert_eq!(clean.rows, mended.rows);
-            assert_eq!((mended.totals.corrupted, clean.totals.corrected), (0, 0));
-            assert!(mended.totals.corrected > 1000, "{:?}", mended.totals);
+            let (clean, corrected) = (run(0.0), run(1e-5));
+            assert_eq!(clean.rows, corrected.rows);
+            assert_eq!((corrected.totals.corrupted, clean.totals.corrected), (0, 0));
+            assert!(corrected.totals.corrected > 1000, "{:?}", corrected.totals);
             let marked = |outcome: &Outcome| outcome.links[0].1.marked;
-            assert_eq!(marked(&clean), marked(&mended));
+            assert_eq!(marked(&clean), marked(&corrected));
             assert_eq!(marked(&clean) > 10, queue == red, "{}", marked(&clean));
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::common::{LONG_LINK, chain, digest, fast_share, run, run_with, scenario, with};
 use base::Duration;
+use base::settings::{Span, Table as _};
 use lab::Watch;
 use scenario::Report;
 use tcp::congestion::{Auto, Canit, Cap, ConstantRate, Fast, Increase, IncreaseByK, RoundTrip};
@@ -266,7 +267,7 @@ fn every_setting_of_a_connection_can_be_said() {
         "syn_retries = 2, syn_ack_retries = 1, out_of_window_acks = 4",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
          estimator = \"exact\", restart = \"advance\" }",
-        "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, dsack = true",
+        "ssthresh_on_backoff = \"halve\", reduction = \"prr\", undo = true, frto = true, dsack = true",
         "timestamps = true, require_timestamps = true, ecn = true, nagle = false, user_timeout = \"100 s\"",
         "keep_alive = { idle = \"5 s\", interval = \"1 s\", probes = 2 }, time_wait = \"7 s\"",
         "mechanisms = [{ mechanism = \"eten\" }]",
@@ -302,6 +303,7 @@ fn every_setting_of_a_connection_can_be_said() {
         ssthresh_on_backoff: SsthreshOnBackoff::Halve,
         reduction: tcp::Reduction::Prr,
         undo: true,
+        frto: true,
         dsack: true,
         timestamps: true,
         require_timestamps: true,
@@ -451,7 +453,7 @@ fn increase(written: &str) -> Increase {
 #[test]
 fn an_increase_function_is_a_name_or_has_settings() {
     let canit = |nit, rtt, cap| {
-        Increase::Canit(Canit { nit: Duration::from_millis(nit), rtt, cap: Cap(cap) })
+        Increase::Canit(Canit { nit: Span(Duration::from_millis(nit)), rtt, cap: Cap(cap) })
     };
     assert_eq!(increase("\"canit\""), canit(30, RoundTrip::Smoothed, None));
     assert_eq!(increase("{ policy = \"canit\" }"), canit(30, RoundTrip::Smoothed, None));
@@ -508,7 +510,7 @@ fn every_name_of_tcps_tables_is_understood() {
         let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
         assert_eq!((flow.sender.congestion, flow.sender.byte_counting), (*congestion, Some(2)));
     }
-    for name in tcp::mechanism::Mechanism::NAMES {
+    for name in tcp::mechanism::Mechanism::names() {
         let settings = format!("mechanisms = [{{ mechanism = \"{name}\" }}]");
         let flow = &scenario(&with(&[("eten = \"none\"", &settings)])).flows[0];
         assert_eq!(flow.sender.mechanisms.len(), 1, "{name}");

@@ -269,19 +269,19 @@ fn every_point_is_looked_at_before_the_first_run() {
 fn progress_ends_with_all_runs_done() {
     let source = Source::new(LONG_LINK, "case.toml");
     let experiment = Experiment::read(&source).unwrap();
-    let mut told = Vec::new();
+    let mut progress = Vec::new();
     lab::sweep(&experiment, Seeds { first: 1, count: 5 }, 2, |done, all| {
-        told.push((done, all));
+        progress.push((done, all));
         ControlFlow::Continue(())
     })
     .unwrap();
-    assert_eq!(told.last(), Some(&(5, 5)));
-    assert!(told.is_sorted());
+    assert_eq!(progress.last(), Some(&(5, 5)));
+    assert!(progress.is_sorted());
 }
 
 #[test]
-fn a_sweep_that_nobody_wants_ends_early() {
-    // Some minutes of work, were it let.
+fn a_cancelled_sweep_ends_early() {
+    // The whole sweep would take minutes.
     let text = with(&[("60 s", "1000000 s"), ("1.5 Mbit/s", "1 Gbit/s"), ("1e-5", "0")]);
     let source = Source::new(text, "case.toml");
     let experiment = Experiment::read(&source).unwrap();
@@ -291,7 +291,7 @@ fn a_sweep_that_nobody_wants_ends_early() {
 }
 
 #[test]
-fn what_is_wrong_at_several_points_is_told_once_and_every_wrong_value() {
+fn an_error_of_several_points_is_reported_once_and_every_wrong_value_is() {
     let text = format!(
         "{LONG_LINK}[sweep]\n\"links.0.errors.bit\" = [0, 2, 3]\n\"flows.0.tcp.mss\" = [0, 500]\n"
     );

@@ -36,6 +36,62 @@ fn what_is_left_out_is_bulk() {
 }
 
 #[test]
+fn an_application_is_given_by_its_name_or_by_the_short_form_of_old() {
+    let digest = |traffic: &str| crate::common::digest(&clean(traffic));
+    let pace = "{ chunk = \"8 kB\", interval = \"50 ms\" }";
+    for (short, named) in [
+        ("", "application = \"transfer\""),
+        ("size = \"100 kB\"", "application = \"transfer\", size = 100000"),
+        (
+            "size = \"1 MB\", send_buffer = 5000",
+            "application = \"transfer\", size = \"1 MB\", send_buffer = 5000",
+        ),
+        (&format!("paced = {pace}"), &format!("application = \"transfer\", paced = {pace}")),
+        (&format!("reader = {pace}"), &format!("application = \"transfer\", reader = {pace}")),
+        (
+            "requests = { request = 300, response = \"9 kB\", think = \"1 s\", count = 4 }",
+            "application = \"requests\", response = \"9 kB\", think = \"1 s\", count = 4",
+        ),
+    ] {
+        let (short, named) = (format!("{{ {short} }}"), format!("{{ {named} }}"));
+        assert_eq!(digest(&short), digest(&named), "{short}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_application_is_told_at_its_place() {
+    let told = |traffic: &str, message: &str| {
+        let told = error(&clean(traffic)).to_string();
+        assert!(told.starts_with(message), "{told}");
+    };
+    told(
+        "{ application = \"ftp\" }",
+        "`flows.0.traffic.application = \"ftp\"`: unknown name `ftp`, expected",
+    );
+    told(
+        "{ application = \"transfer\", size = \"5 packets\" }",
+        "`flows.0.traffic.size = \"5 packets\"`: expected at least 1 byte and at most 1 EiB",
+    );
+    told(
+        "{ application = \"transfer\", paced = { chunk = 5 } }",
+        "`flows.0.traffic.paced`: missing key `interval`",
+    );
+    told(
+        "{ application = \"transfer\", send_buffer = 5, paced = { chunk = 5, interval = \"1 s\" } }",
+        "`flows.0.traffic`: expected either `paced` or `send_buffer`",
+    );
+    told(
+        "{ application = \"requests\", count = 0 }",
+        "`flows.0.traffic.count = 0`: expected a whole number, 1 or more",
+    );
+    told(
+        "{ application = \"requests\", think = \"0 s\" }",
+        "`flows.0.traffic.think = \"0 s\"`: expected more than 0 s",
+    );
+    told("{ application = \"requests\", size = 3 }", "`flows.0.traffic.size`: unknown key `size`");
+}
+
+#[test]
 fn where_there_are_more_flows_than_ports_further_addresses_have_them_again() {
     for traffic in [
         "{ size = \"100 kB\" }",

@@ -1,4 +1,4 @@
-//! Tunnels: who is told of corruption inside (`bbn8333` §7.2), and what scenario files say of them.
+//! Tunnels: notices of corruption inside (`bbn8333` §7.2), and the keys of scenario files.
 
 use crate::common::{error, run, run_with, scenario, with};
 use host::DropReason;
@@ -194,14 +194,14 @@ fn it_is_the_same_where_packets_are_bytes_at_every_hop() {
 }
 
 #[test]
-fn cumulative_notification_hears_of_links_inside_if_fields_are_copied() {
-    let told = "eten = { report = \"cumulative\", strategy = \"loss-ratio\" }";
+fn cumulative_notification_includes_links_inside_if_fields_are_copied() {
+    let cumulative = "eten = { report = \"cumulative\", strategy = \"loss-ratio\" }";
     let reductions = |settings: &str| {
-        let outcome = run(&tunnel(&[("eten = \"backward\"", told)], ("b", "c"), settings));
+        let outcome = run(&tunnel(&[("eten = \"backward\"", cumulative)], ("b", "c"), settings));
         let counts = outcome.rows[0].sender;
         (counts.reductions.unwrap(), counts.retransmissions.unwrap())
     };
-    // Of what it does not hear of, it takes every loss for congestion.
+    // Without reports it takes every loss for congestion.
     let (hidden, lost) = reductions("");
     assert!(hidden * 2 > lost && lost > 100, "{hidden} of {lost}");
     let (copied, lost) = reductions("copy_fields = true");
@@ -267,7 +267,7 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn what_is_wrong_with_a_tunnel_is_told_at_its_place() {
+fn an_error_of_a_tunnel_points_at_its_place() {
     let at = |changes: &[(&str, &str)], ends, settings: &str, place: &str, message: &str| {
         let text = tunnel(changes, ends, settings);
         let error = error(&text);
@@ -314,7 +314,7 @@ fn what_is_wrong_with_a_tunnel_is_told_at_its_place() {
 }
 
 #[test]
-fn nobody_moves_where_there_is_a_tunnel() {
+fn nodes_do_not_move_in_a_network_with_a_tunnel() {
     let moving = with(&[
         ("a = {}", "a = { attached = { at = [{ start = \"0 s\", to = \"b\" }] } }"),
         ("[[flows]]", "[[tunnels]]\nfrom = \"a\"\nto = \"b\"\n[[flows]]"),

@@ -69,7 +69,7 @@ fn so_many_are_under_way_at_all_times() {
     // Little's law: flows = rate times time.
     let rate = row.finished as f64 / 100.0;
     assert!(close(rate * row.time_s.unwrap().mean, 20.0, 0.1), "{row:?}");
-    // Of some the receiver has everything, and the sender has not been told yet.
+    // Of some the receiver has all data, and its acknowledgment has not arrived yet.
     assert!((10..=20).contains(&(row.started - row.finished)), "{row:?}");
     assert!(row.goodput_bps > 7e6, "they fill the link: {}", row.goodput_bps);
     assert!(row.slowdown.unwrap().mean > 3.0, "and hinder each other: {row:?}");
@@ -136,8 +136,8 @@ fn watching_a_workload_changes_nothing() {
     let plain = run(&text);
     assert_eq!((watched.rows, watched.digest), (plain.rows, plain.digest));
     assert!(watched.series.unwrap().flows.is_empty());
-    let told = std::fs::read_to_string(log).unwrap();
-    assert!(told.lines().count() > 1000, "every connection is in the log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.lines().count() > 1000, "every connection is in the log");
 }
 
 #[test]

@@ -18,13 +18,13 @@ pub struct Bursts {
 /// The mean gap between bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gap {
-    /// In time, from the end of the last damaged packet: what is being transmitted when the gap is
-    /// over is the first of the burst. If nothing is, nobody sees the burst. On a link without a
-    /// rate nothing ever is.
+    /// In time, from the end of the last damaged packet. The burst begins with the packet that is
+    /// in transmission at the end of the gap; without one, the burst damages nothing. A link
+    /// without a rate never has a packet in transmission.
     Time(Duration),
     /// In undamaged packets, geometric. The share of damaged packets is length / (gap + length).
     Packets(f64),
-    /// In undamaged bytes, geometric: the packet that has the byte behind them begins a burst.
+    /// In undamaged bytes, geometric: the packet with the byte after them begins a burst.
     Bytes(f64),
 }
 

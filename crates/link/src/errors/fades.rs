@@ -4,7 +4,7 @@ use super::{Model, Process, Transmission, Uniform};
 use crate::{Fate, Intervals};
 use base::{Random, Time};
 
-/// Times at which the error rates are others. The time of a packet is the end of its transmission.
+/// Intervals with other error rates. The time of a packet is the end of its transmission.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fades {
     /// When, and with which error rates.

@@ -1,6 +1,6 @@
-//! THE table of error models: what goes wrong on the way.
+//! The table of error models.
 //!
-//! A new one is a file beside this page and a line in the table below.
+//! A new model is a file in this directory and a line in the table below.
 
 use crate::Fate;
 use base::{Random, Time};
@@ -11,7 +11,7 @@ pub enum Damage {
     /// It is lost without an indication.
     #[default]
     Loss,
-    /// It arrives, and the node at the end can tell that it is damaged.
+    /// It arrives, and the node at the end detects the damage.
     Corruption,
 }
 
@@ -33,8 +33,8 @@ pub struct Transmission {
     pub ended: Time,
     /// Its bytes.
     pub len: u32,
-    /// How many wrong bytes in it its own code corrects. Where a model damages whole packets, none is
-    /// of any use.
+    /// The number of wrong bytes that its own code corrects. No code corrects the damage of models
+    /// that damage whole packets.
     pub corrects: u8,
 }
 
@@ -46,7 +46,7 @@ trait Model {
     fn start(&self, random: &mut Random) -> Self::Process;
 }
 
-/// What happens to packet after packet.
+/// The fates of successive packets.
 ///
 /// Instead of a random number per packet, processes draw the distance to the next error wherever
 /// there is one.
@@ -54,12 +54,13 @@ trait Process {
     /// The fate of the next packet.
     fn next(&mut self, packet: Transmission, random: &mut Random) -> Fate;
 
-    /// How many of the next packets, if all are of `len` bytes, are intact whenever they are sent.
+    /// How many of the next packets, if all have `len` bytes, are certain to be intact, whenever
+    /// they are sent.
     fn clear(&self, _len: u32) -> u64 {
         0
     }
 
-    /// The next so many packets, no more than [`Process::clear`] says, have been sent.
+    /// Advances by this number of sent packets, at most [`Process::clear`].
     fn skip(&mut self, _packets: u64, _len: u32) {}
 }
 
@@ -136,7 +137,7 @@ pub use bursts::Gap;
 pub use trace::{DamagedPacket, PacketTraceError};
 
 impl Default for ErrorModel {
-    /// Nothing ever goes wrong.
+    /// No errors.
     fn default() -> ErrorModel {
         ErrorModel::Uniform(Uniform::default())
     }
@@ -146,7 +147,7 @@ impl Default for ErrorModel {
 #[derive(Clone, Debug)]
 pub struct Errors {
     running: Running,
-    /// Nothing ever goes wrong.
+    /// No error is possible.
     never: bool,
     random: Random,
 }

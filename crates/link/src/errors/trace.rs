@@ -1,4 +1,4 @@
-//! Errors that are known one by one.
+//! Errors listed packet by packet.
 
 use super::{Damage, Model, Process, Transmission};
 use crate::Fate;
@@ -22,7 +22,7 @@ pub struct PacketTrace {
     length: Option<u64>,
 }
 
-/// Why a list is no [`PacketTrace`].
+/// Why a list is not a [`PacketTrace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacketTraceError {
     /// A packet does not come after the one before it in the list.

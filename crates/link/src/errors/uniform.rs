@@ -10,7 +10,7 @@ pub struct Uniform {
     /// The probability that a bit is wrong, each bit on its own. A packet with more wrong bytes than
     /// its own code corrects, without one with any, arrives corrupted.
     pub bit: f64,
-    /// The probability that a packet vanishes, each packet on its own.
+    /// The probability that a packet is lost, each packet on its own.
     pub packet: f64,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Distances {
     packet_loss: f64,
     /// Good bytes before the next bad one.
     good_bytes: u64,
-    /// Packets before the next that vanishes.
+    /// Packets before the next that is lost.
     good_packets: u64,
 }
 

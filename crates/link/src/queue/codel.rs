@@ -13,7 +13,7 @@ pub struct CoDel {
     pub interval: Duration,
     /// Bytes in the longest packet: with no more behind it, none is dropped.
     pub max_packet: u32,
-    /// Packets whose transport understands are marked (RFC 3168 §5) where others are dropped.
+    /// ECN-capable packets are marked (RFC 3168 §5) where others are dropped.
     pub ecn: bool,
 }
 

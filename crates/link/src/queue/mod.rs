@@ -1,4 +1,4 @@
-//! Which packets a queue takes, marks and drops.
+//! Queue disciplines: which packets a queue accepts, marks and drops.
 
 mod codel;
 mod red;
@@ -17,14 +17,14 @@ pub enum Queue {
     /// Everything fits.
     #[default]
     Unlimited,
-    /// So many packets.
+    /// A number of packets.
     Packets(u32),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
 impl Queue {
-    /// Whether a packet of `len` bytes fits behind so many.
+    /// Whether a packet of `len` bytes fits behind these.
     pub(crate) fn has_room(self, packets: usize, bytes: u64, len: u32) -> bool {
         match self {
             Queue::Unlimited => true,
@@ -55,7 +55,7 @@ pub(crate) struct Waiting<P> {
     /// Whether it may be marked.
     pub(crate) capable: bool,
     pub(crate) marked: bool,
-    /// How many wrong bytes its own code corrects.
+    /// The number of wrong bytes that its own code corrects.
     pub(crate) corrects: u8,
 }
 

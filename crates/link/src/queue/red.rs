@@ -27,8 +27,8 @@ pub struct Red {
     /// Between two drops there are at least 1 / p packets, and at most twice as many; otherwise it
     /// is up to 1 / p from the first packet on. As `wait_` in ns-2.
     pub wait: bool,
-    /// Packets whose transport understands are marked (RFC 3168 §5) where others are dropped by
-    /// chance; where everything is dropped, they are, too (§7).
+    /// ECN-capable packets are marked (RFC 3168 §5) where others are dropped at random; where all
+    /// are dropped, they are, too (§7).
     pub ecn: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for Red {
     }
 }
 
-/// What is done with a packet that arrives.
+/// The decision about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     Accept,
@@ -56,7 +56,7 @@ pub(crate) enum Choice {
     Drop,
 }
 
-/// What a packet finds as it arrives.
+/// The state of the queue when a packet arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meeting {
     /// Packets in the queue.

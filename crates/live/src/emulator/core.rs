@@ -3,9 +3,12 @@
 use super::buffers::{Buffers, Handle};
 use super::edit;
 use base::{Random, Schedule, Seed, Time};
-use link::{Config, Link, OutageProcess, Outages, Output, Statistics};
+use link::{
+    Acted, Attachments, Config, Link, OutageProcess, Outages, Output, Routes, Statistics, Switches,
+    Turn,
+};
 
-/// Links, the packets on them, and when they go down.
+/// Links, the packets on them, when they go down, and where routes lead.
 pub(super) struct Core {
     pub(super) buffers: Buffers,
     seed: Seed,
@@ -14,15 +17,14 @@ pub(super) struct Core {
     names: Vec<String>,
     /// By direction: packets on it.
     unfinished: Vec<u64>,
-    /// Which link (both directions) it is about.
-    outages: Vec<(usize, OutageProcess)>,
-    /// Directions, then outages.
+    switches: Switches,
+    /// Directions, then switches, so that ties are as in the lab.
     schedule: Schedule,
     last: Time,
 }
 
 /// What happens.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Happening {
     /// A link gives a packet back, whatever became of it.
     Packet {
@@ -31,60 +33,62 @@ pub(super) enum Happening {
         /// The packet. The receiver of the event releases it, unless it is a copy.
         output: Output<Handle>,
     },
-    /// A link (both directions) is up again or down.
-    Turned {
-        /// Which.
-        link: usize,
-        /// Whether it is up.
-        up: bool,
-    },
+    /// Links are up again or down, or a node moves.
+    Switched(Acted),
 }
 
 impl Core {
-    pub(super) fn new(seed: Seed) -> Core {
+    /// Links by the names and settings of their directions, of which 2 i and 2 i + 1 are link i's;
+    /// outages, each of a link; and nodes that move.
+    pub(super) fn new(
+        seed: Seed,
+        directions: Vec<(String, Config)>,
+        outages: &[(usize, Outages)],
+        attachments: Vec<Attachments>,
+    ) -> Core {
+        let outages = outages.iter().map(|(link, outages)| {
+            let random = seed.stream(&format!("{}.outages", directions[2 * link].0));
+            (*link, OutageProcess::new(outages, random))
+        });
+        let switches = Switches::new(directions.len() / 2, outages, attachments);
+        let make = |(index, (name, config)): (usize, &(String, Config))| {
+            let mut link = Link::new(config, seed, name);
+            if !switches.is_up(index / 2) {
+                link.set_up(Time::ZERO, false);
+            }
+            link
+        };
+        let links: Vec<_> = directions.iter().enumerate().map(make).collect();
+        let mut schedule = Schedule::new();
+        let switched = (0..switches.len()).map(|index| switches.next(index));
+        for next in links.iter().map(Link::next_event).chain(switched) {
+            let id = schedule.add();
+            schedule.set(id, next);
+        }
         Core {
             buffers: Buffers::default(),
             seed,
-            links: Vec::new(),
-            names: Vec::new(),
-            unfinished: Vec::new(),
-            outages: Vec::new(),
-            schedule: Schedule::new(),
+            unfinished: vec![0; links.len()],
+            links,
+            names: directions.into_iter().map(|(name, _)| name).collect(),
+            switches,
+            schedule,
             last: Time::ZERO,
         }
     }
 
-    /// Adds a link with these names and settings of its directions.
-    pub(super) fn add_link(
-        &mut self,
-        directions: [(String, Config); 2],
-        outages: Option<&Outages>,
-    ) -> usize {
-        let index = self.links.len() / 2;
-        for (name, config) in directions {
-            self.links.push(Link::new(&config, self.seed, &name));
-            self.names.push(name);
-            self.unfinished.push(0);
-        }
-        if let Some(outages) = outages {
-            let random = self.seed.stream(&format!("{}.outages", self.names[2 * index]));
-            let process = OutageProcess::new(outages, random);
-            if !process.is_up() {
-                for link in &mut self.links[2 * index..] {
-                    link.set_up(Time::ZERO, false);
-                }
-            }
-            self.outages.push((index, process));
-        }
-        // Outages come behind all directions, so that ties are as in the lab.
-        let links = self.links.iter().map(Link::next_event);
-        let outages = self.outages.iter().map(|(_, process)| process.next_change());
-        self.schedule = Schedule::new();
-        for next in links.chain(outages) {
-            let id = self.schedule.add();
-            self.schedule.set(id, next);
-        }
-        index
+    /// Whether routes may change.
+    pub(super) fn change_routes(&self) -> bool {
+        self.switches.change_routes()
+    }
+
+    /// The routes between so many nodes as they are now, by the ends of directions.
+    pub(super) fn routes(
+        &self,
+        nodes: usize,
+        directions: impl Iterator<Item = (usize, usize)> + Clone,
+    ) -> Routes {
+        self.switches.routes(nodes, directions)
     }
 
     /// When something happens next.
@@ -134,15 +138,13 @@ impl Core {
             }
             return output.map(|output| Happening::Packet { direction, output });
         }
-        let (link, process) = &mut self.outages[direction - self.links.len()];
-        let before = process.is_up();
-        process.advance();
-        let (link, up) = (*link, process.is_up());
-        self.schedule.set(id, process.next_change());
-        (up != before).then(|| {
+        let index = direction - self.links.len();
+        let acted = self.switches.act(index);
+        self.schedule.set(id, self.switches.next(index));
+        for &Turn { link, up } in &acted.turns {
             self.set_up(link, now, up);
-            Happening::Turned { link, up }
-        })
+        }
+        Some(Happening::Switched(acted))
     }
 
     fn set_up(&mut self, link: usize, now: Time, up: bool) {

@@ -37,11 +37,9 @@ fn bad() -> Config {
 const NAMES: [&str; 4] = ["link.a->b", "link.b->a", "link.b->c", "link.c->b"];
 
 fn core(seed: u64, config: &Config, outages: Option<&Outages>) -> Core {
-    let mut core = Core::new(Seed(seed));
-    let named = |name: &str| (name.to_owned(), config.clone());
-    core.add_link([named(NAMES[0]), named(NAMES[1])], outages);
-    core.add_link([named(NAMES[2]), named(NAMES[3])], None);
-    core
+    let directions = NAMES.map(|name| (name.to_owned(), config.clone()));
+    let outages: Vec<_> = outages.map(|outages| (0, outages.clone())).into_iter().collect();
+    Core::new(Seed(seed), directions.into(), &outages, Vec::new())
 }
 
 /// A sequence that is a little more than the links can carry.
@@ -64,7 +62,9 @@ fn drive(core: &mut Core, sequence: &[Sent]) -> (Vec<Arrived>, Vec<(Time, usize,
             let now = core.next();
             match core.wake() {
                 None => {}
-                Some(Happening::Turned { link, up }) => turned.push((now, link, up)),
+                Some(Happening::Switched(acted)) => {
+                    turned.extend(acted.turns.iter().map(|turn| (now, turn.link, turn.up)));
+                }
                 Some(Happening::Packet { direction, output }) => {
                     let (packet, fate) = match output {
                         Output::Arrived(Arrival { packet, fate })
@@ -169,4 +169,31 @@ fn a_link_may_be_down_at_first() {
     let up = Time::ZERO + millis(10);
     assert_eq!(turned, [(up, 0, true)]);
     assert_eq!(arrived, [(up, 0, 9, Some(Fate::Intact))]);
+}
+
+#[test]
+fn a_node_that_moves_loses_what_is_on_its_way_and_is_reached_by_its_next_link() {
+    let links = Intervals::steps([(millis(0), 0), (millis(100), 1)], None).unwrap();
+    let moving = Attachments { node: 1, links, tells: vec![1], warning: None };
+    let config = Config { delay: millis(20), when_down: Some(WhenDown::DROP), ..Config::default() };
+    // Nodes 0 and 2 are where it is attached.
+    let directions = NAMES.map(|name| (name.to_owned(), config.clone()));
+    let mut core = Core::new(Seed(1), directions.into(), &[], vec![moving]);
+    assert!(core.change_routes());
+    let ends = [(0, 1), (1, 0), (1, 2), (2, 1)];
+    let routes = |core: &Core| [0, 2].map(|node| core.routes(3, ends.into_iter()).next(node, 1));
+    assert_eq!(routes(&core), [Some(0), None]);
+    let sequence = [(70, 0), (70, 3), (90, 0), (110, 0), (110, 3)];
+    let sequence: Vec<Sent> = sequence
+        .into_iter()
+        .zip(1..)
+        .map(|((at, direction), first)| (Time::ZERO + millis(at), direction, 100, first))
+        .collect();
+    let (arrived, turned) = drive(&mut core, &sequence);
+    let [at, first, last] = [100, 90, 130].map(|at| Time::ZERO + millis(at));
+    assert_eq!(turned, [(at, 0, false), (at, 1, true)]);
+    assert_eq!(routes(&core), [None, Some(3)]);
+    // The second and the fourth were not taken.
+    let intact = Some(Fate::Intact);
+    assert_eq!(arrived, [(first, 0, 1, intact), (at, 0, 3, None), (last, 3, 5, intact)]);
 }

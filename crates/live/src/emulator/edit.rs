@@ -1,6 +1,7 @@
-//! What a link changes in a packet's bytes.
+//! What the emulator reads in a packet's bytes, and what a link changes in them.
 
 use base::Random;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::Ecn;
 
 /// What an IP packet says of congestion.
@@ -19,8 +20,19 @@ pub(super) fn ecn(packet: &[u8]) -> Ecn {
     }
 }
 
-/// Marks an IP packet as having experienced congestion. IPv4's header checksum is mended (RFC 1624
-/// §3); those of transports don't cover it.
+/// Where an IP packet is to go.
+pub(super) fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => packet.get(16..)?.first_chunk().map(|&octets: &[u8; 4]| Ipv4Addr::from(octets).into()),
+        6 => {
+            packet.get(24..)?.first_chunk().map(|&octets: &[u8; 16]| Ipv6Addr::from(octets).into())
+        }
+        _ => None,
+    }
+}
+
+/// Marks an IP packet as having experienced congestion. IPv4's header checksum is updated (RFC 1624
+/// §3); those of transports do not cover the mark.
 pub(super) fn mark(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= 20 => {
@@ -52,7 +64,6 @@ pub(super) fn flip(packet: &mut [u8], random: &mut Random) {
 mod tests {
     use super::*;
     use base::Seed;
-    use core::net::IpAddr;
     use wire::{Body, Ip, Packet, ParseError, Udp};
 
     fn packets(ecn: Ecn) -> [Vec<u8>; 2] {
@@ -78,6 +89,12 @@ mod tests {
                 assert_eq!(packet.ip.ecn, Ecn::Congested);
             }
         }
+    }
+
+    #[test]
+    fn a_packet_says_where_it_is_to_go() {
+        let found = packets(Ecn::NotCapable).map(|bytes| destination(&bytes).unwrap().to_string());
+        assert_eq!(found, ["10.0.0.2", "fd00::2"]);
     }
 
     #[test]
@@ -122,6 +139,7 @@ mod tests {
             assert_eq!(marked, bytes);
             flip(&mut marked, &mut random);
             let _ = ecn(bytes);
+            assert_eq!(destination(bytes), None);
         }
     }
 }

@@ -25,8 +25,8 @@ pub(super) fn relax() {
     let _ = munlockall();
 }
 
-/// How long the machine's processors together did nothing for us because the hypervisor had other
-/// work ("steal" in proc_stat(5)), since boot. Zero where that is not told.
+/// The time that the hypervisor took from all processors of the machine ("steal" in proc_stat(5)),
+/// since boot; zero where it is not reported.
 pub(super) fn stolen() -> Duration {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = stat.lines().next().and_then(|all| all.split_whitespace().nth(8));

@@ -5,36 +5,32 @@ use crate::Copies;
 use base::Time;
 use core::net::IpAddr;
 use host::{Boxes, DropReason, HostIndication, LinkEvent, Outbox, Port, Verdict};
+use link::{Move, Movement};
+use std::collections::BTreeMap;
+use tcp::Connectivity;
 use wire::{Packet, Payload};
 
 /// What a node does besides what its kernel does.
 #[derive(Default)]
 pub struct Node {
-    /// All of the node's addresses: a packet from one of them starts at the node.
+    /// All of the node's addresses: a packet from one of them starts at the node, and routes to each
+    /// of them lead there.
     pub addresses: Vec<IpAddr>,
     /// The boxes, which see what arrives by a link before the kernel gets it, and what starts at the
     /// node as it leaves by a link.
     pub boxes: Boxes,
 }
 
-/// Where boxes' packets and indications go.
+/// Where indications go.
 pub trait Surroundings: Send {
-    /// The direction of a link by which a node sends to an address that is not its own; `None` if
-    /// there is no route.
-    fn route(&self, now: Time, node: usize, destination: IpAddr) -> Option<usize>;
-
-    /// A box indicates something to the host of our stack at a node.
+    /// A box indicates something to the host of our stack at a node, or a node that moves does.
     fn indicate(&mut self, node: usize, indication: HostIndication);
 }
 
-/// A network without routes and hosts.
+/// A network without hosts.
 pub(super) struct Nowhere;
 
 impl Surroundings for Nowhere {
-    fn route(&self, _: Time, _: usize, _: IpAddr) -> Option<usize> {
-        None
-    }
-
     fn indicate(&mut self, _: usize, _: HostIndication) {}
 }
 
@@ -87,6 +83,12 @@ impl Nodes {
     /// Whether boxes of a node want to see packets.
     pub(super) fn inspect(&self, node: usize) -> bool {
         self.nodes.get(node).is_some_and(|node| node.boxes.inspect_packets())
+    }
+
+    /// The node that has an address, by all addresses.
+    pub(super) fn owners(&self) -> BTreeMap<IpAddr, usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.flat_map(|(index, node)| node.addresses.iter().map(move |&of| (of, index))).collect()
     }
 
     /// Whether an address is one of a node's.
@@ -142,8 +144,8 @@ impl Nodes {
         self.changed(&before, &packet, out)
     }
 
-    /// Tells the boxes of a node of a packet that arrived damaged, or was dropped by a queue.
-    pub(super) fn tell(
+    /// Indicates to the boxes of a node that a packet arrived damaged, or was dropped by a queue.
+    pub(super) fn indicate(
         &mut self,
         now: Time,
         node: usize,
@@ -158,13 +160,29 @@ impl Nodes {
         }
     }
 
-    /// Tells the boxes of a node of one of its links.
+    /// Indicates to the boxes of a node that one of its links went down or came up.
     pub(super) fn turned(&mut self, now: Time, node: usize, port: Port, peer: usize, up: bool) {
         let (Some(peer), Some(node)) = (self.address(peer), self.nodes.get_mut(node)) else {
             return;
         };
         let event = if up { LinkEvent::Up { peer } } else { LinkEvent::Down { peer } };
         node.boxes.link(now, port, event);
+    }
+
+    /// Notifies the hosts that are to hear of a node that moves.
+    pub(super) fn moved(&mut self, Move { node: moving, tells, movement }: Move) {
+        let change = match movement {
+            Movement::Attached => Connectivity::Changed { window: None },
+            Movement::Leaving => Connectivity::Ending,
+        };
+        for node in tells {
+            // Its own connections are all concerned, those of others if they are with it.
+            let peers = match self.nodes.get(moving) {
+                Some(moving_node) if node != moving => moving_node.addresses.clone(),
+                _ => Vec::new(),
+            };
+            self.surroundings.indicate(node, HostIndication::Connectivity { change, peers });
+        }
     }
 
     /// When a box wants to be woken.

@@ -28,7 +28,8 @@ pub struct DirectionReport {
     pub from: usize,
     /// The node where it ends.
     pub to: usize,
-    /// Packets that were read, and so entered the link or met a full queue.
+    /// Packets that were read, and so entered the link or met a full queue; where nodes move, by the
+    /// link on their route, not by the device.
     pub read: u64,
     /// Packets that were written, copies included.
     pub written: u64,
@@ -36,7 +37,7 @@ pub struct DirectionReport {
     pub link: Statistics,
     /// Packets that were still on their way in the end.
     pub unfinished: u64,
-    /// Corrupted packets that were not forwarded, of which the node's boxes were told.
+    /// Corrupted packets that were not forwarded, but indicated to the node's boxes.
     pub reported: u64,
     /// Corrupted packets that the kernel did not take: a version of IP that there is not.
     pub refused: u64,
@@ -69,6 +70,8 @@ pub struct Report {
     pub limits: Limits,
     /// Packets that boxes sent.
     pub injected: u64,
+    /// Packets that no route led on, where nodes move.
+    pub unroutable: u64,
     /// Packets that the boxes of a node dropped, by node and reason.
     pub box_drops: Vec<(usize, DropReason, u64)>,
     /// How long it ran.

@@ -4,11 +4,12 @@ use super::buffers::{Handle, ROOM};
 use super::core::{Core, Happening};
 use super::nodes::{Nodes, Passed};
 use super::report::{DirectionReport, Limits, Report};
-use super::{Corruption, Emulator, End, edit, machine};
+use super::routing::Routing;
+use super::{Corruption, Direction, Emulator, End, edit, machine};
 use crate::Clock;
 use base::{Duration, Random, Time};
 use host::{LinkEvent, Outbox, Port};
-use link::{Arrival, Fate, Output};
+use link::{Acted, Arrival, Fate, Output, Turn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::ErrorKind;
@@ -22,6 +23,9 @@ pub(super) struct Worker {
     clock: Clock,
     core: Core,
     ends: Vec<End>,
+    routing: Routing,
+    /// Packets that no route leads on.
+    unroutable: u64,
     writer: Writer,
     /// A packet that boxes have seen.
     passing: Vec<u8>,
@@ -29,7 +33,12 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(emulator: Emulator) -> Worker {
-        let Emulator { clock, core, corruption, ends, nodes, limits } = emulator;
+        let Emulator { clock, seed, directions, ends, outages, attachments, nodes, limits } =
+            emulator;
+        let corruption = directions.iter().map(|direction| direction.corruption).collect();
+        let directions =
+            directions.into_iter().map(|Direction { name, config, .. }| (name, config));
+        let core = Core::new(seed, directions.collect(), &outages, attachments);
         let reports = (0..ends.len()).map(|direction| DirectionReport {
             from: ends[direction].node,
             to: ends[direction ^ 1].node,
@@ -45,7 +54,15 @@ impl Worker {
             injected: 0,
             scratch: Vec::with_capacity(ROOM),
         };
-        Worker { clock, core, ends, writer, passing: Vec::with_capacity(ROOM) }
+        Worker {
+            clock,
+            routing: Routing::new(&core, &ends, &writer.nodes),
+            unroutable: 0,
+            core,
+            ends,
+            writer,
+            passing: Vec::with_capacity(ROOM),
+        }
     }
 
     /// Runs until `stop` is written to.
@@ -91,6 +108,7 @@ impl Worker {
         Report {
             limits: self.writer.limits,
             injected: self.writer.injected,
+            unroutable: self.unroutable,
             box_drops: self.writer.nodes.box_drops(),
             span: self.clock.now().since(start),
             busy,
@@ -131,17 +149,29 @@ impl Worker {
         }
         match self.core.wake() {
             None => {}
-            Some(Happening::Turned { link, up }) => {
-                for (near, far) in [(2 * link, 2 * link + 1), (2 * link + 1, 2 * link)] {
-                    // What arrives at this end comes by the direction from the other.
-                    let (node, peer) = (ends[near].node, ends[far].node);
-                    self.writer.nodes.turned(due, node, Port(far as u32), peer, up);
-                }
-                self.empty_outboxes(due, ends);
-            }
+            Some(Happening::Switched(acted)) => self.switched(due, acted, ends),
             Some(Happening::Packet { direction, output }) => {
                 self.give_back(due, direction, output, ends);
             }
+        }
+    }
+
+    /// Links have gone down or come up, or a node moves. Routes change first, then boxes hear of
+    /// links, then hosts of moves, as in the lab.
+    fn switched(&mut self, due: Time, acted: Acted, ends: &[End]) {
+        if acted.routes {
+            self.routing.update(&self.core);
+        }
+        for Turn { link, up } in acted.turns {
+            for (near, far) in [(2 * link, 2 * link + 1), (2 * link + 1, 2 * link)] {
+                // What arrives at this end comes by the direction from the other.
+                let (node, peer) = (ends[near].node, ends[far].node);
+                self.writer.nodes.turned(due, node, Port(far as u32), peer, up);
+            }
+        }
+        self.empty_outboxes(due, ends);
+        if let Some(moved) = acted.moved {
+            self.writer.nodes.moved(moved);
         }
     }
 
@@ -189,9 +219,7 @@ impl Worker {
                     }
                     if self.writer.nodes.owns(node, destination) {
                         self.writer.inject(&bytes, node, ends);
-                    } else if let Some(direction) =
-                        self.writer.nodes.surroundings.route(now, node, destination)
-                    {
+                    } else if let Some(direction) = self.routing.next(node, destination) {
                         self.enter(now, direction, &bytes, ends);
                         self.writer.injected += 1;
                     }
@@ -216,36 +244,47 @@ impl Worker {
         }
     }
 
-    /// A packet leaves a node by a link.
-    fn leave(&mut self, now: Time, direction: usize, bytes: &[u8], ends: &[End]) {
+    /// A packet leaves a node, whose kernel sent it by the device at the start of a direction. Returns
+    /// the direction that it takes, or would have taken.
+    fn leave(&mut self, now: Time, direction: usize, bytes: &[u8], ends: &[End]) -> usize {
         let node = ends[direction].node;
         if !self.writer.nodes.inspect(node) {
-            self.core.enter(now, direction, bytes);
-            return;
+            return self.put(now, direction, bytes, ends);
         }
         let mut passing = std::mem::take(&mut self.passing);
         let passed = self.writer.nodes.pass(now, node, None, bytes, &mut passing);
         // What boxes make leaves before the packet that they saw.
         self.empty_outboxes(now, ends);
-        match passed {
-            Passed::AsItIs => self.enter(now, direction, bytes, ends),
-            Passed::Changed => self.enter(now, direction, &passing, ends),
-            Passed::Gone => {}
-        }
+        let taken = match passed {
+            Passed::AsItIs => self.put(now, direction, bytes, ends),
+            Passed::Changed => self.put(now, direction, &passing, ends),
+            Passed::Gone => direction,
+        };
         self.passing = passing;
         self.empty_outboxes(now, ends);
+        taken
     }
 
-    /// Reads what is there, and puts it on its link. Says whether there may be more one day: not if
-    /// somebody has removed the device.
+    /// Puts a packet on the link that it takes.
+    fn put(&mut self, now: Time, direction: usize, bytes: &[u8], ends: &[End]) -> usize {
+        let taken = self.routing.taken(direction, bytes);
+        match taken {
+            Some(taken) => self.enter(now, taken, bytes, ends),
+            None => self.unroutable += 1,
+        }
+        taken.unwrap_or(direction)
+    }
+
+    /// Reads the waiting packets and puts them on their link. Returns false if the device was
+    /// removed.
     fn read(&mut self, direction: usize, ends: &[End], buffer: &mut [u8]) -> bool {
         for _ in 0..TURN {
             match ends[direction].tun.read(buffer) {
                 Ok(len) => {
                     // What is due before a packet enters happens before.
                     let now = self.deliver_due(ends);
-                    self.leave(now, direction, &buffer[..len], ends);
-                    self.writer.reports[direction].read += 1;
+                    let taken = self.leave(now, direction, &buffer[..len], ends);
+                    self.writer.reports[taken].read += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => {
@@ -361,11 +400,13 @@ impl Writer {
             Fate::Intact => return self.arrived_whole(due, direction, bytes, far, passing),
             Fate::Corrupted if self.corruption[direction] == Corruption::Drop => {
                 self.reports[direction].reported += 1;
-                self.nodes.tell(due, far.node, port, bytes, |packet| LinkEvent::Corrupted(packet));
+                self.nodes
+                    .indicate(due, far.node, port, bytes, |packet| LinkEvent::Corrupted(packet));
                 return false;
             }
             Fate::Corrected { .. } => {
-                self.nodes.tell(due, far.node, port, bytes, |packet| LinkEvent::Corrected(packet));
+                self.nodes
+                    .indicate(due, far.node, port, bytes, |packet| LinkEvent::Corrected(packet));
             }
             Fate::Corrupted | Fate::Marked => {}
         }
@@ -414,7 +455,7 @@ impl Writer {
     fn dropped(&mut self, due: Time, direction: usize, bytes: &[u8], ends: &[End]) {
         let node = ends[direction].node;
         if self.nodes.inspect(node) {
-            self.nodes.tell(due, node, Port(direction as u32), bytes, |packet| {
+            self.nodes.indicate(due, node, Port(direction as u32), bytes, |packet| {
                 LinkEvent::Dropped(packet)
             });
         }

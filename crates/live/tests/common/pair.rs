@@ -28,7 +28,7 @@ impl Pair {
         let end = |node: usize| nodes[node].run(|| end(node))?;
         let ends = [end(0)?, end(1)?];
         let mut emulator = Emulator::new(Clock::start(), seed);
-        emulator.add_link(ends, directions, None);
+        emulator.add_link(ends, directions);
         Ok(Pair { nodes, emulator })
     }
 }

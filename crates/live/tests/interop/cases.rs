@@ -77,7 +77,7 @@ pub(crate) fn config(v6: bool) -> Config {
     }
 }
 
-/// Ports that nobody has used.
+/// A port that no other case has used.
 fn port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(5000);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -98,7 +98,7 @@ pub(crate) fn open(
     config: &Config,
     plans: &[(Plan, Plan)],
 ) -> Connections {
-    let (tell, done) = mpsc::channel();
+    let (finished, done) = mpsc::channel();
     let Meeting { v6, we_open } = meeting;
     let port = port();
     let config = config.clone();
@@ -112,7 +112,7 @@ pub(crate) fn open(
         let remote = address(KERNELS, v6);
         path.call(move |now, host| {
             for plan in ours {
-                let application = Stream::new(Exchange::new(plan, tell.clone()), LIMIT);
+                let application = Stream::new(Exchange::new(plan, finished.clone()), LIMIT);
                 let config = config.clone();
                 let (remote_port, local_port) = (port, None);
                 let opening = Opening {
@@ -133,7 +133,7 @@ pub(crate) fn open(
             let mut ours = ours.into_iter();
             host.listen(port, move || {
                 let plan = ours.next().unwrap_or_default();
-                (config.clone(), Stream::new(Exchange::new(plan, tell.clone()), LIMIT))
+                (config.clone(), Stream::new(Exchange::new(plan, finished.clone()), LIMIT))
             });
         });
         let remote = SocketAddr::new(address(OURS, v6), port);
@@ -205,7 +205,7 @@ fn connect(remote: SocketAddr, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
     run(plans, connected.collect::<io::Result<_>>()?)
 }
 
-/// Nobody begins before all connections are there.
+/// Runs the exchanges, after all connections are established.
 fn run(plans: &[Plan], streams: Vec<TcpStream>) -> io::Result<Vec<Outcome>> {
     let spawn = |(&plan, stream)| {
         std::thread::Builder::new().stack_size(256 << 10).spawn(move || exchange(plan, stream))
@@ -251,7 +251,7 @@ pub(crate) fn many(path: &Path, meeting: Meeting, count: u64, size: u64) -> Opti
         .then(|| format!("{} of {count}, {failed} failed, hashes equal: {whole}", ours.len()))
 }
 
-/// One end resets the connection in the middle of a transfer; the other is told.
+/// One end resets the connection in the middle of a transfer; the other gets the reset.
 pub(crate) fn reset(path: &Path, meeting: Meeting, we_reset: bool) -> Option<String> {
     let victim = Plan { seed: 3, send: 50_000_000, ..Plan::default() };
     let aborter = Plan { aborts_at: Some(100_000), ..Plan::default() };
@@ -260,17 +260,17 @@ pub(crate) fn reset(path: &Path, meeting: Meeting, we_reset: bool) -> Option<Str
         Ok(met) => met,
         Err(error) => return Some(error),
     };
-    let told = match we_reset {
+    let notified = match we_reset {
         true => matches!(
             met.kernels.error,
             Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
         ),
         false => met.events.contains(Events::RESET),
     };
-    (!told).then(|| format!("{:?}, {:?}", met.events, met.kernels.error))
+    (!notified).then(|| format!("{:?}, {:?}", met.events, met.kernels.error))
 }
 
-/// Nobody listens: whoever connects is refused.
+/// Without a listener, a connection is refused.
 pub(crate) fn refused(path: &Path, meeting: Meeting) -> Option<String> {
     let Meeting { v6, we_open } = meeting;
     let port = port();
@@ -280,10 +280,10 @@ pub(crate) fn refused(path: &Path, meeting: Meeting) -> Option<String> {
         let kind = result.expect("it can be entered").err().map(|error| error.kind());
         return (kind != Some(io::ErrorKind::ConnectionRefused)).then(|| format!("{kind:?}"));
     }
-    let (tell, done) = mpsc::channel();
+    let (finished, done) = mpsc::channel();
     let remote = address(KERNELS, v6);
     path.call(move |now, host| {
-        let application = Stream::new(Exchange::new(Plan::default(), tell), LIMIT);
+        let application = Stream::new(Exchange::new(Plan::default(), finished), LIMIT);
         let (config, remote_port, local_port) = (config(v6), port, None);
         let opening =
             Opening { at: now, remote, remote_port, local: None, local_port, config, application };
@@ -357,14 +357,14 @@ pub(crate) fn keep_alive(path: &Path, meeting: Meeting, alive: Span) -> Option<S
     let local = SocketAddr::new(address(KERNELS, v6), port);
     let listener = path.kernel.run(|| listen(local)).expect("it can be entered");
     let listener = listener.expect("the address is the kernel's");
-    let (tell, done) = mpsc::channel();
+    let (finished, done) = mpsc::channel();
     let milliseconds = Duration::from_millis;
     let keep_alive = KeepAlive { idle: milliseconds(200), interval: milliseconds(200), probes: 3 };
     let config = Config { keep_alive: Some(keep_alive), ..config(v6) };
     let remote = address(KERNELS, v6);
     path.call(move |now: Time, host| {
         let forever = Plan { lingers: Some(Duration::from_secs(1000)), ..Plan::default() };
-        let application = Stream::new(Exchange::new(forever, tell), LIMIT);
+        let application = Stream::new(Exchange::new(forever, finished), LIMIT);
         let (remote_port, local_port) = (port, None);
         let opening =
             Opening { at: now, remote, remote_port, local: None, local_port, config, application };

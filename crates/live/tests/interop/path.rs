@@ -69,7 +69,7 @@ impl Path {
             config: config.clone(),
             ..Direction::default()
         });
-        emulator.add_link([one, other], directions, None);
+        emulator.add_link([one, other], directions);
         let emulator = Some(emulator.start()?);
         Ok(Path { stack: Some(stack), emulator, kernel, near: Some(near) })
     }

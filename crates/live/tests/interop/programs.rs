@@ -84,9 +84,9 @@ pub(crate) struct Exchange {
     data: Data,
     received: u64,
     hash: Sha256,
-    /// Everything that it was told.
+    /// All events so far.
     pub(crate) events: Events,
-    /// The states in which it was told something.
+    /// The states in which it got events.
     pub(crate) states: Vec<State>,
     started: Option<Time>,
     next: Time,
@@ -167,14 +167,14 @@ impl Exchange {
         }
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         if let Some(done) = self.done.take() {
             let outcome = Outcome {
                 sent: (self.data.place, self.data.hash.clone().finalize().to_vec()),
                 received: (self.received, self.hash.clone().finalize().to_vec()),
                 error: None,
             };
-            // Nobody may be interested.
+            // The test may have ended.
             let _ = done.send((outcome, self.events, std::mem::take(&mut self.states)));
         }
     }
@@ -193,7 +193,7 @@ impl Program for Exchange {
         self.go_on(now, socket);
         let over = matches!(socket.connection().state(), State::Closed | State::TimeWait);
         if over && socket.connection().readable() == 0 {
-            self.tell();
+            self.report();
         }
     }
 
@@ -204,7 +204,7 @@ impl Program for Exchange {
     fn wake(&mut self, now: Time, socket: &mut Socket<'_>) {
         self.go_on(now, socket);
         if socket.connection().state() == State::TimeWait {
-            self.tell();
+            self.report();
         }
     }
 }

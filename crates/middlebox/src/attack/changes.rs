@@ -100,7 +100,7 @@ mod tests {
         Packet { ip: Ip::new(destination, source), body: Body::Tcp(segment), ..Packet::BLANK }
     }
 
-    /// What the attacker's host sends, as it arrives at the door.
+    /// The attacker's datagrams as they arrive at the box.
     fn flood() -> Packet {
         let Forgery { attacker, target, .. } = forgery();
         let udp = wire::Udp { source_port: 9, destination_port: 9 };
@@ -145,9 +145,9 @@ mod tests {
             sent.extend(forged.iter().map(segment));
         }
         assert_eq!(sent.iter().map(|s| s.ack.0).collect::<Vec<_>>(), [2, 4, 6]);
-        let told = sent.iter().map(|s| s.options.connectivity.map(|o| (o.c, o.cs)));
+        let options = sent.iter().map(|s| s.options.connectivity.map(|o| (o.c, o.cs)));
         let new = LocalStatus::New;
-        assert!(told.eq([Some((true, new)), Some((false, new)), Some((true, new))]));
+        assert!(options.eq([Some((true, new)), Some((false, new)), Some((true, new))]));
     }
 
     #[test]

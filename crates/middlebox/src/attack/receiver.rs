@@ -18,9 +18,9 @@ pub struct FalseEchoes {
     start: Time,
     stop: Time,
     random: Random,
-    /// The end of what has arrived.
+    /// The end of the data that has arrived.
     nxt: Option<SeqNumber>,
-    told: usize,
+    reported: usize,
 }
 
 impl FalseEchoes {
@@ -32,7 +32,7 @@ impl FalseEchoes {
         (start, stop): (Time, Time),
         random: Random,
     ) -> FalseEchoes {
-        FalseEchoes { forgery, nonces, start, stop, random, nxt: None, told: 0 }
+        FalseEchoes { forgery, nonces, start, stop, random, nxt: None, reported: 0 }
     }
 
     fn lie(&mut self, segment: &mut Segment) {
@@ -41,7 +41,7 @@ impl FalseEchoes {
         let ends = blocks.iter().map(|block| block.end).filter(|end| nxt.beyond(*end) > 0);
         let holes = 1 + ends.clone().count();
         let mut holes_from = core::iter::once(segment.ack).chain(ends);
-        let Some(seq) = holes_from.nth(self.told % holes) else { return };
+        let Some(seq) = holes_from.nth(self.reported % holes) else { return };
         if nxt.beyond(seq) <= 0 {
             return; // Nothing is missing.
         }
@@ -53,7 +53,7 @@ impl FalseEchoes {
             options.sack.truncate(blocks);
         }
         segment.options = options;
-        self.told = self.told.wrapping_add(1);
+        self.reported = self.reported.wrapping_add(1);
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
         Forgery { attacker, source, destination, destination_port: 5001, target, size: 180 }
     }
 
-    /// One that has seen everything up to 1000.
+    /// A receiver of all octets up to 1000.
     fn receiver(nonces: bool) -> FalseEchoes {
         let random = Seed(1).stream("attack.0.guesses");
         let mut receiver = FalseEchoes::new(forgery(), nonces, (Time::ZERO, Time::NEVER), random);

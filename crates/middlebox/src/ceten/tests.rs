@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use host::Outbox;
 use wire::{Body, Icmp, Ip, Segment};
 
-/// A packet with fields that nobody has worked on.
+/// A packet with fields that no node has updated.
 fn fresh(form: PathForm) -> Packet {
     let [source, destination] = [1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
     let body = Body::Tcp(Segment::default());
@@ -33,14 +33,14 @@ impl Node {
         assert_eq!(passage, Verdict::Forward);
     }
 
-    fn hears(&mut self, event: LinkEvent<'_>) {
+    fn on_link_event(&mut self, event: LinkEvent<'_>) {
         let mut outbox = Outbox::default();
         let mut cx = outbox.context();
         self.0.link(Time::ZERO, Port(3), event, &mut cx);
     }
 
     fn corrupts(&mut self) {
-        self.hears(LinkEvent::Corrupted(&Packet::BLANK));
+        self.on_link_event(LinkEvent::Corrupted(&Packet::BLANK));
     }
 
     fn code(&mut self) -> Code {
@@ -82,11 +82,11 @@ fn an_estimate_is_the_sum_of_its_geometric_weights() {
 }
 
 #[test]
-fn an_estimate_is_renewed_before_the_packet_is_told() {
+fn an_estimate_is_updated_before_it_is_written_into_the_packet() {
     let mut node = Node::new(0.5, PathForm::Probability);
     node.corrupts();
-    node.hears(LinkEvent::Dropped(&Packet::BLANK));
-    node.hears(LinkEvent::Dropped(&Packet::BLANK));
+    node.on_link_event(LinkEvent::Dropped(&Packet::BLANK));
+    node.on_link_event(LinkEvent::Dropped(&Packet::BLANK));
     let mut packet = fresh(PathForm::Probability);
     node.arrives(&mut packet);
     let mut outbox = Outbox::default();
@@ -173,12 +173,12 @@ fn a_step_waits_for_a_packet_with_room_for_it() {
         sum += forward.corruption.as_step();
     }
     // Both links are at the highest level, two steps up.
-    let told: Vec<u8> = nodes.iter().map(|node| node.0.arriving[3].told).collect();
-    assert_eq!(sum, told.iter().sum::<u8>() as i8);
+    let reported: Vec<u8> = nodes.iter().map(|node| node.0.arriving[3].reported).collect();
+    assert_eq!(sum, reported.iter().sum::<u8>() as i8);
 }
 
 #[test]
-fn the_source_is_told_of_the_links_of_one_packet_in_so_many() {
+fn the_source_gets_survival_notices_with_the_given_probability() {
     let [sender, receiver, node] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
     let mut traceback = Traceback::new(vec![node], 0.1, Seed(1).stream("a node"));
     traceback.register(sender, receiver, 0);
@@ -193,11 +193,11 @@ fn the_source_is_told_of_the_links_of_one_packet_in_so_many() {
         }
         meter.packet(Time::ZERO, Some(Port(3)), &mut data, &mut cx);
         meter.queued(Time::ZERO, Port(4), &mut data, &mut cx);
-        // Acknowledgments, and what nobody asked about.
+        // Acknowledgments, whose flow is not registered.
         let mut ack = Packet { ip: Ip::new(receiver, sender), ..data };
         meter.packet(Time::ZERO, Some(Port(5)), &mut ack, &mut cx);
     }
-    let told: Vec<_> = outbox
+    let notices: Vec<_> = outbox
         .packets
         .iter()
         .map(|packet| match packet.body {
@@ -209,12 +209,12 @@ fn the_source_is_told_of_the_links_of_one_packet_in_so_many() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert!((150..250).contains(&told.len()), "{}", told.len());
-    for (link, survival) in told {
+    assert!((150..250).contains(&notices.len()), "{}", notices.len());
+    for (link, survival) in notices {
         match link {
             3 => assert!((0.5..0.9).contains(&survival.corruption) && survival.congestion == 1.0),
             4 => assert_eq!(survival, Causes { corruption: 1.0, congestion: 1.0 }),
-            other => panic!("told of {other}"),
+            other => panic!("a notice about link {other}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Messages about links in place of fields in headers (`bbn8333` §4.1).
+//! Survival notices in place of fields in headers (`bbn8333` §4.1).
 
 use super::Survival;
 use base::Random;
@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use host::{Context, Port};
 use wire::{Body, Causes, Icmp, Ip, Packet, Probability, SurvivalNotice};
 
-/// Sends messages about links, with a given probability per packet.
+/// Sends notices about links, with a given probability per packet.
 #[derive(Clone, Debug)]
 pub struct Traceback {
     addresses: Vec<IpAddr>,

@@ -13,7 +13,7 @@ use wire::{Body, Ecn, Flags, Packet, PathFields, Place, Repair};
 /// marks. The others count as corruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Signal {
-    /// All: required if corruption cannot be told from congestion.
+    /// All: required if corruption cannot be distinguished from congestion.
     #[default]
     All,
     /// None: coding hides congestion.

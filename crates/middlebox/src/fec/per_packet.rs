@@ -183,12 +183,12 @@ impl PacketEncoder {
         };
         self.reported.add(echoed);
         let loss = 1.0 - echoed.corruption.get();
-        // Averages come down until something is damaged again. Of that, the mean is known then.
+        // Averages decrease until a packet is damaged again; then the mean is known.
         let before = if loss > self.latest { rates::Corruption::MEMORY.into() } else { u64::MAX };
         (self.latest, self.clean) = (loss, self.clean.saturating_add(1).min(before));
         let mean = self.reported.mean();
-        // Step by step to the only probability of which packets tell that on average: what they tell
-        // increases with it.
+        // Iterate to the probability at which packets report this mean; the report increases with
+        // it.
         let reported = self.course().reported;
         let damaged = if reported > 0.0 { self.damaged * mean / reported } else { mean };
         self.damaged = damaged.min(PacketEncoder::MOST_DAMAGED);

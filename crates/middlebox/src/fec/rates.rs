@@ -59,7 +59,7 @@ mod tests {
         for a in [0.9, 0.5, 1.0 / 64.0] {
             let mut corruption = Corruption::new(a);
             let mut share = 1.0;
-            // Every fortieth packet is corrupted, and does not tell.
+            // Every fortieth packet is corrupted, and reports nothing.
             for packet in 1..20_000 {
                 let lost = packet % 40 == 0;
                 share += a * (f64::from(u8::from(!lost)) - share);

@@ -219,7 +219,7 @@ fn encoder_and_decoder_learn_of_the_path_from_its_fields() {
     let settings = Settings { strength: Strength::Following(1e-3), ..blocks_of_four(0.0) };
     let mut pipe = Pipe::new(settings, Signal::Share, true, |sent| sent % 9 == 8);
     pipe.encoder.follow(0.5);
-    // Of what is corrupted, nodes tell half; nothing else is lost.
+    // Nodes report half of the corruption; there are no other losses.
     let corrupted = Causes { corruption: Probability::of(0.95), congestion: Probability::ONE };
     let fields = |forward, echoed| PathFields::Exact { forward, echoed };
     let mut answer = Packet { ip: Ip::new(FLOW.destination, FLOW.source), ..Packet::BLANK };
@@ -244,7 +244,7 @@ fn encoder_and_decoder_learn_of_the_path_from_its_fields() {
 }
 
 #[test]
-fn every_loss_is_told_as_congestion_unless_it_is_known_to_be_corruption() {
+fn every_loss_is_signalled_as_congestion_unless_it_is_known_to_be_corruption() {
     // The second of every block of four with its repair packet.
     let lost = |sent| sent % 5 == 1;
     let marks = |signal, congestion| {
@@ -264,7 +264,7 @@ fn every_loss_is_told_as_congestion_unless_it_is_known_to_be_corruption() {
 }
 
 #[test]
-fn the_loss_of_a_repair_packet_is_told_too() {
+fn the_loss_of_a_repair_packet_is_signalled_too() {
     let mut pipe = Pipe::new(blocks_of_four(0.25), Signal::All, false, |sent| sent == 4);
     for _ in 0..8 {
         pipe.send(100);

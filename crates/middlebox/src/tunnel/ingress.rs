@@ -37,7 +37,7 @@ struct Entered {
     /// The notice to its source, and its size in bytes.
     notice: CorruptionNotice,
     size: u16,
-    told: bool,
+    notified: bool,
 }
 
 impl Ingress {
@@ -123,7 +123,7 @@ impl Resolver {
             self.entered.pop_front();
         }
         let notice = CorruptionNotice::about(source, destination, segment, packet.payload.len);
-        self.entered.push_back(Entered { sequence, notice, size, told: false });
+        self.entered.push_back(Entered { sequence, notice, size, notified: false });
     }
 
     /// The notice to the source of the inner packet, once.
@@ -131,7 +131,7 @@ impl Resolver {
         let index =
             self.entered.binary_search_by_key(&sequence, |entered| entered.sequence).ok()?;
         let entered = self.entered.get_mut(index)?;
-        if std::mem::replace(&mut entered.told, true) {
+        if std::mem::replace(&mut entered.notified, true) {
             return None;
         }
         let Entered { notice, size, .. } = *entered;
@@ -159,8 +159,8 @@ impl Middlebox for Ingress {
             && (source, destination, esp.spi) == (ends.source, ends.destination, ends.spi)
             && packet.ip.destination == ends.source
         {
-            // Sequence numbers can be guessed. Whoever names the initialization vector has seen the
-            // packet; to anybody else, no nonce of a copy is told.
+            // Sequence numbers can be guessed. A reporter that names the initialization vector has
+            // seen the packet; only then the notice reveals the nonce of the copy.
             if let Some(resolver) = &mut self.resolver
                 && esp == ends.esp(esp.sequence)
             {

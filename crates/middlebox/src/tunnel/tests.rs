@@ -81,8 +81,8 @@ impl Gateways {
         pass(&mut self.egress, packet).0
     }
 
-    /// What the ingress sends when this notice arrives, which goes no further.
-    fn told(&mut self, notice: EspNotice) -> Vec<CorruptionNotice> {
+    /// The notices that the ingress sends when this notice arrives; it consumes the latter.
+    fn resolve(&mut self, notice: EspNotice) -> Vec<CorruptionNotice> {
         let ip = Ip::new(address(5), notice.source);
         let body = Body::Icmp(Icmp::EspCorruption { notice, size: 56 });
         let (left, sent) = pass(&mut self.ingress, Packet { ip, body, ..Packet::BLANK });
@@ -158,7 +158,7 @@ fn each_packet_leaves_once_and_none_that_is_64_behind() {
     }
     assert!(gateways.leave(at(200)).is_some());
     assert_eq!(gateways.leave(at(98)), None);
-    // Nobody sent this one yet.
+    // The ingress has not sent this one yet.
     let mut forged = at(200);
     forged.body = Body::Esp(Esp { sequence: 201, ..esp(&forged) });
     assert_eq!(gateways.leave(forged), None);
@@ -225,7 +225,7 @@ fn fields_behind(copies: bool, zero_size: bool) -> (u32, Causes<Probability>) {
 }
 
 #[test]
-fn fields_are_told_of_the_tunnel_if_the_gateways_copy_them() {
+fn fields_include_the_tunnel_if_the_gateways_copy_them() {
     let half = Causes { corruption: Probability::ONE.and(0.5), ..Causes::SURVIVES };
     assert_eq!(fields_behind(false, true), (632, Causes::SURVIVES));
     assert_eq!(fields_behind(true, true), (632, half));
@@ -235,7 +235,7 @@ fn fields_are_told_of_the_tunnel_if_the_gateways_copy_them() {
 }
 
 #[test]
-fn the_node_that_detects_it_tells_the_ingress_and_that_the_source() {
+fn the_detecting_node_notifies_the_ingress_which_notifies_the_source() {
     let mut gateways = resolving(10);
     let ends = gateways.ingress.association.ends();
     let mut reporter = Reporter::new(address(5), 180, Reading::Whole);
@@ -244,12 +244,12 @@ fn the_node_that_detects_it_tells_the_ingress_and_that_the_source() {
     let outer = gateways.enter(segment(7));
     assert_eq!(detected(&mut reporter, &outer), []);
     reporter.register_tunnel(ends);
-    let [told] = detected(&mut reporter, &outer)[..] else { panic!("not one") };
-    assert_eq!((told.ip.source, told.ip.destination, told.len()), (address(5), address(3), 180));
-    let Body::Icmp(Icmp::EspCorruption { notice, .. }) = told.body else { panic!("not a notice") };
+    let [sent] = detected(&mut reporter, &outer)[..] else { panic!("not one") };
+    assert_eq!((sent.ip.source, sent.ip.destination, sent.len()), (address(5), address(3), 180));
+    let Body::Icmp(Icmp::EspCorruption { notice, .. }) = sent.body else { panic!("not a notice") };
     assert_eq!(notice, notice_of(&outer));
 
-    let [notice] = gateways.told(notice)[..] else { panic!("not one") };
+    let [notice] = gateways.resolve(notice)[..] else { panic!("not one") };
     assert_eq!((notice.source, notice.destination), (address(1), address(2)));
     assert_eq!((notice.source_port, notice.destination_port), (9, 5001));
     assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(7000), 536, CopyId(707)));
@@ -264,34 +264,34 @@ fn detected(reporter: &mut Reporter, packet: &Packet) -> Vec<Packet> {
 }
 
 #[test]
-fn where_nothing_is_encrypted_the_node_tells_the_source_itself() {
+fn without_encryption_the_node_notifies_the_source_itself() {
     let mut gateways = gateways();
     let mut reporter = Reporter::new(address(5), 180, Reading::Whole);
     reporter.read(gateways.ingress.association.clone());
     let outer = gateways.enter(segment(7));
     assert_eq!(detected(&mut reporter, &outer), []);
     reporter.register(address(1), address(2), 5001);
-    let [told] = detected(&mut reporter, &outer)[..] else { panic!("not one") };
-    assert_eq!(told.ip.destination, address(1));
-    let Body::Icmp(Icmp::Corruption { notice, .. }) = told.body else { panic!("not a notice") };
+    let [sent] = detected(&mut reporter, &outer)[..] else { panic!("not one") };
+    assert_eq!(sent.ip.destination, address(1));
+    let Body::Icmp(Icmp::Corruption { notice, .. }) = sent.body else { panic!("not a notice") };
     assert_eq!((notice.seq, notice.copy), (SeqNumber(7000), CopyId(707)));
 }
 
 #[test]
-fn the_ingress_tells_of_a_packet_once_and_of_the_last_so_many_only() {
+fn the_ingress_notifies_of_a_packet_once_and_only_of_the_last_packets() {
     let mut gateways = resolving(10);
     let outer: Vec<Packet> = (1..=11).map(|n| gateways.enter(segment(n))).collect();
     let copies = |notices: Vec<CorruptionNotice>| -> Vec<u32> {
         notices.iter().map(|notice| notice.copy.0).collect()
     };
-    assert_eq!(copies(gateways.told(notice_of(&outer[0]))), []);
-    assert_eq!(copies(gateways.told(notice_of(&outer[1]))), [702]);
-    assert_eq!(copies(gateways.told(notice_of(&outer[1]))), []);
-    assert_eq!(copies(gateways.told(notice_of(&outer[10]))), [711]);
+    assert_eq!(copies(gateways.resolve(notice_of(&outer[0]))), []);
+    assert_eq!(copies(gateways.resolve(notice_of(&outer[1]))), [702]);
+    assert_eq!(copies(gateways.resolve(notice_of(&outer[1]))), []);
+    assert_eq!(copies(gateways.resolve(notice_of(&outer[10]))), [711]);
 }
 
 #[test]
-fn packets_of_flows_that_did_not_register_are_not_told_of_nor_remembered() {
+fn packets_of_unregistered_flows_cause_no_notices_and_are_not_stored() {
     let mut gateways = resolving(10);
     let first = gateways.enter(segment(1));
     for n in 2..100 {
@@ -299,13 +299,13 @@ fn packets_of_flows_that_did_not_register_are_not_told_of_nor_remembered() {
         let Body::Tcp(segment) = &mut other.body else { panic!("not TCP") };
         segment.destination_port = 80;
         let outer = gateways.enter(other);
-        assert_eq!(gateways.told(notice_of(&outer)), []);
+        assert_eq!(gateways.resolve(notice_of(&outer)), []);
     }
-    assert_eq!(gateways.told(notice_of(&first)).len(), 1);
+    assert_eq!(gateways.resolve(notice_of(&first)).len(), 1);
 }
 
 #[test]
-fn who_has_not_seen_the_packet_is_told_nothing() {
+fn a_guessed_notice_is_not_resolved() {
     let mut gateways = resolving(1000);
     let outer: Vec<Packet> = (1..=1000).map(|n| gateways.enter(segment(n))).collect();
     // Numbers follow each other, and can be guessed; those of another packet do not help.
@@ -314,16 +314,16 @@ fn who_has_not_seen_the_packet_is_told_nothing() {
         for iv in [seen.esp.iv, [0; 8], u64::from(sequence).to_be_bytes()] {
             let guess = EspNotice { esp: Esp { sequence, iv, ..seen.esp }, ..seen };
             let expected = usize::from(guess == seen);
-            assert_eq!(gateways.told(guess).len(), expected, "{sequence}");
+            assert_eq!(gateways.resolve(guess).len(), expected, "{sequence}");
         }
     }
     // All that differ in one bit.
     let seen = notice_of(&outer[600]);
     for bit in 0..64 {
         let iv = (u64::from_be_bytes(seen.esp.iv) ^ 1 << bit).to_be_bytes();
-        assert_eq!(gateways.told(EspNotice { esp: Esp { iv, ..seen.esp }, ..seen }), []);
+        assert_eq!(gateways.resolve(EspNotice { esp: Esp { iv, ..seen.esp }, ..seen }), []);
     }
-    assert_eq!(gateways.told(seen).len(), 1);
+    assert_eq!(gateways.resolve(seen).len(), 1);
     let initial: std::collections::BTreeSet<[u8; 8]> = outer.iter().map(|p| esp(p).iv).collect();
     assert_eq!(initial.len(), 1000);
 }
@@ -339,7 +339,7 @@ fn garbage_comes_to_nothing_and_takes_no_room() {
         let bits = random.bits();
         let sequence = if bits.is_multiple_of(2) { bits as u32 } else { (bits >> 32) as u32 % 600 };
         let esp = Esp { sequence, iv: random.bits().to_be_bytes(), ..last.esp };
-        assert_eq!(gateways.told(EspNotice { esp, ..last }), []);
+        assert_eq!(gateways.resolve(EspNotice { esp, ..last }), []);
         if !(1..=500).contains(&sequence) {
             let mut packet = outer[0];
             packet.body = Body::Esp(esp);
@@ -347,12 +347,12 @@ fn garbage_comes_to_nothing_and_takes_no_room() {
         }
     }
     assert_eq!(format!("{:?}", gateways.ingress).len(), before);
-    assert_eq!(gateways.told(last).len(), 1);
+    assert_eq!(gateways.resolve(last).len(), 1);
     assert!(gateways.leave(outer[499]).is_some());
 }
 
 #[test]
-fn notices_about_other_associations_go_on_to_whom_they_are_for() {
+fn notices_about_other_associations_are_forwarded() {
     let mut gateways = resolving(10);
     let right = notice_of(&gateways.enter(segment(1)));
     let other_spi = EspNotice { esp: Esp { spi: 1, ..right.esp }, ..right };

@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn netdev_receive(
 ) -> c_int {
     let Ok(shared) = shared() else { return nothing(Err(Errno::BADF)) };
     // SAFETY: packetdrill's buffer has the size that it says, and its counts are its own. An empty
-    // packet is how it learns that there is none: an error would make it ask again, for ever.
+    // packet says that there is none: after an error packetdrill would try again, for ever.
     unsafe {
         let Ok(into) = bytes_mut(into, *size) else { return nothing(Err(Errno::FAULT)) };
         *size = 0;
@@ -38,7 +38,7 @@ pub(super) unsafe extern "C" fn netdev_receive(
     0
 }
 
-/// What the clock says when a script begins, microseconds.
+/// The clock at the start of a script, microseconds.
 const EPOCH: c_longlong = 1_000_000_000_000_000;
 
 pub(super) extern "C" fn usleep(_: User, micros: useconds_t) -> c_int {

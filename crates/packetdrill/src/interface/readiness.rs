@@ -13,7 +13,7 @@ fn timeout(milliseconds: c_int) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-/// What is not there in time is nothing.
+/// The default value for a result that is not there in time.
 fn or_none<T: Default>(result: Result<T, Errno>) -> Result<T, Errno> {
     if matches!(result, Err(Errno::AGAIN)) { Ok(T::default()) } else { result }
 }

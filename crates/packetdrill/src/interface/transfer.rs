@@ -73,7 +73,7 @@ pub(super) unsafe extern "C" fn recvfrom(
     _: *mut sockaddr,
     address_length: *mut socklen_t,
 ) -> ssize_t {
-    // A stream does not say where it comes from.
+    // A stream has no source address per read.
     // SAFETY: as of recvfrom(2).
     unsafe {
         if !address_length.is_null() {
@@ -122,7 +122,7 @@ pub(super) unsafe extern "C" fn recvmsg(
     // SAFETY: as of recvmsg(2).
     let result = unsafe {
         read_vector(fd, (*message).msg_iov, (*message).msg_iovlen, flags).inspect(|_| {
-            let left = now(|stack| stack.told_inq(fd)).ok().flatten();
+            let left = now(|stack| stack.reported_inq(fd)).ok().flatten();
             let control = left.map(|left| (libc::SOL_TCP, libc::TCP_CM_INQ, left as c_int));
             put_control(message, control);
             (*message).msg_namelen = 0;
@@ -162,7 +162,7 @@ pub(super) unsafe extern "C" fn sendto(
     _: *const sockaddr,
     _: socklen_t,
 ) -> ssize_t {
-    // A stream that is connected goes where it goes.
+    // The destination address of a connected stream is ignored.
     // SAFETY: as of sendto(2).
     unsafe { send(user, fd, from, size, flags) }
 }

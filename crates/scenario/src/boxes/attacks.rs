@@ -66,7 +66,7 @@ struct Installer<'a> {
     /// The node that forged packets go to.
     target: usize,
     forgery: Forgery,
-    /// It sends datagrams that nobody reads instead of what it would forge.
+    /// It sends datagrams without a receiver instead of forged packets.
     inert: bool,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn install_erasure_codes(
         let decoder = Decoder::new(coded, coding.settings, coding.signal, side_channel.clone());
         match coding.corruption {
             Corruption::Known(probability) => encoder.set_corruption(probability),
-            Corruption::Told => encoder.follow(scenario.ceten.network.a),
+            Corruption::Reported => encoder.follow(scenario.ceten.network.a),
         }
         placement.add_box(flow.from, Box::new(encoder));
         placement.add_box(flow.to, Box::new(decoder));

@@ -1,4 +1,4 @@
-//! The gateways of tunnels, and the boxes that tell them of corruption.
+//! The gateways of tunnels, and the boxes that notify them of corruption.
 
 use crate::flow::{Flow, IpVersion, Report};
 use crate::placement::{Placement, port};
@@ -87,7 +87,7 @@ impl<'a> Tunnels<'a> {
         })
     }
 
-    /// Lets the nodes behind an ingress, up to the egress, tell it of corruption.
+    /// Lets the nodes behind an ingress, up to the egress, notify it of corruption.
     pub(super) fn install_reporters(&self, placement: &mut impl Placement) {
         for Direction { tunnel, way, association } in &self.directions {
             let resolve = tunnel.notices == TunnelNotices::Resolve;

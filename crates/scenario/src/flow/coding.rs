@@ -5,7 +5,7 @@ use super::traffic::Traffic;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Count, Probability, Written};
-use crate::reading::shape::{Shape, Told as _, number, table, unexpected};
+use crate::reading::shape::{OrReport as _, Shape, number, table, unexpected};
 use base::Duration;
 use core::ops::Range;
 use middlebox::fec::{PacketStrength, Settings, Signal, Strength};
@@ -30,7 +30,7 @@ pub enum Corruption {
     /// The file: the probability per packet.
     Known(f64),
     /// Cumulative ETEN.
-    Told,
+    Reported,
 }
 
 /// The flow that is coded.
@@ -39,7 +39,7 @@ pub(crate) struct Carrier<'a> {
     /// Whether it uses ECN.
     pub(crate) ecn: bool,
     /// Whether Cumulative ETEN reports probabilities to its sender.
-    pub(crate) told: bool,
+    pub(crate) reported: bool,
     /// The largest payload of a segment without a code, bytes.
     pub(crate) mss: u16,
 }
@@ -178,7 +178,7 @@ pub(crate) fn resolve(
         refuse("only TCP can be coded: expected \"off\" beside `traffic.udp`");
         return Codes::default();
     }
-    let per_packet = per_packet(&table, carrier).told(problems).flatten();
+    let per_packet = per_packet(&table, carrier).or_report(problems).flatten();
     let Table { strength, corruption, block, target, wait, signal, .. } = &*table;
     let erases = strength.is_some() || corruption.is_some() || block.is_some();
     let erases = erases || target.is_some() || wait.is_some() || signal.is_some();
@@ -203,7 +203,7 @@ fn per_packet(table: &Table, carrier: &Carrier<'_>) -> Result<Option<PacketStren
     let (span, strength) = match strength {
         None | Some((_, PerPacket::Bytes(0))) => return Ok(None),
         Some((span, PerPacket::Bytes(bytes))) => (span, PacketStrength::Fixed(bytes)),
-        Some((span, PerPacket::Cumulative)) if carrier.told => {
+        Some((span, PerPacket::Cumulative)) if carrier.reported => {
             (span, PacketStrength::Following(target))
         }
         Some((span, PerPacket::Cumulative)) => {
@@ -245,16 +245,18 @@ fn erasure(
         );
     }
     let cumulative = table.strength.as_ref().map(Spanned::get_ref);
-    if !carrier.told && (signal == Signal::Share || matches!(cumulative, Some(Power::Cumulative))) {
+    if !carrier.reported
+        && (signal == Signal::Share || matches!(cumulative, Some(Power::Cumulative)))
+    {
         refuse(
             "`cumulative` and `share` need Cumulative ETEN: expected `eten = \"cumulative\"` in the \
              flow's `tcp`, and nodes that report probabilities in headers",
         );
     }
     let standard = Settings::default();
-    let strength = strength(&table, span).told(problems);
-    let block = block(table.block, standard.block).told(problems);
-    let wait = wait(table.wait, standard.wait).told(problems);
+    let strength = strength(&table, span).or_report(problems);
+    let block = block(table.block, standard.block).or_report(problems);
+    let wait = wait(table.wait, standard.wait).or_report(problems);
     let (strength, corruption) = strength?;
     let settings = Settings { block: block?, strength, wait: wait? };
     Some(Coding { settings, signal, corruption })
@@ -280,7 +282,7 @@ fn strength(table: &Table, span: Range<usize>) -> Result<(Strength, Corruption),
                 Err(Problem::at(target.span(), message))
             }
         },
-        (Some(Power::Cumulative), None) => Ok((following, Corruption::Told)),
+        (Some(Power::Cumulative), None) => Ok((following, Corruption::Reported)),
         (None, Some(corruption)) => Ok((following, Corruption::Known(corruption.get_ref().0))),
         (None, None) => {
             let message = "expected `strength`, or `corruption` that it follows, or `per_packet`";

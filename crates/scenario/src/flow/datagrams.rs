@@ -3,7 +3,7 @@
 use super::ip::IpVersion;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Written};
-use crate::reading::shape::{Told as _, table};
+use crate::reading::shape::{OrReport as _, table};
 use base::units::Size;
 use base::{Duration, Rate};
 use host::OnOff;
@@ -62,7 +62,7 @@ pub(crate) fn resolve(
     problems: &mut Vec<Problem>,
 ) -> Option<Datagrams> {
     let DatagramsTable { rate, packet, on, off, lasts } = table.get_ref();
-    let packet = packet.as_ref().and_then(|packet| size(packet, ip).told(problems));
+    let packet = packet.as_ref().and_then(|packet| size(packet, ip).or_report(problems));
     let mut some = |span: &Option<Spanned<Written<Duration>>>| {
         span.as_ref().map(|span| match span.get_ref().0 {
             Duration::ZERO => {

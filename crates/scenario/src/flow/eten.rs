@@ -157,7 +157,7 @@ pub(crate) fn resolve(
     let notice_size = notice_size(&table.notice_size, ip, defaults)?;
     let guard = guard(&table);
     let report = table.report.unwrap_or_default();
-    // SideChannel "none" they may stay: a sweep may turn notification off.
+    // Beside "none" they may stay: a sweep may turn notification off.
     let forward = matches!(report, Report::None | Report::Forward);
     let needs = "`transport` needs `report = \"forward\"`: only then is the receiver notified";
     let transport = only_if(forward, table.transport, needs)?;

@@ -2,48 +2,12 @@
 
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
-use crate::reading::quantity::{Positive, Written};
 use crate::reading::shape::{Shape, unexpected, word};
-use crate::reading::tagged::{self, Tagged};
-use base::Duration;
-use serde_json::{Value, json};
-use tcp::congestion::{Congestion, Fast, Increase};
+use crate::reading::tagged;
+use base::settings::Table as _;
+use serde_json::Value;
+use tcp::congestion::{Congestion, Increase};
 use toml::Spanned;
-
-impl Tagged for Increase {
-    const TAG: &'static str = "policy";
-
-    fn names() -> Vec<&'static str> {
-        Increase::ALL.iter().map(|(name, _)| *name).collect()
-    }
-
-    fn setting(key: &str) -> Option<Value> {
-        let (mut schema, description) = match key {
-            "k" => (Positive::schema(), "Segments per window."),
-            "c" => (Positive::schema(), "Segments per second squared."),
-            "nit" => (
-                Written::<Duration>::schema(),
-                "The interval in which a window grows by a segment.",
-            ),
-            "rtt" => (
-                json!({ "anyOf": [
-                    { "enum": ["smoothed", "propagation"] },
-                    Written::<Duration>::schema(),
-                ] }),
-                "The round-trip time of the formula: the smoothed RTT, the propagation delay of the \
-                 path there and back at the start of the run, or a given value.",
-            ),
-            "cap" => (
-                json!({ "anyOf": [{ "const": "off" }, Positive::schema()] }),
-                "The largest increase per ACK, segments.",
-            ),
-            "fast" => (name_or_table::<Fast>(), "The function while the path has free capacity."),
-            _ => return None,
-        };
-        schema["description"] = description.into();
-        Some(schema)
-    }
-}
 
 impl Shape for Increase {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Increase> {
@@ -61,25 +25,7 @@ impl Shape for Increase {
     }
 
     fn schema() -> Value {
-        name_or_table::<Increase>()
-    }
-}
-
-fn name_or_table<T: Tagged>() -> Value {
-    let mut forms = vec![json!({ "enum": T::names() })];
-    forms.extend(tagged::schemas::<T>());
-    json!({ "anyOf": forms })
-}
-
-impl Tagged for Fast {
-    const TAG: &'static str = Increase::TAG;
-
-    fn names() -> Vec<&'static str> {
-        Fast::ALL.iter().map(|(name, _)| *name).collect()
-    }
-
-    fn setting(key: &str) -> Option<Value> {
-        Increase::setting(key)
+        tagged::name_or_table::<Increase>(&Increase::names())
     }
 }
 

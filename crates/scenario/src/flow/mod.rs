@@ -20,14 +20,14 @@ pub use eten::{Headers, Report, Transport};
 pub use ip::IpVersion;
 pub use profile::{Defaults, InitialSsthresh, Profile, Window};
 pub use stack::{Stack, Stacks};
-pub use traffic::{Pace, Sending, Traffic, Transfer};
+pub use traffic::Traffic;
 pub use workload::Workload;
 
 use crate::links::Link;
 use crate::nodes::node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::Written;
-use crate::reading::shape::{AtLeastOne, Told as _, table};
+use crate::reading::shape::{AtLeastOne, OrReport as _, table};
 use crate::routes::Routes;
 use base::{Duration, Time};
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ pub struct Flow {
     pub transport: Transport,
     /// What nodes can read of a corrupted packet.
     pub headers: Headers,
-    /// The erasure coding of its data from end to end; in the lab only.
+    /// The erasure coding of its data from end to end.
     pub coding: Option<Coding>,
     /// The strength of the code in each of its packets, in the direction of its data; in the lab
     /// only.
@@ -89,8 +89,9 @@ table! {
         start: Spanned<Written<Duration>>;
         /// The version of IP that carries it.
         ip: IpVersion = IpVersion::default();
-        /// What it carries: `"bulk"`, data without end; an amount, as in `{ size = "3 MB" }`; or
-        /// requests, UDP datagrams or many transfers.
+        /// What it carries: `"bulk"`, data without end; an amount, as in `{ size = "3 MB" }`;
+        /// requests, UDP datagrams or many transfers; or an application with `application = NAME`
+        /// and its settings.
         traffic: traffic::Form;
         /// Another profile for this flow.
         profile: Profile;
@@ -151,7 +152,7 @@ impl Context<'_> {
         for (index, flow) in flows.into_iter().enumerate() {
             let place = flow.get_ref().name.as_ref().map_or(flow.span(), Spanned::span);
             let flow = flow.into_inner();
-            let name = name(index, &flow).told(problems);
+            let name = name(index, &flow).or_report(problems);
             if let Some(name) = name.clone().filter(|name| !names.insert(name.clone())) {
                 let message = format!("another flow has the name `{name}`");
                 problems.push(Problem::at(place.clone(), message));
@@ -171,9 +172,9 @@ impl Context<'_> {
 
     fn flow(&self, name: Option<String>, flow: Table, problems: &mut Vec<Problem>) -> Option<Flow> {
         let ends = self.ends(&flow, problems);
-        let start = self.start(&flow).told(problems);
+        let start = self.start(&flow).or_report(problems);
         let traffic = traffic::resolve(flow.traffic.unwrap_or_default(), flow.ip, problems);
-        let stacks = stack::resolve(flow.stack, traffic.as_ref()).told(problems);
+        let stacks = stack::resolve(flow.stack, traffic.as_ref()).or_report(problems);
         let profile = flow.profile.unwrap_or(self.profile);
         if let (Some(Traffic::Datagrams(_)), Some(tcp)) = (&traffic, &flow.tcp) {
             let message =
@@ -191,9 +192,9 @@ impl Context<'_> {
         }
         let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
         let ((from, to), mut settings) = (ends?, settings?);
-        let told = self.probabilities && settings.eten.report == Report::Cumulative;
+        let reported = self.probabilities && settings.eten.report == Report::Cumulative;
         let carries =
-            coding::Carrier { traffic: traffic.as_ref(), ecn, told, mss: settings.sender.mss };
+            coding::Carrier { traffic: traffic.as_ref(), ecn, reported, mss: settings.sender.mss };
         let codes = coding::resolve(flow.coding, &carries, problems);
         if let Some(strength) = codes.per_packet {
             // A packet with the strongest code is no larger than one without a code.
@@ -239,12 +240,12 @@ impl Context<'_> {
 
     fn ends(&self, flow: &Table, problems: &mut Vec<Problem>) -> Option<(usize, usize)> {
         let index = |name: &Spanned<String>, problems: &mut Vec<Problem>| {
-            node(name, self.nodes).told(problems)
+            node(name, self.nodes).or_report(problems)
         };
         let from = flow.from.as_ref().and_then(|name| index(name, problems));
         let to = flow.to.as_ref().and_then(|name| index(name, problems));
         let ends = (from?, to?);
-        self.check_path(ends, flow.from.as_ref()?, flow.to.as_ref()?).told(problems)?;
+        self.check_path(ends, flow.from.as_ref()?, flow.to.as_ref()?).or_report(problems)?;
         Some(ends)
     }
 

@@ -10,7 +10,7 @@ use crate::reading::error::Problem;
 use crate::reading::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
 };
-use crate::reading::shape::{Told as _, table};
+use crate::reading::shape::{OrReport as _, table};
 use base::Duration;
 use base::units::Size;
 use tcp::congestion::{Congestion, Increase};
@@ -71,6 +71,9 @@ table! {
         reduction: Reduction = Config::default().reduction;
         /// Undo a window reduction that DSACK shows to be spurious.
         undo: bool;
+        /// Find spurious timeouts by the acknowledgments that follow, and undo them (F-RTO, RFC
+        /// 5682).
+        frto: bool = Config::default().frto;
         /// Report duplicate segments (DSACK, RFC 2883).
         dsack: bool;
         /// Offer timestamps, which take 12 bytes of each segment.
@@ -142,22 +145,22 @@ pub(crate) fn resolve(
     defaults: &Defaults,
     problems: &mut Vec<Problem>,
 ) -> Option<Settings> {
-    let mss = mss(tcp.mss, defaults).told(problems);
-    let minimum_mss = minimum_mss(tcp.minimum_mss).told(problems);
+    let mss = mss(tcp.mss, defaults).or_report(problems);
+    let minimum_mss = minimum_mss(tcp.minimum_mss).or_report(problems);
     // What depends on the MSS is checked only if the MSS is valid.
     let receive_window =
-        mss.and_then(|mss| receive_window(tcp.receive_window, mss, defaults).told(problems));
+        mss.and_then(|mss| receive_window(tcp.receive_window, mss, defaults).or_report(problems));
     let initial_ssthresh = mss.zip(receive_window).and_then(|(mss, window)| {
-        ssthresh(tcp.initial_ssthresh, mss, window, defaults).told(problems)
+        ssthresh(tcp.initial_ssthresh, mss, window, defaults).or_report(problems)
     });
-    let increase = increase::resolve(tcp.increase, tcp.congestion).told(problems);
-    let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).told(problems);
-    let rto = rto(tcp.rto, defaults).told(problems);
-    let keep_alive = keep_alive::resolve(tcp.keep_alive).told(problems);
-    let user_timeout = user_timeout(tcp.user_timeout).told(problems);
+    let increase = increase::resolve(tcp.increase, tcp.congestion).or_report(problems);
+    let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).or_report(problems);
+    let rto = rto(tcp.rto, defaults).or_report(problems);
+    let keep_alive = keep_alive::resolve(tcp.keep_alive).or_report(problems);
+    let user_timeout = user_timeout(tcp.user_timeout).or_report(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
-    let eten = eten::resolve(tcp.eten, ip, &mechanisms, defaults).told(problems);
+    let eten = eten::resolve(tcp.eten, ip, &mechanisms, defaults).or_report(problems);
     let standard = Config::default();
     let mut receiver = Config {
         mss: mss?,
@@ -178,6 +181,7 @@ pub(crate) fn resolve(
         restart_after_idle: tcp.restart_after_idle,
         reduction: tcp.reduction,
         undo: tcp.undo.unwrap_or(defaults.undo),
+        frto: tcp.frto,
         dsack: tcp.dsack.unwrap_or(defaults.dsack),
         timestamps: tcp.timestamps.unwrap_or(defaults.timestamps),
         require_timestamps: tcp.require_timestamps,

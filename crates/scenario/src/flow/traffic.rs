@@ -6,19 +6,19 @@ use super::workload::{self, ArrivalsTable, SizesTable, Workload};
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Count, Written, bytes};
-use crate::reading::shape::{Shape, Told as _, Tried, table, unexpected};
+use crate::reading::shape::{OrReport as _, Shape, Tried, table, unexpected};
+use crate::reading::tagged;
 use base::Duration;
-use host::{Dialogue, Sizes};
+use base::settings::{Bytes, Span, Table as _};
+use host::{ApplicationSettings, Pace, Requests, Sizes, Transfer};
 use serde_json::{Value, json};
 use toml::Spanned;
 
 /// What a flow carries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
-    /// Data in one direction.
-    Transfer(Transfer),
-    /// Requests of the node that receives, and responses.
-    Requests(Dialogue),
+    /// What the applications at the ends of one connection send.
+    Application(ApplicationSettings),
     /// Many transfers, each over a connection of its own.
     Workload(Workload),
     /// UDP datagrams.
@@ -29,39 +29,18 @@ impl Traffic {
     /// Whether one connection carries it all.
     #[must_use]
     pub fn is_one_connection(&self) -> bool {
-        matches!(self, Traffic::Transfer(_) | Traffic::Requests(_))
+        matches!(self, Traffic::Application(_))
     }
-}
 
-/// Data in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// How much, bytes; `None` never ends.
-    pub size: Option<u64>,
-    /// How it is written.
-    pub sending: Sending,
-    /// How it is read; `None` at once.
-    pub reading: Option<Pace>,
-}
-
-/// How data is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
-    /// All at once.
-    Eager,
-    /// Chunks at regular times.
-    Paced(Pace),
-    /// All at once into a send buffer of this many bytes, which holds the unacknowledged data.
-    Buffered(u64),
-}
-
-/// Chunks at regular times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// The size of a chunk, bytes.
-    pub chunk: u64,
-    /// From one chunk to the next.
-    pub interval: Duration,
+    /// Whether it consists of transfers, each timed from the opening of its connection.
+    #[must_use]
+    pub fn is_transfers(&self) -> bool {
+        match self {
+            Traffic::Application(application) => application.settings().is_transfer(),
+            Traffic::Workload(_) => true,
+            Traffic::Datagrams(_) => false,
+        }
+    }
 }
 
 /// As written in a file.
@@ -70,6 +49,7 @@ pub(crate) enum Form {
     #[default]
     Bulk,
     Table(Box<Table>),
+    Application(Spanned<ApplicationSettings>),
 }
 
 table! {
@@ -86,7 +66,7 @@ table! {
         /// takes room in the receive window.
         reader: PaceTable;
         /// Requests and responses instead: `to` requests, `from` responds.
-        requests: Spanned<Requests>;
+        requests: Spanned<RequestsTable>;
         /// UDP datagrams instead.
         udp: Spanned<DatagramsTable>;
         /// Many transfers instead, each over a connection of its own: when they start. `size` or
@@ -111,7 +91,7 @@ table! {
 
 table! {
     /// Requests over one connection, each after the response to the previous one.
-    pub(crate) struct Requests {
+    pub(crate) struct RequestsTable {
         /// Bytes of a request.
         request: Spanned<Amount>, needed;
         /// Bytes of a response.
@@ -127,6 +107,10 @@ impl Shape for Form {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Form> {
         match node.get_ref().as_str() {
             Some("bulk") => Some(Form::Bulk),
+            _ if node.get_ref().get(ApplicationSettings::TAG).is_some() => {
+                let settings = tagged::read(node, problems)?;
+                Some(Form::Application(Spanned::new(node.span(), settings)))
+            }
             _ if node.get_ref().is_table() => {
                 Table::read(node, problems).map(|table| Form::Table(table.into()))
             }
@@ -135,7 +119,9 @@ impl Shape for Form {
     }
 
     fn schema() -> Value {
-        json!({ "anyOf": [{ "const": "bulk" }, Table::schema()], "default": "bulk" })
+        let mut forms = vec![json!({ "const": "bulk" }), Table::schema()];
+        forms.extend(tagged::schemas::<ApplicationSettings>());
+        json!({ "anyOf": forms, "default": "bulk" })
     }
 }
 
@@ -144,6 +130,11 @@ pub(crate) fn resolve(form: Form, ip: IpVersion, problems: &mut Vec<Problem>) ->
     let table = match form {
         Form::Bulk => Table::default(),
         Form::Table(table) => *table,
+        Form::Application(written) => {
+            let wrong = written.get_ref().settings().check();
+            wrong.map_err(|wrong| Problem::at(written.span(), wrong)).or_report(problems)?;
+            return Some(Traffic::Application(written.into_inner()));
+        }
     };
     let others = [
         ("paced", table.paced.is_some()),
@@ -168,7 +159,8 @@ pub(crate) fn resolve(form: Form, ip: IpVersion, problems: &mut Vec<Problem>) ->
             transfers.iter().chain(&many).chain(&others),
             problems,
         );
-        return dialogue(requests.get_ref(), problems).map(Traffic::Requests);
+        let requests = requests_of(requests.get_ref(), problems)?;
+        return Some(Traffic::Application(requests.into()));
     }
     if let Some(arrivals) = &table.arrivals {
         exclude("arrivals", arrivals.span(), others.iter(), problems);
@@ -189,24 +181,31 @@ pub(crate) fn resolve(form: Form, ip: IpVersion, problems: &mut Vec<Problem>) ->
         let problem = |span| Problem::at(span, format!("expected `arrivals` beside `{key}`"));
         problems.extend(span.map(problem));
     }
-    let size =
-        table.size.map(|Tried(size)| bytes(&size?, "a transfer", Sizes::LARGEST).told(problems));
-    let reading = table.reader.map(|reader| pace(&reader, u64::from(u32::MAX), problems));
-    let sending = match (table.paced, table.send_buffer) {
-        (None, None) => Some(Sending::Eager),
-        (Some(paced), None) => pace(paced.get_ref(), Sizes::LARGEST, problems).map(Sending::Paced),
-        (None, Some(buffer)) => {
-            bytes(&buffer, "a buffer", Sizes::LARGEST).told(problems).map(Sending::Buffered)
-        }
-        (Some(_), Some(buffer)) => {
+    let size = table
+        .size
+        .map(|Tried(size)| bytes(&size?, "a transfer", Sizes::LARGEST).or_report(problems));
+    let reader = table.reader.map(|reader| pace(&reader, u64::from(u32::MAX), problems));
+    let paced = table.paced.map(|paced| pace(paced.get_ref(), Sizes::LARGEST, problems));
+    let buffer = table.send_buffer.map(|buffer| {
+        if paced.is_some() {
             problems.push(Problem::at(buffer.span(), "expected either `paced` or `send_buffer`"));
-            None
+            return None;
         }
-    };
+        bytes(&buffer, "a buffer", Sizes::LARGEST).or_report(problems)
+    });
     // The inner `None` is an invalid value.
-    let (size, reading) = (size.map_or(Some(None), |s| s.map(Some)), reading);
-    let reading = reading.map_or(Some(None), |pace| pace.map(Some));
-    Some(Traffic::Transfer(Transfer { size: size?, sending: sending?, reading: reading? }))
+    let transfer = Transfer {
+        size: settled(size)?.map(Bytes),
+        paced: settled(paced)?,
+        send_buffer: settled(buffer)?.map(Bytes),
+        reader: settled(reader)?,
+    };
+    Some(Traffic::Application(transfer.into()))
+}
+
+/// A key that may be absent; `None` if its value is invalid.
+fn settled<T>(value: Option<Option<T>>) -> Option<Option<T>> {
+    value.map_or(Some(None), |value| value.map(Some))
 }
 
 /// Reports the keys that exclude another.
@@ -222,16 +221,16 @@ fn exclude<'a>(
     }
 }
 
-fn dialogue(requests: &Requests, problems: &mut Vec<Problem>) -> Option<Dialogue> {
-    let request = requests.request.as_ref().map(|size| bytes(size, "a request", Sizes::LARGEST));
-    let response = requests.response.as_ref().map(|size| bytes(size, "a response", Sizes::LARGEST));
-    let request = request.and_then(|size| size.told(problems));
-    let response = response.and_then(|size| size.told(problems));
-    Some(Dialogue {
-        request: request?,
-        response: response?,
-        think: requests.think.map_or(Duration::ZERO, |think| think.0),
-        rounds: requests.count.map(|count| count.0),
+fn requests_of(written: &RequestsTable, problems: &mut Vec<Problem>) -> Option<Requests> {
+    let request = written.request.as_ref().map(|size| bytes(size, "a request", Sizes::LARGEST));
+    let response = written.response.as_ref().map(|size| bytes(size, "a response", Sizes::LARGEST));
+    let request = request.and_then(|size| size.or_report(problems));
+    let response = response.and_then(|size| size.or_report(problems));
+    Some(Requests {
+        request: Bytes(request?),
+        response: Bytes(response?),
+        think: written.think.map(|think| Span(think.0)).filter(|think| think.0 > Duration::ZERO),
+        count: written.count.map(|count| count.0),
     })
 }
 
@@ -241,7 +240,7 @@ fn pace(table: &PaceTable, most: u64, problems: &mut Vec<Problem>) -> Option<Pac
         Duration::ZERO => Err(Problem::at(interval.span(), "expected more than 0 s")),
         span => Ok(span),
     });
-    let chunk = chunk.and_then(|chunk| chunk.told(problems));
-    let interval = interval.and_then(|interval| interval.told(problems));
-    Some(Pace { chunk: chunk?, interval: interval? })
+    let chunk = chunk.and_then(|chunk| chunk.or_report(problems));
+    let interval = interval.and_then(|interval| interval.or_report(problems));
+    Some(Pace { chunk: Bytes(chunk?), interval: Span(interval?) })
 }

@@ -2,7 +2,7 @@
 
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Count, Positive, bytes};
-use crate::reading::shape::{Told as _, Tried, table};
+use crate::reading::shape::{OrReport as _, Tried, table};
 use base::Duration;
 use host::{Arrivals, Sizes};
 use toml::Spanned;
@@ -83,11 +83,11 @@ pub(crate) fn resolve(
 ) -> Option<Workload> {
     let sizes = match (size, sizes) {
         (Some(Tried(size)), None) => size.as_ref().and_then(|size| {
-            bytes(size, "a transfer", Sizes::LARGEST).map(Sizes::Fixed).told(problems)
+            bytes(size, "a transfer", Sizes::LARGEST).map(Sizes::Fixed).or_report(problems)
         }),
         (None, Some(Tried(sizes))) => {
             let sizes = sizes.as_ref().and_then(distribution);
-            sizes.and_then(|sizes| sizes.told(problems))
+            sizes.and_then(|sizes| sizes.or_report(problems))
         }
         _ => {
             let message = "expected either `size` or `sizes` beside it";
@@ -96,7 +96,7 @@ pub(crate) fn resolve(
         }
     };
     let count = count.map(|count| count.get_ref().0);
-    let arrivals = when(arrivals).and_then(|arrivals| arrivals.told(problems));
+    let arrivals = when(arrivals).and_then(|arrivals| arrivals.or_report(problems));
     Some(Workload { arrivals: arrivals?, sizes: sizes?, count })
 }
 

@@ -4,7 +4,7 @@ use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::Written;
 use crate::reading::schedule::{Nothing, Schedule};
-use crate::reading::shape::{Shape, Table as _, Told as _, keys, table, unexpected};
+use crate::reading::shape::{OrReport as _, Shape, Table as _, keys, table, unexpected};
 use crate::reading::words::words;
 use base::Duration;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ impl Shape for Outages {
                 Err(Problem::at(node.span(), message))
             }
         };
-        outages.told(problems).map(Outages)
+        outages.or_report(problems).map(Outages)
     }
 
     fn schema() -> Value {

@@ -5,7 +5,7 @@ use crate::reading::error::Problem;
 use crate::reading::files::Files;
 use crate::reading::quantity::{Packets, Probability, Written};
 use crate::reading::schedule::Schedule;
-use crate::reading::shape::{Both, Shape, Told as _, table, unexpected};
+use crate::reading::shape::{Both, OrReport as _, Shape, table, unexpected};
 use base::Duration;
 use base::units::Size;
 use link::{Damage, ErrorModel, GilbertElliott, PacketTrace, Uniform};
@@ -76,7 +76,7 @@ impl Shape for Channel {
         if problems.len() > before {
             return None;
         }
-        channel(&table, node).told(problems).map(Channel)
+        channel(&table, node).or_report(problems).map(Channel)
     }
 
     fn schema() -> Value {
@@ -181,7 +181,7 @@ pub(super) fn resolve(errors: &Spanned<Errors>, files: &Files) -> Result<ErrorMo
     if let Some(Channel(channel)) = gilbert_elliott {
         Ok((*channel).into())
     } else if let Some(Bursts { gap, length, damage }) = bursts {
-        // What is not there was told of where it was read.
+        // A missing value was reported where it was read.
         let gap = gap.as_ref().map_or(link::Gap::Packets(1.0), |gap| gap.get_ref().0);
         let length = length.map_or(1.0, |length| length.0);
         Ok(link::Bursts { gap, length, damage: damage.unwrap_or_default() }.into())
@@ -232,7 +232,7 @@ fn channel(written: &ChannelTable, node: &Node<'_>) -> Result<GilbertElliott, Pr
 }
 
 fn trace(trace: &TraceFile, files: &Files) -> Result<ErrorModel, Problem> {
-    // One without a file was told of where it was read.
+    // A trace without a file was reported where it was read.
     let Some(file) = &trace.file else { return Ok(ErrorModel::default()) };
     let at_file = |message: String| Problem::at(file.span(), message);
     let damaged = files.damaged_packets(file.get_ref()).map_err(at_file)?;

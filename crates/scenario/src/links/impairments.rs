@@ -21,7 +21,7 @@ table! {
 
 impl Reordering {
     pub(super) fn resolve(&self) -> link::Reordering {
-        // What is not there was told of where it was read.
+        // A missing value was reported where it was read.
         let probability = self.probability.map_or(0.0, |p| p.0);
         link::Reordering { probability, delay: self.delay.map_or(Duration::ZERO, |d| d.0) }
     }

@@ -11,7 +11,7 @@ use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::files::Files;
 use crate::reading::quantity::{self, Probability};
-use crate::reading::shape::{Both, Shape, Table as _, Told as _, needed, table};
+use crate::reading::shape::{Both, OrReport as _, Shape, Table as _, needed, table};
 use base::Duration;
 use down::{Outages, WhenDown};
 use errors::Errors;
@@ -200,17 +200,17 @@ fn direction(
             own.and_then(|own| own.$key.as_ref()).or(common.$key.as_ref())
         };
     }
-    let queue = written!(queue).map_or(Ok(Default::default()), queue::resolve).told(problems);
+    let queue = written!(queue).map_or(Ok(Default::default()), queue::resolve).or_report(problems);
     let errors = |errors| errors::resolve(errors, files);
-    let errors = written!(errors).map_or(Ok(ErrorModel::default()), errors).told(problems);
+    let errors = written!(errors).map_or(Ok(ErrorModel::default()), errors).or_report(problems);
     let changes = written!(changes).map(|changes| changes.get_ref().resolve(|c| Ok(variation(c))));
-    let variations = changes.unwrap_or_else(|| Ok(Intervals::default())).told(problems);
+    let variations = changes.unwrap_or_else(|| Ok(Intervals::default())).or_report(problems);
     let impairments = Impairments {
         reordering: written!(reordering).map(Reordering::resolve).unwrap_or_default(),
         duplication: written!(duplication).map_or(0.0, |p| p.0),
         jitter: written!(jitter).map(Jitter::resolve).unwrap_or_default(),
     };
-    let rate = written!(rate).and_then(|rate| rate.resolve(files).told(problems));
+    let rate = written!(rate).and_then(|rate| rate.resolve(files).or_report(problems));
     let (queue, discipline) = queue?;
     let (rate, trace) = rate?;
     let variations = variations?;
@@ -239,7 +239,7 @@ fn between(
     problems: &mut Vec<Problem>,
 ) -> Option<(usize, usize)> {
     let [a, b] = &ends.get_ref().0;
-    let (from, to) = (node(a, nodes).told(problems), node(b, nodes).told(problems));
+    let (from, to) = (node(a, nodes).or_report(problems), node(b, nodes).or_report(problems));
     let (from, to) = (from?, to?);
     if from == to {
         problems.push(Problem::at(ends.span(), "expected two different nodes"));

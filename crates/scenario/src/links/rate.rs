@@ -51,7 +51,7 @@ impl Rate {
     ) -> Result<(Option<base::Rate>, Option<DeliveryTrace>), Problem> {
         match self {
             Rate::Constant(rate) => Ok((Some(*rate), None)),
-            // One without a file was told of where it was read.
+            // A trace without a file was reported where it was read.
             Rate::Recorded(Recording { trace: None }) => Ok((None, None)),
             Rate::Recorded(Recording { trace: Some(file) }) => files
                 .deliveries(file.get_ref())

@@ -88,7 +88,7 @@ impl<T> Schedule<T> {
         let start = |entry: &Spanned<Both<Span, T>>| {
             entry.get_ref().0.start.map_or(Duration::ZERO, |start| start.0)
         };
-        // Where it was read, one without a start was told of.
+        // An interval without a start was reported where it was read.
         if entries.iter().any(|entry| entry.get_ref().0.start.is_none()) {
             return Ok(Intervals::default());
         }

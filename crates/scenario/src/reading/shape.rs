@@ -263,8 +263,9 @@ impl Keys {
 }
 
 /// The lines of a comment as one.
-fn prose(lines: &[&str]) -> String {
-    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+pub(crate) fn prose(lines: &[&str]) -> String {
+    let lines = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// Reports an unusable value.
@@ -320,13 +321,13 @@ pub(crate) fn word<T>(
 }
 
 /// A result whose error is added to the problems.
-pub(crate) trait Told<T> {
+pub(crate) trait OrReport<T> {
     /// The value; an error is added to the problems.
-    fn told(self, problems: &mut Vec<Problem>) -> Option<T>;
+    fn or_report(self, problems: &mut Vec<Problem>) -> Option<T>;
 }
 
-impl<T> Told<T> for Result<T, Problem> {
-    fn told(self, problems: &mut Vec<Problem>) -> Option<T> {
+impl<T> OrReport<T> for Result<T, Problem> {
+    fn or_report(self, problems: &mut Vec<Problem>) -> Option<T> {
         self.map_err(|problem| problems.push(problem)).ok()
     }
 }

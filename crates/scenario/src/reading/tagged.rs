@@ -1,32 +1,17 @@
-//! An entry of one of the tables of `tcp`, by its name, with its settings, which are known from its
-//! defaults.
+//! An entry of a table (of boxes, mechanisms, increase functions), by its name, with its settings.
 
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
-use crate::reading::shape::{keys, unexpected, word};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::reading::quantity::{Amount, Positive, Written};
+use crate::reading::shape::{Shape as _, integer, keys, prose, unexpected, word};
+use base::Duration;
+use base::settings::{Entry, Key, Kind, Table};
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// An entry of a table, which has a name and settings.
-pub(crate) trait Tagged: DeserializeOwned + Serialize {
-    /// The key that holds its name.
-    const TAG: &'static str;
-
-    /// The names in the table.
-    fn names() -> Vec<&'static str>;
-
-    /// The schema of a setting, if its default is not enough to derive it.
-    fn setting(key: &str) -> Option<Value> {
-        let _ = key;
-        None
-    }
-}
-
 /// The entry that a table with a name and settings describes.
-pub(crate) fn read<T: Tagged>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<T> {
+pub(crate) fn read<T: Table>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<T> {
     let names = T::names();
     let Some(table) = node.get_ref().as_table() else {
         let example = names.first().copied().unwrap_or_default();
@@ -37,37 +22,36 @@ pub(crate) fn read<T: Tagged>(node: &Node<'_>, problems: &mut Vec<Problem>) -> O
         problems.push(Problem::at(node.span(), format!("missing key `{}`", T::TAG)));
         return None;
     };
-    let known = |name: &str| names.iter().find(|known| **known == name);
+    let known = |name: &str| T::ENTRIES.iter().find(|known| known.name == name);
     let known = word(name, &names, known, problems)?;
     entry(node, table, name, known, problems)
 }
 
 /// The schemas of all entries.
-pub(crate) fn schemas<T: Tagged>() -> Vec<Value> {
-    T::names().into_iter().map(schema::<T>).collect()
+pub(crate) fn schemas<T: Table>() -> Vec<Value> {
+    T::ENTRIES.iter().map(schema::<T>).collect()
 }
 
-fn entry<T: Tagged>(
+fn entry<T: Table>(
     node: &Node<'_>,
     table: &DeTable<'_>,
     name: &Node<'_>,
-    known: &str,
+    known: &Entry,
     problems: &mut Vec<Problem>,
 ) -> Option<T> {
     let before = problems.len();
-    let settings = settings::<T>(known);
     let names: Vec<&str> =
-        std::iter::once(T::TAG).chain(settings.keys().map(String::as_str)).collect();
+        core::iter::once(T::TAG).chain(known.keys.iter().map(|key| key.name)).collect();
     keys(node, &names, problems)?;
     // Each alone, so that every wrong setting is reported at its place.
-    for (key, value) in
-        table.iter().filter(|(key, _)| settings.contains_key(key.get_ref().as_ref()))
-    {
-        let alone = [(T::TAG.into(), name.clone()), (key.get_ref().clone(), value.clone())];
+    for key in known.keys {
+        let Some((written, value)) = table.get_key_value(key.name) else { continue };
+        let alone = [(T::TAG.into(), name.clone()), (written.get_ref().clone(), value.clone())];
         let alone = alone.into_iter().map(|(key, value)| (Spanned::new(0..0, key), value));
         let alone = Spanned::new(node.span(), DeValue::Table(alone.collect()));
-        if let Err(error) = T::deserialize(ValueDeserializer::from(alone)) {
-            problems.push(Problem::at(value.span(), words(error.message())));
+        match T::deserialize(ValueDeserializer::from(alone)) {
+            Err(error) => problems.push(Problem::at(value.span(), words(error.message()))),
+            Ok(_) => check(key.kind, value, problems),
         }
     }
     if problems.len() > before {
@@ -82,38 +66,94 @@ fn entry<T: Tagged>(
     }
 }
 
-/// The settings of the entry of this name, with their defaults.
-fn settings<T: Tagged>(name: &str) -> Map<String, Value> {
-    let default = T::deserialize(json!({ T::TAG: name }));
-    let mut settings = match default.and_then(serde_json::to_value) {
-        Ok(Value::Object(settings)) => settings,
-        _ => Map::new(),
-    };
-    settings.remove(T::TAG);
-    settings
+/// Checks the bounds that the type of a setting does not have.
+fn check(kind: Kind, value: &Node<'_>, problems: &mut Vec<Problem>) {
+    if let (Kind::Whole { least }, Some(number)) = (kind, integer(value))
+        && u64::try_from(number).is_ok_and(|number| number < least)
+    {
+        let expected = format!("expected a whole number, {least} or more");
+        problems.push(Problem::at(value.span(), expected));
+    }
 }
 
-fn schema<T: Tagged>(name: &str) -> Value {
-    let mut properties = json!({ T::TAG: { "const": name, "description": "Its name." } });
-    for (key, default) in settings::<T>(name) {
-        let kind = T::setting(&key).unwrap_or_else(|| match &default {
-            Value::Bool(_) => json!({ "type": "boolean" }),
-            Value::Number(number) if number.is_u64() => json!({ "type": "integer", "minimum": 0 }),
-            Value::Number(_) => json!({ "type": "number" }),
-            Value::String(_) => json!({ "type": "string" }),
-            _ => json!({}),
-        });
-        properties[&key] = kind;
-        if !default.is_null() {
-            properties[&key]["default"] = default;
+/// The settings of the entry of this name, with their defaults.
+fn defaults<T: Table>(name: &str) -> Value {
+    T::deserialize(json!({ T::TAG: name })).and_then(serde_json::to_value).unwrap_or_default()
+}
+
+fn schema<T: Table>(entry: &Entry) -> Value {
+    let mut properties = json!({ T::TAG: { "const": entry.name, "description": "Its name." } });
+    let defaults = defaults::<T>(entry.name);
+    for key in entry.keys {
+        let mut schema = described::<T>(key);
+        if let Some(default) = defaults.get(key.name).filter(|default| !default.is_null()) {
+            schema["default"] = default.clone();
         }
+        properties[key.name] = schema;
     }
     json!({
+        "description": prose(entry.about),
         "type": "object",
         "properties": properties,
         "required": [T::TAG],
         "additionalProperties": false,
     })
+}
+
+/// The schema of the name of an entry, or of a table with its settings.
+pub(crate) fn name_or_table<T: Table>(names: &[&str]) -> Value {
+    let entries = T::ENTRIES.iter().filter(|entry| names.contains(&entry.name));
+    let mut forms = vec![json!({ "enum": names })];
+    forms.extend(entries.map(schema::<T>));
+    json!({ "anyOf": forms })
+}
+
+fn described<T: Table>(key: &Key) -> Value {
+    let mut schema = value::<T>(key.kind);
+    schema["description"] = prose(key.about).into();
+    schema
+}
+
+/// The schema of a kind of value.
+fn value<T: Table>(kind: Kind) -> Value {
+    match kind {
+        Kind::Flag => bool::schema(),
+        Kind::Whole { least } => json!({ "type": "integer", "minimum": least }),
+        Kind::Number { least, most } => {
+            let mut schema = json!({ "type": "number" });
+            for (key, bound) in [("minimum", least), ("maximum", most)] {
+                if bound.is_finite() {
+                    schema[key] = bound.into();
+                }
+            }
+            schema
+        }
+        Kind::Positive => Positive::schema(),
+        Kind::Duration => Written::<Duration>::schema(),
+        Kind::Bytes => Amount::schema(),
+        Kind::Text => String::schema(),
+        Kind::Words(words) => match words() {
+            [word] => json!({ "const": word }),
+            words => json!({ "enum": words }),
+        },
+        Kind::Another(names) => name_or_table::<T>(names),
+        Kind::List(of) => json!({ "type": "array", "items": value::<T>(*of) }),
+        Kind::Either(kinds) => {
+            let kinds = kinds.iter().map(|kind| value::<T>(*kind));
+            json!({ "anyOf": kinds.collect::<Vec<_>>() })
+        }
+        Kind::Settings(keys) => {
+            let property = |key: &Key| (key.name.to_owned(), described::<T>(key));
+            let properties: Map<_, _> = keys.iter().map(property).collect();
+            let needed = keys.iter().filter(|key| key.needed).map(|key| key.name);
+            json!({
+                "type": "object",
+                "properties": properties,
+                "required": needed.collect::<Vec<_>>(),
+                "additionalProperties": false,
+            })
+        }
+    }
 }
 
 /// serde's terms, and those of TOML.
@@ -125,6 +165,8 @@ const WORDS: &[(&str, &str)] = &[
     ("expected a boolean", "expected true or false"),
     ("expected f64", "expected a number"),
     ("expected u32", "expected a whole number, 0 or more"),
+    ("missing field", "missing key"),
+    ("unknown variant", "unknown name"),
 ];
 
 fn words(message: &str) -> String {

@@ -1,6 +1,6 @@
-//! What is wrong in a scenario is told with its place, and with what was expected.
+//! Errors in scenarios: each with its place, and with what was expected.
 
-use crate::common::{LONG_LINK, chain, error, scenario, told, with};
+use crate::common::{LONG_LINK, chain, error, rejects, scenario, with};
 use proptest::prelude::*;
 use scenario::{Experiment, Flow, Source, Style, Value};
 
@@ -24,7 +24,7 @@ fn a_report_shows_the_line_and_marks_the_place() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
     let text = with(&[
         ("\"60 s\"", "60"),
         ("b = {}", "b = { x = 1 }"),
@@ -79,7 +79,7 @@ fn datagrams_need_a_port_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_known_yet_is_not_told() {
+fn errors_that_depend_on_other_errors_are_not_reported() {
     // A link that could not be read might be the way; a size that is none has no multiples.
     let no_link = with(&[("\"1.5 Mbit/s\"", "\"fast\"")]);
     assert_eq!(error(&no_link).findings().len(), 1);
@@ -88,7 +88,7 @@ fn what_cannot_be_known_yet_is_not_told() {
 }
 
 #[test]
-fn of_very_many_mistakes_the_first_are_told() {
+fn of_very_many_errors_the_first_are_reported() {
     let text = LONG_LINK.to_owned() + &"[[flows]]\n".repeat(60);
     let error = error(&text);
     assert_eq!(error.findings().len(), 50);
@@ -96,7 +96,7 @@ fn of_very_many_mistakes_the_first_are_told() {
 }
 
 #[test]
-fn lines_that_no_terminal_should_show_are_told_of_without_them() {
+fn errors_in_lines_that_no_terminal_should_show_are_reported_without_them() {
     for line in [format!("x = \"{}\"", "x".repeat(70_000)), "x = 1 # \u{1b}[2J".to_owned()] {
         let report = error(&format!("{line}\n{LONG_LINK}")).render(Style::Plain);
         assert!(report.contains("case.toml:1:"), "{report}");
@@ -105,8 +105,8 @@ fn lines_that_no_terminal_should_show_are_told_of_without_them() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_as_such() {
-    told(
+fn invalid_toml_is_reported_as_such() {
+    rejects(
         ("\"one long link\"", "\"one long link"),
         "\nprofile",
         "not valid TOML: invalid basic string, expected `\"`",
@@ -117,7 +117,7 @@ fn what_is_no_toml_is_told_as_such() {
 
 #[test]
 fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
-    told(
+    rejects(
         ("duration", "duratoin"),
         "duratoin",
         "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `profile`, \
@@ -125,13 +125,13 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     );
     let report = error(&with(&[("duration", "duratoin")])).render(Style::Plain);
     assert!(report.contains("did you mean `duration`?"), "{report}");
-    told(
+    rejects(
         ("bit = 1e-5", "bits = 1e-5"),
         "bits",
         "`links.0.errors.bits`: unknown key `bits`, expected one of `bit`, `packet`, \
          `gilbert-elliott`, `bursts`, `fades`, `trace`",
     );
-    told(
+    rejects(
         ("b = {}", "b = { x = 1 }"),
         "x = 1",
         "`nodes.b.x`: unknown key `x`, expected one of `attached`, `tells`, `warning`, `shared_probe`, `boxes`",
@@ -140,33 +140,33 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
 
 #[test]
 fn missing_keys_are_named_with_the_table_that_misses_them() {
-    told(("rate    = \"1.5 Mbit/s\"\n", ""), "[[links]]", "`links.0`: missing key `rate`");
-    told(("to      = \"b\"\n", ""), "[[flows]]", "`flows.0`: missing key `to`");
+    rejects(("rate    = \"1.5 Mbit/s\"\n", ""), "[[links]]", "`links.0`: missing key `rate`");
+    rejects(("to      = \"b\"\n", ""), "[[flows]]", "`flows.0`: missing key `to`");
     let missing = ["title", "duration", "nodes", "flows"].map(|key| format!("missing key `{key}`"));
     assert_eq!(error("").to_string(), missing.join("\n"));
 }
 
 #[test]
 fn names_that_are_not_in_a_table_come_with_those_that_are() {
-    told(
+    rejects(
         ("\"sack\"", "\"fack\""),
         "\"fack\"",
         "`flows.0.tcp.recovery = \"fack\"`: unknown name `fack`, expected one of `tahoe`, `reno`, \
-         `newreno`, `sack`",
+         `newreno`, `sack`, `rack`",
     );
-    told(
+    rejects(
         ("ns2-2001", "ns2-2002"),
         "\"ns2-2002\"",
         "`profile = \"ns2-2002\"`: unknown name `ns2-2002`, expected one of `ns2-2001`, \
          `ns2-2007`, `modern`",
     );
-    told(
+    rejects(
         ("\"none\"", "\"sideways\""),
         "\"sideways\"",
         "`flows.0.tcp.eten = \"sideways\"`: expected \"none\", \"oracle\", \"backward\", \"forward\", \
          \"cumulative\", or { report = one of them, ... }",
     );
-    told(
+    rejects(
         ("eten = \"none\"", "congestion = \"bbr\""),
         "\"bbr\"",
         "`flows.0.tcp.congestion = \"bbr\"`: unknown name `bbr`, expected one of \
@@ -180,7 +180,7 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
 
 #[test]
 fn a_mechanism_with_a_setting_that_it_does_not_have_is_pointed_at() {
-    told(
+    rejects(
         ("eten = \"none\"", "mechanisms = [{ mechanism = \"eten\", suppress = true }]"),
         "suppress =",
         "`flows.0.tcp.mechanisms.0.suppress`: unknown key `suppress`, expected `mechanism` or \
@@ -190,13 +190,13 @@ fn a_mechanism_with_a_setting_that_it_does_not_have_is_pointed_at() {
 
 #[test]
 fn increase_functions_are_for_aimd() {
-    told(
+    rejects(
         ("eten = \"none\"", "congestion = \"cubic\", increase = \"increase-by-k\""),
         "\"increase-by-k\"",
         "`flows.0.tcp.increase = \"increase-by-k\"`: `cubic` has no increase function: expected \
          `increase` with `congestion = \"aimd\"` only",
     );
-    told(
+    rejects(
         ("eten = \"none\"", "congestion = \"westwood+\", increase = \"standard\""),
         "\"standard\"",
         "`flows.0.tcp.increase = \"standard\"`: `westwood+` has no increase function: expected \
@@ -206,32 +206,32 @@ fn increase_functions_are_for_aimd() {
 
 #[test]
 fn an_increase_function_is_a_name_or_a_table_with_its_policy() {
-    let told = |written: &str, marked: &str, message: &str| {
+    let rejects = |written: &str, marked: &str, message: &str| {
         let message = format!("`flows.0.tcp.increase{message}");
-        told(("eten = \"none\"", &format!("increase = {written}")), marked, &message);
+        rejects(("eten = \"none\"", &format!("increase = {written}")), marked, &message);
     };
-    told(
+    rejects(
         "true",
         "true",
         " = true`: found boolean `true`, expected a name, such as \"standard\", or \
          { policy = \"standard\", ... }",
     );
-    told("{ nit = \"30 ms\" }", "{ nit", "`: missing key `policy`");
-    told(
+    rejects("{ nit = \"30 ms\" }", "{ nit", "`: missing key `policy`");
+    rejects(
         "{ policy = \"kanit\" }",
         "\"kanit\"",
         ".policy = \"kanit\"`: unknown name `kanit`, expected one of `standard`, `increase-by-k`, \
          `constant-rate`, `canit`, `auto`",
     );
-    told(
+    rejects(
         "{ policy = \"auto\", fast = { policy = \"canit\", nit = 30 } }",
         "{ policy = \"canit\"",
-        ".fast`: expected more than 0 s, in quotes, such as \"30 ms\"",
+        ".fast`: found integer `30`, expected more than 0 s, in quotes, such as \"30 ms\"",
     );
-    told(
+    rejects(
         "{ policy = \"canit\", k = 2 }",
         "k = 2",
-        ".k`: unknown key `k`, expected one of `policy`, `cap`, `nit`, `rtt`",
+        ".k`: unknown key `k`, expected one of `policy`, `nit`, `rtt`, `cap`",
     );
 }
 
@@ -251,7 +251,7 @@ fn settings_of_increase_functions_are_checked_each_by_itself() {
         ("constant-rate", "c", "\"10\"", above_zero),
         ("constant-rate", "rtt", "\"shortest\"", rtt),
         ("canit", "rtt", "true", &format!("found boolean `true`, {rtt}")),
-        ("canit", "nit", "30", span),
+        ("canit", "nit", "30", &format!("found integer `30`, {span}")),
         ("canit", "nit", "\"0 s\"", span),
         ("canit", "nit", "\"30 parsec\"", span),
         ("canit", "cap", "0", cap),
@@ -260,7 +260,7 @@ fn settings_of_increase_functions_are_checked_each_by_itself() {
     ] {
         let written = format!("increase = {{ policy = \"{policy}\", {key} = {value} }}");
         let message = format!("`flows.0.tcp.increase.{key} = {value}`: {message}");
-        told(("eten = \"none\"", &written), &format!("{value} }} }}"), &message);
+        rejects(("eten = \"none\"", &written), &format!("{value} }} }}"), &message);
     }
 }
 
@@ -279,18 +279,18 @@ fn byte_counting_is_off_or_has_a_limit_of_some_segments() {
 
 #[test]
 fn quantities_need_their_units() {
-    told(
+    rejects(
         ("\"60 s\"", "60"),
         "60",
         "`duration = 60`: found integer `60`, expected a duration in quotes, such as \"320 ms\"",
     );
-    told(
+    rejects(
         ("\"100 ms\"", "\"100 parsec\""),
         "\"100 parsec\"",
         "`links.0.delay = \"100 parsec\"`: `100 parsec` is no duration: expected a number and ns, \
          us, ms, s, min or h, such as \"320 ms\"",
     );
-    told(
+    rejects(
         ("\"20 segments\"", "\"20\""),
         "\"20\"",
         "`flows.0.tcp.receive_window = \"20\"`: `20` is no size: expected a number and B, kB, MB, \
@@ -300,13 +300,13 @@ fn quantities_need_their_units() {
 
 #[test]
 fn quantities_of_the_wrong_kind_are_refused() {
-    told(
+    rejects(
         ("50 packets", "50 segments"),
         "\"50 segments\"",
         "`links.0.queue = \"50 segments\"`: a queue holds packets: expected a size such as \
          \"50 packets\" or \"64 KiB\"",
     );
-    told(
+    rejects(
         ("to      = \"b\"", "to = \"b\"\ntraffic = { size = \"5 packets\" }"),
         "\"5 packets\"",
         "`flows.0.traffic.size = \"5 packets\"`: a transfer is a number of bytes: expected a size \
@@ -317,7 +317,7 @@ fn quantities_of_the_wrong_kind_are_refused() {
 #[test]
 fn a_run_takes_some_time_but_not_for_ever() {
     for duration in ["0 s", "1000001 s"] {
-        told(
+        rejects(
             ("60 s", duration),
             &format!("\"{duration}\""),
             &format!("`duration = \"{duration}\"`: expected more than 0 s and at most 1000000 s"),
@@ -327,12 +327,12 @@ fn a_run_takes_some_time_but_not_for_ever() {
 
 #[test]
 fn flows_run_between_nodes_that_are_joined() {
-    told(
+    rejects(
         ("to      = \"b\"", "to      = \"c\""),
         "\"c\"",
         "`flows.0.to = \"c\"`: there is no such node",
     );
-    told(
+    rejects(
         ("to      = \"b\"", "to = \"a\""),
         "\"a\"\ntcp",
         "`flows.0.to = \"a\"`: expected a node other than the sender",
@@ -357,17 +357,17 @@ fn packets_do_not_live_for_more_than_64_hops() {
 #[test]
 fn flows_have_names_of_their_own_and_start_in_time() {
     let named = |name: &str| format!("[[flows]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n");
-    told(
+    rejects(
         ("[[flows]]", &format!("{}{}[[flows]]", named("x"), named("x"))),
         "\"x\"\nfrom = \"a\"\nto = \"b\"\n[[flows]]\nfrom ",
         "`flows.1.name = \"x\"`: another flow has the name `x`",
     );
-    told(
+    rejects(
         ("[[flows]]", "[[flows]]\nname = \" \""),
         "\" \"",
         "`flows.0.name = \" \"`: expected a name that is not empty",
     );
-    told(
+    rejects(
         ("[[flows]]", "[[flows]]\nstart = \"60 s\""),
         "\"60 s\"\nfrom",
         "`flows.0.start = \"60 s\"`: expected a start before the end of the run, 60 s",
@@ -380,7 +380,7 @@ fn flows_have_names_of_their_own_and_start_in_time() {
 #[test]
 fn transfers_have_a_size() {
     for size in ["0 B", "2000000000 GB"] {
-        told(
+        rejects(
             ("to      = \"b\"", &format!("to = \"b\"\ntraffic = {{ size = \"{size}\" }}")),
             &format!("\"{size}\""),
             &format!(
@@ -388,7 +388,7 @@ fn transfers_have_a_size() {
             ),
         );
     }
-    told(
+    rejects(
         ("to      = \"b\"", "to = \"b\"\ntraffic = \"ftp\""),
         "\"ftp\"",
         "`flows.0.traffic = \"ftp\"`: expected \"bulk\" or { size = \"3 MB\" }",
@@ -433,7 +433,7 @@ fn the_settings_of_tcp_have_ranges() {
         assert!(wrong.starts_with(&format!("`flows.0.tcp.{key}")), "{wrong}");
         assert!(wrong.contains(expected), "{wrong}");
     }
-    told(
+    rejects(
         ("eten = \"none\"", "mss = 70000"),
         "70000",
         "`flows.0.tcp.mss = 70000`: expected 1 to 65495 bytes",
@@ -443,7 +443,7 @@ fn the_settings_of_tcp_have_ranges() {
 #[test]
 fn a_receive_window_holds_a_segment() {
     for window in ["\"535 B\"", "535", "\"0 segments\"", "\"2 GB\"", "\"5 packets\""] {
-        told(
+        rejects(
             ("\"20 segments\"", window),
             &format!("{window}, eten"),
             &format!(
@@ -456,7 +456,7 @@ fn a_receive_window_holds_a_segment() {
 
 #[test]
 fn only_an_oracle_errs_and_only_with_a_probability() {
-    told(
+    rejects(
         ("eten = \"none\"", "eten = { report = \"backward\", mistakes = 0.1 }"),
         "0.1",
         "`flows.0.tcp.eten.mistakes = 0.1`: `mistakes` needs `report = \"oracle\"`: only the oracle makes them",
@@ -470,77 +470,77 @@ fn only_an_oracle_errs_and_only_with_a_probability() {
 
 #[test]
 fn eten_is_named_in_one_place() {
-    told(
+    rejects(
         ("eten = \"none\"", "eten = \"oracle\", mechanisms = [{ mechanism = \"eten\" }]"),
         "\"oracle\"",
         "`flows.0.tcp.eten = \"oracle\"`: `mechanisms` lists an ETEN mechanism already",
     );
 }
 
-/// Checks what is told of a `[sweep]` with these lines.
-fn told_of_sweep(lines: &str, message: &str) {
+/// Checks the error of a `[sweep]` with these lines.
+fn rejects_sweep(lines: &str, message: &str) {
     let error = error(&format!("{LONG_LINK}[sweep]\n{lines}\n"));
     assert_eq!(error.to_string(), message, "\n{}", error.render(Style::Plain));
 }
 
 #[test]
 fn a_sweep_goes_where_there_is_something() {
-    told_of_sweep(
+    rejects_sweep(
         "\"links.3.rate\" = [\"1 Mbit/s\"]",
         "`links.3.rate`: `links` has 1 entry, counted from 0: there is no `3`",
     );
-    told_of_sweep(
+    rejects_sweep(
         "\"links.first.rate\" = [\"1 Mbit/s\"]",
         "`links.first.rate`: `links` has 1 entry, counted from 0: there is no `first`",
     );
-    told_of_sweep(
+    rejects_sweep(
         "\"title.x\" = [1]",
         "`title.x`: `title` is of type string here: expected a table or an array",
     );
-    told_of_sweep("\"boxes.0.x\" = [1]", "`boxes.0.x`: there is no `boxes`");
-    told_of_sweep(
+    rejects_sweep("\"boxes.0.x\" = [1]", "`boxes.0.x`: there is no `boxes`");
+    rejects_sweep(
         "\"flows.0.tcp.rt0.minimum\" = [\"1 s\"]",
         "`flows.0.tcp.rt0.minimum`: unknown key `rt0`, expected one of `mss`, \
          `minimum_mss`, `receive_window`, `recovery`, `pipe`, `congestion`, `increase`, `byte_counting`, \
          `initial_window`, `initial_ssthresh`, `window_validation`, `restart_after_idle`, \
          `limited_transmit`, `delayed_ack`, `rto`, `retries`, \
          `syn_retries`, `syn_ack_retries`, `ssthresh_on_backoff`, `reduction`, \
-         `undo`, `dsack`, `timestamps`, `require_timestamps`, `ecn`, `nagle`, `keep_alive`, `user_timeout`, \
+         `undo`, `frto`, `dsack`, `timestamps`, `require_timestamps`, `ecn`, `nagle`, `keep_alive`, `user_timeout`, \
          `challenges`, `out_of_window_acks`, `time_wait`, `eten`, `mechanisms`",
     );
 }
 
 #[test]
 fn a_sweep_that_makes_no_sense_is_refused() {
-    told_of_sweep(
+    rejects_sweep(
         "seeds = 0",
         "`sweep.seeds = 0`: expected the number of seeds per point, at least 1",
     );
-    told_of_sweep("\"duration\" = []", "`sweep.duration`: expected at least one value");
-    told_of_sweep(
+    rejects_sweep("\"duration\" = []", "`sweep.duration`: expected at least one value");
+    rejects_sweep(
         "\"duration\" = \"1 s\"",
         "`sweep.duration = \"1 s\"`: expected a list of values",
     );
-    told_of_sweep(
+    rejects_sweep(
         "\"links..rate\" = [1]",
         "`sweep.\"links..rate\"`: not a path: expected keys and indexes (from 0, or *) with dots between them, such as links.0.errors.bit",
     );
-    told_of_sweep("\"sweep.seeds\" = [1]", "`sweep.\"sweep.seeds\"`: a sweep cannot sweep itself");
-    told_of_sweep(
+    rejects_sweep("\"sweep.seeds\" = [1]", "`sweep.\"sweep.seeds\"`: a sweep cannot sweep itself");
+    rejects_sweep(
         "duration = [\"1 s\"]\nzip = [{ duration = [\"2 s\"] }]",
         "`sweep.zip.0.duration`: expected each key once: it is swept already",
     );
-    told_of_sweep(
+    rejects_sweep(
         "zip = [{ duration = [\"1 s\"], title = [\"x\", \"y\"] }]",
         "`sweep.zip.0.title`: 2 values here, 1 of `duration`: expected the same number",
     );
-    told_of_sweep("zip = [{}]", "`sweep.zip.0`: expected at least one key");
-    told_of_sweep("zip = 1", "`sweep.zip = 1`: expected tables, such as [{ \"a.b\" = [1, 2] }]");
+    rejects_sweep("zip = [{}]", "`sweep.zip.0`: expected at least one key");
+    rejects_sweep("zip = 1", "`sweep.zip = 1`: expected tables, such as [{ \"a.b\" = [1, 2] }]");
 }
 
 #[test]
 fn more_than_ten_million_runs_are_refused() {
-    told_of_sweep(
+    rejects_sweep(
         "seeds = 5_000_001\nduration = [\"1 s\", \"2 s\"]",
         "`sweep`: 2 points with 5000001 seeds each: expected at most 10000000 runs",
     );

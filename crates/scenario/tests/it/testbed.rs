@@ -1,6 +1,6 @@
 //! What scenario files say of the testbed.
 
-use crate::common::{LONG_LINK, scenario, shipped, told, with};
+use crate::common::{LONG_LINK, rejects, scenario, shipped, with};
 use scenario::{Corrupted, Experiment, Flow, ScenarioError, Source, Stack, Stacks, Style, Testbed};
 
 const FLOW: &str = "from    = \"a\"";
@@ -38,9 +38,9 @@ fn a_run_on_real_packets_has_its_limits() {
 }
 
 #[test]
-fn what_is_no_stack_is_told_at_its_place() {
+fn an_invalid_stack_is_reported_at_its_place() {
     let at = |line: &str, marked: &str, message: &str| {
-        told((FLOW, &format!("{line}\n{FLOW}")), marked, message);
+        rejects((FLOW, &format!("{line}\n{FLOW}")), marked, message);
     };
     at(
         "stack = \"bsd\"",
@@ -61,7 +61,7 @@ fn what_is_no_stack_is_told_at_its_place() {
 }
 
 #[test]
-fn what_only_the_lab_can_do_is_told_at_its_place() {
+fn features_of_the_lab_alone_are_reported_at_their_place() {
     let eten = |value: &str| LONG_LINK.replace("eten = \"none\"", &format!("eten = {value}"));
     let linux = |text: &str| text.replace(FLOW, &format!("stack = \"linux\"\n{FLOW}"));
     let flipping = |text: &str| format!("{text}[testbed]\ncorrupted = \"flip\"\n");
@@ -92,18 +92,9 @@ fn more_flows_than_ports_stay_in_the_lab() {
     assert!(error.to_string().contains(message), "{error}");
 }
 
-#[test]
-fn nodes_that_move_stay_in_the_lab() {
-    let error = refused(include_str!("../../../../scenarios/examples/handover.toml"));
-    assert_eq!(error.to_string(), "`nodes.phone.attached`: the testbed cannot move nodes");
-}
-
-/// What the testbed lacks: routes that change, a report without delay, links that decode.
-const LACKS: [&str; 3] = [
-    "cannot move nodes",
-    "no hardware reports without delay",
-    "no link hardware that corrects packets",
-];
+/// What the testbed lacks: a report without delay, links that decode.
+const LACKS: [&str; 2] =
+    ["no hardware reports without delay", "no link hardware that corrects packets"];
 
 #[test]
 fn every_shipped_scenario_runs_on_the_testbed_or_names_what_it_lacks() {

@@ -259,7 +259,7 @@ fn corruption_is_as_frequent_as_the_bits_are_bad() {
 
 #[test]
 fn an_oracle_makes_corruption_cost_no_more_than_the_packets_it_takes() {
-    // The sender hears of each after half a round trip, and answers it with one packet.
+    // The sender is notified of each after half a round trip, and answers with one packet.
     let p = 0.01;
     let mut path = Path::over(Hop { forward: noisy(p, 1040), ..Hop::default() });
     path.tcp.receive_window = 50_000;
@@ -269,8 +269,9 @@ fn an_oracle_makes_corruption_cost_no_more_than_the_packets_it_takes() {
     let statistics = lab.statistics();
     assert_eq!((statistics.reductions, statistics.timeouts), (0, 0));
     assert_eq!(statistics.retransmissions, statistics.notices);
-    let told = lab.world.link(lab.links[0].0).corrupted;
-    assert!(told.abs_diff(statistics.notices) <= 1, "{told} corrupted, {}", statistics.notices);
+    let corrupted = lab.world.link(lab.links[0].0).corrupted;
+    let notices = statistics.notices;
+    assert!(corrupted.abs_diff(notices) <= 1, "{corrupted} corrupted, {notices} notices");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use crate::common::boxes::{Tap, segment};
 use crate::common::{Hop, MSS, PORT, mbps, plain, secs};
+use base::settings::{Bytes, Span};
 use base::{Duration, Seed, Time};
 use host::{
-    BufferedSource, Dialogue, Opening, PacedSource, Requester, Responder, Sink, SlowSink, Traffic,
+    BufferedSource, Opening, PacedSource, Requester, Requests, Responder, Sink, SlowSink, Traffic,
 };
 use sim::{NodeId, Topology, World};
 use tcp::{Config, InitialWindow};
@@ -104,7 +105,7 @@ fn a_paced_source_sends_at_its_rate() {
     // 50 times 2000 bytes, 20 ms apart: 100 kB/s of more than 1 MB/s.
     let interval = Duration::from_millis(20);
     let paced = PacedSource::new(0, Some(100_000), 2000, interval);
-    let outcome = run(Traffic::Paced(paced), sink(), &Config { nagle: false, ..eager() });
+    let outcome = run(paced.into(), sink(), &Config { nagle: false, ..eager() });
     let (received, took) = outcome.transfer();
     assert_eq!(received, 100_000);
     assert!((took - 49.0 * 0.02).abs() < 0.01, "{took}");
@@ -120,7 +121,7 @@ fn a_paced_source_sends_at_its_rate() {
 fn a_buffered_source_sends_a_buffer_per_round_trip() {
     let buffer = 10 * MSS;
     let buffered = BufferedSource::new(0, Some(500_000), buffer);
-    let outcome = run(Traffic::Buffered(buffered), sink(), &plain());
+    let outcome = run(buffered.into(), sink(), &plain());
     let (received, took) = outcome.transfer();
     assert_eq!(received, 500_000);
     // A segment and its acknowledgment take a little time on the link, too.
@@ -133,9 +134,9 @@ fn a_buffered_source_sends_a_buffer_per_round_trip() {
 fn a_slow_sink_slows_its_sender_down_to_its_own_rate() {
     // 1000 bytes every 20 ms, behind a receive buffer of 20 000.
     for chunk in [1000, 1500] {
-        let slow = SlowSink::new(0, chunk, Duration::from_millis(20));
+        let slow = SlowSink::new(Sink::new(0), chunk, Duration::from_millis(20));
         let tcp = Config { receive_window: 20_000, ..eager() };
-        let outcome = run(source(300_000), Traffic::Slow(slow), &tcp);
+        let outcome = run(source(300_000), slow.into(), &tcp);
         let (received, took) = outcome.transfer();
         assert_eq!(received, 300_000);
         let rate = f64::from(chunk) / 0.02;
@@ -146,9 +147,9 @@ fn a_slow_sink_slows_its_sender_down_to_its_own_rate() {
 #[test]
 fn the_window_closes_before_a_slow_sink_and_opens_again_each_time() {
     // It takes all it has at once, every second: each time, the sender finds a closed window.
-    let slow = SlowSink::new(0, 20_000, Duration::from_secs(1));
+    let slow = SlowSink::new(Sink::new(0), 20_000, Duration::from_secs(1));
     let tcp = Config { receive_window: 20_000, ..eager() };
-    let outcome = run(source(200_000), Traffic::Slow(slow), &tcp);
+    let outcome = run(source(200_000), slow.into(), &tcp);
     let (received, took) = outcome.transfer();
     assert_eq!(received, 200_000);
     assert!((9.9..11.5).contains(&took), "{took}");
@@ -159,12 +160,14 @@ fn the_window_closes_before_a_slow_sink_and_opens_again_each_time() {
 #[test]
 fn a_dialogue_is_silent_while_it_thinks() {
     let think = Duration::from_secs(3);
-    let dialogue = Dialogue { request: 300, response: 20_000, think, rounds: Some(5) };
-    let outcome = run(
-        Traffic::Requester(Requester::new(0, dialogue).into()),
-        Traffic::Responder(Responder::new(0, dialogue)),
-        &plain(),
-    );
+    let dialogue = Requests {
+        request: Bytes(300),
+        response: Bytes(20_000),
+        think: Some(Span(think)),
+        count: Some(5),
+    };
+    let outcome =
+        run(Requester::new(0, dialogue).into(), Responder::new(0, dialogue).into(), &plain());
     let (Traffic::Requester(asking), Traffic::Responder(answering)) =
         (outcome.application(0), outcome.application(1))
     else {

@@ -35,7 +35,7 @@ impl Middlebox for Alarm {
     }
 
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
-        self.woken.lock().expect("nobody panics with it").push(now);
+        self.woken.lock().expect("not poisoned").push(now);
         self.at = if now < secs(2) { now + SPAN } else { Time::NEVER };
         let body = Body::Udp(Udp { source_port: 1, destination_port: 2 });
         let ip = Ip::new(self.to.0, self.to.1);
@@ -51,7 +51,7 @@ fn woken(path: &Path) -> (Vec<Time>, u64) {
     let to = (sender.address(), receiver.address());
     lab.world.add_box(sender, Box::new(Alarm { at: millis(300), to, woken: woken.clone() }));
     lab.world.run_until(secs(10));
-    let woken = woken.lock().expect("nobody panics with it").clone();
+    let woken = woken.lock().expect("not poisoned").clone();
     (woken, lab.world.host(receiver).statistics().no_connection)
 }
 
@@ -79,23 +79,23 @@ fn a_box_is_woken_although_its_host_does_nothing() {
     let at = lab.world.now() + SPAN;
     lab.world.add_box(idle, Box::new(Alarm { at, to, woken: woken.clone() }));
     lab.world.run_until(at);
-    assert_eq!(*woken.lock().expect("nobody panics with it"), [at]);
+    assert_eq!(*woken.lock().expect("not poisoned"), [at]);
 }
 
-/// Writes down the drops that it hears of, and on which link.
+/// Records the drops that are indicated to it, and the link of each.
 #[derive(Clone, Default)]
 struct Drops(Arc<Mutex<Vec<(Port, Packet)>>>);
 
 impl Middlebox for Drops {
     fn link(&mut self, _: Time, port: Port, event: LinkEvent<'_>, _: &mut Context<'_>) {
         if let LinkEvent::Dropped(packet) = event {
-            self.0.lock().expect("nobody panics with it").push((port, *packet));
+            self.0.lock().expect("not poisoned").push((port, *packet));
         }
     }
 }
 
 #[test]
-fn a_box_hears_of_packets_that_codel_drops_as_of_those_that_find_no_room() {
+fn a_box_is_notified_of_packets_that_codel_drops_as_of_those_that_a_full_queue_refuses() {
     let config = |queue| Config {
         rate: mbps(1),
         delay: Duration::from_millis(20),
@@ -115,12 +115,12 @@ fn a_box_hears_of_packets_that_codel_drops_as_of_those_that_find_no_room() {
         });
         lab.world.run_until(secs(30));
         // All is dropped where the first link begins: the second is no slower.
-        let told = drops.map(|drops| drops.0.lock().expect("nobody panics with it").clone());
+        let drops = drops.map(|drops| drops.0.lock().expect("not poisoned").clone());
         let link::Statistics { dropped, discarded, .. } = lab.world.link(lab.links[0].0);
-        assert_eq!((told[0].len() as u64, told[1].len()), (dropped + discarded, 0));
+        assert_eq!((drops[0].len() as u64, drops[1].len()), (dropped + discarded, 0));
         assert!(discarded > 3 && (dropped > 0) == refuses, "{discarded} {dropped}");
-        let port = told[0][0].0;
-        assert!(told[0].iter().all(|told| told.0 == port && told.1.payload.len > 0));
+        let port = drops[0][0].0;
+        assert!(drops[0].iter().all(|drop| drop.0 == port && drop.1.payload.len > 0));
     }
 }
 
@@ -143,10 +143,11 @@ fn what_is_lost_with_a_link_that_goes_down_is_no_drop_of_its_queue() {
     lab.world.add_box(sender, Box::new(drops.clone()));
     lab.world.run_until(secs(10));
     assert!(lab.world.link(lab.links[0].0).discarded > 0);
-    assert_eq!(drops.0.lock().expect("nobody panics with it").len(), 0);
+    assert_eq!(drops.0.lock().expect("not poisoned").len(), 0);
 }
 
-/// A radio in the sender's own node: it loses every hundredth packet of data, and may tell its host.
+/// A radio in the sender's own node: it loses every hundredth packet of data, and may indicate the
+/// loss to its host.
 struct Radio {
     passed: u64,
     indicates: bool,
@@ -179,7 +180,7 @@ impl Middlebox for Radio {
 }
 
 #[test]
-fn what_a_box_indicates_its_host_hears_and_what_it_drops_is_counted() {
+fn a_boxs_indications_reach_its_host_and_its_drops_are_counted() {
     let run = |indicates| {
         let path = Path { size: Some(2_000_000), ..Path::over(Hop::default()) };
         let tcp = tcp::Config { mechanisms: eten(Suppression::All), ..path.tcp.clone() };
@@ -190,11 +191,11 @@ fn what_a_box_indicates_its_host_hears_and_what_it_drops_is_counted() {
         assert_eq!(lab.received(), 2_000_000);
         (lab.statistics(), lab.world.box_drops(sender).collect::<Vec<_>>())
     };
-    let (told, drops) = run(true);
+    let (notified, drops) = run(true);
     let [(DropReason::Loss, dropped)] = drops[..] else { panic!("{drops:?}") };
-    assert_eq!((told.reductions, told.timeouts), (0, 0));
-    assert!(dropped >= 20 && told.retransmissions == dropped, "{dropped} {told:?}");
-    let (untold, drops) = run(false);
+    assert_eq!((notified.reductions, notified.timeouts), (0, 0));
+    assert!(dropped >= 20 && notified.retransmissions == dropped, "{dropped} {notified:?}");
+    let (uninformed, drops) = run(false);
     let [(DropReason::Loss, dropped)] = drops[..] else { panic!("{drops:?}") };
-    assert!(dropped >= 20 && untold.reductions > 5, "{dropped} {untold:?}");
+    assert!(dropped >= 20 && uninformed.reductions > 5, "{dropped} {uninformed:?}");
 }

@@ -24,13 +24,13 @@ impl Tape {
     }
 
     fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().expect("nobody panics with it").clone()
+        self.seen.lock().expect("not poisoned").clone()
     }
 }
 
 impl Capture for Tape {
     fn packet(&mut self, at: Time, point: usize, bytes: &[u8]) -> io::Result<()> {
-        let mut seen = self.seen.lock().expect("nobody panics with it");
+        let mut seen = self.seen.lock().expect("not poisoned");
         if seen.len() == self.most {
             return Err(io::ErrorKind::StorageFull.into());
         }

@@ -60,7 +60,7 @@ impl Middlebox for Witness {
         let Some(port) = from else { return Verdict::Forward };
         let outcomes = self.arriving.entry(port).or_default();
         outcomes.push(true);
-        let mut claims = self.path.lock().expect("nobody panics with it");
+        let mut claims = self.path.lock().expect("not poisoned");
         if packet.payload.len == 0 {
             return Verdict::Forward;
         }
@@ -97,7 +97,7 @@ impl Middlebox for Witness {
         outcomes.push(true);
         let one = Causes { corruption: 1.0, congestion: 1.0 };
         if let Some(copy) = copy(packet) {
-            let mut claims = self.path.lock().expect("nobody panics with it");
+            let mut claims = self.path.lock().expect("not poisoned");
             claims.products.entry(copy).or_insert(one).congestion *= average(outcomes);
         }
     }

@@ -1,4 +1,4 @@
-//! How a sender behaves on a bad path, judged from outside: by what leaves it and what it hears.
+//! How a sender behaves on a bad path, judged by the segments that it sends and receives.
 
 use crate::common::boxes::{Muddle, Tap, segment};
 use crate::common::*;
@@ -8,7 +8,7 @@ use tcp::Recovery;
 use tcp::mechanism::Suppression;
 use wire::{Flags, Packet, SeqNumber};
 
-/// What the other side's acknowledgments have told a sender, and what RFC 6675 makes of it.
+/// The scoreboard that RFC 6675 derives from the acknowledgments that a sender has received.
 struct Auditor {
     /// Sequence number of the first byte of data.
     first: SeqNumber,
@@ -16,8 +16,8 @@ struct Auditor {
     nxt: u32,
     /// Per byte range between `una` and `nxt`.
     ranges: Vec<Range>,
-    /// The sender hears of corruption, so that what it sends again replaces what was lost.
-    hears_notices: bool,
+    /// The sender receives corruption notices, so that a retransmission replaces the lost copy.
+    gets_notices: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ struct Range {
 }
 
 impl Auditor {
-    fn new(syn: SeqNumber, hears_notices: bool) -> Auditor {
-        Auditor { first: syn + 1, una: 0, nxt: 0, ranges: Vec::new(), hears_notices }
+    fn new(syn: SeqNumber, gets_notices: bool) -> Auditor {
+        Auditor { first: syn + 1, una: 0, nxt: 0, ranges: Vec::new(), gets_notices }
     }
 
     fn on_ack(&mut self, ack: u32, blocks: &[(u32, u32)]) {
@@ -66,7 +66,7 @@ impl Auditor {
                 * match range {
                     Range { sacked: true, .. } => 0,
                     Range { timed_out: true, sent_again, .. } => u64::from(*sent_again),
-                    Range { sent_again: true, .. } if self.hears_notices => 1,
+                    Range { sent_again: true, .. } if self.gets_notices => 1,
                     Range { sent_again, .. } => u64::from(!lost) + u64::from(*sent_again),
                 };
             if range.sacked {
@@ -104,7 +104,7 @@ fn audit(path: &Path, seen: &[(Time, Packet)], samples: &[FlowSample]) -> u64 {
         let Some(segment) = segment(packet) else { continue };
         let own = segment.destination_port == PORT;
         if own && segment.flags.contains(Flags::SYN) {
-            auditor = Some(Auditor::new(segment.seq, path.report != Report::Nobody));
+            auditor = Some(Auditor::new(segment.seq, path.report != Report::None));
         }
         let until = |now: Time| samples.partition_point(|sample| sample.at <= now).checked_sub(1);
         let before = until(*at - Duration::from_nanos(1)).map(|index| samples[index].vitals);
@@ -119,7 +119,7 @@ fn audit(path: &Path, seen: &[(Time, Packet)], samples: &[FlowSample]) -> u64 {
                 auditor.on_timeout();
             }
             // A notice may come in the same instant as an acknowledgment, and before it.
-            let earlier = if auditor.hears_notices { before.window } else { 0 };
+            let earlier = if auditor.gets_notices { before.window } else { 0 };
             let window = after.window.max(earlier);
             let start = segment.seq - auditor.first;
             auditor.on_data(start, start + packet.payload.len, window);
@@ -165,11 +165,11 @@ fn a_sack_sender_keeps_the_pipe_within_its_window_and_sends_nothing_again_that_h
     let mut judged = 0;
     for seed in 1..=4 {
         for p in [0.0, 0.003, 0.02, 0.1] {
-            for report in [Report::Nobody, Report::Oracle, Report::Backward] {
+            for report in [Report::None, Report::Oracle, Report::Backward] {
                 let mut path = Path { seed, report, ..Path::over(bad(p)) };
                 path.tcp.initial_window = tcp::InitialWindow::Segments(10);
                 path.tcp.mechanisms =
-                    if report == Report::Nobody { vec![] } else { eten(Suppression::All) };
+                    if report == Report::None { vec![] } else { eten(Suppression::All) };
                 judged += judge(&path, false);
             }
         }

@@ -84,7 +84,7 @@ fn datagrams_are_bytes_as_well() {
 }
 
 #[test]
-fn datagrams_that_nobody_takes_are_unmatched() {
+fn datagrams_without_a_receiver_are_unmatched() {
     let mut lab = lab(400_000, None, 0);
     let (sender, receiver) = (lab.sender(), lab.receiver());
     let other = *lab.world.host(sender).datagram_sources()[0].flow();

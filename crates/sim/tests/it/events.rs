@@ -1,4 +1,4 @@
-//! One stream of events: what a log of a run tells, and time series drawn from it.
+//! One stream of events: the log of a run, and time series made from it.
 
 use crate::common::*;
 use base::Time;
@@ -28,7 +28,7 @@ fn series(path: &Path, targets: impl Fn(&Lab) -> Vec<TraceTarget>) -> (Series, t
 }
 
 #[test]
-fn a_log_tells_a_connections_life_in_order() {
+fn a_log_has_a_connections_events_in_order() {
     let path = Path { size: Some(10 * MSS), ..Path::default() };
     let (series, _) = series(&path, |lab| vec![TraceTarget::Events(lab.sender())]);
     assert!(series.flows.is_empty());
@@ -79,7 +79,7 @@ fn a_time_series_is_the_vitals_of_the_log() {
 }
 
 #[test]
-fn a_time_series_has_what_anybody_would_see_who_looked_all_the_time() {
+fn a_time_series_equals_continuous_observation() {
     let mut lab = bad().build();
     lab.trace();
     let mut seen: Vec<(Time, Vitals)> = Vec::new();

@@ -21,10 +21,10 @@ fn rough(hops: usize, p: f64, both_ways: bool) -> Path {
 }
 
 /// The path with notification.
-fn told(path: &Path, report: Report) -> Path {
+fn notified(path: &Path, report: Report) -> Path {
     let mut path = Path { report, ..path.clone() };
     path.tcp.mechanisms = match report {
-        Report::Nobody => vec![],
+        Report::None => vec![],
         Report::Oracle | Report::Backward => eten(Suppression::All),
         Report::Forward(_) => forward_eten(Suppression::All),
     };
@@ -47,9 +47,9 @@ fn on_one_hop_word_by_the_receiver_is_worth_more_than_none_and_no_more_than_an_o
             let mut path = rough(1, 0.02, both_ways);
             path.tcp.recovery = recovery;
             let [none, oracle] =
-                [Report::Nobody, Report::Oracle].map(|report| arrive(&told(&path, report)));
+                [Report::None, Report::Oracle].map(|report| arrive(&notified(&path, report)));
             for transport in TRANSPORTS {
-                let forward = arrive(&told(&path, Report::Forward(transport)));
+                let forward = arrive(&notified(&path, Report::Forward(transport)));
                 let case = format!("{recovery:?}, {transport:?}, both ways {both_ways}");
                 assert!(none * 1.1 < forward, "{none} {forward}: {case}");
                 assert!(forward < oracle * 1.005, "{forward} {oracle}: {case}");
@@ -64,9 +64,9 @@ fn over_three_hops_the_way_forward_and_back_is_longer_than_the_way_back() {
         let mut path = rough(3, 0.02, true);
         path.tcp.recovery = recovery;
         let [none, backward] =
-            [Report::Nobody, Report::Backward].map(|report| arrive(&told(&path, report)));
+            [Report::None, Report::Backward].map(|report| arrive(&notified(&path, report)));
         for transport in TRANSPORTS {
-            let forward = arrive(&told(&path, Report::Forward(transport)));
+            let forward = arrive(&notified(&path, Report::Forward(transport)));
             assert!(none < forward, "{none} {forward}: {recovery:?}, {transport:?}");
             assert!(
                 forward < backward * 1.005,
@@ -104,7 +104,7 @@ fn a_report_that_waits_for_a_packet_waits_in_vain_if_the_window_is_full() {
 
 /// A run over a link that corrupts data, and so many good ones behind it.
 fn rough_then_good(good_hops: usize, transport: Transport) -> Lab {
-    let mut path = told(&rough(1, 0.02, false), Report::Forward(transport));
+    let mut path = notified(&rough(1, 0.02, false), Report::Forward(transport));
     path.hops.resize(1 + good_hops, rough(1, 0.0, false).hops[0]);
     path.run(secs(100))
 }
@@ -113,23 +113,24 @@ fn rough_then_good(good_hops: usize, transport: Transport) -> Lab {
 fn without_repetition_of_echoes_lost_acknowledgments_would_cost_them() {
     // Acknowledgments are lost as often as data: each report has many chances all the same.
     let hop = Hop { backward: lossy(0.2), ..rough(1, 0.02, false).hops[0] };
-    let path = told(&Path { hops: vec![hop], ..rough(1, 0.02, false) }, FORWARD);
+    let path = notified(&Path { hops: vec![hop], ..rough(1, 0.02, false) }, FORWARD);
     let lab = path.run(secs(100));
     let corrupted = lab.world.link(lab.links[0].0).corrupted as f64;
-    let heard = lab.statistics().notices as f64 / corrupted;
-    assert!(heard > 0.97, "{heard} of {corrupted}");
+    let notified = lab.statistics().notices as f64 / corrupted;
+    assert!(notified > 0.97, "{notified} of {corrupted}");
 }
 
 #[test]
 fn what_checksums_leave_of_a_packet_is_enough_in_most_cases() {
     for report in [Report::Backward, FORWARD, Report::Forward(Transport::Marked)] {
-        let path = told(&rough(1, 0.1, false), report);
+        let path = notified(&rough(1, 0.1, false), report);
         let lab = Path { checked: true, ..path }.run(secs(200));
         let corrupted = lab.world.link(lab.links[0].0).corrupted as f64;
-        let heard = lab.statistics().notices as f64 / corrupted;
-        // Of 8320 bits some 140 leave nothing to be told, and 32 a sequence number that is none.
-        assert!((0.965..0.99).contains(&heard), "{heard} of {corrupted}, {report:?}");
-        // A port that was hit is made up for: there is but one connection.
+        let notified = lab.statistics().notices as f64 / corrupted;
+        // An error in some 140 of 8320 bits prevents a notice, and in 32 makes the sequence number
+        // wrong.
+        assert!((0.965..0.99).contains(&notified), "{notified} of {corrupted}, {report:?}");
+        // A wrong port is recovered, because there is only one connection.
         let end = if report == Report::Backward { lab.sender() } else { lab.receiver() };
         let recovered = lab.world.host(end).statistics().recovered as f64 / corrupted;
         assert!((0.0005..0.01).contains(&recovered), "{recovered} of {corrupted}, {report:?}");

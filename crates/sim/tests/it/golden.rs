@@ -46,7 +46,7 @@ fn scenarios() -> Vec<(&'static str, Path)> {
         let tcp = tcp::Config { recovery, ..plain() };
         Path { tcp, ..bad() }
     };
-    let told = |report, suppress_dupacks, recovery| {
+    let notified = |report, suppress_dupacks, recovery| {
         let tcp = tcp::Config { mechanisms: eten(suppress_dupacks), recovery, ..plain() };
         Path { tcp, report, ..bad() }
     };
@@ -59,12 +59,12 @@ fn scenarios() -> Vec<(&'static str, Path)> {
         ("reno", recovering(Recovery::Reno)),
         ("newreno", recovering(Recovery::NewReno)),
         ("sack", recovering(Recovery::Sack)),
-        ("oracle, reno", told(Report::Oracle, Suppression::All, Recovery::Reno)),
-        ("oracle, sack", told(Report::Oracle, Suppression::All, Recovery::Sack)),
-        ("backward, sack", told(Report::Backward, Suppression::All, Recovery::Sack)),
+        ("oracle, reno", notified(Report::Oracle, Suppression::All, Recovery::Reno)),
+        ("oracle, sack", notified(Report::Oracle, Suppression::All, Recovery::Sack)),
+        ("backward, sack", notified(Report::Backward, Suppression::All, Recovery::Sack)),
         (
             "backward, sack, not suppressed",
-            told(Report::Backward, Suppression::None, Recovery::Sack),
+            notified(Report::Backward, Suppression::None, Recovery::Sack),
         ),
         ("coarse clock", Path { tcp: coarse(), ..bad() }),
         (
@@ -117,7 +117,7 @@ fn crossed(errors: Uniform, report: Report) -> Lab {
                 stop: secs(4 + u64::from(number)),
                 bursts: (number > 1).then_some(OnOff { on: span, off: span }),
             };
-            // Nobody takes the last.
+            // The last has no receiver.
             if number < 5 {
                 lab.world.host_mut(to).take_datagrams(port);
             }
@@ -139,8 +139,8 @@ const GOLDEN_CROSSED: [(&str, u64); 3] = [
 fn recorded_digests_hold_beside_datagrams() {
     let noisy = Uniform { packet: 0.005, ..noisy(0.01, 1040) };
     let now = [
-        ("clean", crossed(Uniform::default(), Report::Nobody)),
-        ("noisy", crossed(noisy, Report::Nobody)),
+        ("clean", crossed(Uniform::default(), Report::None)),
+        ("noisy", crossed(noisy, Report::None)),
         ("noisy, reported", crossed(noisy, Report::Backward)),
     ];
     assert_eq!(now.map(|(name, lab)| (name, digest_of(lab).0)), GOLDEN_CROSSED);
@@ -162,7 +162,7 @@ fn sack() -> Path {
 
 #[test]
 fn recorded_digests_hold() {
-    // Whoever changes what is sent on purpose records the new values, and says why.
+    // A change that sends other packets on purpose records the new values; its commit says why.
     let now: Vec<_> = scenarios().iter().map(|(name, path)| (*name, digest(path).0)).collect();
     assert_eq!(now, GOLDEN);
 }
@@ -206,7 +206,7 @@ fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
         };
         let tcp = tcp::Config { recovery, ..plain() };
         let without = Path { tcp, size: Some(500_000), ..Path::over(hop) };
-        for report in [Report::Nobody, Report::Oracle, Report::Backward] {
+        for report in [Report::None, Report::Oracle, Report::Backward] {
             for suppress_dupacks in [Suppression::All, Suppression::None] {
                 let tcp = tcp::Config { mechanisms: eten(suppress_dupacks), ..without.tcp.clone() };
                 let with = Path { tcp, report, ..without.clone() };
@@ -223,7 +223,7 @@ fn a_mechanism_without_occasion_leaves_the_run_as_it_was() {
 }
 
 #[test]
-fn a_mechanism_that_hears_nothing_leaves_the_run_as_it_was() {
+fn a_mechanism_without_notices_does_not_change_the_run() {
     for recovery in RECOVERIES {
         let mut path = Path { size: Some(500_000), ..Path::over(bad_hop()) };
         path.tcp.recovery = recovery;
@@ -234,7 +234,7 @@ fn a_mechanism_that_hears_nothing_leaves_the_run_as_it_was() {
 }
 
 #[test]
-fn an_oracle_that_nobody_heeds_leaves_the_run_as_it_was() {
+fn an_oracle_without_a_mechanism_does_not_change_the_run() {
     assert_eq!(digest(&Path { report: Report::Oracle, ..sack() }), digest(&sack()));
 }
 

@@ -1,5 +1,5 @@
-//! An oracle that takes drops for corruption: what the source makes of it, when it hears of it,
-//! and that nothing else changes.
+//! An oracle that reports drops as corruption: the source's reaction, the time of the notice, and
+//! that nothing else changes.
 
 use crate::common::*;
 use base::{Duration, Seed};
@@ -73,7 +73,7 @@ fn an_oracle_that_never_errs_changes_nothing() {
 }
 
 #[test]
-fn the_source_hears_of_a_drop_when_the_packet_could_have_been_at_the_end_of_the_link() {
+fn the_source_is_notified_of_a_drop_when_the_packet_could_have_been_at_the_end_of_the_link() {
     // The queue is the sender's own: a drop happens as the segment is sent.
     let mut path = congested();
     path.hops.remove(0);
@@ -81,7 +81,7 @@ fn the_source_hears_of_a_drop_when_the_packet_could_have_been_at_the_end_of_the_
     lab.world.trace(&[TraceTarget::Events(lab.sender())]);
     lab.world.run_until(secs(2));
     let events = lab.world.observations().0.events;
-    let (heard, lost) = events
+    let (notified, lost) = events
         .iter()
         .find_map(|(at, _, _, event)| match event {
             Event::Loss { start, signal: Signal::Notice, .. } => Some((*at, *start)),
@@ -94,7 +94,7 @@ fn the_source_hears_of_a_drop_when_the_packet_could_have_been_at_the_end_of_the_
     });
     // 1040 bytes at 1 Mb/s, and 10 ms.
     let passage = Duration::from_micros(8320) + Duration::from_millis(10);
-    assert_eq!(sent.map(|sent| sent + passage), Some(heard));
+    assert_eq!(sent.map(|sent| sent + passage), Some(notified));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Links that go down, and nodes that move: who hears of it, which way packets go, and that TCP
-//! gets through.
+//! Links that go down, and nodes that move: which hosts and boxes are notified, which routes
+//! packets take, and that TCP completes its transfers.
 
 use crate::common::*;
 use base::{Duration, Time};
@@ -26,17 +26,17 @@ fn path() -> Path {
     Path { size: Some(1_000_000), ..Path::default() }
 }
 
-/// Notes what it hears of links.
+/// Records the link events that it gets.
 #[derive(Clone, Default)]
-struct Ear(Arc<Mutex<Vec<(Time, bool, IpAddr)>>>);
+struct LinkLog(Arc<Mutex<Vec<(Time, bool, IpAddr)>>>);
 
-impl Ear {
-    fn heard(&self) -> Vec<(Time, bool, IpAddr)> {
-        self.0.lock().expect("nobody panics with it").clone()
+impl LinkLog {
+    fn events(&self) -> Vec<(Time, bool, IpAddr)> {
+        self.0.lock().expect("not poisoned").clone()
     }
 }
 
-impl Middlebox for Ear {
+impl Middlebox for LinkLog {
     fn inspects_packets(&self) -> bool {
         false
     }
@@ -47,7 +47,7 @@ impl Middlebox for Ear {
             LinkEvent::Down { peer } => (false, peer),
             LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => return,
         };
-        self.0.lock().expect("nobody panics with it").push((now, up, peer));
+        self.0.lock().expect("not poisoned").push((now, up, peer));
     }
 }
 
@@ -60,17 +60,17 @@ fn interrupted(when_down: Option<WhenDown>) -> Lab {
 }
 
 #[test]
-fn boxes_at_both_ends_hear_of_an_outage_once() {
+fn boxes_at_both_ends_are_notified_of_an_outage_once() {
     let mut lab = interrupted(None);
-    let ears = [lab.sender(), lab.receiver()].map(|node| {
-        let ear = Ear::default();
-        lab.world.add_box(node, Box::new(ear.clone()));
-        ear
+    let logs = [lab.sender(), lab.receiver()].map(|node| {
+        let log = LinkLog::default();
+        lab.world.add_box(node, Box::new(log.clone()));
+        log
     });
     lab.run_to_peace(100_000);
     let peers = [lab.receiver().address(), lab.sender().address()];
-    for (ear, peer) in ears.iter().zip(peers) {
-        assert_eq!(ear.heard(), [(millis(500), false, peer), (millis(1500), true, peer)]);
+    for (log, peer) in logs.iter().zip(peers) {
+        assert_eq!(log.events(), [(millis(500), false, peer), (millis(1500), true, peer)]);
     }
 }
 
@@ -123,7 +123,7 @@ fn random_outages_are_the_same_for_the_same_seed() {
 struct Mobile {
     lab: Lab,
     /// In the mobile.
-    ear: Ear,
+    log: LinkLog,
     stations: [NodeId; 2],
     /// From the stations to the mobile.
     links: [LinkId; 2],
@@ -141,19 +141,19 @@ fn mobile(from: u64) -> Mobile {
         places = Some((stations, links));
     });
     let (stations, links) = places.expect("they were just built");
-    let ear = Ear::default();
-    lab.world.add_box(lab.receiver(), Box::new(ear.clone()));
-    Mobile { lab, ear, stations, links }
+    let log = LinkLog::default();
+    lab.world.add_box(lab.receiver(), Box::new(log.clone()));
+    Mobile { lab, log, stations, links }
 }
 
 #[test]
 fn a_mobile_is_attached_to_one_station_after_another() {
-    let Mobile { mut lab, ear, stations, links: [first, second] } = mobile(2000);
+    let Mobile { mut lab, log, stations, links: [first, second] } = mobile(2000);
     lab.world.run_until(millis(1001));
     let (left, received) = (lab.world.link(first), lab.received());
     assert!(received > 0 && left.discarded > 0);
     lab.world.run_until(millis(1999));
-    assert_eq!(lab.received(), received, "attached to nobody");
+    assert_eq!(lab.received(), received, "attached to no station");
     assert!(lab.world.link(first).dropped > 0, "the old route is kept until there is a new one");
     assert_eq!(lab.world.link(second), link::Statistics::default());
     lab.world.run_until(secs(900));
@@ -161,14 +161,14 @@ fn a_mobile_is_attached_to_one_station_after_another() {
     assert_eq!(lab.world.link(first).packets, left.packets);
     assert_eq!(lab.world.unroutable(), 0);
     let [old, new] = stations.map(NodeId::address);
-    assert_eq!(ear.heard(), [(millis(1000), false, old), (millis(2000), true, new)]);
+    assert_eq!(log.events(), [(millis(1000), false, old), (millis(2000), true, new)]);
 }
 
 #[test]
 fn a_handoff_without_a_gap_goes_down_and_up_at_once() {
-    let Mobile { mut lab, ear, stations, .. } = mobile(1000);
+    let Mobile { mut lab, log, stations, .. } = mobile(1000);
     lab.world.run_until(secs(900));
     assert_eq!(lab.received(), 1_000_000);
     let [old, new] = stations.map(NodeId::address);
-    assert_eq!(ear.heard(), [(millis(1000), false, old), (millis(1000), true, new)]);
+    assert_eq!(log.events(), [(millis(1000), false, old), (millis(1000), true, new)]);
 }

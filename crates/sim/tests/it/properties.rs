@@ -77,7 +77,7 @@ fn tunnel(links: usize) -> impl Strategy<Value = Option<Tunnel>> {
 
 fn path() -> impl Strategy<Value = Path> {
     let forward = prop::sample::select(&TRANSPORTS[..]).prop_map(Report::Forward);
-    let others = vec![Report::Nobody, Report::Oracle, Report::Backward];
+    let others = vec![Report::None, Report::Oracle, Report::Backward];
     let report = prop_oneof![prop::sample::select(others), forward];
     let size = prop_oneof![0u64..3000, 0u64..200_000];
     let hops = prop::collection::vec(hop(), 1..4);

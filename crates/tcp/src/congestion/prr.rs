@@ -18,7 +18,7 @@ pub enum Bound {
 /// A reduction in progress.
 ///
 /// RFC 9937 has since made the bound depend on the acknowledgment: slow start's if it advances
-/// SND.UNA and tells of no further loss.
+/// SND.UNA and reports no further loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prr {
     bound: Bound,

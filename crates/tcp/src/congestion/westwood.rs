@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_round_trip_is_kept_and_the_last_is_told() {
+    fn the_shortest_and_the_last_round_trip_are_kept() {
         let mut westwood = westwood(15_000.0);
         for rtt_ms in [Some(120), Some(80), None, Some(90)] {
             westwood.on_ack(&ack(1000, rtt_ms));

@@ -109,14 +109,14 @@ impl Connection {
 
     /// Aborts the connection, whatever is outstanding or unread, with a reset (RFC 9293 §3.10.5).
     pub fn abort(&mut self) {
-        let tells = !matches!(
+        let resets = !matches!(
             self.state,
             State::SynSent | State::Closing | State::LastAck | State::TimeWait | State::Closed
         );
         if self.state != State::Closed {
             self.enter_closed(Events::CLOSED);
         }
-        if tells {
+        if resets {
             let seq = self.iss + self.sender.nxt() as u32;
             self.out_of_band = Some(OutOfBand::Reset(Reset { seq, acks: true }));
         }

@@ -21,10 +21,12 @@ mod eten;
 mod exchange;
 mod forward;
 mod freeze;
+mod frto;
 mod guard;
 mod handshake;
 mod liveness;
 mod nagle;
+mod rack;
 mod receiving;
 mod reductions;
 mod resets;
@@ -44,7 +46,7 @@ use crate::congestion::Increase;
 use crate::indication::{Connectivity, Indication};
 use crate::sender::Statistics;
 use crate::state::Info;
-use crate::{InitialWindow, RecoveryState, Rto, Validation};
+use crate::{InitialWindow, Recovery, RecoveryState, Rto, Validation};
 use seg::*;
 use std::collections::VecDeque;
 use wire::{CopyId, CorruptionEcho, Ecn, Flags, Packet, Payload, SackBlock, Segment};
@@ -82,6 +84,7 @@ fn config() -> Config {
         dsack: false,
         timestamps: false,
         byte_counting: None,
+        frto: false,
         ..Config::default()
     }
 }
@@ -143,7 +146,7 @@ impl Diagram {
         self.until(Time::ZERO + Duration::from_millis(millis));
     }
 
-    /// The clock moves on; timers that expire on the way are served at their time.
+    /// Advances the clock; timers that expire meanwhile are served at their time.
     fn until(&mut self, end: Time) {
         assert_eq!(self.unseen, [], "sent, but not in the diagram, before {end}");
         for _ in 0..1000 {
@@ -299,8 +302,8 @@ impl Diagram {
         self.transmit();
     }
 
-    /// Layers below tell of the way to the peer.
-    fn tell(&mut self, connectivity: Connectivity) {
+    /// Lower layers indicate a change of connectivity.
+    fn connectivity(&mut self, connectivity: Connectivity) {
         let indication = Indication::Connectivity(connectivity);
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();
@@ -348,7 +351,7 @@ fn established(config: Config) -> Diagram {
     t
 }
 
-/// The same with an endless stream, whose first window is on its way since 100 ms.
+/// The same with an endless stream, whose first window is in flight since 100 ms.
 fn sending(config: Config) -> Diagram {
     let InitialWindow::Segments(window) = config.initial_window else { panic!("segments") };
     let mut t = established(config);
@@ -357,7 +360,7 @@ fn sending(config: Config) -> Diagram {
     t
 }
 
-/// The same with a stream of this many segments, all of which are on their way since 100 ms.
+/// The same with a stream of this many segments, all of which are in flight since 100 ms.
 fn sending_only(segments: u32, config: Config) -> Diagram {
     let mut t = established(Config { initial_window: InitialWindow::Segments(segments), ..config });
     t.write(u64::from(segments * MSS));

@@ -1,4 +1,4 @@
-//! Cumulative ETEN, both ends: survival probabilities in packet headers tell how likely a loss is
+//! Cumulative ETEN, both ends: survival probabilities in packet headers say how likely a loss is
 //! corruption (`bbn8333` §2.2, §4).
 //!
 //! Every segment starts with a survival of 1, which the nodes of the path reduce, and echoes the
@@ -12,6 +12,7 @@ use super::{Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::Identity;
 use crate::indication::Indication;
 use base::Seed;
+use base::settings::Kind;
 use path_state::{LinkTable, PathState};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use loss_rate::LossRate;
@@ -45,6 +46,8 @@ pub enum Fields {
     Real,
 }
 
+base::words!(Strategy, Fields);
+
 /// How the nodes' estimates reach the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,22 +76,24 @@ impl Default for Network {
     }
 }
 
-/// Decides from the path's survival probabilities what a loss means.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CumulativeEten {
-    /// The strategy.
-    pub strategy: Strategy,
-    /// The largest share of the flight that a loss leaves, from 0.5 to 1, whatever the reported
-    /// probabilities: it bounds the gain of a lying peer (§7). 1 is no bound.
-    #[serde(deserialize_with = "share")]
-    pub bound: f64,
-    /// The size of the fields.
-    pub fields: Fields,
-    #[serde(skip_serializing_if = "is_default")]
-    network: Network,
-    #[serde(skip_serializing_if = "is_default")]
-    state: State,
+base::settings! {
+    /// Decides from the path's survival probabilities what a loss means.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct CumulativeEten {
+        /// How the cause of a loss is decided.
+        pub strategy: Strategy,
+        /// The largest share of the flight that a loss leaves, from 0.5 to 1, whatever the reported
+        /// probabilities: it bounds the gain of a lying peer (`bbn8333` §7). 1 is no bound.
+        #[serde(deserialize_with = "share")]
+        pub bound: f64 as Kind::Number { least: 0.5, most: 1.0 },
+        /// The size of the fields in packets: zero bytes (in the lab only), or their real size.
+        pub fields: Fields,
+        #[serde(skip_serializing_if = "is_default")]
+        network: Network,
+        #[serde(skip_serializing_if = "is_default")]
+        state: State,
+    }
 }
 
 impl Default for CumulativeEten {
@@ -256,7 +261,7 @@ impl Rules for CumulativeEten {
                     Strategy::LossRatio | Strategy::Published => {}
                 }
             }
-            Signal::Dupack | Signal::Sack => {
+            Signal::Dupack | Signal::Sack | Signal::Rack => {
                 if loss.start < self.state.decided_until {
                     return self.state.decision;
                 }

@@ -5,12 +5,14 @@ use super::{AckTiming, Arrival, Hooks, Needs, Rules};
 use base::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Holds back duplicate acknowledgments from the third on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DelayedDupacks {
-    /// How long, milliseconds: about the time that the link needs for a repair.
-    pub delay_ms: u32,
+base::settings! {
+    /// Holds back duplicate acknowledgments from the third on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct DelayedDupacks {
+        /// How long they are held back, milliseconds: about the time that the link needs for a repair.
+        pub delay_ms: u32,
+    }
 }
 
 impl Default for DelayedDupacks {

@@ -24,24 +24,24 @@ pub enum Suppression {
     None,
 }
 
+base::words!(Suppression);
+
 impl Suppression {
     /// Every rule.
     pub const EVERY: [Suppression; 3] = [Suppression::All, Suppression::First, Suppression::None];
 }
 
-/// Retransmits what a notice names, without touching the congestion state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Eten {
-    /// Which reported corruptions suppress the congestion response: the duplicate acknowledgments
-    /// and SACK holes that they cause do not reduce the window, and each still releases new data
-    /// (packet conservation). The notice of any other only brings the retransmission forward, and
-    /// the following duplicates halve the window as usual. The report does not say which its
-    /// simulator suppressed.
-    pub suppress_dupacks: Suppression,
-    /// With [`Suppression::First`]: SND.NXT at the last notice that suppressed a response.
-    #[serde(skip_serializing_if = "is_zero")]
-suppressed_until: u64,
+base::settings! {
+    /// Retransmits what a notice names, without touching the congestion state.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Eten {
+        /// Which reported corruptions keep their duplicate ACKs from reducing the window.
+        pub suppress_dupacks: Suppression,
+        /// With [`Suppression::First`]: SND.NXT at the last notice that suppressed a response.
+        #[serde(skip_serializing_if = "is_zero")]
+    suppressed_until: u64,
+    }
 }
 
 fn is_zero(value: &u64) -> bool {

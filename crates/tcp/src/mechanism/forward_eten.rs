@@ -7,6 +7,7 @@
 use super::eten::{Eten, Suppression};
 use super::{Action, Hooks, Incoming, Loss, Needs, Outcome, Rules, Verdict, View};
 use crate::indication::Indication;
+use base::settings::{Described, Key};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use wire::{Body, CopyId, CorruptionEcho, Flags, Options, Packet, Segment, SeqNumber};
@@ -44,6 +45,10 @@ impl Report {
     fn end(&self) -> SeqNumber {
         self.seq + u32::from(self.len)
     }
+}
+
+impl Described for ForwardEten {
+    const KEYS: &'static [Key] = Eten::KEYS;
 }
 
 impl ForwardEten {

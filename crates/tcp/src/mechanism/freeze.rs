@@ -5,13 +5,15 @@ use super::{Action, Hooks, Needs, Rules, View};
 use crate::indication::{Connectivity, Indication};
 use serde::{Deserialize, Serialize};
 
-/// The receiver announces a window of zero before connectivity ends, and its window, three times,
-/// when it is back. The sender is any TCP.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Freeze {
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    frozen: bool,
+base::settings! {
+    /// The receiver announces a window of zero before connectivity ends, and its window, three times,
+    /// when it is back. The sender is any TCP.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Freeze {
+        #[serde(skip_serializing_if = "core::ops::Not::not")]
+        frozen: bool,
+    }
 }
 
 impl Rules for Freeze {

@@ -37,6 +37,8 @@ pub enum Signal {
     Dupack,
     /// By SACKed octets above it (RFC 6675).
     Sack,
+    /// By the delivery of a range that was sent later, or of a loss probe (RFC 8985).
+    Rack,
     /// By the retransmission timer.
     Rto,
     /// By a notice.

@@ -78,8 +78,8 @@ impl Mechanisms {
         view: &View,
         indication: &Indication,
     ) -> Option<Action> {
-        let hears = |m: &&mut Mechanism| m.hooks().contains(Hooks::INDICATION);
-        self.list.get_mut(index).filter(hears)?.indication(view, indication)
+        let has_hook = |m: &&mut Mechanism| m.hooks().contains(Hooks::INDICATION);
+        self.list.get_mut(index).filter(has_hook)?.indication(view, indication)
     }
 
     pub(crate) fn loss(&mut self, view: &View, loss: &Loss) -> Verdict {

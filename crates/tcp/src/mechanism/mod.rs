@@ -153,7 +153,7 @@ pub trait Rules {
 }
 
 macro_rules! mechanisms {
-    ($($(#[$doc:meta])* $module:ident :: $Mechanism:ident = $name:literal;)+) => {
+    ($($(#[$($doc:tt)*])* $module:ident :: $Mechanism:ident = $name:literal;)+) => {
         $(mod $module;)+
         $(pub use $module::$Mechanism;)+
 
@@ -161,12 +161,16 @@ macro_rules! mechanisms {
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "mechanism")]
         pub enum Mechanism {
-            $($(#[$doc])* #[serde(rename = $name)] $Mechanism($Mechanism),)+
+            $($(#[$($doc)*])* #[serde(rename = $name)] $Mechanism($Mechanism),)+
+        }
+
+        impl base::settings::Table for Mechanism {
+            const TAG: &'static str = "mechanism";
+            const ENTRIES: &'static [base::settings::Entry] =
+                &[$(base::settings!(@entry $name $Mechanism $(#[$($doc)*])*)),+];
         }
 
         impl Mechanism {
-            /// Every mechanism's name, as in scenario files.
-            pub const NAMES: &[&str] = &[$($name),+];
             /// Every mechanism's name with what it needs.
             pub const NEEDS: &[(&str, Needs)] = &[$(($name, $Mechanism::NEEDS)),+];
 
@@ -242,7 +246,7 @@ mechanisms! {
     forward_eten::ForwardEten = "forward-eten";
     /// Explicit transport error notification, cumulative (`bbn8333` §2.2, §4).
     cumulative_eten::CumulativeEten = "cumulative-eten";
-    /// Delayed duplicate acknowledgments.
+    /// Duplicate acknowledgments held back by the receiver.
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
     /// Authentication and limits for notices.
     notice_authentication::NoticeAuthentication = "guard";

@@ -12,20 +12,22 @@ use serde::{Deserialize, Serialize};
 use reputation::Reputation;
 use wire::{Body, CopyId, Packet};
 
-/// The defences. Each is off unless it is turned on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NoticeAuthentication {
-    /// Copies carry nonces that an off-path attacker cannot guess, and a notice without a valid
-    /// nonce is refused.
-    pub nonce: bool,
-    /// Notices that prove false cost reputation; without reputation, notices are refused.
-    pub trust: bool,
-    /// The largest number of notices accepted in a round trip; 0 for no limit. Before the first
-    /// round-trip sample, a second stands for a round trip.
-    pub limit: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<State>,
+base::settings! {
+    /// The defences. Each is off unless it is turned on.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct NoticeAuthentication {
+        /// Copies carry nonces that an off-path attacker cannot guess, and a notice without a valid
+        /// nonce is refused.
+        pub nonce: bool,
+        /// Notices that prove false cost reputation; without reputation, notices are refused.
+        pub trust: bool,
+        /// The largest number of notices accepted in a round trip; 0 for no limit. Before the first
+        /// round-trip sample, a second stands for a round trip.
+        pub limit: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<State>,
+    }
 }
 
 /// The state once the connection has begun.

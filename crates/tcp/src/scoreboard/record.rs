@@ -82,13 +82,64 @@ impl Delivered {
     }
 }
 
+/// The order in which copies were sent: by time, and by the end of the range within one time (RFC
+/// 8985 §6.2, RACK_sent_after).
+pub(crate) type SendOrder = (Time, u64);
+
 impl Record {
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
 
+    /// Its latest copy's place in the order of sending.
+    pub(crate) fn order(&self) -> SendOrder {
+        (self.sent.at, self.end())
+    }
+
     /// Whether it waits for retransmission.
     pub(crate) fn is_pending(&self) -> bool {
         self.state.is_pending()
+    }
+}
+
+/// What an acknowledgment has delivered, by the times of sending (RFC 8985 §6.2, steps 2 and 3).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    /// Of the copies delivered, the one that was sent last.
+    pub(crate) latest: SendOrder,
+    /// A range that was sent once has arrived after one that was sent later.
+    pub(crate) reordered: bool,
+    /// The end of the first range that was sent once; `u64::MAX` if there is none.
+    pub(crate) first_original: u64,
+}
+
+impl Default for Delivery {
+    fn default() -> Delivery {
+        Delivery { latest: (Time::ZERO, 0), reordered: false, first_original: u64::MAX }
+    }
+}
+
+impl Delivery {
+    /// Adds a delivered range. `fack` is the end of what was delivered before. A retransmission
+    /// counts if it was sent no later than `resent_until`: otherwise it is an earlier copy that has
+    /// arrived.
+    pub(super) fn add(&mut self, record: &Record, fack: u64, resent_until: Time) {
+        let resent = record.state.contains(State::AMBIGUOUS);
+        if !resent || record.sent.at <= resent_until {
+            self.latest = self.latest.max(record.order());
+        }
+        if !resent {
+            self.reordered |= record.end() < fack;
+            self.first_original = self.first_original.min(record.end());
+        }
+    }
+
+    /// Both.
+    pub(crate) fn and(self, other: Delivery) -> Delivery {
+        Delivery {
+            latest: self.latest.max(other.latest),
+            reordered: self.reordered || other.reordered,
+            first_original: self.first_original.min(other.first_original),
+        }
     }
 }

@@ -23,7 +23,8 @@ fn whole_records_are_removed_as_by_any_acknowledgment() {
     };
     for ack in [100, 200, 500] {
         let (mut fast, mut general) = (sent(board(5)), sent(board(5)));
-        let (whole, advanced) = (fast.advance_whole(ack).unwrap(), general.advance(ack));
+        let (whole, advanced) =
+            (fast.advance_whole(ack).unwrap(), general.advance(ack, Time::NEVER));
         assert!(advanced.timed);
         assert_eq!((whole.acked, whole.acked), (advanced.acked, advanced.delivered));
         assert_eq!((whole.sent_at, whole.last.at), (advanced.sent_at, advanced.last.at));
@@ -47,9 +48,9 @@ fn what_is_no_acknowledgment_of_whole_records_leaves_them_as_they_are() {
 #[test]
 fn three_sacked_segments_above_make_a_hole_lost_and_two_do_not() {
     let mut board = board(6);
-    board.sack(&[(100, 300)]);
+    board.sack(&[(100, 300)], Time::NEVER);
     assert_eq!(board.next_sack_loss(100), None);
-    board.sack(&[(100, 400)]);
+    board.sack(&[(100, 400)], Time::NEVER);
     assert_eq!(board.next_sack_loss(100), Some(0));
     board.mark_lost(0, false);
     assert_eq!(board.next_sack_loss(100), None);
@@ -59,7 +60,7 @@ fn three_sacked_segments_above_make_a_hole_lost_and_two_do_not() {
 fn three_short_sacked_runs_above_make_every_hole_below_lost() {
     // Runs shorter than a segment: the octet rule alone (2 * 1000) would not see them.
     let mut board = board(8);
-    board.sack(&[(100, 200), (300, 400), (500, 600)]);
+    board.sack(&[(100, 200), (300, 400), (500, 600)], Time::NEVER);
     assert_eq!(board.next_sack_loss(1000), Some(0));
     assert_eq!(board.next_sack_loss(1000), None);
 }
@@ -68,7 +69,7 @@ fn three_short_sacked_runs_above_make_every_hole_below_lost() {
 fn pipe_counts_each_copy_that_is_held_to_be_in_the_network() {
     let mut board = board(5);
     assert_eq!(board.in_network(), 500);
-    board.sack(&[(100, 400)]);
+    board.sack(&[(100, 400)], Time::NEVER);
     assert_eq!(board.in_network(), 200);
     board.mark_lost(0, false);
     assert_eq!(board.in_network(), 100);
@@ -77,7 +78,7 @@ fn pipe_counts_each_copy_that_is_held_to_be_in_the_network() {
     assert_eq!(board.next_pending(), None);
     board.mark_latest_copy_lost(0, true);
     assert!(board.next_pending() == Some(0) && board.has_corruption_loss());
-    board.advance(400);
+    board.advance(400, Time::NEVER);
     assert_eq!(board.in_network(), 100);
     assert!(board.next_pending().is_none() && !board.has_corruption_loss());
 }
@@ -85,7 +86,7 @@ fn pipe_counts_each_copy_that_is_held_to_be_in_the_network() {
 #[test]
 fn a_partial_acknowledgment_splits_a_record() {
     let mut board = board(2);
-    let advanced = board.advance(30);
+    let advanced = board.advance(30, Time::NEVER);
     assert_eq!((advanced.acked, advanced.delivered), (30, 30));
     assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (30, 70));
 }
@@ -115,12 +116,12 @@ proptest! {
             let start = at * 100;
             match operation {
                 0 if start > board.una() => {
-                    board.advance(start);
+                    board.advance(start, Time::NEVER);
                 }
-                1 if at + n == 16 => board.mark_all_lost(),
+                1 if at + n == 16 => board.mark_all_lost(Time::NEVER),
                 2 => if let Some(i) = board.find(start) { board.mark_lost(i, true) },
                 _ => {
-                    board.sack(&[(start, start + n * 100)]);
+                    board.sack(&[(start, start + n * 100)], Time::NEVER);
                 }
             }
             while let Some(hole) = lowest_lost(&board, 100) {
@@ -139,20 +140,20 @@ proptest! {
     ) {
         let (mut reneged, mut fresh) = (board(16), board(16));
         for (at, n) in before {
-            reneged.sack(&[(at * 100, (at + n) * 100)]);
+            reneged.sack(&[(at * 100, (at + n) * 100)], Time::NEVER);
             reneged.next_sack_loss(100);
         }
-        reneged.sack(&[(0, 100)]);
+        reneged.sack(&[(0, 100)], Time::NEVER);
         reneged.forget_reneged();
         for (blocks, advance) in after {
             let mut both = [&mut reneged, &mut fresh].map(|board| {
                 let blocks: Vec<_> = blocks.iter().map(|&(at, n)| (at * 100, (at + n) * 100)).collect();
                 let new: Vec<_> = blocks.iter().map(|&block| board.is_new_block(block)).collect();
-                let (newly_sacked, _) = board.sack(&blocks);
+                let newly_sacked = board.sack(&blocks, Time::NEVER).octets;
                 let losses: Vec<_> = core::iter::from_fn(|| board.next_sack_loss(100)).collect();
                 let una = board.una() + 100 * advance;
                 if una > board.una() && una <= board.nxt() {
-                    board.advance(una);
+                    board.advance(una, Time::NEVER);
                 }
                 (new, newly_sacked, losses, board.in_network())
             });
@@ -171,17 +172,17 @@ proptest! {
             let start = at * 100;
             match operation {
                 0 if start > board.una() && start <= board.nxt() => {
-                    board.advance(start);
+                    board.advance(start, Time::NEVER);
                 }
                 1 => {
-                    board.sack(&[(start, start + n * 100)]);
+                    board.sack(&[(start, start + n * 100)], Time::NEVER);
                 }
                 2 => if let Some(i) = board.find(start) { board.mark_lost(i, n == 1) },
                 3 => if let Some(i) = board.find(start) {
                     board.resend(i, CopyId(n as u32), Sent::default());
                 },
                 4 => if let Some(i) = board.next_sack_loss(100) { board.mark_lost(i, false) },
-                5 if n == 5 => board.mark_all_lost(),
+                5 if n == 5 => board.mark_all_lost(Time::NEVER),
                 _ => {}
             }
             let mut fresh = Scoreboard { una: board.una, nxt: board.nxt, ..Scoreboard::default() };

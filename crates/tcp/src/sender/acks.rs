@@ -4,8 +4,8 @@ use super::{MaxFlight, Sender};
 use crate::congestion::{AckSample, RateSample};
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal};
-use crate::recovery::Phase;
-use crate::scoreboard::{Advanced, Delivered, Sent, WholeRecords};
+use crate::recovery::{AckContext, Phase};
+use crate::scoreboard::{Advanced, Delivered, Delivery, Sacked, Sent, WholeRecords};
 use base::{Duration, Time};
 
 /// An acknowledgment, in absolute sequence numbers.
@@ -43,11 +43,12 @@ impl Sender {
     /// Processes an acknowledgment between SND.UNA and SND.NXT.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
-        let clean = ack.blocks.is_empty() && !ack.congested && self.is_clean();
+        let clean =
+            ack.blocks.is_empty() && !ack.congested && self.is_clean() && self.probe.is_none();
         if clean && ack.ack > self.board.una() {
             // Without a gap, no loss can be found.
             self.on_window(now, &ack.window);
-            self.on_advance(now, ack, 0, None);
+            self.on_advance(now, ack, &Sacked::default());
             self.confirm_notices(now, mechanisms);
         } else {
             self.on_ack_in_disorder(now, ack, mechanisms);
@@ -63,6 +64,7 @@ impl Sender {
             && !self.probing
             && !self.log.is_enabled()
             && self.max_flight.is_none()
+            && self.probe.is_none()
             && self.forced_queue.is_empty()
             && self.has_no_pending_notices()
     }
@@ -83,7 +85,7 @@ impl Sender {
         self.rtt.sample(now, whole.sent_at);
         match self.board.outstanding() {
             0 => self.deadline = Time::NEVER,
-            _ => self.restart_timer(now),
+            _ => self.restart_timer_without_gap(now),
         }
         self.deliver(now, whole.acked, &whole.last);
         Some(whole)
@@ -176,17 +178,22 @@ impl Sender {
         // An answer to a window probe is no duplicate.
         let closed = self.window_end <= self.board.una();
         self.on_window(now, &ack.window);
-        let blocks = self.take_dsack(ack);
+        let (dsack, blocks) = self.take_dsack(ack);
+        self.on_ack_of_probe(now, ack, dsack, mechanisms);
         self.check_notices(now, ack, blocks, mechanisms);
         if self.log.is_enabled() {
             for &(start, end) in blocks.iter().filter(|&&block| self.board.is_new_block(block)) {
                 self.log.push(|| Event::Sacked { start, end });
             }
         }
-        let (newly_sacked, latest) = match blocks {
-            [] => (0, None),
-            blocks => self.board.sack(blocks),
+        let sacked = match blocks {
+            [] => Sacked::default(),
+            blocks => {
+                let resent_until = self.resent_until(now, ack);
+                self.board.sack(blocks, resent_until)
+            }
         };
+        let newly_sacked = sacked.octets;
         let advanced = ack.ack > self.board.una();
         if ack.congested {
             self.on_congestion_echo(now, mechanisms);
@@ -201,14 +208,15 @@ impl Sender {
             ack.may_be_dupack && same_window && !advanced
         };
         let duplicate = duplicate && outstanding > 0 && !closed;
+        let (mut delivery, recover) = (sacked.delivery, self.recover);
         if advanced {
-            self.on_advance(now, ack, newly_sacked, latest);
+            delivery = delivery.and(self.on_advance(now, ack, &sacked));
             self.confirm_notices(now, mechanisms);
         } else if outstanding > 0 && !closed {
             if duplicate {
                 self.controller.on_other_ack(&self.dupack_sample(now, newly_sacked));
             }
-            if let Some(sent) = latest {
+            if let Some(sent) = sacked.latest {
                 self.deliver(now, newly_sacked, &sent);
             }
         }
@@ -221,14 +229,59 @@ impl Sender {
                 self.force_new_data();
             }
         }
-        if advanced || self.detector.dupacks() > 0 {
-            while let Some((index, signal)) =
-                self.detector.next_loss(&mut self.board, self.phase, self.mss)
-            {
-                self.on_loss(now, index, signal, mechanisms);
-            }
+        self.update_frto(recover, advanced, &delivery);
+        if self.detector.uses_rack() {
+            self.update_rack(now, dsack.is_some(), &delivery);
+        }
+        if advanced || self.detector.dupacks() > 0 || self.detector.uses_rack() {
+            self.detect_losses(now, mechanisms);
         }
         self.update_prr(delivered_before);
+        self.update_timer(now, advanced || newly_sacked > 0);
+    }
+
+    /// Handles the losses that the detector finds.
+    pub(super) fn detect_losses(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+        while let Some((index, signal)) =
+            self.detector.next_loss(now, &mut self.board, self.phase, self.mss)
+        {
+            self.on_loss(now, index, signal, mechanisms);
+        }
+    }
+
+    /// Updates RACK by the deliveries without a gap since the last call or [`Sender::update_rack`]:
+    /// those ranges were sent once and in order, so the last of them counts.
+    pub(super) fn record_fast_path_deliveries(&mut self) {
+        let Some(rack) = self.detector.rack() else { return };
+        if self.delivered.bytes > self.rack_delivered {
+            self.rack_delivered = self.delivered.bytes;
+            rack.on_delivered(self.delivered.at, (self.delivered.first_sent_at, self.board.una()));
+        }
+    }
+
+    /// Updates RACK after an acknowledgment.
+    fn update_rack(&mut self, now: Time, dsack: bool, delivery: &Delivery) {
+        self.rack_delivered = self.delivered.bytes;
+        let context = AckContext {
+            now,
+            dsack,
+            recovering: self.phase != Phase::Open,
+            min_rtt: self.rtt.min(now).unwrap_or_default(),
+            srtt: self.rtt.smoothed().unwrap_or_default(),
+        };
+        if let Some(rack) = self.detector.rack() {
+            rack.on_ack(&self.board, &context, delivery);
+        }
+    }
+
+    /// A retransmission sent no later than this may be what an acknowledgment reports: the
+    /// timestamp shows no earlier copy, and it has had time for a round trip (RFC 8985 §6.2, step
+    /// 2).
+    fn resent_until(&mut self, now: Time, ack: &Ack<'_>) -> Time {
+        // The timestamps' clock ticks once in a millisecond.
+        let echoed = ack.echoed.map_or(Duration::ZERO, |age| age - Duration::from_millis(1));
+        let age = self.rtt.min(now).unwrap_or_default().max(echoed);
+        now - age
     }
 
     /// The congestion controller's sample of a duplicate acknowledgment.
@@ -248,9 +301,10 @@ impl Sender {
     }
 
     #[inline]
-    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, newly_sacked: u64, sacked: Option<Sent>) {
+    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, sacked: &Sacked) -> Delivery {
         self.update_max_flight();
-        let advanced = self.board.advance(ack.ack);
+        let resent_until = if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack) };
+        let advanced = self.board.advance(ack.ack, resent_until);
         self.stream.acknowledged(ack.ack);
         let limited_transmit = core::mem::take(&mut self.limited_transmit_octets);
         self.progress_at = now;
@@ -270,9 +324,10 @@ impl Sender {
             0 => self.deadline = Time::NEVER,
             _ => self.restart_timer(now),
         }
-        let delivered = advanced.delivered + newly_sacked;
+        let delivered = advanced.delivered + sacked.octets;
         self.log.push(|| Event::Acknowledged { una: ack.ack, delivered });
-        let latest = sacked.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
+        let latest =
+            sacked.latest.filter(|sent| sent.at > advanced.last.at).unwrap_or(advanced.last);
         self.deliver(now, delivered, &latest);
 
         // The window does not grow in fast recovery.
@@ -297,6 +352,7 @@ impl Sender {
         } else {
             self.controller.on_other_ack(&sample);
         }
+        advanced.delivery
     }
 
     /// Updates or ends the recovery episode after an advance of SND.UNA.
@@ -308,7 +364,9 @@ impl Sender {
                 self.exit_recovery();
                 // Losses beyond the recovery point begin the next episode.
                 if self.detector.uses_sack() && self.board.has_congestion_loss() {
-                    self.begin_episode(now, Signal::Sack, None, false);
+                    let rack = self.detector.uses_rack();
+                    let signal = if rack { Signal::Rack } else { Signal::Sack };
+                    self.begin_episode(now, signal, None, false);
                 }
             }
             Phase::Loss if self.board.una() >= self.recover => self.exit_recovery(),
@@ -332,17 +390,18 @@ impl Sender {
         RateSample { delivered, interval: sending.max(acknowledging) }
     }
 
-    /// Takes a DSACK block off the blocks (RFC 2883 §4); returns the rest.
-    fn take_dsack<'a>(&mut self, ack: &Ack<'a>) -> &'a [(u64, u64)] {
+    /// Takes a DSACK block off the blocks (RFC 2883 §4); returns it and the rest.
+    #[expect(clippy::type_complexity, reason = "a block and a list of blocks")]
+    fn take_dsack<'a>(&mut self, ack: &Ack<'a>) -> (Option<(u64, u64)>, &'a [(u64, u64)]) {
         let Some((&(start, end), rest)) = ack.blocks.split_first() else {
-            return ack.blocks;
+            return (None, ack.blocks);
         };
         let within = |outer: &(u64, u64)| outer.0 <= start && end <= outer.1;
         if end > ack.ack && !rest.first().is_some_and(within) {
-            return ack.blocks;
+            return (None, ack.blocks);
         }
         self.statistics.dsacks += 1;
         self.on_spurious_retransmission((start, end));
-        rest
+        (Some((start, end)), rest)
     }
 }

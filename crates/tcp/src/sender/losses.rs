@@ -1,6 +1,6 @@
 //! Losses: each gets a verdict, an episode at most one congestion response.
 
-use super::{PrrState, Sender};
+use super::{Frto, PrrState, Sender};
 use crate::config::Reduction;
 use crate::congestion::{Bound, Episode, Prr};
 use crate::event::Event;
@@ -106,7 +106,7 @@ impl Sender {
         let verdict = self.verdict(now, &record, signal, mechanisms);
         let corrupted = verdict == Verdict::Corruption;
         match signal {
-            Signal::Notice => self.board.mark_latest_copy_lost(index, corrupted),
+            Signal::Notice | Signal::Rack => self.board.mark_latest_copy_lost(index, corrupted),
             Signal::Dupack | Signal::Sack | Signal::Rto | Signal::Ecn => {
                 self.board.mark_lost(index, corrupted);
             }
@@ -146,6 +146,7 @@ impl Sender {
     ) {
         let episode = self.episode(now, decrease, keep_ssthresh);
         self.detector.on_recovery_start(&self.board);
+        self.probe = None;
         // RFC 3168 §6.1.2: at most one reduction per window of data.
         let reduced = self.board.una() < self.reduced_until;
         self.recover = self.board.nxt();
@@ -162,7 +163,7 @@ impl Sender {
         } else {
             self.controller.on_rto(&episode);
             self.on_reduced(signal);
-            self.enter_loss();
+            self.enter_loss(Time::NEVER);
         }
     }
 
@@ -217,17 +218,32 @@ impl Sender {
         if self.phase != Phase::Open || self.board.una() < self.reduced_until {
             return;
         }
-        let (decrease, keep_ssthresh) = match self.verdict(now, &first, Signal::Ecn, mechanisms) {
-            Verdict::Corruption => return,
+        if self.reduce_once(now, &first, Signal::Ecn, mechanisms) {
+            self.reduced_until = self.board.nxt();
+            // A mark is never spurious.
+            self.undo = UndoState::default();
+        }
+    }
+
+    /// Reduces the window without an episode: the loss is repaired, or there was none. Returns
+    /// whether the verdict demands it.
+    pub(super) fn reduce_once(
+        &mut self,
+        now: Time,
+        record: &Record,
+        signal: Signal,
+        mechanisms: &mut Mechanisms,
+    ) -> bool {
+        let (decrease, keep_ssthresh) = match self.verdict(now, record, signal, mechanisms) {
+            Verdict::Corruption => return false,
             Verdict::Congestion { keep_ssthresh } => (None, keep_ssthresh),
             Verdict::Decrease(factor) => (Some(factor), false),
         };
+        let marked = signal == Signal::Ecn;
         let episode = self.episode(now, decrease, keep_ssthresh);
-        self.controller.on_congestion(&Episode { marked: true, ..episode });
-        self.reduced_until = self.board.nxt();
-        // A mark is never spurious.
-        self.undo = UndoState::default();
-        self.on_reduced(Signal::Ecn);
+        self.controller.on_congestion(&Episode { marked, ..episode });
+        self.on_reduced(signal);
+        true
     }
 
     pub(super) fn episode(&self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> Episode {
@@ -238,9 +254,11 @@ impl Sender {
         Episode { now, flight, mss: self.mss, decrease, keep_ssthresh, marked: false }
     }
 
-    /// Marks everything lost and goes back to SND.UNA.
-    pub(super) fn enter_loss(&mut self) {
-        self.board.mark_all_lost();
+    /// Marks everything lost that was sent no later than `cutoff`, and goes back to SND.UNA.
+    pub(super) fn enter_loss(&mut self, cutoff: Time) {
+        self.board.mark_all_lost(cutoff);
+        self.probe = None;
+        self.frto = Frto::Idle;
         self.detector.on_loss_state(&self.board);
         self.forced_queue.clear();
         self.prr = None;
@@ -252,6 +270,7 @@ impl Sender {
     pub(super) fn exit_recovery(&mut self) {
         self.phase = Phase::Open;
         self.prr = None;
+        self.detector.on_recovery_end();
         self.log.push(|| Event::Recovered);
     }
 
@@ -289,10 +308,15 @@ impl Sender {
         if self.undo.undo_retrans > 0 {
             return;
         }
+        self.undo_reduction(!self.board.has_congestion_loss());
+    }
+
+    /// Undoes the last reduction, and ends its episode if that is `over`.
+    pub(super) fn undo_reduction(&mut self, over: bool) {
         self.undo.armed = false;
         self.statistics.undone += 1;
         self.controller.on_undo();
-        if self.phase != Phase::Open && !self.board.has_congestion_loss() {
+        if self.phase != Phase::Open && over {
             self.exit_recovery();
         }
         self.log.push(|| Event::Undone { window: self.controller.window() });

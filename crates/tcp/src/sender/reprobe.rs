@@ -36,7 +36,7 @@ impl Sender {
         let open = self.window_end > self.board.una();
         let resends = resend && open && self.board.outstanding() > 0;
         if resends {
-            self.enter_loss();
+            self.enter_loss(Time::NEVER);
         } else if self.phase == Phase::Recovery {
             self.exit_recovery();
         }

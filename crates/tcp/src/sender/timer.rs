@@ -6,6 +6,18 @@ use crate::config::SsthreshOnBackoff;
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal, Verdict};
 use base::Time;
+use serde::{Deserialize, Serialize};
+
+/// What the sender's timer runs for: one at a time (RFC 8985 §8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Timer {
+    /// Retransmission, a window probe, or data that is held back.
+    Retransmission,
+    /// A loss probe, before retransmission.
+    Probe,
+    /// The end of RACK's reordering window, before retransmission.
+    Reordering,
+}
 
 impl Sender {
     /// When [`Sender::on_deadline`] is due.
@@ -17,9 +29,60 @@ impl Sender {
     /// Restarts the timer, because data is outstanding.
     #[inline(always)]
     pub(super) fn restart_timer(&mut self, now: Time) {
-        self.deadline = now + self.rtt.rto();
-        if let Some(timeout) = self.config.user_timeout {
-            self.deadline = self.deadline.min(self.progress_at + timeout);
+        self.start_retransmission_timer(now);
+        self.start_probe_timer(now);
+    }
+
+    /// Like [`Sender::restart_timer`], on the fast path, where no timer but these two runs.
+    #[inline(always)]
+    pub(super) fn restart_timer_without_gap(&mut self, now: Time) {
+        self.deadline = if self.timer == Timer::Probe {
+            self.probe_or_retransmission(now)
+        } else {
+            self.retransmission_after(now)
+        };
+    }
+
+    /// When the retransmission timer expires that was restarted at `now`.
+    #[inline(always)]
+    pub(super) fn retransmission_after(&self, now: Time) -> Time {
+        let at = now + self.rtt.rto();
+        self.config.user_timeout.map_or(at, |timeout| at.min(self.progress_at + timeout))
+    }
+
+    /// Restarts the retransmission timer.
+    #[inline(always)]
+    pub(super) fn start_retransmission_timer(&mut self, now: Time) {
+        let at = self.retransmission_after(now);
+        self.retransmission_at = at;
+        if self.timer == Timer::Reordering && self.deadline < Time::NEVER {
+            self.deadline = at.min(self.deadline);
+        } else {
+            self.deadline = at;
+            self.timer = Timer::Retransmission;
+        }
+    }
+
+    /// After an acknowledgment: waits for ranges that may be reordered rather than lost, or for
+    /// the tail if there is no gap any more.
+    pub(super) fn update_timer(&mut self, now: Time, progress: bool) {
+        let Some(rack) = self.detector.rack() else { return };
+        if self.deadline == Time::NEVER || self.board.outstanding() == 0 {
+            return;
+        }
+        let at = rack.deadline(&self.board);
+        if self.timer == Timer::Probe {
+            self.retransmission_at = self.retransmission_after(self.progress_at);
+        }
+        if let Some(at) = at {
+            self.deadline = at.min(self.retransmission_at);
+            self.timer = Timer::Reordering;
+        } else if self.timer == Timer::Reordering {
+            self.deadline = self.retransmission_at;
+            self.timer = Timer::Retransmission;
+        }
+        if progress {
+            self.start_probe_timer(now);
         }
     }
 
@@ -28,6 +91,7 @@ impl Sender {
         if now < self.deadline {
             return;
         }
+        let expired = self.deadline;
         self.deadline = Time::NEVER;
         if self.config.user_timeout.is_some_and(|timeout| self.progress_at + timeout <= now)
             && self.board.outstanding() > 0
@@ -37,6 +101,14 @@ impl Sender {
         }
         if core::mem::take(&mut self.held_back) {
             return self.stream.flush();
+        }
+        if self.timer == Timer::Reordering && expired < self.retransmission_at {
+            self.deadline = self.retransmission_at;
+            self.detect_losses(now, mechanisms);
+            return self.update_timer(now, false);
+        }
+        if self.timer == Timer::Probe && self.on_probe_timer(now) {
+            return;
         }
         let Some(&first) = self.board.first() else {
             // Data waits for the peer's window.
@@ -56,7 +128,7 @@ impl Sender {
         }
         // RFC 6298 §5.5, 5.6.
         self.rtt.back_off();
-        self.restart_timer(now);
+        self.start_retransmission_timer(now);
         if self.window_end <= self.board.una() {
             // No segment is lost: the peer's window is closed. Its answers keep the connection
             // alive.
@@ -92,7 +164,14 @@ impl Sender {
             window: self.controller.window(),
             ssthresh: self.controller.ssthresh(),
         });
-        self.enter_loss();
+        let phase = self.phase;
+        self.record_fast_path_deliveries();
+        self.enter_loss(self.detector.cutoff_at_timeout(now));
+        self.start_frto(phase);
+        // RFC 6298 §5.4: the first is sent again, whatever RACK holds to be in the network.
+        if self.pipe() > 0 {
+            self.forced_queue.push_back(first.start);
+        }
     }
 
     /// Starts the persist timer if data may not be sent and none is outstanding: no acknowledgment
@@ -104,6 +183,7 @@ impl Sender {
             self.held_back = self.has_peer_window_for_next();
             self.probing = !self.held_back;
             self.deadline = now + self.rtt.rto();
+            self.timer = Timer::Retransmission;
         }
     }
 
@@ -136,7 +216,7 @@ impl Sender {
             // The refused octet is sent again at once.
             Some(start) => {
                 self.forced_queue.push_back(start);
-                self.restart_timer(now);
+                self.start_retransmission_timer(now);
             }
             None => self.deadline = Time::NEVER,
         }

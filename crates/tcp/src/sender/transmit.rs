@@ -1,6 +1,6 @@
 //! Transmission: the choice of the next segment.
 
-use super::{NEW_DATA, Sender};
+use super::{Frto, NEW_DATA, Sender};
 use crate::event::Event;
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
@@ -262,9 +262,15 @@ impl Sender {
 
     /// The segment that the window allows while there is a gap, if any.
     fn choose(&mut self) -> Option<Choice> {
-        let conserving = self.phase != Phase::Open || self.board.has_corruption_loss();
+        let conserving = self.phase != Phase::Open
+            || self.board.has_corruption_loss()
+            || self.detector.uses_rack();
         let pipe = if conserving { self.pipe() } else { self.board.outstanding() };
         let window = self.window();
+        if self.frto == Frto::SentNew {
+            self.window_limited = false;
+            return self.next_new().map(Choice::New);
+        }
         if let Some(index) = self.board.next_pending() {
             let len = u64::from(self.board.get(index).len);
             self.window_limited = pipe + len > window && pipe > 0;
@@ -317,6 +323,7 @@ impl Sender {
         self.probe_due = false;
         self.held_back = false;
         self.progress_at = now;
+        self.record_fast_path_deliveries();
         self.delivered.at = now;
         self.delivered.first_sent_at = now;
         if self.config.restart_after_idle && now.since(self.sent_at) > self.rtt.rto() {
@@ -335,9 +342,10 @@ impl Sender {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
         self.board.resend(index, copy, self.delivered.sent(now));
+        self.detector.on_copy_sent(index, copy);
         // RFC 6675 §6
         if index == self.board.head() && self.rtt.restarts_on_retransmission() {
-            self.restart_timer(now);
+            self.start_retransmission_timer(now);
         }
         let record = *self.board.get(index);
         self.count_undo_retransmission(record.start, record.end());

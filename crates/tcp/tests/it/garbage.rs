@@ -1,4 +1,4 @@
-//! Segments that nobody in their right mind would send.
+//! Arbitrary segments, most of which no TCP would send.
 
 use base::{Duration, Time};
 use proptest::prelude::*;

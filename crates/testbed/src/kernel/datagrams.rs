@@ -3,11 +3,10 @@
 use super::FlowEnd;
 use crate::Error;
 use crate::state::{Ended, Entry};
-use base::{Seed, Time};
+use base::Time;
 use host::{DatagramFlow, DatagramSource};
 use lab::Delivery;
 use rustix::event::PollFlags;
-use scenario::{Datagrams, port};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
@@ -20,22 +19,10 @@ const BUFFER: usize = 64 << 20;
 
 impl FlowEnd<'_> {
     /// Sends at the lab's times.
-    pub(super) fn send_datagrams(&self, datagrams: &Datagrams) {
-        let own = self.state.place(self.index, self.node, port(self.index));
-        let remote = self.state.place(self.index, self.flow.to, port(self.index));
-        let flow = DatagramFlow {
-            stream: self.index as u32,
-            remote: remote.ip(),
-            remote_port: remote.port(),
-            local_port: own.port(),
-            payload: datagrams.payload(self.flow.ip),
-            rate: datagrams.rate,
-            start: self.flow.start,
-            stop: datagrams.lasts.map_or(Time::NEVER, |lasts| self.flow.start + lasts),
-            bursts: datagrams.bursts,
-        };
-        let random = Seed(self.state.seed).stream(&format!("flow.{}.datagrams", self.flow.name));
-        let mut source = DatagramSource::new(flow, random);
+    pub(super) fn send_datagrams(&self, mut source: DatagramSource) {
+        let DatagramFlow { remote, remote_port, local_port, .. } = *source.flow();
+        let own = self.state.place(self.index, self.node, local_port);
+        let remote = SocketAddr::new(remote, remote_port);
         if let Err(error) = self.send_from(own, remote, &mut source) {
             self.fail(&error);
         }

@@ -80,7 +80,7 @@ fn a_bit_that_flips_is_noticed() {
 }
 
 #[test]
-fn a_wrong_checksum_is_told_with_the_right_one() {
+fn a_wrong_checksum_is_reported_with_the_right_one() {
     let mut bytes = bytes_of(&segment(), &[]);
     let right = crate::ip::u16_at(&bytes, 36);
     crate::ip::put_u16(&mut bytes, 36, right ^ 0x0f00);
@@ -90,7 +90,7 @@ fn a_wrong_checksum_is_told_with_the_right_one() {
 }
 
 #[test]
-fn padding_of_the_link_is_ignored_and_a_lack_of_bytes_is_told() {
+fn padding_of_the_link_is_ignored_and_a_lack_of_bytes_is_an_error() {
     let mut packet = segment();
     packet.payload.len = 1;
     let mut bytes = bytes_of(&packet, b"x");
@@ -129,7 +129,7 @@ fn a_packet_that_becomes_a_segment_has_no_options_left() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_and_nothing_is_written() {
+fn a_packet_that_cannot_be_written_is_an_error_and_nothing_is_written() {
     let error = |change: fn(&mut Packet), payload: &[u8]| {
         let mut packet = segment();
         change(&mut packet);

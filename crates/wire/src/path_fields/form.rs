@@ -1,4 +1,4 @@
-//! In which form nodes tell how many packets are lost (`bbn8333` §2.2).
+//! The form in which nodes report loss in the path fields (`bbn8333` §2.2).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum PathForm {
     Levels,
     /// Whether the loss is 1 % or more on any link.
     Binary,
-    /// Whether a link's loss has gone up or down a level since the last packet that told.
+    /// Whether a link's loss has gone up or down a level since the last packet that reported it.
     Relative,
 }
 

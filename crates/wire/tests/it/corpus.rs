@@ -148,7 +148,7 @@ fn agrees(read: fn(&[u8]) -> Result<Fields, String>, differences: Differences) {
     let mut differ = BTreeSet::new();
     for Case { name, bytes, .. } in cases() {
         let (ours, theirs) = (by_lasthop(&bytes), read(&bytes));
-        // Everybody has his own words for what is wrong.
+        // The texts of errors differ.
         if ours != theirs && (ours.is_ok() || theirs.is_ok()) {
             println!("{name}\nhere:  {ours:?}\nthere: {theirs:?}");
             differ.insert(name);

@@ -19,8 +19,8 @@ MODERN = "modern"
 
 RECOVERIES = ("reno", "sack")
 NONE = "none"
-#: How a sender is told of corruption, as its `tcp.eten`. To have another in simulations 1 and 2,
-#: add it here, with a name and a look (figures.LOOKS).
+#: How a sender is notified of corruption, as its `tcp.eten`. To have another in simulations 1 and
+#: 2, add it here, with a name and a look (figures.LOOKS).
 ETEN: Mapping[str, Mapping[str, str]] = {
     NONE: {"report": "none"},
     "forward": {"report": "forward", "transport": "message"},

@@ -67,14 +67,14 @@ def below_per_packet(runs: Runs) -> Judgement:
 
 def outcome(runs: Runs) -> str:
     """The gain of each strategy at the figures' network, without cross traffic."""
-    told = []
+    summary = []
     for rate in (MIDDLE, HIGH):
         where = {**FAST, **ALONE, "bit_error_rate": rate}
         gains = [versus(runs, variant, RENO, **where) for variant in (CETEN, LOSS_RATIO, ADAPTIVE)]
         numbers = [number(gain.value) for pairs in gains for _, gain in pairs]
-        told.append(f"{', '.join(numbers)} times at {at(rate)}")
+        summary.append(f"{', '.join(numbers)} times at {at(rate)}")
     return (
-        f"At {network_name(FAST)} a hop and with nobody else on the path, CETEN as published, by"
+        f"At {network_name(FAST)} a hop and without cross traffic, CETEN as published, by"
         f" loss ratio"
-        f" and CETEN-A have the goodput of Reno {'; '.join(told)}."
+        f" and CETEN-A have the goodput of Reno {'; '.join(summary)}."
     )

@@ -93,15 +93,15 @@ def _differ(runs: Runs, case: Case) -> str:
         for metric in ("timeouts", "reductions")
         for of in (case, plain(case))
     )
-    told = (
+    summary = (
         f"Its timer expires {timeouts.value:.3g} times a run instead of {before.value:.3g}, and it"
         f" reduces its window {cuts.value:.3g} times instead of {cuts_before.value:.3g}."
     )
     if timeouts.lo > before.hi and cuts.value < cuts_before.value:
-        told += " The timeouts cost more than the reductions that it is spared."
+        summary += " The timeouts cost more than the reductions that it is spared."
     if goodput_of(runs, plain(case)).value > (1 - NOTHING) * case["rate_bps"]:
-        told += " The link is full without: there is nothing to gain."
-    return told
+        summary += " The link is full without: there is nothing to gain."
+    return summary
 
 
 def reno_alike(runs: Runs) -> Judgement:
@@ -195,11 +195,11 @@ def quoted(
         return claim.judged(f"{what}.")
     place = of or where
     least, highest = extreme(pairs, largest=False), extreme(pairs, largest=True)
-    told = f"{what}: {_said(least, place)}"
+    summary = f"{what}: {_said(least, place)}"
     if len(pairs) > 1:
-        told += f" to {_said(highest, place)}"
+        summary += f" to {_said(highest, place)}"
     case, ratio = highest if largest else least
-    return claim.judged(f"{told}.", ratio, case)
+    return claim.judged(f"{summary}.", ratio, case)
 
 
 def _said(pair: tuple[Case, Estimate], place: Callable[[Case], str]) -> str:

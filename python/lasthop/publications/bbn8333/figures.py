@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Colour and marker of what a sender is told, or of what sizes its window if it is no AIMD.
+#: Colour and marker of a sender's ETEN, or of its congestion control if it is not AIMD.
 LOOKS: Mapping[str, tuple[str, str]] = {
     NONE: (pictures.BLACK, "s"),
     "forward": (pictures.SKY, "v"),

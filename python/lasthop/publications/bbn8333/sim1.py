@@ -1,4 +1,4 @@
-"""Simulation 1 (bbn8333 §3.3): one transfer over one lossy hop, nobody else on the path."""
+"""Simulation 1 (bbn8333 §3.3): one transfer over one lossy hop, without cross traffic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from lasthop.publications.study.words import number
 from lasthop.stats import Estimate
 
 PUBLISHED = senders((NONE, *SIMULATED))
-#: Told of every corrupted packet in ways that the report only describes.
+#: Notified of every corrupted packet in ways that the report only describes.
 BEYOND = senders(eten for eten in NOTIFIED if eten not in SIMULATED)
 SENDERS = (*PUBLISHED, *BEYOND)
 PANELS = {ERRORS[errors].capitalize(): {"errors": errors} for errors in reversed(DIRECTIONS)}
@@ -51,7 +51,7 @@ def blocks(networks: tuple[Case, ...], hops: int = 1) -> list[Block]:
 def _table_2(_: Runs) -> Judgement:
     """Repeats the report's own arithmetic, in which nothing is random."""
     printed = library.published("bbn8333")["sim1"]["table-2"]
-    checks, told = [], []
+    checks, summary = [], []
     for row in printed["rows"]:
         shares = []
         for bit_error_rate, text in zip(printed["bit_error_rates"], row["errors"], strict=True):
@@ -62,13 +62,13 @@ def _table_2(_: Runs) -> Judgement:
             checks.append(Check(Estimate(expected, expected, expected, 1), of.band, exact=True))
         least, most_of = min(shares), max(shares)
         if not all(check.verdict is Verdict.HOLDS for check in checks[-len(shares) :]):
-            told.append(
+            summary.append(
                 f"The row of {units.line_rate(row['rate_bps'])} has {number(least)} to"
                 f" {number(most_of)} of what its own formula gives, about one in"
                 f" {1 / most_of:.0f}: the errors of {printed['duration_s'] * most_of:.0f} s."
             )
     return every(checks).judged(
-        " ".join([f"Rate times time times bit error rate, {len(checks)} values.", *told])
+        " ".join([f"Rate times time times bit error rate, {len(checks)} values.", *summary])
     )
 
 

@@ -1,4 +1,4 @@
-"""Simulation 2 (bbn8333 §3.4): one transfer over three lossy hops, nobody else on the path."""
+"""Simulation 2 (bbn8333 §3.4): one transfer over three lossy hops, without cross traffic."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _same(runs: Runs) -> Judgement:
     """Tests the statements of simulation 1 here."""
     stated = {s["id"]: s["claim"] for s in library.published("bbn8333")["sim1"]["statement"]}
     judged = {id: test(runs) for id, test in statements.TESTS.items()}
-    told = [
+    summary = [
         f"{of.verdict.capitalize()}: \u201c{stated[id]}\u201d {of.why}"
         for id, of in judged.items()
         if of.verdict is not Verdict.HOLDS
     ]
-    holding = len(judged) - len(told)
+    holding = len(judged) - len(summary)
     return every([of.claim for of in judged.values() if of.claim]).judged(
-        " ".join([f"{holding} of {len(judged)} hold here.", *told])
+        " ".join([f"{holding} of {len(judged)} hold here.", *summary])
     )
 
 
@@ -91,8 +91,8 @@ def _oracle_keeps(runs: Runs) -> Judgement:
     )
     high = kept(runs, ORACLE, errors="both", bit_error_rate=HIGH)
     worst = min((share for _, share in high), key=lambda share: share.value)
-    told = f"{judged.why} At {at(HIGH)} it is down to {number(worst.value)}."
-    return replace(judged, why=told)
+    summary = f"{judged.why} At {at(HIGH)} it is down to {number(worst.value)}."
+    return replace(judged, why=summary)
 
 
 def _approaches(runs: Runs) -> Judgement:

@@ -86,15 +86,15 @@ def _closer(runs: Runs) -> Judgement:
         for case, share in kept(runs, BACKWARD, **where)
         if case.but(eten=NONE) in stock
     ]
-    told = [
+    summary = [
         f"beside {case.get('competitors', 0)} flows Backward keeps {percent(share.value)} of the"
         f" goodput without errors and SACK alone {percent(plain.value)}"
         for case, share, plain in cells
         if case["bit_error_rate"] == HIGH and network_of(case) == LTN
     ]
     return most([Check(quotient(share, plain), MORE) for _, share, plain in cells]).judged(
-        f"At {network_name(LTN)} and {at(HIGH)}, {'; '.join(told)}. From {at(MIDDLE)} on Backward"
-        f" is to keep"
+        f"At {network_name(LTN)} and {at(HIGH)}, {'; '.join(summary)}. From {at(MIDDLE)} on"
+        f" Backward is to keep"
         " more in most cells."
     )
 
@@ -138,7 +138,7 @@ def _outcome(runs: Runs) -> str:
 
 def panels(competitors: tuple[int, ...], name: str) -> Mapping[str, Mapping[str, int | None]]:
     """A panel for each number of competitors."""
-    words = {0: "Nobody else"}
+    words = {0: "No cross traffic"}
     return {
         words.get(n, f"{n} {name} flows each way"): {"competitors": n or None}
         for n in (0, *competitors)

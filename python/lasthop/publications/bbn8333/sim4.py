@@ -59,17 +59,17 @@ def _blocks(networks: tuple[Case, ...]) -> list[Block]:
 
 def _falls(runs: Runs) -> Judgement:
     """Without errors, and with those that SACK alone hardly feels."""
-    told, falls = [], []
+    summary, falls = [], []
     for case in runs.cases(**SACK, **LTN, **ALONE, bit_error_rate=0.0):
         beside = [
             case.but(cross_traffic=TCP, competitors=n) if n else case for n in (0, *COMPETITORS)
         ]
         ratios = [ratio_of(runs, many, few) for few, many in itertools.pairwise(beside)]
         falls += [Check(ratio, LESS) for ratio in ratios]
-        told.append(", ".join(f"{goodput_of(runs, of).value / 1e3:.1f}" for of in beside))
+        summary.append(", ".join(f"{goodput_of(runs, of).value / 1e3:.1f}" for of in beside))
     return every(falls).judged(
-        f"At {network_name(LTN)} without errors SACK has {'; '.join(told)} kb/s beside 0, 4 and 8"
-        f" flows.",
+        f"At {network_name(LTN)} without errors SACK has {'; '.join(summary)} kb/s beside 0, 4 and"
+        f" 8 flows.",
         ratios[-1],
         beside[-1],
     )
@@ -94,12 +94,14 @@ def _four_keep(runs: Runs) -> Judgement:
 
 def _eight_gain(runs: Runs) -> Judgement:
     pairs = kept(runs, BACKWARD, **LTN, competitors=8)
-    told = ", ".join(f"{interval(share)} at {at(case['bit_error_rate'])}" for case, share in pairs)
+    summary = ", ".join(
+        f"{interval(share)} at {at(case['bit_error_rate'])}" for case, share in pairs
+    )
     case, most_of = max(pairs, key=lambda pair: pair[1].value)
     raised, kept_of = some(checks(pairs, MORE)), every(checks(pairs, above(1 - SMALL)))
     return every([raised, kept_of]).judged(
-        f"Goodput with Backward over that without errors: {told}; it is to be more somewhere, and"
-        f" nowhere less by {percent(SMALL)}. {_shares(runs, 8)}",
+        f"Goodput with Backward over that without errors: {summary}; it is to be more somewhere,"
+        f" and nowhere less by {percent(SMALL)}. {_shares(runs, 8)}",
         most_of,
         case,
     )
@@ -132,13 +134,13 @@ def _grows(runs: Runs) -> Judgement:
     ]
     helps = _helps(runs)
     parts = [every(errors), every(congestion)]
-    told = (
+    summary = (
         f"{helps.why} From {at(MIDDLE)} to {at(HIGH)} the gain grows, shown in {parts[0].shown} of"
         f" {len(errors)} cells; from 4 to 8 flows, at {at(HIGH)}, in {parts[1].shown} of"
         f" {len(congestion)}."
     )
     claims = [*([helps.claim] if helps.claim else []), *parts]
-    return every(claims).judged(told, helps.measured, helps.case)
+    return every(claims).judged(summary, helps.measured, helps.case)
 
 
 def _much(runs: Runs) -> Judgement:
@@ -176,8 +178,8 @@ def _outcome(runs: Runs) -> str:
 STUDY = simulation(
     id="sim4",
     asks="On the middle of three lossy links the transfer shares with Tahoe connections that take"
-    " every loss for congestion. They slow down for errors, and the transfer that is told what"
-    " was corrupted takes what they leave.",
+    " every loss for congestion. They slow down for errors, and the transfer that is notified of"
+    " corruption uses the capacity that they leave.",
     senders=(SACK, BACKWARD, RENO, RENO_BACKWARD),
     blocks=_blocks,
     drawn={8: (LTN,)},

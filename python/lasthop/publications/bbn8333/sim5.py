@@ -1,4 +1,4 @@
-"""Simulation 5 (bbn8333 §3.7.1): ETEN and TCP Westwood over one hop, nobody else on the path."""
+"""Simulation 5 (bbn8333 §3.7.1): ETEN and TCP Westwood over one hop, without cross traffic."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def _outcome(runs: Runs) -> str:
 
 STUDY = simulation(
     id="sim5",
-    asks="TCP Westwood asks nobody why a packet was lost: it measures what the path delivers and"
-    " reduces to that.",
+    asks="TCP Westwood does not need to know why a packet was lost: it measures the rate that the"
+    " path delivers and reduces its window to that.",
     senders=SENDERS,
     blocks=_blocks,
     drawn={9: (SLOW_AND_SHORT,)},

@@ -83,9 +83,9 @@ def _westwood_beside_four(runs: Runs) -> Judgement:
         "Westwood over SACK",
     )
     ((_, high),) = versus(runs, FIRST, SACK, **where, bit_error_rate=HIGH)
-    told = f"{judged.why} At {at(HIGH)} it is {interval(high)}, where it is to be no more."
+    summary = f"{judged.why} At {at(HIGH)} it is {interval(high)}, where it is to be no more."
     claims = [*([judged.claim] if judged.claim else []), Check(high, below(1 + NEGLIGIBLE))]
-    return every(claims).judged(told, judged.measured, judged.case)
+    return every(claims).judged(summary, judged.measured, judged.case)
 
 
 def _six(runs: Runs) -> Judgement:

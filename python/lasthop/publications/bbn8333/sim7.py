@@ -108,16 +108,16 @@ def _in_between(runs: Runs) -> Judgement:
 def _less_congestion(runs: Runs) -> Judgement:
     """Of all networks at modest error rates."""
     alone = versus(runs, CETEN, RENO, **ALONE, bit_error_rate=MIDDLE)
-    falling, told = [], []
+    falling, summary = [], []
     for case, gain in alone:
         beside = [case.but(cross_traffic=UDP, competitors=n) for n in COMPETITORS]
         gains = [gain, *(gain_of(runs, of) for of in beside if _compares(runs, of))]
         falling.append(every([Check(quotient(gain, other), above(1.0)) for other in gains[1:]]))
         if network_of(case) == FAST:
-            told = [interval(of) for of in gains]
+            summary = [interval(of) for of in gains]
     return most(falling).judged(
-        f"At {network_name(FAST)} and {at(MIDDLE)}, CETEN over Reno is {', '.join(told)} beside 0,"
-        f" 4 and 8"
+        f"At {network_name(FAST)} and {at(MIDDLE)}, CETEN over Reno is {', '.join(summary)} beside"
+        f" 0, 4 and 8"
         " flows; it is to be largest without any in most networks.",
     )
 

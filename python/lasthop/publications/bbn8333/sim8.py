@@ -44,14 +44,14 @@ def _blocks(networks: tuple[Case, ...]) -> list[Block]:
 
 
 def _moderate(runs: Runs) -> Judgement:
-    """Where errors are not the most, but there are any to tell."""
+    """At error rates above 0 and below the highest."""
     lower = versus(runs, CETEN, RENO, **FAST, bit_error_rate=(LOW, MIDDLE))
     high = versus(runs, CETEN, RENO, **FAST, bit_error_rate=HIGH)
-    told = everywhere(high, below(1 + SMALL), f"At {at(HIGH)}", largest=True).why
+    summary = everywhere(high, below(1 + SMALL), f"At {at(HIGH)}", largest=True).why
     return quoted(
         every([*checks(lower, MORE), *checks(high, below(1 + SMALL))]),
         lower,
-        f"{told} CETEN over Reno below the highest error rate",
+        f"{summary} CETEN over Reno below the highest error rate",
     )
 
 
@@ -70,17 +70,17 @@ def _eight_beat_four(runs: Runs) -> Judgement:
 
 
 def _slow_down(runs: Runs) -> Judgement:
-    told, falls = [], []
+    summary, falls = [], []
     for competitors in COMPETITORS:
         where = {**FAST, "eten": "none", "competitors": competitors}
         (clean,) = runs.cases(**where, bit_error_rate=0.0)
         loads = [load_of(runs, clean.but(bit_error_rate=rate)) for rate in (0.0, MIDDLE, HIGH)]
         falls.append(Check(quotient(loads[-1], loads[0]), LESS))
-        told.append(f"{competitors} flows {', '.join(percent(load.value) for load in loads)}")
+        summary.append(f"{competitors} flows {', '.join(percent(load.value) for load in loads)}")
     return every(falls).judged(
         f"Without errors, at {at(MIDDLE)} and at {at(HIGH)}, of the middle link at"
         f" {network_name(FAST)}"
-        f" take {'; '.join(told)}. What they leave helps where the transfer lacked it.",
+        f" take {'; '.join(summary)}. What they leave helps where the transfer lacked it.",
     )
 
 

@@ -65,7 +65,7 @@ def _stock_degrades(runs: Runs) -> Judgement:
 
 
 def _oracle_at_high_error_rates(runs: Runs) -> Judgement:
-    parts, told = [], []
+    parts, summary = [], []
     for recovery in RECOVERIES:
         gains = {
             case["bit_error_rate"]: gain_of(runs, case)
@@ -80,8 +80,8 @@ def _oracle_at_high_error_rates(runs: Runs) -> Judgement:
             if rate < MIDDLE
         ]
         numbers = ", ".join(f"{number(g.value)} at {at(rate)}" for rate, g in gains.items() if rate)
-        told.append(f"{NAMES[recovery]} {numbers}")
-    return every(parts).judged(f"Oracle's gain at {network_name(LFN)}: {'; '.join(told)}.")
+        summary.append(f"{NAMES[recovery]} {numbers}")
+    return every(parts).judged(f"Oracle's gain at {network_name(LFN)}: {'; '.join(summary)}.")
 
 
 def _small_impact(runs: Runs) -> Judgement:
@@ -116,7 +116,7 @@ def _no_help(runs: Runs) -> Judgement:
 
 def _others_gain_more(runs: Runs) -> Judgement:
     """For each sender there is another network in which it gains much more."""
-    parts, told = [], []
+    parts, summary = [], []
     for case in runs.cases(**LFN, bit_error_rate=HIGH, errors="both", eten=SIMULATED):
         gain = gain_of(runs, case)
         who = {"recovery": case["recovery"], "eten": case["eten"], "errors": "both"}
@@ -127,11 +127,11 @@ def _others_gain_more(runs: Runs) -> Judgement:
         ]
         parts.append(some([Check(quotient(of, gain), above(1 + MARKED)) for _, of in others]))
         best, most_of = extreme(others, largest=True)
-        told.append(
+        summary.append(
             f"{sender_name(best)} {number(gain.value)} there and up to {number(most_of.value)}"
             f" ({network_name(best)})"
         )
-    return every(parts).judged(f"At {at(HIGH)}: {'; '.join(told)}.")
+    return every(parts).judged(f"At {at(HIGH)}: {'; '.join(summary)}.")
 
 
 def _backward_share(runs: Runs, case: Case) -> Estimate:
@@ -255,18 +255,18 @@ def _improves(runs: Runs) -> Judgement:
 
 def _everywhere(runs: Runs) -> Judgement:
     gains = _gains(runs, (HIGH,), ("both",))
-    told = []
+    summary = []
     for recovery in RECOVERIES:
         own = [(case, gain) for case, gain in gains if case["recovery"] == recovery]
         least, most_of = extreme(own, largest=False), extreme(own, largest=True)
-        told.append(
+        summary.append(
             f"{NAMES[recovery]} {number(least[1].value)} ({NAMES[least[0]['eten']]},"
             f" {network_name(least[0])})"
             f" to {number(most_of[1].value)} ({NAMES[most_of[0]['eten']]},"
             f" {network_name(most_of[0])})"
         )
     return every(checks(gains, above(1 + MARKED))).judged(
-        f"Gain at {at(HIGH)} over all {len(networks(runs))} networks: {'; '.join(told)}.",
+        f"Gain at {at(HIGH)} over all {len(networks(runs))} networks: {'; '.join(summary)}.",
     )
 
 

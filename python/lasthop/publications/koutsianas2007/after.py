@@ -11,14 +11,21 @@ import polars as pl
 
 from lasthop import lab, pictures
 from lasthop.publications.koutsianas2007 import schemes
-from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, SHARED, STANDARD
+from lasthop.publications.koutsianas2007.schemes import (
+    CORRECTED,
+    LINES,
+    NAMES,
+    RLCI,
+    SHARED,
+    STANDARD,
+)
 from lasthop.publications.study import draw
 from lasthop.publications.study.draw import Line
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
 from lasthop.publications.study.verdict import Check, above, below, every, some
-from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, percent, told
+from lasthop.publications.study.words import NEGLIGIBLE, NOTHING, percent, phrase
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
@@ -28,18 +35,18 @@ if TYPE_CHECKING:
 SCENARIO = "koutsianas2007/after"
 CONNECTIONS = (1, 2, 5, 10)
 SEEDS, QUICK_SEEDS = 20, 2
-#: When the phone arrives, and how long what follows is looked at.
+#: When the phone arrives, and the length of the measurement after that.
 BACK_S, AFTER_S = 15.0, 20.0
-#: A run that ends there has all flows, and nothing has come of the arrival.
+#: A run that ends there has all flows, but no effect of the arrival.
 _UNTIL = "15.001 s"
-#: Nobody arrives; connections that are opened then instead of resumed.
+#: No phone arrives; connections that are opened then instead of resumed.
 ALONE, FRESH = "alone", "fresh"
-ARMS = (ALONE, FRESH, STANDARD, RLCI, MENDED, SHARED)
-_WORDS = {ALONE: "nobody arrives", FRESH: "opened afresh", **NAMES}
+ARMS = (ALONE, FRESH, STANDARD, RLCI, CORRECTED, SHARED)
+_WORDS = {ALONE: "no arrival", FRESH: "opened afresh", **NAMES}
 _LINES = (
     Line(_WORDS[ALONE], {"scheme": ALONE}, pictures.GREY, "x"),
     Line(_WORDS[FRESH], {"scheme": FRESH}, pictures.PURPLE, "v"),
-    *(LINES[scheme] for scheme in (STANDARD, RLCI, MENDED, SHARED)),
+    *(LINES[scheme] for scheme in (STANDARD, RLCI, CORRECTED, SHARED)),
 )
 
 
@@ -151,7 +158,7 @@ def _by_arm(runs: Runs, metric: str, arms: Sequence[str], scale: float, n: int) 
         value = runs.mean(runs.case(scheme=scheme, connections=n), metric)
         if value is not None:
             scaled = Estimate(value.value / scale, value.lo / scale, value.hi / scale, value.n)
-            parts.append(f"{_WORDS[scheme]} {told(scaled)}")
+            parts.append(f"{_WORDS[scheme]} {phrase(scaled)}")
     return ", ".join(parts)
 
 
@@ -167,13 +174,13 @@ def _no_more_than_fresh(runs: Runs, metric: str, claim: str, fewer_is_better: bo
     """Whether others fare no worse beside connections that resume than beside ones that are opened
     afresh. Standard TCP, which sleeps, spares them too: so the connections must have resumed."""
     band = below(1 + NOTHING) if fewer_is_better else above(1 - NOTHING)
-    told_of, spared, resumed = [], [], []
-    for scheme in (RLCI, MENDED, SHARED):
+    summary, spared, resumed = [], [], []
+    for scheme in (RLCI, CORRECTED, SHARED):
         sooner = []
         for n in CONNECTIONS:
             case = runs.case(scheme=scheme, connections=n)
             ratio = runs.ratio(case, case.but(scheme=FRESH), metric)
-            told_of.append(f"{NAMES[scheme]}, n = {n}, {told(ratio)}")
+            summary.append(f"{NAMES[scheme]}, n = {n}, {phrase(ratio)}")
             spared.append(Check(ratio, band))
             own = runs.ratio(case, case.but(scheme=STANDARD), "goodput_bps")
             sooner.append(Check(own, above(1 + NEGLIGIBLE)))
@@ -184,8 +191,8 @@ def _no_more_than_fresh(runs: Runs, metric: str, claim: str, fewer_is_better: bo
         claim,
         "§6.2",
         every([worse, every(resumed)]).verdict,
-        f"Over that beside connections opened afresh: {'; '.join(told_of)}. No worse is taken as"
-        f" {percent(NOTHING)}. {worse.told} That they resume, and each gets more than standard TCP"
+        f"Over that beside connections opened afresh: {'; '.join(summary)}. No worse is taken as"
+        f" {percent(NOTHING)}. {worse.tally} That they resume, and each gets more than standard TCP"
         f" with some number of them, is shown for"
         f" {every(resumed).shown} of {len(resumed)} schemes.",
         case,
@@ -251,9 +258,9 @@ def outcome(runs: Runs) -> str:
         for scheme in (RLCI, SHARED)
     }
     return (
-        f"Beside {n} connections that resume, a neighbour's TCP has {told(ratios[RLCI])} times the"
-        f" goodput that it has beside as many opened afresh; with one probe for all"
-        f" {told(ratios[SHARED])} times."
+        f"Beside {n} connections that resume, a neighbour's TCP has {phrase(ratios[RLCI])} times"
+        f" the goodput that it has beside as many opened afresh; with one probe for all"
+        f" {phrase(ratios[SHARED])} times."
     )
 
 
@@ -272,7 +279,7 @@ STUDY = Study(
         " first access point, which it"
         " leaves at 5 s; it arrives at 15 s. Everything is measured in the 20 s from then on:"
         " the whole run less one that ends at 15 s.",
-        "For comparison nobody arrives, or the phone opens as many connections of standard TCP at"
+        "For comparison no phone arrives, or the phone opens as many connections of standard TCP at"
         " 15 s that it did not have before.",
     ),
     cells=cells,

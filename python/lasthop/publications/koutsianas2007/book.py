@@ -11,7 +11,7 @@ from lasthop.publications.study.book import Column, Table
 NAMES = {
     "standard": "standard",
     "rlci": "RLCI",
-    "mended": "mended",
+    "corrected": "corrected",
     "shared": "one probe",
 }
 TARGETS = tuple(target.name for target in targets.TARGETS)
@@ -42,7 +42,7 @@ TABLES: Mapping[str, Table] = {
                     ("standard", "standard", _HALVE),
                     ("with `hold`", "standard", {"ssthresh_on_backoff": "hold"}),
                     ("RLCI", "rlci", _HALVE),
-                    ("mended", "mended", _HALVE),
+                    ("corrected", "corrected", _HALVE),
                 )
             ),
         ],
@@ -62,7 +62,7 @@ TABLES: Mapping[str, Table] = {
             for column in _schemes(
                 "net_duration_s",
                 f"window {window}: net, s",
-                *("standard", "rlci", "mended"),
+                *("standard", "rlci", "corrected"),
                 window=window,
             )
         ],
@@ -112,7 +112,7 @@ TABLES: Mapping[str, Table] = {
         [
             Column(f"{NAMES[scheme]}, {target}", "gain_s", {"scheme": scheme, "target": target})
             for target in TARGETS
-            for scheme in ("rlci", "mended", "shared")
+            for scheme in ("rlci", "corrected", "shared")
         ],
     ),
     "after": Table(
@@ -133,7 +133,7 @@ TABLES: Mapping[str, Table] = {
         "disconnection",
         {"target": "6 Mb/s"},
         [
-            *_schemes("net_duration_s", "net, s", "standard", "rlci", "mended"),
+            *_schemes("net_duration_s", "net, s", "standard", "rlci", "corrected"),
             *(
                 Column(
                     f"net, s, Freeze-TCP, {_seconds(warning)} before",
@@ -155,7 +155,7 @@ TABLES: Mapping[str, Table] = {
                 "ratio",
                 {"form": form, "rate_limit": limited},
             )
-            for form in ("published", "mended")
+            for form in ("published", "corrected")
             for limited, words in ((True, "limited"), (False, "without"))
         ],
     ),

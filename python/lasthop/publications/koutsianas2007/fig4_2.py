@@ -10,7 +10,7 @@ import polars as pl
 
 from lasthop import lab, pictures
 from lasthop.publications.koutsianas2007 import schemes, windows
-from lasthop.publications.koutsianas2007.schemes import MENDED, NAMES, RLCI, STANDARD
+from lasthop.publications.koutsianas2007.schemes import CORRECTED, NAMES, RLCI, STANDARD
 from lasthop.publications.koutsianas2007.windows import WINDOWS
 from lasthop.publications.study.published import Answer, Section
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -28,7 +28,7 @@ LEFT_S, BACK_S = 2.0, 10.0
 SEGMENT = 1500
 HALVE, HOLD = "halve", "hold"
 #: Who sends, and what a timeout after another does to ssthresh.
-ARMS = ((STANDARD, HALVE), (STANDARD, HOLD), (RLCI, HALVE), (MENDED, HALVE))
+ARMS = ((STANDARD, HALVE), (STANDARD, HOLD), (RLCI, HALVE), (CORRECTED, HALVE))
 #: "Immediately": no round trip later.
 _AT_ONCE_S = 0.01
 #: Of the pictures: a window of each kind that meets the published times.
@@ -37,7 +37,7 @@ _DRAWN = (50, 200)
 
 @dataclass(frozen=True)
 class Trace:
-    """What the sender sent and heard, in segments over seconds."""
+    """The segments that the sender sent and the acknowledgments it got, over seconds."""
 
     sent: tuple[list[float], list[float]]
     again: tuple[list[float], list[float]]
@@ -79,11 +79,11 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
     result = lab.run(scenario, seed=seed, events=True)
     assert result.events is not None
     times, _ = Trace.of(result.events).acknowledged
-    heard = [time for time in times if time >= BACK_S]
+    acknowledged = [time for time in times if time >= BACK_S]
     sent = result.events.filter(
         (pl.col("node") == "phone") & (pl.col("event") == "sent") & (pl.col("t_s") >= BACK_S)
     )
-    end = heard[-1] if heard else None
+    end = acknowledged[-1] if acknowledged else None
     return {
         "resume_s": sent["t_s"][0] if len(sent) else None,
         "duration_s": end,
@@ -214,12 +214,12 @@ def to_the_digit(runs: Runs, times: Sequence[Time] = TIMES, backoff: str = HALVE
 
 
 def _held(runs: Runs, time: Time, backoff: str = HALVE, more: str = "") -> Judgement:
-    """The window, which was not published, is told by the other times of both figures: this one is
-    held with every window with which they are met to the digit."""
+    """The window, which was not published, follows from the other times of both figures: this time
+    is compared with every window with which the others are met to the digit."""
     of = _number(time.id)
     others = [other for other in TIMES if other is not time]
-    told_by = to_the_digit(runs, others)
-    values = {window: _time(runs, time, window, backoff) for window in told_by}
+    given_by = to_the_digit(runs, others)
+    values = {window: _time(runs, time, window, backoff) for window in given_by}
     met = {value in of.band for value in values.values()}
     verdict = Verdict.of(met == {True}) if len(met) == 1 else Verdict.UNDECIDED
     shown = min(values, key=lambda window: abs(values[window] - of.value), default=WINDOWS[0])
@@ -233,8 +233,8 @@ def _held(runs: Runs, time: Time, backoff: str = HALVE, more: str = "") -> Judge
     return Judgement(
         verdict,
         f"With the windows that the other times of both figures leave, to the digit"
-        f" ({windows.stretches(told_by, WINDOWS)} of {WINDOWS[0]} to {WINDOWS[-1]} segments), it is"
-        f" {said}. This time alone comes out to the digit with"
+        f" ({windows.stretches(given_by, WINDOWS)} of {WINDOWS[0]} to {WINDOWS[-1]} segments), it"
+        f" is {said}. This time alone comes out to the digit with"
         f" {windows.stretches(to_the_digit(runs, [time], backoff), WINDOWS)}.{more}",
         runs.mean(case, time.metric),
         case,
@@ -275,10 +275,10 @@ def _shorter(runs: Runs) -> Judgement:
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
-    """Which window it may have been, and what mending the protocol changes here."""
+    """Which window it may have been, and what correcting the protocol changes here."""
     apart = {
         window: abs(
-            _value(runs, RLCI, "duration_s", window) - _value(runs, MENDED, "duration_s", window)
+            _value(runs, RLCI, "duration_s", window) - _value(runs, CORRECTED, "duration_s", window)
         )
         for window in WINDOWS
     }
@@ -300,8 +300,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "beyond",
             None,
             f"With any window it ends within {apart[most]:.2f} s of the published one.",
-            runs.case(scheme=MENDED, window=most),
-            runs.mean(runs.case(scheme=MENDED, window=most), "duration_s"),
+            runs.case(scheme=CORRECTED, window=most),
+            runs.mean(runs.case(scheme=CORRECTED, window=most), "duration_s"),
             "s",
         ),
     ]
@@ -331,8 +331,8 @@ STUDY = Study(
         "Unpublished is the receive window: everything is run with windows from 20 to 500 segments."
         " A published time is held with those windows with which the other times are met to the"
         " digit.",
-        "RLCI hears at the phone alone that it is attached anew. Its segments have 8 bytes more, so"
-        " that as much data is in each.",
+        "With RLCI the phone alone is notified that it is attached anew. Its segments have 8 bytes"
+        " more, so that as much data is in each.",
         "Nothing is drawn at random: each cell is one run.",
     ),
     cells=cells,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lasthop import pictures, units
 from lasthop.publications.koutsianas2007 import schemes, windows
-from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, STANDARD
+from lasthop.publications.koutsianas2007.schemes import CORRECTED, LINES, NAMES, RLCI, STANDARD
 from lasthop.publications.koutsianas2007.windows import FEW, LIKELY
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, apart
@@ -24,7 +24,7 @@ from lasthop.publications.study.verdict import (
     between,
     every,
 )
-from lasthop.publications.study.words import SMALL, percent, told
+from lasthop.publications.study.words import SMALL, percent, phrase
 from lasthop.stats import Estimate, mean_interval, ratio_interval
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCENARIO = "koutsianas2007/fig4.4"
-SCHEMES = (STANDARD, RLCI, MENDED)
+SCHEMES = (STANDARD, RLCI, CORRECTED)
 #: The report has 15.
 SEEDS, QUICK_SEEDS = 25, 3
 #: The first RTO, at the least that ns-2 has, and when the n-th retransmission follows the
@@ -155,7 +155,7 @@ def standard(runs: Runs) -> Figure:
 
 def rlci(runs: Runs) -> Figure:
     """Figure 4.5."""
-    return _draw(runs, [RLCI, MENDED])
+    return _draw(runs, [RLCI, CORRECTED])
 
 
 # --- What the report says ---------------------------------------------------------------------
@@ -311,8 +311,8 @@ def _bump(runs: Runs) -> Judgement:
         value = runs.mean(most, "net_duration_s")
         assert value is not None
         shown.append(
-            f"with {window} segments {told(mean_interval(short))} s, at most {value.value:.2f} s at"
-            f" {units.duration(most['disconnection_s'])}; at {LONGEST:g} s"
+            f"with {window} segments {phrase(mean_interval(short))} s, at most {value.value:.2f} s"
+            f" at {units.duration(most['disconnection_s'])}; at {LONGEST:g} s"
             f" {_net(runs, RLCI, LONGEST, window).value:.2f} s"
         )
     last = _case(runs, RLCI, LONGEST, LIKELY[0])
@@ -336,15 +336,15 @@ def _longest(runs: Runs, scheme: str, window: int) -> Case:
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
-    """What mending the protocol changes here."""
+    """What correcting the protocol changes here."""
     shown = []
     ratios = {}
     for window in FEW:
-        most = _longest(runs, MENDED, window)
-        last = _case(runs, MENDED, LONGEST, window)
+        most = _longest(runs, CORRECTED, window)
+        last = _case(runs, CORRECTED, LONGEST, window)
         ratios[window] = runs.ratio(most, last, "net_duration_s")
         shown.append(
-            f"{told(ratios[window])} with {window} segments"
+            f"{phrase(ratios[window])} with {window} segments"
             f" ({units.duration(most['disconnection_s'])})"
         )
     worst = max(ratios, key=lambda window: value.value if (value := ratios[window]) else 0.0)
@@ -353,9 +353,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "Is the bump at short disconnections gone without the protocol's holes?",
             "beyond",
             None,
-            f"Mended, the longest mean net duration over that at {LONGEST:g} s is"
+            f"Corrected, the longest mean net duration over that at {LONGEST:g} s is"
             f" {', '.join(shown)}.",
-            _longest(runs, MENDED, worst),
+            _longest(runs, CORRECTED, worst),
             ratios[worst],
         )
     ]

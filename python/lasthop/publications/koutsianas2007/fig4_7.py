@@ -22,7 +22,7 @@ from lasthop.publications.koutsianas2007.targets import (
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
 from lasthop.publications.study.verdict import Check, Judgement, above, below, every, most, some
-from lasthop.publications.study.words import percent, told
+from lasthop.publications.study.words import percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _shrinks(runs: Runs) -> Judgement:
         ]
         checks += [Check(less(a, b), above(0.0)) for a, b in itertools.pairwise(gains)]
         means = ", ".join(
-            f"{told(value)} s (n = {n})"
+            f"{phrase(value)} s (n = {n})"
             for n, value in zip(CONNECTIONS, _by_number(runs, target), strict=True)
         )
         shown.append(f"to {target.name} {means}")
@@ -128,7 +128,7 @@ def _negative(runs: Runs) -> Judgement:
     case, least = min(known, key=lambda pair: pair[1].value)
     losers = ", ".join(f"{percent(_losers(runs, n))} of those with n = {n}" for n in CONNECTIONS)
     return some([Check(value, below(0.0)) for _, value in known]).judged(
-        f"With n = {CONNECTIONS[-1]} the worst is {told(least)} s to {case['target']} after"
+        f"With n = {CONNECTIONS[-1]} the worst is {phrase(least)} s to {case['target']} after"
         f" {case['disconnection_s']:g} s. Of single connections beside their like, RLCI slows"
         f" {losers}.",
         least,
@@ -153,7 +153,7 @@ def _faster(runs: Runs) -> Judgement:
     means = [pooled(runs, RLCI, "net_duration_s", target=target.name) for target in TARGETS]
     *others, faster = gains
     shown = ", ".join(
-        f"{told(value)} s to {target.name}" for target, value in zip(TARGETS, means, strict=True)
+        f"{phrase(value)} s to {target.name}" for target, value in zip(TARGETS, means, strict=True)
     )
     return every([Check(less(faster, other), above(0.0)) for other in others]).judged(
         f"Mean over all numbers and lengths: {shown}.",
@@ -176,8 +176,8 @@ def _spread(runs: Runs) -> Judgement:
         [Check(value, above(abs(middle.value))) for _, value, middle in found if middle]
     ).judged(
         "With several connections the standard deviation is to exceed the mean; the largest is"
-        f" {told(most_of)} s ({case['target']}, n = {case['connections']},"
-        f" {case['disconnection_s']:g} s), where the mean is {told(middle)} s.",
+        f" {phrase(most_of)} s ({case['target']}, n = {case['connections']},"
+        f" {case['disconnection_s']:g} s), where the mean is {phrase(middle)} s.",
         most_of,
         case,
         "s",
@@ -190,7 +190,7 @@ def _overshoot(runs: Runs) -> Judgement:
         target: more(runs, RLCI, "dropped_packets", target=target.name, connections=n)
         for target in TARGETS
     }
-    shown = ", ".join(f"{told(value)} to {target.name}" for target, value in drops.items())
+    shown = ", ".join(f"{phrase(value)} to {target.name}" for target, value in drops.items())
     return every([Check(value, above(0.0)) for value in drops.values()]).judged(
         f"Packets dropped with RLCI beyond those with standard TCP, a run, n = {n}: {shown}.",
         drops[EQUAL],
@@ -213,7 +213,7 @@ STUDY = Study(
     title="Several connections of a host that moves",
     also=("fig4.8", "fig4.9"),
     asks="A phone with one to ten transfers under way moves to a slower, an equal or a faster"
-    " access point. What does each gain from hearing of it?",
+    " access point. What does each gain from the indication?",
     where="§4.3, figures 4.7 to 4.9",
     method=(
         "n transfers from the phone to as many servers, over 6 Mb/s and 1 ms at first; then over"

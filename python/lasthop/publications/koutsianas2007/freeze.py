@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from lasthop import pictures, units
 from lasthop.publications.koutsianas2007 import schemes
 from lasthop.publications.koutsianas2007.fig4_4 import collect, spread
-from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, STANDARD
+from lasthop.publications.koutsianas2007.schemes import CORRECTED, LINES, NAMES, RLCI, STANDARD
 from lasthop.publications.koutsianas2007.targets import EQUAL, FASTER, SLOWER, TARGETS, Target
 from lasthop.publications.study import draw
 from lasthop.publications.study.draw import Line
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
-from lasthop.publications.study.words import told
+from lasthop.publications.study.words import phrase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ WARNINGS = (1.0, 0.2, 0.02)
 FREEZE = "freeze"
 _COLOURS = (pictures.ORANGE, pictures.PURPLE, pictures.SKY)
 _LINES = (
-    *(LINES[scheme] for scheme in (STANDARD, RLCI, MENDED)),
+    *(LINES[scheme] for scheme in (STANDARD, RLCI, CORRECTED)),
     *(
         Line(
             f"Freeze-TCP, {units.duration(warning)} before",
@@ -78,7 +78,7 @@ def cells() -> list[Cell]:
         for scheme, warning in (
             (STANDARD, 0.0),
             (RLCI, 0.0),
-            (MENDED, 0.0),
+            (CORRECTED, 0.0),
             *((FREEZE, warning) for warning in WARNINGS),
         )
     ]
@@ -105,12 +105,12 @@ def _at(runs: Runs, target: Target) -> Answer:
     for length in (1.0, 10.0, 30.0):
         where = {"target": target.name, "disconnection_s": length}
         values = [
-            f"{NAMES[scheme]} {told(runs.mean(runs.case(scheme=scheme, **where), _NET))}"
-            for scheme in (STANDARD, RLCI, MENDED)
+            f"{NAMES[scheme]} {phrase(runs.mean(runs.case(scheme=scheme, **where), _NET))}"
+            for scheme in (STANDARD, RLCI, CORRECTED)
         ]
         values += [
             f"Freeze-TCP warned {units.duration(warning)} before"
-            f" {told(runs.mean(runs.case(scheme=FREEZE, warning_s=warning, **where), _NET))}"
+            f" {phrase(runs.mean(runs.case(scheme=FREEZE, warning_s=warning, **where), _NET))}"
             for warning in WARNINGS
         ]
         parts.append(f"after {length:g} s {', '.join(values)}")
@@ -137,13 +137,14 @@ def answers(runs: Runs) -> Sequence[Answer]:
 def outcome(runs: Runs) -> str:
     """In a sentence."""
     where = {"target": EQUAL.name, "disconnection_s": 10.0}
-    standard, mended = (
-        told(runs.mean(runs.case(scheme=scheme, **where), _NET)) for scheme in (STANDARD, MENDED)
+    standard, corrected = (
+        phrase(runs.mean(runs.case(scheme=scheme, **where), _NET))
+        for scheme in (STANDARD, CORRECTED)
     )
-    freeze = told(runs.mean(runs.case(scheme=FREEZE, warning_s=0.2, **where), _NET))
+    freeze = phrase(runs.mean(runs.case(scheme=FREEZE, warning_s=0.2, **where), _NET))
     return (
-        f"Over 10 s to an equal path standard TCP takes {standard} s net, RLCI mended {mended} s,"
-        f" Freeze-TCP with a warning of 200 ms {freeze} s."
+        f"Over 10 s to an equal path standard TCP takes {standard} s net, RLCI corrected"
+        f" {corrected} s, Freeze-TCP with a warning of 200 ms {freeze} s."
     )
 
 
@@ -152,16 +153,17 @@ STUDY = Study(
     experiment="freeze",
     title="RLCI beside Freeze-TCP",
     asks="Freeze-TCP needs nothing of the sender: a receiver that is warned closes its window"
-    " before it loses its connectivity. How does that compare with hearing of the new path"
+    " before it loses its connectivity. How does that compare with an indication of the new path"
     " afterwards?",
     where="beyond",
     method=(
         "The network of figure 4.2, the other way round: a server sends 5 MB to the phone, with a"
         " window of 200 segments; the second access point has 1, 6 or 20 Mb/s. The phone leaves"
         " after 2 to 4 s, uniform, and is away for 0.1 to 30 s.",
-        "RLCI hears at the phone, the receiver, that it is attached anew, and tells the server by"
-        " its option. Freeze-TCP is warned 1 s, 200 ms or 20 ms before it leaves; back again it"
-        " announces its window three times (Goff and others, 2000).",
+        "With RLCI the phone, which is the receiver, is notified that it is attached anew, and"
+        " signals that to the server by its option. Freeze-TCP is warned 1 s, 200 ms or 20 ms"
+        " before the phone leaves; after the return it announces its window three times (Goff and"
+        " others, 2000).",
     ),
     cells=cells,
     collect=collect,

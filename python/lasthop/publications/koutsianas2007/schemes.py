@@ -1,4 +1,4 @@
-"""Who hears of a change of the path, and what they make of it."""
+"""The schemes: indications of a change of the path, and the reactions to them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 PUBLICATION = "koutsianas2007"
 
-#: Nobody hears anything; RLCI to the letter of the report; RLCI without its holes; the same with
-#: one probe for all connections of a host.
-STANDARD, RLCI, MENDED, SHARED = "standard", "rlci", "mended", "shared"
+#: No indication; RLCI to the letter of the report; RLCI without its gaps; the same with one probe
+#: for all connections of a host.
+STANDARD, RLCI, CORRECTED, SHARED = "standard", "rlci", "corrected", "shared"
 #: As the book and the pages call them.
 NAMES: Mapping[str, str] = {
     STANDARD: "standard TCP",
     RLCI: "RLCI as published",
-    MENDED: "RLCI mended",
+    CORRECTED: "RLCI corrected",
     SHARED: "RLCI, one probe",
 }
 LINES: Mapping[str, Line] = {
@@ -33,7 +33,7 @@ LINES: Mapping[str, Line] = {
         (STANDARD, pictures.BLACK, "s", "-"),
         (RLCI, pictures.BLUE, "o", "-"),
         # Where the two are alike, one shows through the other.
-        (MENDED, pictures.GREEN, "D", "--"),
+        (CORRECTED, pictures.GREEN, "D", "--"),
         (SHARED, pictures.ORANGE, "^", "-"),
     )
 }

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop.publications.koutsianas2007 import schemes, targets
-from lasthop.publications.koutsianas2007.schemes import LINES, MENDED, NAMES, RLCI, SHARED, STANDARD
+from lasthop.publications.koutsianas2007.schemes import (
+    CORRECTED,
+    LINES,
+    NAMES,
+    RLCI,
+    SHARED,
+    STANDARD,
+)
 from lasthop.publications.koutsianas2007.targets import TARGETS, Target, deviation, more, pooled
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
-from lasthop.publications.study.words import told
+from lasthop.publications.study.words import phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS = tuple(range(1, 11))
 DISCONNECTIONS = (1.0, 3.0, 10.0, 30.0)
-SCHEMES = (STANDARD, RLCI, MENDED, SHARED)
+SCHEMES = (STANDARD, RLCI, CORRECTED, SHARED)
 SEEDS, QUICK_SEEDS = 20, 1
 
 gain = schemes.against_standard("net_duration_s")
@@ -53,7 +60,7 @@ def figure(runs: Runs) -> Figure:
 
         # One length stands for all: each point is over all of them.
         where = {"target": target.name, "disconnection_s": DISCONNECTIONS[0]}
-        lines = [LINES[scheme] for scheme in (RLCI, MENDED, SHARED)]
+        lines = [LINES[scheme] for scheme in (RLCI, CORRECTED, SHARED)]
         words = "standard less this, s"
         return draw.Panel(f"To {target.name}: {title}", where, of, words, signed=True, lines=lines)
 
@@ -97,21 +104,21 @@ def _slower(runs: Runs, scheme: str) -> list[tuple[Case, Estimate]]:
 def _cause(runs: Runs, case: Case) -> str:
     """What a cell has more of than standard TCP."""
     plain = case.but(scheme=STANDARD)
-    told_of = []
+    summary = []
     for metric, words in (("dropped_packets", "packets dropped"), ("timeouts", "timeouts")):
         own, other = (runs.mean(of, metric) for of in (case, plain))
         if own is not None and other is not None:
-            told_of.append(f"{own.value:.0f} {words} against {other.value:.0f}")
-    return ", ".join(told_of)
+            summary.append(f"{own.value:.0f} {words} against {other.value:.0f}")
+    return ", ".join(summary)
 
 
 def _still_slower(runs: Runs) -> Answer:
     of = len(runs.cases(scheme=SHARED))
-    counts = {scheme: len(_slower(runs, scheme)) for scheme in (RLCI, MENDED, SHARED)}
+    counts = {scheme: len(_slower(runs, scheme)) for scheme in (RLCI, CORRECTED, SHARED)}
     left = sorted(_slower(runs, SHARED), key=lambda pair: pair[1].value)
     shown = "; ".join(
         f"to {case['target']}, n = {case['connections']}, {case['disconnection_s']:g} s:"
-        f" {told(value)} s ({_cause(runs, case)})"
+        f" {phrase(value)} s ({_cause(runs, case)})"
         for case, value in left
     )
     return Answer(
@@ -132,17 +139,17 @@ def _many(runs: Runs, target: Target) -> Answer:
     where: dict[str, Any] = {"target": target.name, "connections": n}
     beside = pooled(runs, SHARED, "net_duration_s", RLCI, **where)
     shown = "; ".join(
-        f"{NAMES[scheme]} {told(pooled(runs, scheme, 'net_duration_s', **where))} s, the slowest"
-        f" {told(pooled(runs, scheme, 'worst_s', **where))} s,"
-        f" {told(more(runs, scheme, 'dropped_packets', **where))} packets more dropped"
-        for scheme in (RLCI, MENDED, SHARED)
+        f"{NAMES[scheme]} {phrase(pooled(runs, scheme, 'net_duration_s', **where))} s, the slowest"
+        f" {phrase(pooled(runs, scheme, 'worst_s', **where))} s,"
+        f" {phrase(more(runs, scheme, 'dropped_packets', **where))} packets more dropped"
+        for scheme in (RLCI, CORRECTED, SHARED)
     )
     return Answer(
         f"What do {n} connections gain that move to {target.name}?",
         "§6.1",
         None,
         f"Net durations, standard TCP less the others, over all lengths: {shown}. RLCI as published"
-        f" less one probe: {told(beside)} s.",
+        f" less one probe: {phrase(beside)} s.",
         Case(scheme=SHARED, **where),
         pooled(runs, SHARED, "net_duration_s", **where),
         "s",
@@ -171,8 +178,8 @@ STUDY = Study(
     publication=schemes.PUBLICATION,
     experiment="shared-probe",
     title="One probe for all connections of a host",
-    asks="Connections of one host that all hear of a new path start at once and overshoot it. What"
-    " if one of them probes it for all?",
+    asks="Connections of one host that are all notified of a new path start at once and overshoot"
+    " its capacity. What if one of them probes it for all?",
     where="§4.3 and §6.1, beyond",
     method=(
         "The network, the draws and the data of figures 4.7 to 4.9, with every number of"

@@ -40,7 +40,7 @@ class Arm:
     #: Settings of the mechanism, and of TCP.
     rlci: Mapping[str, Any] = field(default_factory=dict)
     tcp: Mapping[str, Any] = field(default_factory=dict)
-    #: The server hears of the same change, at the same time.
+    #: The server is notified of the same change, at the same time.
     both: bool = False
 
 
@@ -55,7 +55,7 @@ RESEND = Arm("resend", "everything goes again", {"resend": True})
 RTO = Arm("rto", "initial RTO of 1 s instead of 3 s", tcp={"rto": {"initial": "1 s"}})
 TEN = Arm("window-10", "initial window of 10 instead of 2", tcp={"initial_window": 10})
 PATH = Arm("window-40", "initial window of 40, the path's", tcp={"initial_window": 40})
-BOTH = Arm("both", "both ends are told", both=True)
+BOTH = Arm("both", "both ends are notified", both=True)
 SUPPRESSED = Arm("both-suppressed", "both, and one probe", {"suppress": True}, both=True)
 ARMS = (
     *(PUBLISHED, NO_TRANSMIT, NO_KEEP, NEITHER, PIPE, RESEND, RTO, TEN, PATH, BOTH, SUPPRESSED),
@@ -65,7 +65,7 @@ FACTORS = (NO_TRANSMIT, NO_KEEP, PIPE, RESEND, RTO, TEN, PATH)
 
 
 def drawn(both: bool, disconnection: float, run: int) -> Mapping[str, Any]:
-    """As in figure 4.4. A server that is to hear of it loses its link for a microsecond."""
+    """As in figure 4.4. To notify the server, its link is down for a microsecond."""
     settings = dict(fig4_4.drawn(disconnection, run))
     if both:
         back = settings[schemes.ATTACHED][1]["start"]
@@ -177,7 +177,7 @@ def _by_window(
     return windows.joined(held, why, measured=value, case=case)
 
 
-def _told(runs: Runs, arm: Arm, metric: str, unit: str = "") -> str:
+def _summary(runs: Runs, arm: Arm, metric: str, unit: str = "") -> str:
     values = []
     for window in FEW:
         value = runs.mean(_of(runs, arm, window), metric)
@@ -203,8 +203,8 @@ def _stalls(runs: Runs) -> Judgement:
     case = _of(runs, NEITHER, LIKELY[0])
     return _by_window(
         held,
-        f"{_AFTER} {_ORDER}, timeouts a run: {_told(runs, NEITHER, 'timeouts')}; net duration:"
-        f" {_told(runs, NEITHER, 'net_duration_s', ' s')}. It is to be {percent(MARKED)} longer"
+        f"{_AFTER} {_ORDER}, timeouts a run: {_summary(runs, NEITHER, 'timeouts')}; net duration:"
+        f" {_summary(runs, NEITHER, 'net_duration_s', ' s')}. It is to be {percent(MARKED)} longer"
         f" than after {LONG:g} s, and half of the runs are to have a timeout.",
         case,
         _over_long(runs, NEITHER, LIKELY[0]),
@@ -224,8 +224,8 @@ def _solution(runs: Runs) -> Judgement:
     case = _of(runs, RESEND, LIKELY[0])
     return _by_window(
         held,
-        f"{_AFTER} {_ORDER}, net duration: {_told(runs, PUBLISHED, 'net_duration_s', ' s')};"
-        f" {_told(runs, RESEND, 'net_duration_s', ' s')}. It is to be shorter, and that after"
+        f"{_AFTER} {_ORDER}, net duration: {_summary(runs, PUBLISHED, 'net_duration_s', ' s')};"
+        f" {_summary(runs, RESEND, 'net_duration_s', ' s')}. It is to be shorter, and that after"
         f" {LONG:g} s give or take {percent(SMALL)}.",
         case,
         _times(runs, PUBLISHED, RESEND, LIKELY[0]),
@@ -254,8 +254,8 @@ def _found(runs: Runs) -> Judgement:
     case = _of(runs, PUBLISHED, LIKELY[-1])
     return _by_window(
         held,
-        f"{_AFTER} {_ORDER}, timeouts a run: {_told(runs, PUBLISHED, 'timeouts')};"
-        f" {_told(runs, NO_TRANSMIT, 'timeouts')}. It is to spare half of the runs one. With"
+        f"{_AFTER} {_ORDER}, timeouts a run: {_summary(runs, PUBLISHED, 'timeouts')};"
+        f" {_summary(runs, NO_TRANSMIT, 'timeouts')}. It is to spare half of the runs one. With"
         f" windows of {windows.stretches(same, FEW)} segments it makes no difference in any run.",
         case,
         runs.difference(case, _of(runs, NO_TRANSMIT, LIKELY[-1]), "timeouts"),
@@ -271,8 +271,8 @@ def _slower(runs: Runs, arm: Arm) -> Judgement:
     case = _of(runs, arm, LIKELY[-1])
     return _by_window(
         held,
-        f"{_AFTER} {_ORDER}, net duration: {_told(runs, PUBLISHED, 'net_duration_s', ' s')};"
-        f" {_told(runs, arm, 'net_duration_s', ' s')}. It is to be more than"
+        f"{_AFTER} {_ORDER}, net duration: {_summary(runs, PUBLISHED, 'net_duration_s', ' s')};"
+        f" {_summary(runs, arm, 'net_duration_s', ' s')}. It is to be more than"
         f" {percent(NEGLIGIBLE)} longer.",
         case,
         _times(runs, arm, PUBLISHED, LIKELY[-1]),
@@ -302,9 +302,9 @@ def _twice(runs: Runs) -> Judgement:
     return _by_window(
         held,
         f"The sender begins anew, times a run: {', '.join(counts)}. {_AFTER} {_ORDER}, net"
-        f" duration: {_told(runs, BOTH, 'net_duration_s', ' s')};"
-        f" {_told(runs, SUPPRESSED, 'net_duration_s', ' s')}. After every length they are to be the"
-        f" same, give or take {percent(NOTHING)}.",
+        f" duration: {_summary(runs, BOTH, 'net_duration_s', ' s')};"
+        f" {_summary(runs, SUPPRESSED, 'net_duration_s', ' s')}. After every length they are to be"
+        f" the same, give or take {percent(NOTHING)}.",
         case,
         _times(runs, BOTH, SUPPRESSED, LIKELY[0]),
     )
@@ -325,11 +325,12 @@ def _by_initial_window(runs: Runs) -> Judgement:
     case = _of(runs, PATH, LIKELY[-1])
     return _by_window(
         held,
-        f"{_AFTER} {_ORDER}, net duration: {_told(runs, PUBLISHED, 'net_duration_s', ' s')};"
-        f" {_told(runs, TEN, 'net_duration_s', ' s')}; {_told(runs, PATH, 'net_duration_s', ' s')};"
-        f" timeouts a run: {_told(runs, PUBLISHED, 'timeouts')}. There is to be a bump of"
-        f" {percent(SMALL)}, the larger initial window is to take {percent(MARKED)} of it away, and"
-        " most runs are to have no timeout.",
+        f"{_AFTER} {_ORDER}, net duration: {_summary(runs, PUBLISHED, 'net_duration_s', ' s')};"
+        f" {_summary(runs, TEN, 'net_duration_s', ' s')};"
+        f" {_summary(runs, PATH, 'net_duration_s', ' s')}; timeouts a run:"
+        f" {_summary(runs, PUBLISHED, 'timeouts')}. There is to be a bump of {percent(SMALL)}, the"
+        f" larger initial window is to take {percent(MARKED)} of it away, and most runs are to have"
+        " no timeout.",
         case,
         taken(runs, PATH, LIKELY[-1]),
     )
@@ -396,8 +397,8 @@ STUDY = Study(
         f" {', '.join(map(str, FEW))} segments.",
         "RLCI to the letter with the modified limited transmit and the kept threshold, and arms"
         " that differ from it in one thing each, and one that has neither of the two.",
-        "Where both ends are told, the server's link is away for the microsecond before the phone"
-        " is back.",
+        "Where both ends are notified, the server's link is down for the microsecond before the"
+        " phone is back.",
         "The bump is the net duration after 150 ms less that after 8 s, of the same arm.",
     ),
     cells=cells,

@@ -67,15 +67,15 @@ def tried(
     found = [(of, one.measured) for of, one in judged if one.measured is not None]
     clear = [(of, one) for of, one in found if one.lo > before.hi or one.hi < before.lo]
     idle = [of.name for of, _ in judged if of not in [of for of, _ in clear]]
-    told = [
+    summary = [
         f"No single factor tried makes it hold at {factors.where}, where it is {interval(before)}."
     ]
     if clear:
         moves = ", ".join(f"{number(one.value)} with {of.name}" for of, one in clear)
-        told.append(f"It moves to {moves}.")
+        summary.append(f"It moves to {moves}.")
     if idle:
-        told.append(f"No clear effect: {', '.join(idle)}.")
-    return " ".join([*told, *_pairs_tried(test, runs, factors, value)])
+        summary.append(f"No clear effect: {', '.join(idle)}.")
+    return " ".join([*summary, *_pairs_tried(test, runs, factors, value)])
 
 
 def _pairs_tried(
@@ -89,14 +89,14 @@ def _pairs_tried(
     if holds:
         does = [f"With {of.name} it does: {one.why}" for of, one in holds[:_QUOTED]]
         more = [of.name for of, _ in holds[_QUOTED:]]
-        told = f"Of {len(judged)} pairs of factors {len(holds)} make it hold."
-        return [told, *does, *([f"So do: {'; '.join(more)}."] if more else [])]
-    told = f"Nor does any of {len(judged)} pairs of them."
+        summary = f"Of {len(judged)} pairs of factors {len(holds)} make it hold."
+        return [summary, *does, *([f"So do: {'; '.join(more)}."] if more else [])]
+    summary = f"Nor does any of {len(judged)} pairs of them."
     alive = [(of, one.measured) for of, one in judged if one.measured and one.measured.value]
     if value and alive:
         of, nearest = min(alive, key=lambda pair: abs(math.log(pair[1].value / value)))
-        told += f" Nearest to it comes {of.name} with {interval(nearest)}."
-    return [told]
+        summary += f" Nearest to it comes {of.name} with {interval(nearest)}."
+    return [summary]
 
 
 # --- Numbers ---------------------------------------------------------------------------------

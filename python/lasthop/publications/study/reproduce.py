@@ -52,8 +52,8 @@ def write(study: Study, folder: Path, runs: Runs) -> Sequence[Answer]:
     answers = study.judge(runs)
     rows.write(folder / "results.json", study.rows(runs, answers))
     if study.factors is not None:
-        told = json.dumps(study.explanations(runs), indent=1)
-        write_text(folder / "explanations.json", told + "\n")
+        summary = json.dumps(study.explanations(runs), indent=1)
+        write_text(folder / "explanations.json", summary + "\n")
     page.write(folder / "report.html", study, runs, answers)
     return answers
 

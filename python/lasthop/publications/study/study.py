@@ -24,7 +24,7 @@ from lasthop.publications.study.runs import (
     observe,
 )
 from lasthop.publications.study.verdict import Judgement, Verdict
-from lasthop.publications.study.words import number, told
+from lasthop.publications.study.words import number, phrase
 from lasthop.results import Progress
 from lasthop.stats import Estimate
 
@@ -228,7 +228,7 @@ class Study:
         def test(runs: Runs) -> Judgement:
             case = runs.case(**of.case)
             value, single = what.of(runs, case), what.single(runs, case)
-            why = f"Measured {told(value)}, published {of.of.words}"
+            why = f"Measured {phrase(value)}, published {of.of.words}"
             if single is not None:
                 why += f"; single runs fall between {number(single[0])} and {number(single[1])}"
             judged = judged_value(

@@ -362,7 +362,7 @@ class Joint:
         unit: str = "1",
     ) -> Judgement:
         """The verdict with the numbers that decide, and what the cells say."""
-        return Judgement(self.verdict, f"{why} {self.told}", measured, case, unit, self)
+        return Judgement(self.verdict, f"{why} {self.tally}", measured, case, unit, self)
 
     @property
     def exact(self) -> bool:
@@ -370,8 +370,8 @@ class Joint:
         return bool(self.parts) and all(part.exact for part in self.parts)
 
     @property
-    def told(self) -> str:
-        """In how many cells it is shown and contradicted, and what would decide."""
+    def tally(self) -> str:
+        """The numbers of cells that show and contradict it, and how many runs would decide."""
         if not self.parts:
             return "Nothing arrived that could be compared."
         said = (
@@ -386,7 +386,7 @@ class Joint:
 def would_decide(needs: int | None) -> str:
     """What an undecided claim takes, as a sentence."""
     if needs is None:
-        return "How many runs would decide cannot be told from these."
+        return "How many runs would decide does not follow from these."
     return f"About {needs} runs a cell would decide."
 
 

@@ -28,7 +28,7 @@ def interval(estimate: Estimate) -> str:
     return f"{number(estimate.value)} [{number(estimate.lo)}, {number(estimate.hi)}]"
 
 
-def told(estimate: Estimate | None) -> str:
+def phrase(estimate: Estimate | None) -> str:
     """A number with its interval, for sentences."""
     return "not reached" if estimate is None else interval(estimate)
 

@@ -159,7 +159,7 @@ fn the_listener_with_the_most_particular_binding_accepts() {
         Binding::from(SocketAddr::new(FOREIGN, 80)),
     ];
     for (backlog, binding) in (10..).zip(bindings) {
-        // It is told what it accepts.
+        // `accept` gets the 4-tuple.
         let accept = |tuple: FourTuple| {
             assert_eq!(tuple.remote, CLIENT);
             (Config::default(), Traffic::Sink(Sink::new(tuple.local_port.into())))

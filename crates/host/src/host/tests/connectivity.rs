@@ -1,4 +1,4 @@
-//! What connections hear of the way to their peers.
+//! Indications of connectivity to connections.
 
 use super::*;
 use crate::PacedSource;
@@ -25,8 +25,8 @@ fn asking() -> Host<Traffic> {
     client
 }
 
-/// To whom it speaks again when it hears of a change.
-fn asked_again(peers: &[IpAddr]) -> Vec<IpAddr> {
+/// The peers to which the client retransmits after an indication of a change.
+fn retransmits_to(peers: &[IpAddr]) -> Vec<IpAddr> {
     let mut client = asking();
     client.on_connectivity(millis(100), CHANGED, peers);
     let mut asked: Vec<IpAddr> =
@@ -37,10 +37,10 @@ fn asked_again(peers: &[IpAddr]) -> Vec<IpAddr> {
 
 #[test]
 fn a_change_concerns_the_connections_with_the_peers_that_are_named_or_all() {
-    assert_eq!(asked_again(&[SERVER]), [SERVER]);
-    assert_eq!(asked_again(&[OTHER, CLIENT]), [OTHER]);
-    assert_eq!(asked_again(&[]), [SERVER, OTHER]);
-    assert!(asked_again(&[CLIENT]).is_empty());
+    assert_eq!(retransmits_to(&[SERVER]), [SERVER]);
+    assert_eq!(retransmits_to(&[OTHER, CLIENT]), [OTHER]);
+    assert_eq!(retransmits_to(&[]), [SERVER, OTHER]);
+    assert!(retransmits_to(&[CLIENT]).is_empty());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn stalled() -> (Host<Traffic>, Host<Traffic>) {
     server.listen(80, || (heedful(), Traffic::Sink(Sink::of_any())));
     let open = |client: &mut Host<Traffic>, at: u64, stream| {
         let application = match stream {
-            0 => Traffic::Paced(PacedSource::new(0, None, 100, Duration::from_secs(100))),
+            0 => PacedSource::new(0, None, 100, Duration::from_secs(100)).into(),
             stream => Traffic::Source(Source::new(stream, Some(100_000))),
         };
         let local_port = Some(1000 + stream as u16);
@@ -116,7 +116,7 @@ fn whose_turn_had_not_come_when_the_path_changed_again_has_it_then() {
 }
 
 #[test]
-fn whoever_knows_what_the_new_path_can_take_needs_no_probe() {
+fn a_known_window_of_the_new_path_needs_no_shared_probe() {
     let (mut client, _) = stalled();
     client.on_connectivity(millis(500), Connectivity::Changed { window: Some(3) }, &[]);
     assert_eq!(speakers(&sent(&mut client, millis(500))), [(1000, 1), (1001, 3), (1002, 3)]);

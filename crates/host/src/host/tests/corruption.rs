@@ -1,11 +1,11 @@
-//! Word of corruption to the receiver, and names that were damaged (`bbn8333` §2.1.3, §6).
+//! Corruption notices to the receiver, and notices with damaged ports (`bbn8333` §2.1.3, §6).
 
 use super::*;
 use tcp::mechanism::ForwardEten;
 use wire::CorruptedCopy;
 
-/// Two hosts with so many connections to port 80 whose ends pass on and heed what they hear, and the
-/// data that is on its way on them.
+/// Two hosts with this number of connections to port 80, all with forward ETEN, and their data in
+/// flight.
 fn meeting(connections: u32) -> (Host<Traffic>, Host<Traffic>, Vec<Packet>) {
     let mechanisms = vec![Mechanism::ForwardEten(ForwardEten::default())];
     let config = Config { mechanisms, ..Config::default() };
@@ -39,14 +39,14 @@ fn message(notice: CorruptionNotice, to: IpAddr) -> Packet {
     message
 }
 
-/// Which copies the answers of a host tell of.
+/// The copies that the answers of a host echo.
 fn echoes(host: &mut Host<Traffic>) -> Vec<Option<CopyId>> {
     let copy = |packet: &Packet| tcp_of(packet).options.corrupted.map(|echo| echo.copy);
     sent(host, millis(1)).iter().map(copy).collect()
 }
 
 #[test]
-fn a_notice_to_the_destination_makes_the_receiver_tell_the_sender() {
+fn a_notice_to_the_destination_makes_the_receiver_echo_it_to_the_sender() {
     let (mut client, mut server, data) = meeting(1);
     server.handle_packet(millis(1), &message(about(&data[1]), SERVER));
     let answers = sent(&mut server, millis(1));
@@ -120,20 +120,20 @@ fn a_bit_of_a_port_that_was_damaged_is_made_up_for() {
 }
 
 #[test]
-fn a_name_that_no_damaged_bit_explains_is_nobodys() {
+fn a_notice_whose_ports_no_damaged_bit_explains_matches_no_connection() {
     let (mut client, _, data) = meeting(3);
     let right = about(&data[0]);
     let twice = damaged(damaged(right, true, 1), false, 2);
-    let nobodys = damaged(CorruptionNotice { seq: right.seq + (1 << 30), ..right }, false, 0);
+    let outside = damaged(CorruptionNotice { seq: right.seq + (1 << 30), ..right }, false, 0);
     let others = damaged(CorruptionNotice { destination: CLIENT, ..right }, false, 0);
-    for notice in [twice, nobodys, others] {
+    for notice in [twice, outside, others] {
         client.handle_packet(millis(1), &message(notice, IpAddr::from([10, 9, 9, 9])));
     }
     assert_eq!((client.statistics().recovered, client.statistics().no_connection), (0, 3));
 }
 
 #[test]
-fn a_name_that_may_be_that_of_two_connections_is_nobodys() {
+fn a_damaged_notice_that_may_be_about_two_connections_matches_none() {
     // From ports 1 and 2 to the same octets, which both miss: 3 is a bit from either.
     let (mut server, mut streams) = (host(SERVER), 0..);
     let mechanisms = vec![Mechanism::ForwardEten(ForwardEten::default())];
@@ -145,7 +145,7 @@ fn a_name_that_may_be_that_of_two_connections_is_nobodys() {
         let segment = Segment { seq, flags, window: 1000, ..ends };
         Packet { ip: Ip::new(CLIENT, SERVER), body: Body::Tcp(segment), ..Packet::BLANK }
     };
-    let told = |server: &mut Host<Traffic>| {
+    let notify = |server: &mut Host<Traffic>| {
         let notice = CorruptionNotice {
             source: CLIENT,
             destination: SERVER,
@@ -159,7 +159,7 @@ fn a_name_that_may_be_that_of_two_connections_is_nobodys() {
         (server.statistics().recovered, server.statistics().no_connection)
     };
     server.handle_packet(Time::ZERO, &syn(1));
-    assert_eq!(told(&mut server), (1, 0));
+    assert_eq!(notify(&mut server), (1, 0));
     server.handle_packet(Time::ZERO, &syn(2));
-    assert_eq!(told(&mut server), (1, 1));
+    assert_eq!(notify(&mut server), (1, 1));
 }

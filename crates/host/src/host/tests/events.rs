@@ -1,4 +1,4 @@
-//! What a host tells those who watch it.
+//! The events of a host.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn events_come_with_the_connection_that_they_are_of() {
     client.open(transfer(Time::ZERO, 80, 0, 1));
     client.open(transfer(millis(1), 80, 1, 1));
     run_until(millis(100_000), &mut client, &mut server);
-    assert!(drained(&mut client).is_empty(), "nobody watches it");
+    assert!(drained(&mut client).is_empty(), "its events are not recorded");
     let events = drained(&mut server);
     for (id, ..) in server.connections() {
         let states = events.iter().filter_map(|(of, event)| match event {
@@ -26,11 +26,11 @@ fn events_come_with_the_connection_that_they_are_of() {
 }
 
 #[test]
-fn the_last_words_of_a_connection_that_is_forgotten_are_heard() {
+fn the_last_events_of_a_removed_connection_are_returned() {
     let (mut client, mut server) = (host(CLIENT), server(80));
     client.set(Settings::default());
     client.watch(true);
-    client.open(transfer(Time::ZERO, 81, 0, 1)); // Nobody is there.
+    client.open(transfer(Time::ZERO, 81, 0, 1)); // There is no listener.
     run_until(millis(1), &mut client, &mut server);
     assert_eq!(client.connections().count(), 0);
     let closed = Event::State { from: State::SynSent, to: State::Closed };
@@ -38,7 +38,7 @@ fn the_last_words_of_a_connection_that_is_forgotten_are_heard() {
 }
 
 #[test]
-fn nobody_is_told_any_longer_who_does_not_watch_any_longer() {
+fn no_events_are_recorded_after_watching_ends() {
     let (mut client, mut server) = (host(CLIENT), server(80));
     client.watch(true);
     client.open(transfer(Time::ZERO, 80, 0, 1));

@@ -58,7 +58,7 @@ fn a_connection_that_is_never_established_leaves_no_trace() {
             server.handle_packet(Time::ZERO, &reset);
             assert!(sent(&mut server, Time::ZERO).is_empty());
         } else {
-            // Nobody answers: given up after the last retransmission.
+            // There is no answer: the connection is given up after the last retransmission.
             while server.poll_timeout() < Time::NEVER {
                 let now = server.poll_timeout();
                 server.handle_timeout(now);
@@ -71,10 +71,10 @@ fn a_connection_that_is_never_established_leaves_no_trace() {
     }
 }
 
-/// An application that must not hear of anything.
-struct Deaf;
+/// An application that must not be called.
+struct Uncalled;
 
-impl Application for Deaf {
+impl Application for Uncalled {
     fn handle(&mut self, _: Time, _: &mut Connection, events: Events) {
         panic!("{events:?}");
     }
@@ -93,9 +93,9 @@ impl Application for Deaf {
 }
 
 #[test]
-fn and_its_application_hears_nothing() {
+fn and_its_application_is_not_called() {
     let mut server = Host::new(SERVER, Seed(1).stream("server"));
-    server.listen(80, || (Config { retries: 1, ..Config::default() }, Deaf));
+    server.listen(80, || (Config { retries: 1, ..Config::default() }, Uncalled));
     server.handle_packet(Time::ZERO, &syns(Time::ZERO, 1).1[0]);
     let mut tray = Tray { next: Packet::BLANK, sent: Vec::new() };
     let _ = server.transmit(Time::ZERO, &mut tray);
@@ -182,7 +182,7 @@ fn an_old_syn_does_not() {
 }
 
 #[test]
-fn nobody_is_replaced_where_nobody_listens() {
+fn no_connection_is_replaced_without_a_listener() {
     let (mut server, syn) = in_time_wait();
     server.unlisten(80);
     server.handle_packet(millis(1000), &changed(&syn, |s| s.seq = s.seq + 1000));

@@ -8,7 +8,7 @@ use wire::{Causes, PathFields, Probability};
 /// What answers echo of the path that packets with these fields have taken, each in turn, if `take`
 /// hands them to the host.
 fn echoed(
-    told: &[Causes<Probability>],
+    fields: &[Causes<Probability>],
     take: impl Fn(&mut Host<Traffic>, &mut Tray),
 ) -> Vec<Causes<Probability>> {
     let ceten = CumulativeEten::new(Strategy::LossRatio, 1.0, Fields::Free);
@@ -21,7 +21,7 @@ fn echoed(
     client.handle_timeout(Time::ZERO);
     shake_hands(&mut client, &mut server);
     let data = sent(&mut client, Time::ZERO);
-    let answers = data.iter().zip(told).flat_map(|(packet, &forward)| {
+    let answers = data.iter().zip(fields).flat_map(|(packet, &forward)| {
         let mut packet = *packet;
         let Some(PathFields::Exact { echoed, .. }) = PathFields::of(&packet) else {
             panic!("{packet:?} says nothing of its path");
@@ -49,16 +49,16 @@ fn shake_hands(client: &mut Host<Traffic>, server: &mut Host<Traffic>) {
 }
 
 #[test]
-fn fields_are_told_on_the_fast_road_as_on_the_slow_one() {
+fn fields_are_processed_on_the_fast_path_as_on_the_general_path() {
     let of = |corruption, congestion| Causes { corruption, congestion }.map(Probability::of);
-    let told = [of(0.9, 1.0), of(0.8, 0.7), of(0.6, 0.95)];
-    let slow = echoed(&told, |host, tray| {
+    let fields = [of(0.9, 1.0), of(0.8, 0.7), of(0.6, 0.95)];
+    let general = echoed(&fields, |host, tray| {
         host.handle_packet(millis(1), &tray.next.clone());
         let _ = host.transmit(millis(1), tray);
     });
-    let fast = echoed(&told, |host, tray| {
+    let fast = echoed(&fields, |host, tray| {
         tray.exchange(host, millis(1));
     });
-    assert_eq!(slow, told);
-    assert_eq!(fast, told);
+    assert_eq!(general, fields);
+    assert_eq!(fast, fields);
 }

@@ -36,7 +36,7 @@ fn ports_that_are_in_use_or_listened_on_are_passed_over() {
     let mut client = host(CLIENT);
     let first = ports(&mut client, 80, 1)[0];
     let next = |port: u16| port.checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
-    client.listen(next(first), || unreachable!("nobody connects"));
+    client.listen(next(first), || unreachable!("there is no client"));
     client.next_port = 0;
     assert_eq!(ports(&mut client, 80, 1), [next(next(first))]);
 }
@@ -81,7 +81,7 @@ fn a_host_that_keeps_nothing_has_nothing_left() {
     for round in 0..3 {
         let at = millis(round * 100_000);
         client.open(transfer(at, 80, round as u32, 1000));
-        client.open(transfer(at, 81, 0, 1000)); // Nobody is there.
+        client.open(transfer(at, 81, 0, 1000)); // There is no listener.
         client.handle_timeout(at);
         ids.extend(client.connections().map(|(id, ..)| id));
         converse(at, &mut client, &mut server);

@@ -1,10 +1,10 @@
-//! What comes for nobody: resets, and ICMP errors.
+//! Packets of no connection: resets, and ICMP errors.
 
 use super::*;
 use core::net::Ipv4Addr;
 use wire::{Payload, Quote};
 
-/// What a host of which nobody knows anything answers to a segment.
+/// The answer of a host without connections to a segment.
 fn answer(host: &mut Host<Traffic>, packet: &Packet) -> Option<Segment> {
     host.handle_packet(Time::ZERO, packet);
     let answers = sent(host, Time::ZERO);
@@ -27,7 +27,7 @@ fn segment(flags: Flags) -> Packet {
 }
 
 #[test]
-fn a_segment_for_nobody_is_reset() {
+fn a_segment_of_no_connection_is_reset() {
     // RFC 9293 §3.10.7.1
     for (flags, reset) in [
         (Flags::ACK, (Flags::RST, 777, 0)),
@@ -37,11 +37,11 @@ fn a_segment_for_nobody_is_reset() {
         (Flags::SYN, (Flags::RST | Flags::ACK, 0, 10)),
         (Flags::SYN | Flags::FIN, (Flags::RST | Flags::ACK, 0, 11)),
     ] {
-        let mut nobody = host(SERVER);
-        let answer = answer(&mut nobody, &segment(flags)).unwrap();
+        let mut closed = host(SERVER);
+        let answer = answer(&mut closed, &segment(flags)).unwrap();
         assert_eq!((answer.flags, answer.seq.0, answer.ack.0), reset, "{flags:?}");
         assert_eq!(answer.source_port, 80);
-        assert_eq!((nobody.statistics().no_connection, nobody.statistics().resets), (1, 1));
+        assert_eq!((closed.statistics().no_connection, closed.statistics().resets), (1, 1));
     }
 }
 
@@ -56,7 +56,7 @@ fn a_reset_is_not_answered() {
 }
 
 #[test]
-fn a_listener_resets_whoever_acknowledges_and_drops_what_makes_no_sense() {
+fn a_listener_resets_acknowledgments_and_drops_invalid_segments() {
     // RFC 9293 §3.10.7.2
     for flags in [Flags::ACK, Flags::SYN | Flags::ACK, Flags::FIN | Flags::ACK] {
         let answer = answer(&mut server(80), &segment(flags)).unwrap();

@@ -40,7 +40,7 @@ fn pass(middlebox: &mut impl Middlebox, mut packet: Packet) -> (Packet, Vec<Pack
     (packet, outbox.packets)
 }
 
-fn told(packet: &Packet) -> CorruptionNotice {
+fn notice_in(packet: &Packet) -> CorruptionNotice {
     let Body::Icmp(Icmp::Corruption { notice, .. }) = packet.body else { panic!("no notice") };
     notice
 }
@@ -54,7 +54,7 @@ fn guesses_near_the_window_are_all_in_flight_and_reach_all_of_it() {
         pass(&mut guesser, segment(start.wrapping_add(100 * i), None));
     }
     pass(&mut guesser, segment(0, Some(start.wrapping_add(1000))));
-    let guesses: Vec<_> = (0..500).map(|_| told(&pass(&mut guesser, forged()).0)).collect();
+    let guesses: Vec<_> = (0..500).map(|_| notice_in(&pass(&mut guesser, forged()).0)).collect();
     assert!(guesses.iter().all(|n| (n.source_port, n.copy) == (50_000, CopyId::NONE)));
     let places = guesses.iter().map(|n| n.seq.beyond(SeqNumber(start)));
     let (least, most) = (places.clone().min(), places.max());
@@ -67,7 +67,7 @@ fn guesses_anywhere_and_of_nonces_are_uniform() {
     let random = Seed(1).stream("attack.0");
     let mut guesser = Guesser::new(forgery(), Notices::new(true), Aim::Anywhere, random);
     pass(&mut guesser, segment(7, None));
-    let guesses: Vec<_> = (0..4000).map(|_| told(&pass(&mut guesser, forged()).0)).collect();
+    let guesses: Vec<_> = (0..4000).map(|_| notice_in(&pass(&mut guesser, forged()).0)).collect();
     let quarters = |number: fn(&CorruptionNotice) -> u32| {
         let mut counts = [0; 4];
         guesses.iter().for_each(|notice| counts[(number(notice) >> 30) as usize] += 1);
@@ -117,7 +117,7 @@ fn a_tap_claims_of_every_second_packet_of_data_that_it_was_corrupted() {
         sent.extend(pass(&mut tap, segment(100 * i, None)).1);
         assert!(pass(&mut tap, segment(0, Some(100 * i))).1.is_empty());
     }
-    let copies: Vec<_> = sent.iter().map(|packet| told(packet).copy.0).collect();
+    let copies: Vec<_> = sent.iter().map(|packet| notice_in(packet).copy.0).collect();
     assert_eq!(copies, [200, 400, 600]);
     assert!(
         sent.iter().all(|packet| (packet.ip.destination, packet.len()) == (forgery().target, 180))

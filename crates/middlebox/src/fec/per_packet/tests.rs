@@ -12,7 +12,7 @@ const FLOW: Flow = Flow {
     port: 5000,
 };
 
-/// A data packet of the flow, as TCP sends it where nodes tell of the path.
+/// A data packet of the flow, as TCP sends it where nodes update path fields.
 fn data(len: u32) -> Packet {
     let mut packet = Packet { ip: Ip::new(FLOW.source, FLOW.destination), ..Packet::BLANK };
     packet.make_tcp().destination_port = FLOW.port;
@@ -26,7 +26,7 @@ fn fields(forward: Causes<Probability>, echoed: Causes<Probability>) -> PathFiel
     PathFields::Exact { forward, echoed }
 }
 
-/// An acknowledgment that echoes what a data packet tells.
+/// An acknowledgment that echoes the path fields of a data packet.
 fn ack(of: &Packet) -> Packet {
     let mut packet = Packet { ip: Ip::new(FLOW.destination, FLOW.source), ..Packet::BLANK };
     packet.make_tcp().source_port = FLOW.port;
@@ -93,12 +93,12 @@ struct Path {
     byte: f64,
 }
 
-/// What came of a number of packets.
+/// The results of a number of packets.
 #[derive(Debug, Default)]
 struct Came {
     lost: u32,
-    /// The sum of what acknowledgments told TCP.
-    told: f64,
+    /// The sum of the losses that acknowledgments report to TCP.
+    reported: f64,
     acks: u32,
     weakest: u8,
     strongest: u8,
@@ -148,7 +148,7 @@ impl Path {
             assert_eq!((packet.unparsed.corrects(), packet.len()), (0, 1040));
             let mut ack = ack(&packet);
             self.encoder.packet(now, Some(Port(1)), &mut ack, &mut sent.context());
-            came.told += echoed_loss(&ack);
+            came.reported += echoed_loss(&ack);
             came.acks += 1;
         }
         assert!(sent.is_empty());
@@ -212,16 +212,19 @@ fn what_is_seldom_is_not_forgotten() {
 }
 
 #[test]
-fn tcp_is_told_of_what_is_lost_in_spite_of_the_code() {
-    // A flow without a code hears (1 - a) p; one with a code the same of its own losses.
+fn tcp_gets_reports_of_the_losses_that_remain_after_the_code() {
+    // A flow without a code gets reports of (1 - a) p; one with a code the same of its own losses.
     let a = 0.5;
     for (corrects, byte) in [(1, 5e-4), (2, 1e-3), (0, 1e-4)] {
         let mut path = Path::new(PacketStrength::Fixed(corrects), a, byte);
         path.send(5000);
         let came = path.send(400_000);
         let lost = f64::from(came.lost) / 400_000.0;
-        let told = came.told / f64::from(came.acks);
-        assert!((told / ((1.0 - a) * lost) - 1.0).abs() < 0.1, "{corrects}: {told}, {lost}");
+        let reported = came.reported / f64::from(came.acks);
+        assert!(
+            (reported / ((1.0 - a) * lost) - 1.0).abs() < 0.1,
+            "{corrects}: {reported}, {lost}"
+        );
     }
 }
 

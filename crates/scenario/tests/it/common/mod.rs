@@ -47,7 +47,7 @@ pub(crate) fn chain(links: usize) -> String {
     text + &format!("[[flows]]\nfrom = \"n0\"\nto = \"n{links}\"\n")
 }
 
-/// What is wrong with a scenario or any point of its sweep.
+/// The error of a scenario or of any point of its sweep.
 pub(crate) fn error(text: &str) -> ScenarioError {
     let source = Source::new(text, "case.toml");
     let checked = Experiment::read(&source).and_then(|experiment| {
@@ -57,8 +57,8 @@ pub(crate) fn error(text: &str) -> ScenarioError {
     checked.expect_err("this scenario should not be accepted")
 }
 
-/// Checks what is told after one change of the scenario, and that it points at `marked`.
-pub(crate) fn told(change: (&str, &str), marked: &str, message: &str) {
+/// Checks the error after one change of the scenario, and that it points at `marked`.
+pub(crate) fn rejects(change: (&str, &str), marked: &str, message: &str) {
     let text = with(&[change]);
     let error = error(&text);
     let report = error.render(scenario::Style::Plain);

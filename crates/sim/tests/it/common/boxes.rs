@@ -12,7 +12,7 @@ pub struct Tap(Arc<Mutex<Vec<(Time, Packet)>>>);
 impl Tap {
     /// What it has seen.
     pub fn seen(&self) -> Vec<(Time, Packet)> {
-        self.0.lock().expect("nobody panics with it").clone()
+        self.0.lock().expect("not poisoned").clone()
     }
 }
 
@@ -24,7 +24,7 @@ impl Middlebox for Tap {
         packet: &mut Packet,
         _: &mut Context<'_>,
     ) -> Verdict {
-        self.0.lock().expect("nobody panics with it").push((now, *packet));
+        self.0.lock().expect("not poisoned").push((now, *packet));
         Verdict::Forward
     }
 }

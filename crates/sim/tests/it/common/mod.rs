@@ -19,10 +19,10 @@ pub const MSS: u64 = 1000;
 pub const RECOVERIES: [Recovery; 4] =
     [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
 
-/// Who tells the sender of corruption.
+/// The source of corruption notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    Nobody,
+    None,
     Oracle,
     Backward,
     /// By a message, by the next packet, by the corrupted one.
@@ -92,7 +92,7 @@ impl Default for Path {
             hops: vec![Hop::default()],
             tcp: plain(),
             size: None,
-            report: Report::Nobody,
+            report: Report::None,
             checked: false,
             tunnel: None,
             seed: 1,
@@ -126,7 +126,7 @@ pub fn millis(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// Losses of whole packets, unseen by anybody.
+/// Losses of whole packets, without an indication.
 pub fn lossy(packet: f64) -> Uniform {
     Uniform { bit: 0.0, packet }
 }
@@ -194,7 +194,7 @@ impl Path {
     fn report_corruption(&self, lab: &mut Lab) {
         let (sender, receiver) = (lab.sender(), lab.receiver());
         match self.report {
-            Report::Nobody => {}
+            Report::None => {}
             Report::Oracle => lab.world.add_oracle(sender.address(), receiver.address(), PORT),
             Report::Backward => {
                 for (number, node) in (1..).zip(lab.nodes[1..].to_vec()) {
@@ -350,7 +350,7 @@ pub fn eten(suppress_dupacks: Suppression) -> Vec<Mechanism> {
     vec![Mechanism::Eten(Eten::new(suppress_dupacks))]
 }
 
-/// Both ends of a flow whose receiver hears of corruption.
+/// The mechanism of both ends of a flow whose receiver is notified of corruption.
 pub fn forward_eten(suppress_dupacks: Suppression) -> Vec<Mechanism> {
     vec![Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks))]
 }

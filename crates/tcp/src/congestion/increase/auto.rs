@@ -14,20 +14,23 @@
 mod tests;
 
 use super::{AckSample, Canit, ConstantRate, IncreaseByK, IncreaseFunction, RoundTrip};
+use base::settings::{Kind, Setting};
 use base::{Duration, Time};
 use core::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Another function's growth while there is room, else the standard's.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Auto {
-    /// The other function.
-    pub fast: Fast,
-    #[serde(skip_serializing_if = "Bottleneck::is_unknown")]
-    bottleneck: Bottleneck,
+base::settings! {
+    /// Another function's growth while there is room, else the standard's.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Auto {
+        /// The function while the path has free capacity.
+        pub fast: Fast,
+        #[serde(skip_serializing_if = "Bottleneck::is_unknown")]
+        bottleneck: Bottleneck,
+    }
 }
 
 /// The functions that may grow faster than the standard's.
@@ -96,6 +99,10 @@ impl Fast {
             Fast::Canit(f) => f.per_ack(window, ack),
         }
     }
+}
+
+impl Setting for Fast {
+    const KIND: Kind = Kind::Another(&[Fast::ALL[0].0, Fast::ALL[1].0, Fast::ALL[2].0]);
 }
 
 impl<'de> Deserialize<'de> for Fast {

@@ -5,19 +5,23 @@
 //! of r times the rate then grows by `c r²` segments in a round trip.
 
 use super::{AckSample, Cap, IncreaseFunction, RoundTrip, positive};
+use base::settings::Kind;
 use serde::{Deserialize, Serialize};
 
-/// `c r²` segments per window. With r = `1/√c`, 316 ms for the default, it is the standard's growth.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ConstantRate {
-    /// Segments per second squared. The thesis knows of no right one; it says "less than 100".
-    #[serde(deserialize_with = "positive")]
-    pub c: f64,
-    /// Which round trip r is.
-    pub rtt: RoundTrip,
-    /// The most that an acknowledgment adds.
-    pub cap: Cap,
+base::settings! {
+    /// `c r²` segments per window. With r = `1/√c`, 316 ms for the default, it is the standard's growth.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct ConstantRate {
+        /// Segments per second squared. The thesis knows of no right one; it says "less than 100".
+        #[serde(deserialize_with = "positive")]
+        pub c: f64 as Kind::Positive,
+        /// The round-trip time of the formula: the smoothed RTT, the propagation delay of the path
+        /// there and back at the start of the run, or a given value.
+        pub rtt: RoundTrip,
+        /// The largest increase per ACK, segments.
+        pub cap: Cap,
+    }
 }
 
 impl IncreaseFunction for ConstantRate {

@@ -2,15 +2,18 @@
 //! (`obanaik2003` §2.3.1).
 
 use super::{AckSample, IncreaseFunction, positive};
+use base::settings::Kind;
 use serde::{Deserialize, Serialize};
 
-/// K segments per window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct IncreaseByK {
-    /// Segments; the thesis says "up to 4".
-    #[serde(deserialize_with = "positive")]
-    pub k: f64,
+base::settings! {
+    /// K segments per window.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct IncreaseByK {
+        /// Segments per window; the thesis says "up to 4".
+        #[serde(deserialize_with = "positive")]
+        pub k: f64 as Kind::Positive,
+    }
 }
 
 impl IncreaseFunction for IncreaseByK {

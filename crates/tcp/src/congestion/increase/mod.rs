@@ -11,7 +11,7 @@ pub use auto::Fast;
 pub use settings::{Cap, RoundTrip};
 
 use super::AckSample;
-use settings::{positive, span};
+use settings::positive;
 
 /// Growth of the congestion window in congestion avoidance.
 pub trait IncreaseFunction: Copy {
@@ -32,7 +32,7 @@ pub trait IncreaseFunction: Copy {
 }
 
 macro_rules! increase_functions {
-    ($($(#[$doc:meta])* $module:ident :: $Function:ident = $name:literal;)+) => {
+    ($($(#[$($doc:tt)*])* $module:ident :: $Function:ident = $name:literal;)+) => {
         $(mod $module;)+
         $(pub use $module::$Function;)+
 
@@ -46,7 +46,7 @@ macro_rules! increase_functions {
         #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "policy")]
         pub enum Increase {
-            $($(#[$doc])* #[serde(rename = $name)] $Function($Function),)+
+            $($(#[$($doc)*])* #[serde(rename = $name)] $Function($Function),)+
         }
 
         impl Default for Increase {
@@ -54,6 +54,12 @@ macro_rules! increase_functions {
             fn default() -> Increase {
                 Increase::ALL[0].1
             }
+        }
+
+        impl base::settings::Table for Increase {
+            const TAG: &'static str = "policy";
+            const ENTRIES: &'static [base::settings::Entry] =
+                &[$(base::settings!(@entry $name $Function $(#[$($doc)*])*)),+];
         }
 
         impl Increase {
@@ -85,9 +91,9 @@ increase_functions! {
     standard::Standard = "standard";
     /// K segments per window (`obanaik2003` §2.3.1).
     increase_by_k::IncreaseByK = "increase-by-k";
-    /// c r² segments per window (`obanaik2003` §2.3.1).
+    /// `c r²` segments per window (`obanaik2003` §2.3.1).
     constant_rate::ConstantRate = "constant-rate";
-    /// r/NIT segments per window (`obanaik2003` §2.3.1).
+    /// `r/NIT` segments per window (`obanaik2003` §2.3.1).
     canit::Canit = "canit";
     /// Another function while the bottleneck has room, else the standard's.
     auto::Auto = "auto";

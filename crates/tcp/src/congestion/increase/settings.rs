@@ -1,6 +1,7 @@
 //! Settings of increase functions and their text form.
 
 use base::Duration;
+use base::settings::{Kind, Setting, Span};
 use core::fmt;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -42,6 +43,15 @@ impl Cap {
     }
 }
 
+impl Setting for RoundTrip {
+    const KIND: Kind =
+        Kind::Either(&[Kind::Words(|| &["smoothed", "propagation"]), Kind::Duration]);
+}
+
+impl Setting for Cap {
+    const KIND: Kind = Kind::Either(&[Kind::Words(|| &["off"]), Kind::Positive]);
+}
+
 /// With larger numbers a window may exceed the range of floats.
 const LARGEST: f64 = 1e6;
 
@@ -49,39 +59,10 @@ fn above_zero(number: f64) -> Option<f64> {
     (number > 0.0 && number <= LARGEST).then_some(number)
 }
 
-fn more_than_nothing(text: &str) -> Option<Duration> {
-    text.parse().ok().filter(|span| *span > Duration::ZERO)
-}
-
 /// A number above 0.
 pub(super) fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let expected = "a number above 0 and at most 1e6";
     from.deserialize_any(TextOrNumber { expected, text: |_| None, number: above_zero })
-}
-
-/// A duration above 0, with its unit.
-pub(super) mod span {
-    use super::{Deserializer, Duration, Serializer, TextOrNumber, more_than_nothing};
-
-    pub(in super::super) fn deserialize<'de, D>(from: D) -> Result<Duration, D::Error>
-    where
-        D: Deserializer<'de>,
-    {
-        let expected = "more than 0 s, in quotes, such as \"30 ms\"";
-        from.deserialize_any(TextOrNumber { expected, text: more_than_nothing, number: |_| None })
-    }
-
-    /// Written in the largest unit in which it is a whole number.
-    pub(in super::super) fn serialize<S: Serializer>(
-        span: &Duration,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        let nanos = span.as_nanos();
-        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
-        let whole = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
-        let (unit, size) = whole.unwrap_or(("ns", 1));
-        to.collect_str(&format_args!("{} {unit}", nanos / size))
-    }
 }
 
 impl<'de> Deserialize<'de> for RoundTrip {
@@ -101,7 +82,7 @@ impl Serialize for RoundTrip {
         match self {
             RoundTrip::Smoothed => to.serialize_str("smoothed"),
             RoundTrip::Propagation => to.serialize_str("propagation"),
-            RoundTrip::Given(given) => span::serialize(given, to),
+            RoundTrip::Given(given) => Span(*given).serialize(to),
         }
     }
 }

@@ -3,9 +3,11 @@
 use super::{AckSample, IncreaseFunction};
 use serde::{Deserialize, Serialize};
 
-/// One segment per window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standard;
+base::settings! {
+    /// One segment per window.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Standard;
+}
 
 impl IncreaseFunction for Standard {
     const DEFAULT: Standard = Standard;

@@ -1,4 +1,4 @@
-//! Somebody who sees nothing of the connection writes into it (RFC 5961), or an old segment comes.
+//! Segments forged by an off-path attacker (RFC 5961), and old segments.
 
 use super::*;
 use crate::{DropReason, Event};
@@ -177,22 +177,22 @@ fn what_precedes_the_peers_syn_is_not_reported_as_received_twice() {
 #[test]
 fn an_unreachable_peer_is_given_up_only_before_it_has_answered() {
     // RFC 5461 §4; RFC 5927 §4.1.
-    let told = |t: &mut Diagram, seq: u32, hard: bool| {
+    let unreachable = |t: &mut Diagram, seq: u32, hard: bool| {
         let indication = Indication::Unreachable { seq: ISS + seq, hard };
         t.connection.indicate(t.now, &indication);
     };
     let mut t = Diagram::new(&config(), Side::Active);
     t.recv([syn()]);
-    told(&mut t, 0, false); // A soft error: it may pass.
-    told(&mut t, 1, true); // Of something that is not outstanding.
-    told(&mut t, u32::MAX, true);
+    unreachable(&mut t, 0, false); // A soft error: it may pass.
+    unreachable(&mut t, 1, true); // Of something that is not outstanding.
+    unreachable(&mut t, u32::MAX, true);
     assert_eq!(t.state(), State::SynSent);
-    told(&mut t, 0, true);
+    unreachable(&mut t, 0, true);
     assert_eq!(t.connection.take_events(), Events::UNREACHABLE | Events::CLOSED);
     assert_eq!(t.connection.poll_timeout(), Time::NEVER);
 
     let mut t = sending(config());
-    told(&mut t, 1, true);
+    unreachable(&mut t, 1, true);
     assert_eq!((t.state(), t.connection.take_events()), (State::Established, Events::empty()));
 }
 

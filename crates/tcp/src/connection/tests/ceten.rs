@@ -17,8 +17,8 @@ fn path(corruption: f64, congestion: f64) -> Causes<Probability> {
     Causes { corruption, congestion }.map(Probability::of)
 }
 
-/// What the header of the next segment from the peer says.
-fn told(t: &mut Diagram, forward: Causes<Probability>, echoed: Causes<Probability>) {
+/// Indicates the path fields of the peer's next segment.
+fn indicate(t: &mut Diagram, forward: Causes<Probability>, echoed: Causes<Probability>) {
     let indication = Indication::Path(PathFields::Exact { forward, echoed });
     t.connection.indicate(t.now, &indication);
 }
@@ -32,11 +32,11 @@ fn echo(t: &Diagram) -> Causes<Probability> {
     }
 }
 
-/// Segment 3 is lost, which three duplicates show; the path is as told.
+/// Segment 3 is lost, which three duplicate ACKs show; the peer echoes these path fields.
 fn lose_one(t: &mut Diagram, echoed: Causes<Probability>) {
     t.time(200);
     for n in 4..=6 {
-        told(t, Causes::SURVIVES, echoed);
+        indicate(t, Causes::SURVIVES, echoed);
         t.send(ack(3).sack(4..=n));
     }
     t.unseen.clear();
@@ -47,7 +47,7 @@ fn every_segment_starts_afresh_and_echoes_what_the_last_from_the_peer_had() {
     let mut t = sending(with(Strategy::LossRatio, 1.0, Fields::Free));
     assert_eq!(echo(&t), Causes::SURVIVES);
     t.time(200);
-    told(&mut t, path(0.5, 0.25), Causes::SURVIVES);
+    indicate(&mut t, path(0.5, 0.25), Causes::SURVIVES);
     t.send(ack(2));
     t.recv([data(11)]);
     assert_eq!(echo(&t), path(0.5, 0.25));
@@ -57,7 +57,7 @@ fn every_segment_starts_afresh_and_echoes_what_the_last_from_the_peer_had() {
 fn what_an_unacceptable_segment_had_is_not_believed() {
     let mut t = sending(with(Strategy::LossRatio, 1.0, Fields::Free));
     t.time(200);
-    told(&mut t, path(0.5, 0.25), Causes::SURVIVES);
+    indicate(&mut t, path(0.5, 0.25), Causes::SURVIVES);
     t.send(ack(2).seq(1 << 30));
     assert_eq!(echo(&t), Causes::SURVIVES);
 }

@@ -132,7 +132,7 @@ fn both_may_close_at_once() {
     let mut t = established(config());
     t.close();
     t.recv([ack(1).fin()]);
-    t.send(ack(1).fin()); // On its way before ours had arrived.
+    t.send(ack(1).fin()); // Sent before ours had arrived.
     t.recv([ack(1).seq(2).acking(2)]);
     assert_eq!((t.state(), t.connection.take_events()), (State::Closing, Events::PEER_CLOSED));
     t.time(200);
@@ -294,7 +294,7 @@ fn a_peer_that_stays_silent_is_given_up() {
 }
 
 #[test]
-fn whoever_goes_on_after_its_fin_is_told_where_it_ended() {
+fn a_segment_after_the_peers_fin_is_answered_with_where_it_ended() {
     // Nothing can follow a FIN; a peer that believes so has not understood (RFC 9293 §3.10.7.4).
     let mut t = established(config());
     t.close();

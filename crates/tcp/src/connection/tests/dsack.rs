@@ -145,7 +145,7 @@ fn a_report_is_not_of_an_earlier_arrival() {
 }
 
 #[test]
-fn a_report_of_what_is_sacked_tells_of_nothing_else() {
+fn a_dsack_of_a_sacked_segment_lies_within_the_second_block() {
     // RFC 2883 §4, 5: the first block lies within the second.
     let mut t = sending(config());
     t.send(ack(1).sack(3..=3));

@@ -82,7 +82,7 @@ fn only_new_data_is_ecn_capable() {
 }
 
 #[test]
-fn congestion_is_echoed_until_the_peer_has_heard() {
+fn congestion_is_echoed_until_the_peer_sends_cwr() {
     // RFC 3168 §6.1.3
     let mut t = agreed(marking());
     t.send(data(1));
@@ -94,7 +94,7 @@ fn congestion_is_echoed_until_the_peer_has_heard() {
     t.send(data(3));
     t.recv([ack(4).ece()]);
     t.write(500);
-    t.recv([bytes(0, 500).acking(at(4)).ece()]); // Data tells it, too.
+    t.recv([bytes(0, 500).acking(at(4)).ece()]); // Data segments have the flag, too.
     t.send(data(4).cwr().acking(501));
     t.recv([ack(5).seq(501)]);
     t.mark = Ecn::Congested;

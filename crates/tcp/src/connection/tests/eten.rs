@@ -316,8 +316,8 @@ fn every_reported_hole_is_excused() {
 
 #[test]
 fn the_unreported_hole_after_a_reported_one_is_congestion_at_once() {
-    // 1 is reported, 3 is not. Without SACK, the first acknowledgment that stops at 3 tells; the
-    // answers to 2 and 4 to 10 were eight suppressed duplicates.
+    // The corruption of 1 is reported, that of 3 is not. Without SACK, the first acknowledgment
+    // that stops at 3 reveals the gap; the answers to 2 and 4 to 10 were eight suppressed duplicates.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
         let mut t = sending(with(recovery, Suppression::All));
         t.time(150);
@@ -339,7 +339,7 @@ fn the_unreported_hole_after_a_reported_one_is_congestion_at_once() {
 
 #[test]
 fn the_suppressed_duplicates_count_wherever_they_lie() {
-    // As above, but 5 is lost: of five suppressed duplicates only the answers to 6 and 7 tell of
+    // As above, but 5 is lost: of five suppressed duplicates only the answers to 6 and 7 come from
     // what lies above it.
     for recovery in [Recovery::Reno, Recovery::NewReno] {
         let mut t = sending(Config {

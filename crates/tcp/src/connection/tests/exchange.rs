@@ -5,7 +5,7 @@ use crate::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use base::{Random, Seed};
 use proptest::prelude::*;
 
-/// A packet on its way, or word of its corruption on its way back or on.
+/// A packet in flight, or the report of its corruption to its sender or receiver.
 #[derive(Clone, Copy)]
 struct Flying {
     at: Time,
@@ -23,7 +23,7 @@ struct Luck {
     late: f64,
 }
 
-/// What is on its way.
+/// The packets and reports in flight.
 struct Air {
     flying: Vec<Flying>,
     luck: Luck,
@@ -75,13 +75,13 @@ struct Exchange {
     now: Time,
     air: Air,
     limited_transmit: bool,
-    /// The receiver is told of a corruption, not the sender.
+    /// A corruption is indicated to the receiver, not to the sender.
     forward: bool,
     /// Segments take the fast path where they can.
     fast: bool,
     /// Everything that was ever sent.
     trace: Vec<(Time, usize, Packet)>,
-    /// Per end: what the other has selectively acknowledged, as heard.
+    /// Per end: the SACK blocks that have arrived from the other.
     sacked: [Vec<(SeqNumber, SeqNumber)>; 2],
     /// Per end: bytes read.
     read: [u64; 2],
@@ -116,7 +116,7 @@ impl Exchange {
         }
     }
 
-    /// Runs until nothing is on its way and no timer is set.
+    /// Runs until nothing is in flight and no timer is set.
     fn run(&mut self) {
         self.transmit(0);
         for _ in 0..200_000 {
@@ -145,15 +145,15 @@ impl Exchange {
         let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
         if corrupted {
             let (seq, len, copy) = (segment.seq, packet.payload.len, segment.copy);
-            let (told, indication) = match self.forward {
+            let (end, indication) = match self.forward {
                 false => (1 - to, Indication::Corrupted { seq, len, copy }),
                 true => (to, Indication::PeerCorrupted { seq, len, copy }),
             };
-            if self.ends[told].side == Side::Passive && self.ends[told].receiver.nxt() == 0 {
-                return; // Nobody is there yet.
+            if self.ends[end].side == Side::Passive && self.ends[end].receiver.nxt() == 0 {
+                return; // There is no connection yet.
             }
-            self.ends[told].indicate(self.now, &indication);
-            return self.after(told);
+            self.ends[end].indicate(self.now, &indication);
+            return self.after(end);
         }
         if self.ends[to].state() == State::Closed && segment.flags.contains(Flags::ACK) {
             // The host's answer for a connection that is no more (RFC 9293 §3.10.7.1).
@@ -173,7 +173,7 @@ impl Exchange {
 
     fn take_in(&mut self, to: usize, packet: Packet) {
         let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
-        if self.is_heard(to, &segment, packet.payload.len) {
+        if self.is_acceptable(to, &segment, packet.payload.len) {
             let blocks = segment.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
@@ -209,8 +209,8 @@ impl Exchange {
                     }
                 }
             }
-            let wire::Body::Tcp(heard) = arrived.body else { panic!("not TCP") };
-            let blocks = heard.options.sack.as_slice().iter();
+            let wire::Body::Tcp(segment) = arrived.body else { panic!("not TCP") };
+            let blocks = segment.options.sack.as_slice().iter();
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
             if path.is_over() {
                 break;
@@ -229,7 +229,7 @@ impl Exchange {
         }
         let over = path.is_over();
         let sent = self.trace.len();
-        assert!(over || self.ends[to].events.is_empty(), "there was something to be told");
+        assert!(over || self.ends[to].events.is_empty(), "there were events");
         self.after(to);
         let sooner = self.ends[to].poll_timeout() < wake;
         assert!(over || self.trace.len() == sent && !sooner, "there was more to do");
@@ -239,7 +239,7 @@ impl Exchange {
     /// Whether an end takes in the acknowledgment in this segment: it is not an old one, by its number
     /// and by its timestamp (RFC 7323 §5.3), and a bare one must lie in the window or at its edge (RFC
     /// 9293 §3.10.7.4, first).
-    fn is_heard(&self, end: usize, segment: &Segment, len: u32) -> bool {
+    fn is_acceptable(&self, end: usize, segment: &Segment, len: u32) -> bool {
         let Connection { iss, irs, sender, receiver, timestamps, .. } = &self.ends[end];
         let stamp = segment.options.timestamps;
         if stamp.is_some_and(|stamp| timestamps.is_old(self.now, stamp.value)) {
@@ -288,12 +288,12 @@ impl Exchange {
         if sent > 0 && !segment.flags.contains(Flags::SYN) {
             // New data: what is in the network stays within the window (RFC 6675 §5), but for two
             // segments of limited transmit (RFC 3042). A copy that was sent again on a notice
-            // alone is counted once.
+            // alone is counted once. A loss probe ignores the window (RFC 8985 §7.3).
             let pipe = before.pipe().min(before.outstanding());
             let limited = self.limited_transmit
                 && before.outstanding() + sent <= before.window() + 2 * u64::from(MSS);
             assert!(
-                pipe + sent <= before.window() || limited,
+                pipe + sent <= before.window() || limited || before.probes_with_new_data(),
                 "pipe {pipe} + {sent} > window {}",
                 before.window()
             );
@@ -320,26 +320,29 @@ fn luck() -> impl Strategy<Value = Luck> {
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
     let eten = prop::option::of((any::<bool>(), prop::sample::select(&Suppression::EVERY[..])));
-    let flags = [any::<bool>(), any::<bool>(), any::<bool>()];
+    let flags = [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()];
     (recovery, eten, flags, 1u32..=12, 4u32..=64).prop_map(
-        |(recovery, eten, [limited_transmit, delay, timestamps], initial_window, window)| Config {
-            recovery,
-            timestamps,
-            limited_transmit,
-            delayed_ack: delay.then_some(Duration::from_millis(40)),
-            initial_window: InitialWindow::Segments(initial_window),
-            receive_window: window * MSS,
-            retries: u32::MAX, // However bad the luck.
-            syn_retries: u32::MAX,
-            syn_ack_retries: u32::MAX,
-            mechanisms: eten
-                .map(|(forward, suppress_dupacks)| match forward {
-                    true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
-                    false => Mechanism::Eten(Eten::new(suppress_dupacks)),
-                })
-                .into_iter()
-                .collect(),
-            ..config()
+        |(recovery, eten, [limited_transmit, delay, timestamps, frto], initial_window, window)| {
+            Config {
+                recovery,
+                frto,
+                timestamps,
+                limited_transmit,
+                delayed_ack: delay.then_some(Duration::from_millis(40)),
+                initial_window: InitialWindow::Segments(initial_window),
+                receive_window: window * MSS,
+                retries: u32::MAX, // However bad the luck.
+                syn_retries: u32::MAX,
+                syn_ack_retries: u32::MAX,
+                mechanisms: eten
+                    .map(|(forward, suppress_dupacks)| match forward {
+                        true => Mechanism::ForwardEten(ForwardEten::new(suppress_dupacks)),
+                        false => Mechanism::Eten(Eten::new(suppress_dupacks)),
+                    })
+                    .into_iter()
+                    .collect(),
+                ..config()
+            }
         },
     )
 }

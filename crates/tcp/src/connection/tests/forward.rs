@@ -1,4 +1,4 @@
-//! Word of a corruption by way of the receiver (`bbn8333` §2.1.3; MECHANISMS.md section 3).
+//! Corruption notices by way of the receiver (`bbn8333` §2.1.3; MECHANISMS.md section 3).
 
 use super::*;
 use crate::mechanism::{ForwardEten, Mechanism, Suppression};
@@ -16,14 +16,14 @@ fn with(recovery: Recovery, suppress_dupacks: Suppression) -> Config {
     }
 }
 
-/// An end that is only sent data.
+/// An end that only receives data.
 fn receiving() -> Diagram {
     established(with(Recovery::Sack, Suppression::All))
 }
 
 impl Diagram {
-    /// Word comes that a copy of the peer's segment `n` was corrupted.
-    fn told(&mut self, n: u32, copy: u32) {
+    /// Indicates that a copy of the peer's segment `n` was corrupted.
+    fn corrupted(&mut self, n: u32, copy: u32) {
         let (seq, copy) = (PEER_ISS + at(n), CopyId(copy));
         let indication = Indication::PeerCorrupted { seq, len: MSS, copy };
         self.connection.indicate(self.now + self.ahead, &indication);
@@ -38,7 +38,7 @@ fn word_is_passed_on_at_once_and_repeated_until_the_octets_arrive() {
     let mut t = receiving();
     t.send(data(1));
     t.recv([ack(2)]);
-    t.told(2, 7);
+    t.corrupted(2, 7);
     t.recv([ack(2).echoes_alone(2, 7)]);
     t.send(data(3));
     t.recv([ack(2).sack(3..=3).echoes(2, 7)]);
@@ -49,9 +49,9 @@ fn word_is_passed_on_at_once_and_repeated_until_the_octets_arrive() {
 }
 
 #[test]
-fn what_arrives_beyond_another_gap_is_no_longer_told_of() {
+fn a_segment_that_arrives_beyond_another_gap_is_no_longer_echoed() {
     let mut t = receiving();
-    t.told(3, 7);
+    t.corrupted(3, 7);
     t.recv([ack(1).echoes_alone(3, 7)]);
     t.send(data(3));
     t.recv([ack(1).sack(3..=3)]);
@@ -60,9 +60,9 @@ fn what_arrives_beyond_another_gap_is_no_longer_told_of() {
 #[test]
 fn several_reports_take_turns() {
     let mut t = receiving();
-    t.told(1, 5);
+    t.corrupted(1, 5);
     t.recv([ack(1).echoes_alone(1, 5)]);
-    t.told(3, 7);
+    t.corrupted(3, 7);
     t.recv([ack(1).echoes_alone(3, 7)]);
     t.send(data(2));
     t.recv([ack(1).sack(2..=2).echoes(1, 5)]);
@@ -75,11 +75,11 @@ fn several_reports_take_turns() {
 #[test]
 fn a_later_copy_takes_the_place_of_an_earlier_one_and_the_same_is_no_news() {
     let mut t = receiving();
-    t.told(1, 5);
+    t.corrupted(1, 5);
     t.recv([ack(1).echoes_alone(1, 5)]);
-    t.told(1, 5);
+    t.corrupted(1, 5);
     t.silent();
-    t.told(1, 6);
+    t.corrupted(1, 6);
     t.recv([ack(1).echoes_alone(1, 6)]);
     t.send(data(2));
     t.recv([ack(1).sack(2..=2).echoes(1, 6)]);
@@ -92,26 +92,26 @@ fn word_of_what_has_arrived_or_cannot_arrive_is_not_passed_on() {
     t.recv([ack(2)]);
     t.send(data(3));
     t.recv([ack(2).sack(3..=3)]);
-    t.told(1, 5);
-    t.told(3, 7);
-    t.told(2000, 8); // Beyond the window.
+    t.corrupted(1, 5);
+    t.corrupted(3, 7);
+    t.corrupted(2000, 8); // Beyond the window.
     t.silent();
     t.send(data(4));
     t.recv([ack(2).sack(3..=4)]);
 }
 
 #[test]
-fn before_the_peer_has_spoken_its_segments_are_nobodys() {
+fn before_the_peers_syn_no_notice_is_about_its_segments() {
     let mut t = Diagram::new(&with(Recovery::Sack, Suppression::All), Side::Active);
     t.recv([syn()]);
-    t.told(1, 5);
+    t.corrupted(1, 5);
     t.silent();
 }
 
 #[test]
 fn sack_blocks_get_what_the_echo_leaves() {
     let mut t = receiving();
-    t.told(1, 5);
+    t.corrupted(1, 5);
     t.recv([ack(1).echoes_alone(1, 5)]);
     for n in [3, 5] {
         t.send(data(n));
@@ -126,12 +126,12 @@ fn sack_blocks_get_what_the_echo_leaves() {
 #[test]
 fn full_sized_data_has_no_room_for_it_and_an_acknowledgment_follows() {
     let mut t = sending(with(Recovery::Sack, Suppression::All));
-    t.told(2, 7);
+    t.corrupted(2, 7);
     t.recv([ack(1).seq(at(11)).echoes_alone(2, 7)]);
     t.time(200);
     t.send(data(1).acking(at(2)));
     t.recv([data(11).acking(at(2)), ack(2).seq(at(12)).echoes(2, 7)]);
-    // Nothing is owed: data alone does not bring it about.
+    // No acknowledgment is due: data alone does not cause one.
     t.send(ack(3).seq(at(2)));
     t.recv([data(12).acking(at(2))]);
 }
@@ -139,7 +139,7 @@ fn full_sized_data_has_no_room_for_it_and_an_acknowledgment_follows() {
 #[test]
 fn data_that_leaves_room_carries_it() {
     let mut t = established(with(Recovery::Sack, Suppression::All));
-    t.told(2, 7);
+    t.corrupted(2, 7);
     t.recv([ack(1).echoes_alone(2, 7)]);
     t.write(984);
     t.recv([bytes(0, 984).echoes(2, 7)]);
@@ -150,7 +150,7 @@ fn data_that_leaves_room_carries_it() {
 #[test]
 fn what_is_to_be_passed_on_survives_a_restore() {
     let mut t = receiving();
-    t.told(2, 7);
+    t.corrupted(2, 7);
     t.recv([ack(1).echoes_alone(2, 7)]);
     t.restore(12_345);
     t.send(data(1));
@@ -197,7 +197,7 @@ fn an_acknowledgment_that_a_report_alone_brought_about_is_no_duplicate() {
 }
 
 #[test]
-fn whoever_has_not_agreed_to_echoes_does_not_heed_them() {
+fn echoes_that_were_not_negotiated_are_ignored() {
     let mut t = sending(config());
     t.time(200);
     t.send(ack(1).echoes_alone(3, t.copy(3).0));

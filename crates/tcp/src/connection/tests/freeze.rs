@@ -15,10 +15,10 @@ fn a_receiver_that_is_warned_closes_its_window_and_opens_it_with_three_acknowled
     t.send(data(1));
     t.recv([ack(2)]);
     assert!(t.last().window > 0);
-    t.tell(Connectivity::Ending);
+    t.connectivity(Connectivity::Ending);
     t.recv([ack(2)]);
     assert_eq!(t.last().window, 0);
-    t.send(data(2)); // What was on its way is taken.
+    t.send(data(2)); // Data in flight is accepted.
     t.recv([ack(3)]);
     assert_eq!(t.last().window, 0);
     t.send(data(3)); // As is a probe.
@@ -26,7 +26,7 @@ fn a_receiver_that_is_warned_closes_its_window_and_opens_it_with_three_acknowled
     assert_eq!((t.last().window, t.read(0)), (0, 3000));
     t.time(5000);
     t.silent();
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.recv([ack(4), ack(4), ack(4)]);
     let reopened = t
         .sent
@@ -40,7 +40,7 @@ fn a_receiver_that_is_warned_closes_its_window_and_opens_it_with_three_acknowled
 #[test]
 fn what_it_sends_itself_goes_on() {
     let mut t = established(with());
-    t.tell(Connectivity::Ending);
+    t.connectivity(Connectivity::Ending);
     t.recv([ack(1)]);
     t.write(1000);
     t.recv([data(1)]);
@@ -48,29 +48,29 @@ fn what_it_sends_itself_goes_on() {
 }
 
 #[test]
-fn nobody_who_was_not_warned_says_anything() {
+fn a_return_without_a_warning_sends_nothing() {
     let mut t = established(with());
-    t.tell(MOVED);
-    t.tell(Connectivity::Full);
+    t.connectivity(MOVED);
+    t.connectivity(Connectivity::Full);
     t.silent();
-    t.tell(Connectivity::Ending);
+    t.connectivity(Connectivity::Ending);
     t.recv([ack(1)]);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.recv([ack(1), ack(1), ack(1)]);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.silent();
 }
 
 #[test]
 fn a_frozen_connection_can_be_stored() {
     let mut t = established(with());
-    t.tell(Connectivity::Ending);
+    t.connectivity(Connectivity::Ending);
     t.recv([ack(1)]);
     t.restore(1 << 30);
     t.send(data(1));
     t.recv([ack(2)]);
     assert_eq!(t.last().window, 0);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.recv([ack(2), ack(2), ack(2)]);
 }
 

@@ -42,7 +42,7 @@ fn a_notice_that_counts_copies_or_names_none_is_not() {
 }
 
 #[test]
-fn nobody_who_has_seen_one_nonce_knows_the_next() {
+fn one_nonce_does_not_reveal_the_next() {
     let t = sending(nonces());
     let copies: Vec<u32> = (1..=10).map(|n| t.copy(n).0).collect();
     let steps: std::collections::BTreeSet<_> =
@@ -50,7 +50,7 @@ fn nobody_who_has_seen_one_nonce_knows_the_next() {
     assert_eq!(steps.len(), 9, "{copies:?}");
 }
 
-/// Of two segments somebody says that they were corrupted: a new connection has trust for so many.
+/// Two corruption notices, as many as a new connection trusts.
 fn two_notices(t: &mut Diagram) {
     t.time(150);
     for n in 1..=2 {

@@ -379,7 +379,7 @@ fn a_lost_syn_ack_leaves_the_threshold_as_a_lost_syn_does() {
 
 #[test]
 fn a_connection_that_is_closed_before_it_is_open_is_over() {
-    // RFC 9293 §3.10.4: "Delete the TCB". Its host must hear of it to free the ports.
+    // RFC 9293 §3.10.4: "Delete the TCB". Its host needs the event to free the ports.
     let mut t = Diagram::new(&config(), Side::Active);
     t.recv([syn()]);
     t.close();
@@ -402,7 +402,7 @@ fn an_acknowledgment_of_another_answer_than_ours_is_answered_with_a_reset() {
 
 #[test]
 fn an_answer_to_a_syn_that_was_not_sent_yet_is_not_believed() {
-    // RFC 9293 §3.10.7.3, first: SEG.ACK > SND.NXT. Somebody guesses.
+    // RFC 9293 §3.10.7.3, first: SEG.ACK > SND.NXT, as an off-path attacker guesses it.
     let mut connection = Connection::new(&config(), Side::Active, IDENTITY);
     let (seq, ack, flags) = (PEER_ISS, ISS + 1, Flags::SYN | Flags::ACK);
     let guess = Segment { seq, ack, flags, window: 1000, ..Segment::default() };

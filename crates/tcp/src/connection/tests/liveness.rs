@@ -113,7 +113,7 @@ fn the_user_timeout_counts_from_when_something_is_outstanding() {
 }
 
 #[test]
-fn the_user_timeout_ends_an_open_that_nobody_answers() {
+fn the_user_timeout_ends_an_open_without_an_answer() {
     let mut t = Diagram::new(&impatient(), Side::Active);
     t.recv([syn()]);
     for millis in [1000, 3000] {

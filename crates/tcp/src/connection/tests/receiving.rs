@@ -205,7 +205,7 @@ fn a_block_covers_the_fin_that_arrived_with_its_data() {
 }
 
 #[test]
-fn a_bare_acknowledgment_at_the_edge_of_the_window_is_heard() {
+fn a_pure_acknowledgment_at_the_edge_of_the_window_is_processed() {
     // The peer has used our window up, and its first segment is missing: all its bare
     // acknowledgments lie one past the window. The letter of RFC 9293 §3.10.7.4 drops them, and
     // answers; two such ends would answer each other for ever. Linux and the BSDs take them.
@@ -252,7 +252,7 @@ fn what_can_be_read_can_be_looked_at_first() {
 }
 
 #[test]
-fn a_connection_tells_how_it_stands() {
+fn the_info_of_a_connection() {
     let mut t = sending(Config { timestamps: true, ..config() });
     let info = t.connection.info();
     let expected = Info {

@@ -82,7 +82,7 @@ fn a_reset_of_the_next_octet_ends_every_state_but_time_wait() {
         t.silent();
         let events = match state {
             State::TimeWait => Events::empty(), // RFC 1337
-            // A passive open goes back to listening; nobody had been told of it.
+            // A passive open goes back to listening; the application was not notified of it.
             State::SynReceived => Events::CLOSED,
             _ => Events::RESET | Events::CLOSED,
         };
@@ -142,7 +142,7 @@ fn a_syn_is_challenged_in_every_synchronized_state() {
 }
 
 #[test]
-fn an_abort_tells_the_peer_unless_it_has_closed_or_never_answered() {
+fn an_abort_resets_the_peer_unless_it_has_closed_or_never_answered() {
     // RFC 9293 §3.10.5
     let all = [State::SynSent, State::SynReceived].into_iter().chain(SYNCHRONIZED);
     for state in all {

@@ -13,7 +13,7 @@ use wire::{ConnectivityChange, Encoding, LocalStatus};
 
 /// Of a full-sized segment, timestamps take 12 bytes and the option 8; diagrams have 1000.
 const SIZE: u16 = MSS as u16 + 20;
-/// There is nothing to tell.
+/// Nothing is signalled or echoed.
 const IDLE: ConnectivityChange = ConnectivityChange {
     c: false,
     ec: false,
@@ -21,10 +21,11 @@ const IDLE: ConnectivityChange = ConnectivityChange {
     ecs: false,
     encoding: Encoding::Experimental,
 };
-/// The first indication, its echo, and that the echo was heard.
-const TELLS: ConnectivityChange = ConnectivityChange { c: true, cs: LocalStatus::New, ..IDLE };
-const ECHOES: ConnectivityChange = ConnectivityChange { ec: true, ecs: true, ..IDLE };
-const HEARD: ConnectivityChange = ConnectivityChange { c: true, cs: LocalStatus::EchoAck, ..IDLE };
+/// The first indication, its echo, and the acknowledgment of the echo.
+const INDICATION: ConnectivityChange = ConnectivityChange { c: true, cs: LocalStatus::New, ..IDLE };
+const ECHO: ConnectivityChange = ConnectivityChange { ec: true, ecs: true, ..IDLE };
+const ECHO_ACK: ConnectivityChange =
+    ConnectivityChange { c: true, cs: LocalStatus::EchoAck, ..IDLE };
 
 const MOVED: Connectivity = Connectivity::Changed { window: None };
 
@@ -39,8 +40,8 @@ fn rlci(set: impl FnOnce(&mut Rlci)) -> Rlci {
     rlci
 }
 
-/// Without the report's holes.
-fn mended() -> Rlci {
+/// The corrected protocol, without the report's gaps.
+fn corrected() -> Rlci {
     Rlci::default()
 }
 
@@ -60,7 +61,7 @@ fn agreed(config: Config) -> Diagram {
     t
 }
 
-/// Our SYN is on its way to such a peer.
+/// Our SYN is in flight to such a peer.
 fn offered(config: Config) -> Diagram {
     let mut t = Diagram::new(&config, Side::Active);
     t.offer.mss = Some(SIZE);
@@ -69,7 +70,7 @@ fn offered(config: Config) -> Diagram {
     t
 }
 
-/// The same with an endless stream, ten segments of which are on their way since 100 ms.
+/// The same with an endless stream, ten segments of which are in flight since 100 ms.
 fn flowing(config: Config) -> Diagram {
     let mut t = agreed(config);
     t.write(1 << 40);
@@ -77,8 +78,8 @@ fn flowing(config: Config) -> Diagram {
     t
 }
 
-/// The segments of a range that all say this.
-fn telling(range: core::ops::RangeInclusive<u32>, change: ConnectivityChange) -> Vec<Seg> {
+/// The segments of a range, each with this option.
+fn each_with(range: core::ops::RangeInclusive<u32>, change: ConnectivityChange) -> Vec<Seg> {
     each(range).into_iter().map(|seg| seg.change(change)).collect()
 }
 

@@ -18,7 +18,7 @@ fn the_third_acknowledgment_of_something_new_retransmits() {
 }
 
 #[test]
-fn an_acknowledgment_that_tells_nothing_new_is_no_duplicate() {
+fn an_acknowledgment_that_sacks_nothing_new_is_no_duplicate() {
     // RFC 6675 §2: "a segment that arrives carrying a SACK block that identifies previously
     // unacknowledged and un-SACKed octets".
     let mut t = sending(config());
@@ -32,7 +32,7 @@ fn an_acknowledgment_that_tells_nothing_new_is_no_duplicate() {
 }
 
 #[test]
-fn an_acknowledgment_that_advances_and_tells_something_new_is_a_duplicate() {
+fn an_acknowledgment_that_advances_and_sacks_something_new_is_a_duplicate() {
     // RFC 6675 §2: "even if it carries new data, changes the advertised window, or moves the cumulative
     // acknowledgment point". Segments of 100 bytes, so that IsLost does not apply.
     let mut t = established(config());
@@ -62,7 +62,7 @@ fn an_acknowledgment_that_advances_past_all_that_it_reports_is_no_duplicate() {
 }
 
 #[test]
-fn one_acknowledgment_that_tells_of_three_segments_is_enough() {
+fn one_acknowledgment_that_sacks_three_segments_is_enough() {
     // RFC 6675 §5, step 2: IsLost. More than two segments above the hole, so two are not enough.
     let mut t = sending(config());
     t.time(200);
@@ -138,7 +138,7 @@ fn what_was_selectively_acknowledged_is_never_sent_again() {
     t.time(1200); // All of them are lost again, and the timer of the first repair expires.
     t.recv([data(1)]);
     t.time(1300);
-    t.send(ack(2).sack(6..=10)); // It need not repeat what it has told before (RFC 2018 §4).
+    t.send(ack(2).sack(6..=10)); // It need not repeat earlier blocks (RFC 2018 §4).
     t.recv([data(2), data(5)]);
 }
 
@@ -173,7 +173,7 @@ fn a_hole_that_is_not_yet_lost_is_filled_when_there_is_nothing_better_to_send() 
     t.silent();
     t.send(ack(1).sack(6..=7).sack(2..=4)); // Two lie above 5, and all data has been sent.
     t.recv([data(5)]);
-    // RFC 6675 §4, SetPipe: 5 counts twice, for nobody says that its first copy is lost.
+    // RFC 6675 §4, SetPipe: 5 counts twice, because IsLost does not hold for its first copy.
     assert_eq!(t.connection.sender.pipe(), segments(4));
 }
 
@@ -288,7 +288,7 @@ fn what_the_peer_newly_holds_is_an_event() {
     let mut t = sending(config());
     t.connection.watch(true);
     t.time(200);
-    let mut told = |segment| {
+    let mut newly_sacked = |segment| {
         t.send(segment);
         let events: Vec<_> = core::iter::from_fn(|| t.connection.poll_event()).collect();
         let sacked = events.into_iter().filter_map(|event| match event {
@@ -298,8 +298,8 @@ fn what_the_peer_newly_holds_is_an_event() {
         sacked.collect::<Vec<_>>()
     };
     let held = |from: u32, to: u32| (u64::from(at(from)), u64::from(at(to + 1)));
-    assert_eq!(told(ack(1).sack(2..=2)), [held(2, 2)]);
-    assert_eq!(told(ack(1).sack(4..=4).sack(2..=2)), [held(4, 4)]);
-    assert_eq!(told(ack(1).sack(4..=4).sack(2..=2)), []);
-    assert_eq!(told(ack(1).sack(15..=20)), [], "was never sent");
+    assert_eq!(newly_sacked(ack(1).sack(2..=2)), [held(2, 2)]);
+    assert_eq!(newly_sacked(ack(1).sack(4..=4).sack(2..=2)), [held(4, 4)]);
+    assert_eq!(newly_sacked(ack(1).sack(4..=4).sack(2..=2)), []);
+    assert_eq!(newly_sacked(ack(1).sack(15..=20)), [], "was never sent");
 }

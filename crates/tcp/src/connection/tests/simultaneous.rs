@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Both have sent a SYN, and this end has heard of it.
+/// Both have sent a SYN, and the peer's has arrived.
 fn opening(config: Config) -> Diagram {
     let mut t = Diagram::new(&config, Side::Active);
     t.recv([syn()]);
@@ -50,7 +50,7 @@ fn simultaneous_open_survives_the_loss_of_an_answer() {
     let mut t = opening(config());
     t.time(1050); // Our timer runs since the SYN went again.
     t.recv([syn_ack()]);
-    t.send(syn()); // The peer has not heard of us yet.
+    t.send(syn()); // Nothing of ours has reached the peer yet.
     t.recv([syn_ack()]);
     t.send(syn_ack());
     t.silent();
@@ -77,7 +77,7 @@ fn simultaneous_open_that_is_reset_is_a_refusal() {
     let mut t = opening(config());
     t.send(ack(1).rst());
     t.silent();
-    // Unlike a passive open, somebody waits for it (RFC 9293 §3.10.7.4, second).
+    // Unlike after a passive open, an application is notified (RFC 9293 §3.10.7.4, second).
     assert_eq!(t.connection.take_events(), Events::RESET | Events::CLOSED);
 }
 

@@ -84,7 +84,7 @@ fn a_snapshot_of_another_version_is_refused() {
 }
 
 #[test]
-fn whoever_watched_has_to_ask_again() {
+fn watching_has_to_be_requested_again_after_a_restore() {
     let mut t = established(config());
     t.connection.watch(true);
     t.write(500);

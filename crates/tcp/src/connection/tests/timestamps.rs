@@ -49,7 +49,7 @@ fn timestamps_need_the_offer_of_both() {
         t.recv([syn_ack()]);
         assert_eq!(stamp(&t), offers.then_some((5000, 3)));
     }
-    // Nobody has asked for these: they are ignored.
+    // Timestamps that were not negotiated are ignored.
     let mut t = established(config());
     t.stamp = Some(50);
     t.send(data(1));

@@ -37,7 +37,7 @@ fn a_part_of_a_unit_is_sent_again_alone() {
 
 #[test]
 fn copies_count_up_within_a_unit() {
-    // So that word of a corrupted segment can name its copy.
+    // So that a corruption notice can name its copy.
     let eten = crate::mechanism::Eten::new(crate::mechanism::Suppression::None);
     let mechanisms = vec![crate::mechanism::Mechanism::Eten(eten)];
     let mut t = uniting(4, Config { mechanisms, ..config() });
@@ -88,7 +88,7 @@ fn a_unit_keeps_to_both_windows_and_to_nagle() {
 }
 
 #[test]
-fn a_reduction_is_told_once_per_unit() {
+fn a_reduction_sets_cwr_once_per_unit() {
     let mut t = Diagram::new(&Config { ecn: true, ..config() }, Side::Active);
     t.recv([syn().ece().cwr()]);
     t.send(syn_ack().ece());
@@ -106,7 +106,7 @@ fn a_reduction_is_told_once_per_unit() {
 }
 
 #[test]
-fn a_unit_is_pushed_so_that_whoever_merges_it_passes_it_on() {
+fn a_unit_is_pushed_so_that_receive_offload_delivers_it() {
     for (unit, pushed) in [(1, false), (2, true)] {
         let mut t = uniting(unit, config());
         t.write(1 << 30);

@@ -56,7 +56,7 @@ fn an_accepted_octet_does_not_go_again() {
 #[test]
 fn a_lost_window_update_is_found_out_by_a_probe() {
     let mut t = closed(config());
-    // The peer has opened its window, and nobody has heard of it.
+    // The peer has opened its window, and its window update is lost.
     t.time(1100);
     t.recv([octet(0)]);
     t.time(1200);
@@ -181,7 +181,7 @@ fn acknowledgments_do_not_stand_behind_an_octet_that_was_refused() {
 
 #[test]
 fn an_acknowledgment_from_before_an_octet_that_was_taken_counts() {
-    // The peer has probed our window, and has not heard that there was room by then.
+    // The peer has probed our window; the answer that there was room by then has not reached it.
     let mut t = established(Config { receive_window: 1000, ..config() });
     t.write(2000);
     t.recv(each(1..=2));
@@ -378,7 +378,7 @@ fn a_window_that_is_open_does_not_follow_small_reads() {
 }
 
 #[test]
-fn what_makes_no_difference_to_a_peer_with_a_window_is_not_told() {
+fn a_peer_with_a_window_gets_no_needless_update() {
     let mut t = established(Config { receive_window: 10_000, ..config() });
     for n in 1..=5 {
         t.send(data(n));
@@ -463,7 +463,7 @@ fn a_fin_finds_room_in_a_closed_window() {
 }
 
 #[test]
-fn an_acknowledgment_with_data_for_a_closed_window_is_heard() {
+fn an_acknowledgment_with_data_for_a_closed_window_is_processed() {
     // RFC 9293 §3.10.7.4, first: "special allowance should be made to accept valid ACKs".
     let mut t = established(Config { receive_window: 1000, ..config() });
     t.write(3000);
@@ -504,7 +504,7 @@ fn a_fin_before_what_has_arrived_is_no_end() {
 }
 
 #[test]
-fn whoever_wants_to_write_more_is_told_when() {
+fn an_event_says_when_more_may_be_written() {
     let mut t = sending_only(4, config());
     t.connection.notify_below(2000);
     assert_eq!(t.connection.take_events(), Events::empty());

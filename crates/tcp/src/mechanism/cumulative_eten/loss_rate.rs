@@ -14,7 +14,7 @@ pub(super) struct LossRate {
     /// The counters at the last update.
     segments: u64,
     retransmissions: u64,
-dsacks: u64,
+    dsacks: u64,
 }
 
 impl LossRate {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_twice_was_no_loss_even_if_that_is_heard_late() {
+    fn a_duplicate_was_no_loss_even_if_it_is_reported_late() {
         let (a, mut total) = (0.5, LossRate::default());
         total.count(a, &statistics(1, 1, 0));
         total.count(a, &statistics(1, 1, 1));

@@ -4,15 +4,15 @@ use base::{Duration, Time};
 use core::net::IpAddr;
 use wire::{CopyId, Probability};
 
-/// A mechanism that has heard of the path.
-fn told(strategy: Strategy, corruption: f64, congestion: f64) -> CumulativeEten {
+/// A mechanism to which one segment's path fields were indicated.
+fn with_path(strategy: Strategy, corruption: f64, congestion: f64) -> CumulativeEten {
     let mut ceten = CumulativeEten::new(strategy, 1.0, Fields::Free);
     ceten.begin(&Identity { secret: 7, ..Identity::default() });
-    hear(&mut ceten, corruption, congestion);
+    observe(&mut ceten, corruption, congestion);
     ceten
 }
 
-fn hear(ceten: &mut CumulativeEten, corruption: f64, congestion: f64) {
+fn observe(ceten: &mut CumulativeEten, corruption: f64, congestion: f64) {
     let echoed = Causes { corruption, congestion }.map(Probability::of);
     let fields = PathFields::Exact { forward: Causes::SURVIVES, echoed };
     indicate(ceten, Time::ZERO, Indication::Path(fields));
@@ -58,7 +58,7 @@ fn the_coin_falls_as_the_strategy_says() {
         (LossRatio, 0.97, 0.99, 0.25),
         (LossRatio, 1.0, 1.0, 1.0),
     ] {
-        let found = congestion(&mut told(strategy, corruption, congested));
+        let found = congestion(&mut with_path(strategy, corruption, congested));
         // More than three standard deviations of 10000 coins.
         assert!((found - expected).abs() < 0.016, "{strategy:?}: {found}, not {expected}");
     }
@@ -66,7 +66,7 @@ fn the_coin_falls_as_the_strategy_says() {
 
 #[test]
 fn losses_of_one_window_share_a_decision_and_windows_do_not() {
-    let mut ceten = told(Strategy::Published, 0.99, 0.99);
+    let mut ceten = with_path(Strategy::Published, 0.99, 0.99);
     let mut windows = Vec::new();
     for n in 0..50 {
         let view = view(100 * n, 100 * (n + 1));
@@ -81,9 +81,9 @@ fn losses_of_one_window_share_a_decision_and_windows_do_not() {
 
 #[test]
 fn a_timeout_is_decided_by_itself() {
-    let mut ceten = told(Strategy::LossRatio, 0.9, 1.0);
+    let mut ceten = with_path(Strategy::LossRatio, 0.9, 1.0);
     assert_eq!(ceten.loss(&view(0, 10), &loss(0, Signal::Sack)), Some(Verdict::Corruption));
-    hear(&mut ceten, 1.0, 0.9);
+    observe(&mut ceten, 1.0, 0.9);
     assert_eq!(ceten.loss(&view(0, 10), &loss(1, Signal::Sack)), Some(Verdict::Corruption));
     assert_eq!(ceten.loss(&view(0, 10), &loss(0, Signal::Rto)), Some(Verdict::STANDARD));
 }
@@ -94,7 +94,7 @@ fn of_the_timeouts_of_a_window_the_first_alone_is_excused_but_as_published_every
     // The third is of data that was sent after the first.
     let timeouts = [(0, 10), (5, 10), (10, 20), (11, 20)];
     let verdicts = |strategy, corruption, congestion| {
-        let mut ceten = told(strategy, corruption, congestion);
+        let mut ceten = with_path(strategy, corruption, congestion);
         timeouts.map(|(start, nxt)| ceten.loss(&view(start, nxt), &loss(start, Signal::Rto)))
     };
     let found = verdicts(Strategy::LossRatio, 0.9, 1.0);
@@ -104,7 +104,7 @@ fn of_the_timeouts_of_a_window_the_first_alone_is_excused_but_as_published_every
 
 #[test]
 fn marks_and_notices_are_not_for_it() {
-    let mut ceten = told(Strategy::LossRatio, 0.9, 1.0);
+    let mut ceten = with_path(Strategy::LossRatio, 0.9, 1.0);
     assert_eq!(ceten.loss(&view(0, 10), &loss(0, Signal::Ecn)), None);
     assert_eq!(ceten.loss(&view(0, 10), &loss(0, Signal::Notice)), None);
 }
@@ -112,14 +112,14 @@ fn marks_and_notices_are_not_for_it() {
 #[test]
 fn nothing_excuses_more_than_the_bound() {
     for (strategy, corruption) in [(Strategy::LossRatio, 0.5), (Strategy::Adaptive, 0.0)] {
-        let mut ceten = CumulativeEten { bound: 0.75, ..told(strategy, corruption, 1.0) };
+        let mut ceten = CumulativeEten { bound: 0.75, ..with_path(strategy, corruption, 1.0) };
         assert_eq!(verdicts(&mut ceten, Signal::Sack, 3), [Verdict::Decrease(0.75); 3]);
     }
 }
 
 /// [`Strategy::Adaptive`] after so many segments, of which so many were lost one after the other.
 fn adaptive(corruption: f64, segments: u64, losses: u64) -> f64 {
-    let mut ceten = told(Strategy::Adaptive, 1.0 - corruption, 1.0);
+    let mut ceten = with_path(Strategy::Adaptive, 1.0 - corruption, 1.0);
     ceten.network.a = 0.001;
     for n in 0..segments {
         let lost = losses * (n + 1) / segments;
@@ -147,7 +147,7 @@ fn the_adaptive_window_comes_down_by_the_share_of_congestion() {
 
 #[test]
 fn the_adaptive_sender_leaves_timeouts_alone() {
-    let mut ceten = told(Strategy::Adaptive, 0.5, 1.0);
+    let mut ceten = with_path(Strategy::Adaptive, 0.5, 1.0);
     assert_eq!(ceten.loss(&view(0, 1), &loss(0, Signal::Rto)), None);
 }
 
@@ -157,7 +157,7 @@ fn levels_stand_for_losses_and_steps_add_up_to_levels() {
         let echoed = Causes { corruption, congestion }.map(wire::Code::level);
         Indication::Path(PathFields::Coded { forward: Causes::default(), echoed })
     };
-    let mut ceten = told(Strategy::LossRatio, 1.0, 1.0);
+    let mut ceten = with_path(Strategy::LossRatio, 1.0, 1.0);
     ceten.network.form = PathForm::Levels;
     indicate(&mut ceten, Time::ZERO, level(2, 0));
     ceten.incoming(&view(0, 0), &Segment::default());
@@ -199,7 +199,7 @@ fn every_step_is_echoed_once() {
 
 #[test]
 fn messages_about_links_multiply_and_old_ones_are_forgotten() {
-    let mut ceten = told(Strategy::LossRatio, 1.0, 1.0);
+    let mut ceten = with_path(Strategy::LossRatio, 1.0, 1.0);
     ceten.network.transport = Transport::Traceback;
     let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
     let mut link = |seconds, node: u8, corruption: f64| {
@@ -222,7 +222,7 @@ fn its_settings_are_checked_and_what_it_remembers_is_kept() {
     for wrong in [r#"{"bound": 0.4}"#, r#"{"bound": 2}"#, r#"{"strategy": "none"}"#] {
         assert!(read(wrong).is_err(), "{wrong}");
     }
-    let mut ceten = told(Strategy::LossRatio, 0.97, 0.99);
+    let mut ceten = with_path(Strategy::LossRatio, 0.97, 0.99);
     congestion(&mut ceten);
     let stored = serde_json::to_string(&ceten).unwrap();
     assert_eq!(read(&stored).unwrap(), ceten);

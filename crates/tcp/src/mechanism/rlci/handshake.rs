@@ -66,8 +66,7 @@ const NEW_REMOTE: Actions = Actions::TGL_REMOTE_CCI
     .union(Actions::UPD_CCI_PEER_TIME)
     .union(Actions::REPROBE_PATH)
     .union(Actions::FORCE_SEND);
-const ANOTHER: Actions =
-    Actions::REPROBE_PATH.union(Actions::FORCE_SEND).union(Actions::REMEMBER);
+const ANOTHER: Actions = Actions::REPROBE_PATH.union(Actions::FORCE_SEND).union(Actions::REMEMBER);
 
 use Event::{EchoedLocalCci, EchoedRemoteCci, LocalCci, NewRemoteCci, SegmentSent};
 use LocalStatus::{EchoAck, Idle, New};
@@ -92,7 +91,7 @@ pub(super) const RESPONDER: &[Edge<RemoteStatus>] = &[
 /// The initiator without the report's gaps: an echo is acknowledged at once, whether there is data
 /// to send or not; an indication during another one is acted on at once here, and signalled
 /// afterwards.
-pub(super) const MENDED: &[Edge<LocalStatus>] = &[
+pub(super) const CORRECTED: &[Edge<LocalStatus>] = &[
     edge(Idle, LocalCci, NEW_LOCAL, New),
     edge(New, LocalCci, ANOTHER, New),
     edge(EchoAck, LocalCci, ANOTHER, EchoAck),
@@ -204,7 +203,7 @@ impl Handshake {
     /// Takes the transitions of an event; `time` is the timestamp of the segment that caused it, if
     /// one did.
     fn step(&mut self, event: Event, time: u32) -> Actions {
-        let initiator = if self.strict { INITIATOR } else { MENDED };
+        let initiator = if self.strict { INITIATOR } else { CORRECTED };
         let actions = take(initiator, &mut self.local_cci_status, event)
             | take(RESPONDER, &mut self.remote_cci_status, event);
         self.local_cci ^= actions.contains(Actions::TGL_LOCAL_CCI);

@@ -15,34 +15,36 @@ use limit::Limit;
 use serde::{Deserialize, Serialize};
 use wire::{ConnectivityChange, Encoding, Flags, Options, Packet, Segment, SeqNumber};
 
-/// An end whose lower layers report a change of connectivity signals its peer, and both start from
-/// the initial window, as on a new path. Needs timestamps, and an option that both ends implement.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Rlci {
-    /// Follow the report literally, with its gaps: an indication whose only carrier was lost, an
-    /// echo that an idle receiver never acknowledges, a link that flaps. The report's suggestions
-    /// are off unless set: `resend`, `suppress`, `rate_limit`.
-    pub strict: bool,
-    /// The encoding of the option; a passive end uses its peer's.
-    pub encoding: Encoding,
-    /// The first two duplicates after a change send new data however much is outstanding
-    /// (`koutsianas2007` §3.5.3, as in the report's experiments).
-    pub limited_transmit: bool,
-    /// A loss found while the window is the initial one of the new path leaves ssthresh
-    /// (`koutsianas2007` §3.5.3, likewise).
-    pub keep_ssthresh: bool,
-    /// Retransmit everything outstanding in steady state, too (`koutsianas2007` §3.5.2, "a possible
-    /// solution"). `None`: unless `strict`.
-    pub resend: Option<bool>,
-    /// Indications from both ends at the same time lead to one reprobe (`koutsianas2007` §3.5.4,
-    /// "can be avoided"). `None`: unless `strict`.
-    pub suppress: Option<bool>,
-    /// At most one reprobe in ten round trips, and four a minute (`koutsianas2007` §3.6, "one
-    /// possible defense"). `None`: unless `strict`.
-    pub rate_limit: Option<bool>,
-    #[serde(skip_serializing_if = "is_new")]
-    state: State,
+base::settings! {
+    /// An end whose lower layers report a change of connectivity signals its peer, and both start from
+    /// the initial window, as on a new path. Needs timestamps, and an option that both ends implement.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Rlci {
+        /// Follow the report literally, with its gaps: an indication whose only carrier was lost, an
+        /// echo that an idle receiver never acknowledges, a link that flaps. The report's suggestions
+        /// are off unless set: `resend`, `suppress`, `rate_limit`.
+        pub strict: bool,
+        /// The encoding of the option; a passive end uses its peer's.
+        pub encoding: Encoding,
+        /// The first two duplicates after a change send new data however much is outstanding
+        /// (`koutsianas2007` §3.5.3, as in the report's experiments).
+        pub limited_transmit: bool,
+        /// A loss found while the window is the initial one of the new path leaves ssthresh
+        /// (`koutsianas2007` §3.5.3, likewise).
+        pub keep_ssthresh: bool,
+        /// Retransmit everything outstanding in steady state, too (`koutsianas2007` §3.5.2, "a possible
+        /// solution"); the opposite of `strict` if absent.
+        pub resend: Option<bool>,
+        /// Indications from both ends at the same time lead to one reprobe (`koutsianas2007` §3.5.4,
+        /// "can be avoided"); the opposite of `strict` if absent.
+        pub suppress: Option<bool>,
+        /// At most one reprobe in ten round trips, and four a minute (`koutsianas2007` §3.6, "one
+        /// possible defense"); the opposite of `strict` if absent.
+        pub rate_limit: Option<bool>,
+        #[serde(skip_serializing_if = "is_new")]
+        state: State,
+    }
 }
 
 /// The state once the connection has begun.
@@ -256,7 +258,7 @@ impl Rules for Rlci {
     fn loss(&mut self, view: &View, loss: &Loss) -> Option<Verdict> {
         let kept = self.keep_ssthresh
             && self.state.probe.is_some()
-            && matches!(loss.signal, Signal::Dupack | Signal::Sack)
+            && matches!(loss.signal, Signal::Dupack | Signal::Sack | Signal::Rack)
             // §3.5.3: "CWND == INITIAL_WINDOW". It is less only where connections share one probe: what
             // reduces it lasts until the probing is over.
             && view.window <= view.initial_window;

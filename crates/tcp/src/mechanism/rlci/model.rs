@@ -22,10 +22,9 @@ const BOUND: Bound = Bound {
     flying: 2,
 };
 
-/// One indication at each end, but two losses, a segment doubled, and timestamps that do not tell every segment from the
-/// next.
-const COARSE: Bound =
-    Bound { equal_stamps: true, indications: 1, losses: 2, doubles: 1, ..BOUND };
+/// One indication at each end, but two losses, one duplicated segment, and timestamps that may be
+/// equal in consecutive segments.
+const COARSE: Bound = Bound { equal_stamps: true, indications: 1, losses: 2, doubles: 1, ..BOUND };
 
 /// What is found within a bound; the count of states is printed.
 fn search(bound: Bound) -> Found {
@@ -35,7 +34,7 @@ fn search(bound: Bound) -> Found {
 }
 
 #[test]
-fn mended_quiet_ends_agree_on_every_indication() {
+fn corrected_quiet_ends_agree_on_every_indication() {
     for bound in [BOUND, COARSE] {
         let found = search(bound);
         assert!(found.at_rest > 0);
@@ -45,7 +44,7 @@ fn mended_quiet_ends_agree_on_every_indication() {
 
 #[test]
 fn strict_ends_that_keep_sending_agree_on_what_they_have_accepted() {
-    // Asserted of every state. (What is mended sends by itself whatever these send.)
+    // Asserted of every state. (Corrected ends send all that by themselves.)
     for bound in [BOUND, Bound { losses: 1, ..COARSE }] {
         assert!(search(Bound { strict: true, chatty: true, ..bound }).states > 1000);
     }
@@ -57,19 +56,21 @@ fn strict_quiet_ends_have_three_holes_and_no_other() {
     let found = search(strict);
     assert_eq!(found.holes(), [Hole::Lost, Hole::Idle, Hole::Flapped]);
     // (a) The pure ACK that carries it is lost, and nothing more is sent.
-    assert_eq!(found.way(Hole::Lost), "first is told, first's segment 0 is lost");
+    assert_eq!(found.way(Hole::Lost), "first gets an indication, first's segment 0 is lost");
 
     let found = search(Bound { losses: 0, ..strict });
     assert_eq!(found.holes(), [Hole::Idle, Hole::Flapped]);
     // (b) The echo waits for a segment to be acknowledged by; the next indication is ignored.
     assert_eq!(
         found.way(Hole::Idle),
-        "first is told, first's segment 0 arrives, second's segment 0 arrives, first is told"
+        "first gets an indication, first's segment 0 arrives, second's segment 0 arrives, \
+         first gets an indication"
     );
     // (c) The link flaps before the echo is there: the second indication is ignored.
     assert_eq!(
         found.way(Hole::Flapped),
-        "first is told, first is told, first's segment 0 arrives, second's segment 0 arrives"
+        "first gets an indication, first gets an indication, first's segment 0 arrives, \
+         second's segment 0 arrives"
     );
 }
 

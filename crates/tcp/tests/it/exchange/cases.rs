@@ -81,9 +81,9 @@ pub(crate) enum Act {
     /// What was written is to go although more will follow.
     Flush,
     Nagle(bool),
-    /// Not the application: layers below tell of the way to the peer. Once the script is over, there
-    /// is one.
-    Told(Connectivity),
+    /// Not the application: lower layers indicate a change of connectivity. Once the script is
+    /// over, there is connectivity.
+    Connectivity(Connectivity),
     Read,
     Close,
 }
@@ -116,7 +116,7 @@ pub(crate) struct Luck {
     pub(crate) until: u64,
     pub(crate) lost: f64,
     pub(crate) corrupted: f64,
-    /// Of the corrupted, those that somebody tells of.
+    /// The share of corruptions that the network reports.
     pub(crate) reported: f64,
     pub(crate) doubled: f64,
     pub(crate) late: f64,
@@ -167,7 +167,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(Act::Cork),
         1 => Just(Act::Flush),
         1 => any::<bool>().prop_map(Act::Nagle),
-        3 => connectivity().prop_map(Act::Told),
+        3 => connectivity().prop_map(Act::Connectivity),
         3 => Just(Act::Read),
         1 => Just(Act::Close),
     ];
@@ -214,7 +214,7 @@ fn config() -> impl Strategy<Value = Config> {
     (sizes(), congestion(), repair(), manners()).prop_map(|(sizes, congestion, repair, manners)| {
         let (mss, receive_window) = sizes;
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
-        let (lost, reduction, undo, dsack, limited_transmit, ssthresh_on_backoff) = repair;
+        let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
         let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half] = flags;
@@ -241,6 +241,7 @@ fn config() -> impl Strategy<Value = Config> {
             ssthresh_on_backoff,
             reduction,
             undo,
+            frto,
             dsack,
             timestamps,
             require_timestamps,
@@ -286,14 +287,15 @@ fn congestion()
     )
 }
 
-type Repair = ((Recovery, Pipe), Reduction, bool, bool, bool, SsthreshOnBackoff);
+type Repair = ((Recovery, Pipe), Reduction, bool, bool, bool, bool, SsthreshOnBackoff);
 
 fn repair() -> impl Strategy<Value = Repair> {
     let any_recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
     let pipe = prop_oneof![3 => Just(Pipe::IsLost), 1 => Just(Pipe::Unreported)];
     (
-        (prop_oneof![Just(Recovery::Sack), any_recovery], pipe),
+        (prop_oneof![Just(Recovery::Sack), Just(Recovery::Rack), any_recovery], pipe),
         prop::sample::select(vec![Reduction::Immediate, Reduction::Prr, Reduction::PrrCrb]),
+        likely(),
         likely(),
         likely(),
         likely(),
@@ -395,11 +397,15 @@ pub(crate) fn undisturbed() -> impl Strategy<Value = Case> {
             });
             for end in &mut ends {
                 end.aborts = false;
+                // Loss probes are sent where acknowledgments are late (RFC 8985 §7.2).
+                if end.config.recovery == Recovery::Rack {
+                    end.config.recovery = Recovery::Sack;
+                }
                 // Answers that are late would be duplicate ACKs of what was sent since.
                 end.config.keep_alive = None;
                 end.habits = Habits { stretch: end.habits.stretch, ..Habits::default() };
                 // Where the path changes, windows shrink and what is outstanding goes again.
-                end.script.retain(|step| !matches!(step.act, Act::Told(_)));
+                end.script.retain(|step| !matches!(step.act, Act::Connectivity(_)));
                 end.config.mechanisms.retain(|mechanism| !matches!(mechanism, Mechanism::Rlci(_)));
             }
             let luck = Luck { delay, ..Luck::default() };

@@ -14,7 +14,7 @@ pub(crate) struct Host {
     pub(crate) end: End,
     pub(crate) connection: Option<Connection>,
     pub(crate) listens: bool,
-    /// Its connection tells what it does.
+    /// Its connection records events.
     pub(crate) watched: bool,
     /// What its clock is ahead of the world's.
     pub(crate) ahead: Duration,
@@ -29,8 +29,8 @@ pub(crate) struct Host {
     /// What it has read, and how far into the peer's runs that is.
     pub(crate) read: u64,
     pub(crate) place: (usize, u32),
-    /// Everything that it was ever told.
-    pub(crate) heard: Events,
+    /// All events of its connection so far.
+    pub(crate) events: Events,
     /// The octet after the last that the peer's windows have ever allowed, and the last of them.
     pub(crate) allowed: u32,
     pub(crate) right_edge: u32,
@@ -66,7 +66,7 @@ impl Host {
             total: 0,
             read: 0,
             place: (0, 0),
-            heard: Events::empty(),
+            events: Events::empty(),
             allowed: 1,
             right_edge: 1,
             shift: 0,
@@ -138,7 +138,7 @@ impl Host {
         // shift makes of it and what a FIN takes.
         let step = (self.end.config.receive_window / 2).min(info.mss).max(1);
         let (moved, rounding) = (edge.saturating_sub(self.edge), (1 << shift) - 1);
-        let fin = u32::from(self.heard.contains(Events::PEER_CLOSED));
+        let fin = u32::from(self.events.contains(Events::PEER_CLOSED));
         let least = step.saturating_sub(rounding);
         let first = freezes
             || opens
@@ -188,8 +188,8 @@ impl Host {
         });
     }
 
-    /// The connection hears of the way to its peer.
-    pub(crate) fn hear(&mut self, now: Time, connectivity: Connectivity) {
+    /// Indicates a change of connectivity to the connection.
+    pub(crate) fn indicate(&mut self, now: Time, connectivity: Connectivity) {
         let local = self.local(now);
         let indication = Indication::Connectivity(connectivity);
         self.using(|connection| connection.indicate(local, &indication));

@@ -36,7 +36,7 @@ fn count() -> ProptestConfig {
 proptest! {
     #![proptest_config(count())]
 
-    /// And connections that are watched, stored and restored on the way, under another clock, send
+    /// And connections that are watched, stored and restored meanwhile, under another clock, send
     /// the same packets at the same times.
     #[test]
     fn streams_arrive_and_connections_end(case in case()) {

@@ -28,7 +28,7 @@ pub(crate) struct Peer {
 #[derive(Clone, Copy)]
 struct Waiting {
     leaves: Time,
-    /// Its place on the way, unless it is lost.
+    /// Its place in flight, unless it is lost.
     key: Option<(Time, u64)>,
 }
 
@@ -167,7 +167,7 @@ impl Peer {
         (leaves, replaced)
     }
 
-    /// The segment of which [`Peer::leaves`] was asked last is on its way.
+    /// Notes that the segment that [`Peer::leaves`] decided on last is in flight.
     pub(crate) fn left(&mut self, key: (Time, u64)) {
         if let Some(waiting) = &mut self.waiting {
             waiting.key = Some(key);

@@ -10,7 +10,7 @@ use tcp::mechanism::Mechanism;
 use tcp::{Connection, Connectivity, Event, Events, Indication, Side, State};
 use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
-/// A packet on its way, or word of its corruption on its way back or on.
+/// A packet in flight, or the report of its corruption to its sender or receiver.
 struct Flying {
     to: usize,
     packet: Packet,
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Runs until nothing is on its way and nothing is due.
+    /// Runs until nothing is in flight and nothing is due.
     pub(crate) fn run(&mut self) {
         self.after(0);
         self.after(1);
@@ -140,7 +140,7 @@ impl World {
         if host.end.script.is_empty() {
             // It is over. What is closed before it is open never opens.
             host.end.eager = true;
-            host.hear(self.now, Connectivity::Changed { window: None });
+            host.indicate(self.now, Connectivity::Changed { window: None });
             match &mut host.connection {
                 Some(connection) if host.end.aborts => connection.abort(),
                 Some(connection) if connection.state() != State::SynSent => connection.close(),
@@ -155,7 +155,7 @@ impl World {
             Act::Cork(corked) => host.using(|connection| connection.cork(corked)),
             Act::Flush => host.using(Connection::flush),
             Act::Nagle(nagle) => host.using(|connection| connection.set_nagle(nagle)),
-            Act::Told(connectivity) => host.hear(self.now, connectivity),
+            Act::Connectivity(connectivity) => host.indicate(self.now, connectivity),
             Act::Read => {
                 host.read(&peer.written);
             }
@@ -202,22 +202,22 @@ impl World {
         self.after(to);
     }
 
-    /// Somebody on the way tells that a packet was corrupted: its receiver, if that can make use of
-    /// it, else its sender.
+    /// The network reports a corrupted packet: to its receiver if that one echoes reports, else to
+    /// its sender.
     fn report(&mut self, to: usize, segment: &Segment, len: u32) {
         let (seq, copy) = (segment.seq, segment.copy);
         let passes_on = |mechanism: &Mechanism| matches!(mechanism, Mechanism::ForwardEten(_));
-        let (told, indication) = if self.hosts[to].end.config.mechanisms.iter().any(passes_on) {
+        let (at, indication) = if self.hosts[to].end.config.mechanisms.iter().any(passes_on) {
             (to, Indication::PeerCorrupted { seq, len, copy })
         } else {
             (1 - to, Indication::Corrupted { seq, len, copy })
         };
-        let host = &mut self.hosts[told];
+        let host = &mut self.hosts[at];
         let local = host.local(self.now);
         if let Some(connection) = &mut host.connection {
             connection.indicate(local, &indication);
         }
-        self.after(told);
+        self.after(at);
     }
 
     /// Something has gone wrong, or an application has done something, at `at`.
@@ -279,8 +279,11 @@ impl World {
         while host.end.eager && host.read(&peer.written) {}
         if let Some(connection) = &mut host.connection {
             let events = connection.take_events();
-            assert!(!(events & host.heard).intersects(Events::CLOSED | Events::CONNECTED), "twice");
-            host.heard |= events;
+            assert!(
+                !(events & host.events).intersects(Events::CLOSED | Events::CONNECTED),
+                "twice"
+            );
+            host.events |= events;
             let waits = host.step_at == Time::NEVER && host.end.script.is_empty();
             if waits && connection.state() != State::SynSent {
                 connection.close();
@@ -302,7 +305,7 @@ impl World {
         }
     }
 
-    /// What a connection tells of its timer.
+    /// Follows the connection's timer by its events.
     fn watch(&mut self, i: usize) {
         let host = &mut self.hosts[i];
         let Some(connection) = &mut host.connection else { return };
@@ -395,7 +398,7 @@ impl World {
         self.launch(to, packet);
     }
 
-    /// A packet is on its way, or lost.
+    /// Sends a packet, which may be lost.
     fn launch(&mut self, to: usize, mut packet: Packet) {
         let (leaves, replaced) = self.peers[1 - to].leaves(self.now, &packet);
         if let Some(key) = replaced {
@@ -443,7 +446,7 @@ impl World {
         line.arrival(self.now, leaves, bytes, delay + jitter)
     }
 
-    /// Nodes on the way say whatever they like of the path.
+    /// Nodes on the path write arbitrary path fields.
     fn wear(&mut self, mut fields: PathFields) -> PathFields {
         let mut any = || self.chance.bits() as u32;
         match &mut fields {
@@ -470,13 +473,13 @@ impl World {
         for (host, peer) in [(one, two), (two, one)] {
             assert!(host.is_over(), "{:?}", host.connection.as_ref().map(Connection::state));
             assert!(host.read <= peer.total);
-            assert!(host.connection.is_none() || host.heard.contains(Events::CLOSED));
+            assert!(host.connection.is_none() || host.events.contains(Events::CLOSED));
             let end = Events::CONNECTED | Events::PEER_CLOSED;
             let trouble = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
             if !aborted {
                 assert_eq!(host.read, peer.total, "bytes are missing");
-                assert!(host.heard.contains(end), "{:?}", host.heard);
-                assert!(!host.heard.intersects(trouble), "{:?}", host.heard);
+                assert!(host.events.contains(end), "{:?}", host.events);
+                assert!(!host.events.intersects(trouble), "{:?}", host.events);
             }
         }
     }

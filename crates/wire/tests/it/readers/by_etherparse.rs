@@ -149,7 +149,7 @@ fn options(mut bytes: &[u8]) -> Result<Options, String> {
                 options.timestamps = Some((value, echo));
                 rest
             }
-            // It goes no further; whoever wants to walks over the option.
+            // The reader stops here; skip the option.
             Err(TcpOptionReadError::UnknownId(_)) => {
                 let len = usize::from(*bytes.get(1).ok_or("no length")?);
                 if len < 2 || len > bytes.len() {

@@ -111,7 +111,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         }
         Body::Udp(udp) => Transport::Udp { ports: [udp.source_port, udp.destination_port] },
         Body::Icmp(icmp) => icmp_of(icmp, ip.source.is_ipv6()),
-        Body::Repair(_) => return Err("nobody else knows repair packets".to_owned()),
+        Body::Repair(_) => return Err("other readers do not know repair packets".to_owned()),
         Body::Esp(_) => return Err("others see no header behind ESP".to_owned()),
     };
     Ok(Fields {
@@ -128,8 +128,8 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
     })
 }
 
-/// Others know nothing of changes of connectivity: an option of a kind for experiments, or of no
-/// kind that was ever given to anybody.
+/// The connectivity option as other readers see it: an option of a kind for experiments, or of an
+/// unassigned kind.
 fn change_of(options: &wire::Options) -> Vec<u8> {
     let Some(change) = options.connectivity else { return Vec::new() };
     let head: &[u8] = match change.encoding {

@@ -14,7 +14,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
-from lasthop.publications.study.words import SMALL, percent, told
+from lasthop.publications.study.words import SMALL, percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def weights(strategy: str) -> list[float]:
 
 
 def cells() -> list[Cell]:
-    """Every strategy with every weight; without ETEN the weight is nobody's."""
+    """Every strategy with every weight; without ETEN there is no weight."""
     found = []
     for others in (0, OTHERS):
         for rate in (MEDIUM, HIGH):
@@ -81,8 +81,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
             most = max(known, key=lambda pair: pair[1].value)
             beside = f"beside {others}" if others else "alone"
             words.append(
-                f"{beside} at {units.scientific(rate)} from {told(least[1])} (a = {least[0]:g}) to"
-                f" {told(most[1])} (a = {most[0]:g})"
+                f"{beside} at {units.scientific(rate)} from {phrase(least[1])} (a = {least[0]:g})"
+                f" to {phrase(most[1])} (a = {most[0]:g})"
             )
         found.append(
             Answer(
@@ -107,7 +107,7 @@ def _published_choice(runs: Runs) -> Answer:
                 cells += 1
                 ratio = runs.ratio(chosen.but(alpha=weight), chosen, "goodput_bps")
                 if ratio is not None and ratio.lo > 1 + SMALL:
-                    worse.append(f"a = {weight:g} at {units.scientific(rate)}: {told(ratio)}")
+                    worse.append(f"a = {weight:g} at {units.scientific(rate)}: {phrase(ratio)}")
     return Answer(
         "Would another weight than 0.5 have served the published strategy better, beside others?",
         "§8.3",

@@ -67,7 +67,7 @@ def bursts(rate_bps: int) -> str:
 
 
 def victim(path: Mapping[str, Any], defences: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Settings of the victim over a path; without defences to set, nobody tells it anything."""
+    """Settings of the victim over a path; without ETEN if `defences` is None."""
     eten: Mapping[str, Any] = {"report": NONE}
     if defences is not None:
         eten = {"report": "backward", "notice_size": "56 B", "defences": defences}
@@ -102,7 +102,7 @@ def inert(case: Case) -> Case:
 
 
 def plain(case: Case) -> Case:
-    """The same with a sender that nobody tells of corruption."""
+    """The same with a sender without ETEN."""
     return case.but(eten=NONE, defences=NONE, sent="datagrams")
 
 

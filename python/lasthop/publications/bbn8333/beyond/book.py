@@ -68,8 +68,8 @@ def _bounds(metric: str = "goodput_over_plain") -> list[Column]:
 
 CODES = (
     "off",
-    "fixed, all told",
-    "fixed, none told",
+    "fixed, all signalled",
+    "fixed, none signalled",
     "CETEN alone",
     "CETEN, fixed",
     "CETEN, following",
@@ -84,14 +84,14 @@ def _codes(metric: str = "payload_bps") -> list[Column]:
     return [Column(code, metric, {"code": code}, 1e6) for code in CODES]
 
 
-#: Which codes within packets, and who tells of corruption.
+#: The codes within packets, and the source of corruption reports.
 WITHIN: Mapping[str, Mapping[str, Any]] = {
     "no code": {"eten": "none", "code": "off"},
     **{f"corrects {n}": {"eten": "none", "code": n} for n in ("1", "2", "4", "8")},
     "CETEN alone": {"eten": "cumulative", "code": "off"},
     "follows CETEN": {"eten": "cumulative", "code": "following"},
 }
-TOLD: Mapping[str, Mapping[str, Any]] = {
+NOTIFIED: Mapping[str, Mapping[str, Any]] = {
     "no code": WITHIN["no code"],
     "corrects 2": WITHIN["corrects 2"],
     "Backward": {"eten": "backward", "code": "off"},
@@ -208,7 +208,7 @@ _MORE: Mapping[str, Mapping[str, Table]] = {
             words="fades equivalent to",
             where={"channel": FADES, "hops": 1},
         ),
-        "notices": replace(_NUMBERS["per-packet-code"], columns=_within(TOLD)),
+        "notices": replace(_NUMBERS["per-packet-code"], columns=_within(NOTIFIED)),
         "erasures": replace(
             _NUMBERS["per-packet-code"],
             where={"hops": 1},
@@ -364,7 +364,7 @@ TABLES: Mapping[str, Table] = {
                 ("alone", "alone"),
                 ("lost", "lost inside"),
                 ("resolve", "resolved"),
-                ("readable", "told by the node"),
+                ("readable", "notified by the node"),
             )
         ],
     ),

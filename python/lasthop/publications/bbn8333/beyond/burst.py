@@ -12,7 +12,7 @@ from lasthop.publications.bbn8333.beyond.question import question
 from lasthop.publications.bbn8333.cases import NONE
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Cell, Runs
-from lasthop.publications.study.words import percent, told
+from lasthop.publications.study.words import percent, phrase
 
 #: Corrupted packets in a row, on average; 0 are single bit errors.
 SINGLE = 0
@@ -50,7 +50,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
     def growth(recovery: str, delay: float) -> str:
         where = {**long, "recovery": recovery, "one_way_delay_s": delay}
         of = runs.case(eten=NONE, **{_KEY: BURSTS[-1]}, **where)
-        return told(runs.ratio(of, of.but(**{_KEY: SINGLE}), "goodput_bps"))
+        return phrase(runs.ratio(of, of.but(**{_KEY: SINGLE}), "goodput_bps"))
 
     def alone(metric: str, delay: float) -> str:
         where = {**long, "one_way_delay_s": delay}

@@ -14,7 +14,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import mean
 from lasthop.publications.study.verdict import Band, Check, above, below, every
-from lasthop.publications.study.words import NEGLIGIBLE, number, told
+from lasthop.publications.study.words import NEGLIGIBLE, number, phrase
 
 if TYPE_CHECKING:
     import polars as pl
@@ -129,7 +129,7 @@ def figure(runs: Runs, key: str, xlabel: str, words: Mapping[Any, str]) -> Figur
 def alone(runs: Runs, metric: str, key: str, values: Sequence[Any], **where: Any) -> str:
     """A mean of TCP alone at each of some values of a key, in words."""
     cases = [runs.case(**{key: value}, eten=NONE, **where) for value in values]
-    return " and ".join(told(runs.mean(case, metric)) for case in cases)
+    return " and ".join(phrase(runs.mean(case, metric)) for case in cases)
 
 
 def gains(runs: Runs, key: str, values: Sequence[Any], eten: str, **where: Any) -> str:
@@ -137,7 +137,7 @@ def gains(runs: Runs, key: str, values: Sequence[Any], eten: str, **where: Any) 
     found = []
     for value in values:
         case = runs.case(**{key: value}, eten=eten, **where)
-        found.append(told(runs.ratio(case, case.but(eten=NONE), "goodput_bps")))
+        found.append(phrase(runs.ratio(case, case.but(eten=NONE), "goodput_bps")))
     return ", ".join(found)
 
 
@@ -178,14 +178,14 @@ def _everywhere(
     case, extreme = pick(ratios, key=lambda pair: pair[1].value)
     where = f"{NAMES[case['recovery']]}, {units.duration(case['one_way_delay_s'])}"
     why = (
-        f"The {'largest' if largest else 'smallest'} ratio is {told(extreme)} ({where},"
-        f" {units.scientific(case['bit_error_rate'])}). {cells.told}"
+        f"The {'largest' if largest else 'smallest'} ratio is {phrase(extreme)} ({where},"
+        f" {units.scientific(case['bit_error_rate'])}). {cells.tally}"
     )
     return Answer(claim, "§8.1", cells.verdict, why, case, extreme, effect_of="none")
 
 
 def kept(runs: Runs, key: str, value: Any, uniform: Any, **where: Any) -> str:
-    """What is left of the goodput over single bit errors, in per cent and by who tells."""
+    """The goodput over that with single bit errors, in per cent, without ETEN and with each."""
     words = []
     for eten, name in ((NONE, "TCP alone"), ("backward", "Backward"), ("oracle", "Oracle")):
         case = runs.case(**{key: value}, eten=eten, **where)

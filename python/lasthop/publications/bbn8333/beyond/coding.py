@@ -15,7 +15,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, Verdict, above, below
-from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent, told
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ STARTS: Mapping[str, Sequence[str]] = {
     "flows.1.start": [f"{500 + 100 * n} ms" for n in range(SEEDS)]
 }
 
-#: Who codes how: strength, which losses congestion control hears of, who tells of corruption.
+#: The codes: strength, which losses are signalled to congestion control, the corruption reports.
 CODES: Mapping[str, tuple[Any, str, str]] = {
     "off": (0.0, "all", NONE),
-    "fixed, all told": (0.1, "all", NONE),
-    "fixed, none told": (0.1, "none", NONE),
+    "fixed, all signalled": (0.1, "all", NONE),
+    "fixed, none signalled": (0.1, "none", NONE),
     "CETEN alone": (0.0, "all", "cumulative"),
     "CETEN, fixed": (0.1, "share", "cumulative"),
     "CETEN, following": ("cumulative", "share", "cumulative"),
@@ -58,9 +58,9 @@ LINES = tuple(
     draw.Line(code, {"code": code}, colour, marker)
     for code, (colour, marker) in zip(CODES, _LOOKS, strict=True)
 )
-FIXED_TOLD, HIDDEN, TOLD, FOLLOWING = (
-    "fixed, all told",
-    "fixed, none told",
+FIXED_SIGNALLED, HIDDEN, UNCODED_CETEN, FOLLOWING = (
+    "fixed, all signalled",
+    "fixed, none signalled",
     "CETEN alone",
     "CETEN, following",
 )
@@ -120,7 +120,7 @@ def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
 
 def uncoded(case: Case) -> Case:
     """The same without coding; Cumulative ETEN stays."""
-    return case.but(code=TOLD if case["code"].startswith("CETEN") else "off")
+    return case.but(code=UNCODED_CETEN if case["code"].startswith("CETEN") else "off")
 
 
 def gained(runs: Runs, case: Case) -> Estimate | None:
@@ -187,7 +187,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
         _pays(runs, "CETEN, fixed", "a fixed code, beside Cumulative ETEN"),
         _delay(runs),
         _clean(runs),
-        _told(runs),
+        _all_signalled(runs),
         _hidden(runs, HIDDEN, "Coding that hides losses takes from others", harms=True),
         _hidden(runs, FOLLOWING, "A code that follows corruption takes nothing", harms=False),
     ]
@@ -198,7 +198,7 @@ def _pays(runs: Runs, code: str, words: str) -> Answer:
     lines = []
     alone = runs.cases(code=code, competitors=0, recovery="sack", one_way_delay_s=MIDDLE)
     for loss in LOSSES:
-        ratios = [told(gained(runs, case)) for case in alone if case["loss"] == loss]
+        ratios = [phrase(gained(runs, case)) for case in alone if case["loss"] == loss]
         lines.append(f"{WORDS[loss]}: {' and '.join(ratios)}")
     known = [(case, gained(runs, case)) for case in runs.cases(code=code)]
     ratios_ = [(case, ratio) for case, ratio in known if ratio is not None]
@@ -212,7 +212,7 @@ def _pays(runs: Runs, code: str, words: str) -> Answer:
         None,
         f"Payload over that without coding for SACK alone, corrupted on one hop and on three:"
         f" {'; '.join(lines)}. Of all {len(ratios_)} cells it is clearly more in {more} and clearly"
-        f" less in {less}; the most is {told(most)} ({_at(best)}), the least {told(least)}"
+        f" less in {less}; the most is {phrase(most)} ({_at(best)}), the least {phrase(least)}"
         f" ({_at(worst)}).",
         best,
         most,
@@ -224,7 +224,7 @@ def _delay(runs: Runs) -> Answer:
     where = {"code": FOLLOWING, "recovery": "sack", "competitors": 0, "loss": LOSSES[-1]}
     for delay in DELAYS:
         ratios = [
-            told(gained(runs, runs.case(**where, one_way_delay_s=delay, hops=hops)))
+            phrase(gained(runs, runs.case(**where, one_way_delay_s=delay, hops=hops)))
             for hops in HOPS
         ]
         words.append(f"{units.duration(delay)}: {' and '.join(ratios)}")
@@ -253,25 +253,25 @@ def _clean(runs: Runs) -> Answer:
         "§5",
         Verdict.of(same),
         f"{'All' if same else 'Not all'} runs of {len(clean)} cells are those without coding. A"
-        f" fixed code of a tenth leaves {told(cost)} of the payload there (SACK alone).",
+        f" fixed code of a tenth leaves {phrase(cost)} of the payload there (SACK alone).",
         clean[0],
         gained(runs, clean[0]),
         effect_of="none",
     )
 
 
-def _told(runs: Runs) -> Answer:
-    """Whether a code helps whose losses are all heeded."""
-    coded = [(case, uncoded(case)) for case in runs.cases(code=FIXED_TOLD)]
+def _all_signalled(runs: Runs) -> Answer:
+    """Whether a code helps if all losses are signalled to congestion control."""
+    coded = [(case, uncoded(case)) for case in runs.cases(code=FIXED_SIGNALLED)]
     found = held(runs, coded, "payload_bps", most=1 + SMALL)
     more = [case for case, to in coded if _clearly_more(runs.ratio(case, to, "payload_bps"))]
     return Answer(
-        "Without anybody who tells corruption from congestion a code cannot pay, since congestion"
-        f" control must hear of every loss: nowhere does it gain {percent(SMALL)}.",
+        "If corruption cannot be distinguished from congestion, a code cannot pay, because every"
+        f" loss must be signalled to congestion control: nowhere does it gain {percent(SMALL)}.",
         "§5",
         found.verdict,
         f"The payload is clearly more than without coding in {len(more)} of {len(coded)} cells; the"
-        f" highest interval is {told(found.ratio)} ({_at(found.case)}).",
+        f" highest interval is {phrase(found.ratio)} ({_at(found.case)}).",
         found.case,
         found.ratio,
         effect_of="none",
@@ -289,14 +289,14 @@ def _hidden(runs: Runs, code: str, claim: str, *, harms: bool) -> Answer:
     others = []
     for loss in LOSSES[1:]:
         other = harm(runs, case.but(loss=loss))
-        others.append(f"{told(other)} at {percent(loss)}")
+        others.append(f"{phrase(other)} at {percent(loss)}")
     assert ratio is not None
     band = below(1 - NEGLIGIBLE) if harms else above(1 - NEGLIGIBLE)
     return Answer(
         f"{claim} where nothing is corrupted.",
         "§5",
         Check(ratio, band).verdict,
-        f"Payload of another SACK connection over that beside plain TCP: {told(ratio)}; with"
+        f"Payload of another SACK connection over that beside plain TCP: {phrase(ratio)}; with"
         f" corruption on one hop {', '.join(others)}.",
         case,
         ratio,
@@ -314,10 +314,10 @@ STUDY = question(
         "Three hops of 10 Mb/s with room for 50 packets each, 9, 90 or 300 ms one way in all, of"
         " which the last or all three corrupt up to one packet in a hundred, in one direction;"
         " segments of 1000 bytes, windows of 400 segments (1300 at 300 ms), 60 s.",
-        "Fixed codes have two repair packets for a block of 20, and congestion control hears of all"
-        " losses, repaired or not, or of none. With Cumulative ETEN (CETEN; loss-ratio) it hears of"
-        " the share that congestion caused, and the code is off, fixed, or as strong as the"
-        " corruption asks for that is told.",
+        "Fixed codes have two repair packets for a block of 20. All losses, repaired or not, are"
+        " signalled to congestion control, or none. With Cumulative ETEN (CETEN; loss-ratio) the"
+        " share that congestion caused is signalled, and the code is off, fixed, or as strong as"
+        " the reported corruption requires.",
         "SACK alone over every delay, Reno alone at 90 ms, and both there beside another of their"
         " kind without coding.",
     ),

@@ -14,7 +14,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
-from lasthop.publications.study.words import told
+from lasthop.publications.study.words import phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def figure(runs: Runs) -> Figure:
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
-    """Whether CETEN gains more where marks tell of congestion."""
+    """Whether CETEN gains more where marks signal congestion."""
     return [*(_queue(runs, queue) for queue in QUEUES), _drops(runs)]
 
 
@@ -102,8 +102,8 @@ def _queue(runs: Runs, queue: str) -> Answer:
             case = runs.case(strategy=strategy, queue=queue, bit_error_rate=rate, ecn_on=True)
             without = _gain(runs, case.but(ecn_on=False))
             words.append(
-                f"{strategy} at {units.scientific(rate)} {told(_gain(runs, case))} with ECN,"
-                f" {told(without)} without"
+                f"{strategy} at {units.scientific(rate)} {phrase(_gain(runs, case))} with ECN,"
+                f" {phrase(without)} without"
             )
     case = runs.case(strategy=_SHOWN, queue=queue, bit_error_rate=HIGH, ecn_on=True)
     return Answer(
@@ -131,7 +131,7 @@ def _drops(runs: Runs) -> Answer:
         claim,
         "§8.3",
         None,
-        f"The share of segments dropped over that without CETEN is at most {told(most)}"
+        f"The share of segments dropped over that without CETEN is at most {phrase(most)}"
         f" ({NAMES[case['queue']]}, {units.scientific(case['bit_error_rate'])}), with the strategy"
         f" {_SHOWN}.",
         case,
@@ -144,7 +144,7 @@ STUDY = question(
     title="ECN beside CETEN",
     asks="If queues mark packets instead of dropping them, losses are mostly corruption. Does"
     " cumulative"
-    " ETEN then tell them apart better, and does it undo what the marks are for?",
+    " ETEN then distinguish them better, and does it undo the purpose of the marks?",
     where="§8.3",
     method=(
         "One Reno connection with cumulative ETEN beside four without, over a bottleneck of 1.5"
@@ -153,8 +153,8 @@ STUDY = question(
         " both"
         " directions; a round trip of 140 ms, windows of 100 segments, 120 s; a = 0.5 (adaptive:"
         " 1/64).",
-        "All have ECN, or nobody has. A mark is answered as congestion, whatever the estimates"
-        " say.",
+        "All connections have ECN, or none has. A mark is answered as congestion, whatever the"
+        " estimates are.",
     ),
     cells=cells,
     collect=ceten.collect,

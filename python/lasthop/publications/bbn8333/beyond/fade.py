@@ -108,14 +108,14 @@ def _never_worse(runs: Runs) -> Answer:
     """With what delays Backward where it does worse."""
     fade, case = 0.2, {"one_way_delay_s": channels.SHORT, "bit_error_rate": HIGH}
     answer = channels.never_worse(runs, "fades")
-    alone, told = (
+    alone, notified = (
         _timeout_after_s(eten, fade, recovery="sack", **case) for eten in (NONE, "backward")
     )
     return replace(
         answer,
         why=f"{answer.why} Every notice that arrives restarts the retransmission timer, and so puts"
         " off the timeout that a lost one makes necessary: with SACK at 10 ms and fades of"
-        f" {units.duration(fade)}, timeouts come {told:.2f} s after a fade begins, and"
+        f" {units.duration(fade)}, timeouts come {notified:.2f} s after a fade begins, and"
         f" {alone:.2f} s after it without ETEN (one run each).",
     )
 

@@ -14,7 +14,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
-from lasthop.publications.study.words import SMALL, percent, told
+from lasthop.publications.study.words import SMALL, percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ OWN = (1, 4)
 
 
 def cells() -> list[Cell]:
-    """Every strategy, the oracle, and nobody, at every error rate."""
+    """Every strategy, the oracle, and no ETEN, at every error rate."""
     return [
         ceten.cell(SCENARIO, strategy, rate, own=own)
         for own in OWN
@@ -39,7 +39,7 @@ def cells() -> list[Cell]:
 
 
 def harm(runs: Runs, case: Case) -> Estimate | None:
-    """What the others get, over what they get if nobody has ETEN."""
+    """The goodput of the others over their goodput without any ETEN."""
     plain = case.but(eten=NONE, strategy="")
     return None if plain == case else runs.ratio(case, plain, "others_goodput_bps")
 
@@ -72,34 +72,34 @@ def figure(runs: Runs) -> Figure:
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
-    """What each strategy takes, and from whom."""
+    """What each strategy takes from the other connections."""
     return [*(_strategy(runs, strategy) for strategy in STRATEGIES), _harmless(runs)]
 
 
 def _strategy(runs: Runs, strategy: str) -> Answer:
-    told_of = []
+    summary = []
     for own in OWN:
         for rate in (0.0, ceten.MEDIUM, HIGH):
             case = runs.case(strategy=strategy, own=own, bit_error_rate=rate)
             share, fairness = (runs.mean(case, m) for m in ("share_of_fair", "fairness"))
             if share is not None and fairness is not None:
-                told_of.append(
-                    f"{own} at {units.scientific(rate)}: {told(share)} of a fair share, the others"
-                    f" {told(harm(runs, case))}, index {fairness.value:.2f}"
+                summary.append(
+                    f"{own} at {units.scientific(rate)}: {phrase(share)} of a fair share, the"
+                    f" others {phrase(harm(runs, case))}, index {fairness.value:.2f}"
                 )
     case = runs.case(strategy=strategy, own=1, bit_error_rate=HIGH)
     return Answer(
         f"How fair is CETEN with the strategy {strategy} to four connections without ETEN?",
         "§8.3",
         None,
-        f"Own connections, and the others' goodput over that without ETEN: {'; '.join(told_of)}.",
+        f"Own connections, and the others' goodput over that without ETEN: {'; '.join(summary)}.",
         case,
         runs.mean(case, "share_of_fair"),
     )
 
 
 def _harmless(runs: Runs) -> Answer:
-    """Whether anybody is worse off where nothing is corrupted."""
+    """Whether any connection is worse off without corruption."""
     clean = [(case, harm(runs, case)) for case in runs.cases(eten="cumulative", bit_error_rate=0.0)]
     known = [(case, ratio) for case, ratio in clean if ratio is not None]
     worst, least = min(known, key=lambda pair: pair[1].value)
@@ -110,7 +110,7 @@ def _harmless(runs: Runs) -> Answer:
         None,
         f"Others lose more than {percent(SMALL)} in {len(harmed)} of {len(known)} cells"
         f" ({', '.join(dict.fromkeys(harmed)) or 'none'}); the least that is left them is"
-        f" {told(least)}"
+        f" {phrase(least)}"
         f" ({worst['own']} with {worst['strategy']}).",
         worst,
         least,
@@ -130,9 +130,9 @@ STUDY = question(
         " directions;"
         " a round trip of 140 ms, windows of 100 segments, 120 s. The weight of a new sample is"
         " 0.5 (adaptive: 1/64).",
-        "Fair is as much for each. Corruption alone makes room: who uses what others leave takes"
-        " nothing"
-        " from them, and so their goodput over that without ETEN tells more than shares do.",
+        "A fair share is the same for each. Corruption leaves capacity unused; a connection that"
+        " uses it takes nothing from the others. So their goodput over that without ETEN is a"
+        " better measure than shares.",
     ),
     cells=cells,
     collect=ceten.collect,

@@ -23,7 +23,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, above, some
-from lasthop.publications.study.words import MARKED, told
+from lasthop.publications.study.words import MARKED, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def cells() -> list[Cell]:
 
 
 def honest(case: Case) -> Case:
-    """The same with a receiver that tells the truth."""
+    """The same with an honest receiver."""
     return case.but(receiver=HONEST)
 
 
@@ -108,7 +108,7 @@ def _without(runs: Runs) -> Answer:
     ratios = [(case, gained(runs, case), harm(runs, case)) for case in lies]
     known = [(case, own, other) for case, own, other in ratios if own is not None]
     case, most, _ = max(known, key=lambda found: found[1].value)
-    words = ", ".join(f"{WORDS[c[_KEY]]}: {told(own)} and {told(o)}" for c, own, o in known)
+    words = ", ".join(f"{WORDS[c[_KEY]]}: {phrase(own)} and {phrase(o)}" for c, own, o in known)
     unfair = some([Check(own, above(1 + MARKED)) for _, own, _ in known])
     return Answer(
         "Without defences, a receiver that calls every loss corruption gets an unfair share.",
@@ -126,7 +126,7 @@ def _nothing(runs: Runs, defences: str) -> Answer:
     most = 1 + NOISE
     found = held(runs, [(case, honest(case)) for case in lies], "goodput_bps", most=most)
     bursts = WORDS[found.case[_KEY]]
-    words = ", ".join(told(gained(runs, case)) for case in lies)
+    words = ", ".join(phrase(gained(runs, case)) for case in lies)
     return Answer(
         f"With {NAMES[defences]}, a receiver that calls every loss corruption gains nothing beyond"
         " noise.",
@@ -168,7 +168,7 @@ STUDY = question(
         mean("believed", "1", "believed notices"),
     ),
     figure=figure,
-    caption="Goodputs over those with a receiver that tells the truth.",
+    caption="Goodputs over those with an honest receiver.",
     answers=answers,
     keys={_KEY: "bursts, bit/s", "defences": "defences", "receiver": "receiver"},
 )

@@ -17,7 +17,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, Verdict, above, every, some
-from lasthop.publications.study.words import MARKED, NEGLIGIBLE, told
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _without(runs: Runs) -> Answer:
         low = min(known, key=lambda found: found[1].value)
         high = max(known, key=lambda found: found[1].value)
         cells += [Check(ratio, above(1 + MARKED)) for _, ratio in known]
-        words.append(f"{strategy} {told(low[1])} to {told(high[1])}")
+        words.append(f"{strategy} {phrase(low[1])} to {phrase(high[1])}")
         if worst is None or high[1].value > worst[1].value:
             worst = high
     assert worst is not None
@@ -202,7 +202,7 @@ def _bounded(runs: Runs, law: Callable[[float], float], words: str) -> Answer:
         for bound in BOUNDS[1:-1]
     }
     most = "; ".join(
-        f"{bound:g}: {told(of.ratio)} ({of.case['strategy']}, {BURSTS[of.case['bursts_bps']]}),"
+        f"{bound:g}: {phrase(of.ratio)} ({of.case['strategy']}, {BURSTS[of.case['bursts_bps']]}),"
         f" worth {law(bound):.2f}"
         for bound, of in found.items()
     )

@@ -24,7 +24,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, above
-from lasthop.publications.study.words import MARKED, NEGLIGIBLE, told
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, phrase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,8 +92,8 @@ def answers(runs: Runs) -> Sequence[Answer]:
             "§7.1",
             Check(sent, above(1 + MARKED)).verdict,
             "At 10,000 notices a second it sends, beside bursts and without corruption,"
-            f" {told(sent)} times the segments of a plain sender. Its goodput is multiplied by"
-            f" {', '.join(f'{told(ratio)} ({name})' for name, ratio in own.items())}.",
+            f" {phrase(sent)} times the segments of a plain sender. Its goodput is multiplied by"
+            f" {', '.join(f'{phrase(ratio)} ({name})' for name, ratio in own.items())}.",
             undefended,
             sent,
             effect_of="forging",
@@ -124,8 +124,8 @@ def _alone(runs: Runs, defences: str) -> Answer:
         "§7.1",
         found.verdict,
         f"Of {len(forged)} cells, goodput over that beside inert datagrams is least with"
-        f" {told(found.ratio)} ({_at(found.case)}). At most {believed:,.0f} notices are believed in"
-        f" a run, {true:,.0f} beside inert datagrams.",
+        f" {phrase(found.ratio)} ({_at(found.case)}). At most {believed:,.0f} notices are believed"
+        f" in a run, {true:,.0f} beside inert datagrams.",
         found.case,
         found.ratio,
         effect_of="none",
@@ -138,7 +138,7 @@ def _congestion(runs: Runs) -> Answer:
     most = 1 + NEGLIGIBLE
     found = held(runs, [(case, plain(case)) for case in forged], "segments", most=most)
     others = ", ".join(
-        f"{told(runs.ratio(case, plain(case), 'segments'))} with {NAMES[name]}"
+        f"{phrase(runs.ratio(case, plain(case), 'segments'))} with {NAMES[name]}"
         for name in ("nonce", "trust", "limit")
         for case in [_strong(runs, name)["congestion"]]
     )
@@ -148,7 +148,7 @@ def _congestion(runs: Runs) -> Answer:
         "§7.1",
         found.verdict,
         f"Beside bursts and without corruption, segments over those of a plain sender are at most"
-        f" {told(found.ratio)} ({_at(found.case)}). With one defence alone, at 10,000 a second:"
+        f" {phrase(found.ratio)} ({_at(found.case)}). With one defence alone, at 10,000 a second:"
         f" {others}.",
         found.case,
         found.ratio,
@@ -157,15 +157,15 @@ def _congestion(runs: Runs) -> Answer:
 
 
 def _price(runs: Runs) -> Answer:
-    """What the defences cost where nobody forges."""
+    """The cost of the defences without an attack."""
     case = runs.case(defences=ALL, sent="datagrams", rate_per_s=min(RATES), **PATHS["corruption"])
     words = ", ".join(
-        f"{told(runs.ratio(case.but(defences=name), case.but(defences=NONE), 'goodput_bps'))}"
+        f"{phrase(runs.ratio(case.but(defences=name), case.but(defences=NONE), 'goodput_bps'))}"
         f" with {NAMES[name]}"
         for name in ("nonce", "limit", "trust", ALL)
     )
     return Answer(
-        "What do the defences cost where nobody forges?",
+        "What do the defences cost without an attack?",
         "§7.1",
         None,
         f"Goodput over that without defences, 1.7 % of packets corrupted: {words}.",
@@ -177,8 +177,8 @@ def _price(runs: Runs) -> Answer:
 STUDY = question(
     id="flood",
     title="A blind flood of forged notices",
-    asks="Whoever knows a connection's addresses and ports can send notices of corruption. What do"
-    " they do to the sender, and what do defences make of it?",
+    asks="An attacker that knows a connection's addresses and ports can send notices of corruption."
+    " What is their effect on the sender, and how much do defences help?",
     where="§7.1",
     method=(
         "A SACK connection with segments of 1000 bytes and the profile of today over a bottleneck"
@@ -188,8 +188,8 @@ STUDY = question(
         "The attacker has a link of 1 Gb/s of its own to the sender, so that what is measured is"
         " the reaction and not the load. All its guesses of sequence numbers lie in flight, the"
         " strongest that it can hope for; where packets have nonces it guesses one each time.",
-        "Inert datagrams of the same size at the same times, and a plain sender that nobody tells"
-        " of corruption, for comparison.",
+        "For comparison: inert datagrams of the same size at the same times, and a plain sender"
+        " without ETEN.",
         f"Defences: nonces; trust, which false notices cost; a limit of {attacks.LIMIT} believed"
         " notices in a round trip; all three.",
         "A bound holds if all intervals lie within it, and does not if one lies beyond it although"

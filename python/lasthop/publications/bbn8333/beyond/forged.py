@@ -23,7 +23,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, above
-from lasthop.publications.study.words import NEGLIGIBLE, told
+from lasthop.publications.study.words import NEGLIGIBLE, phrase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,12 +120,12 @@ def answers(runs: Runs) -> Sequence[Answer]:
     assert gained is not None
     return [
         Answer(
-            "Without defences, whoever sees the packets makes the sender send more than is right"
-            " in congestion.",
+            "Without defences, an attacker that sees the packets makes the sender send more than is"
+            " right in congestion.",
             "§7.1",
             Check(gained, above(1 + NEGLIGIBLE)).verdict,
             "If all packets are said to be corrupted, its goodput beside bursts is multiplied by"
-            f" {told(gained)}, for {told(sent)} times the segments of a plain sender.",
+            f" {phrase(gained)}, for {phrase(sent)} times the segments of a plain sender.",
             every,
             gained,
             effect_of="forging",
@@ -147,8 +147,8 @@ def _cost(runs: Runs, errors: float, words: str) -> Answer:
         "§7.1",
         found.verdict,
         f"Of {len(forged)} cells, goodput over that beside inert datagrams is least with"
-        f" {told(found.ratio)} ({_at(found.case)}). At most {believed:.1f} notices are believed in"
-        " a run.",
+        f" {phrase(found.ratio)} ({_at(found.case)}). At most {believed:.1f} notices are believed"
+        " in a run.",
         found.case,
         found.ratio,
         effect_of="none",
@@ -164,7 +164,7 @@ def _congestion(runs: Runs) -> Answer:
         "§7.1",
         found.verdict,
         "Beside bursts and without corruption, segments over those of a plain sender are at most"
-        f" {told(found.ratio)} ({_at(found.case)}).",
+        f" {phrase(found.ratio)} ({_at(found.case)}).",
         found.case,
         found.ratio,
         effect_of="defences",
@@ -181,8 +181,8 @@ def _limits(runs: Runs) -> Answer:
         goodput = runs.ratio(case, plain(case), "goodput_bps")
         timeouts = runs.mean(case, "timeouts")
         words.append(
-            f"a limit of {limit}: {told(attacks.over_plain(runs, case))}, {told(goodput)},"
-            f" {told(timeouts)}; and {told(price)}"
+            f"a limit of {limit}: {phrase(attacks.over_plain(runs, case))}, {phrase(goodput)},"
+            f" {phrase(timeouts)}; and {phrase(price)}"
         )
     case = runs.case(defences="limit 1", sent="notices", every=1, **CONGESTION)
     return Answer(
@@ -191,7 +191,7 @@ def _limits(runs: Runs) -> Answer:
         None,
         "Beside bursts, if all packets are said to be corrupted, segments and goodput over those of"
         " a plain sender, and timeouts in a run; and goodput over that without defences where 1.7 %"
-        f" are corrupted and nobody forges: {'. '.join(words)}.",
+        f" are corrupted and no notice is forged: {'. '.join(words)}.",
         case,
         attacks.over_plain(runs, case),
     )
@@ -209,8 +209,8 @@ STUDY = question(
         " The bottleneck corrupts nothing or 1.7 % of full-sized packets, without other traffic or"
         " beside bursts of 12 Mb/s for 20 ms and none for 20 ms.",
         "The attacker sits before the bottleneck. What it sends takes the way back; inert datagrams"
-        " of the same size at the same times show what that costs. A plain sender is one that"
-        " nobody tells of corruption.",
+        " of the same size at the same times show what that costs. A plain sender is one without"
+        " ETEN.",
         "Defences: limits of believed notices in a round trip; trust, which false notices cost; and"
         f" nonces, trust and a limit of {attacks.LIMIT} together.",
         "A bound holds if all intervals lie within it, and does not if one lies beyond it although"

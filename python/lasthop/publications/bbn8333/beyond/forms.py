@@ -1,4 +1,4 @@
-"""The forms in which nodes tell of losses, and traceback messages (bbn8333 §2.2, §4.1)."""
+"""The forms in which nodes report losses, and traceback messages (bbn8333 §2.2, §4.1)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
-from lasthop.publications.study.words import NEGLIGIBLE, told
+from lasthop.publications.study.words import NEGLIGIBLE, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCENARIO = "bbn8333/beyond/forms"
-#: Of the bottleneck, with errors: without, there is no corruption to be told of.
+#: Of the bottleneck, with errors: without, there is no corruption to report.
 BIT_ERROR_RATES = (MEDIUM, 5e-6, HIGH)
 #: Of routers' messages, one packet in so many.
 MESSAGES = (0.001, 0.01, 0.1)
@@ -124,9 +124,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
     """What each form leaves of the goodput that exact probabilities give."""
     coded = [form for form in FORMS if form != EXACT and form not in TRACEBACK]
     words = {
-        "levels": "tells three levels of loss",
-        "binary": "tells whether the loss exceeds a threshold",
-        "relative": "tells that the level of loss has changed",
+        "levels": "reports three levels of loss",
+        "binary": "reports whether the loss exceeds a threshold",
+        "relative": "reports that the level of loss has changed",
     }
     found = [
         _kept(runs, (form,), f"What is left if a header {words[form]}?", "§2.2") for form in coded
@@ -136,7 +136,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
 
 
 def _kept(runs: Runs, forms: Sequence[str], claim: str, where: str) -> Answer:
-    told_of = []
+    summary = []
     for form in forms:
         cells_ = [(case, kept(runs, case)) for case in runs.cases(form=form)]
         known = [(case, ratio) for case, ratio in cells_ if ratio is not None]
@@ -146,15 +146,16 @@ def _kept(runs: Runs, forms: Sequence[str], claim: str, where: str) -> Answer:
         more = sum(ratio.lo > 1 + NEGLIGIBLE for _, ratio in known)
         share = form.removeprefix("traceback ")
         name = f"with {share} of a packet a message, " if form in TRACEBACK else ""
-        told_of.append(
-            f"{name}from {told(least[1])} ({_at(least[0])}) to {told(most[1])} ({_at(most[0])}),"
-            f" clearly less in {less} of {len(known)} cells and clearly more in {more}"
+        summary.append(
+            f"{name}from {phrase(least[1])} ({_at(least[0])}) to {phrase(most[1])}"
+            f" ({_at(most[0])}), clearly less in {less} of {len(known)} cells and clearly more in"
+            f" {more}"
         )
     return Answer(
         claim,
         where,
         None,
-        f"Goodput over that with probabilities in every header: {'; '.join(told_of)}.",
+        f"Goodput over that with probabilities in every header: {'; '.join(summary)}.",
     )
 
 
@@ -169,9 +170,9 @@ def _at(case: Case) -> str:
 
 STUDY = question(
     id="forms",
-    title="Forms of what CETEN tells, and traceback messages",
-    asks="Nodes may tell of losses in fewer bits than a probability takes, or in messages of their"
-    " own in place of fields in every header. What is left of what cumulative ETEN gains?",
+    title="Forms of CETEN's reports, and traceback messages",
+    asks="Nodes may report losses in fewer bits than a probability takes, or in messages of their"
+    " own in place of fields in every header. How much of the gain of cumulative ETEN is left?",
     where="§2.2, §4.1",
     method=(
         ceten.ONE_SENDER,

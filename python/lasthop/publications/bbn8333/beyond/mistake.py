@@ -13,7 +13,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import mean
 from lasthop.publications.study.verdict import Check, above, below
-from lasthop.publications.study.words import MARKED, SMALL, percent, told
+from lasthop.publications.study.words import MARKED, SMALL, percent, phrase
 from lasthop.scenario import Scenario
 from lasthop.stats import jain
 
@@ -28,7 +28,7 @@ COMPETITORS = (1, 4, 8)
 SEEDS, QUICK_SEEDS = 15, 1
 #: Who errs: one flow beside others, or every flow of five.
 ONE, ALL = "one", "all"
-_EVERYBODY = 4
+_FOUR = 4
 _BOTTLENECK_BPS = 1.5e6
 _OWN, _BYSTANDER = "mistaken", "bystander"
 
@@ -60,7 +60,7 @@ def _cell(who: str, competitors: int, share: float) -> Cell:
 def cells() -> list[Cell]:
     """One flow that errs beside others that do not, and five that all do."""
     beside = [_cell(ONE, n, share) for n in COMPETITORS for share in MISTAKES]
-    return [*beside, *(_cell(ALL, _EVERYBODY, share) for share in MISTAKES)]
+    return [*beside, *(_cell(ALL, _FOUR, share) for share in MISTAKES)]
 
 
 def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
@@ -94,13 +94,13 @@ def figure(runs: Runs) -> Figure:
         draw.Line(f"beside {n}", {"mistaken": ONE, "competitors": n}, colour)
         for n, colour in zip(COMPETITORS, _SHADES, strict=True)
     ]
-    everybody = draw.Line("all five err", {"mistaken": ALL}, pictures.ORANGE, "^")
+    all_err = draw.Line("all five err", {"mistaken": ALL}, pictures.ORANGE, "^")
     beside4 = {"mistaken": ONE, "competitors": 4}
 
     def panel(title: str, metric: str, words: str, **keys: Any) -> draw.Panel:
         return draw.Panel(title, {}, lambda runs, case: runs.mean(case, metric), words, **keys)
 
-    together = {"scale": 1e3, "lines": [everybody]}
+    together = {"scale": 1e3, "lines": [all_err]}
     rows = [
         [
             panel("The one that errs", "share_of_fair", "of a fair share", lines=lines),
@@ -113,7 +113,7 @@ def figure(runs: Runs) -> Figure:
                 "dropped_share",
                 "%",
                 scale=0.01,
-                lines=[draw.Line("beside 4", beside4, pictures.BLUE), everybody],
+                lines=[draw.Line("beside 4", beside4, pictures.BLUE), all_err],
             ),
             panel("All five err: a bystander", "bystander_goodput_bps", "kb/s", **together),
             panel("All five err: everything", "all_goodput_bps", "kb/s", **together),
@@ -126,21 +126,23 @@ def _few(runs: Runs) -> Answer:
     """What few mistakes do."""
     where = {"mistaken": ONE, "competitors": 4}
     none = runs.case(mistakes=0.0, **where)
-    told_of = []
+    summary = []
     for share in (0.1, 0.5, 0.9, 1.0):
         case = runs.case(mistakes=share, **where)
         own = runs.ratio(case, none, "goodput_bps")
         others = runs.ratio(case, none, "others_goodput_bps")
         fairness = runs.mean(case, "fairness")
         index = "" if fairness is None else f"{fairness.value:.2f}"
-        told_of.append(f"{percent(share)}: own {told(own)}, others {told(others)}, index {index}")
+        summary.append(
+            f"{percent(share)}: own {phrase(own)}, others {phrase(others)}, index {index}"
+        )
     case = runs.case(mistakes=0.1, **where)
     return Answer(
-        "What does it cost, and whom, to take congestion for corruption?",
+        "What does taking congestion for corruption cost a connection and the others?",
         "§8.3",
         None,
         "Goodput as a multiple of that without mistakes, beside four plain connections, and Jain's"
-        f" index: {'; '.join(told_of)}.",
+        f" index: {'; '.join(summary)}.",
         case,
         runs.ratio(case, none, "others_goodput_bps"),
     )
@@ -158,11 +160,12 @@ def answers(runs: Runs) -> Sequence[Answer]:
     return [
         _few(runs),
         Answer(
-            "A sender that hears of every drop as corruption takes much more than its share.",
+            "A sender to which every drop is reported as corruption takes much more than its"
+            " share.",
             "§7.1",
             Check(share, above(1 + MARKED)).verdict,
-            f"Beside eight it gets {told(share)} times a fair share, and each of the others"
-            f" {units.rate(others.value)}; if it errs in one case of ten, {told(mild)} times.",
+            f"Beside eight it gets {phrase(share)} times a fair share, and each of the others"
+            f" {units.rate(others.value)}; if it errs in one case of ten, {phrase(mild)} times.",
             always,
             share,
             effect_of="mistakes",
@@ -172,7 +175,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
 
 
 def _collapse(runs: Runs) -> Answer:
-    """Whether less arrives in all if everybody errs."""
+    """Whether the total goodput falls if all connections err."""
     always = runs.case(mistaken=ALL, mistakes=1.0)
     never = always.but(mistakes=0.0)
     all_of_it = runs.ratio(always, never, "all_goodput_bps")
@@ -195,7 +198,7 @@ def _collapse(runs: Runs) -> Answer:
         f" the share of segments dropped goes from {change('dropped_share', 0.01, '%')}, the"
         f" bystander's goodput from {change('bystander_goodput_bps', 1e3, 'kb/s')}, and all"
         " goodput is"
-        f" multiplied by {told(all_of_it)}; the bottleneck itself stays in use"
+        f" multiplied by {phrase(all_of_it)}; the bottleneck itself stays in use"
         f" ({change('utilisation', 0.01, '%')}). Their receive windows bound what they waste.",
         always,
         all_of_it,
@@ -211,9 +214,9 @@ STUDY = question(
     " cost it, and what the others?",
     where="§8.3",
     method=(
-        "An Oracle that errs: with a given probability it also tells the source of a packet that a"
-        " queue dropped, when that packet could have been at the end of the link. No link corrupts"
-        " anything, so that every notice is a mistake.",
+        "An Oracle that errs: with a given probability it also notifies the source of a packet that"
+        " a queue dropped, at the time when that packet could have been at the end of the link. No"
+        " link corrupts packets, so that every notice is a mistake.",
         "One such connection beside 1, 4 or 8 that know no ETEN; all are SACK with a window of 100"
         " segments, a round trip of 140 ms, and one bottleneck of 1.5 Mb/s with a drop-tail queue"
         " of 50"

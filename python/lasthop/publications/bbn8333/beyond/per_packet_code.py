@@ -15,7 +15,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, above, between, every
-from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent, told
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ HOPS = (1, 3)
 STRENGTHS = ("1", "2", "4", "8")
 STRONG = STRENGTHS[-1]
 OFF, FOLLOWING = "off", "following"
-#: Who tells of corruption.
+#: The kinds of ETEN.
 BACKWARD, CUMULATIVE = "backward", "cumulative"
 #: Wrong bits one by one; fades in which nothing gets through; or the former beside an erasure code.
 BITS, FADES, ERASURE = "bit errors", "fades", "bit errors, erasure code"
@@ -113,8 +113,8 @@ def _cell(channel: str, hops: int, bit: float, eten: str, code: str) -> Cell:
     return Cell(case, SCENARIO, settings, SEEDS, QUICK_SEEDS, along)
 
 
-def _told() -> Iterator[tuple[str, str]]:
-    """Who tells of corruption, and which code."""
+def _combinations() -> Iterator[tuple[str, str]]:
+    """The kinds of ETEN and codes."""
     yield from ((NONE, code) for code in (OFF, *STRENGTHS))
     yield from ((CUMULATIVE, code) for code in (OFF, FOLLOWING))
 
@@ -126,9 +126,9 @@ def cells() -> list[Cell]:
         _cell(BITS, hops, bit, eten, code)
         for hops in HOPS
         for bit in BIT_ERROR_RATES
-        for eten, code in (*_told(), (BACKWARD, OFF), (BACKWARD, "2"), (BACKWARD, STRONG))
+        for eten, code in (*_combinations(), (BACKWARD, OFF), (BACKWARD, "2"), (BACKWARD, STRONG))
     ]
-    found += [_cell(FADES, 1, bit, eten, code) for bit in FADED for eten, code in _told()]
+    found += [_cell(FADES, 1, bit, eten, code) for bit in FADED for eten, code in _combinations()]
     found += [
         _cell(ERASURE, hops, bit, NONE, code)
         for hops in HOPS
@@ -147,7 +147,7 @@ def collect(rows: pl.DataFrame) -> Mapping[str, Sequence[float | None]]:
 
 
 def uncoded(case: Case) -> Case:
-    """The same without a code; those who tell of corruption stay."""
+    """The same without a code, with the same ETEN."""
     return case.but(code=OFF)
 
 
@@ -213,7 +213,7 @@ def _gains(runs: Runs) -> Answer:
     lines = []
     for code in STRENGTHS:
         ratios = [
-            told(
+            phrase(
                 gained(
                     runs, runs.case(channel=BITS, eten=NONE, code=code, hops=1, bit_error_rate=b)
                 )
@@ -228,7 +228,7 @@ def _gains(runs: Runs) -> Answer:
         found.verdict,
         f"Payload over that without a code, one lossy hop, by bit error rate"
         f" ({', '.join(units.scientific(b) for b in errors)}): {'; '.join(lines)}. The least with"
-        f" {STRONG} is {told(found.ratio)} ({_at(found.case)}). {found.cells.told}",
+        f" {STRONG} is {phrase(found.ratio)} ({_at(found.case)}). {found.cells.tally}",
         found.case,
         found.ratio,
         effect_of="coding",
@@ -251,10 +251,10 @@ def _as_if_clean(runs: Runs) -> Answer:
         f" {units.scientific(HIGH)} on every hop.",
         "§5",
         found.verdict,
-        f"The least is {told(found.ratio)} of that ({_at(found.case)}). At"
+        f"The least is {phrase(found.ratio)} of that ({_at(found.case)}). At"
         f" {units.scientific(HIGHEST)}, where {percent(damaged(HIGHEST))} of packets have a wrong"
         f" byte on a hop and {damaged(HIGHEST, int(STRONG)):.1g} more than {STRONG}, it is"
-        f" {told(highest.ratio)} ({_at(highest.case)}). {found.cells.told}",
+        f" {phrase(highest.ratio)} ({_at(highest.case)}). {found.cells.tally}",
         found.case,
         found.ratio,
         effect_of="coding",
@@ -270,14 +270,14 @@ def _cost(runs: Runs) -> Answer:
         ratio = gained(runs, case)
         exact = Check(ratio, between(expected - NEGLIGIBLE, expected + NEGLIGIBLE), exact=True)
         checks.append(exact)
-        lines.append(f"{code}: {told(ratio)} ({expected:.3f})")
+        lines.append(f"{code}: {phrase(ratio)} ({expected:.3f})")
     cells = every(checks)
     return Answer(
         "Where nothing is corrupted, a fixed code costs the bytes that it takes, and nothing else.",
         "§5",
         cells.verdict,
         "Payload over that without a code, by the number of bytes that it corrects (and the share"
-        f" of {_MSS} bytes that is left): {'; '.join(lines)}. {cells.told}",
+        f" of {_MSS} bytes that is left): {'; '.join(lines)}. {cells.tally}",
         case,
         ratio,
         effect_of="coding",
@@ -308,9 +308,9 @@ def _follows(runs: Runs) -> Answer:
         " alone.",
         "§5",
         cells.verdict,
-        f"The least is {told(least[1])} of the payload with the best of no code and of codes that"
-        f" correct {', '.join(STRENGTHS)} ({_at(least[0])}), and {told(gain[1])} of that with"
-        f" Cumulative ETEN alone ({_at(gain[0])}). {cells.told}",
+        f"The least is {phrase(least[1])} of the payload with the best of no code and of codes that"
+        f" correct {', '.join(STRENGTHS)} ({_at(least[0])}), and {phrase(gain[1])} of that with"
+        f" Cumulative ETEN alone ({_at(gain[0])}). {cells.tally}",
         *least,
         effect_of="coding",
     )
@@ -323,13 +323,13 @@ def _fades_remain(runs: Runs) -> Answer:
     lines = [
         f"{units.scientific(bit)}: "
         + ", ".join(
-            told(gained(runs, runs.case(channel=FADES, bit_error_rate=bit, eten=NONE, code=code)))
+            phrase(gained(runs, runs.case(channel=FADES, bit_error_rate=bit, eten=NONE, code=code)))
             for code in STRENGTHS
         )
         for bit in FADED
     ]
     following = " and ".join(
-        told(gained(runs, runs.case(channel=FADES, bit_error_rate=bit, code=FOLLOWING)))
+        phrase(gained(runs, runs.case(channel=FADES, bit_error_rate=bit, code=FOLLOWING)))
         for bit in FADED
     )
     return Answer(
@@ -338,9 +338,9 @@ def _fades_remain(runs: Runs) -> Answer:
         "§5",
         found.verdict,
         "Payload over that without a code, for codes that correct"
-        f" {', '.join(STRENGTHS)} bytes: {'; '.join(lines)}. The highest is {told(found.ratio)}"
-        f" ({_at(found.case)}). {found.cells.told} One that follows gets {following} of the payload"
-        " with Cumulative ETEN alone.",
+        f" {', '.join(STRENGTHS)} bytes: {'; '.join(lines)}. The highest is {phrase(found.ratio)}"
+        f" ({_at(found.case)}). {found.cells.tally} One that follows gets {following} of the"
+        " payload with Cumulative ETEN alone.",
         found.case,
         found.ratio,
         effect_of="none",
@@ -354,7 +354,7 @@ def _notices(runs: Runs) -> Answer:
         ratios = []
         for bit in (MEDIUM, HIGH, HIGHEST):
             case = runs.case(channel=BITS, hops=1, bit_error_rate=bit, eten=BACKWARD, code=code)
-            ratios.append(told(runs.ratio(case, case.but(eten=NONE), "payload_bps")))
+            ratios.append(phrase(runs.ratio(case, case.but(eten=NONE), "payload_bps")))
         lines.append(f"{'no code' if code == OFF else f'corrects {code}'}: {', '.join(ratios)}")
     case = runs.case(channel=BITS, hops=1, bit_error_rate=HIGH, eten=BACKWARD, code=OFF)
     strong = case.but(eten=NONE, code=STRONG)
@@ -366,7 +366,8 @@ def _notices(runs: Runs) -> Answer:
         None,
         "Payload with Backward ETEN over that without, one lossy hop, by bit error rate"
         f" ({rates}): {'; '.join(lines)}. At {units.scientific(HIGH)} a code that corrects"
-        f" {STRONG}, without ETEN, gets {told(over)} times what Backward ETEN gets without a code.",
+        f" {STRONG}, without ETEN, gets {phrase(over)} times what Backward ETEN gets without a"
+        " code.",
         strong,
         over,
     )
@@ -378,7 +379,7 @@ def _erasures(runs: Runs) -> Answer:
     for bit in (LOW, MEDIUM, HIGH, HIGHEST):
         plain = runs.case(channel=BITS, hops=1, bit_error_rate=bit, eten=NONE, code=OFF)
         across, both, within = (
-            told(runs.ratio(case, plain, "payload_bps"))
+            phrase(runs.ratio(case, plain, "payload_bps"))
             for case in (
                 plain.but(channel=ERASURE),
                 plain.but(channel=ERASURE, code="2"),
@@ -411,9 +412,9 @@ STUDY = question(
         " and room for 300 packets at each hop, so that no queue overflows; 60 s.",
         "A code that corrects t wrong bytes takes 4 t bytes of each data packet. Packets have 1040"
         " bytes at most with their code: a segment has 1000 - 4 t. The code that follows is the"
-        " weakest with which no more than one packet in a million is damaged beyond it, by what"
-        " Cumulative ETEN (CETEN; loss-ratio) tells; segments leave room for the strongest, which"
-        " corrects 15.",
+        " weakest with which no more than one packet in a million is damaged beyond repair, by the"
+        " reports of Cumulative ETEN (CETEN; loss-ratio); segments leave room for the strongest,"
+        " which corrects 15.",
         f"Fades of {units.duration(_FADE_S)} in regular periods, on the last hop alone: in a fade"
         " one bit in ten is wrong, at other times none, and on average as many packets are"
         " damaged as by single bit errors. Where in its period a fade begins differs from run to"

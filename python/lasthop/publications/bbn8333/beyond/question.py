@@ -14,7 +14,7 @@ from lasthop.publications.study.study import Drawn, Measure, Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Who tells of corruption, as in the figures of the simulations.
+#: The kinds of ETEN, as in the figures of the simulations.
 ETENS = (
     draw.Line("no ETEN", {"eten": "none"}, pictures.BLACK, "s"),
     draw.Line("Backward", {"eten": "backward"}, pictures.BLUE, "o"),

@@ -13,7 +13,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure, quantile
 from lasthop.publications.study.verdict import Check, Verdict, below
-from lasthop.publications.study.words import NEGLIGIBLE, percent, told
+from lasthop.publications.study.words import NEGLIGIBLE, percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 BIT_ERROR_RATES = (1e-4, 3e-4, 1e-3, 2e-3, 4e-3)
 WORDS: Mapping[Any, str] = {rate: units.power_of_ten(rate) for rate in BIT_ERROR_RATES}
-#: Who tells, in packets of how many bytes: as ns-2 did, and as small as an ICMP message gets.
-TOLD = ((NONE, 0), ("backward", 180), ("backward", 56), ("oracle", 0))
+#: The kinds of ETEN, and the bytes of notices: as in ns-2, and as small as an ICMP message can be.
+NOTICES = ((NONE, 0), ("backward", 180), ("backward", 56), ("oracle", 0))
 SEEDS, QUICK_SEEDS = 400, 60
 _TIME = "first_byte_s"
 
 
 def cells() -> list[Cell]:
-    """Every way to be told, in the report's profile and in today's."""
+    """Every kind of notice, in the report's profile and in today's."""
     found = []
     for profile in (PERIOD, MODERN):
-        for eten, notice in TOLD:
+        for eten, notice in NOTICES:
             for errors in ("forward", "both"):
                 for rate in BIT_ERROR_RATES:
                     settings: dict[str, Any] = {
@@ -116,7 +116,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
 
     def times(share: float, **where: Any) -> str:
         found = []
-        for eten, notice in TOLD:
+        for eten, notice in NOTICES:
             case = runs.case(
                 **{"bit_error_rate": rate, **both, **where}, eten=eten, notice_bytes=notice
             )
@@ -125,7 +125,7 @@ def answers(runs: Runs) -> Sequence[Answer]:
 
     def failing(**where: Any) -> str:
         found = []
-        for eten, notice in TOLD:
+        for eten, notice in NOTICES:
             case = runs.case(**{**both, **where}, eten=eten, notice_bytes=notice)
             share = runs.share(case, _TIME)
             found.append(f"{percent(share.value)} [{percent(share.lo)}, {percent(share.hi)}]")
@@ -185,9 +185,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
             None,
             f"A notice is no smaller than the SYN that it is about. At {high} in both directions"
             f" Backward multiplies the median time by"
-            f" {told(runs.quantile_ratio(large, plain, _TIME, 0.5))} in notices of 180 bytes, and"
-            f" by {told(runs.quantile_ratio(small, plain, _TIME, 0.5))} in those of 56 bytes."
-            " Nobody tells of a corrupted SYN-ACK: its sender has not asked for notices.",
+            f" {phrase(runs.quantile_ratio(large, plain, _TIME, 0.5))} in notices of 180 bytes, and"
+            f" by {phrase(runs.quantile_ratio(small, plain, _TIME, 0.5))} in those of 56 bytes."
+            " A corrupted SYN-ACK is not reported: its sender has not asked for notices.",
             small,
             runs.quantile_ratio(small, plain, _TIME, 0.5),
         ),

@@ -13,7 +13,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure, quantile
 from lasthop.publications.study.verdict import Check, below, every
-from lasthop.publications.study.words import NEGLIGIBLE, told
+from lasthop.publications.study.words import NEGLIGIBLE, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def answers(runs: Runs) -> Sequence[Answer]:
             )
             for size in SIZES
         ]
-        return ", ".join(map(told, found))
+        return ", ".join(map(phrase, found))
 
     def slower(share: float, size: int) -> str:
         case = runs.case(eten=NONE, profile=PERIOD, bit_error_rate=HIGH, size_bytes=size)
         clean = case.but(bit_error_rate=0.0)
-        return told(runs.quantile_ratio(case, clean, _TIME, share))
+        return phrase(runs.quantile_ratio(case, clean, _TIME, share))
 
     sizes = ", ".join(WORDS.values())
     high = units.scientific(HIGH)
@@ -157,7 +157,7 @@ def _slow_start(runs: Runs) -> Answer:
         "Flows that end during slow start profit from ETEN, too (95th percentile of the time).",
         "§8.3",
         faster.verdict,
-        f"Backward multiplies it by {', '.join(map(told, found))} for 5 kB and 20 kB at"
+        f"Backward multiplies it by {', '.join(map(phrase, found))} for 5 kB and 20 kB at"
         f" {units.scientific(HIGH)}.",
         effect_of="eten",
     )

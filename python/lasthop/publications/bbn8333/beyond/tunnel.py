@@ -13,7 +13,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.study.verdict import Check, above, between, every
-from lasthop.publications.study.words import MARKED, NEGLIGIBLE, percent, told
+from lasthop.publications.study.words import MARKED, NEGLIGIBLE, percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ TUNNELS: Mapping[int, tuple[str, str]] = {
 WORDS: Mapping[Any, str] = {0: "none", 1: "middle", 2: "first two", 3: "all"}
 #: The hops inside.
 _INSIDE = {0: (), 1: (1,), 2: (0, 1), 3: (0, 1, 2)}
-#: Who is told: nobody, whatever happens; and, of what is corrupted inside: nobody, the ingress, or
-#: the source itself, by nodes that can read what is inside.
+#: The receivers of notices: none at all; and for packets that are corrupted inside: none, the
+#: ingress, or the source itself, from nodes that can read inner packets.
 ALONE, LOST, RESOLVE, READABLE = "alone", "lost", "resolve", "readable"
 NOTICES = (ALONE, LOST, RESOLVE, READABLE)
 #: Cumulative ETEN by loss ratio, whose fields are copied into the outer header, or are not.
@@ -116,7 +116,7 @@ def _cell(hops: int, notices: str, delay: float, rate: float, errors: str, back:
 
 
 def cells() -> list[Cell]:
-    """Every tunnel and every way to be told; without a tunnel, with and without ETEN."""
+    """Every tunnel and every kind of notice; without a tunnel, with and without ETEN."""
     found = []
     for delay in DELAYS:
         for rate in BIT_ERROR_RATES:
@@ -192,7 +192,7 @@ def figure(runs: Runs) -> Figure:
 def _gains(runs: Runs, notices: str, **where: Any) -> str:
     """The gain by each tunnel, in words."""
     cases = (runs.case(tunnel_hops=hops, notices=notices, **where) for hops in TUNNELS)
-    return ", ".join(told(_gain(runs, case)) for case in cases)
+    return ", ".join(phrase(_gain(runs, case)) for case in cases)
 
 
 def _ratios(
@@ -203,15 +203,15 @@ def _ratios(
 
 
 def _left(runs: Runs) -> Answer:
-    """What is left of the gain if nobody tells of what is inside."""
+    """The rest of the gain if corruption inside is not reported."""
     long, short = ({**_PATH, "one_way_delay_s": delay} for delay in (LONG, SHORT))
 
     def bare(where: Mapping[str, Any]) -> str:
-        return told(_gain(runs, runs.case(tunnel_hops=0, notices=READABLE, **where)))
+        return phrase(_gain(runs, runs.case(tunnel_hops=0, notices=READABLE, **where)))
 
     case = runs.case(tunnel_hops=1, notices=LOST, **long)
     return Answer(
-        "How much of what Backward ETEN gains is left if nobody is told of what a tunnel hides?",
+        "How much of Backward ETEN's gain is left if corruption inside a tunnel is not reported?",
         "§7.2",
         None,
         f"At {units.scientific(HIGH)} on all three links and 320 ms each, Backward multiplies the"
@@ -224,10 +224,10 @@ def _left(runs: Runs) -> Answer:
 
 
 def _nothing(runs: Runs) -> Answer:
-    """Nobody hears of what is hidden."""
+    """Corruption of encrypted packets is not reported."""
     hidden = [*runs.cases(tunnel_hops=3, notices=LOST), *runs.cases(notices=LOST, errors=INSIDE)]
     heeded = sum(sum(runs.values(case, "notices")) for case in hidden)
-    # Runs without ETEN, and with ETEN that hears of nothing, are the same to the packet.
+    # Runs without ETEN, and with ETEN without notices, are the same to the packet.
     found = _ratios(runs, hidden, lambda case: _gain(runs, case))
     same = between(1 - NEGLIGIBLE, 1 + NEGLIGIBLE)
     checks = every([Check(ratio, same) for _, ratio in found])
@@ -238,7 +238,7 @@ def _nothing(runs: Runs) -> Answer:
         checks.verdict,
         f"Where all links that corrupt packets are inside, the sender heeds {heeded:g} notices in"
         f" {sum(runs.count(case) for case in hidden)} runs, and the ratio of goodputs furthest from"
-        f" 1 is {told(ratio)}. {checks.told}",
+        f" 1 is {phrase(ratio)}. {checks.tally}",
         case,
         ratio,
         effect_of="none",
@@ -254,12 +254,12 @@ def _resolved(runs: Runs) -> Answer:
     where = {**_PATH, "one_way_delay_s": LONG}
     return Answer(
         "The tunnel's endpoint may resolve from security association and sequence number which end"
-        " system to tell: notices then come out of a tunnel.",
+        " system to notify: notices then come out of a tunnel.",
         "§7.2",
         checks.verdict,
         f"At {units.scientific(HIGH)} and 320 ms Backward multiplies the goodput by"
         f" {_gains(runs, RESOLVE, **where)} with a tunnel over the middle hop, the first two and"
-        f" all three. Of all delays the smallest ratio is {told(smallest)}. {checks.told}",
+        f" all three. Of all delays the smallest ratio is {phrase(smallest)}. {checks.tally}",
         case,
         smallest,
         effect_of="notices",
@@ -284,9 +284,9 @@ def _detour(runs: Runs) -> Answer:
         "The detour by the ingress costs nothing where that is on the notice's way to the source.",
         "§7.2",
         checks.verdict,
-        "Against nodes that read what is inside the same packets and tell the source themselves,"
+        "Against nodes that read the inner packets and notify the source themselves,"
         f" the goodputs of all runs are the same in {equal} of {len(found)} cells; the ratio"
-        f" furthest from 1 is {told(ratio)}. {checks.told}",
+        f" furthest from 1 is {phrase(ratio)}. {checks.tally}",
         case,
         ratio,
         effect_of="none",
@@ -302,8 +302,8 @@ def _aside(runs: Runs) -> Answer:
             for delay in DELAYS
         ]
         return ", ".join(
-            f"{told(runs.ratio(case, case.but(notices=READABLE), 'goodput_bps'))} of"
-            f" {told(_gain(runs, case.but(notices=READABLE)))}"
+            f"{phrase(runs.ratio(case, case.but(notices=READABLE), 'goodput_bps'))} of"
+            f" {phrase(_gain(runs, case.but(notices=READABLE)))}"
             for case in cases
         )
 
@@ -316,7 +316,7 @@ def _aside(runs: Runs) -> Answer:
         None,
         "Acknowledgments, and notices to the source, take 20 ms over two other links; a notice to"
         " the ingress goes back over the hop inside the tunnel, of 10, 100 or 320 ms. Goodput over"
-        " that of nodes that tell the source themselves, and what these gain: at"
+        " that of nodes that notify the source themselves, and what these gain: at"
         f" {units.scientific(MEDIUM)} {ratios(MEDIUM)}; at {units.scientific(HIGH)}"
         f" {ratios(HIGH)}. At the last of these the sender acts on notices about {shares} of the"
         " packets that are corrupted; a notice about a copy that has been sent again since comes to"
@@ -335,13 +335,13 @@ def _cumulative(runs: Runs) -> Answer:
             runs.case(tunnel_hops=hops, notices=notices, one_way_delay_s=delay, **where)
             for delay in DELAYS
         ]
-        return ", ".join(told(_gain(runs, case)) for case in cases)
+        return ", ".join(phrase(_gain(runs, case)) for case in cases)
 
     case = runs.case(
         **{**_PATH, "bit_error_rate": MEDIUM}, tunnel_hops=3, notices=COPIED, one_way_delay_s=LONG
     )
     return Answer(
-        "Does Cumulative ETEN hear of links inside a tunnel?",
+        "Does Cumulative ETEN include links inside a tunnel?",
         "§7.2",
         None,
         "Its fields are in the inner header, where nodes inside cannot write. Goodput over that"
@@ -360,7 +360,7 @@ def _length(runs: Runs) -> Answer:
         where = {**_PATH, "bit_error_rate": rate, "one_way_delay_s": delay}
         case = runs.case(tunnel_hops=3, notices=notices, **where)
         bare = runs.case(tunnel_hops=0, notices=notices, **where)
-        return told(runs.ratio(case, bare, "goodput_bps"))
+        return phrase(runs.ratio(case, bare, "goodput_bps"))
 
     case = runs.case(tunnel_hops=3, notices=ALONE, **_PATH, one_way_delay_s=LONG)
     return Answer(

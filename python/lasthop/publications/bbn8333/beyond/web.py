@@ -12,7 +12,7 @@ from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Measure
-from lasthop.publications.study.words import percent, told
+from lasthop.publications.study.words import percent, phrase
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _answer(runs: Runs, claim: str, name: str) -> Answer:
     case = runs.case(eten="backward", bit_error_rate=HIGH, profile=PERIOD)
 
     def ratios(which: str, **changes: Any) -> str:
-        return told(_faster(runs, case.but(**changes), f"{name}_{which}_s"))
+        return phrase(_faster(runs, case.but(**changes), f"{name}_{which}_s"))
 
     def seconds(which: str, eten: str) -> str:
         value = runs.mean(case.but(eten=eten), f"{name}_{which}_s")
@@ -153,16 +153,14 @@ def _measures() -> list[Measure]:
 STUDY = question(
     id="web",
     title="Web traffic",
-    asks="The simulations have bulk transfers. What does notification do for pages that somebody"
-    " waits"
-    " for?",
+    asks="The simulations have bulk transfers. How much faster does notification make web pages?",
     where="§8.3",
     method=(
         "SACK over one hop of 1.5 Mb/s and 320 ms one way with bit errors in both directions, 300"
         " s.",
         "Pages: a request of 300 bytes and a page of 20 kB, 2 s after the one before has come,"
         " over one"
-        " connection. Only the server has asked for notices: a corrupted request is nobody's.",
+        " connection. Only the server has asked for notices: a corrupted request is not reported.",
         "Objects: two connections a second on average (Poisson), each for one object of"
         " log-normal size"
         " (median 10 kB, mean 31 kB), a third of the rate of the link. They meet in the queue, so"

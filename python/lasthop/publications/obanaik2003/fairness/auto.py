@@ -37,7 +37,7 @@ _SLOW = (
     ),
 )
 _FAST = (NEARER, FAST)
-#: Who has the policy; everybody else has the standard.
+#: The connections with the policy; all others have the standard.
 ALL, OWN, OTHERS = "all", "connection 3", "the others"
 _FLOWS = {ALL: range(5), OWN: (2,), OTHERS: (0, 1, 3, 4)}
 
@@ -85,10 +85,10 @@ def gain(runs: Runs, path: Path, rtt: str) -> Estimate:
 
 def _pairs(runs: Runs, path: Path, policy: str) -> list[tuple[Case, Case]]:
     """Connection 3 with the policy and without: the others without it, and with it."""
-    own, others, everybody = (
+    own, others, together = (
         runs.case(path=path.name, policy=policy, enabled=who) for who in (OWN, OTHERS, ALL)
     )
-    return [(own, _standard(runs, path)), (everybody, others)]
+    return [(own, _standard(runs, path)), (together, others)]
 
 
 def _as_standard(runs: Runs, path: Path) -> Answer:
@@ -117,13 +117,13 @@ def _who(case: Case) -> str:
 def _fair(runs: Runs, path: Path) -> Answer:
     shares = {rtt: gain(runs, path, rtt) for rtt in _TRIPS}
     cases = runs.cases(path=path.name)
-    told = ", ".join(f"{rtt} {words.number(share, 0.01)}" for rtt, share in shares.items())
+    summary = ", ".join(f"{rtt} {words.number(share, 0.01)}" for rtt, share in shares.items())
     return Answer(
         f"Over fast last hops ({path.name}) it has at least {100 * WANTED:.0f} % of what CANIT"
         " gains in fairness.",
         "§3.4",
         every([Check(share, above(WANTED)) for share in shares.values()]).verdict,
-        f"In % of CANIT's gain, by the round trip: {told}. Jain's index:"
+        f"In % of CANIT's gain, by the round trip: {summary}. Jain's index:"
         f" {words.each(runs, cases, 'fairness')}; long round trips' share in %:"
         f" {words.each(runs, cases, 'long_share', 0.01)}; goodput of all, kb/s:"
         f" {words.each(runs, cases, 'all_payload_bps', 1e3)}.",
@@ -188,10 +188,9 @@ STUDY = Study(
     where="§3.4",
     method=(
         *simulation.METHOD,
-        "Over slow last hops, what the policy does to the connection itself is told apart from"
-        " what it does"
-        " to it as others have it. One more slow link is at the end of a way of 100 ms instead of"
-        " 400.",
+        "Over slow last hops, the effect of the connection's own policy is separated from the"
+        " effect of the others' policy on it. One more slow link is at the end of a way of 100 ms"
+        " instead of 400.",
         "The fast paths are those of fairness/fast, with the policy on all five connections.",
         "Auto goes by CANIT where there is room, or else grows as the standard does.",
     ),

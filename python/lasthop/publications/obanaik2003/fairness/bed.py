@@ -187,7 +187,7 @@ def panel(link: str, metric: str, ylabel: str, scale: float = 1.0) -> draw.Panel
 
 def loss_readings(runs: Runs, experiment: str) -> Answer:
     """How well the column "Loss" is met by either reading."""
-    told = []
+    summary = []
     for metric, as_what in ((SHARE, "as a percentage"), (PACKETS, "as packets")):
         factors, held = [], 0
         for number in Section.of(simulation.PUBLICATION, experiment).numbers:
@@ -202,7 +202,7 @@ def loss_readings(runs: Runs, experiment: str) -> Answer:
                 factors.append(0.0 if factor is None else factor.value)
         typical = typical_factor(factors)
         off = "not known" if typical is None else f"{typical:.2f}"
-        told.append(
+        summary.append(
             f"{as_what}: {held} of {len(factors)} cells hold, and they are off by a typical factor"
             f" of {off}"
         )
@@ -211,7 +211,7 @@ def loss_readings(runs: Runs, experiment: str) -> Answer:
         " cent?",
         "§3.3.2",
         None,
-        f"{'; '.join(told).capitalize()}. Statements go by the percentage, as the text says.",
+        f"{'; '.join(summary).capitalize()}. Statements go by the percentage, as the text says.",
     )
 
 

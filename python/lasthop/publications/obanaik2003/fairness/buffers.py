@@ -52,7 +52,7 @@ def _each(runs: Runs) -> list[tuple[str, str]]:
     return [(link, policy) for link in (SLOW, LTN) for policy in POLICIES]
 
 
-def _told(runs: Runs, metric: str, sizes: tuple[int, ...], scale: float = 1.0) -> str:
+def _summary(runs: Runs, metric: str, sizes: tuple[int, ...], scale: float = 1.0) -> str:
     found = []
     for link, policy in _each(runs):
         cases = runs.cases(link=link, policy=policy, buffer_packets=sizes)
@@ -77,7 +77,7 @@ def _absorb(runs: Runs) -> Judgement:
         Check(runs.ratio(*pair, "goodput_bps"), above(1 + NEGLIGIBLE))
         for pair in _first_and_last(runs)
     ]
-    return every(more).judged(f"{_told(runs, 'goodput_bps', _ENDS, 1e3)} kb/s.")
+    return every(more).judged(f"{_summary(runs, 'goodput_bps', _ENDS, 1e3)} kb/s.")
 
 
 def _fewer(runs: Runs) -> Judgement:
@@ -85,8 +85,8 @@ def _fewer(runs: Runs) -> Judgement:
         Check(runs.difference(*pair, "loss_share"), below(0.0)) for pair in _first_and_last(runs)
     ]
     return every(fewer).judged(
-        f"{_told(runs, 'loss_share', _ENDS, 0.01)} % of packets lost."
-        f" {_told(runs, 'losses_packets', _ENDS)} losses."
+        f"{_summary(runs, 'loss_share', _ENDS, 0.01)} % of packets lost."
+        f" {_summary(runs, 'losses_packets', _ENDS)} losses."
     )
 
 
@@ -98,9 +98,9 @@ def _no_impact(runs: Runs) -> Judgement:
     alike = [
         Check(runs.ratio(*pair, "goodput_bps"), between(1 - SMALL, 1 + SMALL)) for pair in pairs
     ]
-    told = words.ratios(runs, pairs, "goodput_bps", _where)
+    summary = words.ratios(runs, pairs, "goodput_bps", _where)
     return every(alike).judged(
-        f"Goodput over the standard's with {BUFFERS[-1]} packets: {told}. Little is taken as"
+        f"Goodput over the standard's with {BUFFERS[-1]} packets: {summary}. Little is taken as"
         f" {percent(SMALL)}."
     )
 
@@ -116,7 +116,7 @@ def _rtt(runs: Runs) -> Judgement:
         for before, after in pairwise(cases)
     ]
     return every(grows).judged(
-        f"The mean smoothed round trip. {_told(runs, 'rtt_s', _OF_RTT)} s.",
+        f"The mean smoothed round trip. {_summary(runs, 'rtt_s', _OF_RTT)} s.",
         runs.mean(cases[-1], "rtt_s"),
         cases[-1],
         "s",
@@ -158,12 +158,12 @@ def _least_losses(runs: Runs) -> Judgement:
     known = {case: ratio for case, ratio in ratios.items() if ratio is not None}
     few = [case for case, ratio in known.items() if ratio.value < TWICE]
     least = min((ratio.value for ratio in known.values()), default=math.nan)
-    told = "; ".join(
+    summary = "; ".join(
         f"{_where(case)}, {case[_KEY]} packets: {words.number(ratios[case])}" for case in few
     )
     return every(more).judged(
         f"Losses are less than {TWICE:g} times the standard's in {len(few)} of {len(pairs)}"
-        f" cells; the least is {least:.2f} times. {told}",
+        f" cells; the least is {least:.2f} times. {summary}",
     )
 
 

@@ -41,14 +41,14 @@ def _better_without(runs: Runs) -> Judgement:
     )
 
 
-def _best_if_nobody(runs: Runs) -> Judgement:
+def _best_if_none(runs: Runs) -> Judgement:
     pairs = [
         (case, simulation.standard(case["link"], enabled=ALL))
         for case in runs.cases(enabled=OTHERS)
     ]
     worse = [Check(runs.ratio(*pair, _METRIC), below(1 - NEGLIGIBLE)) for pair in pairs]
     return every(worse).judged(
-        "Goodput if the others have the policy, over that if nobody has:"
+        "Goodput if the others have the policy, over that if none has:"
         f" {words.ratios(runs, pairs, _METRIC, _where)}. Constant rate with c = 10 is"
         " gentler than the standard where the round trip is shorter than 316 ms, as that of"
         " connections 1 and 2 is: they leave room.",
@@ -64,7 +64,7 @@ def _outcome(runs: Runs) -> str:
     near = sum(abs(value - 1) < SMALL for value in known)
     return (
         f"With the policy off for it, the connection has {percent(min(known))} to"
-        f" {percent(max(known))} of what it has if nobody has one; within {percent(SMALL)} in"
+        f" {percent(max(known))} of what it has if none has one; within {percent(SMALL)} in"
         f" {near} of"
         f" {len(known)} cells."
     )
@@ -117,7 +117,7 @@ STUDY = Study(
         )
     ],
     keys={**simulation.KEYS, "enabled": "policy on"},
-    tests={"better-without": _better_without, "best-if-nobody": _best_if_nobody},
+    tests={"better-without": _better_without, "best-if-none": _best_if_none},
     most_seeds=simulation.MOST_SEEDS,
     outcome=_outcome,
 )

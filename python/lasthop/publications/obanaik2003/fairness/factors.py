@@ -412,17 +412,17 @@ def _by_table(runs: Runs) -> Iterator[Answer]:
         }
         off = {changed: _typical(runs, of, combination) for changed, combination in every.items()}
         known = {changed: value for changed, value in off.items() if value is not None}
-        told = [f"as it is by a factor of {known[AS_IS]:.2f}"] if AS_IS in known else []
+        summary = [f"as it is by a factor of {known[AS_IS]:.2f}"] if AS_IS in known else []
         for many, what in ((1, "least with one factor"), (2, "least with two")):
             among = {of: value for of, value in known.items() if len(every[of]) == many}
             if among:
                 best = min(among, key=among.__getitem__)
-                told.append(f"{what}, {best}, by {among[best]:.2f}")
+                summary.append(f"{what}, {best}, by {among[best]:.2f}")
         yield Answer(
             f"What brings all numbers of {table} nearest?",
             table if table.startswith("table") else "tables 3.1 to 3.13",
             None,
-            f"They are off {'; '.join(told)}.",
+            f"They are off {'; '.join(summary)}.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What the policies are for: fast last hops for everybody."""
+"""The purpose of the policies: fast last hops for all connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lasthop.publications.obanaik2003.fairness.policies import (
     NO_RTT,
     STANDARD,
 )
-from lasthop.publications.obanaik2003.fairness.simulation import EVERYBODY
+from lasthop.publications.obanaik2003.fairness.simulation import ALL_FLOWS
 from lasthop.publications.study import draw
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
@@ -23,7 +23,7 @@ from lasthop.publications.study.verdict import Check, above, every
 from lasthop.publications.study.words import NEGLIGIBLE, percent
 
 #: Connections with long round trips, and their fair share of everything.
-FAIR = len(single.LONG) / len(EVERYBODY)
+FAIR = len(single.LONG) / len(ALL_FLOWS)
 #: No more than slow start would add; and no such bound.
 CAPPED, UNCAPPED = 1.0, 0.0
 
@@ -110,7 +110,7 @@ def _fairer(runs: Runs, path: Path) -> Answer:
         "§2.3.1",
         fairer.verdict,
         f"Jain's index of the five goodputs: {words.each(runs, (plain, *others), 'fairness')}."
-        f" {fairer.told}",
+        f" {fairer.tally}",
         plain,
         runs.mean(plain, "fairness"),
         effect_of="policy",
@@ -152,19 +152,19 @@ def _cap(runs: Runs) -> Answer:
 
 
 def answers(runs: Runs) -> Sequence[Answer]:
-    """Who is fairer, to whom, and at what price."""
+    """The fairness of each policy, and its price."""
     each = [(_fairer(runs, path), _share(runs, path)) for path in PATHS]
     return [*(answer for pair in each for answer in pair), _cap(runs)]
 
 
 def _outcome(runs: Runs) -> str:
-    told = []
+    summary = []
     for path in PATHS:
         plain, *others = _over(runs, path)
         best = max(others, key=lambda case: words.value(runs, case, "fairness"))
         before, after = (words.value(runs, case, "fairness") for case in (plain, best))
-        told.append(f"{path.name} from {before:.2f} to {after:.2f} ({words.policy(best)})")
-    return f"Jain's index goes up at most: {'; '.join(told)}."
+        summary.append(f"{path.name} from {before:.2f} to {after:.2f} ({words.policy(best)})")
+    return f"Jain's index goes up at most: {'; '.join(summary)}."
 
 
 def _panel(metric: str, title: str, ylabel: str, scale: float, top: float | None) -> draw.Panel:
@@ -205,9 +205,8 @@ STUDY = Study(
     publication=simulation.PUBLICATION,
     experiment="fairness/fast",
     title="What the policies are for: fast last hops",
-    asks="The other side: where the shared link is everybody's bottleneck, how much fairer to"
-    " connections"
-    " with long round trips do the policies make it?",
+    asks="The other side: where the shared link is the bottleneck of all connections, how much"
+    " fairer do the policies make it to connections with long round trips?",
     where="§2.2.1, §2.3.1",
     method=(
         "The simulations' topology, but that sink 3's last hop is as the others': 10 Mb/s, 5 ms."

@@ -125,8 +125,8 @@ def _outcome(link: str, runs: Runs) -> str:
         return f"{words.value(runs, case, 'goodput_bps') / 1e3:.2f}"
 
     shown = [runs.case(policy=p, rtt=policies.default_rtt(p)) for p in POLICIES]
-    told = ", ".join(f"{NAMES[case['policy']]} {kbps(case)}" for case in shown)
-    return f"Goodput in kb/s: {told}."
+    summary = ", ".join(f"{NAMES[case['policy']]} {kbps(case)}" for case in shown)
+    return f"Goodput in kb/s: {summary}."
 
 
 def study(link: str, where: str, drawn: Mapping[str, str], figure: str) -> Study:

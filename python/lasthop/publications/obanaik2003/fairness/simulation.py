@@ -29,7 +29,7 @@ RECOVERY = "sack"
 
 #: Flows by their place in the file: connections 1 to 5, and those with a long round trip.
 _OWN = 2
-EVERYBODY = range(5)
+ALL_FLOWS = range(5)
 _LONG = range(2, 5)
 
 #: On which connections the policy is.
@@ -43,7 +43,7 @@ def observe(followed: int = 0) -> Observe:
 
 def with_policy(value: Any, policy: str, enabled: str = ALL) -> Mapping[str, Any]:
     """Settings that put a policy on those who have it; increase-by-K is for long round trips."""
-    flows = _LONG if policy == IBK else EVERYBODY
+    flows = _LONG if policy == IBK else ALL_FLOWS
     chosen = [flow for flow in flows if enabled == ALL or flow != _OWN]
     return {f"flows.{flow}.tcp.increase": value for flow in chosen}
 

@@ -45,22 +45,24 @@ def _known_to_hosts(runs: Runs, link: str) -> list[Case]:
 
 
 def _order(runs: Runs) -> Judgement:
-    more, told = [], []
+    more, summary = [], []
     for link in (SLOW, LTN):
         first, second = (runs.case(link=link, policy=policy) for policy in (STANDARD, IBK))
         pairs = [(first, second), *((second, case) for case in _known_to_hosts(runs, link))]
         more += [Check(runs.ratio(*pair, _METRIC), above(1 + NEGLIGIBLE)) for pair in pairs]
-        told.append(f"{LINK_NAMES[link]}: {words.each(runs, runs.cases(link=link), _METRIC, 1e3)}")
-    return every(more).judged(f"kb/s. {'; '.join(told)}.")
+        summary.append(
+            f"{LINK_NAMES[link]}: {words.each(runs, runs.cases(link=link), _METRIC, 1e3)}"
+        )
+    return every(more).judged(f"kb/s. {'; '.join(summary)}.")
 
 
 def _losses(runs: Runs) -> Judgement:
-    told = [
+    summary = [
         f"{LINK_NAMES[link]}: {words.each(runs, runs.cases(link=link), bed.SHARE, 0.01)}"
         for link in (SLOW, LTN)
     ]
     return _fewer(runs, bed.SHARE).judged(
-        f"Of packets at the last hop, %. {'; '.join(told)}. Counted in packets the statement has"
+        f"Of packets at the last hop, %. {'; '.join(summary)}. Counted in packets the statement has"
         f" the verdict: {_fewer(runs, bed.PACKETS).verdict}."
     )
 
@@ -96,8 +98,8 @@ def _outcome(runs: Runs) -> str:
         return f"{words.value(runs, case, _METRIC) / 1e3:.2f}"
 
     shown = [runs.case(link=SLOW, rtt=policies.default_rtt(v.policy), **v.case) for v in VARIANTS]
-    told = ", ".join(f"{words.policy(case)} {kbps(case)}" for case in shown)
-    return f"Over the slow link, kb/s: {told}."
+    summary = ", ".join(f"{words.policy(case)} {kbps(case)}" for case in shown)
+    return f"Over the slow link, kb/s: {summary}."
 
 
 def _figure(link: str) -> Drawn:

@@ -26,7 +26,7 @@ def cells() -> list[Cell]:
 
 
 def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Judgement:
-    grows, told = [], []
+    grows, summary = [], []
     for link in (SLOW, LTN):
         for variant in VARIANTS:
             cases = runs.cases(link=link, **variant.case)
@@ -35,17 +35,17 @@ def _grows(runs: Runs, metric: str, scale: float, unit: str) -> Judgement:
                 Check(runs.difference(after, before, metric), above(0.0))
                 for before, after in pairwise(cases)
             ]
-            told.append(
+            summary.append(
                 f"{bed.where(cases[0])} {' '.join(f'{mean / scale:.3g}' for mean in means)}"
             )
     sizes = ", ".join(map(str, BUFFERS))
-    return every(grows).judged(f"With {sizes} packets, {unit}: {'; '.join(told)}.")
+    return every(grows).judged(f"With {sizes} packets, {unit}: {'; '.join(summary)}.")
 
 
 def _outcome(runs: Runs) -> str:
     plain = runs.cases(link=SLOW, policy="standard")
-    told = ", ".join(f"{words.value(runs, case, 'rtt_s') * 1e3:.0f}" for case in plain)
-    return f"Over the slow link the standard's round trips are {told} ms."
+    summary = ", ".join(f"{words.value(runs, case, 'rtt_s') * 1e3:.0f}" for case in plain)
+    return f"Over the slow link the standard's round trips are {summary} ms."
 
 
 STUDY = Study(

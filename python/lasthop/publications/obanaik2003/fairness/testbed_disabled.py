@@ -30,9 +30,9 @@ def _pairs(runs: Runs) -> list[tuple[Case, Case]]:
 
 def _better(runs: Runs) -> Judgement:
     pairs = _pairs(runs)
-    told = words.ratios(runs, pairs, _METRIC, bed.where)
+    summary = words.ratios(runs, pairs, _METRIC, bed.where)
     better = [Check(runs.ratio(*pair, _METRIC), above(1 + NEGLIGIBLE)) for pair in pairs]
-    return every(better).judged(f"Goodput without the policy over that with it: {told}.")
+    return every(better).judged(f"Goodput without the policy over that with it: {summary}.")
 
 
 def _outcome(runs: Runs) -> str:

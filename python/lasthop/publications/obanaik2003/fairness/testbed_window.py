@@ -34,7 +34,7 @@ def _pairs(runs: Runs, link: str, *policies: str) -> list[tuple[Case, Case]]:
     return [(case, case.but(receive_window_bytes=WINDOW)) for case in cases]
 
 
-def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
+def _summary(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
     return (
         f"Goodput with 1 KB over that with 8 KB: {words.ratios(runs, pairs, _METRIC, bed.where)}."
     )
@@ -42,14 +42,14 @@ def _told(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
 
 def _slow(runs: Runs) -> Judgement:
     pairs = _pairs(runs, SLOW)
-    return every(_in(runs, pairs, above(1 + NEGLIGIBLE))).judged(_told(runs, pairs))
+    return every(_in(runs, pairs, above(1 + NEGLIGIBLE))).judged(_summary(runs, pairs))
 
 
 def _ltn(runs: Runs) -> Judgement:
     cost, gain = _pairs(runs, LTN, STANDARD, IBK), _pairs(runs, LTN, CANIT, CR)
     less, more = below(1 - NEGLIGIBLE), above(1 + NEGLIGIBLE)
     checks = [*_in(runs, cost, less), *_in(runs, gain, more)]
-    return every(checks).judged(_told(runs, [*cost, *gain]))
+    return every(checks).judged(_summary(runs, [*cost, *gain]))
 
 
 def _in(runs: Runs, pairs: list[tuple[Case, Case]], band: Band) -> list[Check]:
@@ -62,10 +62,10 @@ def _hardly(runs: Runs) -> Judgement:
         metric: every([Check(runs.mean(case, metric), below(most)) for case in cases])
         for metric, most in _HARDLY.items()
     }
-    told = words.each(runs, cases, bed.SHARE, 0.01, bed.where)
+    summary = words.each(runs, cases, bed.SHARE, 0.01, bed.where)
     return few[bed.SHARE].judged(
-        f"Of packets, %, at most {100 * _HARDLY[bed.SHARE]:g} each: {told}. Counted in packets, at"
-        f" most {_HARDLY[bed.PACKETS]:g} each, the statement has the verdict:"
+        f"Of packets, %, at most {100 * _HARDLY[bed.SHARE]:g} each: {summary}. Counted in packets,"
+        f" at most {_HARDLY[bed.PACKETS]:g} each, the statement has the verdict:"
         f" {few[bed.PACKETS].verdict}."
     )
 

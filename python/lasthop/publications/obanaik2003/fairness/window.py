@@ -87,8 +87,8 @@ def _fewer_losses(runs: Runs) -> Judgement:
 
 
 def _goodput(runs: Runs, pairs: list[tuple[Case, Case]]) -> str:
-    told = words.ratios(runs, pairs, "goodput_bps", _where)
-    return f"Goodput over that without a limit: {told}."
+    summary = words.ratios(runs, pairs, "goodput_bps", _where)
+    return f"Goodput over that without a limit: {summary}."
 
 
 def _all_in(runs: Runs, pairs: list[tuple[Case, Case]], band: Band) -> Joint:
@@ -111,9 +111,9 @@ def _no_cure(runs: Runs) -> Judgement:
         (case, simulation.standard(case["link"], receive_window_bytes=NO_LIMIT, path=CALIBRATED))
         for case in runs.cases(policy=ALTERNATIVES, receive_window_bytes=LIMITED, path=CALIBRATED)
     ]
-    told = words.ratios(runs, pairs, "goodput_bps", _where)
+    summary = words.ratios(runs, pairs, "goodput_bps", _where)
     return _all_in(runs, pairs, below(1 - NEGLIGIBLE)).judged(
-        f"Goodput with 2 KB over that of the standard without a limit: {told}."
+        f"Goodput with 2 KB over that of the standard without a limit: {summary}."
     )
 
 

@@ -138,7 +138,7 @@ fn two_acknowledgments_that_were_brought_together_do_not_make_a_link_fast() {
 }
 
 #[test]
-fn what_closes_a_gap_or_follows_a_timeout_tells_nothing() {
+fn an_acknowledgment_that_closes_a_gap_or_follows_a_timeout_gives_no_estimate() {
     for (acked, after_timeout) in [(5000, false), (1000, true)] {
         let mut acks = Acks::new(6.0, 260);
         acks.rounds(5, 6, 23.65);
@@ -192,7 +192,7 @@ proptest! {
             let most = match fast.1 {
                 Fast::IncreaseByK(f) => f.k.min(window),
                 Fast::ConstantRate(f) => f.c * (srtt * srtt) as f64 / 1e6,
-                Fast::Canit(f) => srtt as f64 / 1e3 / f.nit.as_secs_f64(),
+                Fast::Canit(f) => srtt as f64 / 1e3 / f.nit.0.as_secs_f64(),
             };
             let slack = 1e-9 * most.max(1.0);
             prop_assert!(added >= most.min(1.0) - slack, "{added} {most}");

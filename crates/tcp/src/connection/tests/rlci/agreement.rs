@@ -5,7 +5,7 @@ use crate::mechanism::Hooks;
 
 /// Passive, given a SYN with or without the option and timestamps.
 fn asked(option: Option<ConnectivityChange>, stamp: Option<u32>, timestamps: bool) -> Diagram {
-    let mut t = Diagram::new(&Config { timestamps, ..with(mended()) }, Side::Passive);
+    let mut t = Diagram::new(&Config { timestamps, ..with(corrected()) }, Side::Passive);
     t.offer.mss = Some(SIZE);
     (t.offer.connectivity, t.stamp) = (option, stamp);
     t.send(syn());
@@ -14,7 +14,7 @@ fn asked(option: Option<ConnectivityChange>, stamp: Option<u32>, timestamps: boo
 
 #[test]
 fn the_option_is_offered_and_answered_together_with_timestamps() {
-    let t = agreed(with(mended()));
+    let t = agreed(with(corrected()));
     assert!(t.connection.info().timestamps);
     let mut t = asked(Some(IDLE), Some(7), true);
     t.recv([syn_ack().change(IDLE)]);
@@ -30,13 +30,13 @@ fn the_answer_has_the_form_of_the_offer() {
     let mut t = asked(Some(draft), Some(7), true);
     t.recv([syn_ack().change(draft)]);
     t.send(ack(1));
-    t.tell(MOVED);
-    t.recv([ack(1).change(ConnectivityChange { encoding: Encoding::Draft, ..TELLS })]);
+    t.connectivity(MOVED);
+    t.recv([ack(1).change(ConnectivityChange { encoding: Encoding::Draft, ..INDICATION })]);
 }
 
 #[test]
 fn without_timestamps_the_option_is_not_offered() {
-    let mut t = Diagram::new(&Config { timestamps: false, ..with(mended()) }, Side::Active);
+    let mut t = Diagram::new(&Config { timestamps: false, ..with(corrected()) }, Side::Active);
     t.recv([syn()]);
 }
 
@@ -50,8 +50,8 @@ fn what_lacks_the_option_or_timestamps_is_not_answered_with_it() {
         t.send(ack(1));
         // Nothing is made of what comes later, of either kind.
         t.stamp = stamp.map(|stamp| stamp + 1);
-        t.send(ack(1).change(TELLS));
-        t.tell(MOVED);
+        t.send(ack(1).change(INDICATION));
+        t.connectivity(MOVED);
         t.silent();
         assert_eq!(t.statistics().reprobes, 0);
     }
@@ -76,7 +76,7 @@ fn a_full_sized_segment_keeps_room_for_it_once_it_is_agreed_on() {
 
 /// Loss, timeouts, back-off, data both ways and a close, with a peer that knows no such option.
 fn life(mechanisms: Vec<Mechanism>, side: Side, stamp: Option<u32>) -> Diagram {
-    let config = Config { mechanisms, limited_transmit: true, ..with(mended()) };
+    let config = Config { mechanisms, limited_transmit: true, ..with(corrected()) };
     let mut t = Diagram::new(&config, side);
     t.stamp = stamp;
     let step = |t: &mut Diagram, millis: u64, seg: Seg| {
@@ -98,13 +98,13 @@ fn life(mechanisms: Vec<Mechanism>, side: Side, stamp: Option<u32>) -> Diagram {
         (300, ack(7)),
         (5000, data(1).acking(at(8))),
         (5001, data(3).acking(at(8))),
-        (20_000, ack(9).seq(at(2)).change(TELLS)),
+        (20_000, ack(9).seq(at(2)).change(INDICATION)),
         (20_100, ack(12).seq(at(2))),
     ] {
         step(&mut t, millis, seg);
     }
-    t.tell(MOVED);
-    t.tell(Connectivity::Full);
+    t.connectivity(MOVED);
+    t.connectivity(Connectivity::Full);
     t.close();
     t.unseen.clear();
     t.time(60_000);
@@ -115,7 +115,7 @@ fn life(mechanisms: Vec<Mechanism>, side: Side, stamp: Option<u32>) -> Diagram {
 fn with_a_peer_that_lacks_it_a_connection_differs_by_the_option_of_its_syn_alone() {
     for side in [Side::Active, Side::Passive] {
         for stamp in [None, Some(7)] {
-            let with = life(vec![Mechanism::Rlci(mended())], side, stamp);
+            let with = life(vec![Mechanism::Rlci(corrected())], side, stamp);
             let without = life(vec![], side, stamp);
             assert!(without.statistics().timeouts > 2 && without.statistics().reductions > 0);
             let mut sent = with.sent.clone();
@@ -131,29 +131,29 @@ fn with_a_peer_that_lacks_it_a_connection_differs_by_the_option_of_its_syn_alone
             assert_eq!(plain[0], plain[1]);
         }
     }
-    let mut t = Diagram::new(&with(mended()), Side::Active);
+    let mut t = Diagram::new(&with(corrected()), Side::Active);
     t.send(syn_ack());
     assert!(t.connection.on_fast_path, "its segments may take the fast path");
 }
 
 #[test]
 fn our_syn_goes_again_at_once_with_a_fresh_timer() {
-    let mut t = offered(with(mended()));
+    let mut t = offered(with(corrected()));
     t.time(1000);
     t.recv([syn().change(IDLE)]);
     t.time(2500); // The next would go at 3000.
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.recv([syn().change(IDLE)]);
     t.time(3499);
     t.silent();
     t.time(3500);
     t.recv([syn().change(IDLE)]);
 
-    // A SYN that was lost on the way that was does not slow down the way that is.
-    let mut t = offered(with(mended()));
+    // A SYN that was lost on the old path does not reduce the initial window on the new one.
+    let mut t = offered(with(corrected()));
     t.time(1000);
     t.recv([syn().change(IDLE)]);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.recv([syn().change(IDLE)]);
     t.time(1100);
     t.stamp = Some(100);
@@ -169,7 +169,7 @@ fn our_answer_to_a_syn_goes_again_at_once() {
     let mut t = asked(Some(IDLE), Some(7), true);
     t.recv([syn_ack().change(IDLE)]);
     t.time(500);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.recv([syn_ack().change(IDLE)]);
     t.time(1499);
     t.silent();

@@ -8,8 +8,8 @@ fn unlimited(strict: bool, suppress: bool) -> Config {
     }))
 }
 
-/// In the middle of ours, the peer tells of its own.
-const BOTH: ConnectivityChange = ConnectivityChange { ec: true, ecs: true, ..TELLS };
+/// The peer signals its own indication during our handshake.
+const BOTH: ConnectivityChange = ConnectivityChange { ec: true, ecs: true, ..INDICATION };
 
 #[test]
 fn both_ends_tell_of_the_same_change_and_begin_anew_once() {
@@ -17,17 +17,17 @@ fn both_ends_tell_of_the_same_change_and_begin_anew_once() {
         for suppress in [true, false] {
             let mut t = flowing(unlimited(strict, suppress));
             t.time(150);
-            t.tell(MOVED);
+            t.connectivity(MOVED);
             t.unseen.clear();
             t.time(160);
-            answer_to(&mut t, 5100, ack(1).change(TELLS));
+            answer_to(&mut t, 5100, ack(1).change(INDICATION));
             assert_eq!(t.statistics().reprobes, if suppress { 1 } else { 2 });
             // It is echoed at once all the same, by one segment of new data if that alone is to go.
             if suppress {
                 let next = if strict { 12 } else { 11 };
                 t.recv([data(next).change(BOTH)]);
                 // What was sent since the first is of the present path.
-                answer_to(&mut t, 5151, ack(3).change(TELLS));
+                answer_to(&mut t, 5151, ack(3).change(INDICATION));
                 assert_eq!(t.windows().0, segments(11));
             }
         }
@@ -39,16 +39,16 @@ fn strictly_what_the_report_only_suggests_is_not_done() {
     // §3.5.4: "it can be avoided"; §3.6: "one possible defense".
     let mut t = flowing(with(strict()));
     t.time(150);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t.unseen.clear();
     t.time(160);
-    answer_to(&mut t, 5100, ack(1).change(TELLS));
+    answer_to(&mut t, 5100, ack(1).change(INDICATION));
     assert_eq!(t.statistics().reprobes, 2, "twice for one change");
     t.unseen.clear();
     let mut t = agreed(with(strict()));
     for n in 1..=100_u32 {
         t.time(200 + u64::from(n) * 100);
-        let change = ConnectivityChange { c: n % 2 == 1, ..TELLS };
+        let change = ConnectivityChange { c: n % 2 == 1, ..INDICATION };
         answer(&mut t, ack(1).change(change));
         t.unseen.clear();
     }
@@ -60,7 +60,7 @@ fn strictly_what_the_report_only_suggests_is_not_done() {
     let mut t = agreed(with(rlci(both)));
     for n in 1..=100_u32 {
         t.time(200 + u64::from(n) * 100);
-        let change = ConnectivityChange { c: n % 2 == 1, ..TELLS };
+        let change = ConnectivityChange { c: n % 2 == 1, ..INDICATION };
         answer(&mut t, ack(1).change(change));
         t.unseen.clear();
     }
@@ -72,13 +72,13 @@ fn strictly_a_connection_that_probes_begins_no_second_time() {
     for strict in [true, false] {
         let mut t = flowing(unlimited(strict, true));
         t.time(150);
-        t.tell(MOVED);
+        t.connectivity(MOVED);
         t.unseen.clear();
         t.time(1150);
         t.unseen.clear();
         t.time(1200);
-        answer_to(&mut t, 5100, ack(1).change(TELLS));
-        // Mended, what the first has led to nothing but a timeout is told anew.
+        answer_to(&mut t, 5100, ack(1).change(INDICATION));
+        // The corrected protocol signals again after an indication that led only to a timeout.
         assert_eq!(t.statistics().reprobes, if strict { 1 } else { 2 });
     }
 }
@@ -88,41 +88,41 @@ fn a_change_after_the_probing_is_another() {
     for strict in [true, false] {
         let mut t = agreed(unlimited(strict, true));
         t.time(200);
-        t.tell(MOVED);
-        t.recv([ack(1).change(TELLS)]);
+        t.connectivity(MOVED);
+        t.recv([ack(1).change(INDICATION)]);
         t.time(300);
         // This acknowledges all that there was before the change.
-        answer(&mut t, ack(1).change(ECHOES));
+        answer(&mut t, ack(1).change(ECHO));
         t.unseen.clear();
         t.time(400);
-        answer(&mut t, ack(1).change(TELLS));
+        answer(&mut t, ack(1).change(INDICATION));
         assert_eq!(t.statistics().reprobes, 2);
     }
 }
 
 #[test]
 fn what_comes_too_often_is_echoed_and_not_acted_on() {
-    let mut t = flowing(with(mended()));
+    let mut t = flowing(with(corrected()));
     t.time(200);
     answer_to(&mut t, 5100, ack(11)); // A round trip of 100 ms.
     t.unseen.clear();
-    let mut told = IDLE;
-    let mut tell = |t: &mut Diagram, ack: u32| {
-        told.c = !told.c;
-        told.cs = LocalStatus::New;
+    let mut change = IDLE;
+    let mut indicate = |t: &mut Diagram, ack: u32| {
+        change.c = !change.c;
+        change.cs = LocalStatus::New;
         let before = t.sent.len();
         let last = t.last().options.timestamps.unwrap().value;
-        answer_to(t, last, super::ack(ack).change(told));
+        answer_to(t, last, super::ack(ack).change(change));
         t.unseen.clear();
-        (t.sent.len() - before, told.c)
+        (t.sent.len() - before, change.c)
     };
     let echoed = |t: &Diagram| t.last().options.connectivity.map(|option| (option.ec, option.ecs));
     t.time(300);
-    let (sent, c) = tell(&mut t, 11);
+    let (sent, c) = indicate(&mut t, 11);
     assert!(sent > 1);
     assert_eq!((t.statistics().reprobes, echoed(&t)), (1, Some((c, true))));
     t.time(400);
-    let (sent, c) = tell(&mut t, 11);
+    let (sent, c) = indicate(&mut t, 11);
     assert_eq!((t.statistics().reprobes, sent), (1, 0));
     let last = t.last().options.timestamps.unwrap().value;
     answer_to(&mut t, last, ack(12));
@@ -131,21 +131,21 @@ fn what_comes_too_often_is_echoed_and_not_acted_on() {
     // Ten round trips later.
     t.time(1299);
     t.unseen.clear();
-    tell(&mut t, 11);
+    indicate(&mut t, 11);
     assert_eq!(t.statistics().reprobes, 1);
     t.time(1300);
     t.unseen.clear();
-    tell(&mut t, 11);
+    indicate(&mut t, 11);
     assert_eq!(t.statistics().reprobes, 2);
 }
 
 #[test]
 fn a_stream_of_forged_indications_costs_four_beginnings_a_minute() {
-    let mut t = agreed(with(mended()));
+    let mut t = agreed(with(corrected()));
     for n in 1..=590_u32 {
         t.time(200 + u64::from(n) * 100);
         t.unseen.clear();
-        let change = ConnectivityChange { c: n % 2 == 1, ..TELLS };
+        let change = ConnectivityChange { c: n % 2 == 1, ..INDICATION };
         answer(&mut t, ack(1).change(change));
         t.unseen.clear();
     }
@@ -153,34 +153,34 @@ fn a_stream_of_forged_indications_costs_four_beginnings_a_minute() {
 }
 
 #[test]
-fn local_indications_are_limited_alike_and_told() {
-    let mut t = agreed(with(mended()));
+fn local_indications_are_limited_alike_and_signalled() {
+    let mut t = agreed(with(corrected()));
     t.time(200);
-    t.tell(MOVED);
-    t.recv([ack(1).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([ack(1).change(INDICATION)]);
     t.time(300);
-    answer(&mut t, ack(1).change(ECHOES));
-    t.recv([ack(1).change(HEARD)]);
+    answer(&mut t, ack(1).change(ECHO));
+    t.recv([ack(1).change(ECHO_ACK)]);
     t.time(400);
-    t.tell(MOVED);
-    t.recv([ack(1).change(ConnectivityChange { c: false, ..TELLS })]);
+    t.connectivity(MOVED);
+    t.recv([ack(1).change(ConnectivityChange { c: false, ..INDICATION })]);
     assert_eq!(t.statistics().reprobes, 1);
 }
 
 #[test]
-fn every_mechanism_hears_of_it_and_has_its_say_in_what_arrives() {
+fn every_mechanism_gets_the_indication_and_every_arriving_segment() {
     use crate::mechanism::{ForwardEten, Freeze};
     let freeze = || Mechanism::Freeze(Freeze::default());
     for freeze_first in [true, false] {
-        let mut mechanisms = vec![freeze(), Mechanism::Rlci(mended())];
+        let mut mechanisms = vec![freeze(), Mechanism::Rlci(corrected())];
         if !freeze_first {
             mechanisms.reverse();
         }
-        let mut t = agreed(Config { mechanisms, ..with(mended()) });
-        t.tell(Connectivity::Ending);
+        let mut t = agreed(Config { mechanisms, ..with(corrected()) });
+        t.connectivity(Connectivity::Ending);
         t.recv([ack(1)]);
         assert_eq!(t.last().window, 0);
-        t.tell(MOVED);
+        t.connectivity(MOVED);
         assert_eq!(t.statistics().reprobes, 1);
         assert!(t.last().window > 0);
         t.unseen.clear();
@@ -194,8 +194,8 @@ fn every_mechanism_hears_of_it_and_has_its_say_in_what_arrives() {
         }
         let mut t = flowing(Config { mechanisms, ..with(strict()) });
         t.time(150);
-        t.tell(MOVED);
-        t.recv([data(11).change(TELLS)]);
+        t.connectivity(MOVED);
+        t.recv([data(11).change(INDICATION)]);
         t.time(160);
         let copy = t.copy(3).0;
         answer_to(&mut t, 5100, ack(1).echoes(3, copy));

@@ -6,7 +6,7 @@ use super::*;
 fn moves(rlci: Rlci) -> Diagram {
     let mut t = flowing(with(rlci));
     t.time(150);
-    t.tell(MOVED);
+    t.connectivity(MOVED);
     t
 }
 
@@ -20,7 +20,7 @@ fn steady_with(limited_transmit: bool, keep_ssthresh: bool) -> Diagram {
         (rlci.strict, rlci.limited_transmit, rlci.keep_ssthresh) =
             (true, limited_transmit, keep_ssthresh);
     }));
-    t.recv([data(11).change(TELLS)]);
+    t.recv([data(11).change(INDICATION)]);
     t.time(250);
     t
 }
@@ -36,9 +36,9 @@ fn case_1_nothing_is_lost() {
             answer_to(&mut t, 5100, ack(n));
         }
         // What was outstanding beyond the window goes on first.
-        t.recv(telling(12..=20, TELLS));
+        t.recv(each_with(12..=20, INDICATION));
         answer_to(&mut t, PRESENT, ack(12));
-        t.recv(telling(21..=22, TELLS)); // Slow start.
+        t.recv(each_with(21..=22, INDICATION)); // Slow start.
         assert_eq!(t.windows(), (segments(11), u64::MAX));
         assert_eq!(t.statistics().retransmissions, 0);
     }
@@ -49,7 +49,7 @@ fn case_2_acknowledgments_are_lost() {
     for limited_transmit in [true, false] {
         let mut t = steady(limited_transmit);
         answer_to(&mut t, PRESENT, ack(12));
-        t.recv(telling(12..=22, TELLS));
+        t.recv(each_with(12..=22, INDICATION));
         assert_eq!(t.windows(), (segments(11), u64::MAX));
     }
 }
@@ -62,7 +62,7 @@ fn case_3_without_it_lost_data_waits_for_the_timer_and_slow_start_is_over() {
     t.time(1149);
     t.silent();
     t.time(1150);
-    t.recv([data(1).change(TELLS)]);
+    t.recv([data(1).change(INDICATION)]);
     assert_eq!(t.windows(), (segments(1), segments(5)), "half the initial window");
 }
 
@@ -75,18 +75,18 @@ fn case_3_with_it_lost_data_is_found_by_duplicates_and_slow_start_goes_on() {
         };
         let mut t = flowing(Config { recovery, ..with(strict()) });
         t.time(150);
-        t.tell(MOVED);
-        t.recv([data(11).change(TELLS)]);
+        t.connectivity(MOVED);
+        t.recv([data(11).change(INDICATION)]);
         t.time(250);
         answer_to(&mut t, 5100, sacked(11));
-        t.recv([data(12).change(TELLS)]);
+        t.recv([data(12).change(INDICATION)]);
         t.time(350);
         answer_to(&mut t, 5100, sacked(12));
-        t.recv([data(13).change(TELLS)]);
+        t.recv([data(13).change(INDICATION)]);
         t.time(450);
         answer_to(&mut t, 5100, sacked(13));
         let again = if recovery == Recovery::Sack { 1..=5 } else { 1..=1 };
-        t.recv(telling(again, TELLS));
+        t.recv(each_with(again, INDICATION));
         assert_eq!(t.windows(), (segments(5), u64::MAX), "{recovery:?}");
         assert_eq!(t.statistics().timeouts, 0);
     }
@@ -124,7 +124,11 @@ fn case_3_the_possible_solution_is_a_setting_of_its_own() {
         (false, Some(false), false),
     ] {
         let mut t = moves(rlci(|rlci| (rlci.strict, rlci.resend) = (strict, resend)));
-        t.recv(if everything { telling(1..=10, TELLS) } else { vec![data(11).change(TELLS)] });
+        t.recv(if everything {
+            each_with(1..=10, INDICATION)
+        } else {
+            vec![data(11).change(INDICATION)]
+        });
     }
 }
 
@@ -134,25 +138,25 @@ fn case_3_where_holes_stay_in_the_pipe_the_window_lets_nothing_go_again() {
     for (pipe, again) in [(Pipe::IsLost, 1..=5), (Pipe::Unreported, 1..=1)] {
         let mut t = flowing(Config { pipe, ..with(strict()) });
         t.time(150);
-        t.tell(MOVED);
+        t.connectivity(MOVED);
         t.unseen.clear();
         t.time(250);
         for n in 11..=13 {
             t.unseen.clear();
             answer_to(&mut t, 5100, ack(1).sack(11..=n));
         }
-        t.recv(telling(again, TELLS));
+        t.recv(each_with(again, INDICATION));
     }
 }
 
 #[test]
-fn case_3_mended_everything_goes_again_at_once() {
-    let mut t = moves(mended());
-    t.recv(telling(1..=10, TELLS));
+fn case_3_corrected_everything_is_retransmitted_at_once() {
+    let mut t = moves(corrected());
+    t.recv(each_with(1..=10, INDICATION));
     assert_eq!(t.windows(), (segments(10), u64::MAX));
     t.time(250);
     answer_to(&mut t, PRESENT, ack(2));
-    t.recv(telling(11..=12, TELLS));
+    t.recv(each_with(11..=12, INDICATION));
     assert_eq!(t.statistics().timeouts, 0);
 }
 
@@ -162,7 +166,7 @@ fn case_4_data_and_acknowledgments_are_lost() {
     for limited_transmit in [true, false] {
         let mut t = steady(limited_transmit);
         answer_to(&mut t, 5100, ack(6).sack(11..=11));
-        t.recv(telling(12..=15, TELLS)); // What is outstanding fits the window again.
+        t.recv(each_with(12..=15, INDICATION)); // What is outstanding fits the window again.
         assert_eq!(t.windows(), (segments(10), u64::MAX));
         t.time(350);
         for n in 12..=13 {
@@ -173,11 +177,11 @@ fn case_4_data_and_acknowledgments_are_lost() {
         assert_eq!(t.windows(), (segments(5), ssthresh));
         assert_eq!(t.statistics().timeouts, 0);
     }
-    let mut t = moves(mended());
-    t.recv(telling(1..=10, TELLS));
+    let mut t = moves(corrected());
+    t.recv(each_with(1..=10, INDICATION));
     t.time(250);
     answer_to(&mut t, 5100, ack(6));
-    t.recv(telling(11..=15, TELLS));
+    t.recv(each_with(11..=15, INDICATION));
     assert_eq!(t.windows(), (segments(10), u64::MAX));
 }
 
@@ -193,17 +197,17 @@ fn the_modified_limited_transmit_keeps_to_the_peers_window_and_ends_with_the_pro
     t.write(1 << 40);
     t.recv(each(1..=10));
     t.time(150);
-    t.tell(MOVED);
-    t.recv([data(11).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([data(11).change(INDICATION)]);
     t.time(250);
     answer_to(&mut t, 5100, ack(1).sack(11..=11));
-    t.recv([data(12).change(TELLS)]);
+    t.recv([data(12).change(INDICATION)]);
     answer_to(&mut t, 5100, ack(1).sack(11..=12));
     t.silent(); // There is no room for a thirteenth.
 
     // All that was sent before the change has been acknowledged: RFC 3042 as ever, which is off.
     let mut t = steady(true);
-    answer_to(&mut t, PRESENT, ack(12).change(ECHOES));
+    answer_to(&mut t, PRESENT, ack(12).change(ECHO));
     t.unseen.clear();
     t.time(300);
     answer_to(&mut t, PRESENT, ack(12).sack(13..=13));

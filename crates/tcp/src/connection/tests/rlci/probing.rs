@@ -16,7 +16,7 @@ fn stalled(rlci: Rlci) -> Diagram {
 
 /// It has begun anew at 5000 ms, and everything goes with this option.
 fn resumes(mut t: Diagram, change: ConnectivityChange) {
-    t.recv(telling(1..=10, change));
+    t.recv(each_with(1..=10, change));
     assert_eq!(t.windows(), (segments(10), u64::MAX), "the initial window, no threshold");
     assert_eq!(t.connection.vitals().srtt, None);
     assert_eq!(t.connection.vitals().rto, Duration::from_secs(1), "initial, no back-off");
@@ -30,19 +30,19 @@ fn resumes(mut t: Diagram, change: ConnectivityChange) {
 
 #[test]
 fn a_stalled_connection_resumes_at_once_at_a_local_indication() {
-    for rlci in [strict(), mended()] {
+    for rlci in [strict(), corrected()] {
         let mut t = stalled(rlci);
-        t.tell(MOVED);
-        resumes(t, TELLS);
+        t.connectivity(MOVED);
+        resumes(t, INDICATION);
     }
 }
 
 #[test]
 fn a_stalled_connection_resumes_at_once_at_a_remote_indication() {
-    for rlci in [strict(), mended()] {
+    for rlci in [strict(), corrected()] {
         let mut t = stalled(rlci);
-        answer(&mut t, ack(1).change(TELLS));
-        resumes(t, ECHOES);
+        answer(&mut t, ack(1).change(INDICATION));
+        resumes(t, ECHO);
     }
 }
 
@@ -55,8 +55,8 @@ fn what_does_not_come_alone_is_not_held_for_stalled() {
     t.time(1200);
     answer(&mut t, ack(2));
     t.recv(each(2..=3));
-    t.tell(MOVED);
-    let new = data(11).change(TELLS);
+    t.connectivity(MOVED);
+    let new = data(11).change(INDICATION);
     assert_eq!(t.unseen.pop_front(), Some((t.now, new)), "new data, and then what fits the window");
 }
 
@@ -65,14 +65,14 @@ fn in_steady_state_strictly_one_new_segment_goes_beyond_the_window() {
     // §3.5.1
     let mut t = flowing(with(strict()));
     t.time(150);
-    t.tell(MOVED);
-    t.recv([data(11).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([data(11).change(INDICATION)]);
     assert_eq!(t.windows(), (segments(10), u64::MAX));
     assert_eq!(t.connection.vitals().flight, segments(11));
     let mut t = flowing(with(strict()));
     t.time(150);
-    answer(&mut t, ack(1).change(TELLS));
-    t.recv([data(11).change(ECHOES)]);
+    answer(&mut t, ack(1).change(INDICATION));
+    t.recv([data(11).change(ECHO)]);
 }
 
 #[test]
@@ -88,31 +88,31 @@ fn it_never_goes_beyond_the_peers_window_and_a_pure_acknowledgment_does() {
     t.write(1 << 40);
     t.recv(each(1..=10));
     t.time(150);
-    t.tell(MOVED);
-    t.recv([ack(1).seq(at(11)).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([ack(1).seq(at(11)).change(INDICATION)]);
     // Nor is there new data everywhere.
     let mut t = agreed(with(strict()));
     t.write(3000);
     t.recv(each(1..=3));
     t.time(150);
-    t.tell(MOVED);
-    t.recv([ack(1).seq(at(4)).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([ack(1).seq(at(4)).change(INDICATION)]);
 }
 
 #[test]
 fn nothing_is_sent_again_to_a_peer_without_room() {
-    let mut t = flowing(with(mended()));
+    let mut t = flowing(with(corrected()));
     t.time(200);
     answer(&mut t, ack(3).window(0));
     t.silent();
     t.time(300);
-    t.tell(MOVED);
-    t.recv([ack(1).seq(at(11)).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([ack(1).seq(at(11)).change(INDICATION)]);
     // Its window is probed as ever, with a fresh timer.
     t.time(1299);
     t.silent();
     t.time(1300);
-    t.recv([data(3).change(TELLS)]);
+    t.recv([data(3).change(INDICATION)]);
     assert_eq!(t.statistics().timeouts, 0);
 }
 
@@ -120,7 +120,7 @@ fn nothing_is_sent_again_to_a_peer_without_room() {
 fn a_timer_that_is_not_running_is_not_started() {
     // Data was held, sent in place of a probe and acknowledged: nothing waits any more, and the peer's
     // segment was too old to say so.
-    let mut t = agreed(with(mended()));
+    let mut t = agreed(with(corrected()));
     t.connection.write_more(3, 0, 10);
     t.transmit();
     t.time(500);
@@ -131,10 +131,10 @@ fn a_timer_that_is_not_running_is_not_started() {
     t.time(1200);
     answer(&mut t, data(1).acking(11));
     t.recv([ack(3).seq(11)]);
-    t.tell(MOVED);
-    t.recv([ack(3).seq(11).change(TELLS)]);
-    answer(&mut t, ack(1).seq(at(3)).acking(11).change(ECHOES));
-    t.recv([ack(3).seq(11).change(HEARD)]);
+    t.connectivity(MOVED);
+    t.recv([ack(3).seq(11).change(INDICATION)]);
+    answer(&mut t, ack(1).seq(at(3)).acking(11).change(ECHO));
+    t.recv([ack(3).seq(11).change(ECHO_ACK)]);
     t.time(60_000);
     t.silent();
     t.close();
@@ -142,13 +142,13 @@ fn a_timer_that_is_not_running_is_not_started() {
 }
 
 #[test]
-fn where_it_is_told_how_much_may_go_it_sends_no_more() {
-    let mut t = stalled(mended());
-    t.tell(Connectivity::Changed { window: Some(2) });
-    t.recv(telling(1..=2, TELLS));
+fn an_indicated_window_is_not_exceeded() {
+    let mut t = stalled(corrected());
+    t.connectivity(Connectivity::Changed { window: Some(2) });
+    t.recv(each_with(1..=2, INDICATION));
     assert_eq!(t.windows(), (segments(2), u64::MAX));
     // Others have met the limits of the path.
-    t.tell(Connectivity::Full);
+    t.connectivity(Connectivity::Full);
     assert_eq!(t.windows(), (segments(2), segments(2)));
     t.silent();
 }
@@ -156,11 +156,11 @@ fn where_it_is_told_how_much_may_go_it_sends_no_more() {
 #[test]
 fn acknowledgments_of_the_old_path_widen_nothing_and_measure_nothing() {
     // §3.3
-    for rlci in [strict(), mended()] {
+    for rlci in [strict(), corrected()] {
         let strict = rlci.strict;
         let mut t = flowing(with(rlci));
         t.time(150);
-        t.tell(MOVED);
+        t.connectivity(MOVED);
         t.unseen.clear();
         let present = t.last().options.timestamps.unwrap().value;
         assert_eq!(present, 5151, "the clock of the timestamps has moved by one");
@@ -185,10 +185,10 @@ fn acknowledgments_of_the_old_path_widen_nothing_and_measure_nothing() {
 
 #[test]
 fn below_the_highest_octet_sent_acknowledgments_of_the_new_path_count() {
-    let mut t = flowing(with(mended()));
+    let mut t = flowing(with(corrected()));
     t.time(150);
-    t.tell(MOVED);
-    t.recv(telling(1..=10, TELLS));
+    t.connectivity(MOVED);
+    t.recv(each_with(1..=10, INDICATION));
     t.time(250);
     answer_to(&mut t, 5151, ack(3));
     assert_eq!(t.windows().0, segments(11));
@@ -214,8 +214,8 @@ fn timestamps_of_the_path_wrap() {
     t.write(1 << 40);
     t.unseen.clear();
     t.time(150);
-    t.tell(MOVED);
-    t.recv([data(11).change(TELLS)]);
+    t.connectivity(MOVED);
+    t.recv([data(11).change(INDICATION)]);
     assert_eq!(t.last().options.timestamps.unwrap().value, 1);
     t.time(200);
     answer_to(&mut t, u32::MAX - 49, ack(5));

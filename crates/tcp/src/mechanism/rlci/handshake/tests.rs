@@ -41,8 +41,8 @@ fn figure_3_3() -> Vec<Arrow<RemoteStatus>> {
     ]
 }
 
-/// The initiator's arrows without the holes: those that the figure lacks, and what others do more.
-fn mended() -> Vec<Arrow<LocalStatus>> {
+/// The corrected initiator's arrows: two that the figure lacks, and two with further actions.
+fn corrected() -> Vec<Arrow<LocalStatus>> {
     use Actions as A;
     let another = A::REPROBE_PATH | A::FORCE_SEND | A::REMEMBER;
     vec![
@@ -65,8 +65,8 @@ fn verify(strict: bool, initiator: &[Arrow<LocalStatus>]) {
                 let before = standing(strict, local, remote);
                 let left = initiator.iter().find(|arrow| (arrow.0, arrow.1) == (local, event));
                 let right = responder.iter().find(|arrow| (arrow.0, arrow.1) == (remote, event));
-                let done = left.map_or(NOTHING, |arrow| arrow.2)
-                    | right.map_or(NOTHING, |arrow| arrow.2);
+                let done =
+                    left.map_or(NOTHING, |arrow| arrow.2) | right.map_or(NOTHING, |arrow| arrow.2);
                 let time = |renewed, old| if done.contains(renewed) { LATER } else { old };
                 let expected = Handshake {
                     strict,
@@ -102,9 +102,9 @@ fn strictly_the_tables_are_figures_3_2_and_3_3_and_nothing_else() {
 }
 
 #[test]
-fn mended_an_echo_is_acknowledged_and_a_second_indication_remembered() {
-    assert_eq!(MENDED.len(), 6);
-    verify(false, &mended());
+fn corrected_an_echo_is_acknowledged_and_a_second_indication_remembered() {
+    assert_eq!(CORRECTED.len(), 6);
+    verify(false, &corrected());
 }
 
 /// An option that says only this.
@@ -113,7 +113,12 @@ fn option(c: bool, cs: LocalStatus, ec: bool, ecs: bool) -> Option<Change> {
 }
 
 /// What a segment at `time` does to a handshake that stands so.
-fn heard(local: LocalStatus, remote: RemoteStatus, option: Option<Change>, time: u32) -> Handshake {
+fn after_segment(
+    local: LocalStatus,
+    remote: RemoteStatus,
+    option: Option<Change>,
+    time: u32,
+) -> Handshake {
     let mut handshake = standing(true, local, remote);
     handshake.on_segment(option, time);
     handshake
@@ -123,8 +128,9 @@ fn heard(local: LocalStatus, remote: RemoteStatus, option: Option<Change>, time:
 fn a_new_remote_indication_has_another_bit_says_so_and_is_later() {
     // C_NEW_REMOTE_CCI
     let (at_rest, echoes) = (RemoteStatus::Idle, RemoteStatus::Echo);
-    let status =
-        |option, time| heard(Idle, at_rest, option, time).remote_cci_status == RemoteStatus::Echo;
+    let status = |option, time| {
+        after_segment(Idle, at_rest, option, time).remote_cci_status == RemoteStatus::Echo
+    };
     assert!(status(option(true, New, false, false), LATER));
     assert!(!status(option(false, New, false, false), LATER), "the bit that is known");
     for cs in [Idle, EchoAck] {
@@ -133,15 +139,16 @@ fn a_new_remote_indication_has_another_bit_says_so_and_is_later() {
     assert!(!status(option(true, New, false, false), PEER_TIME), "at the same time");
     assert!(!status(option(true, New, false, false), PEER_TIME - 1), "before");
     assert!(!status(None, LATER));
-    let renewed = heard(Idle, echoes, option(true, New, false, false), LATER);
+    let renewed = after_segment(Idle, echoes, option(true, New, false, false), LATER);
     assert_eq!((renewed.remote_cci, renewed.remote_cci_peer_time), (true, LATER));
 }
 
 #[test]
 fn the_echo_of_the_local_indication_has_its_bit_says_so_and_is_later() {
     // C_ECHOED_LOCAL_CCI; the bit of the first indication would be 1, here it is 0.
-    let status =
-        |option, time| heard(New, RemoteStatus::Idle, option, time).local_cci_status == EchoAck;
+    let status = |option, time| {
+        after_segment(New, RemoteStatus::Idle, option, time).local_cci_status == EchoAck
+    };
     assert!(status(option(false, Idle, false, true), LATER));
     assert!(!status(option(false, Idle, true, true), LATER), "of another indication");
     assert!(!status(option(false, Idle, false, false), LATER), "no echo");
@@ -154,7 +161,8 @@ fn the_echo_of_the_local_indication_has_its_bit_says_so_and_is_later() {
 fn the_acknowledgment_of_the_echo_has_its_bit_says_so_and_is_later() {
     // C_ECHOED_REMOTE_CCI
     let status = |option, time| {
-        heard(Idle, RemoteStatus::Echo, option, time).remote_cci_status == RemoteStatus::Idle
+        after_segment(Idle, RemoteStatus::Echo, option, time).remote_cci_status
+            == RemoteStatus::Idle
     };
     assert!(status(option(false, EchoAck, false, false), LATER));
     assert!(!status(option(true, EchoAck, false, false), LATER), "of another indication");
@@ -168,7 +176,7 @@ fn the_acknowledgment_of_the_echo_has_its_bit_says_so_and_is_later() {
 
 #[test]
 fn one_option_may_fulfil_two_conditions() {
-    // The peer echoes ours and tells of its own.
+    // The peer echoes our indication and signals its own.
     let mut handshake = standing(true, New, RemoteStatus::Idle);
     let actions = handshake.on_segment(option(true, New, false, true), LATER);
     assert_eq!(actions, NEW_REMOTE | Actions::UPD_CCI_PEER_E_TIME);
@@ -196,7 +204,7 @@ fn timestamps_are_compared_across_the_wrap() {
 }
 
 #[test]
-fn timestamps_older_than_half_of_what_tells_old_from_new_are_renewed() {
+fn timestamps_older_than_half_of_the_comparable_range_are_renewed() {
     const LIFETIME: u32 = 1 << 30;
     for start in [0, u32::MAX - 10] {
         let mut handshake = Handshake::new(true, start);
@@ -219,7 +227,7 @@ fn timestamps_older_than_half_of_what_tells_old_from_new_are_renewed() {
 }
 
 #[test]
-fn the_option_says_the_four_variables_while_something_is_told_or_echoed() {
+fn the_option_has_the_four_variables_while_an_indication_is_signalled_or_echoed() {
     let encoding = Encoding::default();
     assert_eq!(standing(true, Idle, RemoteStatus::Idle).option(encoding), None);
     let mut handshake = standing(true, New, RemoteStatus::Echo);
@@ -231,7 +239,7 @@ fn the_option_says_the_four_variables_while_something_is_told_or_echoed() {
 }
 
 #[test]
-fn what_was_remembered_is_told_when_the_echo_has_been_acknowledged() {
+fn a_remembered_indication_is_signalled_when_the_echo_has_been_acknowledged() {
     let mut handshake = standing(false, New, RemoteStatus::Idle);
     handshake.on_local_cci();
     handshake.on_local_cci();

@@ -1,15 +1,15 @@
-//! Breadth-first, so that the first witness of anything is a shortest one.
+//! The search is breadth-first, so that the first witness of a hole is a shortest one.
 
 use super::{Bound, Hole, World};
 use crate::mechanism::rlci::model::world::Move;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-/// What there was.
+/// The result of a search.
 pub(super) struct Found {
     pub(super) states: usize,
     pub(super) at_rest: usize,
-    /// For each hole, a shortest way into it.
+    /// For each hole, a shortest sequence of moves into it.
     pub(super) witnesses: BTreeMap<Hole, Vec<String>>,
 }
 
@@ -23,7 +23,7 @@ impl Found {
     }
 }
 
-/// The states seen so far, by 128 bits of hash, and how each was come to.
+/// The states seen so far, by 128 bits of hash, and the last move to each.
 pub(super) struct Search {
     bound: Bound,
     seen: HashSet<u128, BuildHasherDefault<DefaultHasher>>,
@@ -77,7 +77,7 @@ impl Search {
             if let Some(hole) = world.hole()
                 && !self.found.witnesses.contains_key(&hole)
             {
-                let witness = self.tell(way);
+                let witness = self.trace(way);
                 self.found.witnesses.insert(hole, witness);
             }
         }
@@ -87,8 +87,8 @@ impl Search {
         self.queue.push_back((way, world));
     }
 
-    /// How a state was come to, step by step.
-    fn tell(&self, way: usize) -> Vec<String> {
+    /// The moves that lead to a state.
+    fn trace(&self, way: usize) -> Vec<String> {
         let mut moves = Vec::new();
         let (mut from, mut it) = self.ways[way];
         while let Some(step) = it {
@@ -97,9 +97,9 @@ impl Search {
         }
         let mut world = World::new(&self.bound);
         let steps = moves.iter().rev().map(|&step| {
-            let told = world.describe(step);
+            let description = world.describe(step);
             world.apply(step);
-            told
+            description
         });
         steps.collect()
     }

@@ -1,18 +1,18 @@
 //! Two ends, and the segments between them.
 
 use super::super::handshake::{Handshake, RemoteStatus};
-use super::super::{Rlci, Negotiation};
+use super::super::{Negotiation, Rlci};
 use crate::Identity;
 use crate::indication::{Connectivity, Indication};
 use crate::mechanism::{Action, Rules, View};
 use base::{Duration, Time};
 use wire::{ConnectivityChange, Flags, LocalStatus, Packet, Segment, SeqNumber, Timestamps};
 
-/// What is looked at.
+/// The limits of the state space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) strict: bool,
-    /// Ends send when they like, not only when they are asked to.
+    /// Ends send at any time, not only when the rules ask for it.
     pub(super) chatty: bool,
     /// Segments may be sent within one tick of the clock.
     pub(super) equal_stamps: bool,
@@ -25,22 +25,22 @@ pub(super) struct Bound {
     pub(super) flying: usize,
 }
 
-/// Why the ends do not agree although nothing is to come.
+/// Why the ends do not agree although no further event is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hole {
     /// (a) What carried an indication or an echo was lost, and nothing more is sent.
     Lost,
     /// (b) An end has nothing to send, so that it never acknowledges an echo.
     Idle,
-    /// (c) An indication came while another was being told.
+    /// (c) An indication came while another was being signalled.
     Flapped,
 }
 
-/// Something that happens. With `later`, what is sent for it has a later timestamp than what was sent
-/// before.
+/// An event. With `later`, the segment that an end sends for it has a later timestamp than the
+/// end's previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    Told { end: usize, later: bool },
+    Indicated { end: usize, later: bool },
     Sends { end: usize, later: bool },
     Wakes { end: usize, later: bool },
     Arrives { index: usize, later: bool },
@@ -53,22 +53,22 @@ pub(super) enum Move {
 pub(super) struct Flying {
     from: usize,
     stamp: u32,
-    /// The number of its sender's indication, and of the other's that it has taken up.
-    told: u8,
-    heard: u8,
+    /// The number of its sender's indication, and of the other's that the sender has accepted.
+    signalled: u8,
+    accepted: u8,
     bits: (bool, bool, u8, bool),
 }
 
-/// One end, and what an onlooker knows of it.
+/// One end, and what the check records of it.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct End {
     pub(super) rlci: Rlci,
     clock: u32,
     indications: u8,
-    /// Its own that it has begun to tell, and the peer's that it has taken up.
-    told: u8,
-    heard: u8,
-    /// An indication was neither told nor remembered: where it stood then.
+    /// The numbers of its own indication that it signals, and of the peer's that it has accepted.
+    signalled: u8,
+    accepted: u8,
+    /// The state in which an indication was neither signalled nor remembered.
     ignored: Option<LocalStatus>,
 }
 
@@ -82,18 +82,14 @@ pub(super) struct World {
 
 impl End {
     fn new(strict: bool) -> End {
-        let mut rlci = Rlci {
-            strict,
-            suppress: Some(false),
-            rate_limit: Some(false),
-            ..Rlci::default()
-        };
+        let mut rlci =
+            Rlci { strict, suppress: Some(false), rate_limit: Some(false), ..Rlci::default() };
         rlci.begin(&Identity { iss: SeqNumber(0), ..Identity::default() });
         let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
         syn.options.timestamps = Some(Timestamps { value: 0, echo: 0 });
         syn.options.connectivity = Some(ConnectivityChange::default());
         rlci.on_peer_syn(&syn, true);
-        End { rlci, clock: 0, indications: 0, told: 0, heard: 0, ignored: None }
+        End { rlci, clock: 0, indications: 0, signalled: 0, accepted: 0, ignored: None }
     }
 
     pub(super) fn handshake(&mut self) -> &mut Handshake {
@@ -103,7 +99,7 @@ impl End {
         }
     }
 
-    /// Has something to say.
+    /// Whether it signals or echoes an indication.
     fn speaks(&mut self) -> bool {
         !self.handshake().is_idle()
     }
@@ -113,7 +109,7 @@ impl End {
     }
 }
 
-/// Nothing is outstanding, and time stands still.
+/// A view in which nothing is outstanding, and time stands still.
 fn view() -> View {
     View { una: 1, nxt: 1, rto: Duration::from_secs(1), mss: 1000, ..View::default() }
 }
@@ -128,7 +124,7 @@ impl World {
         World { ends, flying: Vec::new(), losses: 0, doubles: 0 }
     }
 
-    /// All that may happen next.
+    /// All moves that are possible next.
     pub(super) fn moves(&mut self, bound: &Bound) -> Vec<Move> {
         let mut moves = Vec::new();
         let room = self.flying.len() < bound.flying;
@@ -136,7 +132,7 @@ impl World {
         for &later in laters {
             for end in 0..2 {
                 if self.ends[end].indications < bound.indications {
-                    moves.push(Move::Told { end, later });
+                    moves.push(Move::Indicated { end, later });
                 }
                 if self.ends[end].waits() && room {
                     moves.push(Move::Wakes { end, later });
@@ -162,10 +158,10 @@ impl World {
         moves
     }
 
-    /// Lets it happen. Panics where an end takes up what it must not.
+    /// Makes a move. Panics if an end accepts an option that it must not.
     pub(super) fn apply(&mut self, it: Move) {
         match it {
-            Move::Told { end, later } => self.tell(end, later),
+            Move::Indicated { end, later } => self.indicate(end, later),
             Move::Sends { end, later } => self.send(end, later),
             Move::Wakes { end, later } => {
                 let action = self.ends[end].rlci.on_deadline(&view());
@@ -184,7 +180,7 @@ impl World {
         self.normalise();
     }
 
-    fn tell(&mut self, at: usize, later: bool) {
+    fn indicate(&mut self, at: usize, later: bool) {
         let end = &mut self.ends[at];
         end.indications += 1;
         let before = *end.handshake();
@@ -192,7 +188,7 @@ impl World {
         let action = end.rlci.indication(&view(), &indication);
         let after = *end.handshake();
         if after.local_cci != before.local_cci {
-            end.told += 1;
+            end.signalled += 1;
             end.ignored = None;
         } else if !after.pending {
             end.ignored = Some(before.local_cci_status);
@@ -218,19 +214,25 @@ impl World {
         segment.flags = Flags::ACK;
         segment.options.timestamps = Some(Timestamps { value: end.clock, echo: 0 });
         let before = *end.handshake();
-        let (told, heard) = (end.told, end.heard);
+        let (signalled, accepted) = (end.signalled, end.accepted);
         end.rlci.outgoing(&view(), &mut packet);
-        // What had to wait is told from now on.
-        end.told += u8::from(end.handshake().local_cci != before.local_cci);
+        // An indication that had to wait is signalled from now on.
+        end.signalled += u8::from(end.handshake().local_cci != before.local_cci);
         let segment = packet.tcp_mut().expect("it was made");
         if let Some(option) = segment.options.connectivity {
             let bits = (option.c, option.ec, option.cs as u8, option.ecs);
-            self.flying.push(Flying { from: at, stamp: self.ends[at].clock, told, heard, bits });
+            self.flying.push(Flying {
+                from: at,
+                stamp: self.ends[at].clock,
+                signalled,
+                accepted,
+                bits,
+            });
         }
     }
 
     fn arrive(&mut self, index: usize, later: bool) {
-        let Flying { from, stamp, told, heard, bits } = self.flying.remove(index);
+        let Flying { from, stamp, signalled, accepted, bits } = self.flying.remove(index);
         let at = 1 - from;
         let (c, ec, cs, ecs) = bits;
         let change = ConnectivityChange { c, ec, cs: status(cs), ecs, ..Default::default() };
@@ -243,17 +245,20 @@ impl World {
         let incoming = end.rlci.incoming(&view(), &segment);
         let after = *end.handshake();
         if after.remote_cci != before.remote_cci {
-            assert!(told > end.heard, "{told} was taken up twice, or is stale: {before:?}");
-            end.heard = told;
+            assert!(
+                signalled > end.accepted,
+                "{signalled} was taken up twice, or is stale: {before:?}"
+            );
+            end.accepted = signalled;
         }
         if before.local_cci_status == LocalStatus::New && after.local_cci_status != LocalStatus::New
         {
-            assert_eq!(heard, end.told, "not the echo of that");
+            assert_eq!(accepted, end.signalled, "not the echo of that");
         }
         if before.remote_cci_status == RemoteStatus::Echo
             && after.remote_cci_status == RemoteStatus::Idle
         {
-            assert_eq!(told, end.heard, "not the acknowledgment of that echo");
+            assert_eq!(signalled, end.accepted, "not the acknowledgment of that echo");
         }
         self.act(at, incoming.and_then(|incoming| incoming.action), later);
     }
@@ -287,18 +292,21 @@ impl World {
         }
     }
 
-    /// Nothing will happen any more unless something new does.
+    /// Whether only a new indication can cause anything more.
     pub(super) fn is_at_rest(&self) -> bool {
         self.flying.is_empty() && !self.ends.iter().any(End::waits)
     }
 
-    /// Both know all that was ever told.
+    /// Each end has accepted every indication that the other has signalled.
     fn agrees(&mut self) -> bool {
         let [one, two] = &mut self.ends;
-        !one.speaks() && !two.speaks() && one.heard == two.told && two.heard == one.told
+        !one.speaks()
+            && !two.speaks()
+            && one.accepted == two.signalled
+            && two.accepted == one.signalled
     }
 
-    /// If the ends are at rest and something is amiss, what.
+    /// Why the ends do not agree at rest, if they do not.
     pub(super) fn hole(&mut self) -> Option<Hole> {
         let ignored = |status| self.ends.iter().any(|end| end.ignored == Some(status));
         let (flapped, idle) = (ignored(LocalStatus::New), ignored(LocalStatus::EchoAck));
@@ -318,7 +326,7 @@ impl World {
         Some(Hole::Lost)
     }
 
-    /// From here on both keep sending, and nothing is lost: they agree.
+    /// Panics unless the ends come to agree when both keep sending and nothing is lost.
     pub(super) fn verify_agreement(&self) {
         let mut world = self.clone();
         for _ in 0..6 {
@@ -335,7 +343,7 @@ impl World {
         panic!("they never agree: {self:?}");
     }
 
-    /// What happens, for people.
+    /// Describes a move for people.
     pub(super) fn describe(&self, it: Move) -> String {
         const NAMES: [&str; 2] = ["first", "second"];
         let segment = |index: usize| {
@@ -344,7 +352,7 @@ impl World {
             format!("{}'s segment {place}", NAMES[from])
         };
         match it {
-            Move::Told { end, .. } => format!("{} is told", NAMES[end]),
+            Move::Indicated { end, .. } => format!("{} gets an indication", NAMES[end]),
             Move::Sends { end, .. } => format!("{} sends", NAMES[end]),
             Move::Wakes { end, .. } => format!("{} repeats", NAMES[end]),
             Move::Arrives { index, .. } => format!("{} arrives", segment(index)),

@@ -1,11 +1,11 @@
 //! A sender with a small buffer.
 
 use super::left;
-use crate::Application;
+use crate::traffic::Reports;
+use crate::{Application, Transport};
 use base::Time;
 use serde::{Deserialize, Serialize};
-use tcp::{Connection, Events};
-use wire::Payload;
+use tcp::Events;
 
 /// Writes its stream as a buffer of a given size lets it, then closes: never more is unacknowledged
 /// than fits, so that a buffer smaller than the path limits the sender to a buffer per round trip.
@@ -25,7 +25,7 @@ impl BufferedSource {
         BufferedSource { stream, size, buffer: buffer.max(1), written: 0 }
     }
 
-    fn fill(&mut self, connection: &mut Connection) {
+    fn fill(&mut self, connection: &mut impl Transport) {
         let room = self.buffer.saturating_sub(connection.unacknowledged());
         let len = room.min(left(self.size, self.written));
         connection.write(self.stream, self.written, len);
@@ -38,14 +38,12 @@ impl BufferedSource {
     }
 }
 
-impl Application for BufferedSource {
-    fn handle(&mut self, _: Time, connection: &mut Connection, events: Events) {
+impl Reports for BufferedSource {}
+
+impl<C: Transport> Application<C> for BufferedSource {
+    fn handle(&mut self, _: Time, connection: &mut C, events: Events) {
         if events.intersects(Events::CONNECTED | Events::WRITABLE) {
             self.fill(connection);
         }
-    }
-
-    fn take(&mut self, _: Time, _: Payload) -> bool {
-        false
     }
 }

@@ -1,4 +1,4 @@
-//! Peers that are gone, or never were: nothing goes on for ever.
+//! Half-open connections and old duplicates (RFC 9293 §3.5.1): both ends come to rest.
 
 use crate::common::boxes::{Blackout, segment};
 use crate::common::*;
@@ -62,8 +62,8 @@ fn a_last_acknowledgment_that_is_lost_for_as_long_as_time_wait_does_not_keep_the
 }
 
 #[test]
-fn a_connection_to_nobody_is_refused_or_given_up() {
-    // RFC 9293 §3.10.7.1: a reset for a SYN to a port where nobody listens; else §3.8.3, R2.
+fn a_connection_without_a_listener_is_refused_or_given_up() {
+    // RFC 9293 §3.10.7.1: a reset for a SYN to a port without a listener; else §3.8.3, R2.
     let mut lab = Path { size: Some(1000), ..Path::default() }.build();
     let (sender, receiver) = (lab.sender(), lab.receiver());
     lab.world.host_mut(sender).open(Opening {

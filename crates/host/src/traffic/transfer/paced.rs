@@ -1,11 +1,11 @@
 //! A sender that has nothing more to say.
 
 use super::left;
-use crate::Application;
+use crate::traffic::Reports;
+use crate::{Application, Transport};
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
-use tcp::{Connection, Events};
-use wire::Payload;
+use tcp::Events;
 
 /// Writes a chunk of its stream at regular times, whether or not the last one has left, then
 /// closes: a sender that is limited by what it has to send.
@@ -29,7 +29,7 @@ impl PacedSource {
         PacedSource { stream, size, chunk, interval, written: 0, next: Time::NEVER }
     }
 
-    fn write(&mut self, now: Time, connection: &mut Connection) {
+    fn write(&mut self, now: Time, connection: &mut impl Transport) {
         let len = self.chunk.min(left(self.size, self.written));
         connection.write(self.stream, self.written, len);
         self.written += len;
@@ -42,22 +42,20 @@ impl PacedSource {
     }
 }
 
-impl Application for PacedSource {
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+impl Reports for PacedSource {}
+
+impl<C: Transport> Application<C> for PacedSource {
+    fn handle(&mut self, now: Time, connection: &mut C, events: Events) {
         if events.contains(Events::CONNECTED) {
             self.write(now, connection);
         }
-    }
-
-    fn take(&mut self, _: Time, _: Payload) -> bool {
-        false
     }
 
     fn next_wake(&self) -> Time {
         self.next
     }
 
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
+    fn wake(&mut self, now: Time, connection: &mut C) {
         self.write(now, connection);
     }
 }

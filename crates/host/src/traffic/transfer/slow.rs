@@ -1,11 +1,11 @@
 //! A receiver that takes its time.
 
 use super::Sink;
-use crate::Application;
+use crate::traffic::{Progress, Reports};
+use crate::{Application, Transport};
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
-use tcp::{Connection, Events};
-use wire::Payload;
+use tcp::Events;
 
 /// Reads a chunk of a stream at regular times: a receiver that is limited by what it can take. The
 /// sender meets closed windows once the receive buffer is full.
@@ -20,12 +20,12 @@ pub struct SlowSink {
 }
 
 impl SlowSink {
-    /// A sink for `stream` that reads up to `chunk` bytes (at least 1), for the first time an
+    /// A reader into `sink` that reads up to `chunk` bytes (at least 1), for the first time an
     /// `interval` (at least a nanosecond) after the first have come, then each `interval`.
     #[must_use]
-    pub fn new(stream: u32, chunk: u32, interval: Duration) -> SlowSink {
+    pub fn new(sink: Sink, chunk: u32, interval: Duration) -> SlowSink {
         SlowSink {
-            sink: Sink::new(stream),
+            sink,
             chunk: chunk.max(1),
             interval: interval.max(Duration::from_nanos(1)),
             next: Time::NEVER,
@@ -33,7 +33,7 @@ impl SlowSink {
         }
     }
 
-    fn finish(&mut self, now: Time, connection: &mut Connection) {
+    fn finish(&mut self, now: Time, connection: &mut impl Transport) {
         self.next = Time::NEVER;
         if self.peer_closed {
             self.sink.finish(now);
@@ -42,8 +42,14 @@ impl SlowSink {
     }
 }
 
-impl Application for SlowSink {
-    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+impl Reports for SlowSink {
+    fn progress(&self) -> Progress<'_> {
+        self.sink.progress()
+    }
+}
+
+impl<C: Transport> Application<C> for SlowSink {
+    fn handle(&mut self, now: Time, connection: &mut C, events: Events) {
         self.peer_closed |= events.contains(Events::PEER_CLOSED);
         if self.next != Time::NEVER {
             return;
@@ -56,15 +62,11 @@ impl Application for SlowSink {
         }
     }
 
-    fn take(&mut self, _: Time, _: Payload) -> bool {
-        false
-    }
-
     fn next_wake(&self) -> Time {
         self.next
     }
 
-    fn wake(&mut self, now: Time, connection: &mut Connection) {
+    fn wake(&mut self, now: Time, connection: &mut C) {
         let mut room = self.chunk;
         while let Some(payload) = connection.read_up_to(room) {
             self.sink.check(now, payload);

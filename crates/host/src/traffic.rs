@@ -215,6 +215,8 @@ applications! {
     transfer::Transfer { PacedSource, BufferedSource, SlowSink } = "transfer";
     /// Requests over one connection, each after the response to the previous one.
     requests::Requests { Requester, Responder } = "requests";
+    /// Messages at regular times, whose delay counts.
+    messages::Messages { MessageSource, MessageSink } = "messages";
 }
 
 impl From<Source> for Traffic {

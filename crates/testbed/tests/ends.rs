@@ -76,6 +76,23 @@ fn requests_are_answered_between_any_two_stacks() {
 }
 
 #[test]
+fn messages_are_timed_between_any_two_stacks() {
+    let messages = "traffic = { application = \"messages\", count = 30 }";
+    for pair in PAIRS {
+        let ends = between(pair, "tcp = { nagle = false }");
+        let changes = [(STACK, &*ends), ("traffic = { size = \"1 MB\" }", messages)];
+        let Some(outcome) = run(&with(&changes)) else { return };
+        let row = &outcome.run.rows[0];
+        complete(row, 30 * 160);
+        assert_eq!((row.started, row.finished), (30, 30), "{pair}: {row:?}");
+        let times = row.time_s.unwrap();
+        eprintln!("{pair}: {times:?}");
+        // Half a round trip of 20 ms, on a machine that may be late.
+        assert!((0.01..0.02).contains(&times.median), "{pair}: {row:?}");
+    }
+}
+
+#[test]
 fn many_transfers_are_distinguished_between_any_two_stacks() {
     let traffic = "traffic = { size = \"1 MB\" }";
     let arrivals = [

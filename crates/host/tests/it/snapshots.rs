@@ -4,9 +4,10 @@
 use base::settings::{Bytes, Span};
 use base::{Duration, Random, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr};
+use host::traffic::Messages;
 use host::{
-    AdoptError, Application, BufferedSource, FourTuple, Host, HostSnapshot, Opening, Outlet,
-    PacedSource, Requester, Requests, Responder, Settings, Sink, SlowSink, Source, Traffic,
+    AdoptError, Application, BufferedSource, Ends, FourTuple, Host, HostSnapshot, Opening, Outlet,
+    PacedSource, Place, Requester, Requests, Responder, Settings, Sink, SlowSink, Source, Traffic,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -176,7 +177,7 @@ impl Application for Program {
 }
 
 /// How many kinds of traffic there are.
-const KINDS: u16 = 4;
+const KINDS: u16 = 5;
 /// The port of the first; that of each other follows.
 const TRAFFIC: u16 = 90;
 /// Where chatterers listen.
@@ -211,6 +212,14 @@ fn programs(port: u16, seed: u64) -> [Program; 2] {
             let responder = Responder::new(STREAM, dialogue).into();
             let size = 9 * dialogue.response.0;
             return [requester, responder].map(|traffic| Program::Traffic { traffic, size });
+        }
+        Some(4) => {
+            let (interval, count) = (Span(some), 41);
+            let messages = Messages { size: Bytes(1_700), interval, count: Some(count) };
+            let [sender, receiver] =
+                messages.ends(&Place { stream: STREAM, is_carried: true, start: START });
+            let size = count * messages.size.0;
+            return [sender, receiver].map(|traffic| Program::Traffic { traffic, size });
         }
         _ => return [seed, 1000].map(|seed| Program::Chatter(Chatter::new(seed))),
     };

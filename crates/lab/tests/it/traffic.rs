@@ -187,12 +187,36 @@ fn data_of_a_dialogue_can_be_reported_as_corrupted() {
 }
 
 #[test]
+fn a_message_is_late_by_the_path_unless_the_connection_is_not_there_yet() {
+    let text =
+        clean("{ application = \"messages\", size = 160, interval = \"20 ms\", count = 50 }");
+    let prompt = run(&text.replace("recovery =", "nagle = false, recovery =")).rows.remove(0);
+    assert_eq!((prompt.started, prompt.finished, prompt.failed), (50, 50, 0));
+    assert_eq!(prompt.payload_bytes, 8000);
+    let (time, slowdown) = (prompt.time_s.unwrap(), prompt.slowdown.unwrap());
+    assert!(close(time.median, 0.05 + 212.0 * 8.0 / 8e6), "{time:?}");
+    assert!((1.0..1.01).contains(&slowdown.median), "{slowdown:?}");
+    // Those of the first 100 ms, of the handshake, arrive together.
+    let together = [150.0, 130.0, 110.0, 90.0, 70.0, 50.0].map(|ms: f64| ms / 1000.0);
+    let mean = (together.iter().sum::<f64>() + 44.0 * 0.05) / 50.0;
+    assert!(close(time.mean, mean), "{time:?} {mean}");
+    assert!(close(prompt.completed_s.unwrap(), 49.0 * 0.02 + 0.05), "{prompt:?}");
+    // Nagle's algorithm makes them wait for each other.
+    let held = run(&text).rows[0].time_s.unwrap();
+    assert!(held.median > 1.2 * time.median, "{held:?}");
+    let endless = row("{ application = \"messages\", interval = \"0.1 s\" }");
+    assert_eq!((endless.started, endless.completed_s), (601, None));
+    assert!(endless.finished >= 598, "{endless:?}");
+}
+
+#[test]
 fn watching_any_traffic_changes_nothing() {
     for traffic in [
         "{ paced = { chunk = 2000, interval = \"20 ms\" } }",
         "{ size = \"3 MB\", send_buffer = 10000 }",
         "{ reader = { chunk = 3000, interval = \"10 ms\" } }",
         "{ requests = { request = 300, response = 5000 } }",
+        "{ application = \"messages\" }",
     ] {
         let watch = Watch { digest: true, series: true, bytes: true, ..Watch::default() };
         let watched = run_with(&clean(traffic), 1, &watch);

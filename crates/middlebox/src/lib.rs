@@ -30,6 +30,8 @@ table::boxes! {
     forward::CorruptionForwarder = "corruption-forwarder";
     /// Lowers the MSS option of SYNs that pass.
     mss_clamp::MssClamp = "mss-clamp";
+    /// Strips options from the headers of TCP segments that pass.
+    strip_options::StripOptions = "strip-options";
 }
 
 impl BoxSettings {

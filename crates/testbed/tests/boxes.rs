@@ -125,3 +125,26 @@ fn a_box_that_a_file_puts_into_a_node_edits_what_passes() {
     let segments = outcome.run.rows[0].sender.segments.unwrap();
     assert!((2000..3000).contains(&segments), "{segments} segments of at most 500 bytes");
 }
+
+#[test]
+fn a_kernel_does_without_the_options_that_a_node_strips() {
+    let segments = |options: &str| {
+        let strip =
+            format!("b = {{ boxes = [{{ box = \"strip-options\", options = [{options}] }}] }}");
+        let stack = "stack   = \"linux\"\ntcp = { mss = 1000, timestamps = true }";
+        let text = common::with(&[("b = {}", &strip), ("stack   = \"lasthop\"", stack)]);
+        run(&text).map(|outcome| {
+            let row = &outcome.run.rows[0];
+            complete(row, 1_000_000);
+            eprintln!("{options}: {:?}", row.sender);
+            row.sender.segments.unwrap() - row.sender.retransmissions.unwrap()
+        })
+    };
+    let Some(plain) = segments("") else { return };
+    let Some(stripped) = segments("\"timestamps\"") else { return };
+    // Of 988 bytes, and of 1000.
+    assert!(
+        (1013..1023).contains(&plain) && (1000..1010).contains(&stripped),
+        "{plain}, {stripped}"
+    );
+}

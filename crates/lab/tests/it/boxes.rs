@@ -42,6 +42,46 @@ fn a_clamp_shortens_the_segments_of_connections_through_its_node() {
 }
 
 #[test]
+fn a_connection_does_without_the_options_that_a_node_strips() {
+    let strip = |options: &str| format!("{{ box = \"strip-options\", options = [{options}] }}");
+    let row = |options: &str, tcp: &str| run(&boxes("", &strip(options), tcp)).rows.remove(0);
+    let segment = |options| {
+        let row = row(options, "eten = \"none\", timestamps = true");
+        row.payload_bytes as f64 / row.sender.segments.unwrap() as f64
+    };
+    let (plain, stripped) = (segment(""), segment("\"timestamps\""));
+    assert!((10.0..14.0).contains(&(stripped - plain)), "{plain} and {stripped} bytes");
+    let bytes = |options| {
+        let row = row(options, "eten = \"none\", mss = 1000");
+        row.payload_bytes as f64 / row.sender.segments.unwrap() as f64
+    };
+    // RFC 9293 §3.7.1, MUST-15
+    let (large, unsaid) = (bytes(""), bytes("\"mss\""));
+    assert!(large > 800.0 && (450.0..=536.0).contains(&unsaid), "{large} and {unsaid} bytes");
+    let as_newreno = run(&with(&[("\"sack\"", "\"newreno\"")])).rows.remove(0);
+    let without = row("\"sack\"", "eten = \"none\"");
+    assert_eq!(without.payload_bytes, as_newreno.payload_bytes);
+    // The echo of a corruption is an option without a standard.
+    let forward = "eten = \"forward\"";
+    assert!(row("\"sack\", \"mss\"", forward).sender.notices > Some(10));
+    assert_eq!(row("\"unknown\"", forward).sender.notices, Some(0));
+    // 64 KiB are all that a window without a scale can say.
+    let wide = |options: &str| {
+        let changes = [
+            ("1.5 Mbit/s", "80 Mbit/s"),
+            ("errors  = { bit = 1e-5 }\n", ""),
+            ("\"50 packets\"", "\"unlimited\""),
+            ("\"20 segments\"", "\"1 MB\""),
+        ];
+        let text = boxes(&strip(options), "", "eten = \"none\"");
+        let text = changes.iter().fold(text, |text, (old, new)| text.replace(old, new));
+        run(&text).rows[0].payload_bps * 0.2 / 8.0
+    };
+    let (unscaled, scaled) = (wide("\"window-scale\""), wide("\"timestamps\""));
+    assert!(unscaled < 65_536.0 && scaled > 200_000.0, "{unscaled} and {scaled} bytes");
+}
+
+#[test]
 fn an_error_of_a_box_points_at_its_place() {
     let at = |written: &str, marked: &str, message: &str| {
         rejects((NODES, &format!("a = {{}}\nb = {{ boxes = [{written}] }}\n")), marked, message);
@@ -50,10 +90,17 @@ fn an_error_of_a_box_points_at_its_place() {
         "{ box = \"mss-clam\" }",
         "\"mss-clam\"",
         "`nodes.b.boxes.0.box = \"mss-clam\"`: unknown name `mss-clam`, expected one of \
-         `corruption-reporter`, `corruption-forwarder`, `mss-clamp`",
+         `corruption-reporter`, `corruption-forwarder`, `mss-clamp`, `strip-options`",
     );
     let short = "{ box = \"mss-clamp\", mss = 10 }";
     at(short, "10 }", "`nodes.b.boxes.0.mss = 10`: expected a whole number, 48 or more");
+    let option = "{ box = \"strip-options\", options = [\"ecn\"] }";
+    at(
+        option,
+        "[\"ecn\"]",
+        "`nodes.b.boxes.0.options`: unknown name `ecn`, expected one of `mss`, `window-scale`, `sack`, \
+         `timestamps`, `unknown`",
+    );
     let stranger = "{ box = \"corruption-reporter\", flows = [\"web\"] }";
     at(stranger, stranger, "`nodes.b.boxes.0`: there is no flow `web`");
     let unknown = boxes("{ box = \"mss-clamp\", size = 3 }", "", "eten = \"none\"");

@@ -187,7 +187,7 @@ macro_rules! applications {
             fn take(&mut self, now: Time, payload: Payload) -> bool {
                 match self {
                     Traffic::Sink(end) => Application::<C>::take(end, now, payload),
-                    // Those that are limited by themselves hear of everything.
+                    // Applications that limit themselves get every event.
                     _ => false,
                 }
             }

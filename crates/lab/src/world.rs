@@ -33,7 +33,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     for attachments in &scenario.attachments {
         let when = attachments.links.map(|&link| links[link].0);
         topology.add_roaming(Roaming {
-            tells: attachments.tells.iter().map(|&node| nodes[node]).collect(),
+            notifies: attachments.notifies.iter().map(|&node| nodes[node]).collect(),
             warning: attachments.warning,
             ..Roaming::new(nodes[attachments.node], when)
         });

@@ -12,7 +12,7 @@ pub struct Attachments {
     pub links: Intervals<usize>,
     /// The nodes whose hosts are notified when it is attached anew: the node itself for all its
     /// connections, another for those with the node.
-    pub tells: Vec<usize>,
+    pub notifies: Vec<usize>,
     /// How long before it is detached they are notified, too; when it is attached, if that is later.
     /// `None`: they are not.
     pub warning: Option<Duration>,
@@ -42,7 +42,7 @@ pub struct Move {
     /// The node.
     pub node: usize,
     /// The nodes whose hosts are notified.
-    pub tells: Vec<usize>,
+    pub notifies: Vec<usize>,
     /// Of what.
     pub movement: Movement,
 }
@@ -189,7 +189,7 @@ impl Switches {
             }
             Switch::Roaming(roaming) if roaming.warns < roaming.until => {
                 roaming.warns = Time::NEVER;
-                acted.moved = Some(roaming.tell(Movement::Leaving));
+                acted.moved = Some(roaming.moved(Movement::Leaving));
             }
             Switch::Roaming(roaming) => {
                 let before = roaming.attached;
@@ -204,7 +204,7 @@ impl Switches {
                         hold(link, true);
                         acted.routes = link != roaming.route;
                         roaming.route = link;
-                        acted.moved = Some(roaming.tell(Movement::Attached));
+                        acted.moved = Some(roaming.moved(Movement::Attached));
                     }
                 }
                 roaming.expect_end(at);
@@ -227,9 +227,9 @@ impl Roaming {
         Some(roaming)
     }
 
-    fn tell(&self, movement: Movement) -> Move {
-        let Attachments { node, tells, .. } = &self.attachments;
-        Move { node: *node, tells: tells.clone(), movement }
+    fn moved(&self, movement: Movement) -> Move {
+        let Attachments { node, notifies, .. } = &self.attachments;
+        Move { node: *node, notifies: notifies.clone(), movement }
     }
 
     /// Sets the time of the next warning from `now` on.
@@ -271,7 +271,7 @@ mod tests {
         };
         let links = Intervals::new([span(0, 100, 0), span(150, 300, 1)], None).unwrap();
         let warning = warning.map(Duration::from_millis);
-        let moving = Attachments { node: 2, links, tells: vec![2, 0], warning };
+        let moving = Attachments { node: 2, links, notifies: vec![2, 0], warning };
         let outages = outages.map(|of| (1, OutageProcess::new(&of, Seed(1).stream("outages"))));
         Switches::new(3, outages, [moving])
     }
@@ -286,8 +286,8 @@ mod tests {
         acted
     }
 
-    fn told(movement: Movement) -> Option<Move> {
-        Some(Move { node: 2, tells: vec![2, 0], movement })
+    fn moved(movement: Movement) -> Option<Move> {
+        Some(Move { node: 2, notifies: vec![2, 0], movement })
     }
 
     /// The ways to and from the node that moves.
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(switches.next(0), at(150));
         let back = switches.act(0);
         let turns = vec![Turn { link: 1, up: true }];
-        assert_eq!(back, Acted { turns, routes: true, moved: told(Movement::Attached) });
+        assert_eq!(back, Acted { turns, routes: true, moved: moved(Movement::Attached) });
         assert_eq!(up(&switches), [false, true, true]);
         assert_eq!(ways(&switches), [Some(4), Some(2), Some(3), Some(3)]);
     }

@@ -18,7 +18,9 @@ mod machine;
 mod nodes;
 mod report;
 mod routing;
+mod sleep;
 mod worker;
+mod writer;
 
 pub use nodes::{Node, Surroundings};
 pub use report::{DirectionReport, Limits, Report, Verdict};

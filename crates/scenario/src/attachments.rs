@@ -21,7 +21,7 @@ table! {
         /// The nodes whose hosts are notified at once when this node is attached anew: this node
         /// for all its connections, other nodes for their connections with it. A list of names; the
         /// node itself if absent.
-        tells: Spanned<Vec<Spanned<String>>>;
+        notifies: Spanned<Vec<Spanned<String>>>;
         /// How long before the node is detached they are notified, too; on arrival, if the stay is
         /// shorter. `"off"` if absent.
         warning: Spanned<Warning>;
@@ -44,9 +44,9 @@ table! {
 impl Settings {
     /// Rejects keys that have no effect for a node that does not move.
     fn idle(&self, problems: &mut Vec<Problem>) {
-        let tells = self.tells.as_ref().map(|tells| ("tells", tells.span()));
+        let notifies = self.notifies.as_ref().map(|notifies| ("notifies", notifies.span()));
         let warning = self.warning.as_ref().map(|warning| ("warning", warning.span()));
-        for (key, span) in tells.into_iter().chain(warning) {
+        for (key, span) in notifies.into_iter().chain(warning) {
             let message = format!("`{key}` has no effect: the node does not move");
             problems.push(Problem::at(span, message).help("expected `attached`, too"));
         }
@@ -85,29 +85,29 @@ impl Context<'_> {
                 settings.idle(problems);
                 return None;
             };
-            let tells = self.tells(node, settings, problems);
+            let notifies = self.notifies(node, settings, problems);
             let warning = settings.warning().or_report(problems);
             let links = schedule.resolve(|place| self.link(node, place)).or_report(problems)?;
             self.check(schedule, &links, problems);
-            Some(Attachments { node, links, tells, warning: warning? })
+            Some(Attachments { node, links, notifies, warning: warning? })
         });
         moving.collect()
     }
 
     /// The nodes that are notified when a node is attached anew.
-    fn tells(&self, own: usize, settings: &Settings, problems: &mut Vec<Problem>) -> Vec<usize> {
-        let Some(written) = &settings.tells else { return vec![own] };
-        let mut tells = Vec::new();
+    fn notifies(&self, own: usize, settings: &Settings, problems: &mut Vec<Problem>) -> Vec<usize> {
+        let Some(written) = &settings.notifies else { return vec![own] };
+        let mut notifies = Vec::new();
         for name in written.get_ref() {
             match node(name, self.nodes) {
-                Ok(node) if tells.contains(&node) => {
+                Ok(node) if notifies.contains(&node) => {
                     problems.push(Problem::at(name.span(), "expected each node once"));
                 }
-                Ok(node) => tells.push(node),
+                Ok(node) => notifies.push(node),
                 Err(problem) => problems.push(problem),
             }
         }
-        tells
+        notifies
     }
 
     /// The link between a node and the place where it is attached.

@@ -69,7 +69,7 @@ pub struct Roaming {
     pub when: Intervals<LinkId>,
     /// The nodes whose hosts get an indication when the node is attached anew, and a warning if
     /// there is one: the node itself for all its connections, another for those with the node.
-    pub tells: Vec<NodeId>,
+    pub notifies: Vec<NodeId>,
     /// The time of the warning before the node is detached, or when it is attached, if that is
     /// later. `None`: no warning.
     pub warning: Option<Duration>,
@@ -79,7 +79,7 @@ impl Roaming {
     /// A node that moves; it gets the indication itself, without a warning.
     #[must_use]
     pub fn new(node: NodeId, when: Intervals<LinkId>) -> Roaming {
-        Roaming { node, when, tells: vec![node], warning: None }
+        Roaming { node, when, notifies: vec![node], warning: None }
     }
 }
 
@@ -142,7 +142,7 @@ impl Topology {
         self.attachments.push(Attachments {
             node: roaming.node.0,
             links: roaming.when.map(|link| link.0 / 2),
-            tells: roaming.tells.iter().map(|node| node.0).collect(),
+            notifies: roaming.notifies.iter().map(|node| node.0).collect(),
             warning: roaming.warning,
         });
     }

@@ -228,13 +228,13 @@ impl<A: Application> World<A> {
 
     /// Notifies hosts of a node that has moved or is about to.
     fn notify_of_moves(&mut self) {
-        let Some(Move { node, tells, movement }) = self.network.moved.take() else { return };
+        let Some(Move { node, notifies, movement }) = self.network.moved.take() else { return };
         let change = match movement {
             Movement::Attached => Connectivity::Changed { window: None },
             Movement::Leaving => Connectivity::Ending,
         };
         let addresses: Vec<IpAddr> = NodeId(node).all_addresses().collect();
-        for index in tells {
+        for index in notifies {
             let peers = if index == node { &[][..] } else { &addresses };
             self.nodes[index].host.on_connectivity(self.network.now, change, peers);
             self.nodes[index].flush(index, &mut self.network);

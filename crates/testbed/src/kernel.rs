@@ -210,7 +210,7 @@ impl FlowEnd<'_> {
                     let ends = ends.clone();
                     let work = move || {
                         self.open(opening);
-                        // It is heard until the run is over.
+                        // The receiver is there until the run is over.
                         let _ = ends.send(());
                     };
                     if self.spawn(scope, active, work).is_err() {

@@ -1,5 +1,5 @@
 //! Nodes that move on real packets: as the lab's, they switch links and routes at their times, and
-//! their hosts hear of it.
+//! their hosts are notified.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -93,7 +93,7 @@ fn a_transfer_goes_on_by_the_next_link_as_in_the_lab() {
         complete(&here.rows[0], 2_000_000);
         // What was on its way when the phone left is lost.
         assert!(direction(&here, first).discarded > 0);
-        // The host of the phone heard of its new link, and the sender began anew at once.
+        // The host of the phone was notified of its new link, and the sender restarted at once.
         assert_eq!([reprobes(&there), reprobes(&here)], [1, 1]);
         for name in [first, then] {
             let [there, here] = [&there, &here].map(|of| direction(of, name).packets as f64);
@@ -122,12 +122,12 @@ fn an_end_of_the_kernel_moves_too() {
 }
 
 #[test]
-fn hosts_hear_of_a_move_if_the_file_says_so() {
-    // The one that hears of it is not the one that moves, and is at neither of its places.
-    for (tells, expected) in [("[\"server\"]", 1), ("[]", 0)] {
-        let text = with(&transfer(DOWNLOAD, RLCI), &format!("tells = {tells}"));
+fn hosts_are_notified_of_a_move_as_the_file_says() {
+    // The node that is notified is not the one that moves, and is at neither of its places.
+    for (notifies, expected) in [("[\"server\"]", 1), ("[]", 0)] {
+        let text = with(&transfer(DOWNLOAD, RLCI), &format!("notifies = {notifies}"));
         let Some(outcome) = run(&text) else { return };
-        assert_eq!([reprobes(&lab(&text)), reprobes(&outcome.run)], [expected; 2], "{tells}");
+        assert_eq!([reprobes(&lab(&text)), reprobes(&outcome.run)], [expected; 2], "{notifies}");
     }
 }
 

@@ -539,7 +539,7 @@ fn a_node_that_moves_is_attached_to_one_after_another() {
     let links = Intervals::new(list, None).unwrap();
     assert_eq!(
         scenario(&text).attachments,
-        [link::Attachments { node: 4, links, tells: vec![4], warning: None }]
+        [link::Attachments { node: 4, links, notifies: vec![4], warning: None }]
     );
     let outcome = crate::common::run(&text);
     let most = (5.0 * 2e6 + 14.0 * 4e6) / 8.0;

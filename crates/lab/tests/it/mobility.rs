@@ -71,7 +71,7 @@ fn tcp_that_is_notified_resumes_at_once() {
 #[test]
 fn either_end_may_be_notified_or_both_or_none() {
     let text = mobile("", RLCI)
-        + "[sweep]\n\"nodes.mobile.tells\" = \
+        + "[sweep]\n\"nodes.mobile.notifies\" = \
            [[], [\"mobile\"], [\"server\"], [\"mobile\", \"server\"]]\n";
     for text in [text.clone(), text.replace("[[flows]]\n", "[[flows]]\nip = 6\n")] {
         assert_eq!(integers(&sweep(&text, 1), "reprobes"), [0, 1, 1, 1]);
@@ -119,22 +119,22 @@ fn a_receiver_that_is_warned_lets_its_sender_wait_and_lose_nothing() {
 #[test]
 fn by_default_a_node_that_moves_is_notified_itself_without_a_warning() {
     let attached = |keys| scenario(&mobile(keys, "")).attachments.remove(0);
-    assert_eq!((attached("").tells, attached("").warning), (vec![2], None));
-    let named = attached("tells = [\"server\", \"router\"]\nwarning = \"1 s\"");
-    assert_eq!(named.tells, [1, 0]);
+    assert_eq!((attached("").notifies, attached("").warning), (vec![2], None));
+    let named = attached("notifies = [\"server\", \"router\"]\nwarning = \"1 s\"");
+    assert_eq!(named.notifies, [1, 0]);
     assert_eq!(named.warning, Some(base::Duration::from_secs(1)));
-    assert!(attached("tells = []\nwarning = \"off\"").tells.is_empty());
+    assert!(attached("notifies = []\nwarning = \"off\"").notifies.is_empty());
 }
 
 #[test]
 fn notified_nodes_must_exist_and_the_node_must_move() {
     for (keys, message) in [
-        ("tells = [\"sever\"]", "`nodes.mobile.tells.0 = \"sever\"`: there is no such node"),
+        ("notifies = [\"sever\"]", "`nodes.mobile.notifies.0 = \"sever\"`: there is no such node"),
         (
-            "tells = [\"server\", \"server\"]",
-            "`nodes.mobile.tells.1 = \"server\"`: expected each node once",
+            "notifies = [\"server\", \"server\"]",
+            "`nodes.mobile.notifies.1 = \"server\"`: expected each node once",
         ),
-        ("tells = 1", "`nodes.mobile.tells = 1`: found integer `1`, expected a list"),
+        ("notifies = 1", "`nodes.mobile.notifies = 1`: found integer `1`, expected a list"),
         (
             "warning = \"0 s\"",
             "`nodes.mobile.warning = \"0 s\"`: expected more than 0 s, or \"off\"",
@@ -146,10 +146,11 @@ fn notified_nodes_must_exist_and_the_node_must_move() {
     ] {
         assert_eq!(error(&mobile(keys, "")).to_string(), message);
     }
-    let still = mobile("", "").replace("server = {}", "server = { tells = [], warning = \"1 s\" }");
+    let still =
+        mobile("", "").replace("server = {}", "server = { notifies = [], warning = \"1 s\" }");
     assert_eq!(
         error(&still).to_string(),
-        "`nodes.server.tells`: `tells` has no effect: the node does not move\n\
+        "`nodes.server.notifies`: `notifies` has no effect: the node does not move\n\
          `nodes.server.warning = \"1 s\"`: `warning` has no effect: the node does not move"
     );
 }

@@ -59,36 +59,39 @@ fn an_application_is_given_by_its_name_or_by_the_short_form_of_old() {
 }
 
 #[test]
-fn what_is_wrong_with_an_application_is_told_at_its_place() {
-    let told = |traffic: &str, message: &str| {
-        let told = error(&clean(traffic)).to_string();
-        assert!(told.starts_with(message), "{told}");
+fn what_is_wrong_with_an_application_is_reported_at_its_place() {
+    let rejects = |traffic: &str, message: &str| {
+        let error = error(&clean(traffic)).to_string();
+        assert!(error.starts_with(message), "{error}");
     };
-    told(
+    rejects(
         "{ application = \"ftp\" }",
         "`flows.0.traffic.application = \"ftp\"`: unknown name `ftp`, expected",
     );
-    told(
+    rejects(
         "{ application = \"transfer\", size = \"5 packets\" }",
         "`flows.0.traffic.size = \"5 packets\"`: expected at least 1 byte and at most 1 EiB",
     );
-    told(
+    rejects(
         "{ application = \"transfer\", paced = { chunk = 5 } }",
         "`flows.0.traffic.paced`: missing key `interval`",
     );
-    told(
+    rejects(
         "{ application = \"transfer\", send_buffer = 5, paced = { chunk = 5, interval = \"1 s\" } }",
         "`flows.0.traffic`: expected either `paced` or `send_buffer`",
     );
-    told(
+    rejects(
         "{ application = \"requests\", count = 0 }",
         "`flows.0.traffic.count = 0`: expected a whole number, 1 or more",
     );
-    told(
+    rejects(
         "{ application = \"requests\", think = \"0 s\" }",
         "`flows.0.traffic.think = \"0 s\"`: expected more than 0 s",
     );
-    told("{ application = \"requests\", size = 3 }", "`flows.0.traffic.size`: unknown key `size`");
+    rejects(
+        "{ application = \"requests\", size = 3 }",
+        "`flows.0.traffic.size`: unknown key `size`",
+    );
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn a_link_may_be_down_at_first() {
 #[test]
 fn a_node_that_moves_loses_what_is_on_its_way_and_is_reached_by_its_next_link() {
     let links = Intervals::steps([(millis(0), 0), (millis(100), 1)], None).unwrap();
-    let moving = Attachments { node: 1, links, tells: vec![1], warning: None };
+    let moving = Attachments { node: 1, links, notifies: vec![1], warning: None };
     let config = Config { delay: millis(20), when_down: Some(WhenDown::DROP), ..Config::default() };
     // Nodes 0 and 2 are where it is attached.
     let directions = NAMES.map(|name| (name.to_owned(), config.clone()));

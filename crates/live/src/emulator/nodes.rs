@@ -169,13 +169,13 @@ impl Nodes {
         node.boxes.link(now, port, event);
     }
 
-    /// Notifies the hosts that are to hear of a node that moves.
-    pub(super) fn moved(&mut self, Move { node: moving, tells, movement }: Move) {
+    /// Notifies the hosts that `notifies` names of a node that moves.
+    pub(super) fn moved(&mut self, Move { node: moving, notifies, movement }: Move) {
         let change = match movement {
             Movement::Attached => Connectivity::Changed { window: None },
             Movement::Leaving => Connectivity::Ending,
         };
-        for node in tells {
+        for node in notifies {
             // Its own connections are all concerned, those of others if they are with it.
             let peers = match self.nodes.get(moving) {
                 Some(moving_node) if node != moving => moving_node.addresses.clone(),

@@ -2,16 +2,17 @@
 
 use super::buffers::{Handle, ROOM};
 use super::core::{Core, Happening};
-use super::nodes::{Nodes, Passed};
-use super::report::{DirectionReport, Limits, Report};
+use super::nodes::Passed;
+use super::report::{DirectionReport, Report};
 use super::routing::Routing;
-use super::{Corruption, Direction, Emulator, End, edit, machine};
+use super::sleep::{Lead, wait};
+use super::writer::Writer;
+use super::{Direction, Emulator, End, machine};
 use crate::Clock;
-use base::{Duration, Random, Time};
-use host::{LinkEvent, Outbox, Port};
-use link::{Acted, Arrival, Fate, Output, Turn};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use base::Time;
+use host::{Outbox, Port};
+use link::{Acted, Arrival, Output, Turn};
+use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
@@ -156,8 +157,8 @@ impl Worker {
         }
     }
 
-    /// Links have gone down or come up, or a node moves. Routes change first, then boxes hear of
-    /// links, then hosts of moves, as in the lab.
+    /// Links have gone down or come up, or a node moves. Routes change first, then boxes are
+    /// notified of links, then hosts of moves, as in the lab.
     fn switched(&mut self, due: Time, acted: Acted, ends: &[End]) {
         if acted.routes {
             self.routing.update(&self.core);
@@ -308,188 +309,5 @@ impl Worker {
             report.kernel_dropped = counts(direction).send_dropped + not_taken;
         }
         self.writer.reports
-    }
-}
-
-/// How much earlier than needed it asks to be woken: a processor that slept takes its time. What is
-/// too early by then is spent asking for packets again and again.
-#[derive(Default)]
-struct Lead {
-    enough: Duration,
-    /// How long it may ask again and again.
-    credit: Duration,
-}
-
-impl Lead {
-    /// One that is longer would keep a processor busy.
-    const LONGEST: Duration = Duration::from_micros(150);
-
-    /// Nothing is left to other threads by one of real-time priority that never sleeps, until the
-    /// kernel stops it for 50 ms: at most half of the time without work is spent awake.
-    const AWAKE_PER_SLEEP: u64 = 1;
-
-    fn now(&self) -> Duration {
-        if self.credit == Duration::ZERO { Duration::ZERO } else { self.enough }
-    }
-
-    /// It slept until it was woken for what is due. Follows what is enough three times out of four.
-    fn woken(&mut self, punctual: bool) {
-        self.enough = if punctual {
-            self.enough - Duration::from_nanos(500)
-        } else {
-            (self.enough + Duration::from_nanos(1500)).min(Lead::LONGEST)
-        };
-    }
-
-    fn slept(&mut self, span: Duration) {
-        self.credit = (self.credit + span * Lead::AWAKE_PER_SLEEP).min(Duration::from_millis(1));
-    }
-
-    fn asked(&mut self, span: Duration) {
-        self.credit = self.credit - span;
-    }
-}
-
-/// Sleeps until a device can be read, or until some time. Says whether one can be read.
-fn wait(watched: &mut [PollFd<'_>], now: Time, until: Time) -> bool {
-    let nanos = until.since(now).as_nanos();
-    let timeout = Timespec {
-        tv_sec: (nanos / 1_000_000_000) as i64,
-        tv_nsec: (nanos % 1_000_000_000) as i64,
-    };
-    let timeout = (until < Time::NEVER - Lead::LONGEST).then_some(&timeout);
-    match poll(watched, timeout) {
-        Ok(ready) => ready > 0,
-        Err(Errno::INTR) => false,
-        // The descriptors are open and the timeout is one; memory for a few of them was there the
-        // last time.
-        Err(error) => panic!("ppoll: {error}"),
-    }
-}
-
-/// The far ends of links.
-struct Writer {
-    clock: Clock,
-    limits: Limits,
-    /// By direction.
-    corruption: Vec<Corruption>,
-    /// By direction: which bits are flipped.
-    flips: Vec<Random>,
-    nodes: Nodes,
-    reports: Vec<DirectionReport>,
-    injected: u64,
-    /// A packet that is being changed.
-    scratch: Vec<u8>,
-}
-
-impl Writer {
-    /// A packet, or a copy of it, is at the far end. Says whether what boxes made of it, which is in
-    /// `passing`, is still to be written.
-    fn arrived(
-        &mut self,
-        (due, direction): (Time, usize),
-        bytes: &[u8],
-        fate: Fate,
-        ends: &[End],
-        passing: &mut Vec<u8>,
-    ) -> bool {
-        let far = &ends[direction ^ 1];
-        let port = Port(direction as u32);
-        match fate {
-            Fate::Lost => return false,
-            Fate::Intact => return self.arrived_whole(due, direction, bytes, far, passing),
-            Fate::Corrupted if self.corruption[direction] == Corruption::Drop => {
-                self.reports[direction].reported += 1;
-                self.nodes
-                    .indicate(due, far.node, port, bytes, |packet| LinkEvent::Corrupted(packet));
-                return false;
-            }
-            Fate::Corrected { .. } => {
-                self.nodes
-                    .indicate(due, far.node, port, bytes, |packet| LinkEvent::Corrected(packet));
-            }
-            Fate::Corrupted | Fate::Marked => {}
-        }
-        let mut changed = std::mem::take(&mut self.scratch);
-        changed.clear();
-        changed.extend_from_slice(bytes);
-        let goes_on = if fate == Fate::Corrupted {
-            edit::flip(&mut changed, &mut self.flips[direction]);
-            self.write_damaged(due, direction, &changed, far);
-            false
-        } else {
-            if fate.is_marked() {
-                edit::mark(&mut changed);
-            }
-            self.arrived_whole(due, direction, &changed, far, passing)
-        };
-        self.scratch = changed;
-        goes_on
-    }
-
-    /// A packet is whole at the far end.
-    fn arrived_whole(
-        &mut self,
-        due: Time,
-        direction: usize,
-        bytes: &[u8],
-        far: &End,
-        passing: &mut Vec<u8>,
-    ) -> bool {
-        if !self.nodes.inspect(far.node) {
-            self.write(due, direction, bytes, far);
-            return false;
-        }
-        match self.nodes.pass(due, far.node, Some(Port(direction as u32)), bytes, passing) {
-            Passed::AsItIs => {
-                passing.clear();
-                passing.extend_from_slice(bytes);
-                true
-            }
-            Passed::Changed => true,
-            Passed::Gone => false,
-        }
-    }
-
-    /// The queue of a link drops a packet that it had taken.
-    fn dropped(&mut self, due: Time, direction: usize, bytes: &[u8], ends: &[End]) {
-        let node = ends[direction].node;
-        if self.nodes.inspect(node) {
-            self.nodes.indicate(due, node, Port(direction as u32), bytes, |packet| {
-                LinkEvent::Dropped(packet)
-            });
-        }
-    }
-
-    fn write(&mut self, due: Time, direction: usize, bytes: &[u8], far: &End) {
-        self.count_lateness(due, direction);
-        match far.tun.write(bytes) {
-            Ok(()) => self.reports[direction].written += 1,
-            Err(_) => self.reports[direction].failed += 1,
-        }
-    }
-
-    fn write_damaged(&mut self, due: Time, direction: usize, bytes: &[u8], far: &End) {
-        self.count_lateness(due, direction);
-        match far.tun.write(bytes) {
-            Ok(()) => self.reports[direction].written += 1,
-            // The device looks at the version, which may be what was hit.
-            Err(_) => self.reports[direction].refused += 1,
-        }
-    }
-
-    fn count_lateness(&mut self, due: Time, direction: usize) {
-        let lateness = self.clock.now().since(due);
-        let report = &mut self.reports[direction];
-        report.lateness.record(lateness.as_nanos());
-        report.late += u64::from(lateness > self.limits.lateness);
-    }
-
-    /// A packet of a box's for its own node, whose kernel takes it as if it came by a link.
-    fn inject(&mut self, bytes: &[u8], node: usize, ends: &[End]) {
-        let end = ends.iter().find(|end| end.node == node);
-        if end.is_some_and(|end| end.tun.write(bytes).is_ok()) {
-            self.injected += 1;
-        }
     }
 }

@@ -134,7 +134,7 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     rejects(
         ("b = {}", "b = { x = 1 }"),
         "x = 1",
-        "`nodes.b.x`: unknown key `x`, expected one of `attached`, `tells`, `warning`, `shared_probe`, `boxes`",
+        "`nodes.b.x`: unknown key `x`, expected one of `attached`, `notifies`, `warning`, `shared_probe`, `boxes`",
     );
 }
 

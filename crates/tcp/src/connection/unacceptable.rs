@@ -118,12 +118,12 @@ impl Connection {
             self.enter_time_wait(now);
         }
         let end = start + u64::from(payload.len);
-        let news = self.on_ack_before_window(now, segment);
+        let updates = self.on_ack_before_window(now, segment);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_duplicate_data(start, end);
         } else if occupied {
             self.receiver.acknowledge_now();
-        } else if !news {
+        } else if !updates {
             // A keep-alive or a window probe (RFC 9293 §3.8.4, §3.8.6.1), or a peer that disagrees
             // on the state: the ends must not answer each other without a limit.
             if self.out_of_window_acks.take(now, self.out_of_window_acks_allowed) {

@@ -12,8 +12,8 @@ use std::net::Shutdown;
 use tcp::Events;
 use wire::Payload;
 
-/// The size of a read or write, bytes; and how much an application reads before it is told the time
-/// anew.
+/// The size of a read or write, bytes; and how much an application reads before it learns the
+/// time anew.
 const CHUNK: usize = 64 * 1024;
 
 /// Runs an application until both ends have closed.
@@ -42,13 +42,13 @@ struct Connection<'a> {
     /// Bytes read, and how many of them are not those that were sent.
     read: u64,
     wrong: u64,
-    /// Bytes that may be read before the application is told the time anew.
+    /// Bytes that may be read before the application learns the time anew.
     budget: usize,
     /// The kernel has nothing to read.
     is_drained: bool,
     /// The peer has closed its half, and the application knows.
     at_end: bool,
-    is_told: bool,
+    is_notified: bool,
     low_water: Option<u64>,
     error: Option<io::Error>,
 }
@@ -71,7 +71,7 @@ impl<'a> Connection<'a> {
             budget: CHUNK,
             is_drained: true,
             at_end: false,
-            is_told: false,
+            is_notified: false,
             low_water: None,
             error: None,
         }
@@ -88,7 +88,7 @@ impl<'a> Connection<'a> {
                 end.handle(self.state.clock.now(), self, events);
             }
             self.flush()?;
-            if self.at_end && self.is_told && self.is_shut {
+            if self.at_end && self.is_notified && self.is_shut {
                 return Ok(());
             }
             let wake = Application::<Connection<'_>>::next_wake(end);
@@ -107,8 +107,8 @@ impl<'a> Connection<'a> {
         if let Some(error) = self.error.take() {
             return Err(Ended::Failed(error));
         }
-        if self.at_end && !self.is_told {
-            self.is_told = true;
+        if self.at_end && !self.is_notified {
+            self.is_notified = true;
             events |= Events::PEER_CLOSED;
         }
         let waiting = self.unacknowledged();
@@ -124,7 +124,7 @@ impl<'a> Connection<'a> {
         }
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::OUT, waiting > 0);
-        // What the application leaves is not news.
+        // What the application has not read causes no event again.
         flags.set(PollFlags::IN, self.is_drained && !self.at_end);
         if flags.is_empty() {
             self.state.sleep_until(wake)?;

@@ -127,7 +127,7 @@ fn a_report_is_not_of_an_earlier_arrival() {
     t.recv([ack(1).sack(2..=2).sack(2..=2)]);
     t.send(data(2)); // The third duplicate ACK waits ...
     t.silent();
-    t.send(data(3)); // ... and so does the fourth, of news.
+    t.send(data(3)); // ... and so does the fourth, with new data.
     t.time(150);
     t.recv([ack(1).sack(2..=3), ack(1).sack(2..=3)]);
     t.send(data(1));

@@ -111,7 +111,7 @@ impl Seg {
         self
     }
 
-    /// Telling that this copy of segment `n` was corrupted.
+    /// With the echo that this copy of segment `n` was corrupted.
     pub(super) fn echoes(self, n: u32, copy: u32) -> Seg {
         Seg { echo: Some((at(n), copy, false)), ..self }
     }

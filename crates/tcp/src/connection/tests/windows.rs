@@ -343,7 +343,7 @@ fn an_acknowledgment_after_a_small_read_announces_no_small_window() {
     for (bytes, window) in [(1, 0), (998, 0), (1, 1000), (999, 1000), (1, 2000)] {
         read += t.connection.read_up_to(bytes).map_or(0, |payload| payload.len);
         t.transmit();
-        t.silent(); // Not worth telling unasked.
+        t.silent(); // Too little for a window update.
         t.send(ack(1).seq(at(20)).fin()); // Outside the window: that asks.
         t.recv([ack(5)]);
         assert_eq!(u32::from(t.last().window), window, "{read} bytes were read");
@@ -433,7 +433,7 @@ fn an_old_segment_does_not_change_the_window() {
     t.recv([data(3).acking(at(3))]);
     t.send(ack(1).seq(at(3)).acking(at(2)).window(20_000)); // Of an older acknowledgment.
     t.silent();
-    t.send(ack(1).seq(at(3)).acking(at(3)).window(2000)); // Of the same: news.
+    t.send(ack(1).seq(at(3)).acking(at(3)).window(2000)); // The same numbers: its window counts.
     t.recv([data(4).acking(at(3))]);
 }
 

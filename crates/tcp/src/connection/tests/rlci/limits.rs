@@ -12,7 +12,7 @@ fn unlimited(strict: bool, suppress: bool) -> Config {
 const BOTH: ConnectivityChange = ConnectivityChange { ec: true, ecs: true, ..INDICATION };
 
 #[test]
-fn both_ends_tell_of_the_same_change_and_begin_anew_once() {
+fn both_ends_signal_the_same_change_and_restart_once() {
     for strict in [true, false] {
         for suppress in [true, false] {
             let mut t = flowing(unlimited(strict, suppress));

@@ -75,6 +75,10 @@ pub struct Config {
     pub ecn: bool,
     /// Nagle's algorithm: hold a small segment back while data is unacknowledged (RFC 9293 §3.7.4).
     pub nagle: bool,
+    /// Pace segments over the round trip (RFC 9002 §7.7): at twice the window per round trip in slow
+    /// start, and 1.2 times in congestion avoidance, as in Linux. Controllers with a rate of their
+    /// own pace always.
+    pub pacing: bool,
     /// Keep-alive probes to a silent peer (RFC 9293 §3.8.4).
     pub keep_alive: Option<KeepAlive>,
     /// Abort the connection if data is outstanding and nothing is acknowledged for this long (RFC
@@ -283,6 +287,7 @@ impl Default for Config {
             require_timestamps: false,
             ecn: false,
             nagle: true,
+            pacing: false,
             keep_alive: None,
             user_timeout: None,
             challenges: 10,

@@ -10,6 +10,7 @@ mod acks;
 mod frto;
 mod losses;
 mod notices;
+mod pacing;
 mod probe;
 mod reprobe;
 mod timer;
@@ -32,6 +33,7 @@ use base::{Duration, Time};
 use frto::Frto;
 use losses::UndoState;
 use notices::Notices;
+use pacing::Pacer;
 use probe::LossProbe;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -140,6 +142,7 @@ pub(crate) struct Sender {
     /// When the timer expires.
     deadline: Time,
     timer: Timer,
+    pacer: Pacer,
     /// When the retransmission timer expires, while that of reordering runs.
     retransmission_at: Time,
     /// A loss probe that is not accounted for.
@@ -251,6 +254,7 @@ impl Sender {
             pending_notices: Notices::default(),
             deadline: Time::NEVER,
             timer: Timer::Retransmission,
+            pacer: Pacer::new(config.pacing),
             retransmission_at: Time::NEVER,
             probe: None,
             rack_delivered: 0,
@@ -303,6 +307,7 @@ impl Sender {
     /// Stops the timer: the connection is closed.
     pub(crate) fn stop(&mut self) {
         self.deadline = Time::NEVER;
+        self.pacer.stop();
     }
 
     // --- what others may know ---

@@ -15,6 +15,7 @@ mod ipv6;
 mod journals;
 mod links;
 mod mobility;
+mod pacing;
 mod per_packet;
 mod runs;
 mod sweeps;

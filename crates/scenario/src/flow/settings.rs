@@ -85,6 +85,9 @@ table! {
         ecn: bool = Config::default().ecn;
         /// Nagle's algorithm: no small segment while data is unacknowledged.
         nagle: bool = Config::default().nagle;
+        /// Pace segments over the round trip, at 1.2 times the window per round trip; in slow start
+        /// 2 times.
+        pacing: bool = Config::default().pacing;
         /// Keep-alive probes to a silent peer; `"off"` if absent.
         keep_alive: KeepAlive;
         /// Abort the connection after this long without progress; never, if absent or `"off"`.
@@ -187,6 +190,7 @@ pub(crate) fn resolve(
         require_timestamps: tcp.require_timestamps,
         ecn: tcp.ecn,
         nagle: tcp.nagle,
+        pacing: tcp.pacing,
         retries: tcp.retries.map_or(standard.retries, |written| written.0),
         syn_retries: tcp.syn_retries.map_or(standard.syn_retries, |written| written.0),
         syn_ack_retries: tcp.syn_ack_retries.map_or(standard.syn_ack_retries, |written| written.0),

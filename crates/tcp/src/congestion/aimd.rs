@@ -2,7 +2,6 @@
 
 use super::{AckSample, CongestionControl, Episode, Growth, Increase};
 use super::{LARGEST_WINDOW, slow_start};
-use base::Rate;
 use serde::{Deserialize, Serialize};
 
 /// The multiplicative decrease of the flight (RFC 5681 §3.1, equation 4).
@@ -129,10 +128,6 @@ impl CongestionControl for Aimd {
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.increase.reset();
         self.state = State::new(window, ssthresh);
-    }
-
-    fn pacing(&self) -> Option<Rate> {
-        None
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 
 use super::{AckSample, CongestionControl, Episode, Growth};
 use super::{LARGEST_WINDOW, slow_start};
-use base::{Duration, Rate, Time};
+use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 /// Segments per cubic second (RFC 9438 §5).
@@ -174,10 +174,6 @@ impl CongestionControl for Cubic {
 
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.state = State::new(window, ssthresh);
-    }
-
-    fn pacing(&self) -> Option<Rate> {
-        None
     }
 
     #[inline]

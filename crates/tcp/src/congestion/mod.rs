@@ -131,8 +131,10 @@ pub trait CongestionControl: Sized {
     /// discarded. `ssthresh` is in bytes, `None` is "arbitrarily high".
     fn reset(&mut self, window: u64, ssthresh: Option<u64>);
 
-    /// The rate at which to send; `None` if acknowledgments alone clock transmission.
-    fn pacing(&self) -> Option<Rate>;
+    /// The rate at which to send; `None` leaves pacing to the window and the round trip.
+    fn pacing(&self) -> Option<Rate> {
+        None
+    }
 
     /// The congestion window, bytes.
     fn window(&self) -> u64;
@@ -330,6 +332,10 @@ impl Controller {
     pub(crate) fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.prior = None;
         self.algorithm.reset(window, ssthresh);
+    }
+
+    pub(crate) fn pacing(&self) -> Option<Rate> {
+        self.algorithm.pacing()
     }
 
     #[inline]

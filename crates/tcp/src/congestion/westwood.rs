@@ -7,7 +7,7 @@
 
 use super::aimd::Aimd;
 use super::{AckSample, CongestionControl, Episode, Growth, LARGEST_WINDOW};
-use base::{Duration, Rate, Time};
+use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 /// A bandwidth estimator, from acknowledgments.
@@ -127,10 +127,6 @@ impl<E: Estimator> CongestionControl for Westwood<E> {
     fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.aimd.reset(window, ssthresh);
         self.measured = Measured::default();
-    }
-
-    fn pacing(&self) -> Option<Rate> {
-        None
     }
 
     #[inline]

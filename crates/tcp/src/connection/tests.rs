@@ -26,6 +26,7 @@ mod guard;
 mod handshake;
 mod liveness;
 mod nagle;
+mod pacing;
 mod rack;
 mod receiving;
 mod reductions;

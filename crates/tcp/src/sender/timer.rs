@@ -23,7 +23,7 @@ impl Sender {
     /// When [`Sender::on_deadline`] is due.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
-        self.deadline
+        self.deadline.min(self.pacer.wake_at())
     }
 
     /// Restarts the timer, because data is outstanding.
@@ -88,6 +88,9 @@ impl Sender {
 
     /// Handles the timer.
     pub(crate) fn on_deadline(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+        if self.pacer.wake_at() <= now {
+            self.pacer.stop(); // The segment is polled next.
+        }
         if now < self.deadline {
             return;
         }

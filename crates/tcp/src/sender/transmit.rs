@@ -47,12 +47,15 @@ impl Sender {
         let Some(len) = self.next_in_window() else {
             return self.poll_blocked(now);
         };
+        if self.is_held_by_pacing(now) {
+            return None;
+        }
         let mut unit = self.send_new(now, len);
         let mut next = self.next_in_window();
         if segments > 1 {
             next = self.extend(now, &mut unit, segments, next);
         }
-        unit.more = next.is_some();
+        unit.more = next.is_some() && !self.is_held_by_pacing(now);
         Some(unit)
     }
 
@@ -70,12 +73,13 @@ impl Sender {
             return None;
         }
         let len = u64::from(self.mss);
-        if self.board.outstanding() + len > self.controller.window() {
+        if self.board.outstanding() + len > self.controller.window() || self.is_held_by_pacing(now)
+        {
             return None;
         }
         let payload = self.stream.front_payload(self.board.nxt(), self.mss);
         let mut transmission = self.send_new(now, len);
-        transmission.more = self.next_in_window().is_some();
+        transmission.more = self.next_in_window().is_some() && !self.is_held_by_pacing(now);
         Some((payload, transmission))
     }
 
@@ -116,6 +120,7 @@ impl Sender {
             && last == full
             && self.data_in(len) <= u64::from(full)
             && self.board.nxt() < same
+            && self.pacer.extends_unit(now)
         {
             last = self.send_new(now, len).len;
             unit.len += last;
@@ -204,7 +209,9 @@ impl Sender {
     /// Sends a window probe if one is due, else starts the persist timer.
     fn poll_blocked(&mut self, now: Time) -> Option<Transmission> {
         if !self.probe_due {
-            self.arm_persist_timer(now);
+            if !self.pacer.is_waiting() {
+                self.arm_persist_timer(now);
+            }
             return None;
         }
         self.probe_due = false;
@@ -220,24 +227,31 @@ impl Sender {
 
     /// The next segment while there is a gap.
     fn poll_in_disorder(&mut self, now: Time) -> Option<Transmission> {
-        let mut transmission = self.next_forced(now).or_else(|| match self.choose()? {
-            Choice::Pending(index) => Some(self.retransmit(now, index)),
-            Choice::New(len) => Some(self.send_new(now, len)),
-            Choice::BeyondWindow(len) => {
-                self.limited_transmit_octets += len;
-                Some(self.send_new(now, len))
-            }
-            Choice::Speculative => {
-                let index = self.detector.speculative(&self.board, self.recover)?;
-                Some(self.retransmit_record(now, index))
-            }
-        })?;
+        let mut transmission =
+            self.next_forced(now).or_else(|| match self.choose_paced(now)? {
+                Choice::Pending(index) => Some(self.retransmit(now, index)),
+                Choice::New(len) => Some(self.send_new(now, len)),
+                Choice::BeyondWindow(len) => {
+                    self.limited_transmit_octets += len;
+                    Some(self.send_new(now, len))
+                }
+                Choice::Speculative => {
+                    let index = self.detector.speculative(&self.board, self.recover)?;
+                    Some(self.retransmit_record(now, index))
+                }
+            })?;
         if let Some(state) = &mut self.prr {
             state.prr.on_sent(u64::from(transmission.len));
         }
         transmission.more =
-            !self.forced_queue.is_empty() || self.probe_due || self.choose().is_some();
+            !self.forced_queue.is_empty() || self.probe_due || self.choose_paced(now).is_some();
         Some(transmission)
+    }
+
+    /// [`Sender::choose`], if its time has come.
+    fn choose_paced(&mut self, now: Time) -> Option<Choice> {
+        let choice = self.choose()?;
+        (!self.is_held_by_pacing(now)).then_some(choice)
     }
 
     /// The next entry of the forced queue.
@@ -304,6 +318,7 @@ impl Sender {
         let start = self.board.nxt();
         let len = len as u32; // At most one segment.
         let copy = self.next_copy(now);
+        self.pace(now, len);
         self.board.push(Record {
             start,
             len,
@@ -348,6 +363,7 @@ impl Sender {
             self.start_retransmission_timer(now);
         }
         let record = *self.board.get(index);
+        self.pace(now, record.len);
         self.count_undo_retransmission(record.start, record.end());
         self.log.push(|| Event::Sent { start: record.start, len: record.len, copy, again: true });
         Transmission {

@@ -217,7 +217,7 @@ fn config() -> impl Strategy<Value = Config> {
         let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, half] = flags;
+        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, pacing, half] = flags;
         let standard = Config::default();
         Config {
             mss,
@@ -247,6 +247,7 @@ fn config() -> impl Strategy<Value = Config> {
             require_timestamps,
             ecn,
             nagle,
+            pacing,
             keep_alive,
             user_timeout: None,
             challenges,
@@ -303,7 +304,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 6], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 7], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -332,7 +333,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 6].map(|()| likely()),
+        [(); 7].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

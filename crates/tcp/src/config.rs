@@ -161,8 +161,10 @@ pub enum Reduction {
     /// At once; sending pauses until the pipe has drained that far (RFC 5681, RFC 6675).
     #[default]
     Immediate,
-    /// Proportional rate reduction with the slow start reduction bound (RFC 6937).
+    /// Proportional rate reduction (RFC 9937).
     Prr,
+    /// Proportional rate reduction with the slow start reduction bound (RFC 6937).
+    PrrSsrb,
     /// Proportional rate reduction with the conservative reduction bound (RFC 6937).
     PrrCrb,
 }

@@ -139,6 +139,11 @@ impl Scoreboard {
         }
     }
 
+    /// Octets that are SACKed.
+    pub(crate) fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
     /// Octets whose first copies count as lost.
     pub(crate) fn lost(&self) -> u64 {
         self.lost

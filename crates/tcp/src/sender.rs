@@ -157,7 +157,7 @@ pub(crate) struct Sender {
     timed_out: bool,
 }
 
-/// A proportional rate reduction in progress (RFC 6937).
+/// A proportional rate reduction in progress (RFC 9937).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct PrrState {
     prr: Prr,

@@ -67,7 +67,7 @@ table! {
         /// What a timeout that follows another does to ssthresh.
         ssthresh_on_backoff: SsthreshOnBackoff;
         /// How the window comes down in fast recovery: at once, or in proportion to what is
-        /// delivered (RFC 6937).
+        /// delivered (RFC 9937, or RFC 6937 with one of its two bounds).
         reduction: Reduction = Config::default().reduction;
         /// Undo a window reduction that DSACK shows to be spurious.
         undo: bool;

@@ -405,7 +405,7 @@ fn the_settings_of_tcp_have_ranges() {
         ("initial_window = 0", "1 to 1000000 segments"),
         ("initial_window = 1000001", "1 to 1000000 segments"),
         ("initial_window = \"rfc1\"", "\"rfc3390\", \"rfc6928\" or"),
-        ("reduction = \"slow\"", "`immediate`, `prr`, `prr-crb`"),
+        ("reduction = \"slow\"", "`immediate`, `prr`, `prr-ssrb`, `prr-crb`"),
         ("user_timeout = \"0 s\"", "\"off\" or more than 0 s"),
         ("window_validation = \"some\"", "`full` or `half`"),
         ("retries = -1", "a whole number, 0 or more"),

@@ -13,7 +13,7 @@ mod westwood;
 
 pub use increase::{Auto, Canit, ConstantRate, Fast, IncreaseByK, Standard};
 pub use increase::{Cap, Increase, IncreaseFunction, RoundTrip};
-pub use prr::{Bound, Prr};
+pub use prr::{Bound, Progress, Prr};
 
 use base::{Duration, Rate, Time};
 use serde::{Deserialize, Serialize};

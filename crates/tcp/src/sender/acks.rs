@@ -233,20 +233,25 @@ impl Sender {
         if self.detector.uses_rack() {
             self.update_rack(now, dsack.is_some(), &delivery);
         }
-        if advanced || self.detector.dupacks() > 0 || self.detector.uses_rack() {
-            self.detect_losses(now, mechanisms);
-        }
-        self.update_prr(delivered_before);
+        let lossless = if advanced || self.detector.dupacks() > 0 || self.detector.uses_rack() {
+            !self.detect_losses(now, mechanisms)
+        } else {
+            true
+        };
+        self.update_prr(delivered_before, advanced, lossless);
         self.update_timer(now, advanced || newly_sacked > 0);
     }
 
-    /// Handles the losses that the detector finds.
-    pub(super) fn detect_losses(&mut self, now: Time, mechanisms: &mut Mechanisms) {
+    /// Handles the losses that the detector finds; returns whether there were any.
+    pub(super) fn detect_losses(&mut self, now: Time, mechanisms: &mut Mechanisms) -> bool {
+        let mut any = false;
         while let Some((index, signal)) =
             self.detector.next_loss(now, &mut self.board, self.phase, self.mss)
         {
             self.on_loss(now, index, signal, mechanisms);
+            any = true;
         }
+        any
     }
 
     /// Updates RACK by the deliveries without a gap since the last call or [`Sender::update_rack`]:

@@ -2,7 +2,7 @@
 
 use super::{Frto, PrrState, Sender};
 use crate::config::Reduction;
-use crate::congestion::{Bound, Episode, Prr};
+use crate::congestion::{Bound, Episode, Progress, Prr};
 use crate::event::Event;
 use crate::mechanism::{Loss, Mechanisms, Signal, Verdict};
 use crate::recovery::Phase;
@@ -167,11 +167,12 @@ impl Sender {
         }
     }
 
-    /// Begins a proportional rate reduction, if configured (RFC 6937 §3).
+    /// Begins a proportional rate reduction, if configured (RFC 9937 §6.1).
     fn begin_prr(&mut self) {
         let bound = match self.config.reduction {
             Reduction::Immediate => return,
-            Reduction::Prr => Bound::SlowStart,
+            Reduction::Prr => Bound::PerAck,
+            Reduction::PrrSsrb => Bound::SlowStart,
             Reduction::PrrCrb => Bound::Conservative,
         };
         let prr = Prr::begin(bound, self.board.outstanding(), self.controller.window());
@@ -179,16 +180,24 @@ impl Sender {
     }
 
     /// Updates the window of a proportional rate reduction after an acknowledgment.
-    /// `delivered_before` is the delivery estimate before it; the acknowledgment that began the
-    /// reduction counts, too.
-    pub(super) fn update_prr(&mut self, delivered_before: u64) {
+    /// `delivered_before` is the delivery estimate before it, `lossless` whether it indicates no
+    /// loss; the acknowledgment that began the reduction counts, too.
+    pub(super) fn update_prr(&mut self, delivered_before: u64, advanced: bool, lossless: bool) {
         if self.prr.is_none() {
             return;
         }
         let (delivered, pipe) =
             (self.delivered_estimate().saturating_sub(delivered_before), self.pipe());
-        if let Some(state) = &mut self.prr {
-            state.window = pipe + state.prr.on_ack(delivered, pipe, self.mss);
+        let estimated = !self.detector.uses_sack();
+        // RFC 9937 §6.1. Duplicates are delivered from RecoverFS, not beside it.
+        let newly = if estimated && !advanced { 0 } else { delivered };
+        let flight = self.board.outstanding() - self.board.sacked() + newly;
+        let safe = advanced && lossless;
+        let progress = Progress { delivered, pipe, flight, safe, estimated, mss: self.mss };
+        if let Some(state) = &mut self.prr
+            && let Some(count) = state.prr.on_ack(&progress)
+        {
+            state.window = pipe + count;
         }
     }
 

@@ -72,7 +72,77 @@ fn recover(reduction: Reduction) -> Vec<usize> {
 fn proportional_rate_reduction_sends_every_other_time() {
     // RFC 6937 §4, figure 1: the retransmission, then a segment for every two that arrive, until
     // half of the flight is left; from there on a segment for each.
+    let sent = recover(Reduction::PrrSsrb);
+    assert_eq!(sent, [0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn what_was_sacked_before_a_reduction_is_no_part_of_its_flight() {
+    // RFC 9937 §6.1: two of 20 segments, so that ten for every 18 that arrive are sent, until ten
+    // are left.
     let sent = recover(Reduction::Prr);
+    assert_eq!(sent, [0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1]);
+}
+
+/// Twenty segments are out, and only the last four arrive: how many segments the acknowledgments of
+/// each let out, and those of the first two that were lost.
+fn recover_from_heavy_loss(reduction: Reduction, recovery: Recovery) -> Vec<usize> {
+    let initial_window = InitialWindow::Segments(20);
+    let mut t = sending(Config { initial_window, reduction, recovery, ..config() });
+    t.time(200);
+    let arrivals = (17..=20).map(|n| ack(1).sack(17..=n));
+    let repairs = (2..=3).map(|n| ack(n).sack(17..=20));
+    let mut sent = Vec::new();
+    for (n, segment) in arrivals.chain(repairs).enumerate() {
+        t.time(200 + 100 * u64::from(n > 3));
+        t.send(segment);
+        sent.push(t.unseen.len());
+        t.unseen.clear();
+    }
+    sent
+}
+
+#[test]
+fn below_the_threshold_only_acknowledgments_that_show_progress_let_out_more_than_they_deliver() {
+    // RFC 9937 §6.2: the advances of SND.UNA, not the reports of what lies above the losses.
+    for recovery in [Recovery::Sack, Recovery::Rack] {
+        let sent = |reduction| recover_from_heavy_loss(reduction, recovery)[2..].to_vec();
+        assert_eq!(sent(Reduction::Prr), [1, 1, 2, 2], "{recovery:?}");
+        assert_eq!(sent(Reduction::PrrCrb), [1, 1, 1, 1], "{recovery:?}");
+        assert_eq!(sent(Reduction::PrrSsrb), [2, 2, 2, 2], "{recovery:?}");
+    }
+}
+
+#[test]
+fn an_advance_that_indicates_further_loss_lets_out_no_more_than_was_delivered() {
+    let initial_window = InitialWindow::Segments(20);
+    let mut t = sending(Config { initial_window, reduction: Reduction::Prr, ..config() });
+    t.time(200);
+    t.send(ack(1).sack(2..=4));
+    t.recv([data(1)]);
+    t.time(300);
+    // RFC 9937 §6.2: seven were delivered and one was sent, and 5 to 17 are lost.
+    t.send(ack(5).sack(18..=20));
+    t.recv(each(5..=10));
+    t.time(400);
+    t.send(ack(6).sack(18..=20));
+    t.recv(each(11..=12));
+}
+
+#[test]
+fn duplicates_deliver_a_segment_each_in_a_reduction_without_sack() {
+    // RFC 9937 §6.2. Partial acknowledgments (RFC 6582) each indicate a further loss.
+    let initial_window = InitialWindow::Segments(20);
+    let recovery = Recovery::NewReno;
+    let mut t = sending(Config { initial_window, reduction: Reduction::Prr, recovery, ..config() });
+    t.time(200);
+    let sent = (2..=20).map(|_| {
+        t.send(ack(1));
+        let sent = t.unseen.len();
+        t.unseen.clear();
+        sent
+    });
+    let sent: Vec<_> = sent.collect();
     assert_eq!(sent, [0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1]);
 }
 
@@ -88,15 +158,16 @@ fn an_immediate_reduction_pauses_for_half_of_a_round_trip() {
 
 #[test]
 fn a_gradual_reduction_ends_at_the_threshold() {
-    let reduction = Reduction::Prr;
-    let mut t = sending(Config { reduction, ..config() });
-    t.time(200);
-    for n in 2..=10 {
-        t.send(ack(1).sack(2..=n));
+    for reduction in [Reduction::Prr, Reduction::PrrSsrb, Reduction::PrrCrb] {
+        let mut t = sending(Config { reduction, ..config() });
+        t.time(200);
+        for n in 2..=10 {
+            t.send(ack(1).sack(2..=n));
+        }
+        t.unseen.clear();
+        t.time(300);
+        t.send(ack(11));
+        assert_eq!(t.windows(), (segments(5), segments(5)));
+        t.unseen.clear();
     }
-    t.unseen.clear();
-    t.time(300);
-    t.send(ack(11));
-    assert_eq!(t.windows(), (segments(5), segments(5)));
-    t.unseen.clear();
 }

@@ -295,7 +295,12 @@ fn repair() -> impl Strategy<Value = Repair> {
     let pipe = prop_oneof![3 => Just(Pipe::IsLost), 1 => Just(Pipe::Unreported)];
     (
         (prop_oneof![Just(Recovery::Sack), Just(Recovery::Rack), any_recovery], pipe),
-        prop::sample::select(vec![Reduction::Immediate, Reduction::Prr, Reduction::PrrCrb]),
+        prop::sample::select(vec![
+            Reduction::Immediate,
+            Reduction::Prr,
+            Reduction::PrrSsrb,
+            Reduction::PrrCrb,
+        ]),
         likely(),
         likely(),
         likely(),

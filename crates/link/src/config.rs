@@ -14,7 +14,7 @@ pub struct Config {
     pub delay: Duration,
     /// The limit for packets waiting or in transmission.
     pub queue: Queue,
-    /// What the queue does before it is full.
+    /// Which packets the queue drops or marks, and which it sends next.
     pub discipline: Discipline,
     /// The errors that damage packets.
     pub errors: ErrorModel,
@@ -81,7 +81,7 @@ impl Config {
             && self.impairments == Impairments::default()
             && self.variations.values().next().is_none()
             && self.when_down.is_none()
-            && !matches!(self.discipline, Discipline::CoDel(_))
+            && matches!(self.discipline, Discipline::DropTail | Discipline::Red(_))
     }
 }
 

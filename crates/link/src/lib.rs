@@ -27,7 +27,7 @@ pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
 pub use names::Names;
 pub use outages::{OutageProcess, Outages};
-pub use queue::{CoDel, Discipline, Queue, Red};
+pub use queue::{CoDel, Discipline, Drr, Isolation, Queue, Red};
 pub use routes::Routes;
 pub use switches::{Acted, Attachments, Move, Movement, Switches, Turn};
 pub use trace::{DeliveryTrace, DeliveryTraceError};
@@ -35,8 +35,9 @@ pub use trace::{DeliveryTrace, DeliveryTraceError};
 use base::{Seed, Time};
 use core::ops::Range;
 use fifo::Fifo;
+use queue::Waiting;
 use scheduled::Scheduled;
-use wire::Ecn;
+use wire::{Ecn, FlowKey};
 
 /// The fate of a packet on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub enum Output<P> {
     Arrived(Arrival<P>),
     /// A copy of it has arrived at the far end; the packet itself follows.
     Copied(Arrival<P>),
-    /// The queue has dropped it at the head.
+    /// The queue has dropped it after accepting it.
     Dropped(P),
     /// It waited or was in flight when the link went down, and is lost.
     Cut(P),
@@ -141,37 +142,40 @@ impl<P: Copy + Default> Link<P> {
     }
 
     /// Takes a packet of `len` bytes at `now`; its ECN codepoint decides whether it may be marked.
-    /// The next event is returned if it may be earlier now.
+    /// All packets taken this way are of one flow. The next event is returned if it may be earlier
+    /// now.
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
     #[inline]
     pub fn enqueue(&mut self, now: Time, packet: P, len: u32, ecn: Ecn) -> Result<Option<Time>, P> {
-        self.enqueue_coded(now, packet, len, ecn, 0)
+        self.enqueue_classed(now, packet, len, ecn, 0, || FlowKey::UNKNOWN)
     }
 
-    /// Like [`Link::enqueue`], for a packet whose own code corrects a number of wrong bytes. `len`
-    /// includes its redundancy.
+    /// Like [`Link::enqueue`], for a packet of the given flow whose own code corrects a number of
+    /// wrong bytes. `len` includes its redundancy. The flow is not determined if the link's queue
+    /// does not need it.
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
     #[inline]
-    pub fn enqueue_coded(
+    pub fn enqueue_classed(
         &mut self,
         now: Time,
         packet: P,
         len: u32,
         ecn: Ecn,
         corrects: u8,
+        flow: impl FnOnce() -> FlowKey,
     ) -> Result<Option<Time>, P> {
         if self.fifo.is_plain(now, len) {
             self.fifo.send(now, packet, len, Fate::Intact);
             return Ok(None);
         }
-        self.enqueue_any(now, packet, len, ecn, corrects)
+        self.enqueue_any(now, packet, len, ecn, corrects, flow)
     }
 
-    /// [`Link::enqueue_coded`], for either kind of link.
+    /// [`Link::enqueue_classed`], for either kind of link.
     #[inline(never)]
     fn enqueue_any(
         &mut self,
@@ -180,11 +184,15 @@ impl<P: Copy + Default> Link<P> {
         len: u32,
         ecn: Ecn,
         corrects: u8,
+        flow: impl FnOnce() -> FlowKey,
     ) -> Result<Option<Time>, P> {
         let capable = ecn != Ecn::NotCapable;
         match &mut self.scheduled {
             None => self.fifo.enqueue(now, packet, len, capable, corrects),
-            Some(link) => link.enqueue(now, packet, len, capable, corrects),
+            Some(link) => {
+                let waiting = Waiting { packet, len, since: now, capable, marked: false, corrects };
+                link.enqueue(now, waiting, flow)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::flight::Flight;
 use crate::impairments::Impairer;
-use crate::queue::{Average, Backlog, Choice, Control, Meeting, Waiting};
+use crate::queue::{Average, Backlog, Choice, Control, Meeting, RoundRobin, Waiting};
 use crate::trace::Opportunities;
 use crate::{
     Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Transmission,
@@ -10,6 +10,7 @@ use crate::{
 };
 use base::{Duration, Rate, Seed, Time};
 use std::collections::VecDeque;
+use wire::FlowKey;
 
 /// A link that decides about a packet when its transmission is due.
 #[derive(Clone, Debug)]
@@ -26,7 +27,9 @@ pub(crate) struct Scheduled<P> {
     when_down: WhenDown,
     up: bool,
     limit: Queue,
-    management: Management,
+    management: Management<P>,
+    /// The queue, unless there is one for each class: then it has at most the packet whose
+    /// transmission was interrupted, which is sent first.
     backlog: Backlog<P>,
     sending: Option<Sending<P>>,
     /// Since when nothing has been waiting or in transmission, if nothing is.
@@ -34,19 +37,36 @@ pub(crate) struct Scheduled<P> {
     errors: Errors,
     impairer: Impairer,
     flight: Flight<P>,
-    /// Packets dropped or cut off and not yet returned.
-    dropped: VecDeque<Output<P>>,
-    /// When the last of them was dropped.
-    dropped_at: Time,
+    discarded: Discarded<P>,
     statistics: Statistics,
 }
 
-/// What the queue does before it is full.
+/// The discipline of the queue.
 #[derive(Clone, Debug)]
-enum Management {
+enum Management<P> {
     DropTail,
     Red(Average),
     CoDel(Control),
+    Drr(Box<RoundRobin<P>>),
+}
+
+/// Packets that were dropped or cut off after they had been accepted.
+#[derive(Clone, Debug)]
+struct Discarded<P> {
+    /// Those not yet returned.
+    outputs: VecDeque<Output<P>>,
+    /// When the last was dropped.
+    at: Time,
+    /// All of them.
+    count: u64,
+}
+
+impl<P> Discarded<P> {
+    fn push(&mut self, now: Time, output: Output<P>) {
+        self.outputs.push_back(output);
+        self.at = now;
+        self.count += 1;
+    }
 }
 
 /// The packet in transmission.
@@ -74,6 +94,7 @@ impl<P: Copy> Scheduled<P> {
                 Discipline::DropTail => Management::DropTail,
                 Discipline::Red(red) => Management::Red(Average::new(red, stream("queue"))),
                 Discipline::CoDel(codel) => Management::CoDel(Control::new(codel)),
+                Discipline::Drr(drr) => Management::Drr(Box::new(RoundRobin::new(drr))),
             },
             backlog: Backlog::new(),
             sending: None,
@@ -81,15 +102,14 @@ impl<P: Copy> Scheduled<P> {
             errors: Errors::new(&config.errors, stream("errors")),
             impairer: Impairer::new(config.impairments, stream("impairments")),
             flight: Flight::new(),
-            dropped: VecDeque::new(),
-            dropped_at: Time::ZERO,
+            discarded: Discarded { outputs: VecDeque::new(), at: Time::ZERO, count: 0 },
             statistics: Statistics::default(),
         };
         link.vary(Time::ZERO);
         link
     }
 
-    /// Takes a packet of `len` bytes at `now`; returns the next event, which may have come forward.
+    /// Takes a packet at `now`; returns the next event, which may have come forward.
     ///
     /// # Errors
     /// Gives the packet back if the queue does not take it.
@@ -97,49 +117,55 @@ impl<P: Copy> Scheduled<P> {
     pub(crate) fn enqueue(
         &mut self,
         now: Time,
-        packet: P,
-        len: u32,
-        capable: bool,
-        corrects: u8,
+        packet: Waiting<P>,
+        flow: impl FnOnce() -> FlowKey,
     ) -> Result<Option<Time>, P> {
         self.settle(now);
-        let choice = self.choose(now, len, capable);
-        if choice == Choice::Drop {
+        if !self.put(now, packet, flow) {
             self.statistics.dropped += 1;
-            return Err(packet);
+            return Err(packet.packet);
         }
-        let marked = choice == Choice::Mark;
         self.statistics.packets += 1;
-        self.statistics.bytes += u64::from(len);
-        self.backlog.push(Waiting { packet, len, since: now, capable, marked, corrects });
+        self.statistics.bytes += u64::from(packet.len);
         self.start(now);
         Ok(Some(self.next_event()))
     }
 
-    /// The decision of the queue about a packet.
-    fn choose(&mut self, now: Time, len: u32, capable: bool) -> Choice {
-        let queue = self.queued();
+    /// Puts a packet into the queue, if that takes it: returns whether it does.
+    fn put(&mut self, now: Time, mut packet: Waiting<P>, flow: impl FnOnce() -> FlowKey) -> bool {
+        let accepts = self.up || self.when_down.accept;
         let sending = self.sending.map_or(0, |sending| u64::from(sending.packet.len));
-        let room = self.limit.has_room(queue, self.backlog.bytes() + sending, len)
-            && (self.up || self.when_down.accept);
-        match &mut self.management {
+        let queue = self.backlog.packets() + usize::from(self.sending.is_some());
+        let bytes = self.backlog.bytes() + sending;
+        let room = accepts && self.limit.has_room(queue, bytes, packet.len);
+        let choice = match &mut self.management {
             Management::Red(red) => {
                 let trace = self.opportunities.as_ref().map(|o| o.trace.mean_rate());
                 let rate = trace.or(self.rate);
                 let mean_packet = u64::from(red.mean_packet());
                 let mean_time = rate.map_or(Duration::ZERO, |rate| rate.time_for(mean_packet));
                 let idle = now.since(self.idle_since);
-                red.choose(&Meeting { queue, idle, mean_time, room, capable })
+                red.choose(&Meeting { queue, idle, mean_time, room, capable: packet.capable })
             }
-            _ if room => Choice::Accept,
-            _ => Choice::Drop,
+            Management::Drr(drr) => {
+                let drop = |packet| self.discarded.push(now, Output::Dropped(packet));
+                let limit = (self.limit, (queue, bytes));
+                return accepts && drr.enqueue(packet, flow(), limit, drop);
+            }
+            Management::DropTail | Management::CoDel(_) if room => Choice::Accept,
+            Management::DropTail | Management::CoDel(_) => Choice::Drop,
+        };
+        packet.marked = choice == Choice::Mark;
+        if choice != Choice::Drop {
+            self.backlog.push(packet);
         }
+        choice != Choice::Drop
     }
 
     /// When [`Scheduled::wake`] is to be called next.
     pub(crate) fn next_event(&self) -> Time {
-        if !self.dropped.is_empty() {
-            return self.dropped_at;
+        if !self.discarded.outputs.is_empty() {
+            return self.discarded.at;
         }
         self.next_departure().min(self.next_variation).min(self.flight.next_arrival())
     }
@@ -152,7 +178,7 @@ impl<P: Copy> Scheduled<P> {
     /// Handles what is due at `now`, and returns the result.
     pub(crate) fn wake(&mut self, now: Time) -> Option<Output<P>> {
         self.settle(now);
-        if let Some(output) = self.dropped.pop_front() {
+        if let Some(output) = self.discarded.outputs.pop_front() {
             return Some(output);
         }
         let overtaken = self.flight.next_is_overtaken();
@@ -188,18 +214,25 @@ impl<P: Copy> Scheduled<P> {
         if let Some(opportunities) = &mut self.opportunities {
             opportunities.pause();
         }
-        let before = self.dropped.len();
         if !self.when_down.keep_queued {
-            while let Some(waiting) = self.backlog.pop() {
-                self.dropped.push_back(Output::Cut(waiting.packet));
+            while let Some(waiting) = self.pop() {
+                self.discarded.push(now, Output::Cut(waiting.packet));
             }
             self.idle_since = now;
         }
         if !self.when_down.keep_flying {
-            self.dropped.extend(self.flight.clear().map(Output::Cut));
+            for packet in self.flight.clear() {
+                self.discarded.push(now, Output::Cut(packet));
+            }
         }
-        self.statistics.discarded += (self.dropped.len() - before) as u64;
-        self.dropped_at = now;
+    }
+
+    /// Takes any packet out of the queue.
+    fn pop(&mut self) -> Option<Waiting<P>> {
+        self.backlog.pop().or_else(|| match &mut self.management {
+            Management::DropTail | Management::Red(_) | Management::CoDel(_) => None,
+            Management::Drr(drr) => drr.dequeue(),
+        })
     }
 
     /// Packets waiting or in transmission at `now`.
@@ -209,12 +242,13 @@ impl<P: Copy> Scheduled<P> {
     }
 
     fn queued(&self) -> usize {
-        self.backlog.packets() + usize::from(self.sending.is_some())
+        let classed = if let Management::Drr(drr) = &self.management { drr.packets() } else { 0 };
+        self.backlog.packets() + classed + usize::from(self.sending.is_some())
     }
 
     /// Counts of what the link did.
     pub(crate) fn statistics(&self) -> Statistics {
-        self.statistics
+        Statistics { discarded: self.discarded.count, ..self.statistics }
     }
 
     /// Does what is due up to `now`, each thing at its own time.
@@ -253,14 +287,13 @@ impl<P: Copy> Scheduled<P> {
 
     /// The next packet to transmit.
     fn dequeue(&mut self, now: Time) -> Option<Waiting<P>> {
-        let Management::CoDel(control) = &mut self.management else {
-            return self.backlog.pop();
-        };
-        control.dequeue(now, &mut self.backlog, |packet| {
-            self.dropped.push_back(Output::Dropped(packet));
-            self.dropped_at = now;
-            self.statistics.discarded += 1;
-        })
+        match &mut self.management {
+            Management::DropTail | Management::Red(_) => self.backlog.pop(),
+            Management::CoDel(control) => control.dequeue(now, &mut self.backlog, |packet| {
+                self.discarded.push(now, Output::Dropped(packet));
+            }),
+            Management::Drr(drr) => self.backlog.pop().or_else(|| drr.dequeue()),
+        }
     }
 
     /// Changes rate and delay to what they are from `now` on.

@@ -3,6 +3,7 @@ use base::{Duration, Rate};
 use proptest::prelude::*;
 
 mod down;
+mod fair;
 mod kinds;
 
 const MS: u64 = 1_000_000;

@@ -375,7 +375,8 @@ impl Network {
             return self.forward(node, handle);
         };
         let link = &mut self.links[index as usize].link;
-        let queued = link.enqueue(self.now, handle, len, Ecn::NotCapable);
+        let flow = || self.slab.get(handle).flow_key();
+        let queued = link.enqueue_classed(self.now, handle, len, Ecn::NotCapable, 0, flow);
         self.settle(index, queued);
     }
 
@@ -409,7 +410,8 @@ impl Network {
         let packet = self.slab.get(handle);
         let (len, ecn, corrects) = (packet.len(), packet.ip.ecn, packet.unparsed.corrects());
         let link = &mut self.links[index as usize].link;
-        let queued = link.enqueue_coded(self.now, handle, len, ecn, corrects);
+        let flow = || packet.flow_key();
+        let queued = link.enqueue_classed(self.now, handle, len, ecn, corrects, flow);
         let accepted = queued.is_ok();
         outcome(index, self.slab.get_mut(handle), accepted);
         self.settle(index, queued);

@@ -75,3 +75,48 @@ fn a_link_that_is_away_for_a_while_loses_nothing_that_waits() {
     assert!(row.completed_s > Some(0.9), "{row:?}");
     assert_eq!(outcome.run.totals.lost + outcome.run.totals.dropped, 0);
 }
+
+#[test]
+fn users_share_a_hop_as_in_the_lab() {
+    // Four flows to one phone, one to another.
+    let mut text = String::from(
+        r#"
+title    = "two users"
+duration = "4 s"
+[nodes]
+server = {}
+station = {}
+phone = {}
+tablet = {}
+[[links]]
+between = ["server", "station"]
+rate    = "5 Mbit/s"
+delay   = "10 ms"
+queue   = { limit = "60 packets", drr = { isolation = "dsthost" } }
+[[links]]
+between = ["station", "phone"]
+rate    = "100 Mbit/s"
+delay   = "1 ms"
+[[links]]
+between = ["station", "tablet"]
+rate    = "100 Mbit/s"
+delay   = "1 ms"
+"#,
+    );
+    for to in ["phone", "phone", "phone", "phone", "tablet"] {
+        text += &format!("[[flows]]\nfrom = \"server\"\nto = \"{to}\"\ntraffic = \"bulk\"\n");
+    }
+    let share = |rows: &[lab::Row]| {
+        let bytes = rows.iter().map(|row| row.payload_bytes as f64);
+        bytes.clone().next_back().unwrap_or(0.0) / bytes.sum::<f64>()
+    };
+    for (isolation, least, most) in [("dsthost", 0.4, 0.6), ("flows", 0.12, 0.28)] {
+        let text = text.replace("dsthost", isolation);
+        let Some(outcome) = run(&text) else { return };
+        let lab = lab::run(&scenario(&text), 1, &lab::Watch::default(), &AtomicBool::new(false));
+        let shares = [share(&outcome.run.rows), share(&lab.unwrap().rows)];
+        eprintln!("{isolation}: {shares:?} {:?}", outcome.run.links[0].1);
+        assert!(shares.iter().all(|share| (least..most).contains(share)), "{shares:?}");
+        assert!(outcome.run.totals.dropped > 0, "{:?}", outcome.run.totals);
+    }
+}

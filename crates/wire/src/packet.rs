@@ -205,16 +205,20 @@ impl Packet {
         Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
     }
 
-    fn emit_all(&self, tail: Tail<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        let number = match (&self.body, self.ip.source) {
+    /// The number of the transport protocol.
+    pub(crate) fn protocol(&self) -> u8 {
+        match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
             (Body::Udp(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
             (Body::Esp(_), _) => protocol::ESP,
-        };
-        self.emit_ip(number, self.transport_len() + tail.len(), out)?;
+        }
+    }
+
+    fn emit_all(&self, tail: Tail<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        self.emit_ip(self.protocol(), self.transport_len() + tail.len(), out)?;
         let ends = (self.ip.source, self.ip.destination);
         match &self.body {
             Body::Tcp(segment) => segment.emit(ends, &self.unparsed, tail, out),

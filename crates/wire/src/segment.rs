@@ -49,7 +49,7 @@ impl CopyId {
 }
 
 /// Both ports of a segment, to be compared at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ports(u32);
 
 impl Ports {

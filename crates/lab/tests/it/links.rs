@@ -3,9 +3,9 @@
 use crate::common::{error, rejects, scenario, with};
 use base::{Duration, Rate};
 use link::{
-    CoDel, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, GilbertElliott, Impairments,
-    Interval, Intervals, Jitter, JitterShape, Outages, Queue, Red, Reordering, Uniform, Variation,
-    WhenDown,
+    CoDel, Damage, DeliveryTrace, Discipline, Drr, ErrorModel, Fades, GilbertElliott, Impairments,
+    Interval, Intervals, Isolation, Jitter, JitterShape, Outages, Queue, Red, Reordering, Uniform,
+    Variation, WhenDown,
 };
 use scenario::{Experiment, Link, Source};
 use std::path::PathBuf;
@@ -609,6 +609,14 @@ fn queues_drop_early_by_red_or_codel() {
 }
 
 #[test]
+fn queues_share_the_rate_by_drr() {
+    let drr = |written: &str| link(&format!("queue = {{ drr = {written} }}\n")).forward.discipline;
+    assert_eq!(drr("{}"), Discipline::Drr(Drr { quantum: 1514, isolation: Isolation::Flows }));
+    let hosts = Drr { quantum: 300, isolation: Isolation::SourceHost };
+    assert_eq!(drr("{ quantum = \"300 B\", isolation = \"srchost\" }"), Discipline::Drr(hosts));
+}
+
+#[test]
 fn invalid_queues_are_errors() {
     for (queue, message) in [
         (
@@ -625,7 +633,7 @@ fn invalid_queues_are_errors() {
             "{ limit = \"0 B\" }",
             ".limit = \"0 B\"`: expected more than 0: an empty queue passes no packet",
         ),
-        ("{ red = {}, codel = {} }", "`: expected `red` or `codel`, not both"),
+        ("{ red = {}, codel = {} }", "`: expected one of `red`, `codel`, `drr`, not several"),
         ("{ red = { min = 20 } }", ".red`: `max` is 15: expected more than `min`, 20"),
         (
             "{ red = { min = 0 } }",
@@ -641,7 +649,15 @@ fn invalid_queues_are_errors() {
             ".codel.interval = \"0 s\"`: expected more than 0 s",
         ),
         ("{ codel = { max_packet = 0 } }", ".codel.max_packet = 0`: expected 1 to 65535 bytes"),
-        ("{ pie = {} }", ".pie`: unknown key `pie`, expected one of `limit`, `red`, `codel`"),
+        ("{ drr = { quantum = 255 } }", ".drr.quantum = 255`: expected 256 to 65535 bytes"),
+        (
+            "{ drr = { isolation = \"host\" } }",
+            ".drr.isolation = \"host\"`: unknown name `host`, expected one of `flows`, `srchost`, `dsthost`",
+        ),
+        (
+            "{ pie = {} }",
+            ".pie`: unknown key `pie`, expected one of `limit`, `red`, `codel`, `drr`",
+        ),
     ] {
         let text = with_link(&format!("queue = {queue}\n"));
         assert_eq!(error(&text).to_string(), format!("`links.0.queue{message}"));

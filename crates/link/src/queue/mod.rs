@@ -1,17 +1,23 @@
 //! Queue disciplines: which packets a queue accepts, marks and drops.
 
 mod codel;
+mod drr;
 mod red;
 
 pub use codel::CoDel;
 pub(crate) use codel::Control;
+pub(crate) use drr::RoundRobin;
+pub use drr::{Drr, Isolation};
 pub use red::Red;
 pub(crate) use red::{Average, Choice, Meeting};
 
 use base::Time;
 use std::collections::VecDeque;
 
-/// The drop-tail limit, whatever the discipline. The packet being transmitted counts.
+/// Bytes of the largest Ethernet frame, without its check sequence: a usual quantum.
+const ETHERNET_MTU: u32 = 1514;
+
+/// The limit, whatever the discipline. The packet being transmitted counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queue {
     /// Everything fits.
@@ -34,16 +40,29 @@ impl Queue {
     }
 }
 
-/// What a queue does before it is full. All send packets in the order in which they came.
+/// Which packets a queue drops or marks, and which it sends next.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Discipline {
-    /// Nothing.
+    /// First in, first out; a full queue drops arriving packets.
     #[default]
     DropTail,
-    /// Random early detection.
+    /// Drop-tail with random early detection.
     Red(Red),
-    /// Controlled delay.
+    /// Drop-tail with controlled delay.
     CoDel(CoDel),
+    /// Deficit round robin between classes of packets.
+    Drr(Drr),
+}
+
+impl Discipline {
+    /// Whether packets leave the queue in the order in which they came.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        match self {
+            Discipline::DropTail | Discipline::Red(_) | Discipline::CoDel(_) => true,
+            Discipline::Drr(_) => false,
+        }
+    }
 }
 
 /// A packet that waits.
@@ -88,6 +107,18 @@ impl<P: Copy> Backlog<P> {
     pub(crate) fn put_back(&mut self, packet: Waiting<P>) {
         self.bytes += u64::from(packet.len);
         self.waiting.push_front(packet);
+    }
+
+    /// The first packet if it has at most so many bytes.
+    pub(crate) fn pop_within(&mut self, bytes: u64) -> Option<Waiting<P>> {
+        self.waiting.front().filter(|packet| u64::from(packet.len) <= bytes)?;
+        self.pop()
+    }
+
+    pub(crate) fn pop_last(&mut self) -> Option<Waiting<P>> {
+        let packet = self.waiting.pop_back()?;
+        self.bytes -= u64::from(packet.len);
+        Some(packet)
     }
 
     pub(crate) fn pop(&mut self) -> Option<Waiting<P>> {

@@ -2,9 +2,10 @@
 
 use crate::*;
 use base::{Duration, Rate, Seed, Time};
+use core::net::IpAddr;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use wire::Ecn;
+use wire::{Ecn, FlowKey, Ports};
 
 /// What is offered to a link: how long after the last, and the size.
 type Offers = Vec<(u64, u32)>;
@@ -68,7 +69,14 @@ fn discipline() -> impl Strategy<Value = Discipline> {
             Discipline::CoDel(CoDel { target, interval, max_packet, ecn })
         },
     );
-    prop_oneof![2 => discipline_at_the_tail(), 1 => codel]
+    prop_oneof![2 => discipline_at_the_tail(), 1 => codel, 1 => drr().prop_map(Discipline::Drr)]
+}
+
+fn drr() -> impl Strategy<Value = Drr> {
+    let isolation = prop::sample::select(
+        &[Isolation::Flows, Isolation::SourceHost, Isolation::DestinationHost][..],
+    );
+    (256u32..3000, isolation).prop_map(|(quantum, isolation)| Drr { quantum, isolation })
 }
 
 fn errors() -> impl Strategy<Value = ErrorModel> {
@@ -137,6 +145,18 @@ enum Event {
     Dropped(u32),
 }
 
+/// The flow of a packet: of two from one host and one from another, in no simple order.
+fn flow(number: usize) -> FlowKey {
+    let host = |host: usize| IpAddr::from([10, 0, 0, host as u8]);
+    let flow = number * number % 7 % 3;
+    FlowKey {
+        source: host(flow % 2),
+        destination: host(flow.min(1)),
+        protocol: 6,
+        ports: Ports::new(flow as u16, 80),
+    }
+}
+
 fn forced(config: &Config) -> Link<u32> {
     let mut link = Link::new(config, Seed(1), "test");
     link.scheduled = Some(Box::new(Scheduled::new(config, Seed(1), "test")));
@@ -180,7 +200,9 @@ fn run_switched(link: &mut Link<u32>, offers: &Offers, every: usize) -> Vec<(Tim
         }
         let ecn = if number % 2 == 0 { Ecn::Capable } else { Ecn::NotCapable };
         let corrects = (number / 2 % 4) as u8;
-        if let Err(packet) = link.enqueue_coded(now, number as u32, len, ecn, corrects) {
+        if let Err(packet) =
+            link.enqueue_classed(now, number as u32, len, ecn, corrects, || flow(number))
+        {
             events.push((now, Event::Refused(packet)));
         }
     }
@@ -260,9 +282,47 @@ proptest! {
         prop_assert!(fates.iter().all(|&fates| fates == 1), "{fates:?}");
         let statistics = link.statistics();
         prop_assert_eq!(statistics.packets + statistics.dropped, offers.len() as u64);
+        if !config.discipline.is_fifo() {
+            // Later than one that was sent later, not than one that came later.
+            counted.reordered = statistics.reordered;
+        }
         let Statistics { packets, bytes, marked, .. } = statistics;
         prop_assert_eq!(statistics, Statistics { packets, bytes, marked, ..counted });
         prop_assert_eq!(link.queued_packets(last), 0);
+    }
+
+    #[test]
+    fn the_limit_is_never_exceeded(config in anything(), offers in offers()) {
+        let config = Config { when_down: None, ..config };
+        let mut link = Link::new(&config, Seed(1), "test");
+        let (mut now, mut events) = (Time::ZERO, Vec::new());
+        for (number, &(gap, len)) in offers.iter().enumerate() {
+            now += Duration::from_nanos(gap);
+            wait(&mut link, now, &mut events);
+            let _ = link.enqueue_classed(now, number as u32, len, Ecn::NotCapable, 0, || flow(number));
+            if let Queue::Packets(limit) = config.queue {
+                prop_assert!(link.queued_packets(now) <= limit as usize);
+            }
+        }
+    }
+
+    #[test]
+    fn packets_of_a_flow_stay_in_order(
+        config in plain(),
+        discipline in discipline(),
+        offers in offers(),
+        every in 1usize..50,
+        keep_queued: bool,
+    ) {
+        let when_down = Some(WhenDown { keep_queued, keep_flying: true, accept: true });
+        let mut link = Link::new(&Config { discipline, when_down, ..config }, Seed(1), "test");
+        let mut last = [None; 3];
+        for (_, event) in run_switched(&mut link, &offers, every) {
+            let Event::Arrived(packet, _) = event else { continue };
+            let last = &mut last[usize::from(flow(packet as usize).ports.source())];
+            prop_assert!(*last < Some(packet), "{last:?} {packet}");
+            *last = Some(packet);
+        }
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl Core {
         self.last = now;
         let (len, ecn) = (packet.len() as u32, edit::ecn(packet));
         let handle = self.buffers.insert(packet);
-        match self.links[direction].enqueue(now, handle, len, ecn) {
+        let flow = || wire::FlowKey::read(packet);
+        match self.links[direction].enqueue_classed(now, handle, len, ecn, 0, flow) {
             Ok(next) => {
                 self.unfinished[direction] += 1;
                 if let Some(next) = next {

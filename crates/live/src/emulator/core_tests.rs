@@ -3,8 +3,8 @@
 use super::*;
 use base::{Duration, Rate};
 use link::{
-    Arrival, ErrorModel, Fate, Impairments, Interval, Intervals, Jitter, JitterShape, Queue,
-    Reordering, Uniform, WhenDown,
+    Arrival, Discipline, Drr, ErrorModel, Fate, Impairments, Interval, Intervals, Jitter,
+    JitterShape, Queue, Reordering, Uniform, WhenDown,
 };
 
 /// When, by which direction, how long, and what comes first in it.
@@ -196,4 +196,37 @@ fn a_node_that_moves_loses_what_is_on_its_way_and_is_reached_by_its_next_link() 
     // The second and the fourth were not taken.
     let intact = Some(Fate::Intact);
     assert_eq!(arrived, [(first, 0, 1, intact), (at, 0, 3, None), (last, 3, 5, intact)]);
+}
+
+/// An IPv4 packet from a host, with UDP from a port.
+fn datagram(host: u8, source_port: u16, len: u32) -> Vec<u8> {
+    let mut packet = wire::Packet::BLANK;
+    packet.ip = wire::Ip::new([10, 0, 0, host].into(), [10, 0, 1, 1].into());
+    packet.body = wire::Body::Udp(wire::Udp { source_port, destination_port: 7000 });
+    packet.payload.len = len;
+    let mut bytes = Vec::new();
+    packet.emit(&vec![0; len as usize], &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn flows_of_real_packets_take_turns() {
+    let discipline = Discipline::Drr(Drr { quantum: 1000, ..Drr::default() });
+    let config = Config { rate: Rate::from_bps(1_000_000), discipline, ..Config::default() };
+    let mut core = core(1, &config, None);
+    // Port 1 sends five packets, then port 2 of the same host two, then port 1 of another two.
+    for (host, port, count) in [(1, 1, 5), (1, 2, 2), (2, 1, 2)] {
+        for _ in 0..count {
+            core.enter(Time::ZERO, 0, &datagram(host, port, 972)).unwrap();
+        }
+    }
+    let mut order = Vec::new();
+    while core.next() < Time::NEVER {
+        if let Some(Happening::Packet { output: Output::Arrived(arrival), .. }) = core.wake() {
+            let packet = core.buffers.get(arrival.packet);
+            order.push((packet[15], packet[21]));
+        }
+    }
+    let [first, second, other] = [(1, 1), (1, 2), (2, 1)];
+    assert_eq!(order, [first, first, second, other, first, second, other, first, first]);
 }

@@ -1,4 +1,4 @@
-//! Queues: limits, and active queue management.
+//! Queues: limits and disciplines.
 
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
@@ -6,14 +6,14 @@ use crate::reading::quantity::{Amount, Packets, Probability, QueueLimit, Written
 use crate::reading::shape::{Shape, table, unexpected};
 use base::Duration;
 use base::units::Size;
-use link::{CoDel, Discipline};
+use link::{CoDel, Discipline, Isolation};
 use serde_json::{Value, json};
 use toml::Spanned;
 
 table! {
-    /// A queue with active queue management.
+    /// A queue with a discipline.
     pub(super) struct QueueTable {
-        /// The drop-tail limit; unlimited if absent.
+        /// The limit of all packets in the queue; unlimited if absent.
         limit: Spanned<QueueLimit>;
         /// Random early detection: the longer the average queue, the more arriving packets are
         /// dropped, or marked.
@@ -21,6 +21,9 @@ table! {
         /// CoDel: after all packets of an interval have waited too long, packets are dropped at the
         /// head of the queue, or marked.
         codel: Codel;
+        /// Deficit round robin: flows or hosts have queues of their own and equal shares of the
+        /// rate. At the limit, packets are dropped at the tail of the longest queue.
+        drr: Drr;
     }
 }
 
@@ -64,6 +67,18 @@ table! {
     }
 }
 
+table! {
+    /// Deficit round robin (Shreedhar and Varghese 1996).
+    pub(super) struct Drr {
+        /// Bytes that a queue may send in a round, 256 or more; 1514 if absent.
+        quantum: Spanned<Amount>;
+        /// Which packets share a queue, by their outermost IP header: those with the same addresses,
+        /// protocol and ports, those with the same source address, or those with the same destination
+        /// address. `flows` if absent.
+        isolation: Isolation;
+    }
+}
+
 /// A limit, or a table.
 #[derive(Debug)]
 pub(super) struct Queue(QueueTable);
@@ -94,16 +109,17 @@ impl Shape for Queue {
 
 /// The limit and the discipline of a queue.
 pub(super) fn resolve(queue: &Spanned<Queue>) -> Result<(link::Queue, Discipline), Problem> {
-    let Queue(QueueTable { limit, red, codel }) = queue.get_ref();
+    let Queue(QueueTable { limit, red, codel, drr }) = queue.get_ref();
     let limit = limit.as_ref().map_or(Ok(link::Queue::Unlimited), self::limit)?;
-    let discipline = match (red, codel) {
-        (None, None) => Discipline::DropTail,
-        (Some(red), None) => Discipline::Red(self::red(red)?),
-        (None, Some(codel)) => Discipline::CoDel(self::codel(codel)?),
-        (Some(_), Some(_)) => {
-            return Err(Problem::at(queue.span(), "expected `red` or `codel`, not both"));
-        }
-    };
+    let red = red.as_ref().map(self::red).transpose()?.map(Discipline::Red);
+    let codel = codel.as_ref().map(self::codel).transpose()?.map(Discipline::CoDel);
+    let drr = drr.as_ref().map(self::drr).transpose()?.map(Discipline::Drr);
+    let mut disciplines = [red, codel, drr].into_iter().flatten();
+    let discipline = disciplines.next().unwrap_or_default();
+    if disciplines.next().is_some() {
+        let message = "expected one of `red`, `codel`, `drr`, not several";
+        return Err(Problem::at(queue.span(), message));
+    }
     Ok((limit, discipline))
 }
 
@@ -162,11 +178,30 @@ fn codel(codel: &Codel) -> Result<CoDel, Problem> {
     })
 }
 
+fn drr(drr: &Drr) -> Result<link::Drr, Problem> {
+    let standard = link::Drr::default();
+    let quantum = bytes_from(LEAST_QUANTUM, &drr.quantum, standard.quantum)?;
+    Ok(link::Drr { quantum, isolation: drr.isolation.unwrap_or(standard.isolation) })
+}
+
+/// With a smaller quantum a packet would take many rounds. It is Linux's limit.
+const LEAST_QUANTUM: u64 = 256;
+
 /// The size of a packet.
 fn bytes(written: &Option<Spanned<Amount>>, standard: u32) -> Result<u32, Problem> {
+    bytes_from(1, written, standard)
+}
+
+/// A size from `least` bytes up to the largest packet.
+fn bytes_from(
+    least: u64,
+    written: &Option<Spanned<Amount>>,
+    standard: u32,
+) -> Result<u32, Problem> {
+    const MOST: u64 = 65_535;
     let Some(written) = written else { return Ok(standard) };
     match written.get_ref().0 {
-        Size::Bytes(bytes @ 1..=65_535) => Ok(bytes as u32),
-        _ => Err(Problem::at(written.span(), "expected 1 to 65535 bytes")),
+        Size::Bytes(bytes) if (least..=MOST).contains(&bytes) => Ok(bytes as u32),
+        _ => Err(Problem::at(written.span(), format!("expected {least} to {MOST} bytes"))),
     }
 }

@@ -4,7 +4,7 @@ use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::shape::{Shape, word};
 use base::settings::names;
-use link::{Damage, JitterShape};
+use link::{Damage, Isolation, JitterShape};
 use middlebox::Aim;
 use middlebox::fec::Signal;
 use serde::de::value::Error;
@@ -70,6 +70,11 @@ foreign_words! {
     JitterShape {
         "uniform" => JitterShape::Uniform,
         "bell" => JitterShape::Bell,
+    }
+    Isolation {
+        "flows" => Isolation::Flows,
+        "srchost" => Isolation::SourceHost,
+        "dsthost" => Isolation::DestinationHost,
     }
 }
 

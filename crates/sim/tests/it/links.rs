@@ -4,7 +4,7 @@
 use crate::common::*;
 use base::Duration;
 use link::{
-    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, ErrorModel, Fades, Gap,
+    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, Drr, ErrorModel, Fades, Gap,
     GilbertElliott, Impairments, Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering,
     Uniform, Variation,
 };
@@ -80,11 +80,12 @@ fn links() -> Vec<(&'static str, Config)> {
         ("variations", varying()),
         ("red", red(false)),
         ("codel", codel(false)),
+        ("drr", managed(Discipline::Drr(Drr::default()))),
         ("trace", traced()),
     ]
 }
 
-const GOLDEN: [(&str, u64); 8] = [
+const GOLDEN: [(&str, u64); 9] = [
     ("gilbert-elliott", 0x9aa42b72dd50934b),
     ("bursts", 0x0215dafa2a33c871),
     ("fades", 0xefba8ff8ef388b44),
@@ -92,6 +93,7 @@ const GOLDEN: [(&str, u64); 8] = [
     ("variations", 0xe101a8e811021b39),
     ("red", 0xbac0014b8692c6a6),
     ("codel", 0x15cf902e5263c077),
+    ("drr", 0xe8333af2be1c1c7a),
     ("trace", 0x4b259bc51533a750),
 ];
 

@@ -3,7 +3,7 @@
 
 use crate::common::packet;
 use proptest::prelude::*;
-use wire::{Packet, ParseError};
+use wire::{FlowKey, Packet, ParseError, Ports};
 
 fn emitted(packet: &Packet, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -32,6 +32,45 @@ proptest! {
         let (parsed, place) = Packet::parse(&bytes).unwrap();
         prop_assert_eq!(parsed, packet);
         prop_assert_eq!(&bytes[place], &payload[..]);
+    }
+
+    #[test]
+    fn a_packet_and_its_bytes_are_of_the_same_flow((packet, payload) in packet()) {
+        prop_assert_eq!(FlowKey::read(&emitted(&packet, &payload)), packet.flow_key());
+    }
+
+    #[test]
+    fn all_fragments_of_a_packet_are_of_the_same_flow(
+        (packet, payload) in packet(),
+        offset in 0u16..0x1fff,
+        more in any::<bool>(),
+    ) {
+        let mut bytes = emitted(&packet, &payload);
+        let whole = packet.flow_key();
+        if packet.ip.source.is_ipv4() {
+            let field = offset | u16::from(more || offset == 0) << 13;
+            bytes[6..8].copy_from_slice(&field.to_be_bytes());
+        } else {
+            // RFC 8200 §4.5: between the IPv6 header and the rest.
+            let mut header = [bytes[6], 0, 0, 0, 1, 2, 3, 4];
+            header[2..4].copy_from_slice(&(offset << 3 | u16::from(more)).to_be_bytes());
+            bytes[6] = 44;
+            bytes.splice(40..40, header);
+        }
+        let key = FlowKey::read(&bytes);
+        let first = if packet.ip.source.is_ipv4() { whole.protocol } else { bytes[40] };
+        prop_assert_eq!(key, FlowKey { ports: Ports::NONE, protocol: first, ..whole });
+    }
+
+    #[test]
+    fn any_bytes_have_a_flow(bytes in prop::collection::vec(any::<u8>(), 0..100), v6: bool) {
+        let mut bytes = bytes;
+        if let Some(first) = bytes.first_mut() {
+            *first = if v6 { 0x60 } else { 0x40 } | *first & 0xf;
+        }
+        let key = FlowKey::read(&bytes);
+        let header = if v6 { 40 } else { 20 };
+        prop_assert!(key == FlowKey::UNKNOWN || bytes.len() >= header);
     }
 
     #[test]

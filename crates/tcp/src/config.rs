@@ -34,6 +34,10 @@ pub struct Config {
     pub initial_window: InitialWindow,
     /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
     pub initial_ssthresh: Option<u64>,
+    /// End the initial slow start once the round trip grows (HyStart++, RFC 9406). In it, one
+    /// acknowledgment adds at most eight segments, or any number with [`Config::pacing`], whatever
+    /// [`Config::byte_counting`] says. Without effect if [`Config::initial_ssthresh`] is set.
+    pub hystart: bool,
     /// When the congestion window counts as used, so that it may grow.
     pub validation: Validation,
     /// After an idle time longer than the retransmission timeout, start again from the initial
@@ -271,6 +275,7 @@ impl Default for Config {
             byte_counting: Some(2),
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
+            hystart: false,
             validation: Validation::default(),
             restart_after_idle: true,
             limited_transmit: true,

@@ -20,7 +20,7 @@ pub(crate) use acks::{Ack, Window};
 pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Pipe, Reduction, SsthreshOnBackoff, Validation};
-use crate::congestion::{Controller, Growth, Prr};
+use crate::congestion::{Controller, Growth, Prr, hystart_limit};
 use crate::event::EventLog;
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
@@ -199,6 +199,7 @@ impl Sender {
             congestion: config.congestion,
             increase: config.increase,
             byte_counting: config.byte_counting,
+            hystart: config.hystart.then(|| hystart_limit(config.pacing)),
         };
         Sender {
             stream: Stream::new(),

@@ -11,6 +11,7 @@ mod connectivity_attacks;
 mod datagrams;
 mod digests;
 mod eten;
+mod hystart;
 mod ipv6;
 mod journals;
 mod links;

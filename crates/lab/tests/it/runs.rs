@@ -262,7 +262,7 @@ fn every_setting_of_a_connection_can_be_said() {
     let settings = [
         "mss = 1000, minimum_mss = 88, receive_window = \"10 kB\", recovery = \"reno\", congestion = \"aimd\"",
         "increase = { policy = \"increase-by-k\", k = 2 }, byte_counting = 2, initial_window = \"rfc3390\"",
-        "initial_ssthresh = \"5 kB\", window_validation = \"half\", restart_after_idle = false",
+        "initial_ssthresh = \"5 kB\", hystart = true, window_validation = \"half\", restart_after_idle = false",
         "pipe = \"unreported\", limited_transmit = true, delayed_ack = \"123 ms\", retries = 3, challenges = 0",
         "syn_retries = 2, syn_ack_retries = 1, out_of_window_acks = 4",
         "rto = { initial = \"2 s\", minimum = \"1 ms\", maximum = \"9 s\", granularity = \"2 ms\", \
@@ -285,6 +285,7 @@ fn every_setting_of_a_connection_can_be_said() {
         byte_counting: Some(2),
         initial_window: tcp::InitialWindow::Rfc3390,
         initial_ssthresh: Some(5000),
+        hystart: true,
         validation: tcp::Validation::Half,
         restart_after_idle: false,
         limited_transmit: true,

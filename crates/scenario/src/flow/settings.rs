@@ -45,6 +45,9 @@ table! {
         initial_window: Initial;
         /// Initial slow-start threshold: bytes, segments, or a word.
         initial_ssthresh: Spanned<Ssthresh>;
+        /// End the initial slow start once the round trip grows (HyStart++, RFC 9406); without effect
+        /// where `initial_ssthresh` is not infinite.
+        hystart: bool = Config::default().hystart;
         /// When the window counts as used, so that it may grow (RFC 7661): if all of it kept the
         /// sender from sending more, or in slow start also if half of it was outstanding (Linux).
         window_validation: Validation = Config::default().validation;
@@ -180,6 +183,7 @@ pub(crate) fn resolve(
         rto: rto?,
         pipe: tcp.pipe,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
+        hystart: tcp.hystart,
         validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,
         reduction: tcp.reduction,

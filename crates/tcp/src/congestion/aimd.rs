@@ -130,6 +130,14 @@ impl CongestionControl for Aimd {
         self.state = State::new(window, ssthresh);
     }
 
+    fn grow(&mut self, bytes: f64) {
+        self.state.grow(bytes);
+    }
+
+    fn end_slow_start(&mut self) {
+        self.state.ssthresh = self.state.window;
+    }
+
     #[inline]
     fn window(&self) -> u64 {
         self.state.window
@@ -307,7 +315,7 @@ mod tests {
     fn an_undo_that_comes_too_late_changes_nothing() {
         let mut aimd = controller(3000, None);
         aimd.on_congestion(&episode(3000));
-        (0..20).for_each(|_| aimd.on_ack(&ack(1000)));
+        (0..20).for_each(|_| aimd.on_ack(&ack(1000), 0, 0));
         let window = aimd.window();
         assert!(window > 3000);
         aimd.on_undo();

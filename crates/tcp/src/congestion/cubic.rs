@@ -176,6 +176,16 @@ impl CongestionControl for Cubic {
         self.state = State::new(window, ssthresh);
     }
 
+    fn grow(&mut self, bytes: f64) {
+        self.state.grow_to(self.state.exact + bytes);
+    }
+
+    fn end_slow_start(&mut self) {
+        // RFC 9438 §4.1.2: cwnd_prior is the window when ssthresh was set.
+        self.state.prior = self.state.exact;
+        self.state.ssthresh = self.state.window;
+    }
+
     #[inline]
     fn window(&self) -> u64 {
         self.state.window

@@ -7,15 +7,18 @@
 
 #[cfg(test)]
 mod contract;
+mod hystart;
 mod increase;
 mod prr;
 mod westwood;
 
+pub(crate) use hystart::limit as hystart_limit;
 pub use increase::{Auto, Canit, ConstantRate, Fast, IncreaseByK, Standard};
 pub use increase::{Cap, Increase, IncreaseFunction, RoundTrip};
 pub use prr::{Bound, Progress, Prr};
 
 use base::{Duration, Rate, Time};
+use hystart::{HyStart, Step};
 use serde::{Deserialize, Serialize};
 
 /// A sample of an acknowledgment.
@@ -136,6 +139,12 @@ pub trait CongestionControl: Sized {
         None
     }
 
+    /// Grows the window by `bytes`, in slow start.
+    fn grow(&mut self, bytes: f64);
+
+    /// Ends slow start without congestion: ssthresh falls to the window.
+    fn end_slow_start(&mut self);
+
     /// The congestion window, bytes.
     fn window(&self) -> u64;
 
@@ -248,6 +257,14 @@ macro_rules! controllers {
                 match self { $(Algorithm::$Controller(c) => c.pacing(),)+ }
             }
 
+            fn grow(&mut self, bytes: f64) {
+                match self { $(Algorithm::$Controller(c) => c.grow(bytes),)+ }
+            }
+
+            fn end_slow_start(&mut self) {
+                match self { $(Algorithm::$Controller(c) => c.end_slow_start(),)+ }
+            }
+
             #[inline]
             fn window(&self) -> u64 {
                 match self { $(Algorithm::$Controller(c) => c.window(),)+ }
@@ -279,23 +296,51 @@ pub(crate) struct Controller {
     algorithm: Algorithm,
     /// The algorithm before the last reduction; of consecutive timeouts, before the first.
     prior: Option<Algorithm>,
+    /// HyStart++ in the initial slow start, if configured.
+    hystart: Option<Box<HyStart>>,
+    /// Its limit.
+    hystart_limit: Option<u32>,
 }
 
 impl Controller {
     /// A controller that starts from `window` bytes; its slow-start threshold is arbitrarily high.
     pub(crate) fn new(growth: Growth, window: u64) -> Controller {
-        Controller { algorithm: Algorithm::new(growth, window), prior: None }
+        Controller {
+            algorithm: Algorithm::new(growth, window),
+            prior: None,
+            hystart: growth.hystart.map(|limit| Box::new(HyStart::new(limit))),
+            hystart_limit: growth.hystart,
+        }
     }
 
     /// Whether [`Controller::on_ack`] has an effect.
     #[inline]
     pub(crate) fn needs_ack_sample(&self, window_limited: bool) -> bool {
-        self.algorithm.needs_ack_sample(window_limited)
+        self.algorithm.needs_ack_sample(window_limited) || self.hystart.is_some()
     }
 
+    /// Processes an acknowledgment of new data outside of recovery, which advances SND.UNA to
+    /// `una`; SND.NXT is `nxt`.
     #[inline(always)]
-    pub(crate) fn on_ack(&mut self, sample: &AckSample) {
-        self.algorithm.on_ack(sample);
+    pub(crate) fn on_ack(&mut self, sample: &AckSample, una: u64, nxt: u64) {
+        if self.hystart.is_some() {
+            self.on_ack_in_hystart(sample, una, nxt);
+        } else {
+            self.algorithm.on_ack(sample);
+        }
+    }
+
+    #[inline(never)]
+    fn on_ack_in_hystart(&mut self, sample: &AckSample, una: u64, nxt: u64) {
+        let Some(hystart) = &mut self.hystart else { return };
+        let Step { growth, is_over } = hystart.on_ack(sample, una, nxt);
+        // The controller only measures.
+        self.algorithm.on_ack(&AckSample { window_limited: false, ..*sample });
+        self.algorithm.grow(growth);
+        if is_over {
+            self.hystart = None;
+            self.algorithm.end_slow_start();
+        }
     }
 
     pub(crate) fn on_other_ack(&mut self, sample: &AckSample) {
@@ -304,6 +349,7 @@ impl Controller {
 
     pub(crate) fn on_congestion(&mut self, episode: &Episode) {
         self.prior = Some(self.algorithm.clone());
+        self.hystart = None;
         self.algorithm.on_congestion(episode);
     }
 
@@ -311,6 +357,7 @@ impl Controller {
         if self.prior.is_none() || self.window() > u64::from(episode.mss) {
             self.prior = Some(self.algorithm.clone());
         }
+        self.hystart = None;
         self.algorithm.on_rto(episode);
     }
 
@@ -331,6 +378,9 @@ impl Controller {
 
     pub(crate) fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.prior = None;
+        // RFC 9406 §4.3: only while ssthresh is arbitrarily high.
+        let limit = self.hystart_limit.filter(|_| ssthresh.is_none());
+        self.hystart = limit.map(|limit| Box::new(HyStart::new(limit)));
         self.algorithm.reset(window, ssthresh);
     }
 
@@ -355,6 +405,8 @@ pub(crate) struct Growth {
     pub(crate) congestion: Congestion,
     pub(crate) increase: Increase,
     pub(crate) byte_counting: Option<u32>,
+    /// HyStart++, if used, with its limit L in segments.
+    pub(crate) hystart: Option<u32>,
 }
 
 #[cfg(test)]

@@ -129,6 +129,14 @@ impl<E: Estimator> CongestionControl for Westwood<E> {
         self.measured = Measured::default();
     }
 
+    fn grow(&mut self, bytes: f64) {
+        self.aimd.grow(bytes);
+    }
+
+    fn end_slow_start(&mut self) {
+        self.aimd.end_slow_start();
+    }
+
     #[inline]
     fn window(&self) -> u64 {
         self.aimd.window()

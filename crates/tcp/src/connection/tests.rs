@@ -24,6 +24,7 @@ mod freeze;
 mod frto;
 mod guard;
 mod handshake;
+mod hystart;
 mod liveness;
 mod nagle;
 mod pacing;

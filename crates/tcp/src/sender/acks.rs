@@ -122,7 +122,7 @@ impl Sender {
     pub(crate) fn grow(&mut self, now: Time, whole: &WholeRecords) {
         let WholeRecords { acked, sent_at, ref last } = *whole;
         let rate = self.rate(now, last);
-        self.controller.on_ack(&AckSample {
+        let sample = AckSample {
             now,
             acked,
             limited_transmit: 0,
@@ -133,7 +133,8 @@ impl Sender {
             window_limited: self.window_limited,
             after_timeout: false,
             mss: self.mss,
-        });
+        };
+        self.controller.on_ack(&sample, self.board.una(), self.board.nxt());
     }
 
     /// Updates the peer's window, unless the segment is older than the last update.
@@ -353,7 +354,7 @@ impl Sender {
             mss: self.mss,
         };
         if grows {
-            self.controller.on_ack(&sample);
+            self.controller.on_ack(&sample, self.board.una(), self.board.nxt());
         } else {
             self.controller.on_other_ack(&sample);
         }

@@ -1,7 +1,7 @@
 //! The controller alone, on a path of constant round trip.
 
 use super::*;
-use crate::congestion::{Congestion, Controller, Increase, RateSample};
+use crate::congestion::{Congestion, Controller, RateSample};
 
 const MSS: u32 = 1000;
 
@@ -15,7 +15,7 @@ struct Path {
 impl Path {
     /// In congestion avoidance from so many segments on.
     fn new(congestion: Congestion, rtt: Duration, segments: u64) -> Path {
-        let growth = Growth { congestion, increase: Increase::default(), byte_counting: None };
+        let growth = Growth { congestion, ..Growth::default() };
         let mut controller = Controller::new(growth, 0);
         controller.reset(segments * u64::from(MSS), Some(0));
         Path { controller, now: Time::ZERO, rtt }
@@ -31,7 +31,7 @@ impl Path {
         let gap = Duration::from_nanos((self.rtt.as_nanos() as f64 / self.window()) as u64);
         self.now += gap;
         let sample = self.sample(window_limited);
-        self.controller.on_ack(&sample);
+        self.controller.on_ack(&sample, 0, 0);
         gap
     }
 
@@ -289,7 +289,7 @@ fn byte_counting_makes_stretched_acknowledgments_grow_like_single_ones() {
             path.now += Duration::from_micros(100);
             if n % stretch == 0 {
                 let sample = AckSample { acked: sample.acked * stretch, ..sample };
-                path.controller.on_ack(&sample);
+                path.controller.on_ack(&sample, 0, 0);
             }
         }
         path.window()

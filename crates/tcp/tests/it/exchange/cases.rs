@@ -217,7 +217,7 @@ fn config() -> impl Strategy<Value = Config> {
         let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, pacing, half] = flags;
+        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, pacing, half, hystart] = flags;
         let standard = Config::default();
         Config {
             mss,
@@ -230,6 +230,7 @@ fn config() -> impl Strategy<Value = Config> {
             byte_counting,
             initial_window,
             initial_ssthresh,
+            hystart,
             validation: if half { Validation::Half } else { Validation::Full },
             restart_after_idle,
             limited_transmit,
@@ -309,7 +310,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 7], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 8], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -338,7 +339,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 7].map(|()| likely()),
+        [(); 8].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

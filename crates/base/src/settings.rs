@@ -44,6 +44,8 @@ pub enum Kind {
     },
     /// A number above 0.
     Positive,
+    /// A number above 0 and at most 1.
+    Weight,
     /// A duration with its unit.
     Duration,
     /// A number of bytes, which may have a unit.
@@ -80,6 +82,7 @@ impl fmt::Debug for Kind {
             Kind::Whole { least } => write!(f, "a whole number, {least} or more"),
             Kind::Number { least, most } => write!(f, "a number, {least} to {most}"),
             Kind::Positive => f.write_str("a number above 0"),
+            Kind::Weight => f.write_str("a number above 0 and at most 1"),
             Kind::Duration => f.write_str("a duration"),
             Kind::Bytes => f.write_str("bytes"),
             Kind::Text => f.write_str("a text"),

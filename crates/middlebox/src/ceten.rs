@@ -5,8 +5,11 @@ mod traceback;
 
 pub use traceback::Traceback;
 
+use crate::table::{Settings, Site};
 use base::Time;
+use base::settings::Kind;
 use host::{Context, LinkEvent, Middlebox, Port, Verdict};
+use serde::{Deserialize, Serialize};
 use wire::{Causes, Code, Packet, PathFields, PathForm, Probability};
 
 /// Measures the links of a node and updates the path fields of packets.
@@ -178,6 +181,47 @@ impl Middlebox for Meter {
             LinkEvent::Dropped(_) => at(&mut self.leaving, port).count(self.a, false),
             LinkEvent::Up { .. } | LinkEvent::Down { .. } => {}
         }
+    }
+}
+
+base::settings! {
+    /// The settings of a [`Meter`] that stands in a node.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct LossMeter {
+        /// The weight of one packet in the average of a link's losses.
+        pub a: f64 as Kind::Weight,
+        /// What it writes into headers. It leaves fields of other forms as they are.
+        pub form: PathForm,
+        /// The probability that it sends a message about a packet of `flows` to its source.
+        pub messages: f64 as Kind::Number { least: 0.0, most: 1.0 },
+        /// The names of the flows that messages are about; all if the list is empty.
+        pub flows: Vec<String>,
+    }
+}
+
+impl Default for LossMeter {
+    /// Probabilities in headers, as published.
+    fn default() -> LossMeter {
+        LossMeter { a: 0.5, form: PathForm::default(), messages: 0.0, flows: Vec::new() }
+    }
+}
+
+impl Settings for LossMeter {
+    fn flows(&self) -> &[String] {
+        &self.flows
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let meter = Meter::new(self.a, self.form);
+        if self.messages == 0.0 {
+            return Box::new(meter);
+        }
+        let mut traceback = Traceback::new(site.own.to_vec(), self.messages, (site.random)());
+        for flow in site.flows(&self.flows) {
+            traceback.register(flow.source, flow.destination, flow.port);
+        }
+        Box::new(meter.with_traceback(traceback))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Boxes on the path, which inspect, send or change packets.
 
 mod attack;
-mod ceten;
 mod detection;
 pub mod fec;
 mod table;
@@ -28,6 +27,9 @@ table::boxes! {
     eten::CorruptionReporter = "corruption-reporter";
     /// Notifies the receivers of corrupted packets (`bbn8333` §2.1.3).
     forward::CorruptionForwarder = "corruption-forwarder";
+    /// Measures the losses of the node's links, and reports them in packet headers or by messages
+    /// (Cumulative ETEN, `bbn8333` §2.2).
+    ceten::LossMeter = "loss-meter";
     /// Lowers the MSS option of SYNs that pass.
     mss_clamp::MssClamp = "mss-clamp";
     /// Strips options from the headers of TCP segments that pass.

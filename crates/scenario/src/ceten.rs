@@ -1,28 +1,24 @@
-//! `[ceten]`: what nodes measure of links for flows with Cumulative ETEN, and how they report it.
+//! `[ceten]`: what nodes measure of links for flows with `eten = "cumulative"`, and how they report it.
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Report};
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::Probability;
 use crate::reading::shape::{Shape, number, table, unexpected};
+use core::ops::Range;
+use middlebox::LossMeter;
 use serde_json::{Value, json};
-use tcp::mechanism::{Mechanism, Network, Strategy, Transport};
+use tcp::mechanism::{CumulativeEten, Mechanism, Transport};
 use toml::Spanned;
 use wire::PathForm;
 
-/// What nodes measure of links, and how they report it. All nodes do so if a flow has Cumulative
-/// ETEN; otherwise it has no effect.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ceten {
-    /// How they average, and in which form and by which transport they report.
-    pub network: Network,
-    /// The probability that a node sends a message about a packet, if they report by messages.
-    pub messages: f64,
-}
-
-impl Ceten {
-    /// The largest weight of a packet that [`Strategy::Adaptive`] can use.
-    const ADAPTIVE: f64 = 1.0 / 64.0;
+/// The settings of nodes, and of the flows with `eten = "cumulative"`.
+pub(crate) struct Ceten {
+    /// The box of every node, if there is such a flow.
+    pub(crate) meter: LossMeter,
+    pub(crate) transport: Transport,
+    /// Where the weight is written.
+    a: Option<Range<usize>>,
 }
 
 table! {
@@ -61,24 +57,9 @@ impl Shape for Weight {
     }
 }
 
-/// Whether packet headers report probabilities, which a code may follow.
-pub(crate) fn reports_probabilities(table: Option<&Table>) -> bool {
-    table.is_none_or(|table| {
-        let exact = table.form.as_ref().is_none_or(|form| form.get_ref().is_exact());
-        exact && table.transport == Transport::Header
-    })
-}
-
-/// The settings, checked, and passed on to the flows with Cumulative ETEN.
-pub(crate) fn resolve(
-    table: Option<Table>,
-    flows: &mut [Flow],
-    problems: &mut Vec<Problem>,
-) -> Ceten {
+/// The settings, checked.
+pub(crate) fn resolve(table: Option<Table>, problems: &mut Vec<Problem>) -> Ceten {
     let table = table.unwrap_or_default();
-    let written = table.a.as_ref().map(Spanned::span);
-    let standard = Network::default();
-    let a = table.a.map_or(standard.a, |a| a.into_inner().0);
     if let (Transport::Traceback, Some(form)) = (table.transport, &table.form)
         && !form.get_ref().is_exact()
     {
@@ -86,24 +67,82 @@ pub(crate) fn resolve(
                        \"header\"` only";
         problems.push(Problem::at(form.span(), message));
     }
-    let form = table.form.map(Spanned::into_inner).unwrap_or_default();
-    let network = Network { a, form, transport: table.transport };
-    let mechanisms = flows.iter_mut().flat_map(|flow| {
-        let Flow { sender, receiver, .. } = flow;
-        sender.mechanisms.iter_mut().chain(&mut receiver.mechanisms)
-    });
-    let mut adaptive = false;
-    for mechanism in mechanisms {
-        if let Mechanism::CumulativeEten(ceten) = mechanism {
-            adaptive |= ceten.strategy == Strategy::Adaptive;
-            ceten.set_network(network);
+    let standard = LossMeter::default();
+    let messages = match table.transport {
+        Transport::Header => 0.0,
+        Transport::Traceback => table.messages.0,
+    };
+    Ceten {
+        transport: table.transport,
+        a: table.a.as_ref().map(Spanned::span),
+        meter: LossMeter {
+            a: table.a.map_or(standard.a, |a| a.into_inner().0),
+            form: table.form.map_or(standard.form, Spanned::into_inner),
+            messages,
+            ..standard
+        },
+    }
+}
+
+/// The mechanism of a flow's sender, if it has Cumulative ETEN.
+fn mechanism(flow: &Flow) -> Option<&CumulativeEten> {
+    flow.sender.mechanisms.iter().find_map(|mechanism| match mechanism {
+        Mechanism::CumulativeEten(ceten) => Some(ceten),
+        _ => None,
+    })
+}
+
+impl Ceten {
+    /// Whether packet headers report probabilities, which a code may follow.
+    pub(crate) fn reports_probabilities(&self) -> bool {
+        self.meter.form.is_exact() && self.transport == Transport::Header
+    }
+
+    /// The mechanism of the ends of a flow, whose other settings are these, with those of the nodes.
+    pub(crate) fn of_ends(&self, mut settings: CumulativeEten) -> CumulativeEten {
+        (settings.a, settings.form) = (self.meter.a, self.meter.form);
+        settings.transport = self.transport;
+        settings
+    }
+
+    /// Checks the weight against the flows.
+    pub(crate) fn check(&self, flows: &[Flow], problems: &mut Vec<Problem>) {
+        let mut reported = flows.iter().filter(|flow| flow.report == Report::Cumulative);
+        if reported.any(|flow| mechanism(flow).is_some_and(|ceten| !ceten.averages_enough())) {
+            let message = "the strategy `adaptive` of a flow compares averages over many packets: \
+                           expected `a` of [ceten] to be at most 0.015625 (1/64)";
+            let (span, message) = (self.a.clone(), message.to_owned());
+            problems.push(Problem { span, message, ..Problem::default() });
         }
     }
-    if adaptive && a > Ceten::ADAPTIVE {
-        // The share of one average in another says nothing if either remembers two packets.
-        let message = "the strategy `adaptive` of a flow compares averages over many packets: \
-                       expected `a` of [ceten] to be at most 0.015625 (1/64)";
-        problems.push(Problem { span: written, message: message.to_owned(), ..Problem::default() });
+}
+
+/// Checks a meter of a node's `boxes` against the flows.
+pub(crate) fn check_meter(meter: &LossMeter, flows: &[Flow]) -> Result<(), String> {
+    let reads =
+        |ceten: &CumulativeEten| ceten.transport == Transport::Header && ceten.form == meter.form;
+    let senders = || flows.iter().filter_map(|flow| Some((flow, mechanism(flow)?)));
+    if senders().any(|(flow, ceten)| flow.report == Report::Cumulative && reads(ceten)) {
+        // A second meter would count each loss of a link twice.
+        return Err("every node has a meter of this form by `eten = \"cumulative\"` of a flow: \
+                    expected the mechanism `cumulative-eten` in its place"
+            .to_owned());
     }
-    Ceten { network, messages: table.messages.0 }
+    let gets_messages = |flow: &Flow| {
+        meter.messages > 0.0 && (meter.flows.is_empty() || meter.flows.contains(&flow.name))
+    };
+    let is_used = |(flow, ceten): (&Flow, &CumulativeEten)| match ceten.transport {
+        Transport::Header => reads(ceten),
+        Transport::Traceback => gets_messages(flow),
+    };
+    match senders().next() {
+        Some((flow, _)) if !senders().any(is_used) => {
+            let name = &flow.name;
+            Err(format!(
+                "no flow reads what it reports: expected `form`, or `messages`, as the mechanism \
+                 `cumulative-eten` of flow `{name}` has `form` and `transport`"
+            ))
+        }
+        _ => Ok(()),
+    }
 }

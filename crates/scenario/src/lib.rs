@@ -30,7 +30,6 @@ mod tunnels;
 
 pub use attacks::{Attack, AttackKind, Method};
 pub use boxes::{Installed, install_boxes};
-pub use ceten::Ceten;
 pub use experiment::Experiment;
 pub use flow::{
     Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Profile,

@@ -1,5 +1,6 @@
 //! `boxes` of a node: boxes that stand in it by themselves.
 
+use crate::ceten;
 use crate::flow::Flow;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
@@ -32,6 +33,11 @@ pub(crate) fn resolve(
 ) -> Vec<BoxSettings> {
     for entry in boxes {
         let Entry(settings) = entry.get_ref();
+        if let BoxSettings::LossMeter(meter) = settings
+            && let Err(message) = ceten::check_meter(meter, flows)
+        {
+            problems.push(Problem::at(entry.span(), message));
+        }
         for name in settings.flows() {
             if flows.iter().any(|flow| flow.name == *name) {
                 continue;

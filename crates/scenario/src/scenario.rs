@@ -7,7 +7,7 @@
 
 use crate::attachments;
 use crate::attacks::{self, Attack};
-use crate::ceten::{self, Ceten};
+use crate::ceten;
 use crate::flow::{self, Flow, Profile};
 use crate::grid;
 use crate::links::{self, Link};
@@ -22,7 +22,7 @@ use crate::testbed::{self, Testbed};
 use crate::tunnels::{self, Tunnel};
 use base::Duration;
 use link::Attachments;
-use middlebox::BoxSettings;
+use middlebox::{BoxSettings, LossMeter};
 use serde_json::{Value, json};
 use toml::Spanned;
 
@@ -50,8 +50,8 @@ pub struct Scenario {
     /// Boxes that stand in a node by themselves, beside those that other keys stand for: the node, and
     /// the box. Those of a node are in the order in which packets pass them.
     pub boxes: Vec<(usize, BoxSettings)>,
-    /// What nodes measure for flows with Cumulative ETEN.
-    pub ceten: Ceten,
+    /// The box by which every node measures its links, if a flow has `eten = "cumulative"`.
+    pub meter: LossMeter,
     /// Settings for runs on real packets.
     pub testbed: Testbed,
 }
@@ -76,7 +76,7 @@ table! {
         tunnels: Vec<Spanned<tunnels::Table>>;
         /// Attackers; each forges notices about a flow.
         attacks: Vec<Spanned<attacks::Table>>;
-        /// What nodes measure and report for flows with Cumulative ETEN.
+        /// What nodes measure and report for flows with `eten = "cumulative"`.
         ceten: ceten::Table;
         /// Settings for runs on real packets.
         testbed: testbed::Table;
@@ -175,14 +175,14 @@ impl Scenario {
         // A link that could not be read may complete a path.
         let routed = problems.is_empty();
         let (profile, flows) = (file.profile, file.flows);
-        let probabilities = ceten::reports_probabilities(file.ceten.as_ref());
+        let ceten = ceten::resolve(file.ceten, problems);
         let context = flow::Context {
             duration,
             profile,
             nodes: &nodes,
             links: &links,
             routes: routed.then_some(&routes),
-            probabilities,
+            ceten: &ceten,
         };
         let flows = flows.and_then(|flows| context.resolve(flows, problems));
         let attachments = if routed {
@@ -210,14 +210,14 @@ impl Scenario {
             }
             _ => Vec::new(),
         };
-        let (title, duration, mut flows) = (file.title?, duration?, flows?);
+        let (title, duration, flows) = (file.title?, duration?, flows?);
         let boxes = settings.iter().enumerate().flat_map(|(node, settings)| {
             let written = settings.boxes.as_deref().unwrap_or_default();
             let boxes = node_boxes::resolve(written, &flows, problems);
             boxes.into_iter().map(move |settings| (node, settings))
         });
         let boxes = boxes.collect();
-        let ceten = ceten::resolve(file.ceten, &mut flows, problems);
+        ceten.check(&flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
         Some(Scenario {
             title,
@@ -229,7 +229,7 @@ impl Scenario {
             flows,
             tunnels,
             attacks,
-            ceten,
+            meter: ceten.meter,
             testbed,
             boxes,
         })

@@ -23,6 +23,73 @@ fn error_notification_stands_for_a_box_in_every_node_and_a_mechanism() {
 }
 
 #[test]
+fn cumulative_notification_stands_for_a_meter_in_every_node_and_a_mechanism() {
+    let cases = [
+        ("", "", ""),
+        ("a = 0.01", ", a = 0.01", ", a = 0.01"),
+        ("form = \"levels\"", ", form = \"levels\"", ", form = \"levels\""),
+    ];
+    for (network, of_box, of_ends) in cases {
+        let eten = "eten = { report = \"cumulative\", strategy = \"loss-ratio\" }";
+        let short = with(&[("eten = \"none\"", eten)]) + &format!("[ceten]\n{network}\n");
+        let meter = format!("{{ box = \"loss-meter\"{of_box} }}");
+        let mechanism = format!(
+            "mechanisms = [{{ mechanism = \"cumulative-eten\", strategy = \"loss-ratio\"{of_ends} }}]"
+        );
+        let rows = boxes(&meter, &meter, &mechanism);
+        assert_eq!(digest(&short), digest(&rows), "{network}");
+        // Of the two nodes the receiver is at the end of the link that corrupts.
+        assert_eq!(digest(&boxes("", &meter, &mechanism)), digest(&rows), "{network}");
+        assert_ne!(digest(&boxes(&meter, "", &mechanism)), digest(&rows), "{network}");
+    }
+}
+
+#[test]
+fn a_meter_sends_messages_about_its_flows() {
+    let traceback = "mechanisms = [{ mechanism = \"cumulative-eten\", strategy = \"loss-ratio\", \
+                     transport = \"traceback\" }]";
+    let text =
+        |of_b: &str| boxes("", of_b, traceback).replace("[[flows]]", "[[flows]]\nname = \"own\"");
+    let reductions = |of_b: &str| run(&text(of_b)).rows[0].sender.reductions.unwrap();
+    let plain = reductions("");
+    let notified = reductions("{ box = \"loss-meter\", messages = 0.2, flows = [\"own\"] }");
+    assert!(2 * notified < plain, "{notified} with messages, {plain} without");
+    assert_eq!(
+        digest(&text("{ box = \"loss-meter\", form = \"levels\", messages = 1e-12 }")),
+        digest(&text(""))
+    );
+}
+
+#[test]
+fn a_meter_that_no_sender_can_read_is_rejected() {
+    let rejected = |meter: &str, tcp: &str, message: &str| {
+        let nodes = format!("a = {{}}\nb = {{ boxes = [{meter}] }}\n");
+        let text = with(&[(NODES, &nodes), ("eten = \"none\"", tcp)]);
+        let found = error(&text).to_string();
+        assert!(found.starts_with(message), "{found}");
+    };
+    let mechanism = "mechanisms = [{ mechanism = \"cumulative-eten\", form = \"levels\" }]";
+    let unread = "`nodes.b.boxes.0`: no flow reads what it reports: expected `form`, or `messages`, as the \
+                  mechanism `cumulative-eten` of flow `flow 0` has `form` and `transport`";
+    rejected("{ box = \"loss-meter\" }", mechanism, unread);
+    rejected("{ box = \"loss-meter\", messages = 0.1 }", mechanism, unread);
+    let twice = "`nodes.b.boxes.0`: every node has a meter of this form";
+    rejected("{ box = \"loss-meter\" }", "eten = \"cumulative\"", twice);
+    let settings = [
+        ("a = 0", "`nodes.b.boxes.0.a = 0`: expected a number above 0 and at most 1"),
+        ("a = 1.5", "`nodes.b.boxes.0.a = 1.5`: expected a number above 0 and at most 1"),
+        ("messages = 2", "`nodes.b.boxes.0.messages = 2`: expected a number, 0 to 1"),
+        (
+            "form = \"bits\"",
+            "`nodes.b.boxes.0.form = \"bits\"`: unknown name `bits`, expected one of",
+        ),
+    ];
+    for (setting, message) in settings {
+        rejected(&format!("{{ box = \"loss-meter\", {setting} }}"), "eten = \"none\"", message);
+    }
+}
+
+#[test]
 fn only_nodes_with_the_box_notify() {
     let mechanism = "mechanisms = [{ mechanism = \"eten\" }]";
     let notices = |of_a, of_b| run(&boxes(of_a, of_b, mechanism)).rows[0].sender.notices;
@@ -90,7 +157,7 @@ fn an_error_of_a_box_points_at_its_place() {
         "{ box = \"mss-clam\" }",
         "\"mss-clam\"",
         "`nodes.b.boxes.0.box = \"mss-clam\"`: unknown name `mss-clam`, expected one of \
-         `corruption-reporter`, `corruption-forwarder`, `mss-clamp`, `strip-options`",
+         `corruption-reporter`, `corruption-forwarder`, `loss-meter`, `mss-clamp`, `strip-options`",
     );
     let short = "{ box = \"mss-clamp\", mss = 10 }";
     at(short, "10 }", "`nodes.b.boxes.0.mss = 10`: expected a whole number, 48 or more");

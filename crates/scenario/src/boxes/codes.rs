@@ -17,7 +17,7 @@ pub(super) fn install_packet_codes(scenario: &Scenario, placement: &mut impl Pla
     for (index, flow) in scenario.flows.iter().enumerate() {
         let Some(strength) = flow.packet_code else { continue };
         let coded = coded(scenario, index, placement);
-        let encoder = PacketEncoder::new(coded, strength, scenario.ceten.network.a);
+        let encoder = PacketEncoder::new(coded, strength, scenario.meter.a);
         placement.add_box(flow.from, Box::new(encoder));
         placement.add_box(flow.to, Box::new(PacketDecoder::new(coded)));
     }
@@ -37,7 +37,7 @@ pub(super) fn install_erasure_codes(
         let decoder = Decoder::new(coded, coding.settings, coding.signal, side_channel.clone());
         match coding.corruption {
             Corruption::Known(probability) => encoder.set_corruption(probability),
-            Corruption::Reported => encoder.follow(scenario.ceten.network.a),
+            Corruption::Reported => encoder.follow(scenario.meter.a),
         }
         placement.add_box(flow.from, Box::new(encoder));
         placement.add_box(flow.to, Box::new(decoder));

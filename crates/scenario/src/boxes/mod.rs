@@ -35,7 +35,7 @@ pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placem
     let alone = Alone { scenario, seed, readable: &readable, flows: flows(scenario, placement) };
     alone.install_in_every_node(reports::notifying(scenario), placement);
     tunnels.install_reporters(placement);
-    reports::install_meters(scenario, seed, placement);
+    alone.install_in_every_node(reports::metering(scenario), placement);
     // A gateway's other boxes see what is inside.
     tunnels.install_egresses(placement);
     alone.install_as_written(placement);
@@ -74,7 +74,7 @@ impl Alone<'_> {
     ) {
         for node in 0..self.scenario.nodes.len() {
             for (stream, settings) in &boxes {
-                let stream = format!("node.{node}.reading.{stream}");
+                let stream = format!("node.{node}.{stream}");
                 self.install(node, &stream, settings, placement);
             }
         }

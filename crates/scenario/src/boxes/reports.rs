@@ -1,12 +1,8 @@
 //! The boxes that notify the ends of flows of corruption, and those that measure links.
 
-use crate::ceten::Ceten;
-use crate::flow::{Flow, Report};
-use crate::placement::{Placement, port};
+use crate::flow::Report;
 use crate::scenario::Scenario;
-use base::Seed;
-use middlebox::{BoxSettings, CorruptionForwarder, CorruptionReporter, Meter, Traceback};
-use tcp::mechanism;
+use middlebox::{BoxSettings, CorruptionForwarder, CorruptionReporter, LossMeter};
 
 /// The boxes by which every node notifies senders and receivers, one for each way of notification that
 /// flows use; each with the name of its random stream in a node. It is what `eten` stands for.
@@ -25,36 +21,23 @@ pub(super) fn notifying(scenario: &Scenario) -> Vec<(String, BoxSettings)> {
         {
             boxes.push(if report == Report::Backward {
                 let reporter = CorruptionReporter { flows, notice_size, headers };
-                (format!("backward.{number}"), BoxSettings::CorruptionReporter(reporter))
+                (format!("reading.backward.{number}"), BoxSettings::CorruptionReporter(reporter))
             } else {
                 let forwarder = CorruptionForwarder { flows, transport, notice_size, headers };
-                (format!("forward.{number}"), BoxSettings::CorruptionForwarder(forwarder))
+                (format!("reading.forward.{number}"), BoxSettings::CorruptionForwarder(forwarder))
             });
         }
     }
     boxes
 }
 
-/// In every node, what measures its links, if a flow uses that.
-pub(super) fn install_meters(scenario: &Scenario, seed: Seed, placement: &mut impl Placement) {
-    let Ceten { network, messages } = scenario.ceten;
-    let flows = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.is_metered());
-    let flows: Vec<(usize, &Flow)> = flows.collect();
+/// The box by which every node measures its links, if a flow uses that.
+pub(super) fn metering(scenario: &Scenario) -> Vec<(String, BoxSettings)> {
+    let flows = scenario.flows.iter().filter(|flow| flow.report == Report::Cumulative);
+    let flows: Vec<String> = flows.map(|flow| flow.name.clone()).collect();
     if flows.is_empty() {
-        return;
+        return Vec::new();
     }
-    for node in 0..scenario.nodes.len() {
-        let mut meter = Meter::new(network.a, network.form);
-        if network.transport != mechanism::Transport::Header {
-            let own = flows.iter().map(|(_, flow)| placement.own(node, flow.ip)).collect();
-            let random = seed.stream(&format!("node.{node}.ceten"));
-            let mut traceback = Traceback::new(own, messages, random);
-            for &(index, flow) in &flows {
-                let [from, to] = [flow.from, flow.to].map(|node| placement.address(index, node));
-                traceback.register(from, to, port(index));
-            }
-            meter = meter.with_traceback(traceback);
-        }
-        placement.add_box(node, Box::new(meter));
-    }
+    let meter = LossMeter { flows, ..scenario.meter.clone() };
+    vec![("ceten".to_owned(), BoxSettings::LossMeter(meter))]
 }

@@ -3,6 +3,7 @@
 
 use super::ip::IpVersion;
 use super::profile::Defaults;
+use crate::ceten::Ceten;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Count, Probability};
@@ -150,6 +151,7 @@ pub(crate) fn resolve(
     written: Option<Spanned<Form>>,
     ip: IpVersion,
     mechanisms: &[Mechanism],
+    network: &Ceten,
     defaults: &Defaults,
 ) -> Result<Notification, Problem> {
     let span = written.as_ref().map(Spanned::span);
@@ -178,7 +180,7 @@ pub(crate) fn resolve(
         Report::Cumulative => {
             let bound = table.bound.map_or(1.0, |bound| bound.0);
             let ceten = CumulativeEten::new(table.strategy, bound, table.fields);
-            Some(Mechanism::CumulativeEten(ceten))
+            Some(Mechanism::CumulativeEten(network.of_ends(ceten)))
         }
     };
     let is_eten = |other: &Mechanism| {

@@ -23,6 +23,7 @@ pub use stack::{Stack, Stacks};
 pub use traffic::Traffic;
 pub use workload::Workload;
 
+use crate::ceten::Ceten;
 use crate::links::Link;
 use crate::nodes::node;
 use crate::reading::error::Problem;
@@ -33,7 +34,6 @@ use base::{Duration, Time};
 use std::collections::BTreeSet;
 use tcp::Config;
 use tcp::congestion::RoundTrip;
-use tcp::mechanism::Mechanism;
 use toml::Spanned;
 use wire::{Ip, Packet};
 
@@ -114,8 +114,8 @@ pub(crate) struct Context<'a> {
     pub(crate) links: &'a [Link],
     /// `None` if a link could not be read.
     pub(crate) routes: Option<&'a Routes>,
-    /// Whether nodes report probabilities in packet headers (Cumulative ETEN).
-    pub(crate) probabilities: bool,
+    /// What nodes report if it has `eten = "cumulative"`.
+    pub(crate) ceten: &'a Ceten,
 }
 
 impl Flow {
@@ -125,12 +125,6 @@ impl Flow {
 
     /// The largest number of flows in a scenario: nodes have so many addresses.
     pub const MOST: usize = 16 * Flow::PORTS;
-
-    /// Whether nodes measure their links for it (Cumulative ETEN).
-    #[must_use]
-    pub fn is_metered(&self) -> bool {
-        self.sender.mechanisms.iter().any(|one| matches!(one, Mechanism::CumulativeEten(_)))
-    }
 }
 
 impl Context<'_> {
@@ -190,9 +184,10 @@ impl Context<'_> {
         if let Some(Traffic::Workload(_)) = traffic {
             defaults = defaults.of_many();
         }
-        let settings = settings::resolve(tcp, flow.ip, &defaults, problems);
+        let settings = settings::resolve(tcp, flow.ip, self.ceten, &defaults, problems);
         let ((from, to), mut settings) = (ends?, settings?);
-        let reported = self.probabilities && settings.eten.report == Report::Cumulative;
+        let reported =
+            self.ceten.reports_probabilities() && settings.eten.report == Report::Cumulative;
         let carries =
             coding::Carrier { traffic: traffic.as_ref(), ecn, reported, mss: settings.sender.mss };
         let codes = coding::resolve(flow.coding, &carries, problems);

@@ -6,6 +6,7 @@ use super::ip::IpVersion;
 use super::keep_alive::{self, KeepAlive};
 use super::mechanism::Entry;
 use super::profile::{Defaults, InitialSsthresh, Window};
+use crate::ceten::Ceten;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{
     Amount, ByteCounting, DelayedAck, Initial, Ssthresh, UserTimeout, Whole, Written,
@@ -148,6 +149,7 @@ const LARGEST_MSS: u64 = 65_535 - 40;
 pub(crate) fn resolve(
     tcp: Table,
     ip: IpVersion,
+    network: &Ceten,
     defaults: &Defaults,
     problems: &mut Vec<Problem>,
 ) -> Option<Settings> {
@@ -166,7 +168,7 @@ pub(crate) fn resolve(
     let user_timeout = user_timeout(tcp.user_timeout).or_report(problems);
     let mechanisms: Vec<_> =
         tcp.mechanisms.unwrap_or_default().into_iter().map(|entry| entry.0).collect();
-    let eten = eten::resolve(tcp.eten, ip, &mechanisms, defaults).or_report(problems);
+    let eten = eten::resolve(tcp.eten, ip, &mechanisms, network, defaults).or_report(problems);
     let standard = Config::default();
     let mut receiver = Config {
         mss: mss?,

@@ -3,7 +3,7 @@
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Positive, Written};
-use crate::reading::shape::{Shape as _, integer, keys, prose, unexpected, word};
+use crate::reading::shape::{Shape as _, integer, keys, number, prose, unexpected, word};
 use base::Duration;
 use base::settings::{Entry, Key, Kind, Table};
 use serde_json::{Map, Value, json};
@@ -68,11 +68,16 @@ fn entry<T: Table>(
 
 /// Checks the bounds that the type of a setting does not have.
 fn check(kind: Kind, value: &Node<'_>, problems: &mut Vec<Problem>) {
-    if let (Kind::Whole { least }, Some(number)) = (kind, integer(value))
-        && u64::try_from(number).is_ok_and(|number| number < least)
-    {
-        let expected = format!("expected a whole number, {least} or more");
-        problems.push(Problem::at(value.span(), expected));
+    let inside = match kind {
+        Kind::Whole { least } => {
+            integer(value).is_none_or(|number| u64::try_from(number).is_ok_and(|n| n >= least))
+        }
+        Kind::Number { least, most } => number(value).is_none_or(|n| (least..=most).contains(&n)),
+        Kind::Weight => number(value).is_none_or(|n| n > 0.0 && n <= 1.0),
+        _ => true,
+    };
+    if !inside {
+        problems.push(Problem::at(value.span(), format!("expected {kind:?}")));
     }
 }
 
@@ -129,6 +134,7 @@ fn value<T: Table>(kind: Kind) -> Value {
             schema
         }
         Kind::Positive => Positive::schema(),
+        Kind::Weight => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
         Kind::Duration => Written::<Duration>::schema(),
         Kind::Bytes => Amount::schema(),
         Kind::Text => String::schema(),

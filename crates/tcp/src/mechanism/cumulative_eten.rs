@@ -46,8 +46,6 @@ pub enum Fields {
     Real,
 }
 
-base::words!(Strategy, Fields);
-
 /// How the nodes' estimates reach the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,22 +57,7 @@ pub enum Transport {
     Traceback,
 }
 
-/// The settings of the nodes on the path.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Network {
-    /// The weight of a packet in their moving averages.
-    pub a: f64,
-    /// The encoding of the fields.
-    pub form: PathForm,
-    /// The transport.
-    pub transport: Transport,
-}
-
-impl Default for Network {
-    fn default() -> Network {
-        Network { a: 0.5, form: PathForm::default(), transport: Transport::default() }
-    }
-}
+base::words!(Strategy, Fields, Transport);
 
 base::settings! {
     /// Decides from the path's survival probabilities what a loss means.
@@ -89,8 +72,14 @@ base::settings! {
         pub bound: f64 as Kind::Number { least: 0.5, most: 1.0 },
         /// The size of the fields in packets: zero bytes (in the lab only), or their real size.
         pub fields: Fields,
-        #[serde(skip_serializing_if = "is_default")]
-        network: Network,
+        /// How the nodes' estimates reach the sender: in the headers of packets, or in messages of
+        /// the nodes about one link each.
+        pub transport: Transport,
+        /// What the fields hold. The nodes must have the same.
+        pub form: PathForm,
+        /// The weight of a packet in the nodes' averages, above 0 and at most 1. Strategy `adaptive`
+        /// averages its own losses likewise, and needs at most 1/64.
+        pub a: f64 as Kind::Weight,
         #[serde(skip_serializing_if = "is_default")]
         state: State,
     }
@@ -134,28 +123,28 @@ fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
 }
 
 impl CumulativeEten {
-    /// A mechanism with a strategy, a bound from 0.5 to 1, and a size of the fields.
+    /// The largest weight of a packet that [`Strategy::Adaptive`] can use: the share of one average
+    /// in another says nothing if either remembers two packets.
+    pub const ADAPTIVE: f64 = 1.0 / 64.0;
+
+    /// A mechanism with a strategy, a bound from 0.5 to 1, and a size of the fields; nodes report as
+    /// published.
     #[must_use]
     pub fn new(strategy: Strategy, bound: f64, fields: Fields) -> CumulativeEten {
-        let (network, state) = (Network::default(), State::default());
-        CumulativeEten { strategy, bound, fields, network, state }
+        let (transport, form) = (Transport::default(), PathForm::default());
+        CumulativeEten { strategy, bound, fields, transport, form, a: 0.5, state: State::default() }
     }
 
-    /// The settings of the nodes.
+    /// Whether the strategy can use averages with this weight of a packet.
     #[must_use]
-    pub fn network(&self) -> Network {
-        self.network
-    }
-
-    /// Sets the settings of the nodes.
-    pub fn set_network(&mut self, network: Network) {
-        self.network = network;
+    pub fn averages_enough(&self) -> bool {
+        self.strategy != Strategy::Adaptive || self.a <= CumulativeEten::ADAPTIVE
     }
 
     /// The survival probability of the path.
     fn survival(&self, view: &View) -> Causes<f64> {
-        match self.network.transport {
-            Transport::Header => self.state.path.survival(self.network.form),
+        match self.transport {
+            Transport::Header => self.state.path.survival(self.form),
             Transport::Traceback => self.state.links.survival(view.now),
         }
     }
@@ -167,7 +156,7 @@ impl CumulativeEten {
             Strategy::Published => part(survival.congestion, survival.corruption),
             Strategy::LossRatio => part(loss.congestion, loss.corruption),
             Strategy::Adaptive => {
-                let total = self.state.loss_rate.with_one_more(self.network.a);
+                let total = self.state.loss_rate.with_one_more(self.a);
                 let corruption = (loss.corruption / total).clamp(0.0, 1.0);
                 return Verdict::Decrease((0.5 + 0.5 * corruption).min(self.bound));
             }
@@ -206,9 +195,9 @@ impl Rules for CumulativeEten {
     }
 
     fn overhead(&self) -> u32 {
-        match (self.fields, self.network.transport) {
+        match (self.fields, self.transport) {
             (Fields::Real, Transport::Header) => {
-                PathState::default().fields(self.network.form).size(self.state.is_ipv6)
+                PathState::default().fields(self.form).size(self.state.is_ipv6)
             }
             _ => 0,
         }
@@ -231,15 +220,15 @@ impl Rules for CumulativeEten {
     fn incoming(&mut self, _view: &View, _segment: &Segment) -> Option<Incoming> {
         // The segment is acceptable: no blind forgery.
         if let Some(fields) = self.state.arriving.take() {
-            self.state.path.update(self.network.form, &fields);
+            self.state.path.update(self.form, &fields);
         }
         None
     }
 
     fn outgoing(&mut self, view: &View, packet: &mut Packet) {
-        self.state.loss_rate.count(self.network.a, &view.statistics);
-        if self.network.transport == Transport::Header {
-            let fields = self.state.path.next_fields(self.network.form);
+        self.state.loss_rate.count(self.a, &view.statistics);
+        if self.transport == Transport::Header {
+            let fields = self.state.path.next_fields(self.form);
             fields.put(self.state.is_ipv6, &mut packet.unparsed);
             packet.unparsed.set_zero_size(self.fields == Fields::Free);
         }

@@ -256,5 +256,5 @@ mechanisms! {
     freeze::Freeze = "freeze";
 }
 
-pub use cumulative_eten::{Fields, Network, Strategy, Transport};
+pub use cumulative_eten::{Fields, Strategy, Transport};
 pub use eten::Suppression;

@@ -17,6 +17,8 @@ pub enum PathForm {
     Relative,
 }
 
+base::words!(PathForm);
+
 /// The loss from which a level begins, for the levels above 0.
 const LEVELS: [f64; 2] = [0.01, 0.1];
 

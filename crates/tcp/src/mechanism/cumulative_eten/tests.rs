@@ -120,7 +120,7 @@ fn nothing_excuses_more_than_the_bound() {
 /// [`Strategy::Adaptive`] after so many segments, of which so many were lost one after the other.
 fn adaptive(corruption: f64, segments: u64, losses: u64) -> f64 {
     let mut ceten = with_path(Strategy::Adaptive, 1.0 - corruption, 1.0);
-    ceten.network.a = 0.001;
+    ceten.a = 0.001;
     for n in 0..segments {
         let lost = losses * (n + 1) / segments;
         let statistics =
@@ -158,11 +158,11 @@ fn levels_stand_for_losses_and_steps_add_up_to_levels() {
         Indication::Path(PathFields::Coded { forward: Causes::default(), echoed })
     };
     let mut ceten = with_path(Strategy::LossRatio, 1.0, 1.0);
-    ceten.network.form = PathForm::Levels;
+    ceten.form = PathForm::Levels;
     indicate(&mut ceten, Time::ZERO, level(2, 0));
     ceten.incoming(&view(0, 0), &Segment::default());
     assert_eq!(congestion(&mut ceten), 0.0);
-    ceten.network.form = PathForm::Relative;
+    ceten.form = PathForm::Relative;
     assert_eq!(congestion(&mut ceten), 1.0);
     let steps = |steps: i8| {
         let echoed = Causes { corruption: steps, congestion: 0 }.map(wire::Code::step);
@@ -178,7 +178,7 @@ fn levels_stand_for_losses_and_steps_add_up_to_levels() {
 #[test]
 fn every_step_is_echoed_once() {
     let mut ceten = CumulativeEten::default();
-    ceten.network.form = PathForm::Relative;
+    ceten.form = PathForm::Relative;
     let forward = Causes { corruption: 1, congestion: -1 }.map(wire::Code::step);
     let fields = PathFields::Coded { forward, echoed: Causes::default() };
     for _ in 0..2 {
@@ -200,7 +200,7 @@ fn every_step_is_echoed_once() {
 #[test]
 fn messages_about_links_multiply_and_old_ones_are_forgotten() {
     let mut ceten = with_path(Strategy::LossRatio, 1.0, 1.0);
-    ceten.network.transport = Transport::Traceback;
+    ceten.transport = Transport::Traceback;
     let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
     let mut link = |seconds, node: u8, corruption: f64| {
         let survival = Causes { corruption, congestion: 1.0 }.map(Probability::of);

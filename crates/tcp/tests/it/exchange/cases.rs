@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
-    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Mechanism, Network,
+    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Mechanism,
     NoticeAuthentication, Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
@@ -372,7 +372,7 @@ fn ceten() -> impl Strategy<Value = Mechanism> {
     )
         .prop_map(|(strategy, bound, fields, form, transport, a)| {
             let mut ceten = CumulativeEten::new(strategy, bound, fields);
-            ceten.set_network(Network { a, form, transport });
+            (ceten.a, ceten.form, ceten.transport) = (a, form, transport);
             Mechanism::CumulativeEten(ceten)
         })
 }

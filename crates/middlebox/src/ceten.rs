@@ -189,7 +189,7 @@ base::settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct LossMeter {
-        /// The weight of one packet in the average of a link's losses.
+        /// The weight of one packet in the average of a link's losses, above 0 and at most 1.
         pub a: f64 as Kind::Weight,
         /// What it writes into headers. It leaves fields of other forms as they are.
         pub form: PathForm,

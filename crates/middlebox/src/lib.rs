@@ -6,14 +6,14 @@ pub mod fec;
 mod table;
 mod tunnel;
 
-pub use attack::{
-    Aim, BlindAttacker, Changes, DISCARD, FalseEchoes, FalseFields, Forged, Forgery, Guesser,
-    Notices, OnPathAttacker,
-};
+pub use attack::{Aim, BlindAttacker, Changes, Forged, Forgery, Guesser, Notices, Target};
 pub use ceten::{Meter, Traceback};
 pub use detection::{Headers, Reading};
 pub use eten::Reporter;
+pub use false_echoes::EchoForger;
+pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
+pub use on_path_attacker::{DISCARD, Forger, Forges};
 pub use table::{Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};
 
@@ -21,7 +21,7 @@ use host::Middlebox;
 
 // The table of boxes that stand in a node by themselves, as scenario files name them. A new one is
 // a file in this directory and a line here. Groups of boxes that depend on each other (a tunnel, an
-// erasure code, an attack) are installed by a key of their own.
+// erasure code, a blind attack) are installed by a key of their own.
 table::boxes! {
     /// Notifies the senders of corrupted packets (`bbn8333` §2.1.2).
     eten::CorruptionReporter = "corruption-reporter";
@@ -34,6 +34,13 @@ table::boxes! {
     mss_clamp::MssClamp = "mss-clamp";
     /// Strips options from the headers of TCP segments that pass.
     strip_options::StripOptions = "strip-options";
+    /// An attacker on the path of flows, which forges notices of corruption or changes of
+    /// connectivity (`bbn8333` §7.1, `koutsianas2007` §3.6).
+    on_path_attacker::OnPathAttacker = "on-path-attacker";
+    /// A misbehaving receiver, which reports every gap as corruption (`bbn8333` §6.2).
+    false_echoes::FalseEchoes = "false-echoes";
+    /// A misbehaving receiver, which invents the losses of its path (`bbn8333` §7.1).
+    false_fields::FalseFields = "false-fields";
 }
 
 impl BoxSettings {

@@ -1,7 +1,7 @@
 //! What boxes that stand in a node by themselves have in common: settings, and a site.
 
-use crate::Association;
 use crate::fec::Flow;
+use crate::{Association, Ends};
 use base::Random;
 use core::net::IpAddr;
 use host::Middlebox;
@@ -13,6 +13,8 @@ pub struct Site<'a> {
     pub own: [IpAddr; 2],
     /// All flows, by their names.
     pub flows: &'a BTreeMap<&'a str, Flow>,
+    /// The directions of tunnels through which the data of flows pass, by the flow.
+    pub tunnels: &'a [(Flow, Ends)],
     /// The directions of tunnels whose packets every node can read.
     pub readable: &'a [Association],
     /// A stream of randomness that nothing else uses.
@@ -20,6 +22,11 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
+    /// The node's address of a version of IP.
+    pub fn address(&self, is_ipv6: bool) -> IpAddr {
+        self.own[usize::from(is_ipv6)]
+    }
+
     /// The flows with these names; all if there are no names.
     pub fn flows(&self, names: &[String]) -> Vec<Flow> {
         if names.is_empty() {
@@ -51,6 +58,12 @@ macro_rules! boxes {
         pub enum BoxSettings {
             $($(#[$($doc)*])* #[serde(rename = $name)] $Settings($Settings),)+
         }
+
+        $(impl From<$Settings> for BoxSettings {
+            fn from(settings: $Settings) -> BoxSettings {
+                BoxSettings::$Settings(settings)
+            }
+        })+
 
         impl base::settings::Table for BoxSettings {
             const TAG: &'static str = "box";

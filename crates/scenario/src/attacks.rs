@@ -1,7 +1,7 @@
 //! `[[attacks]]`: forged notices of corruption or of changes of connectivity (`bbn8333` §6.2, §7.1;
 //! `koutsianas2007` §3.6).
 
-use crate::flow::{Flow, Traffic};
+use crate::flow::{Flow, Report, Traffic};
 use crate::links::Link;
 use crate::nodes::node;
 use crate::reading::error::Problem;
@@ -9,48 +9,46 @@ use crate::reading::quantity::{Count, Probability, Whole, Written};
 use crate::reading::shape::{OrReport as _, table};
 use crate::reading::words::words;
 use crate::routes::Routes;
+use base::settings::Span;
 use base::{Duration, Time};
-use middlebox::Aim;
+use middlebox::{Aim, BoxSettings, FalseEchoes, FalseFields, Forges, OnPathAttacker, Target};
 use toml::Spanned;
-use wire::Causes;
 
-/// An attack on a flow.
+/// An attack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attack {
     /// The attacker's node.
     pub at: usize,
+    /// By what it attacks.
+    pub method: Method,
+}
+
+/// By what an attacker attacks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Method {
+    /// It sees no packet of the victim and guesses.
+    Blind(Blind),
+    /// It has a box, which sees the victim's packets.
+    Box(BoxSettings),
+}
+
+/// An attacker that sees no packet of its victim.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Blind {
     /// The victim, by its index.
     pub flow: usize,
-    /// What the attacker sends.
-    pub kind: AttackKind,
-    /// What the attacker knows of the victim, and how it uses that.
-    pub method: Method,
+    /// What it sends.
+    pub forges: Forges,
+    /// The end of the flow that it sends that to.
+    pub to: Target,
+    /// Packets per second.
+    pub rate: u32,
+    /// Where it guesses sequence numbers.
+    pub aim: Aim,
     /// When it starts.
     pub start: Time,
     /// When it stops.
     pub stop: Time,
-}
-
-/// What an attacker knows of its victim, and how it uses that.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Method {
-    /// It sees no packet of the victim and guesses.
-    Blind {
-        /// Packets per second.
-        rate: u32,
-        /// Where it guesses sequence numbers.
-        aim: Aim,
-    },
-    /// It sees the victim's packets pass.
-    OnPath {
-        /// It answers one in this many data packets.
-        every: u64,
-    },
-    /// It is the receiver of the flow.
-    Receiver {
-        /// The loss probabilities that it claims, if it sends fields.
-        claim: Causes<f64>,
-    },
 }
 
 /// What an attacker sends.
@@ -58,7 +56,7 @@ pub enum Method {
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum AttackKind {
+pub(crate) enum AttackKind {
     /// Forged notices of corruption.
     #[default]
     Notices,
@@ -91,7 +89,8 @@ pub(crate) enum Knowledge {
 words! { AttackKind Knowledge }
 
 table! {
-    /// An attacker, which forges notices of corruption or of changes of connectivity.
+    /// An attacker, which forges notices of corruption or of changes of connectivity. All but blind
+    /// ones stand for a box in their node: `on-path-attacker`, `false-echoes` or `false-fields`.
     pub(crate) struct Table {
         /// The attacker's node.
         at: Spanned<String>, needed;
@@ -160,7 +159,7 @@ impl Context<'_> {
 
     fn attack(&self, written: &Spanned<Table>, problems: &mut Vec<Problem>) -> Option<Attack> {
         let table = written.get_ref();
-        let method = method(written).or_report(problems);
+        check(written).or_report(problems);
         let lies = matches!(table.kind, AttackKind::Echoes | AttackKind::Fields);
         if (table.knowledge == Knowledge::Receiver) != lies {
             let message =
@@ -170,48 +169,97 @@ impl Context<'_> {
         let at = table.at.as_ref().and_then(|name| node(name, self.nodes).or_report(problems));
         let flow = table.flow.as_ref().and_then(|name| self.flow(name).or_report(problems));
         let (at, flow) = (at?, flow?);
-        if let Some(name) = &table.at {
-            self.place(name, at, &self.flows[flow], table.knowledge).or_report(problems)?;
+        if let Some(name) = &table.at
+            && let Err(wrong) = self.place(at, &self.flows[flow], table.knowledge)
+        {
+            problems.push(Problem::at(name.span(), wrong));
         }
-        let time = |written: &Option<Written<Duration>>| {
-            written.as_ref().map(|written| Time::ZERO + written.0)
+        Some(Attack { at, method: self.method(flow, table) })
+    }
+
+    /// What the table stands for, once its keys are checked.
+    fn method(&self, flow: usize, table: &Table) -> Method {
+        let victim = &self.flows[flow];
+        let flows = vec![victim.name.clone()];
+        let span = |written: &Option<Written<Duration>>| written.as_ref().map(|at| Span(at.0));
+        let (start, stop) = (span(&table.start), span(&table.stop));
+        let forges = match table.kind {
+            AttackKind::Notices => Forges::Notices,
+            AttackKind::Datagrams => Forges::Datagrams,
+            AttackKind::Changes => Forges::Changes,
+            AttackKind::Echoes => {
+                // Attackers know by which defences they have to get past.
+                let nonces = victim.has_nonces();
+                return Method::Box(FalseEchoes { flows, nonces, start, stop }.into());
+            }
+            AttackKind::Fields => {
+                let claim = table.claim.as_ref().map(Spanned::get_ref);
+                let standard = Claim::default();
+                let Claim { corruption, congestion } = claim.unwrap_or(&standard);
+                let (corruption, congestion) = (corruption.0, congestion.0);
+                let fields = FalseFields { flows, corruption, congestion, start, stop };
+                return Method::Box(fields.into());
+            }
         };
-        Some(Attack {
-            at,
+        // The end that notices or changes are for.
+        let forward = victim.report == Report::Forward && forges != Forges::Changes;
+        let to = if forward { Target::Receiver } else { Target::Sender };
+        if table.knowledge == Knowledge::OnPath {
+            let every = table.every.as_ref().map_or(1, |every| every.get_ref().0);
+            let notice_size = victim.notice_size;
+            let attacker = OnPathAttacker { flows, forges, to, notice_size, every, start, stop };
+            return Method::Box(attacker.into());
+        }
+        Method::Blind(Blind {
             flow,
-            kind: table.kind,
-            method: method?,
-            start: time(&table.start).unwrap_or(Time::ZERO),
-            stop: time(&table.stop).unwrap_or(Time::NEVER),
+            forges,
+            to,
+            rate: table.rate.as_ref().map_or(0, |rate| rate.get_ref().0),
+            aim: table.aim.as_ref().map(|aim| *aim.get_ref()).unwrap_or_default(),
+            start: Time::ZERO + start.map_or(Duration::ZERO, |at| at.0),
+            stop: stop.map_or(Time::NEVER, |at| Time::ZERO + at.0),
         })
+    }
+
+    /// Checks the place of an attacker of a node's `boxes`.
+    pub(crate) fn check(&self, at: usize, settings: &BoxSettings) -> Result<(), &'static str> {
+        let knowledge = match settings {
+            BoxSettings::OnPathAttacker(_) => Knowledge::OnPath,
+            BoxSettings::FalseEchoes(_) | BoxSettings::FalseFields(_) => Knowledge::Receiver,
+            _ => return Ok(()),
+        };
+        let mut victims = self.flows.iter().filter(|flow| settings.flows().contains(&flow.name));
+        victims.try_for_each(|flow| self.attackable(flow).and(self.place(at, flow, knowledge)))
+    }
+
+    fn attackable(&self, flow: &Flow) -> Result<(), &'static str> {
+        match flow.traffic {
+            Traffic::Datagrams(_) => {
+                Err("expected a flow over TCP: a sender of datagrams ignores notices")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn flow(&self, name: &Spanned<String>) -> Result<usize, Problem> {
         let index = self.flows.iter().position(|flow| flow.name == *name.get_ref());
-        match index {
-            None => Err(Problem::at(name.span(), "there is no such flow")),
-            Some(index) if matches!(self.flows[index].traffic, Traffic::Datagrams(_)) => {
-                let message = "expected a flow over TCP: a sender of datagrams ignores notices";
-                Err(Problem::at(name.span(), message))
-            }
-            Some(index) => Ok(index),
-        }
+        let index = index.ok_or("there is no such flow");
+        let index = index.and_then(|index| self.attackable(&self.flows[index]).map(|()| index));
+        index.map_err(|wrong| Problem::at(name.span(), wrong))
     }
 
     /// Checks that the attacker's node fits its knowledge.
-    fn place(
-        &self,
-        name: &Spanned<String>,
-        at: usize,
-        flow: &Flow,
-        knowledge: Knowledge,
-    ) -> Result<(), Problem> {
+    fn place(&self, at: usize, flow: &Flow, knowledge: Knowledge) -> Result<(), &'static str> {
         let hops = |from, to| self.routes.distance(self.links, from, to);
-        let wrong = match knowledge {
-            Knowledge::Receiver if at != flow.to => "expected the node that receives the flow",
-            Knowledge::Receiver => return Ok(()),
-            _ if at == flow.from || at == flow.to => "expected a node other than the victim's ends",
-            Knowledge::Blind if hops(at, flow.from).is_none() => "there is no path to the victim",
+        match knowledge {
+            Knowledge::Receiver if at != flow.to => Err("expected the node that receives the flow"),
+            Knowledge::Receiver => Ok(()),
+            _ if at == flow.from || at == flow.to => {
+                Err("expected a node other than the victim's ends")
+            }
+            Knowledge::Blind if hops(at, flow.from).is_none() => {
+                Err("there is no path to the victim")
+            }
             Knowledge::OnPath
                 if !is_between(
                     hops(flow.from, at),
@@ -219,11 +267,10 @@ impl Context<'_> {
                     hops(flow.from, flow.to),
                 ) =>
             {
-                "the victim's packets do not pass this node: expected one on their path"
+                Err("the victim's packets do not pass this node: expected one on their path")
             }
-            Knowledge::Blind | Knowledge::OnPath => return Ok(()),
-        };
-        Err(Problem::at(name.span(), wrong))
+            Knowledge::Blind | Knowledge::OnPath => Ok(()),
+        }
     }
 }
 
@@ -232,7 +279,8 @@ fn is_between(before: Option<u32>, behind: Option<u32>, whole: Option<u32>) -> b
     before.zip(behind).map(|(before, behind)| before + behind) == whole
 }
 
-fn method(written: &Spanned<Table>) -> Result<Method, Problem> {
+/// Checks that each key has an effect.
+fn check(written: &Spanned<Table>) -> Result<(), Problem> {
     let Table { kind, knowledge, rate, aim, every, claim, .. } = written.get_ref();
     let unfit = |span, key| {
         let message = format!("`{key}` has no effect with this `knowledge`");
@@ -243,25 +291,13 @@ fn method(written: &Spanned<Table>) -> Result<Method, Problem> {
         return Err(Problem::at(claim.span(), message));
     }
     let blind = *knowledge == Knowledge::Blind;
-    match (knowledge, rate, aim, every) {
-        (_, Some(rate), _, _) if !blind => unfit(rate.span(), "rate"),
-        (_, _, Some(aim), _) if !blind => unfit(aim.span(), "aim"),
-        (Knowledge::Blind | Knowledge::Receiver, _, _, Some(every)) => unfit(every.span(), "every"),
-        (Knowledge::Receiver, ..) => {
-            let absent = Claim::default();
-            let Claim { corruption, congestion } = claim.as_ref().map_or(&absent, Spanned::get_ref);
-            let claim = Causes { corruption: corruption.0, congestion: congestion.0 };
-            Ok(Method::Receiver { claim })
-        }
-        (Knowledge::Blind, None, _, _) => {
+    match (rate, aim, every) {
+        (Some(rate), ..) if !blind => unfit(rate.span(), "rate"),
+        (_, Some(aim), _) if !blind => unfit(aim.span(), "aim"),
+        (.., Some(every)) if *knowledge != Knowledge::OnPath => unfit(every.span(), "every"),
+        (None, ..) if blind => {
             Err(Problem::at(written.span(), "missing key `rate`: packets per second"))
         }
-        (Knowledge::Blind, Some(rate), aim, None) => {
-            let aim = aim.as_ref().map(|aim| *aim.get_ref()).unwrap_or_default();
-            Ok(Method::Blind { rate: rate.get_ref().0, aim })
-        }
-        (Knowledge::OnPath, _, _, every) => {
-            Ok(Method::OnPath { every: every.as_ref().map_or(1, |every| every.get_ref().0) })
-        }
+        _ => Ok(()),
     }
 }

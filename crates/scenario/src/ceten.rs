@@ -22,7 +22,8 @@ pub(crate) struct Ceten {
 }
 
 table! {
-    /// What nodes measure of links, and how they report it, where a flow has `eten = "cumulative"`.
+    /// What nodes measure of links, and how they report it, where a flow has `eten = "cumulative"`:
+    /// the settings of a box `loss-meter` in every node, and of the mechanism `cumulative-eten`.
     pub(crate) struct Table {
         /// The weight of one packet in the average of a link's losses, above 0 and at most 1; 0.5
         /// if absent. The strategy `adaptive` needs at most 1/64.

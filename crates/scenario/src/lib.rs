@@ -28,7 +28,7 @@ mod schema;
 mod testbed;
 mod tunnels;
 
-pub use attacks::{Attack, AttackKind, Method};
+pub use attacks::{Attack, Blind, Method};
 pub use boxes::{Installed, install_boxes};
 pub use experiment::Experiment;
 pub use flow::{

@@ -1,7 +1,7 @@
 //! `boxes` of a node: boxes that stand in it by themselves.
 
+use crate::attacks;
 use crate::ceten;
-use crate::flow::Flow;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::nearest::did_you_mean;
@@ -27,15 +27,20 @@ impl Shape for Entry {
 
 /// The boxes of a node, checked against the flows.
 pub(crate) fn resolve(
+    node: usize,
     boxes: &[Spanned<Entry>],
-    flows: &[Flow],
+    context: &attacks::Context<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<BoxSettings> {
+    let flows = context.flows;
     for entry in boxes {
         let Entry(settings) = entry.get_ref();
         if let BoxSettings::LossMeter(meter) = settings
             && let Err(message) = ceten::check_meter(meter, flows)
         {
+            problems.push(Problem::at(entry.span(), message));
+        }
+        if let Err(message) = context.check(node, settings) {
             problems.push(Problem::at(entry.span(), message));
         }
         for name in settings.flows() {

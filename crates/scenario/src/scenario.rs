@@ -203,25 +203,21 @@ impl Scenario {
             }
             _ => Vec::new(),
         };
-        let attacks = match (&flows, file.attacks) {
-            (Some(flows), Some(attacks)) => {
-                attacks::Context { nodes: &nodes, links: &links, flows, routes: &routes }
-                    .resolve(attacks, problems)
-            }
-            _ => Vec::new(),
-        };
-        let (title, duration, flows) = (file.title?, duration?, flows?);
+        let flows = flows?;
+        let attackable =
+            attacks::Context { nodes: &nodes, links: &links, flows: &flows, routes: &routes };
+        let attacks = attackable.resolve(file.attacks.unwrap_or_default(), problems);
         let boxes = settings.iter().enumerate().flat_map(|(node, settings)| {
             let written = settings.boxes.as_deref().unwrap_or_default();
-            let boxes = node_boxes::resolve(written, &flows, problems);
+            let boxes = node_boxes::resolve(node, written, &attackable, problems);
             boxes.into_iter().map(move |settings| (node, settings))
         });
         let boxes = boxes.collect();
         ceten.check(&flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
         Some(Scenario {
-            title,
-            duration,
+            title: file.title?,
+            duration: duration?,
             nodes,
             links,
             attachments,

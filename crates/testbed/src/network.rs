@@ -108,8 +108,7 @@ fn make_device(node: &Node, name: &str, mtu: u16) -> Result<Tun, Error> {
 
 /// Whether an end of a flow at a node uses our stack, or an attacker sends from there.
 pub(crate) fn has_host(scenario: &Scenario, node: usize) -> bool {
-    let sends =
-        |attack: &Attack| attack.at == node && matches!(attack.method, Method::Blind { .. });
+    let sends = |attack: &Attack| attack.at == node && matches!(attack.method, Method::Blind(_));
     if scenario.attacks.iter().any(sends) {
         return true;
     }

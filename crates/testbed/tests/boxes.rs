@@ -15,14 +15,17 @@ fn with(tcp: &str, more: &str) -> Option<testbed::Outcome> {
     run(&format!("{NOISY_HOP}{flow}"))
 }
 
-/// The same over a station with these boxes.
-fn with_boxes(tcp: &str, boxes: &str) -> Option<testbed::Outcome> {
-    let station = format!("station = {{ boxes = [{boxes}] }}");
+/// The same with these boxes in a node.
+fn with_boxes(tcp: &str, node: &str, boxes: &str) -> Option<testbed::Outcome> {
+    let [empty, node] = ["", boxes].map(|boxes| match boxes {
+        "" => format!("{node} = {{}}"),
+        boxes => format!("{node} = {{ boxes = [{boxes}] }}"),
+    });
     let flow = format!(
         "[[flows]]\nfrom = \"server\"\nto = \"mobile\"\ntraffic = {{ size = \"1 MB\" }}\ntcp = {{ \
          recovery = \"sack\", {tcp} }}\n"
     );
-    run(&format!("{}{flow}", NOISY_HOP.replace("station = {}", &station)))
+    run(&format!("{}{flow}", NOISY_HOP.replace(&empty, &node)))
 }
 
 /// Timeouts and reductions of the sender, and packets that were corrupted.
@@ -58,6 +61,16 @@ fn nodes_measure_their_links_and_senders_make_use_of_it() {
     let Some(notified) = reductions(strategy) else { return };
     // No queue overflows: after the first estimates, all losses count as corruption.
     assert!(notified * 3 < plain, "{notified} with cumulative notification, {plain} without");
+    // The same by a meter at the end of the link that corrupts.
+    let mechanism = "mechanisms = [{ mechanism = \"cumulative-eten\", strategy = \"loss-ratio\" }]";
+    let Some(metered) = with_boxes(mechanism, "mobile", "{ box = \"loss-meter\" }") else { return };
+    let metered = losses(&metered).1;
+    assert!(metered * 3 < plain, "{metered} with a meter, {plain} without");
+    let Some(unmetered) = with_boxes(mechanism, "server", "{ box = \"loss-meter\" }") else {
+        return;
+    };
+    let unmetered = losses(&unmetered).1;
+    assert!(metered * 2 < unmetered, "{metered} with a meter, {unmetered} with one elsewhere");
 }
 
 #[test]
@@ -95,6 +108,12 @@ fn an_attacker_on_the_path_makes_the_sender_retransmit() {
     };
     let Some(fooled) = retransmissions("eten = \"backward\"") else { return };
     assert!(fooled > 100, "{fooled}");
+    // The same attacker as a box of its node.
+    let (eten, attacker) = ("eten = \"backward\"", "{ box = \"on-path-attacker\", every = 3 }");
+    let Some(outcome) = with_boxes(eten, "station", attacker) else { return };
+    losses(&outcome);
+    let fooled = outcome.run.rows[0].sender.retransmissions.unwrap();
+    assert!(fooled > 100, "{fooled}");
 }
 
 #[test]
@@ -116,9 +135,11 @@ fn who_guesses_off_the_path_gets_past_no_nonce() {
 
 #[test]
 fn a_box_that_a_file_puts_into_a_node_edits_what_passes() {
-    let Some(outcome) =
-        with_boxes("mss = 1400, eten = \"backward\"", "{ box = \"mss-clamp\", mss = 500 }")
-    else {
+    let Some(outcome) = with_boxes(
+        "mss = 1400, eten = \"backward\"",
+        "station",
+        "{ box = \"mss-clamp\", mss = 500 }",
+    ) else {
         return;
     };
     losses(&outcome);

@@ -304,3 +304,108 @@ fn a_table_of_defences_makes_a_guard_of_the_sender_and_of_no_receiver() {
     let none = crate::common::scenario(&victim(NONE, &[], "at = \"mallory\"\nrate = 1\n"));
     assert_eq!(none.flows[0].sender.mechanisms.len(), 1);
 }
+
+/// A victim of an attacker that is a box in this node.
+fn victim_of_a_box(defences: &str, changes: &[(&str, &str)], node: &str, attacker: &str) -> String {
+    let (empty, boxes) =
+        (format!("\n{node} = {{}}"), format!("\n{node} = {{ boxes = [{attacker}] }}"));
+    let text = victim(defences, changes, "").replace("\n[[attacks]]\nflow = \"victim\"\n", "");
+    assert!(text.contains(&empty), "no {node:?} in the scenario");
+    text.replacen(&empty, &boxes, 1)
+}
+
+#[test]
+fn an_attack_with_one_box_stands_for_that_box() {
+    let digest = |text: &str| run(text).digest;
+    let every = "every = 3, start = \"2 s\", stop = \"15 s\"";
+    let on_path = |report: &str, kind: &str, to: &str| {
+        let changes = [LOSSY, ("\"backward\"", report)];
+        let attack = format!(
+            "at = \"router\"\nkind = \"{kind}\"\nknowledge = \"on-path\"\n{}\n",
+            every.replace(", ", "\n")
+        );
+        let of_box = format!(
+            "{{ box = \"on-path-attacker\", flows = [\"victim\"], forges = \"{kind}\", to = \"{to}\", \
+             {every} }}"
+        );
+        let short = digest(&victim(ALL, &changes, &attack));
+        assert_eq!(short, digest(&victim_of_a_box(ALL, &changes, "router", &of_box)), "{kind}");
+        assert_ne!(short, digest(&victim_of_a_box(ALL, &changes, "router", "")), "{kind}");
+    };
+    on_path("\"backward\"", "notices", "sender");
+    on_path("\"backward\"", "datagrams", "sender");
+    on_path("\"forward\"", "notices", "receiver");
+    on_path("\"forward\"", "changes", "sender");
+
+    let receiver = |report: &str, attack: &str, of_box: &str| {
+        let changes = [LOSSY, ("\"backward\"", report)];
+        let attack = format!("at = \"sink\"\nknowledge = \"receiver\"\n{attack}\n");
+        let short = digest(&victim(NONE, &changes, &attack));
+        let of_box = format!("{{ box = {of_box}, flows = [\"victim\"] }}");
+        assert_eq!(short, digest(&victim_of_a_box(NONE, &changes, "sink", &of_box)), "{of_box}");
+        assert_ne!(short, digest(&victim_of_a_box(NONE, &changes, "sink", "")), "{of_box}");
+    };
+    receiver("\"forward\"", "kind = \"echoes\"", "\"false-echoes\"");
+    let ceten = "\"cumulative\", strategy = \"loss-ratio\"";
+    receiver(
+        ceten,
+        "kind = \"fields\"\nclaim = { corruption = 0.2, congestion = 0.5 }",
+        "\"false-fields\", corruption = 0.2, congestion = 0.5",
+    );
+}
+
+#[test]
+fn an_attacker_on_the_path_of_several_flows_attacks_each() {
+    let second = (
+        "traffic = { udp = { rate = \"1 kbit/s\", packet = \"1000 B\" } }",
+        "tcp = { mss = 1000, eten = \"backward\" }",
+    );
+    let notices = |flows: &str| {
+        let attacker = format!("{{ box = \"on-path-attacker\", flows = [{flows}], every = 10 }}");
+        let rows = run(&victim_of_a_box(NONE, &[second], "router", &attacker)).rows;
+        [0, 1].map(|flow| rows[flow].sender.notices > Some(0))
+    };
+    assert_eq!(notices("\"victim\""), [true, false]);
+    assert_eq!(notices("\"other\""), [false, true]);
+    assert_eq!(notices(""), [true, true]);
+}
+
+#[test]
+fn an_attacker_in_a_node_that_does_not_fit_it_is_rejected_at_its_place() {
+    let at = |node: &str, attacker: &str, message: &str| {
+        let found = error(&victim_of_a_box(NONE, &[], node, attacker));
+        let message = format!("`nodes.{node}.boxes.0{message}");
+        assert_eq!(found.to_string(), message);
+    };
+    let on_path =
+        |more: &str| format!("{{ box = \"on-path-attacker\", flows = [\"victim\"]{more} }}");
+    at("source", &on_path(""), "`: expected a node other than the victim's ends");
+    at(
+        "mallory",
+        &on_path(""),
+        "`: the victim's packets do not pass this node: expected one on their path",
+    );
+    at("router", &on_path(", every = 0"), ".every = 0`: expected a whole number, 1 or more");
+    at(
+        "router",
+        &on_path(", forges = \"acks\""),
+        ".forges = \"acks\"`: unknown name `acks`, expected one of `notices`, `changes`, `datagrams`",
+    );
+    at(
+        "router",
+        &on_path(", start = 2"),
+        ".start = 2`: found integer `2`, expected more than 0 s, in quotes, such as \"30 ms\"",
+    );
+    let datagrams = "{ box = \"on-path-attacker\", flows = [\"other\"] }";
+    at("router", datagrams, "`: expected a flow over TCP: a sender of datagrams ignores notices");
+    for name in ["false-echoes", "false-fields"] {
+        let receiver = format!("{{ box = \"{name}\", flows = [\"victim\"] }}");
+        at("router", &receiver, "`: expected the node that receives the flow");
+    }
+    at(
+        "sink",
+        "{ box = \"false-fields\", corruption = 1.2 }",
+        ".corruption = 1.2`: expected a number, 0 to 1",
+    );
+    at("sink", "{ box = \"false-echoes\", flows = [\"nobody\"] }", "`: there is no flow `nobody`");
+}

@@ -79,7 +79,7 @@ impl Forged for Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BlindAttacker, Guesser, OnPathAttacker};
+    use crate::{BlindAttacker, Forger, Guesser};
     use base::{Seed, Time};
     use core::net::IpAddr;
     use host::{Middlebox, Outbox, Port, Verdict};
@@ -136,8 +136,7 @@ mod tests {
 
     #[test]
     fn a_tap_sends_a_change_behind_every_second_acknowledgment_and_each_is_new() {
-        let mut tap =
-            OnPathAttacker::new(forgery(), Changes::default(), 2, Time::ZERO, Time::NEVER);
+        let mut tap = Forger::new(forgery(), Changes::default(), 2, Time::ZERO, Time::NEVER);
         let mut sent = Vec::new();
         for ack in 1..=6 {
             let (passed, forged) = pass(&mut tap, acknowledgment(ack));

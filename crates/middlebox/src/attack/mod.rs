@@ -4,17 +4,18 @@
 mod blind;
 mod changes;
 mod notices;
-mod on_path;
-mod receiver;
 
 pub use blind::{BlindAttacker, Guesser};
 pub use changes::Changes;
 pub use notices::Notices;
-pub use on_path::{DISCARD, OnPathAttacker};
-pub use receiver::{FalseEchoes, FalseFields};
 
-use base::Random;
+use crate::fec::Flow;
+use crate::table::Site;
+use base::settings::Span;
+use base::{Random, Time};
 use core::net::IpAddr;
+use host::{Context, Middlebox, Port, Verdict};
+use serde::{Deserialize, Serialize};
 use wire::{Body, Packet, Segment};
 
 /// The victim of an attack, and the form of forged packets.
@@ -36,7 +37,7 @@ pub struct Forgery {
 
 impl Forgery {
     /// The packet's segment, if it is one of the victim's with data.
-    fn data<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
+    pub(crate) fn data<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
         let ends = (packet.ip.source, packet.ip.destination);
         match &packet.body {
             Body::Tcp(segment) if packet.payload.len > 0 => (ends
@@ -48,7 +49,7 @@ impl Forgery {
     }
 
     /// The packet's segment, if it is one of the victim's in the other direction.
-    fn acknowledgment<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
+    pub(crate) fn acknowledgment<'a>(&self, packet: &'a Packet) -> Option<&'a Segment> {
         let ends = (packet.ip.destination, packet.ip.source);
         match &packet.body {
             Body::Tcp(segment) => (ends == (self.source, self.destination)
@@ -56,6 +57,60 @@ impl Forgery {
                 .then_some(segment),
             _ => None,
         }
+    }
+}
+
+/// The end of a flow that forged packets go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// The sender of its data.
+    #[default]
+    Sender,
+    /// The receiver of its data.
+    Receiver,
+}
+
+base::words!(Target);
+
+impl Forgery {
+    /// That of an attacker at a site against a flow, with packets of this size.
+    pub(crate) fn new(site: &Site<'_>, flow: Flow, target: Target, size: u16) -> Forgery {
+        let Flow { source, destination, port } = flow;
+        Forgery {
+            attacker: site.address(source.is_ipv6()),
+            source,
+            destination,
+            destination_port: port,
+            target: if target == Target::Sender { source } else { destination },
+            size,
+        }
+    }
+}
+
+/// From when to when an attack lasts: from the start of the run, and to its end, if that is not set.
+pub(crate) fn times(start: Option<Span>, stop: Option<Span>) -> (Time, Time) {
+    let time = |Span(at)| Time::ZERO + at;
+    (start.map_or(Time::ZERO, time), stop.map_or(Time::NEVER, time))
+}
+
+/// The attackers on the packets of several flows, one for each.
+#[derive(Clone, Debug)]
+pub(crate) struct OfEach<A>(pub(crate) Vec<A>);
+
+impl<A: Middlebox> Middlebox for OfEach<A> {
+    fn packet(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        // No attacker stops a packet.
+        for attacker in &mut self.0 {
+            attacker.packet(now, from, packet, cx);
+        }
+        Verdict::Forward
     }
 }
 

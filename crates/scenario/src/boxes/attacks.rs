@@ -1,119 +1,79 @@
-//! The boxes of attackers.
+//! Blind attackers: the datagrams of a host, a box that forges them, and one at the target.
 
-use super::tunnels::Tunnels;
-use crate::attacks::{Attack, AttackKind, Method};
-use crate::flow::Report;
+use crate::attacks::Blind;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
-use base::{Random, Rate, Seed};
-use host::{DatagramFlow, DatagramSource, Middlebox};
+use base::{Random, Rate};
+use host::{DatagramFlow, DatagramSource};
 use middlebox::{
-    BlindAttacker, Changes, DISCARD, FalseEchoes, FalseFields, Forged, Forgery, Guesser, Notices,
-    OnPathAttacker,
+    BlindAttacker, Changes, DISCARD, Forged, Forgery, Forges, Guesser, Notices, Target,
 };
-use tcp::mechanism::Mechanism;
 use wire::{Ip, Packet, Udp};
 
-/// The attackers of a scenario, each in its node, and what it takes at the target.
-pub(super) fn install(
-    scenario: &Scenario,
-    seed: Seed,
-    tunnels: &Tunnels<'_>,
-    placement: &mut impl Placement,
-) {
-    for (number, attack) in scenario.attacks.iter().enumerate() {
-        let random = |part: &str| seed.stream(&format!("attack.{number}.{part}"));
-        let flow = &scenario.flows[attack.flow];
-        let changes = attack.kind == AttackKind::Changes;
-        // The end that notices or changes are for.
-        let target = if flow.report == Report::Forward && !changes { flow.to } else { flow.from };
-        let address = |node| placement.address(attack.flow, node);
-        let forgery = Forgery {
-            attacker: placement.own(attack.at, flow.ip),
-            source: address(flow.from),
-            destination: address(flow.to),
-            destination_port: port(attack.flow),
-            target: address(target),
-            size: flow.notice_size,
-        };
-        // Attackers know by which defences they have to get past.
-        let nonces =
-            |m: &Mechanism| matches!(m, Mechanism::NoticeAuthentication(guard) if guard.nonce);
-        let nonces = flow.sender.mechanisms.iter().any(nonces);
-        let inert = attack.kind == AttackKind::Datagrams;
-        let installer = Installer { number, attack, target, forgery, inert };
-        if let Method::Receiver { claim } = attack.method {
-            let times = (attack.start, attack.stop);
-            let receiver: Box<dyn Middlebox + Send> = if attack.kind == AttackKind::Fields {
-                Box::new(FalseFields::new(forgery, claim, times))
-            } else {
-                Box::new(FalseEchoes::new(forgery, nonces, times, random("guesses")))
-            };
-            placement.add_box(attack.at, receiver);
-        } else if changes {
-            installer.install(&Changes::default(), placement, random);
-        } else {
-            let tunnels = tunnels.tapped(flow, |ip| placement.own(attack.at, ip));
-            installer.install(&Notices::new(nonces).inside(tunnels), placement, random);
+/// A blind attacker.
+pub(super) struct Attacker<'a, R> {
+    pub(super) scenario: &'a Scenario,
+    /// Its number, its node and its settings.
+    pub(super) number: usize,
+    pub(super) at: usize,
+    pub(super) settings: Blind,
+    /// The random streams of its parts.
+    pub(super) random: R,
+}
+
+impl<R: Fn(&str) -> Random> Attacker<'_, R> {
+    /// Installs it.
+    pub(super) fn install(&self, placement: &mut impl Placement) {
+        if self.settings.forges == Forges::Changes {
+            return self.install_as(&Changes::default(), placement);
         }
+        // Attackers know by which defences they have to get past.
+        let nonces = self.scenario.flows[self.settings.flow].has_nonces();
+        self.install_as(&Notices::new(nonces), placement);
     }
-}
 
-/// Installs one attack.
-struct Installer<'a> {
-    number: usize,
-    attack: &'a Attack,
-    /// The node that forged packets go to.
-    target: usize,
-    forgery: Forgery,
-    /// It sends datagrams without a receiver instead of forged packets.
-    inert: bool,
-}
-
-impl Installer<'_> {
-    fn install<F: Forged + Clone + Send + 'static>(
+    fn install_as<F: Forged + Clone + Send + 'static>(
         &self,
         forged: &F,
         placement: &mut impl Placement,
-        random: impl Fn(&str) -> Random,
     ) {
-        let Installer { number, attack, target, forgery, inert } = *self;
-        match attack.method {
-            Method::Receiver { .. } => {}
-            Method::OnPath { every } => {
-                let (start, stop) = (attack.start, attack.stop);
-                let on_path = OnPathAttacker::new(forgery, forged.clone(), every, start, stop);
-                let on_path = if inert { on_path.inert() } else { on_path };
-                placement.add_box(attack.at, Box::new(on_path));
-            }
-            Method::Blind { rate, aim } => {
-                let ip = Ip::new(forgery.attacker, forgery.target);
-                let blank = Packet { ip, body: forged.blank(&forgery), ..Packet::BLANK };
-                let bits = u64::from(rate) * u64::from(blank.len()) * 8;
-                // A rate of zero sends nothing.
-                let Some(rate) = Rate::from_bps(bits) else { return };
-                // Other attacks of this node have other ports.
-                let port = 1 + number as u16;
-                let flood = DatagramFlow {
-                    stream: u32::MAX, // No flow's.
-                    remote: forgery.target,
-                    remote_port: DISCARD,
-                    local_port: port,
-                    payload: blank.len().saturating_sub((ip.len() + Udp::HEADER) as u32),
-                    rate,
-                    start: attack.start,
-                    stop: attack.stop,
-                    bursts: None,
-                };
-                let flood = DatagramSource::new(flood, random("flood"));
-                placement.node_host(attack.at).send_datagrams(flood);
-                if !inert {
-                    let source = BlindAttacker::new(forgery, forged.clone(), port);
-                    placement.add_box(attack.at, Box::new(source));
-                    let guesser = Guesser::new(forgery, forged.clone(), aim, random("guesses"));
-                    placement.add_box(target, Box::new(guesser));
-                }
-            }
+        let Blind { flow: index, forges, to, rate, aim, start, stop } = self.settings;
+        let flow = &self.scenario.flows[index];
+        let target = if to == Target::Receiver { flow.to } else { flow.from };
+        let address = |node| placement.address(index, node);
+        let forgery = Forgery {
+            attacker: placement.own(self.at, flow.ip),
+            source: address(flow.from),
+            destination: address(flow.to),
+            destination_port: port(index),
+            target: address(target),
+            size: flow.notice_size,
+        };
+        let ip = Ip::new(forgery.attacker, forgery.target);
+        let blank = Packet { ip, body: forged.blank(&forgery), ..Packet::BLANK };
+        let bits = u64::from(rate) * u64::from(blank.len()) * 8;
+        // A rate of zero sends nothing.
+        let Some(rate) = Rate::from_bps(bits) else { return };
+        // Other attacks of this node have other ports.
+        let port = 1 + self.number as u16;
+        let flood = DatagramFlow {
+            stream: u32::MAX, // No flow's.
+            remote: forgery.target,
+            remote_port: DISCARD,
+            local_port: port,
+            payload: blank.len().saturating_sub((ip.len() + Udp::HEADER) as u32),
+            rate,
+            start,
+            stop,
+            bursts: None,
+        };
+        let flood = DatagramSource::new(flood, (self.random)("flood"));
+        placement.node_host(self.at).send_datagrams(flood);
+        if forges != Forges::Datagrams {
+            let source = BlindAttacker::new(forgery, forged.clone(), port);
+            placement.add_box(self.at, Box::new(source));
+            let guesser = Guesser::new(forgery, forged.clone(), aim, (self.random)("guesses"));
+            placement.add_box(target, Box::new(guesser));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The boxes of a scenario, installed in its nodes: those of the simulator, or of the testbed.
 //!
-//! Some stand in a node by themselves; `[[tunnels]]`, `[[attacks]]` and `coding` each make several,
+//! Some stand in a node by themselves; `[[tunnels]]`, a blind attack and `coding` each make several,
 //! which belong together.
 
 mod attacks;
@@ -8,13 +8,15 @@ mod codes;
 mod reports;
 mod tunnels;
 
+use crate::attacks::{Attack, Method};
 use crate::flow::IpVersion;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
+use attacks::Attacker;
 use base::Seed;
 use middlebox::fec::Flow;
 use middlebox::fec::SideChannel;
-use middlebox::{Association, BoxSettings, Site};
+use middlebox::{Association, BoxSettings, Ends, Site};
 use std::collections::BTreeMap;
 use tunnels::Tunnels;
 
@@ -32,14 +34,16 @@ pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placem
     let seed = Seed(seed);
     let tunnels = Tunnels::new(scenario, placement, seed);
     let readable: Vec<Association> = tunnels.readable().cloned().collect();
-    let alone = Alone { scenario, seed, readable: &readable, flows: flows(scenario, placement) };
+    let flows = flows(scenario, placement);
+    let inside = tunnels.inside(&flows);
+    let alone = Alone { scenario, seed, tunnels: &inside, readable: &readable, flows };
     alone.install_in_every_node(reports::notifying(scenario), placement);
     tunnels.install_reporters(placement);
     alone.install_in_every_node(reports::metering(scenario), placement);
     // A gateway's other boxes see what is inside.
     tunnels.install_egresses(placement);
     alone.install_as_written(placement);
-    attacks::install(scenario, seed, &tunnels, placement);
+    alone.install_attackers(placement);
     // Repair packets get the code of source packets, and the decoder gets packets without.
     codes::install_packet_codes(scenario, placement);
     let codings = codes::install_erasure_codes(scenario, placement);
@@ -62,6 +66,7 @@ struct Alone<'a> {
     scenario: &'a Scenario,
     seed: Seed,
     flows: BTreeMap<&'a str, Flow>,
+    tunnels: &'a [(Flow, Ends)],
     readable: &'a [Association],
 }
 
@@ -87,6 +92,24 @@ impl Alone<'_> {
         }
     }
 
+    /// Those of attackers.
+    fn install_attackers(&self, placement: &mut impl Placement) {
+        let &Alone { scenario, seed, .. } = self;
+        for (number, Attack { at, method }) in scenario.attacks.iter().enumerate() {
+            let at = *at;
+            match method {
+                Method::Box(settings) => {
+                    self.install(at, &format!("attack.{number}.guesses"), settings, placement);
+                }
+                Method::Blind(settings) => {
+                    let random = |part: &str| seed.stream(&format!("attack.{number}.{part}"));
+                    let settings = *settings;
+                    Attacker { scenario, number, at, settings, random }.install(placement);
+                }
+            }
+        }
+    }
+
     fn install(
         &self,
         node: usize,
@@ -97,6 +120,7 @@ impl Alone<'_> {
         let site = Site {
             own: [IpVersion::V4, IpVersion::V6].map(|ip| placement.own(node, ip)),
             flows: &self.flows,
+            tunnels: self.tunnels,
             readable: self.readable,
             random: &|| self.seed.stream(stream),
         };

@@ -6,8 +6,8 @@ use crate::routes::Routes;
 use crate::scenario::Scenario;
 use crate::tunnels::{Tunnel, TunnelNotices};
 use base::Seed;
-use core::net::IpAddr;
-use middlebox::{Association, Egress, Ends, Ingress, Reading, Reporter};
+use middlebox::{Association, Egress, Ends, Ingress, Reading, Reporter, fec};
+use std::collections::BTreeMap;
 
 /// The tunnels of a scenario.
 pub(super) struct Tunnels<'a> {
@@ -60,17 +60,15 @@ impl<'a> Tunnels<'a> {
         readable.map(|direction| &direction.association)
     }
 
-    /// The associations through which a flow's data pass, with an attacker's address of their version
-    /// of IP.
-    pub(super) fn tapped(
-        &self,
-        flow: &Flow,
-        own: impl Fn(IpVersion) -> IpAddr,
-    ) -> Vec<(IpAddr, Ends)> {
+    /// The associations through which the data of flows pass, by the flow.
+    pub(super) fn inside(&self, flows: &BTreeMap<&str, fec::Flow>) -> Vec<(fec::Flow, Ends)> {
         let links = &self.scenario.links;
-        let directions = self.directions.iter();
-        let passed = directions.filter(|at| flow.passes(at.way, &self.routes, links));
-        passed.map(|at| (own(at.tunnel.ip), at.association.ends())).collect()
+        let passes = self.directions.iter().flat_map(|at| {
+            let inside = self.scenario.flows.iter();
+            let inside = inside.filter(|flow| flow.passes(at.way, &self.routes, links));
+            inside.filter_map(|flow| Some((*flows.get(flow.name.as_str())?, at.association.ends())))
+        });
+        passes.collect()
     }
 
     /// All directions.

@@ -34,6 +34,7 @@ use base::{Duration, Time};
 use std::collections::BTreeSet;
 use tcp::Config;
 use tcp::congestion::RoundTrip;
+use tcp::mechanism::Mechanism;
 use toml::Spanned;
 use wire::{Ip, Packet};
 
@@ -125,6 +126,13 @@ impl Flow {
 
     /// The largest number of flows in a scenario: nodes have so many addresses.
     pub const MOST: usize = 16 * Flow::PORTS;
+
+    /// Whether its sender ignores notices that do not repeat a nonce.
+    pub(crate) fn has_nonces(&self) -> bool {
+        let nonces =
+            |m: &Mechanism| matches!(m, Mechanism::NoticeAuthentication(guard) if guard.nonce);
+        self.sender.mechanisms.iter().any(nonces)
+    }
 }
 
 impl Context<'_> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BlindAttacker, Guesser, OnPathAttacker};
+use crate::{BlindAttacker, Forger, Guesser};
 use base::{Seed, Time};
 use host::{Middlebox, Outbox, Port, Verdict};
 use wire::{Payload, Segment, Udp};
@@ -111,7 +111,7 @@ fn notices_of_others_stay_as_they_are() {
 
 #[test]
 fn a_tap_claims_of_every_second_packet_of_data_that_it_was_corrupted() {
-    let mut tap = OnPathAttacker::new(forgery(), Notices::default(), 2, Time::ZERO, Time::NEVER);
+    let mut tap = Forger::new(forgery(), Notices::default(), 2, Time::ZERO, Time::NEVER);
     let mut sent = Vec::new();
     for i in 1..=6 {
         sent.extend(pass(&mut tap, segment(100 * i, None)).1);
@@ -126,8 +126,7 @@ fn a_tap_claims_of_every_second_packet_of_data_that_it_was_corrupted() {
 
 #[test]
 fn inert_datagrams_are_as_long() {
-    let mut tap =
-        OnPathAttacker::new(forgery(), Notices::default(), 1, Time::ZERO, Time::NEVER).inert();
+    let mut tap = Forger::new(forgery(), Notices::default(), 1, Time::ZERO, Time::NEVER).inert();
     let (_, sent) = pass(&mut tap, segment(100, None));
     assert!(matches!(sent[0].body, Body::Udp(_)) && sent[0].len() == 180);
 }

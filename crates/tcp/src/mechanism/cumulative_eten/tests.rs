@@ -177,8 +177,7 @@ fn levels_stand_for_losses_and_steps_add_up_to_levels() {
 
 #[test]
 fn every_step_is_echoed_once() {
-    let mut ceten = CumulativeEten::default();
-    ceten.form = PathForm::Relative;
+    let mut ceten = CumulativeEten { form: PathForm::Relative, ..CumulativeEten::default() };
     let forward = Causes { corruption: 1, congestion: -1 }.map(wire::Code::step);
     let fields = PathFields::Coded { forward, echoed: Causes::default() };
     for _ in 0..2 {

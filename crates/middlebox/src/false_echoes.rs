@@ -1,17 +1,18 @@
-//! Misbehaving receivers, which report every loss as corruption (`bbn8333` §6.2, §7.1).
+//! A misbehaving receiver, which reports every loss as corruption (`bbn8333` §6.2, §7.1).
 
-use super::Forgery;
+use crate::attack::{Forgery, OfEach, Target, times};
+use crate::eten::Reporter;
+use crate::table::{Settings, Site};
+use base::settings::Span;
 use base::{Random, Time};
 use host::{Context, Middlebox, Port, Verdict};
-use wire::{
-    Body, Causes, Code, CopyId, CorruptionEcho, Flags, Options, Packet, PathFields, PathForm,
-    Probability, Segment, SeqNumber,
-};
+use serde::{Deserialize, Serialize};
+use wire::{Body, CopyId, CorruptionEcho, Flags, Options, Packet, Segment, SeqNumber};
 
 /// The box at the receiver's node: its acknowledgments report the segments of every gap, one after the
 /// other, as corrupted. Genuine reports are kept.
 #[derive(Clone, Debug)]
-pub struct FalseEchoes {
+pub struct EchoForger {
     forgery: Forgery,
     /// The number of a copy that did not arrive is guessed. Without nonces no copy is named.
     nonces: bool,
@@ -23,7 +24,7 @@ pub struct FalseEchoes {
     reported: usize,
 }
 
-impl FalseEchoes {
+impl EchoForger {
     /// The receiver of the victim's flow, from `start` to `stop`, with its own random stream.
     #[must_use]
     pub fn new(
@@ -31,8 +32,8 @@ impl FalseEchoes {
         nonces: bool,
         (start, stop): (Time, Time),
         random: Random,
-    ) -> FalseEchoes {
-        FalseEchoes { forgery, nonces, start, stop, random, nxt: None, reported: 0 }
+    ) -> EchoForger {
+        EchoForger { forgery, nonces, start, stop, random, nxt: None, reported: 0 }
     }
 
     fn lie(&mut self, segment: &mut Segment) {
@@ -57,7 +58,7 @@ impl FalseEchoes {
     }
 }
 
-impl Middlebox for FalseEchoes {
+impl Middlebox for EchoForger {
     fn packet(
         &mut self,
         now: Time,
@@ -86,48 +87,36 @@ impl Middlebox for FalseEchoes {
     }
 }
 
-/// The box at the receiver's node: replaces the path fields that its segments echo.
-#[derive(Clone, Copy, Debug)]
-pub struct FalseFields {
-    forgery: Forgery,
-    loss: Causes<f64>,
-    start: Time,
-    stop: Time,
-}
-
-impl FalseFields {
-    /// The receiver of the victim's flow, which reports these loss probabilities from `start` to `stop`.
-    #[must_use]
-    pub fn new(forgery: Forgery, loss: Causes<f64>, (start, stop): (Time, Time)) -> FalseFields {
-        FalseFields { forgery, loss, start, stop }
+base::settings! {
+    /// Adds reports of a corruption to the acknowledgments of the node, where it receives flows with
+    /// `eten = "forward"`: of every gap, one after the other.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct FalseEchoes {
+        /// The names of the flows whose receiver it is; all if the list is empty.
+        pub flows: Vec<String>,
+        /// Whether it guesses the number of the copy, which the defence `nonce` of the sender checks;
+        /// otherwise its reports name none.
+        pub nonces: bool,
+        /// When it starts; at the start of the run if absent.
+        pub start: Option<Span>,
+        /// When it stops; at the end of the run if absent.
+        pub stop: Option<Span>,
     }
 }
 
-impl Middlebox for FalseFields {
-    fn packet(
-        &mut self,
-        now: Time,
-        _: Option<Port>,
-        packet: &mut Packet,
-        _: &mut Context<'_>,
-    ) -> Verdict {
-        if !(self.start..self.stop).contains(&now) || self.forgery.acknowledgment(packet).is_none()
-        {
-            return Verdict::Forward;
-        }
-        let lie = match PathFields::of(packet) {
-            Some(PathFields::Exact { forward, .. }) => {
-                let echoed = self.loss.map(|loss| Probability::of(1.0 - loss));
-                PathFields::Exact { forward, echoed }
-            }
-            Some(PathFields::Coded { forward, .. }) => {
-                let echoed = self.loss.map(|loss| Code::level(PathForm::Levels.level(loss)));
-                PathFields::Coded { forward, echoed }
-            }
-            None => return Verdict::Forward,
-        };
-        lie.renew(packet);
-        Verdict::Forward
+impl Settings for FalseEchoes {
+    fn flows(&self) -> &[String] {
+        &self.flows
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let forgers = site.flows(&self.flows).into_iter().map(|flow| {
+            let forgery = Forgery::new(site, flow, Target::Sender, Reporter::SIZE_ICMP);
+            let times = times(self.start, self.stop);
+            EchoForger::new(forgery, self.nonces, times, (site.random)())
+        });
+        Box::new(OfEach(forgers.collect()))
     }
 }
 
@@ -146,9 +135,9 @@ mod tests {
     }
 
     /// A receiver of all octets up to 1000.
-    fn receiver(nonces: bool) -> FalseEchoes {
+    fn receiver(nonces: bool) -> EchoForger {
         let random = Seed(1).stream("attack.0.guesses");
-        let mut receiver = FalseEchoes::new(forgery(), nonces, (Time::ZERO, Time::NEVER), random);
+        let mut receiver = EchoForger::new(forgery(), nonces, (Time::ZERO, Time::NEVER), random);
         let mut data = Packet::BLANK;
         (data.ip.source, data.ip.destination) = (forgery().source, forgery().destination);
         let segment = Segment { destination_port: 5001, seq: SeqNumber(900), ..Segment::default() };
@@ -158,7 +147,7 @@ mod tests {
         receiver
     }
 
-    fn pass(receiver: &mut FalseEchoes, mut packet: Packet) -> Packet {
+    fn pass(receiver: &mut EchoForger, mut packet: Packet) -> Packet {
         let mut outbox = Outbox::default();
         let mut cx = outbox.context();
         assert_eq!(receiver.packet(Time::ZERO, None, &mut packet, &mut cx), Verdict::Forward);
@@ -167,7 +156,7 @@ mod tests {
 
     /// What an acknowledgment with these blocks claims.
     fn claim(
-        receiver: &mut FalseEchoes,
+        receiver: &mut EchoForger,
         ack: u32,
         blocks: &[(u32, u32)],
     ) -> Option<CorruptionEcho> {
@@ -200,21 +189,6 @@ mod tests {
     #[test]
     fn where_nothing_is_missing_nothing_is_claimed() {
         assert_eq!(claim(&mut receiver(false), 1000, &[]), None);
-    }
-
-    #[test]
-    fn what_is_echoed_of_the_path_is_the_claim_and_the_rest_stays() {
-        let claim = Causes { corruption: 1.0, congestion: 0.25 };
-        let mut receiver = FalseFields::new(forgery(), claim, (Time::ZERO, Time::NEVER));
-        let mut packet = Packet::BLANK;
-        (packet.ip.source, packet.ip.destination) = (forgery().destination, forgery().source);
-        packet.body = Body::Tcp(Segment { source_port: 5001, ..Segment::default() });
-        let forward = Causes { corruption: Probability::of(0.5), congestion: Probability::of(0.9) };
-        PathFields::Exact { forward, echoed: Causes::SURVIVES }.put(false, &mut packet.unparsed);
-        receiver.packet(Time::ZERO, None, &mut packet, &mut Outbox::default().context());
-        let [corruption, congestion] = [0.0, 0.75].map(Probability::of);
-        let echoed = Causes { corruption, congestion };
-        assert_eq!(PathFields::of(&packet), Some(PathFields::Exact { forward, echoed }));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pictures: setup ## Draw README's picture anew
 test: ## Run all tests
 	@scripts/setup.sh dev
 	$(CARGO) test --workspace $(CARGO_FLAGS)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: soak
 soak: ## Bad networks and bad segments, 100,000 of each (CASES=n); larger models; every point of every sweep

@@ -53,6 +53,13 @@ seeds = 3
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(autouse=True)
+def _width_of_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readline, which pytest imports, sets these for all that it starts: its workers, for one."""
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     """A file with a small scenario."""

@@ -342,7 +342,8 @@ def sweep(
         kept = "nothing else is kept without -o"
         if output is not None:
             kept = f"{escape(str(part))} keeps them, and the same command goes on from there"
-        terminal.say(f"[bold]interrupted[/] after {done.runs} of {runs} runs: {kept}")
+        words = f"[bold]interrupted[/] after {done.runs} of {runs} runs: {kept}"
+        terminal.err().print(words, soft_wrap=True)
         raise typer.Exit(INTERRUPTED)
 
 

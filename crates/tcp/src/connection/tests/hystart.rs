@@ -109,6 +109,23 @@ fn after_a_timeout_slow_start_is_that_of_rfc_5681() {
         rounds.t.unseen.clear();
         assert_eq!(rounds.window(), window);
     }
+    rounds.round(200);
+    assert!(rounds.window() < 22.0, "it ends at ssthresh: {}", rounds.window());
+}
+
+#[test]
+fn a_loss_ends_the_initial_slow_start() {
+    let mut rounds = Rounds::new(hystart());
+    rounds.round(100);
+    for n in 0..20 {
+        rounds.t.send(ack(11).sack(12..=12 + n)); // Of twenty segments, the first is lost.
+    }
+    rounds.next = rounds.t.connection.sender.nxt() as u32 / 1000 + 1;
+    rounds.t.send(ack(rounds.next));
+    rounds.t.unseen.clear();
+    assert_eq!(rounds.t.windows(), (segments(10), segments(10)));
+    rounds.round(100);
+    assert!(rounds.window() < 12.0, "congestion avoidance: {}", rounds.window());
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl<P: Copy + Default> Fifo<P> {
     pub(crate) fn new(config: &Config, seed: Seed, name: &str) -> Fifo<P> {
         let red = match config.discipline {
             Discipline::Red(red) => Some(red),
-            Discipline::DropTail | Discipline::CoDel(_) | Discipline::Drr(_) => None,
+            _ => None,
         };
         let random = || seed.stream(&format!("{name}.queue"));
         Fifo {

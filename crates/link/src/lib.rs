@@ -27,7 +27,7 @@ pub use impairments::{Impairments, Jitter, JitterShape, Reordering};
 pub use intervals::{Interval, IntervalError, Intervals};
 pub use names::Names;
 pub use outages::{OutageProcess, Outages};
-pub use queue::{CoDel, Discipline, Drr, Isolation, Queue, Red};
+pub use queue::{CoDel, Discipline, Drr, FqCoDel, HostIsolation, Isolation, Queue, Red};
 pub use routes::Routes;
 pub use switches::{Acted, Attachments, Move, Movement, Switches, Turn};
 pub use trace::{DeliveryTrace, DeliveryTraceError};

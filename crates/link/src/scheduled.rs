@@ -2,7 +2,7 @@
 
 use crate::flight::Flight;
 use crate::impairments::Impairer;
-use crate::queue::{Average, Backlog, Choice, Control, Meeting, RoundRobin, Waiting};
+use crate::queue::{Average, Backlog, Choice, Control, FlowQueues, Meeting, RoundRobin, Waiting};
 use crate::trace::Opportunities;
 use crate::{
     Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Transmission,
@@ -48,6 +48,7 @@ enum Management<P> {
     Red(Average),
     CoDel(Control),
     Drr(Box<RoundRobin<P>>),
+    FqCoDel(Box<FlowQueues<P>>),
 }
 
 /// Packets that were dropped or cut off after they had been accepted.
@@ -95,6 +96,10 @@ impl<P: Copy> Scheduled<P> {
                 Discipline::Red(red) => Management::Red(Average::new(red, stream("queue"))),
                 Discipline::CoDel(codel) => Management::CoDel(Control::new(codel)),
                 Discipline::Drr(drr) => Management::Drr(Box::new(RoundRobin::new(drr))),
+                Discipline::FqCoDel(settings) => {
+                    let key = stream("queue").bits();
+                    Management::FqCoDel(Box::new(FlowQueues::new(settings, key)))
+                }
             },
             backlog: Backlog::new(),
             sending: None,
@@ -151,6 +156,13 @@ impl<P: Copy> Scheduled<P> {
                 let drop = |packet| self.discarded.push(now, Output::Dropped(packet));
                 let limit = (self.limit, (queue, bytes));
                 return accepts && drr.enqueue(packet, flow(), limit, drop);
+            }
+            Management::FqCoDel(queues) => {
+                if accepts {
+                    let drop = |packet| self.discarded.push(now, Output::Dropped(packet));
+                    queues.enqueue(packet, &flow(), (self.limit, (queue, bytes)), drop);
+                }
+                return accepts;
             }
             Management::DropTail | Management::CoDel(_) if room => Choice::Accept,
             Management::DropTail | Management::CoDel(_) => Choice::Drop,
@@ -232,6 +244,7 @@ impl<P: Copy> Scheduled<P> {
         self.backlog.pop().or_else(|| match &mut self.management {
             Management::DropTail | Management::Red(_) | Management::CoDel(_) => None,
             Management::Drr(drr) => drr.dequeue(),
+            Management::FqCoDel(queues) => queues.pop(),
         })
     }
 
@@ -242,7 +255,11 @@ impl<P: Copy> Scheduled<P> {
     }
 
     fn queued(&self) -> usize {
-        let classed = if let Management::Drr(drr) = &self.management { drr.packets() } else { 0 };
+        let classed = match &self.management {
+            Management::DropTail | Management::Red(_) | Management::CoDel(_) => 0,
+            Management::Drr(drr) => drr.packets(),
+            Management::FqCoDel(queues) => queues.packets(),
+        };
         self.backlog.packets() + classed + usize::from(self.sending.is_some())
     }
 
@@ -293,6 +310,9 @@ impl<P: Copy> Scheduled<P> {
                 self.discarded.push(now, Output::Dropped(packet));
             }),
             Management::Drr(drr) => self.backlog.pop().or_else(|| drr.dequeue()),
+            Management::FqCoDel(queues) => self.backlog.pop().or_else(|| {
+                queues.dequeue(now, |packet| self.discarded.push(now, Output::Dropped(packet)))
+            }),
         }
     }
 

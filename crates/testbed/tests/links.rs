@@ -110,12 +110,17 @@ delay   = "1 ms"
         let bytes = rows.iter().map(|row| row.payload_bytes as f64);
         bytes.clone().next_back().unwrap_or(0.0) / bytes.sum::<f64>()
     };
-    for (isolation, least, most) in [("dsthost", 0.4, 0.6), ("flows", 0.12, 0.28)] {
-        let text = text.replace("dsthost", isolation);
+    for (queue, least, most) in [
+        ("drr = { isolation = \"dsthost\" }", 0.4, 0.6),
+        ("drr = {}", 0.12, 0.28),
+        ("fq_codel = { isolation = \"dual-dsthost\" }", 0.4, 0.6),
+        ("fq_codel = {}", 0.12, 0.28),
+    ] {
+        let text = text.replace("drr = { isolation = \"dsthost\" }", queue);
         let Some(outcome) = run(&text) else { return };
         let lab = lab::run(&scenario(&text), 1, &lab::Watch::default(), &AtomicBool::new(false));
         let shares = [share(&outcome.run.rows), share(&lab.unwrap().rows)];
-        eprintln!("{isolation}: {shares:?} {:?}", outcome.run.links[0].1);
+        eprintln!("{queue}: {shares:?} {:?}", outcome.run.links[0].1);
         assert!(shares.iter().all(|share| (least..most).contains(share)), "{shares:?}");
         assert!(outcome.run.totals.dropped > 0, "{:?}", outcome.run.totals);
     }

@@ -3,9 +3,9 @@
 use crate::common::{error, rejects, scenario, with};
 use base::{Duration, Rate};
 use link::{
-    CoDel, Damage, DeliveryTrace, Discipline, Drr, ErrorModel, Fades, GilbertElliott, Impairments,
-    Interval, Intervals, Isolation, Jitter, JitterShape, Outages, Queue, Red, Reordering, Uniform,
-    Variation, WhenDown,
+    CoDel, Damage, DeliveryTrace, Discipline, Drr, ErrorModel, Fades, FqCoDel, GilbertElliott,
+    HostIsolation, Impairments, Interval, Intervals, Isolation, Jitter, JitterShape, Outages,
+    Queue, Red, Reordering, Uniform, Variation, WhenDown,
 };
 use scenario::{Experiment, Link, Source};
 use std::path::PathBuf;
@@ -609,11 +609,53 @@ fn queues_drop_early_by_red_or_codel() {
 }
 
 #[test]
-fn queues_share_the_rate_by_drr() {
+fn queues_share_the_rate_by_drr_or_fq_codel() {
+    let queue = |written: &str| {
+        let config = link(&format!("queue = {written}\n")).forward;
+        (config.queue, config.discipline)
+    };
+    let standard = Discipline::FqCoDel(FqCoDel::default());
+    assert_eq!(queue("{ fq_codel = {} }"), (Queue::Packets(10_240), standard));
+    assert_eq!(queue("{ limit = \"unlimited\", fq_codel = {} }"), (Queue::Unlimited, standard));
+    let codel = CoDel { target: ms(20), interval: ms(600), max_packet: 576, ecn: false };
+    let triple = FqCoDel { codel, quantum: 600, isolation: HostIsolation::Triple };
+    let read = queue(
+        "{ fq_codel = { target = \"20 ms\", interval = \"600 ms\", max_packet = 576, ecn = false, \
+         quantum = 600, isolation = \"triple-isolate\" } }",
+    );
+    assert_eq!(read.1, Discipline::FqCoDel(triple));
     let drr = |written: &str| link(&format!("queue = {{ drr = {written} }}\n")).forward.discipline;
     assert_eq!(drr("{}"), Discipline::Drr(Drr { quantum: 1514, isolation: Isolation::Flows }));
     let hosts = Drr { quantum: 300, isolation: Isolation::SourceHost };
     assert_eq!(drr("{ quantum = \"300 B\", isolation = \"srchost\" }"), Discipline::Drr(hosts));
+}
+
+/// What docs/howto/queues.md says of the example.
+#[test]
+fn the_queue_decides_how_users_share_a_hop_and_how_long_a_call_waits() {
+    let file = format!("{}/../../scenarios/examples/shared.toml", env!("CARGO_MANIFEST_DIR"));
+    let source = Source::new(std::fs::read_to_string(&file).unwrap(), file);
+    let experiment = Experiment::read(&source).unwrap();
+    let results: Vec<_> = (0..6)
+        .map(|point| {
+            let scenario = experiment.scenario_at(point).unwrap();
+            let outcome = lab::run(&scenario, 1, &lab::Watch::default(), &false.into()).unwrap();
+            let [downloads, download, call] = &outcome.rows[..] else { panic!("three flows") };
+            let share = download.payload_bytes as f64
+                / (download.payload_bytes + downloads.payload_bytes) as f64;
+            let time = call.time_s.unwrap();
+            (share, time.median, time.p95)
+        })
+        .collect();
+    let [tail, codel, drr, drr_hosts, fq, fq_hosts] = results[..] else { panic!("six points") };
+    for (share, ..) in [tail, codel, drr, fq] {
+        assert!((share - 0.1).abs() < 0.02, "{results:?}");
+    }
+    assert!((drr_hosts.0 - 0.5).abs() < 0.02 && fq_hosts.0 > 0.35, "{results:?}");
+    assert!(tail.1 > 0.2 && tail.2 > 0.4 && drr_hosts.2 > 0.2, "{results:?}");
+    // A message that CoDel drops waits for its retransmission.
+    assert!(codel.1 < 0.06 && codel.2 > 0.2, "{results:?}");
+    assert!(drr.2 < 0.055 && fq.2 < 0.042 && fq_hosts.2 < 0.042, "{results:?}");
 }
 
 #[test]
@@ -633,7 +675,10 @@ fn invalid_queues_are_errors() {
             "{ limit = \"0 B\" }",
             ".limit = \"0 B\"`: expected more than 0: an empty queue passes no packet",
         ),
-        ("{ red = {}, codel = {} }", "`: expected one of `red`, `codel`, `drr`, not several"),
+        (
+            "{ red = {}, codel = {} }",
+            "`: expected one of `red`, `codel`, `drr`, `fq_codel`, not several",
+        ),
         ("{ red = { min = 20 } }", ".red`: `max` is 15: expected more than `min`, 20"),
         (
             "{ red = { min = 0 } }",
@@ -656,7 +701,7 @@ fn invalid_queues_are_errors() {
         ),
         (
             "{ pie = {} }",
-            ".pie`: unknown key `pie`, expected one of `limit`, `red`, `codel`, `drr`",
+            ".pie`: unknown key `pie`, expected one of `limit`, `red`, `codel`, `drr`, `fq_codel`",
         ),
     ] {
         let text = with_link(&format!("queue = {queue}\n"));

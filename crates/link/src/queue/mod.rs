@@ -2,12 +2,15 @@
 
 mod codel;
 mod drr;
+mod fq_codel;
 mod red;
 
 pub use codel::CoDel;
 pub(crate) use codel::Control;
 pub(crate) use drr::RoundRobin;
 pub use drr::{Drr, Isolation};
+pub(crate) use fq_codel::FlowQueues;
+pub use fq_codel::{FqCoDel, HostIsolation};
 pub use red::Red;
 pub(crate) use red::{Average, Choice, Meeting};
 
@@ -32,10 +35,15 @@ pub enum Queue {
 impl Queue {
     /// Whether a packet of `len` bytes fits behind these.
     pub(crate) fn has_room(self, packets: usize, bytes: u64, len: u32) -> bool {
+        self.holds(packets + 1, bytes + u64::from(len))
+    }
+
+    /// Whether it is not exceeded.
+    pub(crate) fn holds(self, packets: usize, bytes: u64) -> bool {
         match self {
             Queue::Unlimited => true,
-            Queue::Packets(limit) => packets < limit as usize,
-            Queue::Bytes(limit) => bytes + u64::from(len) <= limit,
+            Queue::Packets(limit) => packets <= limit as usize,
+            Queue::Bytes(limit) => bytes <= limit,
         }
     }
 }
@@ -52,6 +60,8 @@ pub enum Discipline {
     CoDel(CoDel),
     /// Deficit round robin between classes of packets.
     Drr(Drr),
+    /// Deficit round robin between flows, each of which has controlled delay.
+    FqCoDel(FqCoDel),
 }
 
 impl Discipline {
@@ -60,7 +70,7 @@ impl Discipline {
     pub fn is_fifo(&self) -> bool {
         match self {
             Discipline::DropTail | Discipline::Red(_) | Discipline::CoDel(_) => true,
-            Discipline::Drr(_) => false,
+            Discipline::Drr(_) | Discipline::FqCoDel(_) => false,
         }
     }
 }

@@ -80,7 +80,44 @@ fn unfairness(sizes: &[u32], packets: u32, arrivals: &[u16]) -> u64 {
     most
 }
 
+/// Without CoDel's drops.
+fn fq_codel(isolation: HostIsolation) -> Discipline {
+    let codel = CoDel { target: Duration::from_secs(1000), ..CoDel::default() };
+    Discipline::FqCoDel(FqCoDel { codel, isolation, ..FqCoDel::default() })
+}
+
 proptest! {
+    #[test]
+    fn with_fq_codel_backlogged_flows_send_the_same_number_of_bytes(
+        sizes in prop::collection::vec(40u32..1500, 2..6),
+    ) {
+        let arrivals = backlogged(fq_codel(HostIsolation::Flows), &sizes, 200);
+        let found = unfairness(&sizes, 200, &arrivals);
+        let largest = u64::from(sizes.iter().copied().max().unwrap());
+        prop_assert!(found <= 1514 + 2 * largest, "{found}");
+    }
+
+    #[test]
+    fn with_fq_codel_a_sparse_packet_waits_only_for_the_one_in_transmission(
+        sizes in prop::collection::vec(40u32..1500, 1..8),
+        len in 40u32..1500,
+        // By then no queue is new any more: each has sent 3000 bytes at most while it was.
+        arrives in 30 * MS..70 * MS,
+    ) {
+        let mut link = link(fq_codel(HostIsolation::Flows), Queue::Unlimited);
+        for number in 0..2000 {
+            for (flow, &len) in sizes.iter().enumerate() {
+                offer(&mut link, at(0), (flow as u16, number), len);
+            }
+        }
+        outputs(&mut link, at(arrives));
+        offer(&mut link, at(arrives), (99, 0), len);
+        let arrivals = arrivals(&mut link, at(arrives + 100 * MS));
+        let (arrived, _) = arrivals.iter().find(|(_, packet)| packet.0 == 99).unwrap();
+        let bound = u64::from(len + sizes.iter().copied().max().unwrap());
+        prop_assert!(arrived.since(at(arrives)) <= Duration::from_micros(bound), "{arrived}");
+    }
+
     #[test]
     fn with_drr_backlogged_flows_send_the_same_number_of_bytes(
         sizes in prop::collection::vec(40u32..1500, 2..6),
@@ -182,4 +219,97 @@ fn a_class_of_drr_that_lost_all_its_packets_starts_anew() {
     let order: Vec<_> =
         arrivals(&mut link, at(10 * MS)).into_iter().map(|(_, packet)| packet).collect();
     assert_eq!(order, [(0, 0), (2, 0), (1, 1)]);
+}
+
+#[test]
+fn with_fq_codel_a_queue_that_empties_and_fills_again_starves_no_other() {
+    // Flow 1 sends its next packet when the last one has arrived.
+    let mut link = link(fq_codel(HostIsolation::Flows), Queue::Unlimited);
+    for number in 0..400 {
+        offer(&mut link, at(0), (0, number), 1000);
+    }
+    offer(&mut link, at(0), (1, 0), 1000);
+    let mut counts = [0; 2];
+    while counts[0] < 200 {
+        let now = link.next_event();
+        for (_, (flow, number)) in arrivals(&mut link, now) {
+            counts[usize::from(flow)] += 1;
+            if flow == 1 {
+                offer(&mut link, now, (1, number + 1), 1000);
+            }
+        }
+    }
+    assert!((90..=205).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn fq_codel_drops_half_of_the_longest_queue_at_its_head() {
+    // One packet is in transmission.
+    for (queued, batch) in [(10u32, 5), (200, 64)] {
+        let mut link = link(fq_codel(HostIsolation::Flows), Queue::Packets(queued + 1));
+        for number in 0..=queued {
+            assert!(offer(&mut link, at(0), (0, number), 1000));
+        }
+        assert!(offer(&mut link, at(0), (1, 0), 1500));
+        let found = dropped(&mut link, at(0));
+        assert_eq!(found, (1..=batch).map(|number| (0, number)).collect::<Vec<_>>());
+        assert_eq!(link.statistics().discarded, u64::from(batch));
+        assert_eq!(link.queued_packets(at(0)), (queued + 2 - batch) as usize);
+    }
+}
+
+#[test]
+fn a_byte_limit_of_fq_codel_drops_as_much_as_it_takes() {
+    let mut link = link(fq_codel(HostIsolation::Flows), Queue::Bytes(3000));
+    for (packet, len) in [((0, 0), 1000), ((0, 1), 100), ((0, 2), 1000), ((1, 0), 1500)] {
+        assert!(offer(&mut link, at(0), packet, len));
+    }
+    // 3600 bytes: the queue of 1500 bytes is the longest, and has one packet.
+    assert_eq!(dropped(&mut link, at(0)), [(1, 0)]);
+    assert!(offer(&mut link, at(0), (2, 0), 4000));
+    assert_eq!(dropped(&mut link, at(0)), [(2, 0)]);
+}
+
+#[test]
+fn fq_codel_keeps_a_sparse_flow_free_of_drops_and_marks_or_drops_the_others() {
+    for (ecn, marks) in [(Ecn::Capable, true), (Ecn::NotCapable, false)] {
+        let mut link = link(Discipline::FqCoDel(FqCoDel::default()), FqCoDel::LIMIT);
+        let mut lost = Vec::new();
+        // 1000 bytes every 900 microseconds, and 200 bytes every 50 milliseconds.
+        for number in 0..5000u32 {
+            let now = at(u64::from(number) * 900_000);
+            lost.extend(dropped(&mut link, now));
+            let _ = link.enqueue_classed(now, (0, number), 1000, ecn, 0, || flow(1, 2, 0));
+            if number % 55 == 0 {
+                assert!(offer(&mut link, now, (1, number), 200));
+            }
+        }
+        assert_eq!((link.statistics().marked > 0, !lost.is_empty()), (marks, !marks));
+        assert!(lost.iter().all(|packet| packet.0 == 0), "{lost:?}");
+    }
+}
+
+#[test]
+fn fq_codel_shares_between_hosts_before_flows() {
+    // Host 1 sends nine flows to host 3, host 2 one to host 4.
+    let shares = |isolation, [from, to]: [u8; 2]| {
+        let mut link = link(fq_codel(isolation), Queue::Unlimited);
+        for number in 0..400 {
+            for port in 0..10 {
+                let flow = || if port < 9 { flow(1, 3, port) } else { flow(from, to, port) };
+                let packet = (port, number);
+                link.enqueue_classed(at(0), packet, 1000, Ecn::NotCapable, 0, flow).unwrap();
+            }
+        }
+        let arrivals = arrivals(&mut link, at(400 * MS));
+        arrivals.iter().filter(|(_, packet)| packet.0 == 9).count() as u32
+    };
+    let near = |found: u32, expected: u32| assert!(found.abs_diff(expected) <= 8, "{found}");
+    near(shares(HostIsolation::Flows, [2, 4]), 40);
+    near(shares(HostIsolation::DualSourceHost, [2, 4]), 200);
+    near(shares(HostIsolation::DualSourceHost, [1, 4]), 40);
+    near(shares(HostIsolation::DualDestinationHost, [1, 4]), 200);
+    near(shares(HostIsolation::DualDestinationHost, [2, 3]), 40);
+    near(shares(HostIsolation::Triple, [2, 4]), 200);
+    near(shares(HostIsolation::Triple, [2, 3]), 40);
 }

@@ -62,21 +62,38 @@ fn discipline_at_the_tail() -> impl Strategy<Value = Discipline> {
     prop_oneof![Just(Discipline::DropTail), red.prop_map(Discipline::Red)]
 }
 
-fn discipline() -> impl Strategy<Value = Discipline> {
-    let codel = (0u64..20, 1u64..200, 0u32..3000, any::<bool>()).prop_map(
+fn codel() -> impl Strategy<Value = CoDel> {
+    (0u64..20, 1u64..200, 0u32..3000, any::<bool>()).prop_map(
         |(target, interval, max_packet, ecn)| {
             let [target, interval] = [target, interval].map(Duration::from_millis);
-            Discipline::CoDel(CoDel { target, interval, max_packet, ecn })
+            CoDel { target, interval, max_packet, ecn }
         },
-    );
-    prop_oneof![2 => discipline_at_the_tail(), 1 => codel, 1 => drr().prop_map(Discipline::Drr)]
+    )
 }
 
-fn drr() -> impl Strategy<Value = Drr> {
+fn discipline() -> impl Strategy<Value = Discipline> {
+    let codel = codel().prop_map(Discipline::CoDel);
+    prop_oneof![2 => discipline_at_the_tail(), 1 => codel, 1 => fair()]
+}
+
+fn fair() -> impl Strategy<Value = Discipline> {
     let isolation = prop::sample::select(
         &[Isolation::Flows, Isolation::SourceHost, Isolation::DestinationHost][..],
     );
-    (256u32..3000, isolation).prop_map(|(quantum, isolation)| Drr { quantum, isolation })
+    let drr = (256u32..3000, isolation)
+        .prop_map(|(quantum, isolation)| Discipline::Drr(Drr { quantum, isolation }));
+    let hosts = prop::sample::select(
+        &[
+            HostIsolation::Flows,
+            HostIsolation::DualSourceHost,
+            HostIsolation::DualDestinationHost,
+            HostIsolation::Triple,
+        ][..],
+    );
+    let fq_codel = (codel(), 256u32..3000, hosts).prop_map(|(codel, quantum, isolation)| {
+        Discipline::FqCoDel(FqCoDel { codel, quantum, isolation })
+    });
+    prop_oneof![drr, fq_codel]
 }
 
 fn errors() -> impl Strategy<Value = ErrorModel> {
@@ -304,6 +321,32 @@ proptest! {
                 prop_assert!(link.queued_packets(now) <= limit as usize);
             }
         }
+    }
+
+    #[test]
+    fn fq_codel_of_one_flow_is_codel(
+        config in plain(),
+        codel in codel(),
+        offers in offers(),
+        every in 1usize..50,
+    ) {
+        let config = Config { queue: Queue::Unlimited, ..config };
+        let results = [
+            Discipline::CoDel(codel),
+            Discipline::FqCoDel(FqCoDel { codel, ..FqCoDel::default() }),
+        ].map(|discipline| {
+            let mut link = Link::new(&Config { discipline, ..config.clone() }, Seed(1), "test");
+            let (mut now, mut events) = (Time::ZERO, Vec::new());
+            for (number, &(gap, len)) in offers.iter().enumerate() {
+                now += Duration::from_nanos(gap);
+                wait(&mut link, now, &mut events);
+                let ecn = if number % every == 0 { Ecn::Capable } else { Ecn::NotCapable };
+                link.enqueue(now, number as u32, len, ecn).unwrap();
+            }
+            wait(&mut link, Time::NEVER, &mut events);
+            (events, link.statistics())
+        });
+        prop_assert_eq!(&results[0], &results[1]);
     }
 
     #[test]

@@ -6,14 +6,15 @@ use crate::reading::quantity::{Amount, Packets, Probability, QueueLimit, Written
 use crate::reading::shape::{Shape, table, unexpected};
 use base::Duration;
 use base::units::Size;
-use link::{CoDel, Discipline, Isolation};
+use link::{CoDel, Discipline, FqCoDel, HostIsolation, Isolation};
 use serde_json::{Value, json};
 use toml::Spanned;
 
 table! {
     /// A queue with a discipline.
     pub(super) struct QueueTable {
-        /// The limit of all packets in the queue; unlimited if absent.
+        /// The limit of all packets in the queue. If absent, it is 10240 packets with `fq_codel`,
+        /// and otherwise the queue is unlimited.
         limit: Spanned<QueueLimit>;
         /// Random early detection: the longer the average queue, the more arriving packets are
         /// dropped, or marked.
@@ -24,6 +25,10 @@ table! {
         /// Deficit round robin: flows or hosts have queues of their own and equal shares of the
         /// rate. At the limit, packets are dropped at the tail of the longest queue.
         drr: Drr;
+        /// FQ-CoDel: flows have queues of their own, with equal shares of the rate and CoDel each; a
+        /// queue that was empty is served first. At the limit, half of the packets of the longest
+        /// queue are dropped at its head, 64 at most.
+        fq_codel: FqCodel;
     }
 }
 
@@ -79,6 +84,26 @@ table! {
     }
 }
 
+table! {
+    /// FQ-CoDel (RFC 8290): 1024 queues, to which flows are hashed.
+    pub(super) struct FqCodel {
+        /// The target delay of a packet in its queue; 5 ms if absent.
+        target: Written<Duration>;
+        /// About the longest round-trip time of the flows on the link; 100 ms if absent.
+        interval: Spanned<Written<Duration>>;
+        /// The size of the largest packet, bytes: with no more than this in a queue, none of its
+        /// packets is dropped. 1500 if absent.
+        max_packet: Spanned<Amount>;
+        /// Mark ECN-capable packets where CoDel drops others.
+        ecn: bool = FqCoDel::default().codel.ecn;
+        /// Bytes that a queue may send in a turn, 256 or more; 1514 if absent.
+        quantum: Spanned<Amount>;
+        /// Who has equal shares: `flows`, or first the hosts from which packets come, the hosts to
+        /// which they go, or whichever has more flows, and then the flows of each. `flows` if absent.
+        isolation: HostIsolation;
+    }
+}
+
 /// A limit, or a table.
 #[derive(Debug)]
 pub(super) struct Queue(QueueTable);
@@ -109,15 +134,18 @@ impl Shape for Queue {
 
 /// The limit and the discipline of a queue.
 pub(super) fn resolve(queue: &Spanned<Queue>) -> Result<(link::Queue, Discipline), Problem> {
-    let Queue(QueueTable { limit, red, codel, drr }) = queue.get_ref();
-    let limit = limit.as_ref().map_or(Ok(link::Queue::Unlimited), self::limit)?;
+    let Queue(QueueTable { limit, red, codel, drr, fq_codel }) = queue.get_ref();
+    let unlimited = link::Queue::Unlimited;
+    let absent = if fq_codel.is_some() { FqCoDel::LIMIT } else { unlimited };
+    let limit = limit.as_ref().map_or(Ok(absent), self::limit)?;
     let red = red.as_ref().map(self::red).transpose()?.map(Discipline::Red);
     let codel = codel.as_ref().map(self::codel).transpose()?.map(Discipline::CoDel);
     let drr = drr.as_ref().map(self::drr).transpose()?.map(Discipline::Drr);
-    let mut disciplines = [red, codel, drr].into_iter().flatten();
+    let fq_codel = fq_codel.as_ref().map(self::fq_codel).transpose()?.map(Discipline::FqCoDel);
+    let mut disciplines = [red, codel, drr, fq_codel].into_iter().flatten();
     let discipline = disciplines.next().unwrap_or_default();
     if disciplines.next().is_some() {
-        let message = "expected one of `red`, `codel`, `drr`, not several";
+        let message = "expected one of `red`, `codel`, `drr`, `fq_codel`, not several";
         return Err(Problem::at(queue.span(), message));
     }
     Ok((limit, discipline))
@@ -163,18 +191,27 @@ fn red(red: &Spanned<Red>) -> Result<link::Red, Problem> {
 }
 
 fn codel(codel: &Codel) -> Result<CoDel, Problem> {
+    control(codel.target, &codel.interval, &codel.max_packet, codel.ecn)
+}
+
+fn control(
+    target: Option<Written<Duration>>,
+    interval: &Option<Spanned<Written<Duration>>>,
+    max_packet: &Option<Spanned<Amount>>,
+    ecn: bool,
+) -> Result<CoDel, Problem> {
     let standard = CoDel::default();
-    let interval = match &codel.interval {
+    let interval = match interval {
         Some(interval) if interval.get_ref().0 == Duration::ZERO => {
             return Err(Problem::at(interval.span(), "expected more than 0 s"));
         }
         interval => interval.as_ref().map_or(standard.interval, |interval| interval.get_ref().0),
     };
     Ok(CoDel {
-        target: codel.target.map_or(standard.target, |target| target.0),
+        target: target.map_or(standard.target, |target| target.0),
         interval,
-        max_packet: bytes(&codel.max_packet, standard.max_packet)?,
-        ecn: codel.ecn,
+        max_packet: bytes(max_packet, standard.max_packet)?,
+        ecn,
     })
 }
 
@@ -182,6 +219,16 @@ fn drr(drr: &Drr) -> Result<link::Drr, Problem> {
     let standard = link::Drr::default();
     let quantum = bytes_from(LEAST_QUANTUM, &drr.quantum, standard.quantum)?;
     Ok(link::Drr { quantum, isolation: drr.isolation.unwrap_or(standard.isolation) })
+}
+
+fn fq_codel(written: &FqCodel) -> Result<FqCoDel, Problem> {
+    let standard = FqCoDel::default();
+    let &FqCodel { target, ref interval, ref max_packet, ecn, ref quantum, isolation } = written;
+    Ok(FqCoDel {
+        codel: control(target, interval, max_packet, ecn)?,
+        quantum: bytes_from(LEAST_QUANTUM, quantum, standard.quantum)?,
+        isolation: isolation.unwrap_or(standard.isolation),
+    })
 }
 
 /// With a smaller quantum a packet would take many rounds. It is Linux's limit.

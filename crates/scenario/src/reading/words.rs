@@ -4,7 +4,7 @@ use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::shape::{Shape, word};
 use base::settings::names;
-use link::{Damage, Isolation, JitterShape};
+use link::{Damage, HostIsolation, Isolation, JitterShape};
 use middlebox::Aim;
 use middlebox::fec::Signal;
 use serde::de::value::Error;
@@ -75,6 +75,12 @@ foreign_words! {
         "flows" => Isolation::Flows,
         "srchost" => Isolation::SourceHost,
         "dsthost" => Isolation::DestinationHost,
+    }
+    HostIsolation {
+        "flows" => HostIsolation::Flows,
+        "dual-srchost" => HostIsolation::DualSourceHost,
+        "dual-dsthost" => HostIsolation::DualDestinationHost,
+        "triple-isolate" => HostIsolation::Triple,
     }
 }
 

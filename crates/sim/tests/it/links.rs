@@ -4,7 +4,7 @@
 use crate::common::*;
 use base::Duration;
 use link::{
-    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, Drr, ErrorModel, Fades, Gap,
+    Bursts, CoDel, Config, Damage, DeliveryTrace, Discipline, Drr, ErrorModel, Fades, FqCoDel, Gap,
     GilbertElliott, Impairments, Interval, Intervals, Jitter, JitterShape, Queue, Red, Reordering,
     Uniform, Variation,
 };
@@ -58,6 +58,11 @@ fn red(ecn: bool) -> Config {
     managed(Discipline::Red(Red { weight: 0.02, mean_packet: 1040, ecn, ..Red::default() }))
 }
 
+fn fq_codel(ecn: bool) -> Config {
+    let codel = CoDel { ecn, ..CoDel::default() };
+    managed(Discipline::FqCoDel(FqCoDel { codel, ..FqCoDel::default() }))
+}
+
 fn codel(ecn: bool) -> Config {
     managed(Discipline::CoDel(CoDel { ecn, ..CoDel::default() }))
 }
@@ -81,11 +86,12 @@ fn links() -> Vec<(&'static str, Config)> {
         ("red", red(false)),
         ("codel", codel(false)),
         ("drr", managed(Discipline::Drr(Drr::default()))),
+        ("fq_codel", fq_codel(false)),
         ("trace", traced()),
     ]
 }
 
-const GOLDEN: [(&str, u64); 9] = [
+const GOLDEN: [(&str, u64); 10] = [
     ("gilbert-elliott", 0x9aa42b72dd50934b),
     ("bursts", 0x0215dafa2a33c871),
     ("fades", 0xefba8ff8ef388b44),
@@ -94,6 +100,7 @@ const GOLDEN: [(&str, u64); 9] = [
     ("red", 0xbac0014b8692c6a6),
     ("codel", 0x15cf902e5263c077),
     ("drr", 0xe8333af2be1c1c7a),
+    ("fq_codel", 0x15cf902e5263c077), // One flow: as CoDel.
     ("trace", 0x4b259bc51533a750),
 ];
 
@@ -193,6 +200,8 @@ fn active_queues_keep_the_queue_short_and_marks_spare_retransmissions() {
     for (name, link, ecn) in [
         ("red", red(false), false),
         ("codel", codel(false), false),
+        ("fq_codel", fq_codel(false), false),
+        ("fq_codel, marking", fq_codel(true), true),
         ("red, marking", red(true), true),
         ("codel, marking", codel(true), true),
     ] {

@@ -10,7 +10,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use record::{Delivered, Delivery, Record, SendOrder, Sent, State};
+pub(crate) use record::{Delivered, Delivery, Flight, Record, SendOrder, Sent, State};
 
 use base::{Ring, Time};
 use serde::{Deserialize, Serialize};
@@ -250,11 +250,13 @@ impl Scoreboard {
                 self.cut(ack);
                 break;
             }
-            if let Some(record) = self.records.pop() {
-                result.last = record.sent;
-                if !record.state.contains(State::SACKED) {
-                    result.delivery.add(&record, fack, resent_until);
+            if let Some(record) = self.records.pop()
+                && !record.state.contains(State::SACKED)
+            {
+                if record.sent.at >= result.last.at {
+                    result.last = record.sent;
                 }
+                result.delivery.add(&record, fack, resent_until);
             }
         }
         result

@@ -7,6 +7,7 @@
 //! ```
 
 mod acks;
+mod flight;
 mod frto;
 mod losses;
 mod notices;
@@ -134,6 +135,9 @@ pub(crate) struct Sender {
     /// The use of the congestion window, if [`Validation::Half`] needs it.
     max_flight: Option<Box<MaxFlight>>,
     delivered: Delivered,
+    /// C.app_limited (draft-ietf-ccwg-bbr §4.1.2.1): more than this has to be delivered until the
+    /// flight is no longer limited by the application; 0 if it is not.
+    app_limited: u64,
     copies: u32,
     /// The shortest time from a copy to a notice that was unambiguously about it.
     min_notice_delay: Duration,
@@ -201,6 +205,8 @@ impl Sender {
             byte_counting: config.byte_counting,
             hystart: config.hystart.then(|| hystart_limit(config.pacing)),
         };
+        let controller = Controller::new(growth, u64::from(mss));
+        let pacer = Pacer::new(config.pacing || controller.models_path());
         Sender {
             stream: Stream::new(),
             statistics: Statistics::default(),
@@ -226,7 +232,7 @@ impl Sender {
             },
             board: Scoreboard::default(),
             detector: Detector::new(config.recovery),
-            controller: Controller::new(growth, u64::from(mss)),
+            controller,
             prr: None,
             rtt: Rtt::new(config.rto),
             phase: Phase::Open,
@@ -250,12 +256,13 @@ impl Sender {
             window_limited: false,
             max_flight: (config.validation == Validation::Half).then(Box::default),
             delivered: Delivered::default(),
+            app_limited: 0,
             copies: 0,
             min_notice_delay: Duration::MAX,
             pending_notices: Notices::default(),
             deadline: Time::NEVER,
             timer: Timer::Retransmission,
-            pacer: Pacer::new(config.pacing),
+            pacer,
             retransmission_at: Time::NEVER,
             probe: None,
             rack_delivered: 0,
@@ -289,6 +296,12 @@ impl Sender {
         self.cwr_pending = false;
         self.controller = Controller::new(self.config.growth, window);
         self.controller.reset(window, self.config.initial_ssthresh);
+    }
+
+    /// Appends to the stream.
+    pub(crate) fn write(&mut self, stream: u32, offset: u64, len: u64, pushed: bool) {
+        self.check_app_limited();
+        self.stream.write(stream, offset, len, pushed);
     }
 
     pub(crate) fn set_nagle(&mut self, nagle: bool) {

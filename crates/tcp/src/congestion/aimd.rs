@@ -152,7 +152,7 @@ impl CongestionControl for Aimd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{Controller, RateSample};
+    use crate::congestion::{Controller, FlightSample, RateSample};
     use base::{Duration, Time};
 
     fn aimd(window: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Aimd {
@@ -168,6 +168,7 @@ mod tests {
             limited_transmit: 0,
             delivered: acked,
             rate: RateSample::default(),
+            flight: FlightSample::default(),
             rtt: None,
             srtt: None,
             window_limited: true,

@@ -1,4 +1,5 @@
-//! The contract that every controller keeps, with every increase function, whatever happens.
+//! The contract that every controller keeps that reacts to single losses, with every increase
+//! function, whatever happens.
 
 use super::*;
 use proptest::prelude::*;
@@ -188,6 +189,7 @@ impl Contract {
             limited_transmit: 0,
             delivered: acked,
             rate: RateSample { delivered: acked, interval: rtt },
+            flight: FlightSample::default(),
             rtt: Some(rtt),
             srtt: Some(rtt),
             window_limited,
@@ -208,6 +210,13 @@ impl Contract {
     }
 }
 
+/// Controllers without a model of the path.
+fn reactive() -> Vec<(&'static str, Congestion)> {
+    let models_path =
+        |congestion| Controller::new(Growth { congestion, ..Growth::default() }, 1).models_path();
+    Congestion::ALL.iter().copied().filter(|&(_, congestion)| !models_path(congestion)).collect()
+}
+
 /// Thousands of cases, unless the environment asks for another number.
 fn cases() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
@@ -223,7 +232,7 @@ proptest! {
     /// alone, and an undo restores it.
     #[test]
     fn every_controller_keeps_the_contract(
-        congestion in prop::sample::select(Congestion::ALL),
+        congestion in prop::sample::select(reactive()),
         increase in prop::sample::select(Increase::ALL),
         byte_counting in prop::option::of(1_u32..10),
         limit in prop::option::of(prop::sample::select(vec![8, u32::MAX])),

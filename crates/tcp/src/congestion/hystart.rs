@@ -128,7 +128,7 @@ impl HyStart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RateSample;
+    use super::super::{FlightSample, RateSample};
     use super::*;
     use base::Time;
 
@@ -155,6 +155,7 @@ mod tests {
                 limited_transmit: 0,
                 delivered: acked,
                 rate: RateSample::default(),
+                flight: FlightSample::default(),
                 rtt,
                 srtt: rtt,
                 window_limited,

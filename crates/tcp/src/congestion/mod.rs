@@ -35,6 +35,8 @@ pub struct AckSample {
     pub delivered: u64,
     /// The delivery rate.
     pub rate: RateSample,
+    /// The flight, if the controller models the path.
+    pub flight: FlightSample,
     /// The round-trip time of the segment that caused it, unless ambiguous (Karn), as the
     /// round-trip clock measures it.
     pub rtt: Option<Duration>,
@@ -77,6 +79,38 @@ impl RateSample {
     }
 }
 
+/// The flight at an acknowledgment, and when what it delivers was sent (draft-ietf-ccwg-bbr §4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlightSample {
+    /// Octets delivered so far.
+    pub delivered: u64,
+    /// Octets in the network now.
+    pub in_flight: u64,
+    /// Octets in the network when the copy was sent that was delivered, itself included.
+    pub sent_in_flight: u64,
+    /// The application limited the flight when it was sent.
+    pub app_limited: bool,
+    /// Its round trip; `None` if another copy may have arrived.
+    pub rtt: Option<Duration>,
+}
+
+/// A range that is lost by congestion.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// When that was found.
+    pub now: Time,
+    /// Its first octet.
+    pub start: u64,
+    /// The octet after its last.
+    pub end: u64,
+    /// Octets delivered when it was sent.
+    pub delivered: u64,
+    /// Octets in the network when it was sent, itself included.
+    pub in_flight: u64,
+    /// The application limited the flight when it was sent.
+    pub app_limited: bool,
+}
+
 /// A congestion episode.
 #[derive(Clone, Copy, Debug)]
 pub struct Episode {
@@ -110,12 +144,30 @@ pub trait CongestionControl: Sized {
     /// Whether it needs samples of acknowledgments while its window does not limit the sender.
     const NEEDS_EVERY_ACK: bool = true;
 
+    /// Whether it follows a model of the path: it needs [`FlightSample`]s, sets the window in fast
+    /// recovery itself, and has a rate of its own.
+    const MODELS_PATH: bool = false;
+
     /// Processes an acknowledgment of new data outside of recovery.
     fn on_ack(&mut self, sample: &AckSample);
 
     /// Processes an acknowledgment by which the window does not grow: a duplicate, with nothing
     /// `acked`, or one in recovery.
     fn on_other_ack(&mut self, _sample: &AckSample) {}
+
+    /// Notes a loss by congestion.
+    fn on_lost(&mut self, _lost: &Lost) {}
+
+    /// Notes the end of a recovery episode.
+    fn on_recovered(&mut self) {}
+
+    /// Notes that data becomes outstanding; `app_limited`: the application had no more before.
+    fn on_first_outstanding(&mut self, _now: Time, _app_limited: bool) {}
+
+    /// Whether it holds the flight down to measure the round trip, so that rates mean nothing.
+    fn is_probing_rtt(&self) -> bool {
+        false
+    }
 
     /// Reduces the window at the start of a congestion episode with fast recovery.
     fn on_congestion(&mut self, episode: &Episode);
@@ -210,6 +262,11 @@ macro_rules! controllers {
 
         impl Algorithm {
             #[inline]
+            fn models_path(&self) -> bool {
+                match self { $(Algorithm::$Controller(_) => $Controller::MODELS_PATH,)+ }
+            }
+
+            #[inline]
             fn needs_ack_sample(&self, window_limited: bool) -> bool {
                 window_limited || match self {
                     $(Algorithm::$Controller(_) => $Controller::NEEDS_EVERY_ACK,)+
@@ -227,6 +284,24 @@ macro_rules! controllers {
 
             fn on_other_ack(&mut self, sample: &AckSample) {
                 match self { $(Algorithm::$Controller(c) => c.on_other_ack(sample),)+ }
+            }
+
+            fn on_lost(&mut self, lost: &Lost) {
+                match self { $(Algorithm::$Controller(c) => c.on_lost(lost),)+ }
+            }
+
+            fn on_recovered(&mut self) {
+                match self { $(Algorithm::$Controller(c) => c.on_recovered(),)+ }
+            }
+
+            fn on_first_outstanding(&mut self, now: Time, app_limited: bool) {
+                match self {
+                    $(Algorithm::$Controller(c) => c.on_first_outstanding(now, app_limited),)+
+                }
+            }
+
+            fn is_probing_rtt(&self) -> bool {
+                match self { $(Algorithm::$Controller(c) => c.is_probing_rtt(),)+ }
             }
 
             fn on_congestion(&mut self, episode: &Episode) {
@@ -288,6 +363,8 @@ controllers! {
     westwood_2001::Westwood2001 = "westwood-2001";
     /// Bandwidth estimated once a round trip (Grieco, Mascolo, CCR 34 (2), 2004).
     westwood_plus::WestwoodPlus = "westwood+";
+    /// A model of the path, its bandwidth and its shortest round trip (draft-ietf-ccwg-bbr, BBRv3).
+    bbr::Bbr = "bbr";
 }
 
 /// The congestion controller of a connection, with the state to which an undo returns.
@@ -305,12 +382,11 @@ pub(crate) struct Controller {
 impl Controller {
     /// A controller that starts from `window` bytes; its slow-start threshold is arbitrarily high.
     pub(crate) fn new(growth: Growth, window: u64) -> Controller {
-        Controller {
-            algorithm: Algorithm::new(growth, window),
-            prior: None,
-            hystart: growth.hystart.map(|limit| Box::new(HyStart::new(limit))),
-            hystart_limit: growth.hystart,
-        }
+        let algorithm = Algorithm::new(growth, window);
+        // One that models the path has no slow start.
+        let hystart_limit = growth.hystart.filter(|_| !algorithm.models_path());
+        let hystart = hystart_limit.map(|limit| Box::new(HyStart::new(limit)));
+        Controller { algorithm, prior: None, hystart, hystart_limit }
     }
 
     /// Whether [`Controller::on_ack`] has an effect.
@@ -345,6 +421,28 @@ impl Controller {
 
     pub(crate) fn on_other_ack(&mut self, sample: &AckSample) {
         self.algorithm.on_other_ack(sample);
+    }
+
+    /// Whether it follows a model of the path ([`CongestionControl::MODELS_PATH`]).
+    #[inline]
+    pub(crate) fn models_path(&self) -> bool {
+        self.algorithm.models_path()
+    }
+
+    pub(crate) fn on_lost(&mut self, lost: &Lost) {
+        self.algorithm.on_lost(lost);
+    }
+
+    pub(crate) fn on_recovered(&mut self) {
+        self.algorithm.on_recovered();
+    }
+
+    pub(crate) fn on_first_outstanding(&mut self, now: Time, app_limited: bool) {
+        self.algorithm.on_first_outstanding(now, app_limited);
+    }
+
+    pub(crate) fn is_probing_rtt(&self) -> bool {
+        self.algorithm.is_probing_rtt()
     }
 
     pub(crate) fn on_congestion(&mut self, episode: &Episode) {

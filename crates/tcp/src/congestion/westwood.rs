@@ -151,7 +151,7 @@ impl<E: Estimator> CongestionControl for Westwood<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::RateSample;
+    use crate::congestion::{FlightSample, RateSample};
     use proptest::prelude::*;
 
     /// An estimate that is given.
@@ -182,6 +182,7 @@ mod tests {
             limited_transmit: 0,
             delivered: acked,
             rate: RateSample::default(),
+            flight: FlightSample::default(),
             rtt: rtt_ms.map(Duration::from_millis),
             srtt: None,
             window_limited: true,

@@ -11,14 +11,14 @@ impl Connection {
     ///
     /// A segment never carries bytes of two streams: a new stream starts a new segment.
     pub fn write(&mut self, stream: u32, offset: u64, len: u64) {
-        self.sender.stream.write(stream, offset, len, true);
+        self.sender.write(stream, offset, len, true);
     }
 
     /// Like [`Connection::write`], but more will follow (`MSG_MORE` of Linux): data that does not
     /// fill a segment waits for it, at most one retransmission timeout. PSH is not set (RFC 9293
     /// §3.9.1.2).
     pub fn write_more(&mut self, stream: u32, offset: u64, len: u64) {
-        self.sender.stream.write(stream, offset, len, false);
+        self.sender.write(stream, offset, len, false);
     }
 
     /// Turns corking on or off (`TCP_CORK` of Linux, `TCP_NOPUSH` of BSD): data that does not fill

@@ -52,6 +52,30 @@ pub(crate) struct Sent {
     pub(crate) delivered_at: Time,
     /// When the copy that delivered it had been sent: the start of the sampling window.
     pub(crate) first_sent_at: Time,
+    /// The flight, if the congestion controller models the path.
+    pub(crate) flight: Flight,
+}
+
+/// The flight when a copy was sent, itself included: octets in the network, below 2^31, and whether
+/// the application limited it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Flight(u32);
+
+impl Flight {
+    const APP_LIMITED: u32 = 1 << 31;
+
+    pub(crate) fn new(octets: u64, app_limited: bool) -> Flight {
+        let octets = octets.min(u64::from(Flight::APP_LIMITED - 1)) as u32;
+        Flight(if app_limited { octets | Flight::APP_LIMITED } else { octets })
+    }
+
+    pub(crate) fn octets(self) -> u64 {
+        u64::from(self.0 & !Flight::APP_LIMITED)
+    }
+
+    pub(crate) fn is_app_limited(self) -> bool {
+        self.0 & Flight::APP_LIMITED != 0
+    }
 }
 
 /// Delivery so far.
@@ -72,12 +96,13 @@ pub(crate) struct Delivered {
 impl Delivered {
     /// The delivery state for a copy that is sent now.
     #[inline]
-    pub(crate) fn sent(&self, now: Time) -> Sent {
+    pub(crate) fn sent(&self, now: Time, flight: Flight) -> Sent {
         Sent {
             delivered: self.bytes,
             at: now,
             delivered_at: self.at,
             first_sent_at: self.first_sent_at,
+            flight,
         }
     }
 }

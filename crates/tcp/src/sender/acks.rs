@@ -43,6 +43,7 @@ impl Sender {
     /// Processes an acknowledgment between SND.UNA and SND.NXT.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
+        self.check_app_limited();
         let clean =
             ack.blocks.is_empty() && !ack.congested && self.is_clean() && self.probe.is_none();
         if clean && ack.ack > self.board.una() {
@@ -74,6 +75,7 @@ impl Sender {
     /// acknowledgment.
     #[inline(always)]
     pub(crate) fn acknowledge_whole(&mut self, now: Time, window: &Window) -> Option<WholeRecords> {
+        self.check_app_limited();
         let whole = self.board.advance_whole(window.ack)?;
         self.update_window(window);
         self.stream.acknowledged(window.ack);
@@ -122,12 +124,14 @@ impl Sender {
     pub(crate) fn grow(&mut self, now: Time, whole: &WholeRecords) {
         let WholeRecords { acked, sent_at, ref last } = *whole;
         let rate = self.rate(now, last);
+        let flight = self.flight_sample(now, last, true);
         let sample = AckSample {
             now,
             acked,
             limited_transmit: 0,
             delivered: acked,
             rate,
+            flight,
             rtt: Some(self.rtt.measured(now, sent_at)),
             srtt: self.rtt.smoothed(),
             window_limited: self.window_limited,
@@ -214,11 +218,12 @@ impl Sender {
             delivery = delivery.and(self.on_advance(now, ack, &sacked));
             self.confirm_notices(now, mechanisms);
         } else if outstanding > 0 && !closed {
-            if duplicate {
-                self.controller.on_other_ack(&self.dupack_sample(now, newly_sacked));
-            }
             if let Some(sent) = sacked.latest {
                 self.deliver(now, newly_sacked, &sent);
+            }
+            if duplicate {
+                let sample = self.dupack_sample(now, newly_sacked, sacked.latest);
+                self.controller.on_other_ack(&sample);
             }
         }
         if duplicate {
@@ -291,13 +296,16 @@ impl Sender {
     }
 
     /// The congestion controller's sample of a duplicate acknowledgment.
-    fn dupack_sample(&self, now: Time, delivered: u64) -> AckSample {
+    fn dupack_sample(&mut self, now: Time, delivered: u64, latest: Option<Sent>) -> AckSample {
+        let rate = latest.map(|sent| self.rate(now, &sent)).unwrap_or_default();
+        let flight = latest.map(|sent| self.flight_sample(now, &sent, false)).unwrap_or_default();
         AckSample {
             now,
             acked: 0,
             limited_transmit: 0,
             delivered,
-            rate: RateSample::default(),
+            rate,
+            flight,
             rtt: None,
             srtt: self.rtt.smoothed(),
             window_limited: false,
@@ -341,12 +349,14 @@ impl Sender {
         if !self.is_clean() || !advanced.state.is_empty() {
             self.update_episode(now, &advanced);
         }
+        let flight = self.flight_sample(now, &latest, advanced.timed);
         let sample = AckSample {
             now,
             acked: advanced.acked,
             limited_transmit,
             delivered,
             rate: self.rate(now, &latest),
+            flight,
             rtt: sample.map(|sample| self.rtt.measured(now, now - sample)),
             srtt: self.rtt.smoothed(),
             window_limited: self.is_window_limited(),

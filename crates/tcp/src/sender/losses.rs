@@ -105,6 +105,9 @@ impl Sender {
         let record = *self.board.get(index);
         let verdict = self.verdict(now, &record, signal, mechanisms);
         let corrupted = verdict == Verdict::Corruption;
+        if !corrupted {
+            self.report_loss(now, &record);
+        }
         match signal {
             Signal::Notice | Signal::Rack => self.board.mark_latest_copy_lost(index, corrupted),
             Signal::Dupack | Signal::Sack | Signal::Rto | Signal::Ecn => {
@@ -170,6 +173,7 @@ impl Sender {
     /// Begins a proportional rate reduction, if configured (RFC 9937 §6.1).
     fn begin_prr(&mut self) {
         let bound = match self.config.reduction {
+            _ if self.controller.models_path() => return,
             Reduction::Immediate => return,
             Reduction::Prr => Bound::PerAck,
             Reduction::PrrSsrb => Bound::SlowStart,
@@ -280,6 +284,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.prr = None;
         self.detector.on_recovery_end();
+        self.controller.on_recovered();
         self.log.push(|| Event::Recovered);
     }
 

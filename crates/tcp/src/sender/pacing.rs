@@ -74,7 +74,7 @@ impl Sender {
             return false;
         }
         self.pacer.wake_at = self.pacer.next_at;
-        self.window_limited = true;
+        self.window_limited = !self.controller.models_path();
         true
     }
 

@@ -5,6 +5,7 @@ use super::Sender;
 use crate::config::SsthreshOnBackoff;
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal, Verdict};
+use crate::scoreboard::Record;
 use base::Time;
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,7 @@ impl Sender {
         }
         let expired = self.deadline;
         self.deadline = Time::NEVER;
+        self.check_app_limited();
         if self.config.user_timeout.is_some_and(|timeout| self.progress_at + timeout <= now)
             && self.board.outstanding() > 0
         {
@@ -169,7 +171,10 @@ impl Sender {
         });
         let phase = self.phase;
         self.record_fast_path_deliveries();
+        let lost = self.board.lost();
         self.enter_loss(self.detector.cutoff_at_timeout(now));
+        let lost = self.board.lost().saturating_sub(lost);
+        self.report_loss(now, &Record { len: lost as u32, ..first }); // At most a window.
         self.start_frto(phase);
         // RFC 6298 §5.4: the first is sent again, whatever RACK holds to be in the network.
         if self.pipe() > 0 {

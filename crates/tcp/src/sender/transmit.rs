@@ -318,12 +318,13 @@ impl Sender {
         let start = self.board.nxt();
         let len = len as u32; // At most one segment.
         let copy = self.next_copy(now);
+        let flight = self.flight(u64::from(len));
         self.pace(now, len);
         self.board.push(Record {
             start,
             len,
             copy,
-            sent: self.delivered.sent(now),
+            sent: self.delivered.sent(now, flight),
             state: State::empty(),
         });
         self.log.push(|| Event::Sent { start, len, copy, again: false });
@@ -339,6 +340,7 @@ impl Sender {
         self.held_back = false;
         self.progress_at = now;
         self.record_fast_path_deliveries();
+        self.controller.on_first_outstanding(now, self.app_limited > 0);
         self.delivered.at = now;
         self.delivered.first_sent_at = now;
         if self.config.restart_after_idle && now.since(self.sent_at) > self.rtt.rto() {
@@ -356,7 +358,8 @@ impl Sender {
     fn retransmit_record(&mut self, now: Time, index: u64) -> Transmission {
         self.statistics.retransmissions += 1;
         let copy = self.next_copy(now);
-        self.board.resend(index, copy, self.delivered.sent(now));
+        let flight = self.flight(u64::from(self.board.get(index).len));
+        self.board.resend(index, copy, self.delivered.sent(now, flight));
         self.detector.on_copy_sent(index, copy);
         // RFC 6675 §6
         if index == self.board.head() && self.rtt.restarts_on_retransmission() {

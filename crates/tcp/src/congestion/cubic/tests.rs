@@ -1,7 +1,7 @@
 //! The controller alone, on a path of constant round trip.
 
 use super::*;
-use crate::congestion::{Congestion, Controller, RateSample};
+use crate::congestion::{Congestion, Controller, FlightSample, RateSample};
 
 const MSS: u32 = 1000;
 
@@ -42,6 +42,7 @@ impl Path {
             limited_transmit: 0,
             delivered: u64::from(MSS),
             rate: RateSample::default(),
+            flight: FlightSample::default(),
             rtt: Some(self.rtt),
             srtt: Some(self.rtt),
             window_limited,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::RateSample;
+use crate::congestion::{FlightSample, RateSample};
 use base::{Duration, Time};
 
 /// An acknowledgment of a segment, with a smoothed round trip.
@@ -10,6 +10,7 @@ fn ack(srtt: Option<Duration>) -> AckSample {
         limited_transmit: 0,
         delivered: 1000,
         rate: RateSample::default(),
+        flight: FlightSample::default(),
         rtt: srtt,
         srtt,
         window_limited: true,

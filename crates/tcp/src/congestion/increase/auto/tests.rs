@@ -1,6 +1,6 @@
 use super::super::Increase;
 use super::*;
-use crate::congestion::RateSample;
+use crate::congestion::{FlightSample, RateSample};
 use proptest::prelude::*;
 
 const MSS: u32 = 1000;
@@ -29,6 +29,7 @@ impl Acks {
             limited_transmit: 0,
             delivered: acked,
             rate: RateSample::default(),
+            flight: FlightSample::default(),
             rtt: Some(self.srtt),
             srtt: Some(self.srtt),
             window_limited: true,

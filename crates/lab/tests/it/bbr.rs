@@ -1,0 +1,82 @@
+//! BBR, as its draft and its authors describe it.
+
+use crate::common::{run, run_with};
+use lab::{Outcome, Watch};
+
+/// 10 Mb/s and a round trip of 40 ms, 50 kB.
+fn path(queue: &str, link: &str, flows: &[&str]) -> String {
+    let flow = |tcp: &&str| {
+        format!(
+            "[[flows]]\nfrom = \"a\"\nto = \"b\"\ntcp = {{ receive_window = \"4 MB\", {tcp} }}\n"
+        )
+    };
+    format!(
+        "title = \"bbr\"\nduration = \"60 s\"\n[nodes]\na = {{}}\nb = {{}}\n\
+         [[links]]\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
+         queue = \"{queue}\"\n{link}\n{}",
+        flows.iter().map(flow).collect::<String>()
+    )
+}
+
+const BBR: &str = "congestion = \"bbr\", recovery = \"rack\"";
+const CUBIC: &str = "congestion = \"cubic\", recovery = \"rack\"";
+
+/// Mb/s of each flow.
+fn goodputs(outcome: &Outcome) -> Vec<f64> {
+    outcome.rows.iter().map(|row| row.payload_bps / 1e6).collect()
+}
+
+#[test]
+fn it_fills_the_path_and_not_the_queue() {
+    let [cubic, bbr] = [CUBIC, BBR].map(|tcp| run(&path("200 packets", "", &[tcp])));
+    assert!(goodputs(&bbr)[0] > 9.2, "{:?}", goodputs(&bbr));
+    assert!(cubic.totals.dropped > 0 && bbr.totals.dropped == 0);
+    assert_eq!(bbr.rows[0].sender.retransmissions, Some(0));
+}
+
+#[test]
+fn random_losses_below_its_threshold_cost_little_and_above_it_more() {
+    let with_loss = |tcp: &str, loss: &str| {
+        let link = format!("forward = {{ errors = {{ packet = {loss} }} }}");
+        goodputs(&run(&path("100 packets", &link, &[tcp])))[0]
+    };
+    let [low, high] = ["0.01", "0.05"];
+    assert!(with_loss(BBR, low) > 8.0 && with_loss(BBR, low) > 2.0 * with_loss(CUBIC, low));
+    let (bbr, cubic) = (with_loss(BBR, high), with_loss(CUBIC, high));
+    assert!(bbr > 1.5 * cubic && bbr < 6.0, "{bbr} and {cubic} Mb/s");
+}
+
+#[test]
+fn after_an_outage_it_goes_on_at_its_rate() {
+    let outage = "outages = { at = [{ start = \"20 s\", end = \"25 s\" }] }";
+    let outcome = run(&path("100 packets", outage, &[BBR]));
+    assert!(goodputs(&outcome)[0] > 0.9 * 9.3 * 55.0 / 60.0, "{:?}", goodputs(&outcome));
+}
+
+#[test]
+fn it_and_cubic_leave_each_other_a_share_of_any_queue() {
+    // 1, 4 and 16 times what the path holds: the deeper the queue, the more of it CUBIC fills.
+    for (queue, least) in [("35 packets", 2.5), ("140 packets", 2.5), ("560 packets", 1.0)] {
+        let shares = goodputs(&run(&path(queue, "", &[BBR, CUBIC])));
+        assert!(shares.iter().all(|share| *share > least), "{queue}: {shares:?} Mb/s");
+        assert!(shares.iter().sum::<f64>() > 9.0, "{queue}: {shares:?} Mb/s");
+    }
+}
+
+#[test]
+fn flows_that_use_it_share_the_path() {
+    let shares = goodputs(&run(&path("100 packets", "", &[BBR; 4])));
+    let sum: f64 = shares.iter().sum();
+    let jain = sum * sum / (4.0 * shares.iter().map(|share| share * share).sum::<f64>());
+    assert!(jain > 0.9 && sum > 9.0, "{shares:?} Mb/s: {jain}");
+}
+
+#[test]
+fn the_fast_path_models_the_path_as_the_general_path_does() {
+    let link = "forward = { errors = { packet = 0.001 } }";
+    for traffic in ["", "traffic = { paced = { chunk = \"20 kB\", interval = \"30 ms\" } }"] {
+        let text = path("100 packets", link, &[BBR]) + traffic;
+        let watch = Watch { digest: true, general_path: true, ..Watch::default() };
+        assert_eq!(run_with(&text, 1, &watch).digest, run(&text).digest, "{traffic}");
+    }
+}

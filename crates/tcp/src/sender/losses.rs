@@ -172,8 +172,10 @@ impl Sender {
 
     /// Begins a proportional rate reduction, if configured (RFC 9937 §6.1).
     fn begin_prr(&mut self) {
+        if self.controller.models_path() {
+            return;
+        }
         let bound = match self.config.reduction {
-            _ if self.controller.models_path() => return,
             Reduction::Immediate => return,
             Reduction::Prr => Bound::PerAck,
             Reduction::PrrSsrb => Bound::SlowStart,

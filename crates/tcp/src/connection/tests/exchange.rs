@@ -247,7 +247,9 @@ impl Exchange {
         }
         let into = segment.seq.beyond(*irs + receiver.nxt() as u32);
         let inside = into >= 0 && into as u64 <= receiver.window();
-        segment.ack.beyond(*iss + sender.una() as u32) >= 0 && (len > 0 || inside)
+        // Of data, some must be new.
+        let new = len > 0 && into + (len as i32) > 0;
+        segment.ack.beyond(*iss + sender.una() as u32) >= 0 && (new || len == 0 && inside)
     }
 
     /// The application of an end: it reads all. The first end closes at once, the other after it.

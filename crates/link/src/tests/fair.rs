@@ -209,6 +209,18 @@ fn drr_drops_the_last_packet_of_the_longest_queue() {
 }
 
 #[test]
+fn drr_drops_an_arriving_packet_unless_another_queue_is_longer_than_its_own_would_be() {
+    let mut link = link(drr(1500, Isolation::Flows), Queue::Packets(5));
+    for packet in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)] {
+        assert!(offer(&mut link, at(0), packet, 1000));
+    }
+    // One packet is in transmission, and each flow has two.
+    assert!(!offer(&mut link, at(0), (1, 2), 1000));
+    assert!(!offer(&mut link, at(0), (2, 0), 2000));
+    assert!(offer(&mut link, at(0), (2, 0), 1999));
+}
+
+#[test]
 fn a_class_of_drr_that_lost_all_its_packets_starts_anew() {
     let mut link = link(drr(1500, Isolation::Flows), Queue::Bytes(2000));
     assert!(offer(&mut link, at(0), (0, 0), 600));
@@ -223,23 +235,25 @@ fn a_class_of_drr_that_lost_all_its_packets_starts_anew() {
 
 #[test]
 fn with_fq_codel_a_queue_that_empties_and_fills_again_starves_no_other() {
-    // Flow 1 sends its next packet when the last one has arrived.
+    // Flow 4 sends its next packet when the last one has arrived, flows 0 to 3 have all theirs ready.
     let mut link = link(fq_codel(HostIsolation::Flows), Queue::Unlimited);
     for number in 0..400 {
-        offer(&mut link, at(0), (0, number), 1000);
+        for flow in 0..4 {
+            offer(&mut link, at(0), (flow, number), 1000);
+        }
     }
-    offer(&mut link, at(0), (1, 0), 1000);
-    let mut counts = [0; 2];
+    offer(&mut link, at(0), (4, 0), 1000);
+    let mut counts = [0; 5];
     while counts[0] < 200 {
         let now = link.next_event();
         for (_, (flow, number)) in arrivals(&mut link, now) {
             counts[usize::from(flow)] += 1;
-            if flow == 1 {
-                offer(&mut link, now, (1, number + 1), 1000);
+            if flow == 4 {
+                offer(&mut link, now, (4, number + 1), 1000);
             }
         }
     }
-    assert!((90..=205).contains(&counts[1]), "{counts:?}");
+    assert!((100..=205).contains(&counts[4]), "{counts:?}");
 }
 
 #[test]
@@ -312,4 +326,25 @@ fn fq_codel_shares_between_hosts_before_flows() {
     near(shares(HostIsolation::DualDestinationHost, [2, 3]), 40);
     near(shares(HostIsolation::Triple, [2, 4]), 200);
     near(shares(HostIsolation::Triple, [2, 3]), 40);
+}
+
+#[test]
+fn a_flow_without_packets_takes_nothing_from_its_host() {
+    // Nine flows of host 1 come and go; then it has one flow, as host 2.
+    let mut link = link(fq_codel(HostIsolation::DualSourceHost), Queue::Unlimited);
+    for port in 0..9 {
+        let flow = || flow(1, 3, port);
+        link.enqueue_classed(at(0), (port, 0), 1000, Ecn::NotCapable, 0, flow).unwrap();
+    }
+    let later = at(20 * MS);
+    assert_eq!(arrivals(&mut link, later).len(), 9);
+    for number in 0..400 {
+        for (from, port) in [(1, 10), (2, 11)] {
+            let flow = || flow(from, 3, port);
+            link.enqueue_classed(later, (port, number), 1000, Ecn::NotCapable, 0, flow).unwrap();
+        }
+    }
+    let arrivals = arrivals(&mut link, later + Duration::from_millis(400));
+    let first = arrivals.iter().filter(|(_, packet)| packet.0 == 10).count();
+    assert!(first.abs_diff(200) <= 3, "{first}");
 }

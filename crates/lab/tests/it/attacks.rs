@@ -2,6 +2,8 @@
 
 use crate::common::{error, run, run_with, scenario};
 use lab::{Outcome, Watch};
+use middlebox::FalseEchoes;
+use scenario::Method;
 
 /// One flow over a bottleneck with a cross flow beside it, and an attacker with a link of its own
 /// to the victim.
@@ -352,6 +354,34 @@ fn an_attack_with_one_box_stands_for_that_box() {
         "kind = \"fields\"\nclaim = { corruption = 0.2, congestion = 0.5 }",
         "\"false-fields\", corruption = 0.2, congestion = 0.5",
     );
+}
+
+#[test]
+fn the_settings_of_attackers_have_their_effects() {
+    let notices = |report: &str, attacker: &str| {
+        let attacker =
+            format!("{{ box = \"on-path-attacker\", flows = [\"victim\"], every = 10{attacker} }}");
+        let text = victim_of_a_box(NONE, &[("\"backward\"", report)], "router", &attacker);
+        run(&text).rows[0].sender.notices > Some(0)
+    };
+    assert!(notices("\"backward\"", ""));
+    assert!(!notices("\"backward\"", ", forges = \"datagrams\""));
+    assert!(!notices("\"backward\"", ", to = \"receiver\""));
+    assert!(notices("\"forward\"", ", to = \"receiver\""));
+    let echoes = |nonces: bool| {
+        let changes = [LOSSY, ("\"backward\"", "\"forward\"")];
+        let attacker =
+            format!("{{ box = \"false-echoes\", flows = [\"victim\"], nonces = {nonces} }}");
+        run(&victim_of_a_box(NONE, &changes, "sink", &attacker)).digest
+    };
+    assert_ne!(echoes(true), echoes(false));
+    // As the short form has it, where the victim checks nonces.
+    let changes = [LOSSY, ("\"backward\"", "\"forward\"")];
+    let attack = "at = \"sink\"\nknowledge = \"receiver\"\nkind = \"echoes\"\n";
+    let scenario = scenario(&victim(ALL, &changes, attack));
+    let expected =
+        FalseEchoes { flows: vec!["victim".to_owned()], nonces: true, ..FalseEchoes::default() };
+    assert_eq!(scenario.attacks[0].method, Method::Box(expected.into()));
 }
 
 #[test]

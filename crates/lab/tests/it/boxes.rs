@@ -54,6 +54,15 @@ fn a_meter_sends_messages_about_its_flows() {
     let plain = reductions("");
     let notified = reductions("{ box = \"loss-meter\", messages = 0.2, flows = [\"own\"] }");
     assert!(2 * notified < plain, "{notified} with messages, {plain} without");
+    let other = format!(
+        "{}[[flows]]\nname = \"other\"\nfrom = \"a\"\nto = \"b\"\ntcp = {{ {traceback} }}\n",
+        text("{ METER }")
+    );
+    let of = |flows: &str| {
+        let meter = format!("box = \"loss-meter\", messages = 0.2, flows = [{flows}]");
+        run(&other.replace("METER", &meter)).rows[0].sender.reductions.unwrap()
+    };
+    assert!(2 * of("\"own\"") < of("\"other\""), "{} and {}", of("\"own\""), of("\"other\""));
     assert_eq!(
         digest(&text("{ box = \"loss-meter\", form = \"levels\", messages = 1e-12 }")),
         digest(&text(""))

@@ -35,7 +35,7 @@ use scenario::Scenario;
 use std::sync::atomic::AtomicBool;
 
 /// Runs a scenario on real packets, in real time, unless `cancelled` becomes true. The seed determines
-/// the random behaviour of links and traffic. The runs of a process are sequential.
+/// the random behaviour of links and traffic. These runs of a process are sequential.
 ///
 /// # Errors
 /// If the platform is not Linux, if the process lacks privileges, if the kernel rejects a setting of the
@@ -46,6 +46,26 @@ pub fn run(scenario: &Scenario, seed: u64, cancelled: &AtomicBool) -> Result<Out
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (scenario, seed, cancelled);
+        Err(Error::Platform)
+    }
+}
+
+/// Runs a scenario as [`run`] does, but at the same time as other runs of the process. The names of
+/// its namespaces have this label, by which they differ from those of the other runs.
+///
+/// # Errors
+/// As [`run`], and if a run with this label is in progress.
+pub fn run_beside(
+    scenario: &Scenario,
+    seed: u64,
+    label: &str,
+    cancelled: &AtomicBool,
+) -> Result<Outcome, Error> {
+    #[cfg(target_os = "linux")]
+    return run::run_beside(scenario, seed, Some(label), cancelled);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (scenario, seed, label, cancelled);
         Err(Error::Platform)
     }
 }

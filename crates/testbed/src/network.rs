@@ -35,11 +35,11 @@ pub(crate) fn device(link: usize) -> String {
 const WAITING: u32 = 10_000;
 
 impl Network {
-    /// Makes the network.
-    pub(crate) fn build(scenario: &Scenario) -> Result<Network, Error> {
+    /// Makes the network. The names of its namespaces have the label.
+    pub(crate) fn build(scenario: &Scenario, label: Option<&str>) -> Result<Network, Error> {
         let mtu = mtu(scenario);
         let nodes: Result<Vec<Node>, Error> =
-            (0..scenario.nodes.len()).map(|node| make_node(scenario, node, mtu)).collect();
+            (0..scenario.nodes.len()).map(|node| make_node(scenario, node, label, mtu)).collect();
         let nodes = nodes?;
         let links = scenario.links.iter().enumerate().map(|(index, link)| {
             let end = |node: usize| make_device(&nodes[node], &device(index), mtu);
@@ -75,8 +75,15 @@ fn stacks() -> impl Iterator<Item = (Stack, IpVersion)> {
     [Stack::Lasthop, Stack::Linux].into_iter().flat_map(|stack| VERSIONS.map(|ip| (stack, ip)))
 }
 
-fn make_node(scenario: &Scenario, index: usize, mtu: u16) -> Result<Node, Error> {
-    let namespace = Namespace::create(&part_of_a_name(&scenario.nodes[index], index))?;
+fn make_node(
+    scenario: &Scenario,
+    index: usize,
+    label: Option<&str>,
+    mtu: u16,
+) -> Result<Node, Error> {
+    let name = part_of_a_name(&scenario.nodes[index], index);
+    let name = label.map_or(name.clone(), |label| format!("{label}-{name}"));
+    let namespace = Namespace::create(&name)?;
     let sysctls = settings::sysctls(scenario, index)?;
     let netlink = namespace.run(|| -> Result<Netlink, live::Error> {
         netlink::prepare_node()?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The runs of a process are sequential: each needs the machine for itself.
+/// Runs without a label are sequential: each needs the machine for itself.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The time between two checks whether the run was cancelled.
@@ -25,9 +25,18 @@ pub(crate) fn run(
     seed: u64,
     cancelled: &AtomicBool,
 ) -> Result<Outcome, Error> {
-    crate::rights::check()?;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut network = Network::build(scenario)?;
+    run_beside(scenario, seed, None, cancelled)
+}
+
+pub(crate) fn run_beside(
+    scenario: &Scenario,
+    seed: u64,
+    label: Option<&str>,
+    cancelled: &AtomicBool,
+) -> Result<Outcome, Error> {
+    crate::rights::check()?;
+    let mut network = Network::build(scenario, label)?;
     let (hosts, nodes, kernel) = hosts::make(scenario, seed);
     let waiting = kernel.prepare(scenario, &network)?;
     let clock = Clock::start();

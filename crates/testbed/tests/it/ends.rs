@@ -1,9 +1,6 @@
 //! Every kind of traffic between every kind of ends, on real packets.
-#![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{complete, run, with};
+use crate::common::{at_once, complete, run, with};
 
 const STACK: &str = "stack   = \"lasthop\"";
 
@@ -22,8 +19,8 @@ fn between(pair: &str, more: &str) -> String {
 
 #[test]
 fn a_transfer_arrives_whole_between_any_two_stacks_in_both_versions_of_ip() {
-    for pair in PAIRS {
-        for ip in ["ip = 4", "ip = 6"] {
+    at_once(PAIRS, |pair| {
+        at_once(["ip = 4", "ip = 6"], |ip| {
             let Some(outcome) = run(&with(&[(STACK, &between(pair, ip))])) else { return };
             let row = &outcome.run.rows[0];
             complete(row, 1_000_000);
@@ -32,21 +29,22 @@ fn a_transfer_arrives_whole_between_any_two_stacks_in_both_versions_of_ip() {
             let took = row.completed_s.unwrap();
             eprintln!("{pair} {ip}: {took:.3} s, {:?}, {:?}", row.sender, outcome.health);
             assert!((0.44..2.0).contains(&took), "{pair} {ip}: {row:?}");
-        }
-    }
+        });
+    });
 }
 
 #[test]
 fn a_kernel_sends_and_reads_at_its_pace_and_out_of_its_buffer() {
     let traffic = "traffic = { size = \"1 MB\" }";
-    for pair in [PAIRS[1], PAIRS[2]] {
-        for (carried, least) in [
+    at_once([PAIRS[1], PAIRS[2]], |pair| {
+        let kinds = [
             // Ten chunks 100 ms apart.
             ("{ size = \"200 kB\", paced = { chunk = \"20 kB\", interval = \"100 ms\" } }", 0.9),
             // Ten chunks, the first 100 ms after the first byte.
             ("{ size = \"200 kB\", reader = { chunk = \"20 kB\", interval = \"100 ms\" } }", 1.0),
             ("{ size = \"200 kB\", send_buffer = \"16 KiB\" }", 0.1),
-        ] {
+        ];
+        at_once(kinds, |(carried, least)| {
             let changes =
                 [(STACK, &*between(pair, "")), (traffic, &*format!("traffic = {carried}"))];
             let Some(outcome) = run(&with(&changes)) else { return };
@@ -54,8 +52,8 @@ fn a_kernel_sends_and_reads_at_its_pace_and_out_of_its_buffer() {
             complete(row, 200_000);
             assert!(row.completed_s > Some(least), "{pair} {carried}: {row:?}");
             eprintln!("{pair} {carried}: {:?}", row.completed_s);
-        }
-    }
+        });
+    });
 }
 
 #[test]
@@ -63,7 +61,7 @@ fn requests_are_answered_between_any_two_stacks() {
     let traffic = "traffic = { size = \"1 MB\" }";
     let requests = "traffic = { requests = { request = \"300 B\", response = \"20 kB\", \
                     think = \"20 ms\", count = 8 } }";
-    for pair in PAIRS {
+    at_once(PAIRS, |pair| {
         let changes = [(STACK, &*between(pair, "")), (traffic, requests)];
         let Some(outcome) = run(&with(&changes)) else { return };
         let row = &outcome.run.rows[0];
@@ -72,24 +70,28 @@ fn requests_are_answered_between_any_two_stacks() {
         let times = row.time_s.unwrap();
         eprintln!("{pair}: {times:?} {:?}", row.sender);
         assert!(times.median > 0.02 && row.sender.segments >= Some(8 * 14), "{pair}: {row:?}");
-    }
+    });
 }
 
 #[test]
 fn messages_are_timed_between_any_two_stacks() {
-    let messages = "traffic = { application = \"messages\", count = 30 }";
-    for pair in PAIRS {
+    let messages = "traffic = { application = \"messages\", count = 60 }";
+    at_once(PAIRS, |pair| {
         let ends = between(pair, "tcp = { nagle = false }");
-        let changes = [(STACK, &*ends), ("traffic = { size = \"1 MB\" }", messages)];
+        let changes = [
+            (STACK, &*ends),
+            ("traffic = { size = \"1 MB\" }", messages),
+            ("delay   = \"10 ms\"", "delay   = \"50 ms\""),
+        ];
         let Some(outcome) = run(&with(&changes)) else { return };
         let row = &outcome.run.rows[0];
-        complete(row, 30 * 160);
-        assert_eq!((row.started, row.finished), (30, 30), "{pair}: {row:?}");
+        complete(row, 60 * 160);
+        assert_eq!((row.started, row.finished), (60, 60), "{pair}: {row:?}");
         let times = row.time_s.unwrap();
         eprintln!("{pair}: {times:?}");
-        // Half a round trip of 20 ms, on a machine that may be late.
-        assert!((0.01..0.02).contains(&times.median), "{pair}: {row:?}");
-    }
+        // Half a round trip of 100 ms, on a machine that may be late.
+        assert!((0.05..0.09).contains(&times.median), "{pair}: {row:?}");
+    });
 }
 
 #[test]
@@ -100,8 +102,8 @@ fn many_transfers_are_distinguished_between_any_two_stacks() {
         ("{ arrivals = { flows = 10 }, size = \"20 kB\", count = 60 }"),
     ];
     // Each kind of end sends at its times, and fills gaps.
-    for (pair, many) in PAIRS.into_iter().zip(arrivals.into_iter().cycle()) {
-        let many = format!("traffic = {many}");
+    at_once([0, 1, 2, 3], |case| {
+        let (pair, many) = (PAIRS[case], format!("traffic = {}", arrivals[case % 2]));
         let changes = [(STACK, &*between(pair, "")), (traffic, &*many)];
         let Some(outcome) = run(&with(&changes)) else { return };
         let row = &outcome.run.rows[0];
@@ -109,15 +111,15 @@ fn many_transfers_are_distinguished_between_any_two_stacks() {
         assert_eq!((row.started, row.finished, row.failed), (60, 60, 0), "{pair}: {row:?}");
         assert_eq!(row.misplaced, 0, "{pair}: {row:?}");
         assert!(row.slowdown.unwrap().median >= 1.0, "{pair}: {row:?}");
-    }
+    });
 }
 
 #[test]
 fn datagrams_arrive_but_for_those_that_the_link_loses() {
     let traffic = "traffic = { size = \"1 MB\" }";
     let udp = "traffic = { udp = { rate = \"2 Mbit/s\", packet = \"500 B\", lasts = \"1 s\" } }";
-    let versions = ["ip = 4", "ip = 6"].into_iter().cycle();
-    for (pair, ip) in PAIRS.into_iter().zip(versions) {
+    at_once([0, 1, 2, 3], |case| {
+        let (pair, ip) = (PAIRS[case], ["ip = 4", "ip = 6"][case % 2]);
         let lossy = "queue   = \"100 packets\"\nforward = { errors = { packet = 0.1 } }";
         let changes =
             [(STACK, &*between(pair, ip)), (traffic, udp), ("queue   = \"100 packets\"", lossy)];
@@ -128,5 +130,5 @@ fn datagrams_arrive_but_for_those_that_the_link_loses() {
         let lost = outcome.run.totals.lost + outcome.run.totals.corrupted;
         assert!((20..90).contains(&lost), "{pair} {ip}: {:?}", outcome.run.totals);
         assert_eq!(sent - received, lost, "{pair} {ip}: {row:?}");
-    }
+    });
 }

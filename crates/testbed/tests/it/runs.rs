@@ -1,27 +1,23 @@
 //! How runs begin and end on the testbed.
-#![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{TRANSFER, run, run_once, scenario, skip, with};
+use crate::common::{TRANSFER, run, run_once, scenario, skip, with};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use testbed::Error;
 
-/// Tests that look at what is left want no other runs at the time.
+/// Tests of runs without a label look at what is left of them, and want no other such run at the time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Namespaces of this process that are there.
+/// Namespaces of runs of [`TRANSFER`] without a label that are there.
 fn namespaces() -> Vec<String> {
-    let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let ours = format!("lasthop-{}-", std::process::id());
-    names.filter(|name| name.starts_with(&ours)).collect()
+    let names = ["a", "b"].map(|node| format!("lasthop-{}-{node}", std::process::id()));
+    names.into_iter().filter(|name| Path::new("/run/netns").join(name).exists()).collect()
 }
 
 #[test]
@@ -31,6 +27,9 @@ fn a_run_that_is_cancelled_ends_at_once_and_leaves_nothing() {
     let cancelled = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let run = scope.spawn(|| testbed::run(&scenario, 1, &cancelled));
+        while !run.is_finished() && namespaces().len() < 2 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         std::thread::sleep(Duration::from_secs(1));
         cancelled.store(true, Ordering::Relaxed);
         match run.join().unwrap() {
@@ -76,7 +75,6 @@ fn a_node_has_one_kernel_with_one_setting() {
 
 #[test]
 fn a_machine_that_does_not_keep_up_makes_a_run_void() {
-    let _alone = alone();
     // No machine is never late.
     let strict = "late = \"1 ns\"\nvoid_above = 0";
     let Some(outcome) = run_once(&with(&[("late = \"10 ms\"", strict)])) else { return };
@@ -88,7 +86,6 @@ fn a_machine_that_does_not_keep_up_makes_a_run_void() {
 
 #[test]
 fn counts_of_links_are_reported_as_in_the_lab() {
-    let _alone = alone();
     let Some(outcome) = run(TRANSFER) else { return };
     let names: Vec<_> = outcome.run.links.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a->b", "b->a"]);

@@ -1,11 +1,12 @@
 //! What the tests share: a scenario with a short link, and runs of it on real packets.
-#![allow(dead_code)] // Every test program uses a part.
-#![allow(clippy::unwrap_used)] // A test that cannot go on may say so in any way.
 
 use lab::Row;
 use scenario::{Experiment, Scenario, Source};
 use std::io::Write as _;
-use std::sync::atomic::AtomicBool;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 use testbed::{Error, Outcome};
 
 /// One transfer over one link. Its text can be replaced by a test.
@@ -67,7 +68,7 @@ pub(crate) fn scenario(text: &str) -> Scenario {
 /// Says loudly that a test cannot be run here: what is printed is not shown of tests that pass, but
 /// what is written is.
 pub(crate) fn skip(why: &dyn std::fmt::Display) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let test = thread::current().name().unwrap_or("a test").to_owned();
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
 }
 
@@ -87,13 +88,61 @@ pub(crate) fn run(text: &str) -> Option<Outcome> {
 
 /// A run with seed 1, void or not; `None` as above.
 pub(crate) fn run_once(text: &str) -> Option<Outcome> {
-    match testbed::run(&scenario(text), 1, &AtomicBool::new(false)) {
-        Ok(outcome) => Some(outcome),
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let (scenario, label) = (scenario(text), RUNS.fetch_add(1, Ordering::Relaxed).to_string());
+    let _place = Place::take();
+    match testbed::run_beside(&scenario, 1, &label, &AtomicBool::new(false)) {
+        Ok(outcome) => {
+            eprintln!("{:?}", outcome.health);
+            Some(outcome)
+        }
         Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
             skip(&error);
             None
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// Calls `f` with every case at the same time, on threads that are called as the test is.
+pub(crate) fn at_once<T: Send, R: Send, const N: usize>(
+    cases: [T; N],
+    f: impl Fn(T) -> R + Sync,
+) -> [R; N] {
+    let (f, test) = (&f, thread::current());
+    thread::scope(|scope| {
+        let threads = cases.map(|case| {
+            let thread = thread::Builder::new().name(test.name().unwrap_or("a test").to_owned());
+            thread.spawn_scoped(scope, move || f(case)).unwrap()
+        });
+        threads.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+/// The number of runs at the same time. They hardly use the processors, which keep up with as many.
+const PLACES: usize = 8;
+
+/// The places that are taken.
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
+
+/// Leave for one run.
+struct Place;
+
+impl Place {
+    /// Waits for a place.
+    fn take() -> Place {
+        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |taken: &mut usize| *taken == PLACES;
+        *FREED.wait_while(taken, full).unwrap_or_else(PoisonError::into_inner) += 1;
+        Place
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        FREED.notify_one();
     }
 }
 

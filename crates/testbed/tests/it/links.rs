@@ -1,17 +1,17 @@
 //! Links of the testbed: corruption, its notices, and paths over several hops.
-#![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{NOISY_HOP, complete, run, scenario, with};
+use crate::common::{NOISY_HOP, at_once, complete, run, scenario, with};
 use std::sync::atomic::AtomicBool;
 
 const STACK: &str = "stack   = \"lasthop\"";
 const QUEUE: &str = "queue   = \"100 packets\"";
 
+/// Ours and the kernel's at either end.
+const PAIRS: [&str; 4] = ["\"lasthop\"", "\"linux\"", "{ from = \"linux\" }", "{ to = \"linux\" }"];
+
 #[test]
 fn flipped_bits_are_noticed_by_checksums_and_repaired() {
-    for pair in ["\"lasthop\"", "\"linux\"", "{ from = \"linux\" }", "{ to = \"linux\" }"] {
+    at_once(PAIRS, |pair| {
         let changes = [
             (STACK, &*format!("stack = {pair}")),
             ("\"2 s\"", "\"6 s\""),
@@ -22,12 +22,12 @@ fn flipped_bits_are_noticed_by_checksums_and_repaired() {
         complete(&outcome.run.rows[0], 1_000_000);
         assert!(outcome.run.totals.corrupted > 2, "{:?}", outcome.run.totals);
         assert!(outcome.run.rows[0].sender.retransmissions > Some(0));
-    }
+    });
 }
 
 #[test]
 fn the_node_where_a_packet_arrives_corrupted_notifies_its_source() {
-    for ip in [4, 6] {
+    at_once([4, 6], |ip| {
         let text = format!(
             "{NOISY_HOP}[[flows]]\nfrom = \"server\"\nto = \"mobile\"\nip = {ip}\ntraffic = {{ size = \
              \"3 MB\" }}\ntcp = {{ eten = \"backward\", recovery = \"sack\" }}\n"
@@ -45,14 +45,14 @@ fn the_node_where_a_packet_arrives_corrupted_notifies_its_source() {
         let [there, here] = [&lab.unwrap().rows[0], row].map(|row| row.completed_s.unwrap());
         eprintln!("IPv{ip}: {here:.3} s, in the lab {there:.3} s");
         assert!((0.7..2.0).contains(&(here / there)), "{here} s, in the lab {there} s");
-    }
+    });
 }
 
 #[test]
 fn both_stacks_react_to_a_queue_that_marks_packets() {
     let red = "queue = { limit = \"200 packets\", red = { min = 5, max = 20, weight = 0.01, \
                ecn = true } }";
-    for pair in ["\"lasthop\"", "\"linux\"", "{ from = \"linux\" }", "{ to = \"linux\" }"] {
+    at_once(PAIRS, |pair| {
         let stack = format!("stack = {pair}\ntcp = {{ ecn = true }}");
         let changes = [(STACK, &*stack), (QUEUE, red)];
         let Some(outcome) = run(&with(&changes)) else { return };
@@ -62,7 +62,7 @@ fn both_stacks_react_to_a_queue_that_marks_packets() {
         assert!(marked > 0, "{:?}", outcome.run.links);
         // The answer is a reduction, not a loss.
         assert_ne!(outcome.run.rows[0].sender.reductions, Some(0));
-    }
+    });
 }
 
 #[test]
@@ -110,12 +110,13 @@ delay   = "1 ms"
         let bytes = rows.iter().map(|row| row.payload_bytes as f64);
         bytes.clone().next_back().unwrap_or(0.0) / bytes.sum::<f64>()
     };
-    for (queue, least, most) in [
+    let cases = [
         ("drr = { isolation = \"dsthost\" }", 0.4, 0.6),
         ("drr = {}", 0.12, 0.28),
         ("fq_codel = { isolation = \"dual-dsthost\" }", 0.4, 0.6),
         ("fq_codel = {}", 0.12, 0.28),
-    ] {
+    ];
+    at_once(cases, |(queue, least, most)| {
         let text = text.replace("drr = { isolation = \"dsthost\" }", queue);
         let Some(outcome) = run(&text) else { return };
         let lab = lab::run(&scenario(&text), 1, &lab::Watch::default(), &AtomicBool::new(false));
@@ -123,5 +124,5 @@ delay   = "1 ms"
         eprintln!("{queue}: {shares:?} {:?}", outcome.run.links[0].1);
         assert!(shares.iter().all(|share| (least..most).contains(share)), "{shares:?}");
         assert!(outcome.run.totals.dropped > 0, "{:?}", outcome.run.totals);
-    }
+    });
 }

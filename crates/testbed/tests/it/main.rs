@@ -1,0 +1,11 @@
+//! Scenarios on real packets.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod boxes;
+mod common;
+mod ends;
+mod links;
+mod mobility;
+mod runs;

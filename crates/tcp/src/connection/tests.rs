@@ -166,6 +166,12 @@ impl Diagram {
 
     /// The peer sends a segment.
     fn send(&mut self, seg: Seg) {
+        self.arrive(seg);
+        self.transmit();
+    }
+
+    /// A segment of the peer arrives, and the next before the connection may send.
+    fn arrive(&mut self, seg: Seg) {
         let mut segment = Segment {
             source_port: 2,
             destination_port: 1,
@@ -197,7 +203,6 @@ impl Diagram {
         });
         let payload = Payload { stream: 7, offset: u64::from(seg.seq).max(1) - 1, len: seg.len };
         self.connection.handle_segment(self.now + self.ahead, &segment, payload, self.mark);
-        self.transmit();
     }
 
     /// The connection sends exactly this, now.

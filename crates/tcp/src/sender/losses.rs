@@ -42,6 +42,10 @@ impl Sender {
         if !self.is_of_latest(copy, &record, now) || record.state.contains(State::SACKED) {
             return;
         }
+        // Of a batch of segments with the same notice, the first: the range is about to be sent.
+        if self.forced_queue.contains(&record.start) {
+            return;
+        }
         self.statistics.notices += 1;
         self.on_notice_accepted(now, &record, mechanisms);
         if judged {

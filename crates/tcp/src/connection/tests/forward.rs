@@ -182,6 +182,22 @@ fn an_echo_retransmits_at_once_once_per_copy_and_leaves_the_windows_alone() {
 }
 
 #[test]
+fn echoes_that_arrive_before_the_retransmission_is_sent_are_one() {
+    for recovery in RECOVERIES {
+        for suppress_dupacks in Suppression::EVERY {
+            let mut t = sending(with(recovery, suppress_dupacks));
+            let copy = t.copy(3).0;
+            t.time(200);
+            t.arrive(ack(1).echoes_alone(3, copy));
+            t.arrive(ack(1).echoes_alone(3, copy));
+            t.send(ack(1).echoes(3, copy));
+            t.recv([data(3)]);
+            assert_eq!((t.statistics().notices, t.statistics().retransmissions), (1, 1));
+        }
+    }
+}
+
+#[test]
 fn an_acknowledgment_that_a_report_alone_brought_about_is_no_duplicate() {
     let mut t = sending(with(Recovery::NewReno, Suppression::None));
     let copy = t.copy(5).0;

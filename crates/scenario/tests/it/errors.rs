@@ -167,10 +167,10 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
          \"cumulative\", or { report = one of them, ... }",
     );
     rejects(
-        ("eten = \"none\"", "congestion = \"bbr\""),
-        "\"bbr\"",
-        "`flows.0.tcp.congestion = \"bbr\"`: unknown name `bbr`, expected one of \
-         `aimd`, `cubic`, `westwood-2001`, `westwood+`",
+        ("eten = \"none\"", "congestion = \"vegas\""),
+        "\"vegas\"",
+        "`flows.0.tcp.congestion = \"vegas\"`: unknown name `vegas`, expected one of \
+         `aimd`, `cubic`, `westwood-2001`, `westwood+`, `bbr`",
     );
     for name in ["increase = \"none\"", "mechanisms = [{ mechanism = \"none\" }]"] {
         let wrong = error(&with(&[("eten = \"none\"", name)])).to_string();

@@ -45,7 +45,8 @@ def test_a_small_window_is_what_limits_a_long_path() -> None:
 def test_on_a_lossy_satellite_path_notification_helps_most() -> None:
     """Most of what an oracle could win is won by notification."""
     said = advise(Path(rate="2 Mbit/s", delay="300 ms", bit_errors=1e-6), seeds=SEEDS)
-    assert settings(said)[0] == 'eten = "backward"'
+    # Nodes that notify the sender, or the receiver: hardly a difference.
+    assert set(settings(said)[:2]) == {'eten = "backward"', 'eten = "forward"'}
     best = said.helping[0]
     assert best.gain.value > 2
     assert "middlebox" in best.needs

@@ -3,6 +3,7 @@
 use crate::exchange::cases::{Case, End};
 use crate::exchange::host::Host;
 use base::{Duration, Time};
+use tcp::Recovery;
 
 /// The limit that follows from the settings.
 #[derive(Debug)]
@@ -30,12 +31,15 @@ impl Limit {
         // What was lost last is sent again by a timeout at the latest, which finds everything
         // outstanding lost. Of what a receiver has reported and discarded, the next one finds out,
         // for only what was never reported goes after the first (RFC 6675 §5.1). Where a window
-        // has shrunk to nothing, the first only probes it.
+        // has shrunk to nothing, the first only probes it. A tail loss probe, after a timeout at
+        // most, precedes the timeout (RFC 8985 §7.3).
+        let probes = [one, two].iter().any(|end| end.config.recovery == Recovery::Rack);
         let stalls = if case.queues.is_some() {
             0 // Nothing is ever lost.
         } else {
             1 + u64::from(habits.iter().any(|habits| habits.reneges > 0.0))
                 + u64::from(habits.iter().any(|habits| habits.shrinks > 0.0))
+                + u64::from(probes)
         };
         let mut stalls = maximum * stalls;
         if one.aborts || two.aborts {

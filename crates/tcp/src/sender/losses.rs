@@ -261,6 +261,7 @@ impl Sender {
         let marked = signal == Signal::Ecn;
         let episode = self.episode(now, decrease, keep_ssthresh);
         self.controller.on_congestion(&Episode { marked, ..episode });
+        self.controller.on_recovered();
         self.on_reduced(signal);
         true
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// the rate (Linux: `tcp_tso_autosize`).
 const UNIT: Duration = Duration::from_millis(1);
 
-/// The times of transmission of a paced sender. Without pacing, they are all zero.
+/// The times of transmission of a paced sender. Without pacing, nothing is ever held back.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Pacer {
     is_paced: bool,

@@ -174,7 +174,9 @@ impl Sender {
         let lost = self.board.lost();
         self.enter_loss(self.detector.cutoff_at_timeout(now));
         let lost = self.board.lost().saturating_sub(lost);
-        self.report_loss(now, &Record { len: lost as u32, ..first }); // At most a window.
+        if lost > 0 {
+            self.report_loss(now, &Record { len: lost as u32, ..first }); // At most a window.
+        }
         self.start_frto(phase);
         // RFC 6298 §5.4: the first is sent again, whatever RACK holds to be in the network.
         if self.pipe() > 0 {

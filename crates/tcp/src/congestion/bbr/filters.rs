@@ -77,8 +77,8 @@ impl Aggregation {
     }
 }
 
-/// C.lost, and what it was when less had been delivered: P.lost of a packet follows from its
-/// P.delivered, since packets are acknowledged as often as they are sent.
+/// C.lost, and what it was when less had been delivered. Losses are found as acknowledgments are
+/// processed, so P.lost of a packet follows from its P.delivered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct LostBefore {
     total: u64,

@@ -73,7 +73,7 @@ enum AckPhase {
 pub(super) struct Probe {
     ack_phase: AckPhase,
     /// BBR.drain_start_round
-    drain_began: u64,
+    pub(super) drain_began: u64,
     /// BBR.is_bw_probe_sample
     pub(super) is_sampled: bool,
     /// BBR.prev_probe_too_high
@@ -103,12 +103,6 @@ impl Bbr {
             self.round.count += 1;
             self.probe.rounds_since_up += 1;
         }
-    }
-
-    /// The round in which Drain began.
-    #[cfg(test)]
-    pub(super) fn probe_began(&self) -> u64 {
-        self.probe.drain_began
     }
 
     fn start_round(&mut self) {

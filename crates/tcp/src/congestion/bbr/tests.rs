@@ -271,7 +271,7 @@ fn drain_ends_when_the_queue_is_empty() {
     assert!(path.in_flight() > path.bdp() * 3 / 2, "{}", path.in_flight());
     path.until(|path| path.bbr.state != State::Drain);
     assert!(path.in_flight() <= path.bbr.inflight(1.0));
-    assert!(path.bbr.round.count <= path.bbr.probe_began() + 2);
+    assert!(path.bbr.round.count <= path.bbr.probe.drain_began + 2);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn drain_ends_after_three_rounds_in_any_case() {
     path.slow_down(0.4); // At half the bandwidth estimated, the queue never empties.
     path.until(|path| path.bbr.state != State::Drain);
     assert!(path.in_flight() > path.bbr.inflight(1.0));
-    assert_eq!(path.bbr.round.count, path.bbr.probe_began() + 4);
+    assert_eq!(path.bbr.round.count, path.bbr.probe.drain_began + 4);
 }
 
 #[test]

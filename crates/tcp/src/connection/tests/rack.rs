@@ -1,6 +1,7 @@
 //! RACK-TLP: loss detection by send times, and probes of the tail (RFC 8985).
 
 use super::*;
+use crate::congestion::Congestion;
 
 fn rack() -> Config {
     Config { recovery: Recovery::Rack, ..config() }
@@ -198,4 +199,22 @@ fn an_acknowledgment_too_early_for_a_retransmission_makes_nothing_else_lost() {
     t.send(ack(5)); // Of the original (RFC 8985 §6.2, step 2): a round trip takes 100 ms.
     t.silent();
     assert_eq!(t.statistics().retransmissions, 1);
+}
+
+#[test]
+fn what_a_probe_repaired_is_no_recovery_that_lasts() {
+    let mut t = sending_only(10, Config { congestion: Congestion::Bbr, ..rack() });
+    t.time(200);
+    t.send(ack(10));
+    t.time(600);
+    t.recv([data(10)]);
+    t.time(700);
+    t.send(ack(11));
+    t.write(1000);
+    t.recv([data(11)]);
+    t.time(800);
+    t.send(ack(12));
+    assert_eq!(t.statistics().reductions, 1);
+    let bbr = serde_json::to_value(t.connection.snapshot(t.now)).unwrap();
+    assert!(!bbr.to_string().contains("\"in_recovery\":true"));
 }

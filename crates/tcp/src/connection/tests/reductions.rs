@@ -103,7 +103,7 @@ fn recover_from_heavy_loss(reduction: Reduction, recovery: Recovery) -> Vec<usiz
 }
 
 #[test]
-fn below_the_threshold_only_acknowledgments_that_show_progress_let_out_more_than_they_deliver() {
+fn below_ssthresh_only_safe_acknowledgments_send_more_than_they_deliver() {
     // RFC 9937 §6.2: the advances of SND.UNA, not the reports of what lies above the losses.
     for recovery in [Recovery::Sack, Recovery::Rack] {
         let sent = |reduction| recover_from_heavy_loss(reduction, recovery)[2..].to_vec();

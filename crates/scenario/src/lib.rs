@@ -16,6 +16,7 @@ mod experiment;
 mod flow;
 mod grid;
 mod links;
+mod loss_meters;
 mod node_boxes;
 mod nodes;
 mod placement;

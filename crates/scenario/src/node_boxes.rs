@@ -1,7 +1,7 @@
 //! `boxes` of a node: boxes that stand in it by themselves.
 
 use crate::attacks;
-use crate::ceten;
+use crate::loss_meters;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::nearest::did_you_mean;
@@ -36,7 +36,7 @@ pub(crate) fn resolve(
     for entry in boxes {
         let Entry(settings) = entry.get_ref();
         if let BoxSettings::LossMeter(meter) = settings
-            && let Err(message) = ceten::check_meter(meter, flows)
+            && let Err(message) = loss_meters::check_meter(meter, flows)
         {
             problems.push(Problem::at(entry.span(), message));
         }

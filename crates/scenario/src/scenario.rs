@@ -11,6 +11,7 @@ use crate::ceten;
 use crate::flow::{self, Flow, Profile};
 use crate::grid;
 use crate::links::{self, Link};
+use crate::loss_meters;
 use crate::node_boxes;
 use crate::reading::document::{Document, Node};
 use crate::reading::error::Problem;
@@ -213,7 +214,7 @@ impl Scenario {
             boxes.into_iter().map(move |settings| (node, settings))
         });
         let boxes = boxes.collect();
-        ceten.check(&flows, problems);
+        loss_meters::check_weight(&ceten, &flows, problems);
         let testbed = file.testbed.map(testbed::Table::resolve).unwrap_or_default();
         Some(Scenario {
             title: file.title?,

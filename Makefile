@@ -45,8 +45,8 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n); larger models
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 
-.PHONY: interop throughput fidelity worlds
-interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next three
+.PHONY: interop throughput fidelity worlds beside
+interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next four
 	$(BIN)/python bench/kernel.py interop
 
 throughput: setup ## Our stack's throughput beside the kernel's
@@ -57,6 +57,9 @@ fidelity: setup ## The link emulator as ping, iperf3 and tshark see it
 
 worlds: setup ## Ten scenarios in the lab, on the testbed, and by the kernel's own TCP
 	$(BIN)/python bench/worlds.py
+
+beside: setup ## Five transfers by our sender and by the kernel's
+	$(BIN)/python bench/beside.py
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

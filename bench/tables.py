@@ -6,6 +6,7 @@ python bench/tables.py                  writes the measured part of the README
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,31 @@ def worlds(result: Result) -> str:
     return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
 
 
+def beside(result: Result) -> str:
+    """Transfers by our sender and by the kernel's."""
+    lines = [
+        "| transfer | lasthop, s | Linux, s | speed, lasthop / Linux | timeouts, lasthop | Linux |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    rows = result["rows"]
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        of = {row["stack"]: row for row in rows if row["scenario"] == scenario}
+        ours, kernel = of["lasthop"], of["linux"]
+        low, high = ours["ci95"]
+        seconds = [stack["completed_s"] for stack in (ours, kernel)]
+        times = [spread([min(own), statistics.median(own), max(own)]) for own in seconds]
+        lines.append(
+            f"| {scenario} | {times[0]} | {times[1]} | {ours['speed_ratio']:.2f} ({low:.2f} to "
+            f"{high:.2f}) | {ours['timeouts']:.1f} | {kernel['timeouts']:.1f} |"
+        )
+    void = sum(row["void"] for row in rows)
+    about = (
+        f"*{rows[0]['runs']} runs each in turn; median and range of the times, geometric mean and "
+        f"95 % interval of the paired ratios; void runs among them: {void}.*"
+    )
+    return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
+
+
 # --- The README ---
 
 LFN = {"rate_bps": 100e6, "one_way_delay_s": 0.32}
@@ -368,6 +394,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "interop": ("interop.json", interop),
     "throughput": ("throughput.json", throughput),
     "worlds": ("worlds.json", worlds),
+    "beside": ("beside.json", beside),
     "packetdrill": ("packetdrill.json", packetdrill),
     "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
     **{

@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +20,7 @@ from pathlib import Path
 
 import peers
 import record
+import runs
 
 SCENARIOS = Path(__file__).resolve().parent / "worlds"
 WORLDS = record.RESULTS / "worlds.json"
@@ -31,50 +30,16 @@ RUNS = 5
 PARALLEL = 3
 #: What runs a scenario: the options of `lasthop run`.
 STACKS: dict[str, list[str]] = {"lab": [], "testbed": ["--testbed"]} | {
-    f"linux {name}": [
-        "--testbed",
-        "--set",
-        f'flows.0.stack={{ from = "linux", to = "linux", congestion = "{name}" }}',
-        # The kernel knows none of our mechanisms.
-        "--set",
-        'flows.0.tcp.eten="none"',
-    ]
-    for name in ("cubic", "bbr")
+    f"linux {name}": runs.linux(name) for name in ("cubic", "bbr")
 }
-#: A void run is made again, so often at most.
-ATTEMPTS = 3
 #: By how much longer a link may be taken to be on the testbed.
 SHIFTS_MS = [0.02 * step for step in range(1, 21)]
 
 
 def run(scenario: Path, stack: str, seed: int) -> record.Row:
-    """The row of one run; if all attempts are void, of the last one."""
-    command = [sys.executable, "-m", "lasthop", "run", str(scenario), "--seed", str(seed), "--json"]
-    health = None
-    attempts = 0
-    while attempts < ATTEMPTS and (health is None or health["void"]):
-        attempts += 1
-        done = subprocess.run(
-            [*command, *STACKS[stack]], cwd=record.ROOT, capture_output=True, text=True
-        )
-        if not done.stdout:
-            raise SystemExit(f"{scenario.name} with {stack}: {done.stderr}")
-        printed = json.loads(done.stdout)
-        health = printed.get("testbed")
-        if health is None:
-            break
-    flow = printed["flows"][0]
-    row: record.Row = {
-        "scenario": scenario.stem,
-        "stack": stack,
-        "seed": seed,
-        "payload_bps": round(flow["payload_bps"]),
-        "retransmissions": flow["retransmissions"],
-        "timeouts": flow["timeouts"],
-    }
-    if health is not None:
-        row |= {"void": health["void"] is not None, "attempts": attempts}
-    return row
+    """The row of one run."""
+    row = runs.run(scenario, STACKS[stack], seed, ["payload_bps", "retransmissions", "timeouts"])
+    return row | {"stack": stack, "payload_bps": round(row["payload_bps"])}
 
 
 def summarised(rows: Sequence[record.Row]) -> Iterator[record.Row]:

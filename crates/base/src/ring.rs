@@ -147,13 +147,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Takes out the first entry.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
-        self.pop_if(|_| true)
-    }
-
-    /// The same if it is as asked for.
-    #[inline]
-    pub fn pop_if(&mut self, is_wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        let first = *self.first().filter(|first| is_wanted(first))?;
+        let first = *self.first()?;
         self.begin += 1;
         Some(first)
     }

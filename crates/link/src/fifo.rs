@@ -187,8 +187,9 @@ impl<P: Copy + Default> Fifo<P> {
 
     /// The packet that reaches the far end next, and when.
     #[inline]
-    pub(crate) fn coming(&self) -> Option<(Time, P)> {
-        self.flying.first().map(|head| (head.departs + self.delay, head.packet))
+    pub(crate) fn coming(&self) -> Option<(Time, Arrival<P>)> {
+        let arrival = |head: &Flying<P>| Arrival { packet: head.packet, fate: head.fate };
+        self.flying.first().map(|head| (head.departs + self.delay, arrival(head)))
     }
 
     /// The packet that reaches the far end next: to be taken at [`Fifo::next_arrival`].
@@ -197,11 +198,10 @@ impl<P: Copy + Default> Fifo<P> {
         self.flying.pop().map(|head| Arrival { packet: head.packet, fate: head.fate })
     }
 
-    /// The same if it is intact.
+    /// The same for the packet that [`Fifo::coming`] has returned.
     #[inline]
-    pub(crate) fn arrive_intact(&mut self) -> Option<P> {
-        let head = self.flying.pop_if(|head| head.fate == Fate::Intact)?;
-        Some(head.packet)
+    pub(crate) fn take_coming(&mut self) {
+        self.flying.discard(1);
     }
 
     /// All packets, in the order of arrival.

@@ -228,16 +228,16 @@ impl<P: Copy + Default> Link<P> {
         self.fifo.arrive()
     }
 
-    /// Like [`Link::arrive`] if the next packet is intact; otherwise it stays in the link.
+    /// Like [`Link::arrive`], for the packet that [`Link::coming`] has returned.
     #[inline]
-    pub fn arrive_intact(&mut self) -> Option<P> {
-        self.fifo.arrive_intact()
+    pub fn take_coming(&mut self) {
+        self.fifo.take_coming();
     }
 
     /// The next arrival of a FIFO link, and its time.
     #[must_use]
     #[inline]
-    pub fn coming(&self) -> Option<(Time, P)> {
+    pub fn coming(&self) -> Option<(Time, Arrival<P>)> {
         self.fifo.coming()
     }
 

@@ -28,10 +28,13 @@ const KEYS: [u64; 8] = [
 /// Both halves of a product, as in wyhash: the result depends on every bit of either factor. It
 /// distinguishes runs; it does not protect against forgery.
 #[inline(always)]
-fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
+const fn mix(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
+
+/// The place of a payload at the start of a stream, as that of a segment without data.
+const START: u64 = mix(KEYS[4], KEYS[5]);
 
 /// Two numbers of 32 bits in one of 64.
 #[inline(always)]
@@ -51,40 +54,47 @@ impl Digest {
             Fate::Corrected { marked: false } => 4,
             Fate::Corrected { marked: true } => 5,
         };
-        let when = mix(now.as_nanos() ^ KEYS[0], pair(packet.len(), fate) ^ KEYS[1]);
-        let body = match &packet.body {
-            Body::Tcp(segment) => of_segment(segment),
-            _ => of_other(packet),
+        // One look at the options serves the length and the body.
+        let (len, body) = match (packet.plain_len(), &packet.body) {
+            (Some(len), Body::Tcp(segment)) => (len, of_plain(segment)),
+            _ => (packet.len(), of_any(packet)),
         };
+        let when = mix(now.as_nanos() ^ KEYS[0], pair(len, fate) ^ KEYS[1]);
         let body = mix(body ^ KEYS[2], pair(packet.payload.len, 0) ^ KEYS[3]);
-        let place = mix(packet.payload.offset ^ KEYS[4], KEYS[5]);
+        let place = match packet.payload.offset {
+            0 => START,
+            offset => mix(offset ^ KEYS[4], KEYS[5]),
+        };
         self.0 = mix(self.0 ^ when ^ body ^ place, KEYS[6]);
     }
 
     /// The digest of a run from those of its link directions. Idle directions do not change it.
-    pub(crate) fn of(directions: &[Digest]) -> Digest {
-        let used = directions.iter().filter(|&&digest| digest != Digest::default());
+    pub(crate) fn of(directions: impl Iterator<Item = Digest>) -> Digest {
+        let used = directions.filter(|&digest| digest != Digest::default());
         used.fold(Digest::default(), |all, one| Digest(mix(all.0 ^ one.0, KEYS[7])))
     }
 }
 
+/// A segment without options but timestamps.
 #[inline(always)]
-fn of_segment(segment: &Segment) -> u64 {
+fn of_plain(segment: &Segment) -> u64 {
     let flags = pair(u32::from(segment.flags.bits()), u32::from(segment.window));
     let mut all = mix(pair(segment.seq.0, segment.ack.0) ^ KEYS[6], flags ^ KEYS[7]);
     if let Some(stamp) = segment.options.timestamps {
         all ^= mix(pair(stamp.value, stamp.echo) ^ KEYS[0], KEYS[6]);
     }
-    for block in segment.options.sack.as_slice() {
-        all = mix(all ^ pair(block.start.0, block.end.0), KEYS[1]);
-    }
     all
 }
 
-#[cold]
-fn of_other(packet: &Packet) -> u64 {
+#[inline(never)]
+fn of_any(packet: &Packet) -> u64 {
     let word = match &packet.body {
-        Body::Tcp(segment) => return of_segment(segment),
+        Body::Tcp(segment) => {
+            let blocks = segment.options.sack.as_slice().iter();
+            return blocks.fold(of_plain(segment), |all, block| {
+                mix(all ^ pair(block.start.0, block.end.0), KEYS[1])
+            });
+        }
         Body::Icmp(Icmp::Corruption { notice, .. }) => pair(notice.seq.0, notice.copy.0),
         Body::Icmp(Icmp::EspCorruption { notice, .. }) => pair(notice.esp.sequence, notice.esp.spi),
         Body::Icmp(icmp) => {

@@ -18,8 +18,8 @@ pub(crate) struct Network {
     pub(crate) schedule: Schedule,
     pub(crate) slab: Slab,
     pub(crate) observer: Option<Box<Observer>>,
-    /// One digest per link direction, by index, if requested.
-    digests: Option<Box<[Digest]>>,
+    /// The digests of link directions are computed.
+    takes_digests: bool,
     /// Packets without a route or a receiver.
     pub(crate) unroutable: u64,
     /// Events processed.
@@ -65,14 +65,17 @@ const AHEAD: u64 = 16;
 pub(crate) struct NextArrival {
     /// Its time; never, if there is none.
     pub(crate) at: Time,
+    /// The packet.
+    arrival: Arrival<Handle>,
     /// The packet's ports, read early so that they are cached for demultiplexing.
     pub(crate) ports: Ports,
 }
 
 impl NextArrival {
-    /// An arrival of unknown ports.
-    pub(crate) const fn at(at: Time) -> NextArrival {
-        NextArrival { at, ports: Ports::NONE }
+    /// None, or one that comes too late to be of interest: only its time is known.
+    pub(crate) fn at(at: Time) -> NextArrival {
+        let arrival = Arrival { packet: Handle::default(), fate: Fate::Intact };
+        NextArrival { at, arrival, ports: Ports::NONE }
     }
 }
 
@@ -82,6 +85,8 @@ struct LinkDirection {
     to: usize,
     /// The lookahead of the node at the end: see [`crate::World::run_until`].
     ahead: Duration,
+    /// The digest of all arrivals, if requested.
+    digest: Digest,
 }
 
 /// Gives nodes with one incoming link a lookahead of its delay, if the links that begin there have
@@ -121,7 +126,13 @@ impl Network {
             if !switches.is_up(index / 2) {
                 link.set_up(Time::ZERO, false);
             }
-            LinkDirection { link, from: direction.from, to: direction.to, ahead: Duration::ZERO }
+            LinkDirection {
+                link,
+                from: direction.from,
+                to: direction.to,
+                ahead: Duration::ZERO,
+                digest: Digest::default(),
+            }
         });
         let mut links: Vec<LinkDirection> = links.collect();
         if switches.is_empty() {
@@ -132,7 +143,7 @@ impl Network {
             schedule,
             slab: Slab::default(),
             observer: None,
-            digests: None,
+            takes_digests: false,
             unroutable: 0,
             events: 0,
             turned: Vec::new(),
@@ -167,16 +178,15 @@ impl Network {
         Some(arrival)
     }
 
-    /// The arrival due at `now`, if intact, and the next arrival.
+    /// Takes the packet that [`Network::coming`] has returned, if it is intact.
     #[inline(always)]
-    pub(crate) fn arrive_intact(
-        &mut self,
-        now: Time,
-        index: usize,
-    ) -> Option<(Handle, NextArrival)> {
-        let packet = self.links[index].link.arrive_intact()?;
-        self.add_to_digest(now, index, Arrival { packet, fate: Fate::Intact });
-        Some((packet, self.coming(index)))
+    pub(crate) fn arrive_intact(&mut self, index: usize, next: &NextArrival) -> Option<Handle> {
+        if next.arrival.fate != Fate::Intact {
+            return None;
+        }
+        self.links[index].link.take_coming();
+        self.add_to_digest(next.at, index, next.arrival);
+        Some(next.arrival.packet)
     }
 
     /// The time of the next arrival on such a link.
@@ -195,7 +205,9 @@ impl Network {
             self.read_ahead(index);
         }
         match link.coming() {
-            Some((at, handle)) => NextArrival { at, ports: self.slab.get(handle).ports() },
+            Some((at, arrival)) => {
+                NextArrival { at, arrival, ports: self.slab.get(arrival.packet).ports() }
+            }
             None => NextArrival::at(Time::NEVER),
         }
     }
@@ -271,18 +283,20 @@ impl Network {
 
     /// Computes a digest of each direction of each link from now on.
     pub(crate) fn take_digests(&mut self) {
-        self.digests = Some(vec![Digest::default(); self.links.len()].into());
+        self.takes_digests = true;
     }
 
     /// The digest of all arrivals, if requested.
     pub(crate) fn digest(&self) -> Option<Digest> {
-        self.digests.as_deref().map(Digest::of)
+        let digests = self.links.iter().map(|direction| direction.digest);
+        self.takes_digests.then(|| Digest::of(digests))
     }
 
     #[inline(always)]
     fn add_to_digest(&mut self, now: Time, index: usize, arrival: Arrival<Handle>) {
-        if let Some(digests) = &mut self.digests {
-            digests[index].add(now, self.slab.get(arrival.packet), arrival.fate);
+        if self.takes_digests {
+            let packet = self.slab.get(arrival.packet);
+            self.links[index].digest.add(now, packet, arrival.fate);
         }
     }
 

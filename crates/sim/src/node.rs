@@ -368,14 +368,14 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
 
     #[inline(always)]
     fn advance(&mut self) -> bool {
-        let NextArrival { at: now, ports } = self.behind;
-        if now >= self.until {
+        let next = self.behind;
+        if next.at >= self.until {
             return false;
         }
         let network = &mut *self.sink.network;
-        let Some((handle, behind)) = network.arrive_intact(now, self.link) else { return false };
-        (self.handle, self.ports, self.behind) = (handle, ports, behind);
-        network.advance_to(now);
+        let Some(handle) = network.arrive_intact(self.link, &next) else { return false };
+        (self.handle, self.ports, self.behind) = (handle, next.ports, network.coming(self.link));
+        network.advance_to(next.at);
         true
     }
 }

@@ -110,16 +110,23 @@ impl Packet {
     #[must_use]
     #[inline]
     pub fn len(&self) -> u32 {
-        let headers = match &self.body {
+        self.plain_len().unwrap_or_else(|| self.overhead_len() as u32 + self.payload.len)
+    }
+
+    /// The same for a TCP segment with no options but timestamps, else `None`.
+    #[must_use]
+    #[inline]
+    pub fn plain_len(&self) -> Option<u32> {
+        match &self.body {
             Body::Tcp(segment)
                 if self.unparsed.is_empty() & segment.options.has_only_timestamps() =>
             {
                 let stamps = segment.options.timestamps.map_or(0, |_| Options::TIMESTAMPS);
-                self.ip.len() + Segment::HEADER + stamps
+                let headers = self.ip.len() + Segment::HEADER + stamps;
+                Some(headers as u32 + self.payload.len)
             }
-            _ => self.overhead_len(),
-        };
-        headers as u32 + self.payload.len
+            _ => None,
+        }
     }
 
     /// Bytes of all headers, whatever is in them, and of the packet's own code.

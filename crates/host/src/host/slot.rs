@@ -167,11 +167,12 @@ impl<A: Application> Slot<A> {
         let clock = connection.clock();
         let Some(mut path) = connection.fast_path(*wake) else { return FastPathStop::Off };
         let headers = (ip.len() + Segment::HEADER) as u32;
-        loop {
+        let mut taken = 0;
+        let stop = loop {
             let now = inlet.now();
             let packet = inlet.arrived();
             match path.exchange(now, packet, &mut Reading { now: clock.local(now), application }) {
-                FastPathOutcome::Refused => return FastPathStop::Off,
+                FastPathOutcome::Refused => break FastPathStop::Off,
                 FastPathOutcome::Taken => inlet.release(),
                 FastPathOutcome::Answered(len) => {
                     packet.ip = *ip;
@@ -182,18 +183,20 @@ impl<A: Application> Slot<A> {
                     }
                 }
             }
-            statistics.segments += 1;
-            statistics.fast_path += 1;
+            taken += 1;
             if path.is_over() {
-                return FastPathStop::More;
+                break FastPathStop::More;
             }
             if !inlet.advance() {
-                return FastPathStop::Done;
+                break FastPathStop::Done;
             }
             if !is_next(*ports, ip, inlet) {
-                return FastPathStop::Other;
+                break FastPathStop::Other;
             }
-        }
+        };
+        statistics.segments += taken;
+        statistics.fast_path += taken;
+        stop
     }
 
     /// Dispatches the connection's events to the application. Returns whether the connection was

@@ -100,59 +100,63 @@ struct Reset {
 }
 
 /// One TCP connection.
+//
+// What a segment on the fast path touches comes first, here and in the receiver and the sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Connection {
     clock: Clock,
-    state: State,
-    side: Side,
-    local_port: u16,
-    remote_port: u16,
     /// Our initial sequence number.
     iss: SeqNumber,
     /// The peer's initial sequence number.
     irs: SeqNumber,
+    local_port: u16,
+    remote_port: u16,
+    /// Answers to segments without data that PAWS refused, since the last acceptable segment.
+    paws_acks: u32,
     /// Shifts of the window fields (RFC 7323 §2.3).
     send_shift: u8,
     receive_shift: u8,
+    negotiated: Negotiated,
+    events: Events,
+    state: State,
+    side: Side,
+    /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK
+    /// and timestamps, no mechanism that looks at segments, an open window and no keep-alive timer.
+    on_fast_path: bool,
+    requires_timestamps: bool,
+    /// Sent before any other segment.
+    out_of_band: Option<OutOfBand>,
+    /// The threshold of [`Connection::notify_below`].
+    low_water: Option<u64>,
+    timestamps: TimestampState,
+    receiver: Receiver,
+    sender: Sender,
+
+    mechanisms: Mechanisms,
     mss: u16,
     /// Lower bound of the peer's MSS.
     minimum_mss: u16,
     /// The peer's MSS if its SYN announces none.
     default_mss: u16,
-    negotiated: Negotiated,
-    /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK
-    /// and timestamps, no mechanism that looks at segments, an open window and no keep-alive timer.
-    on_fast_path: bool,
-    timestamps: TimestampState,
-    requires_timestamps: bool,
     /// ECE is set on outgoing segments until the peer answers with CWR (RFC 3168 §6.1.3).
     echoes_congestion: bool,
-    /// Sent before any other segment.
-    out_of_band: Option<OutOfBand>,
+    /// The application has closed its reading half, too.
+    is_read_closed: bool,
     /// The budget of challenge acknowledgments (RFC 5961 §7).
     challenges: AckBudget,
     challenges_allowed: u32,
     /// The budget of answers to keep-alives and window probes.
     out_of_window_acks: AckBudget,
     out_of_window_acks_allowed: u32,
-    /// Answers to segments without data that PAWS refused, since the last acceptable segment.
-    paws_acks: u32,
     time_wait: Duration,
     fin_wait_2: Option<Duration>,
-    /// The application has closed its reading half, too.
-    is_read_closed: bool,
     keep_alive: Option<KeepAlive>,
     /// Keep-alive probes that the peer has not answered.
     unanswered_probes: u32,
     /// The end of TIME-WAIT, or of a limited FIN-WAIT-2; in other states, the next keep-alive
     /// probe.
     state_timer: Time,
-    /// The threshold of [`Connection::notify_below`].
-    low_water: Option<u64>,
-    sender: Sender,
-    receiver: Receiver,
-    mechanisms: Mechanisms,
-    events: Events,
 }
 
 /// The smallest shift that lets the window field express `window` (RFC 7323 §2.2: at most 14).

@@ -142,42 +142,45 @@ pub enum DropReason {
     QueueFull,
 }
 
-/// The recorded events of a connection.
+/// The recorded events of a connection, if recording is on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EventLog {
-    events: Option<VecDeque<Event>>,
+pub(crate) struct EventLog(Option<Box<Recorded>>);
+
+#[derive(Clone, Debug, Default)]
+struct Recorded {
+    events: VecDeque<Event>,
     vitals: Option<Vitals>,
 }
 
 impl EventLog {
     /// Turns recording on or off; discards recorded events.
     pub(crate) fn enable(&mut self, keep: bool) {
-        *self = EventLog { events: keep.then(VecDeque::new), vitals: None };
+        *self = EventLog(keep.then(Box::default));
     }
 
     #[inline]
     pub(crate) fn is_enabled(&self) -> bool {
-        self.events.is_some()
+        self.0.is_some()
     }
 
     /// Records an event, if recording is on.
     #[inline]
     pub(crate) fn push(&mut self, event: impl FnOnce() -> Event) {
-        if let Some(events) = &mut self.events {
-            events.push_back(event());
+        if let Some(recorded) = &mut self.0 {
+            recorded.events.push_back(event());
         }
     }
 
     /// The next event; the `vitals` once there is no other and they have changed.
     pub(crate) fn pop(&mut self, vitals: Vitals) -> Option<Event> {
-        let events = self.events.as_mut()?;
-        if let Some(event) = events.pop_front() {
+        let recorded = self.0.as_mut()?;
+        if let Some(event) = recorded.events.pop_front() {
             return Some(event);
         }
-        if self.vitals == Some(vitals) {
+        if recorded.vitals == Some(vitals) {
             return None;
         }
-        self.vitals = Some(vitals);
+        recorded.vitals = Some(vitals);
         Some(Event::Vitals(vitals))
     }
 }

@@ -13,7 +13,10 @@ use wire::{Payload, SackBlocks};
 /// memory of the window. At the bound, segments that need a new entry are refused, and the queue
 /// keeps its content: that may have been SACKed, and dropping it would be reneging (RFC 2018 §8),
 /// which Linux does when memory runs out.
+//
+// Whether there are runs is read for each segment: they come first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct Reassembly {
     /// Runs of octets without a gap, by their start. No two of them touch.
     runs: BTreeMap<u64, Run>,

@@ -7,10 +7,11 @@ use wire::Payload;
 /// Runs of in-order payload. An application that reads at once leaves one run at most, so the first
 /// has a field of its own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct ReceiveQueue {
+    bytes: u64,
     front: Payload,
     later: VecDeque<Payload>,
-    bytes: u64,
 }
 
 impl ReceiveQueue {

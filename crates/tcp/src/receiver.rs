@@ -15,42 +15,45 @@ use serde::{Deserialize, Serialize};
 use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
 
 /// The receiving half of a connection, in absolute sequence numbers: 0 is the peer's SYN.
+//
+// What a segment on the fast path reads comes first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     nxt: u64,
-    /// The sequence number of the peer's FIN, once it has arrived.
-    fin: Option<u64>,
-    /// The reassembly queue: out-of-order segments.
-    reassembly: Reassembly,
-    /// The reassembly queue had no room for the last out-of-order segment.
-    queue_overflowed: bool,
-    /// In-order data not yet read.
-    unread: ReceiveQueue,
-    /// Size of the receive buffer, bytes; less than the full size under memory pressure.
-    buffer_size: u64,
-    full_buffer_size: u64,
-    /// Out-of-order data is dropped, because of memory pressure.
-    drops_out_of_order: bool,
     /// The right edge of the window as last announced; it never moves left (RFC 9293 §3.8.6).
     announced_edge: u64,
+    /// Size of the receive buffer, bytes; less than the full size under memory pressure.
+    buffer_size: u64,
     /// The least advance of the edge: silly-window avoidance (RFC 9293 §3.8.6.2.2).
     min_window_step: u64,
     /// The advance of the edge that is announced at once by a window update.
     min_window_update: u64,
-    /// The next DSACK block: octets that arrived again (RFC 2883), if both ends use SACK.
-    dsack: Option<(u64, u64)>,
-    dsack_enabled: bool,
-    delayed_ack: Option<Duration>,
+    pending_acks: PendingAcks,
     /// Bytes of a full-sized segment.
     mss: u32,
     /// Full-sized segments since the last acknowledgment.
     unacknowledged: u32,
     /// Consecutive duplicate acknowledgments.
     duplicates: u32,
+    /// The reassembly queue had no room for the last out-of-order segment.
+    queue_overflowed: bool,
+    /// Out-of-order data is dropped, because of memory pressure.
+    drops_out_of_order: bool,
+    dsack_enabled: bool,
     /// A window of zero is announced, whatever the free space.
     zero_window: bool,
-    pending_acks: PendingAcks,
+    delayed_ack: Option<Duration>,
+    /// The sequence number of the peer's FIN, once it has arrived.
+    fin: Option<u64>,
+    /// The next DSACK block: octets that arrived again (RFC 2883), if both ends use SACK.
+    dsack: Option<(u64, u64)>,
+    /// In-order data not yet read.
+    unread: ReceiveQueue,
+    /// The reassembly queue: out-of-order segments.
+    reassembly: Reassembly,
+    full_buffer_size: u64,
 }
 
 impl Receiver {

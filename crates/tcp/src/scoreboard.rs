@@ -63,15 +63,18 @@ pub(crate) struct WholeRecords {
 const LIVE_INDEX: &str = "a number stands for a record as long as that is outstanding";
 
 /// All records between SND.UNA and SND.NXT, in order and without gaps.
+//
+// What a segment on the fast path reads comes first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
-    records: Ring<Record>,
     una: u64,
     nxt: u64,
+    records: Ring<Record>,
     sacked: u64,
-    sacked_records: u32,
     lost: u64,
     resent: u64,
+    sacked_records: u32,
     pending: u32,
     corruption_losses: u32,
     /// Records that count as lost to congestion.
@@ -86,7 +89,7 @@ pub(crate) struct Scoreboard {
     /// those of ranges sent once by [`Scoreboard::next_loss_by_time`].
     losses_until: u64,
     /// The SACK blocks of the last ACK, whose records need no second visit.
-    last_blocks: [ProcessedBlock; wire::SackBlocks::MAX],
+    last_blocks: Box<[ProcessedBlock; wire::SackBlocks::MAX]>,
 }
 
 /// A SACK block.
@@ -307,7 +310,7 @@ impl Scoreboard {
                 *block = ProcessedBlock { start, end, next };
             }
         }
-        self.last_blocks = processed;
+        *self.last_blocks = processed;
         sacked
     }
 
@@ -421,7 +424,7 @@ impl Scoreboard {
         self.sacked_until = 0;
         self.sacked_from = 0;
         self.losses_until = 0;
-        self.last_blocks = [ProcessedBlock::default(); wire::SackBlocks::MAX];
+        self.last_blocks = Box::default();
     }
 
     /// Excludes all outstanding records from round-trip samples.

@@ -84,32 +84,13 @@ impl core::ops::AddAssign for Statistics {
 const NEW_DATA: u64 = u64::MAX;
 
 /// The sending half of a connection.
+//
+// A segment on the fast path touches each field of the first part, and few of the second: with
+// thousands of connections, the time goes into fetching them from memory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct Sender {
-    pub(crate) stream: Stream,
-    pub(crate) statistics: Statistics,
-    /// Recording is off in a snapshot.
-    #[serde(skip)]
-    pub(crate) log: EventLog,
-    config: SenderConfig,
     board: Scoreboard,
-    detector: Detector,
-    controller: Controller,
-    /// The proportional rate reduction in progress.
-    prr: Option<PrrState>,
-    rtt: Rtt,
-    phase: Phase,
-    /// SND.NXT when the current or last episode began: the episode ends when that is acknowledged.
-    recover: u64,
-    /// No further reduction until this is acknowledged (RFC 3168 §6.1.2).
-    reduced_until: u64,
-    /// CWR is due on the next new segment (RFC 3168 §6.1.2).
-    cwr_pending: bool,
-    undo: UndoState,
-    frto: Frto,
-    /// SND.UNA at the last timeout, and the consecutive timeouts at it.
-    timeout_una: u64,
-    consecutive_timeouts: u32,
     /// SND.UNA + SND.WND: the octet after the last that the peer's window allows.
     window_end: u64,
     /// SND.WL1 and SND.WL2: the segment of the last window update (RFC 9293 §3.10.7.4).
@@ -117,48 +98,74 @@ pub(crate) struct Sender {
     wl2: u64,
     /// MAX.SND.WND: the largest window announced by the peer.
     max_window: u64,
+    /// Bytes of data in a full-sized segment.
+    mss: u32,
+    copies: u32,
+    phase: Phase,
+    timer: Timer,
+    /// Whether the congestion window stopped the last transmission.
+    window_limited: bool,
     /// The peer's window allows nothing: it is being probed.
     probing: bool,
     /// A window probe is due.
     probe_due: bool,
     /// The timer runs for data that is held back until more is written; nothing is outstanding.
     held_back: bool,
-    /// Bytes of data in a full-sized segment.
-    mss: u32,
-    /// The forced-retransmit queue: starts of records to be sent at once, beyond the congestion
-    /// window, or [`NEW_DATA`].
-    forced_queue: VecDeque<u64>,
-    /// Octets of limited transmit since SND.UNA last advanced; RFC 5681 §3.2 does not count them.
-    limited_transmit_octets: u64,
-    /// Whether the congestion window stopped the last transmission.
-    window_limited: bool,
-    /// The use of the congestion window, if [`Validation::Half`] needs it.
-    max_flight: Option<Box<MaxFlight>>,
-    delivered: Delivered,
-    /// C.app_limited (draft-ietf-ccwg-bbr §4.1.2.1): more than this has to be delivered until the
-    /// flight is no longer limited by the application; 0 if it is not.
-    app_limited: u64,
-    copies: u32,
-    /// The shortest time from a copy to a notice that was unambiguously about it.
-    min_notice_delay: Duration,
-    /// Notices acted on that may still prove false.
-    pending_notices: Notices,
+    /// CWR is due on the next new segment (RFC 3168 §6.1.2).
+    cwr_pending: bool,
+    timed_out: bool,
     /// When the timer expires.
     deadline: Time,
-    timer: Timer,
-    pacer: Pacer,
-    /// When the retransmission timer expires, while that of reordering runs.
-    retransmission_at: Time,
-    /// A loss probe that is not accounted for.
-    probe: Option<Box<LossProbe>>,
-    /// Octets delivered when RACK last learned of a delivery: later ones were whole records that
-    /// were sent once.
-    rack_delivered: u64,
     /// When data was last acknowledged, or first became outstanding.
     progress_at: Time,
     /// When a segment was last sent.
     sent_at: Time,
-    timed_out: bool,
+    pacer: Pacer,
+    delivered: Delivered,
+    /// C.app_limited (draft-ietf-ccwg-bbr §4.1.2.1): more than this has to be delivered until the
+    /// flight is no longer limited by the application; 0 if it is not.
+    app_limited: u64,
+    pub(crate) stream: Stream,
+    rtt: Rtt,
+    /// Abort if nothing is acknowledged for this long ([`Config::user_timeout`]).
+    user_timeout: Option<Duration>,
+    detector: Detector,
+    /// Recording is off in a snapshot.
+    #[serde(skip)]
+    pub(crate) log: EventLog,
+    /// The use of the congestion window, if [`Validation::Half`] needs it.
+    max_flight: Option<Box<MaxFlight>>,
+    /// A loss probe that is not accounted for.
+    probe: Option<Box<LossProbe>>,
+    /// The forced-retransmit queue: starts of records to be sent at once, beyond the congestion
+    /// window, or [`NEW_DATA`].
+    forced_queue: VecDeque<u64>,
+    /// Notices acted on that may still prove false.
+    pending_notices: Notices,
+    pub(crate) statistics: Statistics,
+    controller: Controller,
+
+    config: Box<SenderConfig>,
+    /// The proportional rate reduction in progress.
+    prr: Option<PrrState>,
+    /// SND.NXT when the current or last episode began: the episode ends when that is acknowledged.
+    recover: u64,
+    /// No further reduction until this is acknowledged (RFC 3168 §6.1.2).
+    reduced_until: u64,
+    undo: UndoState,
+    frto: Frto,
+    /// SND.UNA at the last timeout, and the consecutive timeouts at it.
+    timeout_una: u64,
+    consecutive_timeouts: u32,
+    /// Octets of limited transmit since SND.UNA last advanced; RFC 5681 §3.2 does not count them.
+    limited_transmit_octets: u64,
+    /// The shortest time from a copy to a notice that was unambiguously about it.
+    min_notice_delay: Duration,
+    /// When the retransmission timer expires, while that of reordering runs.
+    retransmission_at: Time,
+    /// Octets delivered when RACK last learned of a delivery: later ones were whole records that
+    /// were sent once.
+    rack_delivered: u64,
 }
 
 /// A proportional rate reduction in progress (RFC 9937).
@@ -186,7 +193,6 @@ struct SenderConfig {
     undo: bool,
     frto: bool,
     reduction: Reduction,
-    user_timeout: Option<Duration>,
     retries: u32,
     /// The limit for the SYN.
     syn_retries: u32,
@@ -211,7 +217,7 @@ impl Sender {
             stream: Stream::new(),
             statistics: Statistics::default(),
             log: EventLog::default(),
-            config: SenderConfig {
+            config: Box::new(SenderConfig {
                 pipe: config.pipe,
                 limited_transmit: config.limited_transmit,
                 nagle: config.nagle,
@@ -219,7 +225,6 @@ impl Sender {
                 undo: config.undo,
                 frto: config.frto,
                 reduction: config.reduction,
-                user_timeout: config.user_timeout,
                 retries: config.retries,
                 syn_retries: config.retries.min(match side {
                     Side::Active => config.syn_retries,
@@ -229,7 +234,8 @@ impl Sender {
                 initial_window: config.initial_window,
                 initial_ssthresh: config.initial_ssthresh,
                 growth,
-            },
+            }),
+            user_timeout: config.user_timeout,
             board: Scoreboard::default(),
             detector: Detector::new(config.recovery),
             controller,

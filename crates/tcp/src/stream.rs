@@ -5,19 +5,22 @@ use std::collections::VecDeque;
 use wire::Payload;
 
 /// The send stream: runs of payload, addressed by absolute sequence number.
+//
+// What a segment on the fast path reads comes first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct Stream {
     /// The run being sent; most connections have one.
     front: Run,
-    later: VecDeque<Run>,
     end: u64,
+    closed: bool,
     /// The last write announced more data: a small segment at the end waits for it.
     more_coming: bool,
     /// Corked: a small segment at the end waits for more data.
     corked: bool,
     /// Octets before this are not held back.
     flushed_until: u64,
-    closed: bool,
+    later: VecDeque<Run>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -7,19 +7,22 @@ use tcp::{Connection, Events, FastPathOutcome, State};
 use wire::{Body, Ip, Packet, Payload, Ports, Segment};
 
 /// A connection, its application, and the host's state for it.
+//
+// The cache line in front of the connection has what every packet needs.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Slot<A> {
-    pub(super) id: ConnectionId,
+    /// Its wake in the host's schedule.
+    pub(super) wake: Time,
+    /// The route that the outlet has cached.
+    pub(super) route: Option<u32>,
     /// The ports of its arriving segments.
     pub(super) ports: Ports,
     /// The network header of its packets.
     pub(super) ip: Ip,
-    /// The route that the outlet has cached.
-    pub(super) route: Option<u32>,
     pub(super) connection: Connection,
     pub(super) application: A,
-    /// Its wake in the host's schedule.
-    pub(super) wake: Time,
+    pub(super) id: ConnectionId,
     /// It is in [`Host::busy`](super::Host).
     pub(super) busy: bool,
     /// It counts against the backlog of a listener.

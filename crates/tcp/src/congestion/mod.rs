@@ -3,7 +3,8 @@
 //! A controller is called for acknowledgments and congestion; which losses are congestion, and how
 //! they are repaired, is decided elsewhere.
 //!
-//! A new controller is a file beside this page and a line in the table below.
+//! A new controller is a file beside this page and a line in the table below. One with more state
+//! than [`cubic`] or [`aimd`] is held in a box, so that other connections have no room for it.
 
 #[cfg(test)]
 mod contract;
@@ -219,8 +220,16 @@ fn slow_start(sample: &AckSample, byte_counting: Option<u32>) -> f64 {
     acked.min(u64::from(limit) * u64::from(sample.mss)) as f64
 }
 
+/// How the state of a controller is held: as it is, or as the table says.
+macro_rules! held {
+    ($Controller:ident) => { $Controller };
+    ($Controller:ident $Held:ty) => { $Held };
+}
+
 macro_rules! controllers {
-    ($($(#[$doc:meta])* $module:ident :: $Controller:ident = $name:literal;)+) => {
+    ($(
+        $(#[$doc:meta])* $module:ident :: $Controller:ident $(in $Held:ty)? = $name:literal;
+    )+) => {
         $(mod $module;)+
         $(use $module::$Controller;)+
 
@@ -245,7 +254,7 @@ macro_rules! controllers {
         /// One of the congestion controllers, with its state.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         enum Algorithm {
-            $(#[serde(rename = $name)] $Controller($Controller),)+
+            $(#[serde(rename = $name)] $Controller(held!($Controller $($Held)?)),)+
         }
 
         impl Algorithm {
@@ -254,7 +263,7 @@ macro_rules! controllers {
             fn new(growth: Growth, window: u64) -> Algorithm {
                 match growth.congestion {
                     $(Congestion::$Controller => {
-                        Algorithm::$Controller($Controller::new(growth, window))
+                        Algorithm::$Controller($Controller::new(growth, window).into())
                     })+
                 }
             }
@@ -267,10 +276,8 @@ macro_rules! controllers {
             }
 
             #[inline]
-            fn needs_ack_sample(&self, window_limited: bool) -> bool {
-                window_limited || match self {
-                    $(Algorithm::$Controller(_) => $Controller::NEEDS_EVERY_ACK,)+
-                }
+            fn needs_every_ack(&self) -> bool {
+                match self { $(Algorithm::$Controller(_) => $Controller::NEEDS_EVERY_ACK,)+ }
             }
         }
 
@@ -318,7 +325,9 @@ macro_rules! controllers {
 
             fn on_undo(&mut self, before: Algorithm) {
                 match (self, before) {
-                    $((Algorithm::$Controller(c), Algorithm::$Controller(before)) => c.on_undo(before),)+
+                    $((Algorithm::$Controller(c), Algorithm::$Controller(before)) => {
+                        c.on_undo($Controller::clone(&before));
+                    })+
                     // The algorithm of a connection never changes.
                     (algorithm, prior) => *algorithm = prior,
                 }
@@ -360,39 +369,70 @@ controllers! {
     cubic::Cubic = "cubic";
     /// Bandwidth estimated at every acknowledgment, as TCP Westwood did first (Mascolo, Casetti,
     /// Gerla, Sanadidi, Wang, MobiCom 2001).
-    westwood_2001::Westwood2001 = "westwood-2001";
+    westwood_2001::Westwood2001 in Box<Westwood2001> = "westwood-2001";
     /// Bandwidth estimated once a round trip (Grieco, Mascolo, CCR 34 (2), 2004).
-    westwood_plus::WestwoodPlus = "westwood+";
+    westwood_plus::WestwoodPlus in Box<WestwoodPlus> = "westwood+";
     /// A model of the path, its bandwidth and its shortest round trip (draft-ietf-ccwg-bbr, BBRv3).
-    bbr::Bbr = "bbr";
+    bbr::Bbr in Box<Bbr> = "bbr";
 }
 
 /// The congestion controller of a connection, with the state to which an undo returns.
+//
+// Each segment reads the first fields: they are in one place, whatever the algorithm is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[repr(C)]
 pub(crate) struct Controller {
-    algorithm: Algorithm,
-    /// The algorithm before the last reduction; of consecutive timeouts, before the first.
-    prior: Option<Algorithm>,
+    /// The algorithm's window.
+    window: u64,
+    models_path: bool,
+    /// The algorithm or HyStart++ needs samples while the window does not limit the sender.
+    needs_every_ack: bool,
+    /// The limit of HyStart++.
+    hystart_limit: Option<u32>,
     /// HyStart++ in the initial slow start, if configured.
     hystart: Option<Box<HyStart>>,
-    /// Its limit.
-    hystart_limit: Option<u32>,
+    /// The algorithm before the last reduction; of consecutive timeouts, before the first.
+    prior: Option<Box<Algorithm>>,
+    algorithm: Algorithm,
 }
 
 impl Controller {
     /// A controller that starts from `window` bytes; its slow-start threshold is arbitrarily high.
     pub(crate) fn new(growth: Growth, window: u64) -> Controller {
         let algorithm = Algorithm::new(growth, window);
+        let models_path = algorithm.models_path();
         // One that models the path has no slow start.
-        let hystart_limit = growth.hystart.filter(|_| !algorithm.models_path());
-        let hystart = hystart_limit.map(|limit| Box::new(HyStart::new(limit)));
-        Controller { algorithm, prior: None, hystart, hystart_limit }
+        let hystart_limit = growth.hystart.filter(|_| !models_path);
+        let mut controller = Controller {
+            window: algorithm.window(),
+            models_path,
+            needs_every_ack: false,
+            hystart_limit,
+            hystart: None,
+            prior: None,
+            algorithm,
+        };
+        controller.set_hystart(hystart_limit);
+        controller
+    }
+
+    /// Begins HyStart++ with this limit, or ends it.
+    fn set_hystart(&mut self, limit: Option<u32>) {
+        self.hystart = limit.map(|limit| Box::new(HyStart::new(limit)));
+        self.needs_every_ack = limit.is_some() || self.algorithm.needs_every_ack();
+    }
+
+    /// Changes the algorithm's state, perhaps its window.
+    #[inline(always)]
+    fn change(&mut self, change: impl FnOnce(&mut Algorithm)) {
+        change(&mut self.algorithm);
+        self.window = self.algorithm.window();
     }
 
     /// Whether [`Controller::on_ack`] has an effect.
     #[inline]
     pub(crate) fn needs_ack_sample(&self, window_limited: bool) -> bool {
-        self.algorithm.needs_ack_sample(window_limited) || self.hystart.is_some()
+        window_limited | self.needs_every_ack
     }
 
     /// Processes an acknowledgment of new data outside of recovery, which advances SND.UNA to
@@ -402,7 +442,7 @@ impl Controller {
         if self.hystart.is_some() {
             self.on_ack_in_hystart(sample, una, nxt);
         } else {
-            self.algorithm.on_ack(sample);
+            self.change(|algorithm| algorithm.on_ack(sample));
         }
     }
 
@@ -410,35 +450,39 @@ impl Controller {
     fn on_ack_in_hystart(&mut self, sample: &AckSample, una: u64, nxt: u64) {
         let Some(hystart) = &mut self.hystart else { return };
         let Step { growth, is_over } = hystart.on_ack(sample, una, nxt);
-        // The controller only measures.
-        self.algorithm.on_ack(&AckSample { window_limited: false, ..*sample });
-        self.algorithm.grow(growth);
+        self.change(|algorithm| {
+            // The controller only measures.
+            algorithm.on_ack(&AckSample { window_limited: false, ..*sample });
+            algorithm.grow(growth);
+            if is_over {
+                algorithm.end_slow_start();
+            }
+        });
         if is_over {
-            self.hystart = None;
-            self.algorithm.end_slow_start();
+            self.set_hystart(None);
         }
     }
 
     pub(crate) fn on_other_ack(&mut self, sample: &AckSample) {
-        self.algorithm.on_other_ack(sample);
+        self.change(|algorithm| algorithm.on_other_ack(sample));
     }
 
     /// Whether it follows a model of the path ([`CongestionControl::MODELS_PATH`]).
     #[inline]
     pub(crate) fn models_path(&self) -> bool {
-        self.algorithm.models_path()
+        self.models_path
     }
 
     pub(crate) fn on_lost(&mut self, lost: &Lost) {
-        self.algorithm.on_lost(lost);
+        self.change(|algorithm| algorithm.on_lost(lost));
     }
 
     pub(crate) fn on_recovered(&mut self) {
-        self.algorithm.on_recovered();
+        self.change(CongestionControl::on_recovered);
     }
 
     pub(crate) fn on_first_outstanding(&mut self, now: Time, app_limited: bool) {
-        self.algorithm.on_first_outstanding(now, app_limited);
+        self.change(|algorithm| algorithm.on_first_outstanding(now, app_limited));
     }
 
     pub(crate) fn is_probing_rtt(&self) -> bool {
@@ -446,40 +490,47 @@ impl Controller {
     }
 
     pub(crate) fn on_congestion(&mut self, episode: &Episode) {
-        self.prior = Some(self.algorithm.clone());
-        self.hystart = None;
-        self.algorithm.on_congestion(episode);
+        self.keep_prior();
+        self.set_hystart(None);
+        self.change(|algorithm| algorithm.on_congestion(episode));
     }
 
     pub(crate) fn on_rto(&mut self, episode: &Episode) {
-        if self.prior.is_none() || self.window() > u64::from(episode.mss) {
-            self.prior = Some(self.algorithm.clone());
+        if self.prior.is_none() || self.window > u64::from(episode.mss) {
+            self.keep_prior();
         }
-        self.hystart = None;
-        self.algorithm.on_rto(episode);
+        self.set_hystart(None);
+        self.change(|algorithm| algorithm.on_rto(episode));
+    }
+
+    /// Keeps the present state for an undo.
+    fn keep_prior(&mut self) {
+        match &mut self.prior {
+            Some(prior) => **prior = self.algorithm.clone(),
+            None => self.prior = Some(Box::new(self.algorithm.clone())),
+        }
     }
 
     /// Undoes the last reduction, unless the window has grown beyond since. Without a reduction, it
     /// has no effect.
     pub(crate) fn on_undo(&mut self) {
         if let Some(before) = self.prior.take()
-            && self.window() <= before.window()
+            && self.window <= before.window()
         {
-            self.algorithm.on_undo(before);
+            self.change(|algorithm| algorithm.on_undo(*before));
         }
     }
 
     pub(crate) fn on_idle(&mut self, window: u64) {
         self.prior = None;
-        self.algorithm.on_idle(window);
+        self.change(|algorithm| algorithm.on_idle(window));
     }
 
     pub(crate) fn reset(&mut self, window: u64, ssthresh: Option<u64>) {
         self.prior = None;
         // RFC 9406 §4.3: only while ssthresh is arbitrarily high.
-        let limit = self.hystart_limit.filter(|_| ssthresh.is_none());
-        self.hystart = limit.map(|limit| Box::new(HyStart::new(limit)));
-        self.algorithm.reset(window, ssthresh);
+        self.set_hystart(self.hystart_limit.filter(|_| ssthresh.is_none()));
+        self.change(|algorithm| algorithm.reset(window, ssthresh));
     }
 
     pub(crate) fn pacing(&self) -> Option<Rate> {
@@ -488,7 +539,7 @@ impl Controller {
 
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        self.algorithm.window()
+        self.window
     }
 
     #[inline]

@@ -48,7 +48,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn retransmission_after(&self, now: Time) -> Time {
         let at = now + self.rtt.rto();
-        self.config.user_timeout.map_or(at, |timeout| at.min(self.progress_at + timeout))
+        self.user_timeout.map_or(at, |timeout| at.min(self.progress_at + timeout))
     }
 
     /// Restarts the retransmission timer.
@@ -98,7 +98,7 @@ impl Sender {
         let expired = self.deadline;
         self.deadline = Time::NEVER;
         self.check_app_limited();
-        if self.config.user_timeout.is_some_and(|timeout| self.progress_at + timeout <= now)
+        if self.user_timeout.is_some_and(|timeout| self.progress_at + timeout <= now)
             && self.board.outstanding() > 0
         {
             self.timed_out = true;

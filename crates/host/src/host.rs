@@ -6,6 +6,7 @@ mod connectivity;
 mod cookies;
 mod datagrams;
 mod four_tuple;
+mod hints;
 mod icmp;
 mod lifecycle;
 mod listeners;
@@ -35,6 +36,7 @@ use addresses::Addresses;
 use base::{Random, Schedule, Time};
 use core::net::IpAddr;
 use datagrams::Datagrams;
+use hints::Hints;
 use listeners::Listeners;
 use memory::Memory;
 use numbering::Numbering;
@@ -87,16 +89,6 @@ pub trait Inlet<A>: Outlet<A> {
     fn advance(&mut self) -> bool;
 }
 
-/// The number of hints, by which connections are found without a look-up in the table: with so
-/// many, even a few dozen connections seldom share one.
-const HINTS: usize = 1024;
-
-/// The hint for a segment: different connections of a host mostly have different ones.
-#[inline]
-fn hint(segment: &Segment) -> usize {
-    usize::from(segment.source_port).wrapping_add(2 * usize::from(segment.destination_port)) % HINTS
-}
-
 /// A host and its connections. It has one address, or one of each version of IP, and may act for
 /// other hosts.
 pub struct Host<A> {
@@ -104,8 +96,7 @@ pub struct Host<A> {
     settings: Settings,
     slots: Slots<A>,
     by_tuple: FxHashMap<FourTuple, u32>,
-    /// By [`hint`]: the connection of the last packet.
-    hints: [u32; HINTS],
+    hints: Hints,
     listeners: Listeners<A>,
     /// Sorted by time, the next first.
     openings: VecDeque<Opening<A>>,
@@ -147,7 +138,7 @@ impl<A: Application> Host<A> {
             settings: Settings::default(),
             slots,
             by_tuple: FxHashMap::default(),
-            hints: [0; HINTS],
+            hints: Hints::new(),
             listeners: Listeners::default(),
             openings: VecDeque::new(),
             schedule: Schedule::new(),
@@ -429,7 +420,7 @@ impl<A: Application> Host<A> {
     /// The connection that a segment is for.
     #[inline(always)]
     fn find(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
-        let hinted = self.hints[hint(segment)];
+        let hinted = self.hints.get(segment);
         let is_for = |slot: &Slot<A>| slot.is_between(packet);
         if self.slots.get(hinted as usize).is_some_and(is_for) {
             return Some(hinted);
@@ -441,7 +432,7 @@ impl<A: Application> Host<A> {
     #[inline(never)]
     fn look_up(&mut self, packet: &Packet, segment: &Segment) -> Option<u32> {
         let id = self.by_tuple.get(&FourTuple::of_segment(&packet.ip, segment)).copied()?;
-        self.hints[hint(segment)] = id;
+        self.hints.set(segment, id);
         Some(id)
     }
 

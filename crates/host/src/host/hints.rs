@@ -1,0 +1,43 @@
+//! Hints at the connections of segments, by which most are found without a look-up in the table.
+
+use wire::Segment;
+
+/// The connections of the last segments, by their ports. They are to be verified: segments of
+/// several connections may share a hint.
+pub(super) struct Hints(Vec<u32>);
+
+impl Hints {
+    /// With so many, even a few dozen connections seldom share one.
+    const FEWEST: usize = 1024;
+    /// Hints for each connection, if there are more; a power of two.
+    const PER_CONNECTION: usize = 4;
+    /// As many as the ports of segments tell apart.
+    const MOST: usize = 1 << 18;
+
+    pub(super) fn new() -> Hints {
+        Hints(vec![0; Hints::FEWEST])
+    }
+
+    /// The number of the connection that a segment probably is for.
+    #[inline]
+    pub(super) fn get(&self, segment: &Segment) -> u32 {
+        self.0[self.place(segment)]
+    }
+
+    /// Notes which connection a segment is for.
+    pub(super) fn set(&mut self, segment: &Segment, id: u32) {
+        let wanted = Hints::PER_CONNECTION * id as usize;
+        if self.0.len() < wanted && self.0.len() < Hints::MOST {
+            *self = Hints(vec![0; wanted.next_power_of_two().min(Hints::MOST)]);
+        }
+        let place = self.place(segment);
+        self.0[place] = id;
+    }
+
+    /// Different connections of a host mostly have different ones.
+    #[inline]
+    fn place(&self, segment: &Segment) -> usize {
+        let ports = usize::from(segment.source_port) + 2 * usize::from(segment.destination_port);
+        ports & (self.0.len() - 1)
+    }
+}

@@ -87,6 +87,21 @@ pub trait Inlet<A>: Outlet<A> {
     /// Advances to the next packet, after the last was answered, released or passed on; false if
     /// there is none, or if another event comes first.
     fn advance(&mut self) -> bool;
+    /// Notes that the host wants to be woken at `wake` at the latest. Returns whether the inlet keeps
+    /// track of it, by [`Inlet::wait`]; otherwise no more packets are processed.
+    #[inline]
+    fn bring_forward(&mut self, _wake: Time) -> bool {
+        false
+    }
+    /// Advances to the host's wake, if that is what comes next, and returns the time. The host's next
+    /// wake is then given to [`Inlet::woken`].
+    #[inline]
+    fn wait(&mut self) -> Option<Time> {
+        None
+    }
+    /// Ends a [`Inlet::wait`].
+    #[inline]
+    fn woken(&mut self, _next: Time) {}
 }
 
 /// A host and its connections. It has one address, or one of each version of IP, and may act for
@@ -292,11 +307,12 @@ impl<A: Application> Host<A> {
 
     // --- packets and timers ---
 
-    /// Processes packets one by one, and sends all that may be sent after each.
+    /// Processes packets one by one, and sends all that may be sent after each. Wakes that come
+    /// between them are handled if the inlet waits for them.
     ///
     /// It is the same as [`Host::handle_packet`] and [`Host::transmit`] for each, at less cost.
-    /// Returns whether a connection's wake has moved forward: then no more packets are processed,
-    /// because [`Host::poll_timeout`] may be earlier now.
+    /// Returns whether a connection's wake has moved forward without the inlet keeping track of it:
+    /// then no more packets are processed, because [`Host::poll_timeout`] may be earlier now.
     #[must_use = "the host may want to be woken earlier"]
     #[inline]
     pub fn exchange(&mut self, inlet: &mut impl Inlet<A>) -> bool {
@@ -313,7 +329,7 @@ impl<A: Application> Host<A> {
                     // step.
                     let one = self.observes || self.memory.is_limited() || !self.settings.fast_path;
                     match self.slots[id as usize].exchange(one, inlet, &mut self.statistics) {
-                        Stop::Done => return false,
+                        Stop::Done => false,
                         Stop::Other => continue,
                         Stop::Refused => self.exchange_general(inlet),
                         Stop::Changed { state_changed, due } => {
@@ -328,8 +344,13 @@ impl<A: Application> Host<A> {
                 }
                 _ => self.exchange_general(inlet),
             };
-            if sooner || !inlet.advance() {
-                return sooner;
+            if sooner && !inlet.bring_forward(self.poll_timeout()) {
+                return true;
+            }
+            while !inlet.advance() {
+                let Some(now) = inlet.wait() else { return false };
+                let next = self.serve(now, inlet);
+                inlet.woken(next);
             }
         }
     }

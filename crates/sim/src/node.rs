@@ -55,22 +55,35 @@ impl<A: Application> Node<A> {
             if special {
                 return Some(arrival);
             }
-            let until_wake = until.min(network.schedule.wake(index as u32));
+            let wake = network.schedule.wake(index as u32);
             let handle = arrival.packet;
             let ports = network.slab.get(handle).ports();
             let behind = if last { NextArrival::at(next) } else { network.coming(link) };
             let sink = PacketSink { index, network, place: None };
-            let mut batch = ArrivalBatch { sink, link, until: until_wake, handle, ports, behind };
-            let sooner = self.host.exchange(&mut batch);
-            let ArrivalBatch { sink, behind: NextArrival { at: next, .. }, .. } = batch;
+            let until_wake = until.min(wake);
+            let mut batch = ArrivalBatch {
+                sink,
+                link,
+                horizon: until,
+                wake,
+                until: until_wake,
+                handle,
+                ports,
+                behind,
+            };
+            let untracked = self.host.exchange(&mut batch);
+            debug_assert!(!untracked, "the batch keeps track of wakes");
+            let ArrivalBatch {
+                sink, wake: next_wake, behind: NextArrival { at: next, .. }, ..
+            } = batch;
             sink.release_unused();
-            if sooner {
-                self.settle(index, network);
+            if next_wake != wake {
+                network.schedule.set(index as u32, next_wake);
             }
             if last {
                 return None;
             }
-            if next >= until || next >= network.schedule.wake(index as u32) {
+            if next >= until || next >= next_wake {
                 network.expect(link, next);
                 return None;
             }
@@ -311,7 +324,11 @@ impl<A> Outlet<A> for PacketSink<'_> {
 struct ArrivalBatch<'a> {
     sink: PacketSink<'a>,
     link: usize,
-    /// The time of the next other event.
+    /// The time until which no event elsewhere affects the node.
+    horizon: Time,
+    /// The host's wake.
+    wake: Time,
+    /// The earlier of both.
     until: Time,
     /// The present packet.
     handle: Handle,
@@ -377,6 +394,28 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
         (self.handle, self.ports, self.behind) = (handle, next.ports, network.coming(self.link));
         network.advance_to(next.at);
         true
+    }
+
+    #[inline]
+    fn bring_forward(&mut self, wake: Time) -> bool {
+        Inlet::<A>::woken(self, self.wake.min(wake));
+        true
+    }
+
+    #[inline]
+    fn wait(&mut self) -> Option<Time> {
+        // Of what happens at the same time, the node's wake comes first.
+        let is_next = self.wake < self.horizon && self.wake <= self.behind.at;
+        is_next.then(|| {
+            self.sink.network.advance_to(self.wake);
+            self.wake
+        })
+    }
+
+    #[inline]
+    fn woken(&mut self, next: Time) {
+        self.wake = next;
+        self.until = self.horizon.min(next);
     }
 }
 

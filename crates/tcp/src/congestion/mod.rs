@@ -222,8 +222,12 @@ fn slow_start(sample: &AckSample, byte_counting: Option<u32>) -> f64 {
 
 /// How the state of a controller is held: as it is, or as the table says.
 macro_rules! held {
-    ($Controller:ident) => { $Controller };
-    ($Controller:ident $Held:ty) => { $Held };
+    ($Controller:ident) => {
+        $Controller
+    };
+    ($Controller:ident $Held:ty) => {
+        $Held
+    };
 }
 
 macro_rules! controllers {

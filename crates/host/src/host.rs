@@ -87,21 +87,38 @@ pub trait Inlet<A>: Outlet<A> {
     /// Advances to the next packet, after the last was answered, released or passed on; false if
     /// there is none, or if another event comes first.
     fn advance(&mut self) -> bool;
-    /// Notes that the host wants to be woken at `wake` at the latest. Returns whether the inlet keeps
-    /// track of it, by [`Inlet::wait`]; otherwise no more packets are processed.
+    /// Whether the inlet keeps track of the host's wake, by the methods below; the others are not
+    /// called unless it does.
     #[inline]
-    fn bring_forward(&mut self, _wake: Time) -> bool {
+    fn keeps_time(&self) -> bool {
         false
     }
-    /// Advances to the host's wake, if that is what comes next, and returns the time. The host's next
-    /// wake is then given to [`Inlet::woken`].
+    /// Advances to `at`, if nothing else comes before: no packet, and no wake of the host.
+    #[inline]
+    fn pause(&mut self, _at: Time) -> bool {
+        false
+    }
+    /// Notes that the host wants to be woken at `wake` at the latest.
+    #[inline]
+    fn bring_forward(&mut self, _wake: Time) {}
+    /// Advances to the host's wake, if that is what comes next, and returns the time. The outcome of
+    /// the wake is then given to [`Inlet::woken`].
     #[inline]
     fn wait(&mut self) -> Option<Time> {
         None
     }
-    /// Ends a [`Inlet::wait`].
+    /// Notes the outcome of a wake.
     #[inline]
-    fn woken(&mut self, _next: Time) {}
+    fn woken(&mut self, _served: Served) {}
+}
+
+/// The outcome of a host's wake ([`Host::serve`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// When the host is to be woken next.
+    pub next: Time,
+    /// Something was due. Otherwise the wake was one of a deadline that has moved back.
+    pub was_due: bool,
 }
 
 /// A host and its connections. It has one address, or one of each version of IP, and may act for
@@ -329,8 +346,13 @@ impl<A: Application> Host<A> {
                     // step.
                     let one = self.observes || self.memory.is_limited() || !self.settings.fast_path;
                     match self.slots[id as usize].exchange(one, inlet, &mut self.statistics) {
-                        Stop::Done => false,
-                        Stop::Other => continue,
+                        Stop::Done { wake } => self.keep_wake(id, wake),
+                        Stop::Other { wake } => {
+                            if self.keep_wake(id, wake) {
+                                inlet.bring_forward(self.poll_timeout());
+                            }
+                            continue;
+                        }
                         Stop::Refused => self.exchange_general(inlet),
                         Stop::Changed { state_changed, due } => {
                             self.after_exchange(id, state_changed, due, inlet)
@@ -344,13 +366,16 @@ impl<A: Application> Host<A> {
                 }
                 _ => self.exchange_general(inlet),
             };
-            if sooner && !inlet.bring_forward(self.poll_timeout()) {
-                return true;
+            if sooner {
+                if !inlet.keeps_time() {
+                    return true;
+                }
+                inlet.bring_forward(self.poll_timeout());
             }
             while !inlet.advance() {
                 let Some(now) = inlet.wait() else { return false };
-                let next = self.serve(now, inlet);
-                inlet.woken(next);
+                let served = self.serve(now, inlet);
+                inlet.woken(served);
             }
         }
     }

@@ -16,7 +16,7 @@ pub use application::{Application, Bytes, Transport};
 pub use boxes::Boxes;
 pub use host::{
     AdoptError, Binding, ConnectionId, ConnectionSnapshot, FourTuple, Host, HostSnapshot, Inlet,
-    Listener, Opening, Outlet, Prefix, Settings, Statistics,
+    Listener, Opening, Outlet, Prefix, Served, Settings, Statistics,
 };
 pub use middlebox::{
     Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Port, Verdict,

@@ -22,7 +22,7 @@ pub(crate) struct Network {
     takes_digests: bool,
     /// Packets without a route or a receiver.
     pub(crate) unroutable: u64,
-    /// Events processed.
+    /// Events processed; a node's wake is none if nothing is due.
     pub(crate) events: u64,
     /// Links that have just gone down or come up, not yet indicated.
     pub(crate) turned: Vec<Turn>,

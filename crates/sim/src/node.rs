@@ -5,7 +5,7 @@ use crate::network::{Network, NextArrival};
 use crate::slab::{Handle, Slab};
 use crate::topology::NodeId;
 use base::{Random, Time};
-use host::{Application, Boxes, Host, Inlet, LinkEvent, Outlet, Port, Settings, Verdict};
+use host::{Application, Boxes, Host, Inlet, LinkEvent, Outlet, Port, Served, Settings, Verdict};
 use link::{Arrival, Fate};
 use wire::{Packet, Ports};
 
@@ -217,18 +217,20 @@ impl<A: Application> Node<A> {
     /// Handles the host's wake.
     #[inline]
     pub(crate) fn serve(&mut self, index: usize, network: &mut Network) {
-        let next = if self.boxes.inspect_packets() {
-            self.host.handle_timeout(network.now);
+        let Served { next, was_due } = if self.boxes.inspect_packets() {
+            let box_due = self.boxes.next_wake() <= network.now;
+            let was_due = self.host.handle_timeout(network.now) | box_due;
             self.boxes.wake(network.now);
             self.empty_outbox(index, network);
             self.transmit_inspected(index, network);
-            self.host.poll_timeout().min(self.boxes.next_wake())
+            Served { next: self.host.poll_timeout().min(self.boxes.next_wake()), was_due }
         } else {
             let mut sink = PacketSink { index, network, place: None };
-            let next = self.host.serve(sink.network.now, &mut sink);
+            let served = self.host.serve(sink.network.now, &mut sink);
             sink.release_unused();
-            next
+            served
         };
+        network.events += u64::from(was_due);
         network.schedule.set(index as u32, next);
         self.watch(index, network);
     }
@@ -338,6 +340,14 @@ struct ArrivalBatch<'a> {
     behind: NextArrival,
 }
 
+impl ArrivalBatch<'_> {
+    #[inline]
+    fn wake_at(&mut self, wake: Time) {
+        self.wake = wake;
+        self.until = self.horizon.min(wake);
+    }
+}
+
 impl<A> Outlet<A> for ArrivalBatch<'_> {
     #[inline(always)]
     fn packet(&mut self) -> &mut Packet {
@@ -396,10 +406,24 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
         true
     }
 
-    #[inline]
-    fn bring_forward(&mut self, wake: Time) -> bool {
-        Inlet::<A>::woken(self, self.wake.min(wake));
+    #[inline(always)]
+    fn keeps_time(&self) -> bool {
         true
+    }
+
+    #[inline]
+    fn pause(&mut self, at: Time) -> bool {
+        // What comes from a link at the same time comes after it, as after a wake.
+        let is_next = at < self.until && at <= self.behind.at;
+        if is_next {
+            self.sink.network.advance_to(at);
+        }
+        is_next
+    }
+
+    #[inline]
+    fn bring_forward(&mut self, wake: Time) {
+        self.wake_at(self.wake.min(wake));
     }
 
     #[inline]
@@ -407,15 +431,15 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
         // Of what happens at the same time, the node's wake comes first.
         let is_next = self.wake < self.horizon && self.wake <= self.behind.at;
         is_next.then(|| {
-            self.sink.network.advance_to(self.wake);
+            self.sink.network.now = self.wake;
             self.wake
         })
     }
 
     #[inline]
-    fn woken(&mut self, next: Time) {
-        self.wake = next;
-        self.until = self.horizon.min(next);
+    fn woken(&mut self, served: Served) {
+        self.sink.network.events += u64::from(served.was_due);
+        self.wake_at(served.next);
     }
 }
 

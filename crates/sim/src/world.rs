@@ -140,14 +140,16 @@ impl<A: Application> World<A> {
                 self.network.now = self.network.now.max(end);
                 return;
             }
-            self.network.advance_to(time);
             let component = component as usize;
-            match component.checked_sub(self.nodes.len()) {
-                None => self.nodes[component].serve(component, &mut self.network),
-                Some(link) => match self.network.arrivals_only_end(link) {
-                    Some(node) => self.follow(link, node, end),
-                    None => self.wake_link(link),
-                },
+            let Some(link) = component.checked_sub(self.nodes.len()) else {
+                self.network.now = time;
+                self.nodes[component].serve(component, &mut self.network);
+                continue;
+            };
+            self.network.advance_to(time);
+            match self.network.arrivals_only_end(link) {
+                Some(node) => self.follow(link, node, end),
+                None => self.wake_link(link),
             }
         }
     }
@@ -312,7 +314,7 @@ impl<A: Application> World<A> {
         self.network.slab.len()
     }
 
-    /// Events processed.
+    /// Events processed. A node's wake is none if nothing is due.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.network.events

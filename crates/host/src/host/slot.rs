@@ -35,12 +35,19 @@ pub(super) struct Slot<A> {
     pub(super) workload: Option<u32>,
 }
 
-/// Why [`Slot::exchange`] has stopped.
+/// Why [`Slot::exchange`] has stopped. Unless the connection has changed, it is to be woken at a time
+/// that may be earlier than before.
 pub(super) enum Stop {
     /// All packets are processed.
-    Done,
+    Done {
+        /// When it is to be woken at the latest.
+        wake: Time,
+    },
     /// The present packet is not a segment for this connection.
-    Other,
+    Other {
+        /// When it is to be woken at the latest.
+        wake: Time,
+    },
     /// The present packet needs the general path: it may be for another connection, or carries more
     /// than TCP.
     Refused,
@@ -55,10 +62,11 @@ pub(super) enum Stop {
 
 /// Why [`Slot::exchange_on_fast_path`] has stopped.
 enum FastPathStop {
-    /// All packets are processed.
-    Done,
-    /// The present packet is not a segment for this connection.
-    Other,
+    /// All packets are processed. A segment may be held back until this time.
+    Done(Time),
+    /// The present packet is not a segment for this connection. A segment may be held back until this
+    /// time.
+    Other(Time),
     /// The present packet is not eligible for the fast path.
     Off,
     /// The present packet is processed; there may be more to send, or events.
@@ -128,8 +136,8 @@ impl<A: Application> Slot<A> {
             } else {
                 self.exchange_on_fast_path(inlet, statistics)
             } {
-                FastPathStop::Done => return Stop::Done,
-                FastPathStop::Other => return Stop::Other,
+                FastPathStop::Done(wake) => return Stop::Done { wake },
+                FastPathStop::Other(wake) => return Stop::Other { wake },
                 FastPathStop::More => {}
                 FastPathStop::Off => {
                     let now = inlet.now();
@@ -151,10 +159,10 @@ impl<A: Application> Slot<A> {
                 return Stop::Changed { state_changed, due };
             }
             if !inlet.advance() {
-                return Stop::Done;
+                return Stop::Done { wake: Time::NEVER };
             }
             if !is_next(self.ports, &self.ip, inlet) {
-                return Stop::Other;
+                return Stop::Other { wake: Time::NEVER };
             }
         }
     }
@@ -188,13 +196,30 @@ impl<A: Application> Slot<A> {
             }
             taken += 1;
             if path.is_over() {
-                break FastPathStop::More;
+                if !inlet.keeps_time() {
+                    break FastPathStop::More;
+                }
+                while path.is_held() && inlet.pause(path.held_until()) {
+                    let now = inlet.now();
+                    let mut written = path.release(now, inlet.packet());
+                    while written.is_some() {
+                        inlet.packet().ip = *ip;
+                        inlet.send(0, route, Some(application));
+                        written = path
+                            .has_more()
+                            .then(|| path.poll_transmit(now, inlet.packet()))
+                            .flatten();
+                    }
+                }
+                if path.is_over() && !path.is_held() {
+                    break FastPathStop::More;
+                }
             }
             if !inlet.advance() {
-                break FastPathStop::Done;
+                break FastPathStop::Done(path.held_until());
             }
             if !is_next(*ports, ip, inlet) {
-                break FastPathStop::Other;
+                break FastPathStop::Other(path.held_until());
             }
         };
         statistics.segments += taken;

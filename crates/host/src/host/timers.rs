@@ -1,6 +1,6 @@
 //! The timers of a host.
 
-use super::{Host, Outlet};
+use super::{Host, Outlet, Served};
 use crate::Application;
 use base::Time;
 
@@ -9,25 +9,27 @@ use base::Time;
 const EARLY: u32 = 64;
 
 impl<A: Application> Host<A> {
-    /// Handles the timers that are due at `now`, then sends all that may be sent; returns the next
-    /// deadline.
+    /// Handles the timers that are due at `now`, then sends all that may be sent.
     ///
     /// It is the same as [`Host::handle_timeout`], [`Host::transmit`] and [`Host::poll_timeout`],
     /// at less cost.
     #[inline]
-    pub fn serve(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> Time {
+    pub fn serve(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> Served {
         let connections = self.next_of_connections();
         if connections > now && self.busy.is_empty() {
+            let was_due = self.datagrams.next() <= now;
             self.datagrams.send_due(now, outlet);
-            return connections.min(self.datagrams.next());
+            return Served { next: connections.min(self.datagrams.next()), was_due };
         }
-        self.handle_timeout(now);
+        let was_due = self.handle_timeout(now);
         let _ = self.transmit(now, outlet);
-        self.poll_timeout()
+        Served { next: self.poll_timeout(), was_due }
     }
 
-    /// Handles the timers that are due at `now`.
-    pub fn handle_timeout(&mut self, now: Time) {
+    /// Handles the timers that are due at `now`; returns whether there were any.
+    pub fn handle_timeout(&mut self, now: Time) -> bool {
+        let others = self.next_of_others().min(self.datagrams.next());
+        let mut was_due = others <= now;
         self.open_due(now);
         self.run_tasks(now);
         self.datagrams.handle_timeout(now);
@@ -49,10 +51,12 @@ impl<A: Application> Host<A> {
                 continue;
             }
             slot.serve(now);
+            was_due = true;
             self.after(now, id);
             let due = self.slots[id as usize].due();
             self.reschedule(id, due);
         }
+        was_due
     }
 
     /// When [`Host::handle_timeout`] is to be called next.
@@ -65,7 +69,13 @@ impl<A: Application> Host<A> {
     /// The next deadline other than a datagram's.
     #[inline]
     fn next_of_connections(&self) -> Time {
+        self.schedule.first().0.min(self.next_of_others())
+    }
+
+    /// The next opening or task.
+    #[inline]
+    fn next_of_others(&self) -> Time {
         let opening = self.openings.front().map_or(Time::NEVER, |opening| opening.at);
-        self.schedule.first().0.min(opening).min(self.next_task)
+        opening.min(self.next_task)
     }
 }

@@ -258,6 +258,35 @@ impl FastPath<'_> {
         self.send_full(now, segment, payload)
     }
 
+    /// When the segment may leave that pacing holds back; [`Time::NEVER`] if there is none.
+    #[must_use]
+    #[inline(always)]
+    pub fn held_until(&self) -> Time {
+        self.connection.clock.world(self.connection.sender.held_until())
+    }
+
+    /// Whether that segment is the only reason why the fast path [`FastPath::is_over`]: the caller may
+    /// as well go on, and call [`FastPath::release`] at that time or, at the latest then, leave.
+    #[must_use]
+    #[inline(never)]
+    pub fn is_held(&self) -> bool {
+        let Connection { sender, receiver, events, .. } = &*self.connection;
+        let timer = sender.timer_deadline().min(receiver.deadline());
+        sender.held_until() < Time::NEVER
+            && self.sends
+            && !self.more
+            && !receiver.ack_due()
+            && events.is_empty()
+            && timer >= self.wake
+    }
+
+    /// Like [`FastPath::poll_transmit`], for the segment that was held back until now.
+    #[inline]
+    pub fn release(&mut self, now: Time, packet: &mut Packet) -> Option<u32> {
+        self.connection.sender.end_hold();
+        self.poll_transmit(now, packet)
+    }
+
     /// Writes a full-sized segment, if one may be sent, over a segment that has no options but
     /// timestamps, and returns its bytes of options and payload.
     #[inline(always)]

@@ -78,6 +78,18 @@ impl Sender {
         true
     }
 
+    /// When the segment is due that is held back; [`Time::NEVER`] if there is none.
+    #[inline(always)]
+    pub(crate) fn held_until(&self) -> Time {
+        self.pacer.wake_at()
+    }
+
+    /// The time of the segment that was held back has come.
+    #[inline]
+    pub(crate) fn end_hold(&mut self) {
+        self.pacer.stop();
+    }
+
     /// Notes the transmission of `octets`.
     #[inline(always)]
     pub(super) fn pace(&mut self, now: Time, octets: u32) {

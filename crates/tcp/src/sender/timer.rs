@@ -27,6 +27,12 @@ impl Sender {
         self.deadline.min(self.pacer.wake_at())
     }
 
+    /// When the timer expires; pacing has its own.
+    #[inline]
+    pub(crate) fn timer_deadline(&self) -> Time {
+        self.deadline
+    }
+
     /// Restarts the timer, because data is outstanding.
     #[inline(always)]
     pub(super) fn restart_timer(&mut self, now: Time) {

@@ -58,7 +58,7 @@ pub(crate) enum Woken {
 /// With more packets on a link, they have probably left the processor's caches when they arrive.
 const MANY: u64 = 1024;
 /// The number of packets that [`Network::read_ahead`] reads.
-const AHEAD: u64 = 16;
+const AHEAD: u64 = 32;
 
 /// The next arrival of a link.
 #[derive(Clone, Copy)]

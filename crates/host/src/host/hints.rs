@@ -41,3 +41,23 @@ impl Hints {
         ports & (self.0.len() - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearly_every_connection_of_thousands_has_a_hint_of_its_own() {
+        let segment = |id: u32| Segment {
+            source_port: 5000 + id as u16,
+            destination_port: (40_503 * id) as u16,
+            ..Segment::default()
+        };
+        let mut hints = Hints::new();
+        for _ in 0..2 {
+            (0..5000).for_each(|id| hints.set(&segment(id), id));
+        }
+        let right = (0..5000).filter(|&id| hints.get(&segment(id)) == id).count();
+        assert!(right > 4000, "{right} of 5000");
+    }
+}

@@ -36,14 +36,34 @@ fn pacing_holds_back_nothing_that_acknowledgments_pace() {
     assert!(paced > 0.999 * burst, "{paced} b/s paced, {burst} b/s not");
 }
 
+/// The same with as many flows as there are starts, in milliseconds.
+fn flows(starts: &[u32], tcp: &str) -> String {
+    let path = path(tcp);
+    let (head, flow) = path.split_once("[[flows]]").unwrap();
+    let flow = |start: &u32| format!("[[flows]]\nstart = \"{start} ms\"{flow}");
+    head.to_owned() + &starts.iter().map(flow).collect::<String>()
+}
+
 #[test]
 fn the_fast_path_paces_as_the_general_path_does() {
-    for congestion in ["aimd", "cubic"] {
-        let text = path(&format!("congestion = \"{congestion}\", pacing = true"));
-        let fast = run(&text).digest;
-        let watch = Watch { digest: true, general_path: true, ..Watch::default() };
-        assert_eq!(run_with(&text, 1, &watch).digest, fast, "{congestion}");
-        let share = fast_share(&text, &Watch::default());
-        assert!(share > 0.4, "{share} of the segments");
+    for congestion in ["aimd", "cubic", "bbr"] {
+        for (delayed_ack, least) in [("40 ms", 0.9), ("off", 0.9)] {
+            for starts in [&[0][..], &[0, 7, 7, 1500]] {
+                let tcp = format!(
+                    "congestion = \"{congestion}\", pacing = true, delayed_ack = \"{delayed_ack}\""
+                );
+                let text = flows(starts, &tcp);
+                let fast = run(&text);
+                let watch = Watch { digest: true, general_path: true, ..Watch::default() };
+                let general = run_with(&text, 1, &watch);
+                assert_eq!((general.digest, general.events), (fast.digest, fast.events), "{text}");
+                // What is watched, is processed one by one.
+                let watch = Watch { digest: true, series: true, ..Watch::default() };
+                let watched = run_with(&text, 1, &watch);
+                assert_eq!((watched.digest, watched.events), (fast.digest, fast.events), "{text}");
+                let share = fast_share(&text, &Watch::default());
+                assert!(share > least, "{share} of the segments: {text}");
+            }
+        }
     }
 }

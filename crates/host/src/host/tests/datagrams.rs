@@ -90,8 +90,8 @@ fn serving_a_host_is_its_three_calls_in_one() {
     let (mut now, mut segments) = (one.poll_timeout(), 0);
     while now < millis(20_000) {
         let mut tray = Tray { next: Packet::BLANK, sent: Vec::new() };
-        let next = one.serve(now, &mut tray);
-        three.handle_timeout(now);
+        let Served { next, was_due } = one.serve(now, &mut tray);
+        assert_eq!(three.handle_timeout(now), was_due, "{now}");
         assert_eq!(tray.sent, sent(&mut three, now), "{now}");
         assert_eq!((next, next), (one.poll_timeout(), three.poll_timeout()), "{now}");
         segments += tray.sent.iter().filter(|packet| matches!(packet.body, Body::Tcp(_))).count();

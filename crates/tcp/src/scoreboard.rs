@@ -134,7 +134,7 @@ impl Scoreboard {
     }
 
     /// The end of the highest octets delivered (RFC 8985 §5.3, RACK.fack).
-    fn fack(&self) -> u64 {
+    pub(crate) fn fack(&self) -> u64 {
         if self.sacked_until > self.records.begin() {
             self.get(self.sacked_until - 1).end()
         } else {
@@ -226,12 +226,12 @@ impl Scoreboard {
         Some(result)
     }
 
-    /// Removes everything below `ack`, which is above SND.UNA. For `resent_until` see
-    /// [`Delivery`].
+    /// Removes everything below `ack`, which is above SND.UNA. `fack` is [`Scoreboard::fack`]
+    /// before the SACK blocks of the same acknowledgment: what it delivers at once shows no
+    /// reordering. For `resent_until` see [`Delivery`].
     #[inline]
-    pub(crate) fn advance(&mut self, ack: u64, resent_until: Time) -> Advanced {
+    pub(crate) fn advance(&mut self, ack: u64, fack: u64, resent_until: Time) -> Advanced {
         debug_assert!(self.una < ack && ack <= self.nxt);
-        let fack = self.fack();
         let mut result = Advanced { acked: ack - self.una, ..Advanced::default() };
         if let Some(first) = self.records.first() {
             result.filled = first.len;

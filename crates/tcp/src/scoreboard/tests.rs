@@ -24,7 +24,7 @@ fn whole_records_are_removed_as_by_any_acknowledgment() {
     for ack in [100, 200, 500] {
         let (mut fast, mut general) = (sent(board(5)), sent(board(5)));
         let (whole, advanced) =
-            (fast.advance_whole(ack).unwrap(), general.advance(ack, Time::NEVER));
+            (fast.advance_whole(ack).unwrap(), general.advance(ack, general.fack(), Time::NEVER));
         assert!(advanced.timed);
         assert_eq!((whole.acked, whole.acked), (advanced.acked, advanced.delivered));
         assert_eq!((whole.sent_at, whole.last.at), (advanced.sent_at, advanced.last.at));
@@ -78,7 +78,7 @@ fn pipe_counts_each_copy_that_is_held_to_be_in_the_network() {
     assert_eq!(board.next_pending(), None);
     board.mark_latest_copy_lost(0, true);
     assert!(board.next_pending() == Some(0) && board.has_corruption_loss());
-    board.advance(400, Time::NEVER);
+    board.advance(400, board.fack(), Time::NEVER);
     assert_eq!(board.in_network(), 100);
     assert!(board.next_pending().is_none() && !board.has_corruption_loss());
 }
@@ -86,7 +86,7 @@ fn pipe_counts_each_copy_that_is_held_to_be_in_the_network() {
 #[test]
 fn a_partial_acknowledgment_splits_a_record() {
     let mut board = board(2);
-    let advanced = board.advance(30, Time::NEVER);
+    let advanced = board.advance(30, board.fack(), Time::NEVER);
     assert_eq!((advanced.acked, advanced.delivered), (30, 30));
     assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (30, 70));
 }
@@ -116,7 +116,7 @@ proptest! {
             let start = at * 100;
             match operation {
                 0 if start > board.una() => {
-                    board.advance(start, Time::NEVER);
+                    board.advance(start, board.fack(), Time::NEVER);
                 }
                 1 if at + n == 16 => board.mark_all_lost(Time::NEVER),
                 2 => if let Some(i) = board.find(start) { board.mark_lost(i, true) },
@@ -153,7 +153,7 @@ proptest! {
                 let losses: Vec<_> = core::iter::from_fn(|| board.next_sack_loss(100)).collect();
                 let una = board.una() + 100 * advance;
                 if una > board.una() && una <= board.nxt() {
-                    board.advance(una, Time::NEVER);
+                    board.advance(una, board.fack(), Time::NEVER);
                 }
                 (new, newly_sacked, losses, board.in_network())
             });
@@ -172,7 +172,7 @@ proptest! {
             let start = at * 100;
             match operation {
                 0 if start > board.una() && start <= board.nxt() => {
-                    board.advance(start, Time::NEVER);
+                    board.advance(start, board.fack(), Time::NEVER);
                 }
                 1 => {
                     board.sack(&[(start, start + n * 100)], Time::NEVER);

@@ -49,7 +49,7 @@ impl Sender {
         if clean && ack.ack > self.board.una() {
             // Without a gap, no loss can be found.
             self.on_window(now, &ack.window);
-            self.on_advance(now, ack, &Sacked::default());
+            self.on_advance(now, ack, self.board.una(), &Sacked::default());
             self.confirm_notices(now, mechanisms);
         } else {
             self.on_ack_in_disorder(now, ack, mechanisms);
@@ -191,6 +191,7 @@ impl Sender {
                 self.log.push(|| Event::Sacked { start, end });
             }
         }
+        let fack = self.board.fack();
         let sacked = match blocks {
             [] => Sacked::default(),
             blocks => {
@@ -215,7 +216,7 @@ impl Sender {
         let duplicate = duplicate && outstanding > 0 && !closed;
         let (mut delivery, recover) = (sacked.delivery, self.recover);
         if advanced {
-            delivery = delivery.and(self.on_advance(now, ack, &sacked));
+            delivery = delivery.and(self.on_advance(now, ack, fack, &sacked));
             self.confirm_notices(now, mechanisms);
         } else if outstanding > 0 && !closed {
             if let Some(sent) = sacked.latest {
@@ -314,11 +315,13 @@ impl Sender {
         }
     }
 
+    /// Processes an advance of SND.UNA. The same acknowledgment has `sacked` something before;
+    /// `fack` was the end of what was delivered before that.
     #[inline]
-    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, sacked: &Sacked) -> Delivery {
+    fn on_advance(&mut self, now: Time, ack: &Ack<'_>, fack: u64, sacked: &Sacked) -> Delivery {
         self.update_max_flight();
         let resent_until = if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack) };
-        let advanced = self.board.advance(ack.ack, resent_until);
+        let advanced = self.board.advance(ack.ack, fack, resent_until);
         self.stream.acknowledged(ack.ack);
         let limited_transmit = core::mem::take(&mut self.limited_transmit_octets);
         self.progress_at = now;

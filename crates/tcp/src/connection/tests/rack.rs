@@ -48,6 +48,15 @@ fn a_segment_that_is_only_late_is_not_sent_again() {
 }
 
 #[test]
+fn one_acknowledgment_of_much_shows_no_reordering() {
+    // RFC 8985 §6.2, step 3: what it covers and what it SACKs may have arrived in order.
+    let mut t = sending_only(10, rack());
+    t.time(200);
+    t.send(ack(6).sack(7..=9));
+    t.recv([data(6)]); // At once (step 4), not after a quarter of a round trip.
+}
+
+#[test]
 fn each_sacked_segment_lets_out_new_data_while_the_reordering_window_lasts() {
     let mut t = sending(rack());
     t.time(200);

@@ -65,7 +65,7 @@ fn a_path_seen_to_reorder_has_the_window_whatever_is_sacked() {
     let (mut rack, mut board) = (Rack::default(), flight());
     assert_eq!(losses(&mut rack, &mut board, ms(120), (100, 200)), NONE);
     // The first arrives after the second.
-    let delivery = board.advance(100, ms(121)).delivery;
+    let delivery = board.advance(100, board.fack(), ms(121)).delivery;
     assert!(delivery.reordered);
     rack.on_ack(&board, &at(ms(121)), &delivery);
     assert_eq!(losses(&mut rack, &mut board, ms(155), (300, 500)), NONE);

@@ -1,5 +1,6 @@
 //! Acknowledgments: scoreboard, round-trip samples and the peer's window.
 
+use super::losses::FlightSize;
 use super::{MaxFlight, Sender};
 use crate::congestion::{AckSample, RateSample};
 use crate::event::Event;
@@ -179,6 +180,7 @@ impl Sender {
     /// Processes an acknowledgment with a gap, a SACK block, a duplicate or an ECN echo.
     fn on_ack_in_disorder(&mut self, now: Time, ack: &Ack<'_>, mechanisms: &mut Mechanisms) {
         let (outstanding, delivered_before) = (self.board.outstanding(), self.delivered_estimate());
+        let flight = self.flight_size();
         let same_window = ack.window.window_end == self.window_end;
         // An answer to a window probe is no duplicate.
         let closed = self.window_end <= self.board.una();
@@ -241,7 +243,7 @@ impl Sender {
             self.update_rack(now, dsack.is_some(), &delivery);
         }
         let lossless = if advanced || self.detector.dupacks() > 0 || self.detector.uses_rack() {
-            !self.detect_losses(now, mechanisms)
+            !self.detect_losses(now, flight, mechanisms)
         } else {
             true
         };
@@ -249,13 +251,19 @@ impl Sender {
         self.update_timer(now, advanced || newly_sacked > 0);
     }
 
-    /// Handles the losses that the detector finds; returns whether there were any.
-    pub(super) fn detect_losses(&mut self, now: Time, mechanisms: &mut Mechanisms) -> bool {
+    /// Handles the losses that the detector finds, with this `flight` when they were found; returns
+    /// whether there were any.
+    pub(super) fn detect_losses(
+        &mut self,
+        now: Time,
+        flight: FlightSize,
+        mechanisms: &mut Mechanisms,
+    ) -> bool {
         let mut any = false;
         while let Some((index, signal)) =
             self.detector.next_loss(now, &mut self.board, self.phase, self.mss)
         {
-            self.on_loss(now, index, signal, mechanisms);
+            self.on_loss(now, index, signal, flight, mechanisms);
             any = true;
         }
         any
@@ -320,6 +328,7 @@ impl Sender {
     #[inline]
     fn on_advance(&mut self, now: Time, ack: &Ack<'_>, fack: u64, sacked: &Sacked) -> Delivery {
         self.update_max_flight();
+        let flight = self.flight_size();
         let resent_until = if self.is_clean() { Time::NEVER } else { self.resent_until(now, ack) };
         let advanced = self.board.advance(ack.ack, fack, resent_until);
         self.stream.acknowledged(ack.ack);
@@ -350,16 +359,15 @@ impl Sender {
         // The window does not grow in fast recovery.
         let grows = self.phase != Phase::Recovery && ack.on_current_path;
         if !self.is_clean() || !advanced.state.is_empty() {
-            self.update_episode(now, &advanced);
+            self.update_episode(now, flight, &advanced);
         }
-        let flight = self.flight_sample(now, &latest, advanced.timed);
         let sample = AckSample {
             now,
             acked: advanced.acked,
             limited_transmit,
             delivered,
             rate: self.rate(now, &latest),
-            flight,
+            flight: self.flight_sample(now, &latest, advanced.timed),
             rtt: sample.map(|sample| self.rtt.measured(now, now - sample)),
             srtt: self.rtt.smoothed(),
             window_limited: self.is_window_limited(),
@@ -374,8 +382,8 @@ impl Sender {
         advanced.delivery
     }
 
-    /// Updates or ends the recovery episode after an advance of SND.UNA.
-    fn update_episode(&mut self, now: Time, advanced: &Advanced) {
+    /// Updates or ends the recovery episode after an advance of SND.UNA; `flight` was before it.
+    fn update_episode(&mut self, now: Time, flight: FlightSize, advanced: &Advanced) {
         let over =
             self.detector.on_advance(&self.board, advanced, self.mss, self.phase, self.recover);
         match self.phase {
@@ -385,7 +393,7 @@ impl Sender {
                 if self.detector.uses_sack() && self.board.has_congestion_loss() {
                     let rack = self.detector.uses_rack();
                     let signal = if rack { Signal::Rack } else { Signal::Sack };
-                    self.begin_episode(now, signal, None, false);
+                    self.begin_episode(now, signal, flight, None, false);
                 }
             }
             Phase::Loss if self.board.una() >= self.recover => self.exit_recovery(),

@@ -23,7 +23,26 @@ pub(super) struct UndoState {
     armed: bool,
 }
 
+/// The flight when a loss is found: if an acknowledgment reveals it, before that acknowledgment.
+///
+/// RFC 5681 §3.1 reduces the window because so much was in flight when a segment was lost. One
+/// acknowledgment may cover most of a window, and what it leaves says nothing of that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlightSize {
+    /// Octets sent and not acknowledged cumulatively (RFC 5681 §2).
+    outstanding: u64,
+    /// Those of limited transmit among them.
+    limited_transmit: u64,
+}
+
 impl Sender {
+    /// The flight at present.
+    #[inline]
+    pub(super) fn flight_size(&self) -> FlightSize {
+        let limited_transmit = self.limited_transmit_octets;
+        FlightSize { outstanding: self.board.outstanding(), limited_transmit }
+    }
+
     /// Handles a mechanism's notice that a copy of a range is lost: retransmits it and, if
     /// `judged`, gives the loss a verdict.
     pub(crate) fn on_notice(
@@ -49,7 +68,7 @@ impl Sender {
         self.statistics.notices += 1;
         self.on_notice_accepted(now, &record, mechanisms);
         if judged {
-            self.on_loss(now, index, Signal::Notice, mechanisms);
+            self.on_loss(now, index, Signal::Notice, self.flight_size(), mechanisms);
         } else {
             self.forced_queue.push_back(record.start);
         }
@@ -104,6 +123,7 @@ impl Sender {
         now: Time,
         index: u64,
         signal: Signal,
+        flight: FlightSize,
         mechanisms: &mut Mechanisms,
     ) {
         let record = *self.board.get(index);
@@ -122,11 +142,11 @@ impl Sender {
             Verdict::Corruption => false,
             Verdict::Congestion { .. } | Verdict::Decrease(_) if self.phase != Phase::Open => false,
             Verdict::Congestion { keep_ssthresh } => {
-                self.begin_episode(now, signal, None, keep_ssthresh);
+                self.begin_episode(now, signal, flight, None, keep_ssthresh);
                 true
             }
             Verdict::Decrease(factor) => {
-                self.begin_episode(now, signal, Some(factor), false);
+                self.begin_episode(now, signal, flight, Some(factor), false);
                 true
             }
         };
@@ -148,10 +168,11 @@ impl Sender {
         &mut self,
         now: Time,
         signal: Signal,
+        flight: FlightSize,
         decrease: Option<f64>,
         keep_ssthresh: bool,
     ) {
-        let episode = self.episode(now, decrease, keep_ssthresh);
+        let episode = self.episode(now, flight, decrease, keep_ssthresh);
         self.detector.on_recovery_start(&self.board);
         self.probe = None;
         // RFC 3168 §6.1.2: at most one reduction per window of data.
@@ -164,7 +185,7 @@ impl Sender {
             if !reduced {
                 self.controller.on_congestion(&episode);
                 self.on_reduced(signal);
-                self.begin_prr();
+                self.begin_prr(flight);
             }
             self.phase = Phase::Recovery;
         } else {
@@ -175,7 +196,7 @@ impl Sender {
     }
 
     /// Begins a proportional rate reduction, if configured (RFC 9937 §6.1).
-    fn begin_prr(&mut self) {
+    fn begin_prr(&mut self, flight: FlightSize) {
         if self.controller.models_path() {
             return;
         }
@@ -185,7 +206,7 @@ impl Sender {
             Reduction::PrrSsrb => Bound::SlowStart,
             Reduction::PrrCrb => Bound::Conservative,
         };
-        let prr = Prr::begin(bound, self.board.outstanding(), self.controller.window());
+        let prr = Prr::begin(bound, flight.outstanding, self.controller.window());
         self.prr = Some(PrrState { prr, window: self.pipe() });
     }
 
@@ -259,18 +280,23 @@ impl Sender {
             Verdict::Decrease(factor) => (Some(factor), false),
         };
         let marked = signal == Signal::Ecn;
-        let episode = self.episode(now, decrease, keep_ssthresh);
+        let episode = self.episode(now, self.flight_size(), decrease, keep_ssthresh);
         self.controller.on_congestion(&Episode { marked, ..episode });
         self.controller.on_recovered();
         self.on_reduced(signal);
         true
     }
 
-    pub(super) fn episode(&self, now: Time, decrease: Option<f64>, keep_ssthresh: bool) -> Episode {
+    pub(super) fn episode(
+        &self,
+        now: Time,
+        flight: FlightSize,
+        decrease: Option<f64>,
+        keep_ssthresh: bool,
+    ) -> Episode {
         // Open holes let more than a window be outstanding; octets beyond the window must not count
         // for ssthresh.
-        let flight =
-            (self.board.outstanding() - self.limited_transmit_octets).min(self.controller.window());
+        let flight = (flight.outstanding - flight.limited_transmit).min(self.controller.window());
         Episode { now, flight, mss: self.mss, decrease, keep_ssthresh, marked: false }
     }
 

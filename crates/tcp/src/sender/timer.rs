@@ -115,7 +115,7 @@ impl Sender {
         }
         if self.timer == Timer::Reordering && expired < self.retransmission_at {
             self.deadline = self.retransmission_at;
-            self.detect_losses(now, mechanisms);
+            self.detect_losses(now, self.flight_size(), mechanisms);
             return self.update_timer(now, false);
         }
         if self.timer == Timer::Probe && self.on_probe_timer(now) {
@@ -165,7 +165,7 @@ impl Sender {
         };
         let hold = self.consecutive_timeouts > 1
             && self.config.ssthresh_on_backoff == SsthreshOnBackoff::Hold;
-        let episode = self.episode(now, decrease, keep_ssthresh || hold);
+        let episode = self.episode(now, self.flight_size(), decrease, keep_ssthresh || hold);
         self.controller.on_rto(&episode);
         self.arm_undo_on_timeout();
         self.cwr_pending = true;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Reduction;
+use crate::congestion::Congestion;
 
 #[test]
 fn initial_windows_follow_the_segment_size() {
@@ -170,4 +171,71 @@ fn a_gradual_reduction_ends_at_the_threshold() {
         assert_eq!(t.windows(), (segments(5), segments(5)));
         t.unseen.clear();
     }
+}
+
+/// Twenty segments are in flight, and one acknowledgment covers the first five and reports three
+/// beyond the sixth, which is lost.
+fn stretch_ack(config: Config) -> Diagram {
+    let mut t = sending(Config { initial_window: InitialWindow::Segments(20), ..config });
+    t.time(200);
+    t.send(ack(6).sack(7..=9));
+    t
+}
+
+#[test]
+fn the_flight_before_the_acknowledgment_that_reveals_a_loss_is_reduced() {
+    // RFC 5681 §3.1, equation 4: of 20 segments, whatever that acknowledgment covers; RFC 9438 §4.6
+    // leaves 0.7 of them.
+    for recovery in [Recovery::Sack, Recovery::Rack] {
+        for (congestion, ssthresh) in [(Congestion::Aimd, 10), (Congestion::Cubic, 14)] {
+            let mut t = stretch_ack(Config { recovery, congestion, ..config() });
+            assert_eq!(t.windows(), (segments(ssthresh), segments(ssthresh)), "{congestion:?}");
+            assert_eq!(
+                t.unseen.drain(..).next(),
+                Some((t.now, data(6))),
+                "{recovery:?} {congestion:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_acknowledgment_of_most_of_a_window_leaves_the_reduction_as_it_is() {
+    // A receiver with offload acknowledges 45 of 51 segments at once, and the next is lost.
+    let initial_window = InitialWindow::Segments(51);
+    let congestion = Congestion::Cubic;
+    let mut t = sending(Config { initial_window, congestion, ..config() });
+    t.time(200);
+    t.send(ack(46).sack(47..=51));
+    assert_eq!(t.windows().0, 35_700);
+    assert_eq!((t.unseen.len(), t.statistics().reductions), (35, 1));
+    t.unseen.clear();
+}
+
+#[test]
+fn a_proportional_rate_reduction_begins_with_the_flight_before_its_first_acknowledgment() {
+    // RFC 9937 §6.1, RFC 6937 §3: eight of 20 are delivered, so four are sent.
+    for reduction in [Reduction::Prr, Reduction::PrrSsrb, Reduction::PrrCrb] {
+        let mut t = stretch_ack(Config { reduction, ..config() });
+        assert_eq!(t.windows().1, segments(10));
+        t.recv([data(6), data(21), data(22), data(23)]);
+    }
+}
+
+#[test]
+fn an_episode_that_follows_another_reduces_the_flight_before_the_acknowledgment_between_them() {
+    let mut t = established(Config { initial_window: InitialWindow::Segments(20), ..config() });
+    t.write(segments(29));
+    t.recv(each(1..=20));
+    t.time(200);
+    t.send(ack(1).sack(2..=4));
+    t.recv([data(1)]);
+    t.send(ack(1).sack(2..=20));
+    t.recv(each(21..=29));
+    t.time(300);
+    t.send(ack(1).sack(24..=29).sack(2..=22)); // 23 is lost.
+    t.recv([data(23)]);
+    t.time(400);
+    t.send(ack(23).sack(24..=29)); // Seven segments remain of the ten that the window allowed.
+    assert_eq!((t.windows(), t.statistics().reductions), ((5000, 5000), 2));
 }

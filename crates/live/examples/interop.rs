@@ -9,6 +9,9 @@
 #[path = "../tests/interop/cases.rs"]
 mod cases;
 #[cfg(target_os = "linux")]
+#[path = "../tests/common/kernel.rs"]
+mod kernel;
+#[cfg(target_os = "linux")]
 #[path = "../tests/interop/path.rs"]
 mod path;
 #[cfg(target_os = "linux")]

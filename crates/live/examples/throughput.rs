@@ -15,14 +15,19 @@ fn main() {
 }
 
 #[cfg(target_os = "linux")]
+#[path = "../tests/common/kernel.rs"]
+mod kernel;
+
+#[cfg(target_os = "linux")]
 mod bench {
+    use super::kernel;
     use base::{Duration, Seed, Time};
     use host::{Host, Opening};
     use live::stack::{self, Running, Stack};
     use live::{Clock, Namespace, Netlink, Program, Socket, Stream, netlink};
     use serde_json::{Value, json};
     use std::io::{Read, Write};
-    use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+    use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
     use std::process::Command;
     use std::sync::mpsc::{self, Sender};
     use tcp::{Config, Events, Rto};
@@ -142,14 +147,13 @@ mod bench {
         (own / ticks, busy / ticks)
     }
 
-    /// The congestion control of kernel senders: one that paces, as BBR does, would be measured for
-    /// its pacing.
+    /// The congestion control of the kernel's ends: one that paces, as BBR does, would be measured
+    /// for its pacing.
     fn congestion() -> String {
         std::env::var("CONGESTION").unwrap_or_else(|_| "cubic".to_owned())
     }
 
     fn send(mut stream: TcpStream, size: u64) {
-        socket2::SockRef::from(&stream).set_tcp_congestion(congestion().as_bytes()).unwrap();
         let block = vec![7; CHUNK];
         let mut left = size;
         while left > 0 {
@@ -172,10 +176,11 @@ mod bench {
 
     /// One transfer: whether it is our stack at the near end, and whether that end sends.
     fn run(path: &Path, port: u16, ours: bool, near_sends: bool, size: u64) -> Value {
-        let listener = path.far.run(|| TcpListener::bind((ip(FAR), port)).unwrap()).unwrap();
+        let remote = SocketAddr::new(ip(FAR), port);
+        let listener = path.far.run(|| kernel::listen(remote, &congestion()).unwrap()).unwrap();
         let (start, before) = (Clock::start(), cpu());
         let far = std::thread::spawn(move || {
-            let stream = listener.accept().unwrap().0;
+            let stream = kernel::accept(&listener, &congestion()).unwrap();
             if near_sends {
                 receive(stream)
             } else {
@@ -214,7 +219,7 @@ mod bench {
             if near_sends { far } else { received }
         } else {
             let near = path.near.run(|| {
-                let stream = TcpStream::connect(SocketAddr::new(ip(FAR), port)).unwrap();
+                let stream = kernel::connect(remote, &congestion()).unwrap();
                 if near_sends {
                     send(stream, size);
                     size

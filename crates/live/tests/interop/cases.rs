@@ -1,5 +1,6 @@
 //! One connection, or many, between a host of ours and the kernel.
 
+use super::kernel;
 use super::path::{KERNELS, OURS, Path, address};
 use super::programs::{Exchange, Outcome, Plan, exchange};
 use base::{Duration, Time};
@@ -174,21 +175,15 @@ pub(crate) fn meet(
     }
 }
 
-fn listen(local: SocketAddr) -> io::Result<TcpListener> {
-    let domain = socket2::Domain::for_address(local);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    netlink::set_sysctl("net.core.somaxconn", "4096").map_err(io::Error::other)?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&local.into())?;
-    socket.listen(4096)?;
-    Ok(socket.into())
-}
-
-/// What the kernel sends by: something that takes losses for congestion, as our stack does.
+/// The congestion control of the kernel's ends: it takes losses for congestion, as our stack does.
 pub(crate) const CONGESTION_CONTROL: &str = "cubic";
 
+fn listen(local: SocketAddr) -> io::Result<TcpListener> {
+    netlink::set_sysctl("net.core.somaxconn", "4096").map_err(io::Error::other)?;
+    kernel::listen(local, CONGESTION_CONTROL)
+}
+
 fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
-    socket2::SockRef::from(&stream).set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     Ok(stream)
@@ -196,12 +191,12 @@ fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
 
 /// Which plan a connection follows is not for the order to say: sizes are of all the same.
 fn accept(listener: &TcpListener, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
-    let accepted = plans.iter().map(|_| prepared(listener.accept()?.0));
+    let accepted = plans.iter().map(|_| prepared(kernel::accept(listener, CONGESTION_CONTROL)?));
     run(plans, accepted.collect::<io::Result<_>>()?)
 }
 
 fn connect(remote: SocketAddr, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
-    let connected = plans.iter().map(|_| prepared(TcpStream::connect(remote)?));
+    let connected = plans.iter().map(|_| prepared(kernel::connect(remote, CONGESTION_CONTROL)?));
     run(plans, connected.collect::<io::Result<_>>()?)
 }
 
@@ -370,7 +365,9 @@ pub(crate) fn keep_alive(path: &Path, meeting: Meeting, alive: Span) -> Option<S
             Opening { at: now, remote, remote_port, local: None, local_port, config, application };
         host.connect(now, opening).expect("there are ports");
     });
-    let Ok((stream, _)) = listener.accept() else { return Some("no connection".to_owned()) };
+    let Ok(stream) = kernel::accept(&listener, CONGESTION_CONTROL) else {
+        return Some("no connection".to_owned());
+    };
     let asking = socket2::TcpKeepalive::new()
         .with_time(Span::from_secs(1))
         .with_interval(Span::from_secs(1))

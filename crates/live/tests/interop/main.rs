@@ -6,6 +6,8 @@
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/kernel.rs"]
+mod kernel;
 mod path;
 mod programs;
 

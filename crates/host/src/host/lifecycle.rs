@@ -88,6 +88,17 @@ impl<A: Application> Host<A> {
         }
     }
 
+    /// Ends all connections: the host's only device is gone. Their applications get
+    /// [`tcp::Events::UNREACHABLE`]; nothing is sent.
+    pub fn fail_connections(&mut self, now: Time) {
+        for index in 0..self.slots.count() {
+            if self.slots.get(index).is_some() {
+                self.slots[index].connection.fail();
+                self.after(now, index as u32);
+            }
+        }
+    }
+
     /// Removes closed connections.
     pub(super) fn remove_closed(&mut self) {
         while let Some(id) = self.closed.pop() {

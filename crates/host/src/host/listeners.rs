@@ -53,6 +53,9 @@ impl<A> Listener<A> {
     /// The backlog of a listener that is not given another.
     pub const BACKLOG: u32 = 4096;
 
+    /// Smaller backlogs count as this one when they are judged by how full they are (as in Linux).
+    const SMALL: u32 = 8;
+
     /// A listener that is bound to a port, an address and a port, or any [`Binding`]. `accept` gives settings and an
     /// application to each connection. It is called at the SYN; a connection that ends before it is
     /// established leaves no trace, and its application is dropped without having been called.
@@ -77,7 +80,8 @@ impl<A> Listener<A> {
     }
 
     /// The most connections that are not yet established. SYNs beyond them are answered by cookies
-    /// ([`super::Settings::syn_cookies`]) or dropped; the client retransmits its SYN.
+    /// ([`super::Settings::syn_cookies`]) or dropped; the client retransmits its SYN. While more than
+    /// half of the backlog is taken, a SYN-ACK is retransmitted only once.
     #[must_use]
     pub fn backlog(self, backlog: u32) -> Listener<A> {
         Listener { backlog, ..self }
@@ -192,6 +196,22 @@ impl<A: Application> Host<A> {
             iss = last + 1;
         }
         Ok(self.add(now, tuple, &config, Side::Passive, iss, application))
+    }
+
+    /// Whether a half-open connection whose timer is due makes room for others (RFC 4987 §3.4): more than
+    /// half of its listener's backlog is taken, as Linux decides it, and its SYN-ACK was retransmitted
+    /// before, three seconds after the SYN or later. One that is younger stays: its path may be slow.
+    pub(super) fn is_to_be_abandoned(&mut self, now: Time, id: u32) -> bool {
+        let slot = &self.slots[id as usize];
+        if slot.connection.poll_timeout() > now || slot.connection.statistics().timeouts == 0 {
+            return false;
+        }
+        let tuple = slot.tuple();
+        let listener = self.listeners.get_mut(&tuple);
+        listener.is_some_and(|listener| {
+            let full = u64::from(listener.backlog.max(Listener::<A>::SMALL));
+            2 * u64::from(listener.half_open) > full
+        })
     }
 
     /// Whether a connection in TIME-WAIT makes room for a segment that opens another

@@ -50,7 +50,10 @@ impl<A: Application> Host<A> {
                 early += u32::from(time > now);
                 continue;
             }
-            slot.serve(now);
+            if slot.half_open && self.is_to_be_abandoned(now, id) {
+                self.slots[id as usize].connection.fail();
+            }
+            self.slots[id as usize].serve(now);
             was_due = true;
             self.after(now, id);
             let due = self.slots[id as usize].due();

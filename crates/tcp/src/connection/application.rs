@@ -122,6 +122,16 @@ impl Connection {
         }
     }
 
+    /// Ends the connection at once and sends nothing: there is no way to the peer any more
+    /// ([`Events::UNREACHABLE`]).
+    pub fn fail(&mut self) {
+        match self.state {
+            State::Closed => {}
+            State::TimeWait => self.enter_closed(Events::CLOSED),
+            _ => self.enter_closed(Events::UNREACHABLE | Events::CLOSED),
+        }
+    }
+
     /// The events since the last call.
     #[inline]
     pub fn take_events(&mut self) -> Events {

@@ -58,6 +58,72 @@ fn a_flood_does_not_keep_a_client_out() {
     }
 }
 
+/// SYNs from addresses that answer nothing, evenly over two seconds.
+fn flood_for_two_seconds(server: &mut Host<Traffic>, per_second: u32) -> usize {
+    let like = syn(Time::ZERO, &mut host(CLIENT));
+    let mut answers = 0;
+    for n in 0..2 * per_second {
+        let now =
+            Time::ZERO + Duration::from_nanos(u64::from(n) * 1_000_000_000 / u64::from(per_second));
+        server.handle_timeout(now);
+        let mut forged = changed(&like, |segment| segment.source_port = n as u16);
+        forged.ip.source = IpAddr::V4(core::net::Ipv4Addr::from(0xc612_0000 + (n >> 16)));
+        server.handle_packet(now, &forged);
+        answers += sent(server, now).len();
+    }
+    answers
+}
+
+/// A client connects at `at` to the server, and sends 10 kB; the options that the server has negotiated.
+fn connects(server: &mut Host<Traffic>, at: Time, config: Config, last: u8) -> tcp::Info {
+    let mut client = host(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 1, last)));
+    client.open(Opening { config, ..transfer(at, 80, 0, 10_000) });
+    client.handle_timeout(at);
+    server.handle_timeout(at);
+    converse(at, &mut client, server);
+    let (_, ours, _) = client.connections().next().unwrap();
+    assert_eq!((ours.state(), ours.unacknowledged()), (State::TimeWait, 0), "at {at}");
+    let slot = server.slots.iter().find(|slot| slot.tuple().remote == client.address()).unwrap();
+    slot.connection.info()
+}
+
+#[test]
+fn two_seconds_of_forged_syns_cost_later_clients_nothing() {
+    let accept = |config: &Config| {
+        let config = config.clone();
+        move |_| (config.clone(), Traffic::Sink(Sink::new(0)))
+    };
+    let with = Config { timestamps: true, delayed_ack: None, ..Config::default() };
+    let without = Config { timestamps: false, ..with.clone() };
+    let mut server = host(SERVER);
+    server.set(Settings { memory: Some(1 << 30), ..server.settings() });
+    server.add_listener(Listener::new(80, accept(&with)));
+    flood_for_two_seconds(&mut server, 10_000);
+    assert_eq!((server.open_connections(), server.statistics().overflows), (4096, 0));
+
+    // The backlog is full of connections that may be those of slow paths: cookies help.
+    let info = connects(&mut server, millis(2100), with.clone(), 1);
+    assert!(info.sack && info.timestamps && info.window_shifts.is_some());
+    let info = connects(&mut server, millis(2100), without.clone(), 2);
+    assert!(!info.sack && info.window_shifts.is_none());
+
+    // Three seconds after their SYNs, half of them have gone, and nothing is left out for anybody.
+    let mut repeated = 0;
+    while server.poll_timeout() <= millis(3500) {
+        let now = server.poll_timeout();
+        server.handle_timeout(now);
+        repeated += sent(&mut server, now).len();
+    }
+    assert!(server.open_connections() <= 2048, "{}", server.open_connections());
+    assert!(repeated < 4096, "{repeated}: most SYN-ACKs are retransmitted once");
+    for (n, config) in [with, without].into_iter().enumerate() {
+        let info = connects(&mut server, millis(3500), config.clone(), 3 + n as u8);
+        assert_eq!((info.sack, info.timestamps), (true, config.timestamps));
+        assert!(info.window_shifts.is_some());
+    }
+    assert_eq!(server.statistics().cookies_accepted, 2);
+}
+
 #[test]
 fn what_was_agreed_on_comes_back_in_the_timestamp() {
     for (timestamps, sack, ecn) in

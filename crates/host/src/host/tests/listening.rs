@@ -71,6 +71,51 @@ fn a_connection_that_is_never_established_leaves_no_trace() {
     }
 }
 
+#[test]
+fn syn_acks_are_repeated_once_where_more_than_half_of_the_backlog_waits() {
+    let spans = |backlog: u32, count: usize| {
+        let mut server = narrow(backlog);
+        let (_, syns) = syns(Time::ZERO, count);
+        syns.iter().for_each(|syn| server.handle_packet(Time::ZERO, syn));
+        assert_eq!(sent(&mut server, Time::ZERO).len(), count);
+        let mut left = Vec::new();
+        for second in [2, 4, 62, 64] {
+            while server.poll_timeout() <= millis(1000 * second) {
+                let now = server.poll_timeout();
+                server.handle_timeout(now);
+                for packet in sent(&mut server, now) {
+                    assert_eq!(tcp_of(&packet).flags, Flags::SYN | Flags::ACK, "no reset");
+                }
+            }
+            left.push(half_open(&server));
+        }
+        left
+    };
+    assert_eq!(spans(20, 10), [10, 10, 10, 0]);
+    assert_eq!(spans(20, 11), [11, 10, 10, 0]);
+    assert_eq!(spans(20, 20), [20, 10, 10, 0]);
+    // A backlog of a few is not judged by its half.
+    assert_eq!(spans(1, 1), [1, 1, 1, 0]);
+    assert_eq!(spans(6, 6), [6, 4, 4, 0]);
+}
+
+#[test]
+fn a_client_far_away_keeps_its_place_in_a_full_backlog() {
+    // A round trip of 2.5 s, as over satellites with long queues.
+    let mut server = narrow(20);
+    let (mut client, syns) = syns(Time::ZERO, 20);
+    syns.iter().for_each(|syn| server.handle_packet(Time::ZERO, syn));
+    let answers = sent(&mut server, Time::ZERO);
+    server.handle_timeout(millis(1000));
+    sent(&mut server, millis(1000));
+    answers.iter().for_each(|packet| client.handle_packet(millis(1250), packet));
+    for ack in sent(&mut client, millis(1250)) {
+        server.handle_packet(millis(2500), &ack);
+    }
+    assert_eq!(half_open(&server), 0);
+    assert_eq!(server.open_connections(), 20);
+}
+
 /// An application that must not be called.
 struct Uncalled;
 

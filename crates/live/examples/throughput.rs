@@ -24,7 +24,7 @@ mod bench {
     use base::{Duration, Seed, Time};
     use host::{Host, Opening};
     use live::stack::{self, Running, Stack};
-    use live::{Clock, Namespace, Netlink, Program, Socket, Stream, netlink};
+    use live::{Bytes, Clock, Namespace, Netlink, Program, Socket, Stream, netlink};
     use serde_json::{Value, json};
     use std::io::{Read, Write};
     use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -52,7 +52,7 @@ mod bench {
             }
             while self.send > 0 {
                 let most = self.send.min(self.block.len() as u64) as usize;
-                let len = socket.write(&self.block[..most]);
+                let len = socket.write_bytes(&mut Bytes::from_static(&self.block[..most]));
                 self.send -= len as u64;
                 if len < most {
                     return;

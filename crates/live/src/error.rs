@@ -27,6 +27,9 @@ pub enum Error {
     /// A namespace's name is part of a path and of other names.
     #[error("expected a name of letters, digits, '-', '_' and '.', got {0:?}")]
     Name(String),
+    /// The network device of a stack was removed, which has ended the stack and its connections.
+    #[error("network device {0:?} was removed")]
+    DeviceRemoved(String),
     /// The thread that was called has ended.
     #[error("the stack has stopped")]
     Stopped,

@@ -5,18 +5,22 @@
 
 #![cfg(target_os = "linux")]
 
+mod buffers;
+mod chain;
 mod clock;
 mod copies;
 pub mod emulator;
 mod error;
 pub mod namespace;
 pub mod netlink;
+mod pool;
 mod ring;
 mod socket;
 pub mod sockopt;
 pub mod stack;
 pub mod tun;
 
+pub use bytes::Bytes;
 pub use clock::Clock;
 pub use copies::Copies;
 pub use error::Error;

@@ -1,4 +1,4 @@
-//! The bytes of a stream that are still needed, by their places in it.
+//! Bytes of a stream by their places in it, gaps or not.
 
 use std::ops::Range;
 
@@ -48,6 +48,11 @@ impl Ring {
         let first = bytes.len().min(self.bytes.len() - start);
         self.bytes[start..start + first].copy_from_slice(&bytes[..first]);
         self.bytes[..bytes.len() - first].copy_from_slice(&bytes[first..]);
+    }
+
+    /// The memory that it takes, bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Gives the memory back.

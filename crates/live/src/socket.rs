@@ -1,9 +1,12 @@
 //! Programs that read and write bytes, in the thread of the stack.
 
-use crate::ring::Ring;
+use crate::buffers::Incoming;
+use crate::chain::Chain;
 use base::Time;
-use host::{Application, Bytes};
-use tcp::{Connection, Events};
+use bytes::{Buf, Bytes};
+use host::Application;
+use std::ops::Range;
+use tcp::{Connection, Events, Pressure};
 use wire::Payload;
 
 /// An application that reads and writes bytes. The stack's thread calls it: it must not block.
@@ -26,17 +29,26 @@ pub trait Program {
 }
 
 /// The bytes of a connection, on either side of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Buffers {
     /// Bytes that may be written and not yet acknowledged.
     limit: u64,
-    written: u64,
-    outgoing: Ring,
-    /// Bytes that were read.
-    read: u64,
-    /// The byte after the last that has arrived, gaps or not.
-    highest: u64,
-    incoming: Ring,
+    /// The host has little memory left.
+    scarce: bool,
+    outgoing: Chain,
+    incoming: Incoming,
+}
+
+/// Writes of fewer bytes are copied: a buffer of its own costs more.
+const LEAST_BUFFER: usize = 4096;
+
+/// What may be written and not yet acknowledged where memory is scarce, bytes.
+const SCARCE_LIMIT: u64 = 64 << 10;
+
+impl Buffers {
+    fn limit(&self) -> u64 {
+        if self.scarce { self.limit.min(SCARCE_LIMIT) } else { self.limit }
+    }
 }
 
 /// A program's end of its connection.
@@ -48,27 +60,45 @@ pub struct Socket<'a> {
 
 impl Socket<'_> {
     /// Appends as many of `bytes` to the send buffer as it has room for, and returns their number.
-    /// If that is not all, [`Events::WRITABLE`] follows when half of the buffer is free again.
+    /// If that is not all, [`Events::WRITABLE`] follows when half of the buffer is free again. None
+    /// are taken after [`Socket::close`].
     pub fn write(&mut self, bytes: &[u8]) -> usize {
-        let len = self.room().min(bytes.len());
-        let Buffers { limit, written, outgoing, .. } = self.buffers;
-        if len > 0 {
-            let kept = self.connection.unacknowledged();
-            outgoing.reserve(kept as usize + len, *written - kept..*written);
-            outgoing.put(*written, &bytes[..len]);
-            self.connection.write(0, *written, len as u64);
-            *written += len as u64;
-        }
-        if len < bytes.len() {
-            self.connection.notify_below(*limit / 2);
+        let len = self.send(bytes.len());
+        self.buffers.outgoing.append(&bytes[..len]);
+        len
+    }
+
+    /// Moves as many of `bytes` to the send buffer as it has room for, without a copy, and returns
+    /// their number; the rest is left. It is the same as [`Socket::write`] otherwise.
+    pub fn write_bytes(&mut self, bytes: &mut Bytes) -> usize {
+        let len = self.send(bytes.len());
+        if len < LEAST_BUFFER {
+            self.buffers.outgoing.append(&bytes[..len]);
+            bytes.advance(len);
+        } else {
+            self.buffers.outgoing.push(bytes.split_to(len), len);
         }
         len
+    }
+
+    /// Lets the connection send the next bytes of the send buffer, up to `len` of them; they are to be
+    /// put there. Returns their number.
+    fn send(&mut self, len: usize) -> usize {
+        let fits = self.room().min(len);
+        let before = self.connection.unacknowledged();
+        self.connection.write(0, self.buffers.outgoing.end(), fits as u64);
+        // After a close it takes nothing.
+        let taken = (self.connection.unacknowledged() - before) as usize;
+        if taken == fits && fits < len {
+            self.connection.notify_below(self.buffers.limit() / 2);
+        }
+        taken
     }
 
     /// Bytes that can be written now.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.buffers.limit.saturating_sub(self.connection.unacknowledged()) as usize
+        self.buffers.limit().saturating_sub(self.connection.unacknowledged()) as usize
     }
 
     /// Reads bytes that have arrived in order into `out`, and returns their number.
@@ -90,20 +120,29 @@ impl Socket<'_> {
     /// [`Socket::consume`].
     #[must_use]
     pub fn chunk(&self) -> &[u8] {
-        let len = self.connection.readable() as usize;
-        if len == 0 {
-            return &[];
-        }
-        self.buffers.incoming.get(self.buffers.read, len)[0]
+        self.buffers.incoming.first(self.connection.readable() as usize)
     }
 
     /// Takes the next `bytes` bytes as read.
     pub fn consume(&mut self, bytes: usize) {
         let mut left = bytes.min(u32::MAX as usize) as u32;
         while let Some(payload) = self.connection.read_up_to(left) {
-            self.buffers.read = payload.end();
+            self.buffers.incoming.advance(payload.end());
             left -= payload.len;
         }
+    }
+
+    /// Reads up to `most` bytes, without a copy if they have arrived in order in a large packet:
+    /// they are in the buffer that the packet was read into, which is used again when they are
+    /// dropped. Empty only if there are none; there may be more.
+    pub fn read_bytes(&mut self, most: usize) -> Bytes {
+        let most = most.min(self.connection.readable() as usize).min(u32::MAX as usize);
+        let bytes = self.buffers.incoming.take_first(most);
+        let mut left = bytes.len() as u32;
+        while let Some(payload) = self.connection.read_up_to(left) {
+            left -= payload.len;
+        }
+        bytes
     }
 
     /// Closes the sending direction: a FIN follows the written data. The peer's data can still be
@@ -126,7 +165,7 @@ impl Socket<'_> {
 
 /// A program and the bytes of its connection: the application of a host.
 ///
-/// Memory grows as needed: a connection with little data takes little.
+/// Memory follows the content: a connection takes it for bytes that are not yet acknowledged or read.
 #[derive(Debug)]
 pub struct Stream<P> {
     program: P,
@@ -140,9 +179,7 @@ impl<P: Program> Stream<P> {
     /// A stream for `program`, which may have written `limit` bytes that are not yet acknowledged.
     #[must_use]
     pub fn new(program: P, limit: u64) -> Stream<P> {
-        let (outgoing, incoming) = (Ring::default(), Ring::default());
-        let buffers = Buffers { limit, written: 0, outgoing, read: 0, highest: 0, incoming };
-        Stream { program, buffers }
+        Stream { program, buffers: Buffers { limit, ..Buffers::default() } }
     }
 
     /// The program.
@@ -180,24 +217,40 @@ impl<P: Program> Application for Stream<P> {
     fn wake(&mut self, now: Time, connection: &mut Connection) {
         self.using(connection, |program, socket| program.wake(now, socket));
     }
-}
 
-impl<P> Bytes for Stream<P> {
-    fn fetch(&self, payload: Payload, out: &mut [u8]) {
-        let [one, other] = self.buffers.outgoing.get(payload.offset, payload.len as usize);
-        out[..one.len()].copy_from_slice(one);
-        out[one.len()..].copy_from_slice(other);
+    fn memory(&self) -> u64 {
+        (self.buffers.outgoing.memory() + self.buffers.incoming.memory()) as u64
     }
 
-    fn lend(&self, payload: Payload) -> Option<[&[u8]; 2]> {
-        Some(self.buffers.outgoing.get(payload.offset, payload.len as usize))
+    fn set_pressure(&mut self, pressure: Pressure) {
+        self.buffers.scarce = pressure >= Pressure::Window;
+    }
+}
+
+impl<P> host::Bytes for Stream<P> {
+    fn fetch(&self, payload: Payload, out: &mut [u8]) {
+        let mut done = 0;
+        self.lend(payload, &mut |piece| {
+            out[done..done + piece.len()].copy_from_slice(piece);
+            done += piece.len();
+        });
+    }
+
+    fn lend<'a>(&'a self, payload: Payload, piece: &mut dyn FnMut(&'a [u8])) -> bool {
+        self.buffers.outgoing.pieces(payload.offset, payload.len as usize, piece);
+        true
     }
 
     fn store(&mut self, place: u64, bytes: &[u8]) {
-        let Buffers { read, highest, incoming, .. } = &mut self.buffers;
-        let end = place + bytes.len() as u64;
-        incoming.reserve(end.saturating_sub(*read) as usize, *read..*highest);
-        incoming.put(place, bytes);
-        *highest = end.max(*highest);
+        self.buffers.incoming.store(place, bytes);
+    }
+
+    fn keep(&mut self, place: u64, buffer: Vec<u8>, range: Range<usize>) -> Option<Vec<u8>> {
+        self.buffers.incoming.keep(place, buffer, range)
+    }
+
+    fn release(&mut self, unacknowledged: u64) {
+        let outgoing = &mut self.buffers.outgoing;
+        outgoing.advance(outgoing.end() - unacknowledged);
     }
 }

@@ -10,11 +10,12 @@ mod worker;
 use crate::error::Doing;
 use crate::{Clock, Copies, Error, Netlink, Offload, Tun};
 use base::{Duration, Time};
-use host::{Application, Bytes, ConnectionId, Host, HostIndication};
+use host::{Application, Bytes, ConnectionId, Host, HostIndication, Settings};
 use rustix::event::EventfdFlags;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use worker::{Command, Worker};
@@ -58,6 +59,12 @@ pub fn device(name: &str, mtu: u16, queue: u32, addresses: &[IpAddr]) -> Result<
     Ok(tun)
 }
 
+/// The memory of the machine, bytes.
+fn machine_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram as u64 * u64::from(info.mem_unit)
+}
+
 /// A host that is not started yet.
 pub struct Stack<A> {
     host: Host<A>,
@@ -70,9 +77,14 @@ pub struct Stack<A> {
 
 impl<A: Application + Bytes + Send + 'static> Stack<A> {
     /// `host` on `tun`, a device with [`Offload::Full`] and an MTU of `mtu` bytes. The host's times
-    /// are those of `clock`.
+    /// are those of `clock`. If its memory is not limited ([`host::Settings::memory`]), it may take a
+    /// sixteenth of the machine's memory, as Linux's TCP may.
     #[must_use]
-    pub fn new(host: Host<A>, tun: Tun, mtu: u16, clock: Clock) -> Stack<A> {
+    pub fn new(mut host: Host<A>, tun: Tun, mtu: u16, clock: Clock) -> Stack<A> {
+        let settings = host.settings();
+        if settings.memory.is_none() {
+            host.set(Settings { memory: Some(machine_memory() / 16), ..settings });
+        }
         Stack { host, tun, mtu, clock, listener: None, copies: None }
     }
 
@@ -98,11 +110,13 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let bell = Arc::new(bell.doing(action)?);
         let (sender, receiver) = mpsc::channel();
-        let worker = Worker::new(self, receiver, Arc::clone(&bell));
+        let device = self.tun.name().to_owned();
+        let removed = Arc::new(AtomicBool::new(false));
+        let worker = Worker::new(self, receiver, Arc::clone(&bell), Arc::clone(&removed));
         let builder = std::thread::Builder::new().name("stack".to_owned());
         let thread = builder.spawn(move || worker.run()).doing(action)?;
         let commands = Commands { sender, bell };
-        Ok(Running { commands, thread: Some(thread) })
+        Ok(Running { commands, device, removed, thread: Some(thread) })
     }
 }
 
@@ -114,6 +128,9 @@ pub struct Ended<A> {
     pub counts: Counts,
     /// Connections that had to be reset.
     pub reset: u64,
+    /// The device was removed while the stack ran; connections ended with
+    /// [`tcp::Events::UNREACHABLE`].
+    pub removed: bool,
 }
 
 /// The queue of commands to a host's thread.
@@ -150,9 +167,14 @@ impl<A: Application> Indications<A> {
     }
 }
 
-/// A running host. It ends, and resets its connections, when this is dropped.
+/// A running host. It ends, and resets its connections, when this is dropped. It also ends if its
+/// device is removed.
 pub struct Running<A> {
     commands: Commands<A>,
+    /// The name of the device.
+    device: String,
+    /// Whether it was removed.
+    removed: Arc<AtomicBool>,
     /// Until it has been joined.
     thread: Option<JoinHandle<Ended<A>>>,
 }
@@ -162,17 +184,39 @@ impl<A> Running<A> {
     /// are sent afterwards.
     ///
     /// # Errors
-    /// If the thread has panicked.
+    /// If the device was removed, or the thread has panicked.
     pub fn call<R: Send + 'static>(
         &self,
         f: impl FnOnce(Time, &mut Host<A>) -> R + Send + 'static,
     ) -> Result<R, Error> {
         let (answer, result) = mpsc::sync_channel(1);
-        self.commands.send(Command::Call(Box::new(move |now, host| {
-            // The caller waits for it.
-            let _ = answer.send(f(now, host));
-        })))?;
-        result.recv().map_err(|_| Error::Stopped)
+        self.commands
+            .send(Command::Call(Box::new(move |now, host| {
+                // The caller waits for it.
+                let _ = answer.send(f(now, host));
+            })))
+            .map_err(|_| self.end_cause())?;
+        result.recv().map_err(|_| self.end_cause())
+    }
+
+    /// Whether the host still runs.
+    ///
+    /// # Errors
+    /// As [`Running::call`].
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.thread {
+            Some(thread) if !thread.is_finished() => Ok(()),
+            _ => Err(self.end_cause()),
+        }
+    }
+
+    /// Why the thread has ended by itself.
+    fn end_cause(&self) -> Error {
+        if self.removed.load(Ordering::Acquire) {
+            Error::DeviceRemoved(self.device.clone())
+        } else {
+            Error::Stopped
+        }
     }
 
     /// A sender of indications to the host.

@@ -9,10 +9,11 @@ use base::{Duration, Seed, Time};
 use common::permitted;
 use host::{Host, HostIndication, Settings};
 use live::stack::{self, Running, Stack};
-use live::{Clock, Error, Namespace, Netlink, Program, Socket, Stream, netlink};
+use live::{Bytes, Clock, Error, Namespace, Netlink, Program, Socket, Stream, netlink};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::process::Command;
+use std::sync::mpsc;
 use std::time::Duration as Span;
 use tcp::{Config, Events};
 use wire::{CorruptionNotice, Segment};
@@ -61,12 +62,7 @@ impl Program for Echo {
 
 /// A host that echoes at port 7, and slowly at port 8; `limit` is the size of its buffers.
 fn echo(namespace: &Namespace, limit: u32) -> Running<Stream<Echo>> {
-    let running = namespace.run(move || {
-        netlink::prepare_node().unwrap();
-        Netlink::open().unwrap().add_address("lo", "10.128.0.1".parse().unwrap(), 32).unwrap();
-        let ours: IpAddr = OURS.parse().unwrap();
-        let tun = stack::device("host", 1500, 1000, &[ours]).unwrap();
-        let mut host = Host::new(ours, Seed(1).stream("host"));
+    start(namespace, move |host| {
         host.set(Settings { keep_closed: true, ..Settings::default() });
         for (port, slow) in [(7, false), (8, true)] {
             host.listen(port, move || {
@@ -74,6 +70,21 @@ fn echo(namespace: &Namespace, limit: u32) -> Running<Stream<Echo>> {
                 (config, Stream::new(Echo { wakes: Time::NEVER, slow }, limit.into()))
             });
         }
+    })
+}
+
+/// A host in a namespace.
+fn start<P: Program + Send + 'static>(
+    namespace: &Namespace,
+    prepare: impl FnOnce(&mut Host<Stream<P>>) + Send,
+) -> Running<Stream<P>> {
+    let running = namespace.run(move || {
+        netlink::prepare_node().unwrap();
+        Netlink::open().unwrap().add_address("lo", "10.128.0.1".parse().unwrap(), 32).unwrap();
+        let ours: IpAddr = OURS.parse().unwrap();
+        let tun = stack::device("host", 1500, 1000, &[ours]).unwrap();
+        let mut host = Host::new(ours, Seed(1).stream("host"));
+        prepare(&mut host);
         Stack::new(host, tun, 1500, Clock::start()).start().unwrap()
     });
     running.unwrap()
@@ -152,20 +163,150 @@ fn buffers_that_are_smaller_than_the_stream_hold_it_back() {
     assert_eq!(stack.stop(Duration::from_secs(5)).reset, 0);
 }
 
+/// Says which events its connection got.
+struct Teller(mpsc::Sender<Events>);
+
+impl Program for Teller {
+    fn handle(&mut self, _: Time, _: &mut Socket<'_>, events: Events) {
+        let _ = self.0.send(events);
+    }
+}
+
 #[test]
-fn a_removed_device_does_not_keep_the_thread_awake() {
+fn a_removed_device_ends_the_stack_and_all_hear_of_it() {
     if !permitted("removed") {
         return;
     }
     let namespace = Namespace::create("removed").unwrap();
-    let stack = echo(&namespace, 100_000);
+    let (told, events) = mpsc::channel();
+    let stack = start(&namespace, move |host| {
+        host.listen(7, move || (Config::default(), Stream::new(Teller(told.clone()), 100_000)));
+    });
+    let patience = Span::from_secs(20);
     let _stream = connect(&namespace, 7);
+    assert_eq!(events.recv_timeout(patience).unwrap(), Events::CONNECTED);
+    stack.check().unwrap();
     let remove = || Command::new("ip").args(["link", "delete", "host"]).status();
     assert!(namespace.run(remove).unwrap().unwrap().success());
-    std::thread::sleep(Span::from_millis(300));
-    let ended = stack.stop(Duration::ZERO);
-    assert_eq!((ended.reset, ended.counts.failed), (1, 1));
+    assert_eq!(events.recv_timeout(patience).unwrap(), Events::UNREACHABLE | Events::CLOSED);
+    while stack.check().is_ok() {
+        std::thread::sleep(Span::from_millis(1));
+    }
+    for result in [stack.check(), stack.call(|_, _| ())] {
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::DeviceRemoved(name) if name == "host"), "{error}");
+    }
+    let ended = stack.stop(Duration::from_secs(100));
+    assert!(ended.removed);
+    assert_eq!((ended.reset, ended.host.open_connections()), (0, 0));
     assert!(ended.counts.slept < 100, "{:?}", ended.counts);
+}
+
+/// Sends as much as it can; then it is silent, and reads only what it is told to.
+struct Burst(u64);
+
+impl Program for Burst {
+    fn handle(&mut self, _: Time, socket: &mut Socket<'_>, _: Events) {
+        while self.0 > 0 {
+            let block = [7; 10_000];
+            let most = self.0.min(block.len() as u64) as usize;
+            // Copies and buffers of its own in turn.
+            let len = match self.0 % 20_000 {
+                0 => socket.write_bytes(&mut Bytes::copy_from_slice(&block[..most])),
+                _ => socket.write(&block[..most]),
+            };
+            self.0 -= len as u64;
+            if len < most {
+                return;
+            }
+        }
+    }
+}
+
+/// What a host's connections take, and how many there are.
+fn memory<P: Program + Send + 'static>(stack: &Running<Stream<P>>) -> (u64, usize) {
+    stack.call(|_, host| (host.memory(), host.open_connections())).unwrap()
+}
+
+#[test]
+fn memory_is_counted_and_given_back_after_a_burst() {
+    if !permitted("burst") {
+        return;
+    }
+    const SIZE: u64 = 2_000_000;
+    let namespace = Namespace::create("burst").unwrap();
+    let stack = start(&namespace, move |host| {
+        let config = Config { receive_window: 1 << 20, ..Config::default() };
+        host.listen(7, move || (config.clone(), Stream::new(Burst(SIZE), SIZE)));
+    });
+    let limit = stack.call(|_, host| host.settings().memory).unwrap();
+    assert!(limit.is_some_and(|limit| limit > 1 << 20), "there is a limit: {limit:?}");
+    let mut stream = connect(&namespace, 7);
+    let wait = |what: &str, until: &dyn Fn(u64) -> bool| {
+        for _ in 0..2000 {
+            let (memory, connections) = memory(&stack);
+            assert_eq!(connections, 1);
+            if until(memory) {
+                return memory;
+            }
+            std::thread::sleep(Span::from_millis(10));
+        }
+        panic!("{what}: {}", memory(&stack).0);
+    };
+    // It has written everything, and most of it cannot be sent.
+    wait("its burst", &|memory| memory > SIZE / 4);
+    let mut received = vec![0; SIZE as usize];
+    stream.read_exact(&mut received).unwrap();
+    assert!(received.iter().all(|&byte| byte == 7));
+    let idle = wait("nothing is outstanding", &|memory| memory < 16_000);
+    // The other way: unread bytes are counted, and given back when they are read.
+    stream.write_all(&vec![1; 900_000]).unwrap();
+    wait("unread bytes", &|memory| memory > 900_000);
+    let read = |_, host: &mut Host<Stream<Burst>>| {
+        let id = host.connections().next().unwrap().0;
+        let read = |connection: &mut tcp::Connection, stream: &mut Stream<Burst>| {
+            stream.using(connection, |_, socket| {
+                let mut bytes = vec![0; 1_000_000];
+                socket.read(&mut bytes)
+            })
+        };
+        host.access(Time::ZERO, id, read).unwrap()
+    };
+    assert_eq!(stack.call(read).unwrap(), 900_000);
+    wait("all is read", &|memory| memory <= idle + 4096);
+    drop(stack);
+}
+
+#[test]
+fn memory_of_a_host_is_bounded_whatever_its_programs_write() {
+    if !permitted("bounded") {
+        return;
+    }
+    const LIMIT: u64 = 7_000_000;
+    let namespace = Namespace::create("bounded").unwrap();
+    let stack = start(&namespace, move |host| {
+        host.set(Settings { memory: Some(LIMIT), ..host.settings() });
+        let config = Config::default();
+        host.listen(7, move || (config.clone(), Stream::new(Burst(2_000_000), 2_000_000)));
+    });
+    // The peers read nothing.
+    let streams: Vec<_> = (0..8).map(|_| connect(&namespace, 7)).collect();
+    let mut largest = 0;
+    for _ in 0..30 {
+        std::thread::sleep(Span::from_millis(10));
+        largest = largest.max(memory(&stack).0);
+    }
+    // Three write everything; then memory is scarce, and the others write a little each.
+    assert!((LIMIT * 3 / 4..LIMIT).contains(&largest), "{largest}");
+    // They get everything all the same.
+    let readers = streams.into_iter().map(|mut stream| {
+        std::thread::spawn(move || {
+            let mut received = vec![0; 2_000_000];
+            stream.read_exact(&mut received).unwrap();
+        })
+    });
+    readers.collect::<Vec<_>>().into_iter().for_each(|reader| reader.join().unwrap());
+    drop(stack);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{FourTuple, Host, Slot};
 use crate::{Application, Bytes};
 use base::Time;
+use core::ops::Range;
 use tcp::Indication;
 use wire::{Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment};
 
@@ -24,7 +25,43 @@ impl<A: Application> Host<A> {
     where
         A: Bytes,
     {
-        if bytes.len() != packet.payload.len as usize {
+        self.take_in_bytes(now, packet, bytes.len(), |application, place, accepted| {
+            application.store(place, &bytes[accepted]);
+        });
+    }
+
+    /// Like [`Host::handle_bytes`], with the bytes in the range `payload` of a buffer. Returns the
+    /// buffer unless the application keeps it ([`Bytes::keep`]).
+    pub fn handle_buffer(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        buffer: Vec<u8>,
+        payload: Range<usize>,
+    ) -> Option<Vec<u8>>
+    where
+        A: Bytes,
+    {
+        let mut kept = Some(buffer);
+        self.take_in_bytes(now, packet, payload.len(), |application, place, accepted| {
+            let range = payload.start + accepted.start..payload.start + accepted.end;
+            kept = kept.take().and_then(|buffer| application.keep(place, buffer, range));
+        });
+        kept
+    }
+
+    /// Processes a packet with `len` bytes of payload, and calls `store` with the application, the
+    /// place in the peer's stream and the range of the bytes that its connection accepts, if any.
+    fn take_in_bytes(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        len: usize,
+        store: impl FnOnce(&mut A, u64, Range<usize>),
+    ) where
+        A: Bytes,
+    {
+        if len != packet.payload.len as usize {
             self.statistics.malformed += 1;
             return;
         }
@@ -34,10 +71,15 @@ impl<A: Application> Host<A> {
                 // Bytes from before the stream are of no use.
                 None => Payload { len: 0, ..packet.payload },
             };
+            let before = slot.connection.unacknowledged();
             let taken = slot.connection.handle_segment(now, segment, payload, packet.ip.ecn);
             if taken.len > 0 {
                 let from = (taken.offset - payload.offset) as usize;
-                slot.application.store(taken.offset, &bytes[from..from + taken.len as usize]);
+                store(&mut slot.application, taken.offset, from..from + taken.len as usize);
+            }
+            let after = slot.connection.unacknowledged();
+            if after != before {
+                slot.application.release(after);
             }
         });
     }

@@ -46,11 +46,17 @@ impl<A: Application> Host<A> {
         let slot = &mut self.slots[id as usize];
         let memory = match slot.connection.state() {
             State::Closed => 0,
-            _ => slot.connection.memory(),
+            // Both count the bytes that are to be read.
+            _ => {
+                let bytes = slot.application.memory();
+                slot.connection.memory() + bytes.saturating_sub(slot.connection.readable())
+            }
         };
         self.memory.used += memory;
         self.memory.used -= core::mem::replace(&mut slot.memory_counted, memory);
-        slot.connection.set_pressure(self.memory.pressure());
+        let pressure = self.memory.pressure();
+        slot.connection.set_pressure(pressure);
+        slot.application.set_pressure(pressure);
     }
 
     /// Applies the limit of the settings.
@@ -59,6 +65,7 @@ impl<A: Application> Host<A> {
         for slot in self.slots.iter_mut() {
             slot.memory_counted = 0;
             slot.connection.set_pressure(Pressure::None);
+            slot.application.set_pressure(Pressure::None);
         }
         for index in 0..self.slots.count() {
             if self.slots.get(index).is_some() {

@@ -16,8 +16,8 @@ pub struct Settings {
     /// dropping them. Their connections have no window scaling, SACK or ECN unless both ends use
     /// timestamps, which then carry the negotiated options.
     pub syn_cookies: bool,
-    /// Bytes of memory for all connections ([`tcp::Connection::memory`]), without a limit if
-    /// `None`. From half of it on, connections drop out-of-order segments; from three quarters on,
+    /// Bytes of memory for all connections ([`tcp::Connection::memory`]) and the payload that their
+    /// applications keep ([`crate::Application::memory`]), without a limit if `None`. From half of it on, connections drop out-of-order segments; from three quarters on,
     /// they announce windows of a few segments; when it is used up, new connections are refused
     /// ([`Statistics::overflows`]). Data inside an announced window is accepted all the same, so
     /// the limit can be exceeded by the data in flight.

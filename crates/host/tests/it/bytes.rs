@@ -2,6 +2,7 @@
 
 use base::{Duration, Random, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::ops::Range;
 use host::{Application, Bytes, Host, Opening, Outlet};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -25,13 +26,15 @@ struct Program {
     random: Random,
     next: Time,
     ended: bool,
+    /// Bytes of its own that the peer has acknowledged.
+    released: u64,
 }
 
 impl Program {
     fn new(key: u64, size: u64, window: u32, random: Random) -> Program {
         let ring = vec![0; window as usize];
         let (peers_key, next) = (1 - key, Time::NEVER);
-        Program { key, peers_key, size, ring, read: 0, random, next, ended: false }
+        Program { key, peers_key, size, ring, read: 0, random, next, ended: false, released: 0 }
     }
 
     /// Reads so many bytes at most, and says whether there were any.
@@ -82,6 +85,7 @@ impl Application for Program {
 
 impl Bytes for Program {
     fn fetch(&self, payload: Payload, out: &mut [u8]) {
+        assert!(payload.offset >= self.released, "it was acknowledged");
         assert!(payload.end() <= self.size && payload.len as usize == out.len());
         for (place, out) in (payload.offset..).zip(out) {
             *out = byte(self.key, place);
@@ -96,6 +100,17 @@ impl Bytes for Program {
             let len = self.ring.len();
             self.ring[place as usize % len] = found;
         }
+    }
+
+    fn keep(&mut self, place: u64, buffer: Vec<u8>, range: Range<usize>) -> Option<Vec<u8>> {
+        self.store(place, &buffer[range]);
+        (place % 2 == 0).then_some(buffer)
+    }
+
+    fn release(&mut self, unacknowledged: u64) {
+        let released = self.size - unacknowledged;
+        assert!(released > self.released);
+        self.released = released;
     }
 }
 
@@ -213,7 +228,13 @@ impl Line {
             while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
                 let (to, bytes) = entry.remove();
                 let (packet, payload) = Packet::parse(&bytes).expect("it was written by a host");
-                self.hosts[to].handle_bytes(now, &packet, &bytes[payload]);
+                if self.random.chance(0.5) {
+                    self.hosts[to].handle_bytes(now, &packet, &bytes[payload]);
+                } else {
+                    let all = payload.len();
+                    let returned = self.hosts[to].handle_buffer(now, &packet, bytes, payload);
+                    assert!(returned.is_some() || all > 0);
+                }
                 self.transmit(now, to);
             }
             for end in 0..2 {
@@ -269,7 +290,7 @@ fn transfer(seed: u64, sizes: [u64; 2], unit: u16, window: u32, timestamps: bool
         let (id, connection, program) = host.connections().next().expect("there is one");
         assert_eq!(connection.state(), State::Closed);
         assert!(program.ended);
-        assert_eq!(program.read, sizes[1 - end]);
+        assert_eq!((program.read, program.released), (sizes[1 - end], sizes[end]));
         let tuple = host.four_tuple(id).expect("it is kept");
         assert_eq!((tuple.local, tuple.remote), (address(end as u8), address(1 - end as u8)));
         assert_eq!([tuple.local_port, tuple.remote_port][1 - end], 80);

@@ -15,6 +15,34 @@ const UNIT: u16 = u16::MAX;
 /// What headers may have: IPv6 and TCP with all options.
 const HEADERS: u16 = 40 + 60;
 
+/// The most pieces of memory from which a packet is written without a copy.
+const PIECES: usize = 32;
+
+/// The payload of a packet in pieces, after a place for the headers.
+struct Pieces<'a> {
+    slices: [IoSlice<'a>; 1 + PIECES],
+    count: usize,
+}
+
+impl<'a> Pieces<'a> {
+    fn new() -> Pieces<'a> {
+        Pieces { slices: [IoSlice::new(&[]); 1 + PIECES], count: 1 }
+    }
+
+    /// Adds a piece; see [`Pieces::are_whole`].
+    fn add(&mut self, bytes: &'a [u8]) {
+        if let Some(slice) = self.slices.get_mut(self.count) {
+            *slice = IoSlice::new(bytes);
+        }
+        self.count += 1;
+    }
+
+    /// Whether there was a place for each piece.
+    fn are_whole(&self) -> bool {
+        self.count <= self.slices.len()
+    }
+}
+
 /// The device, as something to be written to.
 pub(super) struct Port {
     pub(super) tun: Tun,
@@ -25,6 +53,8 @@ pub(super) struct Port {
     headers: Vec<u8>,
     /// Bytes that are not kept anywhere.
     payload: Vec<u8>,
+    /// The device was removed.
+    pub(super) removed: bool,
     /// Packets that the kernel has not taken yet.
     waiting: VecDeque<Vec<u8>>,
     /// Where it is said which copy of a segment a packet carries.
@@ -43,8 +73,21 @@ impl Port {
             segments: if copies.is_some() { 1 } else { (UNIT - HEADERS) / segment },
             headers: Vec::with_capacity(VIRTIO_HEADER_LEN + usize::from(HEADERS)),
             payload: Vec::new(),
+            removed: false,
             waiting: VecDeque::new(),
             copies,
+        }
+    }
+
+    /// Reads a packet into `buffer`, and returns its length; `None` if there is none now.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        match rustix::io::read(&self.tun, buffer) {
+            Ok(len) => Some(len),
+            Err(error) => {
+                // The descriptor of a device that was removed has no device (EBADFD).
+                self.removed |= error == Errno::BADFD;
+                None
+            }
         }
     }
 
@@ -71,14 +114,17 @@ impl Port {
                 Ok(_) => self.counts.written += 1,
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return false,
-                Err(_) => self.counts.failed += 1,
+                Err(error) => {
+                    self.removed |= error == Errno::BADFD;
+                    self.counts.failed += 1;
+                }
             }
             return true;
         }
     }
 
     /// Writes the packet whose payload is `pieces`, or lets it wait.
-    fn send_pieces(&mut self, segment_size: u32, pieces: [&[u8]; 2]) {
+    fn send_pieces(&mut self, segment_size: u32, pieces: Pieces<'_>) {
         let packet = &self.packet;
         self.headers.clear();
         self.headers.resize(VIRTIO_HEADER_LEN, 0);
@@ -95,12 +141,12 @@ impl Port {
         let headers = (self.headers.len() - VIRTIO_HEADER_LEN) as u16;
         self.headers[..VIRTIO_HEADER_LEN].copy_from_slice(&virtio::header(checksum, headers, cut));
         let headers = std::mem::take(&mut self.headers);
-        let [one, other] = pieces;
-        if self.is_blocked()
-            || !self.write(&[IoSlice::new(&headers), IoSlice::new(one), IoSlice::new(other)])
-        {
+        let Pieces { mut slices, count } = pieces;
+        slices[0] = IoSlice::new(&headers);
+        let pieces = &slices[..count];
+        if self.is_blocked() || !self.write(pieces) {
             self.counts.delayed += 1;
-            self.waiting.push_back([&headers, one, other].concat());
+            self.waiting.push_back(pieces.iter().flat_map(|piece| piece.iter().copied()).collect());
         }
         self.headers = headers;
     }
@@ -116,10 +162,12 @@ impl<A: Bytes> Outlet<A> for Port {
             copies.note(&self.packet);
         }
         let payload = self.packet.payload;
-        if payload.len == 0 {
-            return self.send_pieces(segment_size, [&[], &[]]);
-        }
-        if let Some(pieces) = application.and_then(|application| application.lend(payload)) {
+        let mut pieces = Pieces::new();
+        let lent = payload.len == 0
+            || application.is_some_and(|application| {
+                application.lend(payload, &mut |piece| pieces.add(piece))
+            });
+        if lent && pieces.are_whole() {
             return self.send_pieces(segment_size, pieces);
         }
         let mut bytes = std::mem::take(&mut self.payload);
@@ -129,7 +177,9 @@ impl<A: Bytes> Outlet<A> for Port {
         if let Some(application) = application {
             application.fetch(payload, &mut bytes);
         }
-        self.send_pieces(segment_size, [&bytes, &[]]);
+        let mut pieces = Pieces::new();
+        pieces.add(&bytes);
+        self.send_pieces(segment_size, pieces);
         self.payload = bytes;
     }
 

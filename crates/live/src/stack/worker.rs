@@ -4,6 +4,7 @@ use super::port::Port;
 use super::virtio;
 use super::{Ended, Listener, Stack};
 use crate::Clock;
+use crate::pool;
 use crate::tun::VIRTIO_HEADER_LEN;
 use base::{Duration, Time};
 use core::num::NonZeroU64;
@@ -11,12 +12,10 @@ use host::{Application, Bytes, Host};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use tcp::State;
 use wire::Packet;
-
-/// The largest packet with the header in front of it.
-const ROOM: usize = VIRTIO_HEADER_LEN + 40 + u16::MAX as usize;
 
 /// Packets that are read before anything is sent and timers are looked at.
 const TURN: usize = 16;
@@ -42,8 +41,8 @@ pub(super) struct Worker<A> {
     bell: Arc<OwnedFd>,
     /// When to end at the latest.
     end: Option<Time>,
-    /// The device was removed.
-    is_cut_off: bool,
+    /// Says to the owner that the device was removed.
+    removed: Arc<AtomicBool>,
 }
 
 impl<A: Application + Bytes + Send> Worker<A> {
@@ -51,16 +50,17 @@ impl<A: Application + Bytes + Send> Worker<A> {
         stack: Stack<A>,
         commands: Receiver<Command<A>>,
         bell: Arc<OwnedFd>,
+        removed: Arc<AtomicBool>,
     ) -> Worker<A> {
         let Stack { host, tun, mtu, clock, listener, copies } = stack;
         let port = Port::new(tun, mtu, copies);
-        Worker { host, port, clock, listener, commands, bell, end: None, is_cut_off: false }
+        Worker { host, port, clock, listener, commands, bell, end: None, removed }
     }
 
     pub(super) fn run(mut self) -> Ended<A> {
         // Otherwise a timer may be 50 us late. It cannot fail for the calling thread.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut buffer = vec![0; ROOM].into_boxed_slice();
+        let mut buffer = pool::take();
         loop {
             let more = self.read(&mut buffer);
             self.obey();
@@ -70,6 +70,11 @@ impl<A: Application + Bytes + Send> Worker<A> {
             }
             self.port.flush();
             self.transmit(now);
+            if self.port.removed {
+                self.host.fail_connections(now);
+                self.removed.store(true, Ordering::Release);
+                return self.end(now);
+            }
             if self.end.is_some_and(|end| end <= now || self.is_over()) {
                 return self.end(now);
             }
@@ -80,9 +85,9 @@ impl<A: Application + Bytes + Send> Worker<A> {
     }
 
     /// Takes in what is there. Says whether there may be more.
-    fn read(&mut self, buffer: &mut [u8]) -> bool {
+    fn read(&mut self, buffer: &mut Vec<u8>) -> bool {
         for _ in 0..TURN {
-            let Ok(len) = self.port.tun.read(buffer) else { return false };
+            let Some(len) = self.port.read(buffer) else { return false };
             let Some((header, bytes)) = buffer[..len].split_at_checked(VIRTIO_HEADER_LEN) else {
                 continue;
             };
@@ -97,7 +102,11 @@ impl<A: Application + Bytes + Send> Worker<A> {
                     if let Some(copies) = &self.port.copies {
                         copies.mark(&mut packet);
                     }
-                    self.host.handle_bytes(self.clock.now(), &packet, &bytes[payload]);
+                    let payload =
+                        VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
+                    let read = std::mem::take(buffer);
+                    let read = self.host.handle_buffer(self.clock.now(), &packet, read, payload);
+                    *buffer = read.unwrap_or_else(pool::take);
                 }
                 Err(error) => self.host.refuse(&error),
             }
@@ -137,12 +146,9 @@ impl<A: Application + Bytes + Send> Worker<A> {
         device.set(PollFlags::OUT, self.port.is_blocked());
         let mut watched =
             [PollFd::new(&*self.bell, PollFlags::IN), PollFd::new(&self.port.tun, device)];
-        let count = if self.is_cut_off { 1 } else { 2 };
         // Whatever it says, everything is looked at: only for how long it sleeps matters.
-        let _ = poll(&mut watched[..count], (due < Time::NEVER).then_some(&timeout));
+        let _ = poll(&mut watched, (due < Time::NEVER).then_some(&timeout));
         let rings = !watched[0].revents().is_empty();
-        // It would wake us for ever.
-        self.is_cut_off |= watched[1].revents().intersects(PollFlags::ERR | PollFlags::HUP);
         self.port.counts.slept += 1;
         if rings {
             let _ = rustix::io::read(&*self.bell, &mut [0u8; 8]);
@@ -166,6 +172,6 @@ impl<A: Application + Bytes + Send> Worker<A> {
         }
         self.transmit(now);
         self.port.flush();
-        Ended { host: self.host, counts: self.port.counts, reset }
+        Ended { host: self.host, counts: self.port.counts, reset, removed: self.port.removed }
     }
 }

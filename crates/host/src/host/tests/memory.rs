@@ -1,7 +1,7 @@
 //! The limit of a host's memory.
 
 use super::*;
-use tcp::Connection;
+use tcp::{Connection, Pressure};
 use wire::Payload;
 
 /// Bytes that a connection takes by itself.
@@ -27,14 +27,14 @@ fn limited(memory: Option<u64>) -> Host<Lazy> {
     server
 }
 
-fn answers(server: &mut Host<Lazy>) -> Vec<Segment> {
+fn answers<A: Application>(server: &mut Host<A>) -> Vec<Segment> {
     let mut tray = Tray { next: Packet::BLANK, sent: Vec::new() };
     let _ = server.transmit(Time::ZERO, &mut tray);
     tray.sent.iter().map(tcp_of).collect()
 }
 
 /// A connection from a port: its ACK, to be changed into other segments.
-fn connect(server: &mut Host<Lazy>, port: u16) -> Option<Packet> {
+fn connect<A: Application>(server: &mut Host<A>, port: u16) -> Option<Packet> {
     let syn = changed(&syn(Time::ZERO, &mut host(CLIENT)), |segment| segment.source_port = port);
     server.handle_packet(Time::ZERO, &syn);
     let answer = answers(server).pop()?;
@@ -50,7 +50,7 @@ fn connect(server: &mut Host<Lazy>, port: u16) -> Option<Packet> {
 }
 
 /// The peer sends `len` octets at `offset` of its stream.
-fn send(server: &mut Host<Lazy>, ack: &Packet, offset: u32, len: u32) -> Segment {
+fn send<A: Application>(server: &mut Host<A>, ack: &Packet, offset: u32, len: u32) -> Segment {
     let mut data = changed(ack, |segment| segment.seq = segment.seq + offset);
     data.payload = Payload { stream: 0, offset: u64::from(offset), len };
     server.handle_packet(Time::ZERO, &data);
@@ -78,6 +78,46 @@ fn what_connections_take_is_counted_and_given_back() {
     }
     answers(&mut server);
     assert_eq!((server.memory(), server.connections().count()), (0, 0));
+}
+
+/// An application that keeps the bytes of its connection: twice as many as are unread, and 5000.
+struct Keeper(u64, Option<Pressure>);
+
+impl Application for Keeper {
+    fn handle(&mut self, _: Time, connection: &mut Connection, _: Events) {
+        self.0 = 5000 + 2 * connection.readable();
+    }
+
+    fn memory(&self) -> u64 {
+        self.0
+    }
+
+    fn set_pressure(&mut self, pressure: Pressure) {
+        self.1 = Some(pressure);
+    }
+}
+
+#[test]
+fn what_applications_keep_counts_and_unread_bytes_count_once() {
+    let mut server = Host::new(SERVER, Seed(1).stream("server"));
+    let limit = 4 * (EACH + 7000);
+    server.set(Settings { memory: Some(limit), ..Settings::default() });
+    let config = Config { receive_window: 60_000, delayed_ack: None, ..Config::default() };
+    server.listen(80, move || (config.clone(), Keeper(0, None)));
+    let mut acks = Vec::new();
+    for port in 1..=3 {
+        acks.push(connect(&mut server, port).unwrap());
+    }
+    assert_eq!(server.memory(), 3 * (EACH + 5000));
+    send(&mut server, &acks[2], 0, 1000);
+    assert_eq!(server.memory(), 3 * (EACH + 5000) + 2 * 1000);
+    let pressures: Vec<_> = server.connections().map(|(_, _, keeper)| keeper.1).collect();
+    assert_eq!(pressures[0], Some(Pressure::None));
+    assert_eq!(pressures[2], Some(Pressure::OutOfOrder));
+    for id in server.connections().map(|(id, ..)| id).collect::<Vec<_>>() {
+        server.access(Time::ZERO, id, |connection, _| connection.abort());
+    }
+    assert_eq!(server.memory(), 0);
 }
 
 #[test]

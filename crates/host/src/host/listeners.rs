@@ -198,7 +198,7 @@ impl<A: Application> Host<A> {
         Ok(self.add(now, tuple, &config, Side::Passive, iss, application))
     }
 
-    /// Whether a half-open connection whose timer is due makes room for others (RFC 4987 §3.4): more than
+    /// Whether a half-open connection whose timer is due makes room for others (RFC 4987 §3.3): more than
     /// half of its listener's backlog is taken, as Linux decides it, and its SYN-ACK was retransmitted
     /// before, three seconds after the SYN or later. One that is younger stays: its path may be slow.
     pub(super) fn is_to_be_abandoned(&mut self, now: Time, id: u32) -> bool {

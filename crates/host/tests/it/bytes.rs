@@ -104,7 +104,7 @@ impl Bytes for Program {
 
     fn keep(&mut self, place: u64, buffer: Vec<u8>, range: Range<usize>) -> Option<Vec<u8>> {
         self.store(place, &buffer[range]);
-        (place % 2 == 0).then_some(buffer)
+        place.is_multiple_of(2).then_some(buffer)
     }
 
     fn release(&mut self, unacknowledged: u64) {

@@ -4,6 +4,7 @@ mod ack_budget;
 mod acks;
 mod application;
 mod clock;
+mod ecn;
 mod fast_path;
 mod indications;
 mod info;
@@ -29,6 +30,7 @@ use crate::state::{Side, State};
 use ack_budget::AckBudget;
 use base::{Duration, Time};
 use bitflags::bitflags;
+use ecn::EcnOffer;
 use serde::{Deserialize, Serialize};
 use timestamps::TimestampState;
 use wire::SeqNumber;
@@ -139,6 +141,7 @@ pub struct Connection {
     minimum_mss: u16,
     /// The peer's MSS if its SYN announces none.
     default_mss: u16,
+    ecn_offer: EcnOffer,
     /// ECE is set on outgoing segments until the peer answers with CWR (RFC 3168 §6.1.3).
     echoes_congestion: bool,
     /// The application has closed its reading half, too.
@@ -189,6 +192,7 @@ impl Connection {
             minimum_mss: config.minimum_mss,
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             negotiated,
+            ecn_offer: EcnOffer::default(),
             on_fast_path: false,
             timestamps: TimestampState::new(identity.timestamp_offset),
             requires_timestamps: config.require_timestamps,

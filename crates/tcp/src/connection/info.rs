@@ -58,7 +58,7 @@ impl Connection {
             recovery_state: self.sender.recovery_state(),
             sack: self.negotiated.contains(Negotiated::SACK),
             timestamps: self.negotiated.contains(Negotiated::TIMESTAMPS),
-            ecn: self.negotiated.contains(Negotiated::ECN),
+            ecn: self.sends_ect(),
             window_shifts: scaled.then_some((self.send_shift, self.receive_shift)),
             peer_window: self.sender.peer_window(),
             own_window: self.receiver.window(),

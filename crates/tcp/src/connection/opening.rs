@@ -1,5 +1,6 @@
 //! The handshake: SYNs and the options that they negotiate.
 
+use super::ecn::is_ecn_setup;
 use super::input::Arrived;
 use super::{Connection, Events, Negotiated, OutOfBand, Reset};
 use crate::event::DropReason;
@@ -30,7 +31,7 @@ impl Connection {
                 self.out_of_band = Some(OutOfBand::Reset(Reset { seq: segment.ack, acks: false }));
             }
         } else if segment.flags.contains(Flags::RST) {
-            if acceptable {
+            if acceptable && !self.retry_without_ecn() {
                 self.enter_closed(Events::RESET | Events::CLOSED);
             }
         } else if segment.flags.contains(Flags::SYN) {
@@ -53,14 +54,7 @@ impl Connection {
         offered.set(Negotiated::SACK, options.sack_permitted);
         offered.set(Negotiated::SCALE, options.window_scale.is_some());
         offered.set(Negotiated::TIMESTAMPS, options.timestamps.is_some());
-        // RFC 3168 §6.1.1: a SYN-ACK sets ECE only, so that a host that echoes reserved bits does
-        // not negotiate ECN.
-        let setup = segment.flags & (Flags::ECE | Flags::CWR);
-        offered.set(
-            Negotiated::ECN,
-            setup == Flags::ECE && segment.flags.contains(Flags::ACK)
-                || setup == Flags::ECE | Flags::CWR && !segment.flags.contains(Flags::ACK),
-        );
+        offered.set(Negotiated::ECN, is_ecn_setup(segment.flags));
         self.negotiated &= offered;
         match options.window_scale {
             Some(shift) if self.negotiated.contains(Negotiated::SCALE) => {
@@ -98,6 +92,11 @@ impl Connection {
         } else if segment.flags.contains(Flags::ACK) {
             self.on_bad_ack(now, segment);
         } else {
+            if !is_ecn_setup(segment.flags) {
+                // The peer has fallen back: RFC 3168 §6.1.1 permits neither ECT nor, in another
+                // answer, ECE.
+                self.negotiated.remove(Negotiated::ECN);
+            }
             self.sender.retransmit_syn();
         }
     }

@@ -131,7 +131,7 @@ impl Connection {
         let pushed = self.sender.stream.needs_psh(end) || count > 1;
         flags.set(Flags::PSH, packet.payload.len > 0 && pushed);
         let mut ecn = Ecn::NotCapable;
-        if self.negotiated.contains(Negotiated::ECN) && fresh && packet.payload.len > 0 {
+        if self.sends_ect() && fresh && packet.payload.len > 0 {
             ecn = Ecn::Capable;
             flags.set(Flags::CWR, self.sender.take_cwr());
         }
@@ -263,10 +263,7 @@ impl Connection {
         if self.negotiated.contains(Negotiated::TIMESTAMPS) {
             segment.options.timestamps = Some(self.timestamps_option(now));
         }
-        if self.negotiated.contains(Negotiated::ECN) {
-            // RFC 3168 §6.1.1
-            segment.flags |= if answers { Flags::ECE } else { Flags::ECE | Flags::CWR };
-        }
+        segment.flags |= self.ecn_setup(answers);
     }
 
     /// The timestamps option: our clock, and TS.Recent as the echo (RFC 7323 §3.2).

@@ -200,3 +200,103 @@ fn a_timeout_is_a_reduction_of_its_window() {
     assert_eq!(t.statistics().reductions, 0, "what the timeout has reduced is not reduced again");
     t.unseen.clear();
 }
+
+#[test]
+fn a_syn_is_retransmitted_without_ecn() {
+    // RFC 3168 §6.1.1.1
+    let mut t = Diagram::new(&marking(), Side::Active);
+    t.recv([syn().ece().cwr()]);
+    t.time(1000);
+    t.recv([syn()]);
+    t.time(3000);
+    t.recv([syn()]);
+    t.time(3100);
+    t.send(syn_ack());
+    t.recv([ack(1)]);
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    assert_eq!((last_mark(&t), t.connection.info().ecn), (Ecn::NotCapable, false));
+}
+
+#[test]
+fn a_late_answer_to_a_withdrawn_offer_makes_marks_count_but_sends_none() {
+    // RFC 3168 §6.1.1: no ECT after a SYN without ECN; marks of the peer's data are echoed.
+    let mut t = Diagram::new(&marking(), Side::Active);
+    t.recv([syn().ece().cwr()]);
+    t.time(1000);
+    t.recv([syn()]);
+    t.send(syn_ack().ece());
+    t.recv([ack(1)]);
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    assert_eq!((last_mark(&t), t.connection.info().ecn), (Ecn::NotCapable, false));
+    t.mark = Ecn::Congested;
+    t.send(data(1).acking(501));
+    t.recv([ack(2).seq(501).ece()]);
+}
+
+#[test]
+fn a_reset_that_answers_an_offer_of_ecn_is_believed_the_second_time() {
+    // RFC 3168 §6.1.1.1
+    let mut t = Diagram::new(&marking(), Side::Active);
+    t.recv([syn().ece().cwr()]);
+    t.send(ack(1).rst().acking(2));
+    t.silent(); // It acknowledges something else.
+    t.send(ack(1).rst());
+    t.recv([syn()]);
+    assert_eq!(t.state(), State::SynSent);
+    let mut refused = t;
+    refused.send(ack(1).rst());
+    refused.silent();
+    assert_eq!(refused.connection.take_events(), Events::RESET | Events::CLOSED);
+}
+
+#[test]
+fn a_reset_without_an_offer_or_after_a_timeout_ends_the_connection() {
+    let mut t = Diagram::new(&config(), Side::Active);
+    t.recv([syn()]);
+    t.send(ack(1).rst());
+    t.silent();
+    assert_eq!(t.state(), State::Closed);
+    let mut t = Diagram::new(&marking(), Side::Active);
+    t.recv([syn().ece().cwr()]);
+    t.time(1000);
+    t.recv([syn()]);
+    t.send(ack(1).rst());
+    t.silent();
+    assert_eq!(t.state(), State::Closed);
+}
+
+#[test]
+fn a_peer_that_falls_back_is_answered_without_ecn() {
+    let mut t = Diagram::new(&marking(), Side::Passive);
+    t.send(syn().ece().cwr());
+    t.recv([syn_ack().ece()]);
+    t.send(syn());
+    t.recv([syn_ack()]);
+    t.send(ack(1));
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    assert_eq!(last_mark(&t), Ecn::NotCapable);
+    // The same SYN again changes nothing.
+    let mut t = Diagram::new(&marking(), Side::Passive);
+    t.send(syn().ece().cwr());
+    t.recv([syn_ack().ece()]);
+    t.send(syn().ece().cwr());
+    t.recv([syn_ack().ece()]);
+}
+
+#[test]
+fn in_a_simultaneous_open_no_ect_follows_a_syn_without_ecn() {
+    let mut t = Diagram::new(&marking(), Side::Active);
+    t.recv([syn().ece().cwr()]);
+    t.time(1000);
+    t.recv([syn()]);
+    t.send(syn().ece().cwr());
+    t.recv([syn_ack()]);
+    t.send(syn_ack());
+    t.unseen.clear();
+    t.write(500);
+    t.recv([bytes(0, 500)]);
+    assert_eq!(last_mark(&t), Ecn::NotCapable);
+}

@@ -5,6 +5,7 @@ mod arrivals;
 mod connectivity;
 mod cookies;
 mod datagrams;
+mod fast_open;
 mod four_tuple;
 mod hints;
 mod icmp;
@@ -37,6 +38,7 @@ use base::{Random, Schedule, Time};
 use core::net::IpAddr;
 use datagrams::Datagrams;
 use hints::Hints;
+use fast_open::{CookieCache, Pending};
 use listeners::Listeners;
 use memory::Memory;
 use numbering::Numbering;
@@ -139,6 +141,9 @@ pub struct Host<A> {
     /// Closed connections, to be removed once their last segment is sent.
     closed: Vec<u32>,
     resets: Resets,
+    /// The Fast Open cookies that servers have given us.
+    cookies: CookieCache,
+    fast_opens: Pending,
     datagrams: Datagrams,
     workloads: Vec<Workload<A>>,
     /// The probe of a changed path that connections share.
@@ -177,6 +182,8 @@ impl<A: Application> Host<A> {
             busy: Vec::new(),
             closed: Vec::new(),
             resets: Resets::default(),
+            cookies: CookieCache::default(),
+            fast_opens: Pending::default(),
             datagrams: Datagrams::default(),
             workloads: Vec::new(),
             probe: None,

@@ -77,6 +77,10 @@ pub struct Config {
     pub require_timestamps: bool,
     /// Offer explicit congestion notification (RFC 3168 §6.1).
     pub ecn: bool,
+    /// Send the first data with the SYN to servers that have given a cookie, and accept it from
+    /// clients (TCP Fast Open, RFC 7413): the host keeps and checks the cookies. A duplicate of
+    /// such a SYN that arrives after the end of the connection delivers the data twice (§2).
+    pub fast_open: bool,
     /// Nagle's algorithm: hold a small segment back while data is unacknowledged (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Pace segments over the round trip (RFC 9002 §7.7): at twice the window per round trip in slow
@@ -293,6 +297,7 @@ impl Default for Config {
             timestamps: true,
             require_timestamps: false,
             ecn: false,
+            fast_open: false,
             nagle: true,
             pacing: false,
             keep_alive: None,

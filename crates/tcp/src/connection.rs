@@ -5,6 +5,7 @@ mod acks;
 mod application;
 mod clock;
 mod ecn;
+mod fast_open;
 mod fast_path;
 mod indications;
 mod info;
@@ -17,6 +18,7 @@ mod timestamps;
 mod unacceptable;
 
 pub use clock::Clock;
+pub use fast_open::{FastOpen, FastOpenResult};
 pub use fast_path::{FastPath, FastPathOutcome, Reader};
 pub use output::Transmit;
 pub use snapshot::{AdoptError, Snapshot};
@@ -31,6 +33,7 @@ use ack_budget::AckBudget;
 use base::{Duration, Time};
 use bitflags::bitflags;
 use ecn::EcnOffer;
+use fast_open::FastOpenState;
 use serde::{Deserialize, Serialize};
 use timestamps::TimestampState;
 use wire::SeqNumber;
@@ -57,8 +60,8 @@ bitflags! {
     /// Events since the last call of [`Connection::take_events`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(transparent)]
-    pub struct Events: u8 {
-        /// The handshake is complete.
+    pub struct Events: u16 {
+        /// Data may be written: the handshake is complete, or Fast Open does not wait for it.
         const CONNECTED = 1;
         /// Data can be read.
         const READABLE = 1 << 1;
@@ -74,6 +77,8 @@ bitflags! {
         const UNREACHABLE = 1 << 6;
         /// At most as many bytes are unacknowledged as [`Connection::notify_below`] asked for.
         const WRITABLE = 1 << 7;
+        /// The handshake is complete, of a connection that was connected before (Fast Open).
+        const CONFIRMED = 1 << 8;
     }
 
     /// The negotiated options; before the peer's SYN, those that we offer.
@@ -142,6 +147,7 @@ pub struct Connection {
     /// The peer's MSS if its SYN announces none.
     default_mss: u16,
     ecn_offer: EcnOffer,
+    fast_open: Option<Box<FastOpenState>>,
     /// ECE is set on outgoing segments until the peer answers with CWR (RFC 3168 §6.1.3).
     echoes_congestion: bool,
     /// The application has closed its reading half, too.
@@ -193,6 +199,7 @@ impl Connection {
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             negotiated,
             ecn_offer: EcnOffer::default(),
+            fast_open: None,
             on_fast_path: false,
             timestamps: TimestampState::new(identity.timestamp_offset),
             requires_timestamps: config.require_timestamps,

@@ -29,8 +29,8 @@ pub use config::{
     Validation,
 };
 pub use connection::{
-    AdoptError, Clock, Connection, Events, FastPath, FastPathOutcome, Identity, Reader, Snapshot,
-    Transmit,
+    AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
+    Identity, Reader, Snapshot, Transmit,
 };
 pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication};

@@ -22,11 +22,11 @@ pub(crate) use transmit::Transmission;
 
 use crate::config::{Config, InitialWindow, Pipe, Reduction, SsthreshOnBackoff, Validation};
 use crate::congestion::{Controller, Growth, Prr, hystart_limit};
-use crate::event::EventLog;
+use crate::event::{Event, EventLog};
 use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
 use crate::rtt::Rtt;
-use crate::scoreboard::{Delivered, Scoreboard};
+use crate::scoreboard::{Delivered, Record, Scoreboard, State as RecordState};
 use crate::state::RecoveryState;
 use crate::state::Side;
 use crate::stream::Stream;
@@ -39,6 +39,7 @@ use probe::LossProbe;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use timer::Timer;
+use wire::CopyId;
 
 /// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -317,6 +318,35 @@ impl Sender {
     /// Retransmits our SYN at once.
     pub(crate) fn retransmit_syn(&mut self) {
         self.forced_queue.push_back(self.board.una());
+    }
+
+    /// Sends data with the SYN that has just been sent, at most `most` bytes (RFC 7413 §4.2.1);
+    /// returns the number of bytes. The peer's window is not known yet.
+    pub(crate) fn send_with_syn(&mut self, now: Time, most: u32) -> u32 {
+        let len = self.stream.available(1).min(u64::from(most)) as u32;
+        if len > 0 {
+            let copy = CopyId(self.copies);
+            let sent = self.delivered.sent(now, self.flight(u64::from(len)));
+            self.board.push(Record { start: 1, len, copy, sent, state: RecordState::empty() });
+            self.window_end = self.board.nxt();
+            self.log.push(|| Event::Sent { start: 1, len, copy, again: false });
+        }
+        len
+    }
+
+    /// Retransmits what the peer has not accepted of the data that went with the SYN, which is not
+    /// lost by congestion (RFC 7413 §4.2.1).
+    pub(crate) fn retransmit_data_of_syn(&mut self) {
+        if self.board.outstanding() > 0 {
+            self.board.mark_latest_copy_lost(self.board.head(), false);
+        }
+    }
+
+    /// Allows data before our SYN is acknowledged, within the window of the peer's SYN, bytes (RFC
+    /// 7413 §4.2.2).
+    pub(crate) fn start_early(&mut self, window: u16) {
+        self.update_window(&Window { seq: 0, ack: 1, window_end: 1 + u64::from(window) });
+        self.start();
     }
 
     /// Excludes outstanding segments from round-trip samples: their send times are not known.

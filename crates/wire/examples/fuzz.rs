@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use wire::{Header, Packet, ParseError, PathFields};
+use wire::{Header, Packet, ParseError, PathFields, UnparsedOptions};
 
 #[allow(clippy::disallowed_methods)] // This is no part of a run: it works for a while of real time.
 fn main() -> ExitCode {
@@ -74,6 +74,10 @@ fn check(input: &[u8]) -> &'static str {
     assert_eq!(written.len(), packet.len() as usize);
     let (again, place) = Packet::parse(&written).expect("what was written can be read");
     assert_eq!((again, &written[place]), (packet, payload));
+    if let Some(cookie) = packet.unparsed.fast_open() {
+        let mut same = UnparsedOptions::NONE;
+        assert!(same.add_fast_open(&cookie) && same.fast_open() == Some(cookie));
+    }
     if let Some(fields) = PathFields::of(&packet) {
         let mut same = packet;
         fields.renew(&mut same);

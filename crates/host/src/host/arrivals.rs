@@ -4,8 +4,10 @@ use super::{FourTuple, Host, Slot};
 use crate::{Application, Bytes};
 use base::Time;
 use core::ops::Range;
-use tcp::Indication;
-use wire::{Body, CorruptedCopy, CorruptionNotice, Icmp, Packet, PathFields, Payload, Segment};
+use tcp::{Indication, State};
+use wire::{
+    Body, CorruptedCopy, CorruptionNotice, Flags, Icmp, Packet, PathFields, Payload, Segment,
+};
 
 impl<A: Application> Host<A> {
     /// Processes a packet. One that is not this host's ([`Host::takes`]) is dropped, and counted in
@@ -126,7 +128,9 @@ impl<A: Application> Host<A> {
         if known.is_none() && self.is_bogus(tuple.remote) {
             return;
         }
-        let id = match known.map_or_else(|| self.accept(now, tuple, segment), Ok) {
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let fast_open = if is_syn { packet.unparsed.fast_open() } else { None };
+        let id = match known.map_or_else(|| self.accept(now, tuple, segment, fast_open), Ok) {
             Ok(id) => id,
             Err(why) => return self.on_rejected(now, packet, segment, why),
         };
@@ -135,7 +139,11 @@ impl<A: Application> Host<A> {
         }
         self.count_memory(id);
         self.statistics.segments += 1;
+        let opens = is_syn && self.slots[id as usize].connection.state() == State::SynSent;
         take(&mut self.slots[id as usize], now, segment);
+        if opens {
+            self.learn_cookie(now, id, segment, fast_open);
+        }
         if packet.unparsed.has_ip() {
             // The octets of the segment itself are no longer missing.
             for CorruptedCopy { seq, copy, len } in packet.unparsed.corrupted_copies() {

@@ -30,6 +30,7 @@ impl<A: Application> Host<A> {
             busy: false,
             half_open: side == Side::Passive,
             failed_open: false,
+            fast_open_pending: false,
             memory_counted: 0,
             workload: None,
         });
@@ -81,6 +82,7 @@ impl<A: Application> Host<A> {
         if core::mem::take(&mut slot.half_open) {
             self.leave_backlog(&tuple);
         }
+        self.on_fast_open_change(now, id);
         if state == State::Closed {
             self.by_tuple.remove(&tuple);
             self.closed.push(id);

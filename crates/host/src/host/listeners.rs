@@ -7,7 +7,7 @@ use base::Time;
 use core::net::{IpAddr, SocketAddr};
 use rustc_hash::FxHashMap;
 use tcp::{Config, Side};
-use wire::{Flags, Segment, SeqNumber};
+use wire::{FastOpenCookie, Flags, Segment, SeqNumber};
 
 /// Settings and application for a new connection.
 type Accept<A> = Box<dyn FnMut(FourTuple) -> (Config, A) + Send>;
@@ -165,6 +165,7 @@ impl<A: Application> Host<A> {
         now: Time,
         tuple: FourTuple,
         segment: &Segment,
+        fast_open: Option<FastOpenCookie>,
     ) -> Result<u32, Rejection> {
         let listener = self.listeners.get_mut(&tuple).ok_or(Rejection::Closed)?;
         if segment.flags & (Flags::ACK | Flags::RST | Flags::SYN) == Flags::ACK {
@@ -195,7 +196,11 @@ impl<A: Application> Host<A> {
             // It has sent faster than the clock of RFC 6528 ticks.
             iss = last + 1;
         }
-        Ok(self.add(now, tuple, &config, Side::Passive, iss, application))
+        let id = self.add(now, tuple, &config, Side::Passive, iss, application);
+        if let Some(cookie) = fast_open.filter(|_| config.fast_open) {
+            self.accept_fast(now, id, &cookie);
+        }
+        Ok(id)
     }
 
     /// Whether a half-open connection whose timer is due makes room for others (RFC 4987 §3.3): more than

@@ -42,6 +42,7 @@ pub(super) struct Numbering {
     ports: Secret,
     mechanisms: Secret,
     cookies: Secret,
+    fast_open: Secret,
     /// Nanoseconds that the world's clock is ahead of the host's, modulo 2^64: not 0 once the host
     /// was restored in a world with another clock.
     pub(super) ahead: u64,
@@ -55,6 +56,7 @@ impl Numbering {
             ports: Secret::draw(&mut random),
             mechanisms: Secret::draw(&mut random),
             cookies: Secret::draw(&mut random),
+            fast_open: Secret::draw(&mut random),
             ahead: 0,
         }
     }
@@ -112,6 +114,12 @@ impl Numbering {
         let fields =
             [tuple.local_port, tuple.remote_port, irs, irs_low, high, middle, period as u16];
         self.cookies.hash(tuple.local, tuple.remote, &[&fields[..], &[said]].concat())
+    }
+
+    /// The Fast Open cookie of a client's address in a period (RFC 7413 §4.1.2).
+    pub(super) fn fast_open_cookie(&self, local: IpAddr, remote: IpAddr, period: u64) -> u64 {
+        let words = [48, 32, 16, 0].map(|shift| (period >> shift) as u16);
+        self.fast_open.hash(local, remote, &words)
     }
 
     /// Where the search for a local port starts (RFC 6056 §3.3.3, algorithm 3).

@@ -68,6 +68,9 @@ impl<A: Application> Host<A> {
         }
         let iss = self.numbering.sequence(now, &tuple);
         let id = self.add(now, tuple, &opening.config, Side::Active, iss, opening.application);
+        if opening.config.fast_open {
+            self.open_fast(now, id, &opening.config);
+        }
         Some(self.slots[id as usize].id)
     }
 

@@ -16,8 +16,12 @@ pub struct Settings {
     /// dropping them. Their connections have no window scaling, SACK or ECN unless both ends use
     /// timestamps, which then carry the negotiated options.
     pub syn_cookies: bool,
+    /// The most connections by Fast Open whose handshake is not complete, or that have ended before
+    /// it was, less than a minute ago (RFC 7413 §5.1). Beyond them, data of SYNs is ignored.
+    pub fast_open_backlog: u32,
     /// Bytes of memory for all connections ([`tcp::Connection::memory`]) and the payload that their
-    /// applications keep ([`crate::Application::memory`]), without a limit if `None`. From half of it on, connections drop out-of-order segments; from three quarters on,
+    /// applications keep ([`crate::Application::memory`]), without a limit if `None`. From half of
+    /// it on, connections drop out-of-order segments; from three quarters on,
     /// they announce windows of a few segments; when it is used up, new connections are refused
     /// ([`Statistics::overflows`]). Data inside an announced window is accepted all the same, so
     /// the limit can be exceeded by the data in flight.
@@ -33,6 +37,7 @@ impl Default for Settings {
             keep_closed: false,
             shared_probe: false,
             syn_cookies: true,
+            fast_open_backlog: 1024,
             memory: None,
             fast_path: true,
         }
@@ -58,6 +63,11 @@ pub struct Statistics {
     pub cookies: u64,
     /// Connections that were opened by a cookie.
     pub cookies_accepted: u64,
+    /// Connections opened by Fast Open: their SYN had a valid cookie.
+    pub fast_opens: u64,
+    /// SYNs with a Fast Open option that was ignored, because too many such connections were
+    /// pending.
+    pub fast_opens_limited: u64,
     /// ICMP errors about no connection.
     pub unmatched: u64,
     /// Notices of corruption that matched no connection, and were given to the only one that

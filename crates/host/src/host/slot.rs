@@ -4,7 +4,7 @@ use super::{ConnectionId, FourTuple, Inlet, Outlet, Statistics};
 use crate::Application;
 use base::Time;
 use tcp::{Connection, Events, FastPathOutcome, State};
-use wire::{Body, Ip, Packet, Payload, Ports, Segment};
+use wire::{Body, Flags, Ip, Packet, Payload, Ports, Segment};
 
 /// A connection, its application, and the host's state for it.
 //
@@ -29,6 +29,8 @@ pub(super) struct Slot<A> {
     pub(super) half_open: bool,
     /// It closed before it was established; its application is never called.
     pub(super) failed_open: bool,
+    /// It was opened by Fast Open, and its handshake is not complete.
+    pub(super) fast_open_pending: bool,
     /// Bytes of memory counted for it, if that is limited.
     pub(super) memory_counted: u64,
     /// The workload that opened it.
@@ -85,6 +87,10 @@ impl<A: Application> tcp::Reader for Reading<'_, A> {
         self.application.take(self.now, payload)
     }
 }
+
+/// The events that concern the host, too.
+const STATE_CHANGES: Events =
+    Events::CONNECTED.union(Events::CONFIRMED).union(Events::PEER_CLOSED).union(Events::CLOSED);
 
 /// Whether the present packet is a segment for a connection.
 #[inline(always)]
@@ -143,7 +149,9 @@ impl<A: Application> Slot<A> {
                     let now = inlet.now();
                     let packet = &*inlet.arrived();
                     let Body::Tcp(segment) = &packet.body else { return Stop::Refused };
-                    if packet.unparsed.has_ip() || !self.holds_its_ports() {
+                    // The host learns from SYN-ACKs.
+                    let is_syn = segment.flags.contains(Flags::SYN);
+                    if packet.unparsed.has_ip() || is_syn || !self.holds_its_ports() {
                         return Stop::Refused;
                     }
                     statistics.segments += 1;
@@ -237,7 +245,7 @@ impl<A: Application> Slot<A> {
             if events.is_empty() {
                 return state_changed;
             }
-            if events.intersects(Events::CONNECTED | Events::PEER_CLOSED | Events::CLOSED) {
+            if events.intersects(STATE_CHANGES) {
                 self.failed_open =
                     self.half_open && !state_changed && !events.contains(Events::CONNECTED);
                 state_changed = true;

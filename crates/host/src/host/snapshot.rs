@@ -1,7 +1,8 @@
 //! Snapshots of hosts and of connections.
 
 use super::{
-    Addresses, ConnectionId, FourTuple, Host, Numbering, Resets, Settings, Slot, Slots, Statistics,
+    Addresses, ConnectionId, CookieCache, FourTuple, Host, Numbering, Resets, Settings, Slot,
+    Slots, Statistics,
 };
 use crate::Application;
 use base::Time;
@@ -37,6 +38,7 @@ pub struct HostSnapshot<A> {
     connections: Vec<(ConnectionId, ConnectionSnapshot<A>)>,
     busy: Vec<u32>,
     resets: Resets,
+    cookies: CookieCache,
     statistics: Statistics,
 }
 
@@ -99,6 +101,7 @@ impl<A: Application + Clone> Host<A> {
             connections: slots.map(|slot| (slot.id, slot.snapshot(now))).collect(),
             busy: self.busy.clone(),
             resets: self.resets.clone(),
+            cookies: self.cookies.clone(),
             statistics: self.statistics,
         }
     }
@@ -121,6 +124,7 @@ impl<A: Application + Clone> Host<A> {
         host.settings = snapshot.settings;
         host.next_port = snapshot.next_port;
         host.resets = snapshot.resets;
+        host.cookies = snapshot.cookies;
         host.statistics = snapshot.statistics;
         for _ in 0..snapshot.slots {
             host.schedule.add();
@@ -211,6 +215,7 @@ impl<A: Application + Clone> Host<A> {
             busy: false,
             half_open,
             failed_open: false,
+            fast_open_pending: false,
             memory_counted: 0,
             workload: None,
         })

@@ -6,6 +6,7 @@ mod cookies;
 mod corruption;
 mod datagrams;
 mod events;
+mod fast_open;
 mod listening;
 mod memory;
 mod numbering;

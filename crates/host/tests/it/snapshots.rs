@@ -260,6 +260,7 @@ fn config() -> Config {
         receive_window: 20_000,
         timestamps: true,
         ecn: true,
+        fast_open: true,
         retries: 8,
         keep_alive: Some(KeepAlive {
             idle: Duration::from_secs(20),

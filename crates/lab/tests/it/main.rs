@@ -12,6 +12,7 @@ mod connectivity_attacks;
 mod datagrams;
 mod digests;
 mod eten;
+mod fast_open;
 mod hystart;
 mod ipv6;
 mod journals;

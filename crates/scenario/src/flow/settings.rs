@@ -87,6 +87,9 @@ table! {
         require_timestamps: bool = Config::default().require_timestamps;
         /// Offer ECN.
         ecn: bool = Config::default().ecn;
+        /// TCP Fast Open (RFC 7413): the first data goes with the SYN, once an earlier connection
+        /// between the same hosts has obtained a cookie.
+        fast_open: bool = Config::default().fast_open;
         /// Nagle's algorithm: no small segment while data is unacknowledged.
         nagle: bool = Config::default().nagle;
         /// Pace segments over the round trip, at 1.2 times the window per round trip; in slow start
@@ -195,6 +198,7 @@ pub(crate) fn resolve(
         timestamps: tcp.timestamps.unwrap_or(defaults.timestamps),
         require_timestamps: tcp.require_timestamps,
         ecn: tcp.ecn,
+        fast_open: tcp.fast_open,
         nagle: tcp.nagle,
         pacing: tcp.pacing,
         retries: tcp.retries.map_or(standard.retries, |written| written.0),

@@ -100,11 +100,7 @@ impl Connection {
     /// our FIN.
     pub(super) fn on_una_advanced(&mut self, now: Time, opens: bool) {
         if opens {
-            self.sender.start();
-            self.events |= Events::CONNECTED;
-            if matches!(self.state, State::SynSent | State::SynReceived) {
-                self.enter(State::Established);
-            }
+            self.on_opened();
         }
         self.notify();
         if self.sender.outstanding() == 0 {

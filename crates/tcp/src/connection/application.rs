@@ -87,6 +87,7 @@ impl Connection {
         match self.state {
             State::Established | State::SynReceived => self.enter(State::FinWait1),
             State::CloseWait => self.enter(State::LastAck),
+            State::SynSent if self.is_connected_early() => {} // It waits for the handshake.
             State::SynSent => self.enter_closed(Events::CLOSED),
             _ => {}
         }

@@ -30,20 +30,25 @@ impl Connection {
     ) -> Payload {
         let now = self.clock.local(now);
         match self.state {
-            State::Closed => {}
-            State::SynSent => self.in_syn_sent(now, segment),
-            _ if self.receiver.nxt() == 0 => self.on_peer_syn(now, segment),
-            _ => return self.in_synchronized(now, segment, payload, ecn),
+            State::Closed => Payload::default(),
+            State::SynSent => self.in_syn_sent(now, segment, payload),
+            _ if self.receiver.nxt() == 0 => {
+                self.on_peer_syn(now, segment);
+                self.on_fast_open_syn(now, segment, payload)
+            }
+            _ => self.in_synchronized(now, segment, payload, ecn),
         }
-        Payload::default()
     }
 
     /// The offset of a segment's first byte of data in the peer's stream. `None` if it precedes the
-    /// stream; without meaning before the peer's SYN has arrived. No data of such segments is
-    /// accepted.
+    /// stream: no data of such segments is accepted. Before the peer's SYN has arrived, only that can
+    /// have data (Fast Open).
     #[must_use]
     #[inline]
     pub fn place(&self, segment: &Segment) -> Option<u64> {
+        if self.receiver.nxt() == 0 {
+            return Some(0);
+        }
         absolute(segment.seq, self.irs, self.receiver.nxt())?.checked_sub(1)
     }
 

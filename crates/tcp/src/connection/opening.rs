@@ -20,11 +20,17 @@ impl Connection {
         self.sender.disable_rtt_samples();
     }
 
-    /// RFC 9293 §3.10.7.3
-    pub(super) fn in_syn_sent(&mut self, now: Time, segment: &Segment) {
+    /// RFC 9293 §3.10.7.3. Returns the part of the payload that was accepted.
+    pub(super) fn in_syn_sent(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        payload: Payload,
+    ) -> Payload {
         let acks = segment.flags.contains(Flags::ACK);
-        // It acknowledges our SYN.
-        let acceptable = acks && segment.ack == self.iss + 1 && self.sender.nxt() > 0;
+        let ack = self.sent_offset(segment.ack).filter(|_| acks).unwrap_or(0);
+        // It acknowledges our SYN, and perhaps data that went with it.
+        let acceptable = ack > 0 && ack <= self.sender.nxt();
         if acks && !acceptable {
             self.log_drop(DropReason::BadAck);
             if !segment.flags.contains(Flags::RST) {
@@ -37,13 +43,14 @@ impl Connection {
         } else if segment.flags.contains(Flags::SYN) {
             self.on_peer_syn(now, segment);
             if acceptable {
-                self.on_ack(now, segment, 0, 1, &Incoming::NO_OPINION);
-            } else {
-                // Simultaneous open (RFC 9293 §3.5, figure 8): send our SYN again, with an ACK.
-                self.enter(State::SynReceived);
-                self.sender.retransmit_syn();
+                self.on_ack(now, segment, 0, ack, &Incoming::NO_OPINION);
+                return self.on_syn_ack_payload(now, payload);
             }
+            // Simultaneous open (RFC 9293 §3.5, figure 8): send our SYN again, with an ACK.
+            self.enter(State::SynReceived);
+            self.sender.retransmit_syn();
         }
+        Payload::default()
     }
 
     /// Processes the peer's SYN: its sequence number and its options.

@@ -117,12 +117,13 @@ impl Connection {
         packet: &mut Packet,
     ) -> Transmit {
         let Transmission { start, len, copy, count, fresh, more } = *transmission;
+        let syn = start == 0;
+        let len = if syn { len + self.send_data_with_syn(now) } else { len };
         let end = start + u64::from(len);
         let fin = self.sender.stream.has_fin_before(end);
-        let syn = start == 0;
         packet.payload = match len - u32::from(fin) - u32::from(syn) {
             0 => Payload::default(),
-            bytes => self.sender.stream.payload(start, bytes),
+            bytes => self.sender.stream.payload(start.max(1), bytes),
         };
         let mut flags = Flags::empty();
         flags.set(Flags::SYN, syn);
@@ -255,7 +256,7 @@ impl Connection {
     ) {
         let segment = self.write_without_window(seq, flags, copy, packet);
         let answers = flags.contains(Flags::ACK);
-        segment.window = self.receiver.syn_window() as u16;
+        segment.window = self.receiver.advertise_syn_window();
         segment.options.mss = Some(self.mss);
         let scale = shift_for(self.receiver.capacity());
         segment.options.window_scale = self.negotiated.contains(Negotiated::SCALE).then_some(scale);
@@ -264,6 +265,7 @@ impl Connection {
             segment.options.timestamps = Some(self.timestamps_option(now));
         }
         segment.flags |= self.ecn_setup(answers);
+        self.add_fast_open(packet);
     }
 
     /// The timestamps option: our clock, and TS.Recent as the echo (RFC 7323 §3.2).

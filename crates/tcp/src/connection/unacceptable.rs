@@ -82,7 +82,9 @@ impl Connection {
             // RFC 1337 §3: an old reset must not end TIME-WAIT.
             self.log_drop(DropReason::TimeWaitReset);
         } else if start == nxt {
-            let silent = self.state == State::SynReceived && self.side == Side::Passive;
+            let silent = self.state == State::SynReceived
+                && self.side == Side::Passive
+                && !self.is_connected_early();
             // A passive open that fails returns to LISTEN: the application does not know of it yet.
             let events = if silent { Events::empty() } else { Events::RESET };
             self.enter_closed(events | Events::CLOSED);

@@ -15,7 +15,16 @@ impl Receiver {
 
     /// The window that a SYN announces, which is never scaled (RFC 7323 §2.2), bytes.
     pub(crate) fn syn_window(&self) -> u64 {
-        self.full_buffer_size.min(u64::from(u16::MAX))
+        (self.full_buffer_size - self.unread.bytes()).min(u64::from(u16::MAX))
+    }
+
+    /// Announces that window; in a SYN-ACK it begins after the data of a Fast Open.
+    pub(crate) fn advertise_syn_window(&mut self) -> u16 {
+        let window = self.syn_window();
+        if self.nxt > 0 {
+            self.announced_edge = self.announced_edge.max(self.nxt + window);
+        }
+        window as u16
     }
 
     /// Advances the announced window and returns it, bytes. Its right edge moves by large steps

@@ -248,6 +248,13 @@ impl Sender {
         Some(transmission)
     }
 
+    /// Until our SYN is acknowledged, nothing else is sent again: data that went with it may be why it
+    /// was lost (RFC 7413 §4.2.1).
+    #[inline]
+    fn may_retransmit(&self, index: u64) -> bool {
+        self.board.una() > 0 || index == self.board.head()
+    }
+
     /// [`Sender::choose`], if its time has come.
     fn choose_paced(&mut self, now: Time) -> Option<Choice> {
         let choice = self.choose()?;
@@ -262,6 +269,9 @@ impl Sender {
                 return Some(self.send_new(now, len));
             }
             let Some(index) = self.board.find(start) else { continue };
+            if !self.may_retransmit(index) {
+                continue;
+            }
             let state = self.board.get(index).state;
             if state & (State::LOST | State::CORRUPTED | State::SACKED) == State::LOST {
                 return Some(self.retransmit(now, index));
@@ -285,7 +295,7 @@ impl Sender {
             self.window_limited = false;
             return self.next_new().map(Choice::New);
         }
-        if let Some(index) = self.board.next_pending() {
+        if let Some(index) = self.board.next_pending().filter(|&index| self.may_retransmit(index)) {
             let len = u64::from(self.board.get(index).len);
             self.window_limited = pipe + len > window && pipe > 0;
             return (!self.window_limited).then_some(Choice::Pending(index));

@@ -4,12 +4,12 @@ use base::{Duration, Time};
 use proptest::prelude::*;
 use tcp::mechanism::{Eten, ForwardEten, Freeze, Mechanism, NoticeAuthentication, Rlci};
 use tcp::{
-    Config, Connection, Connectivity, Identity, Indication, KeepAlive, Recovery, Reduction, Side,
-    State,
+    Config, Connection, Connectivity, FastOpen, Identity, Indication, KeepAlive, Recovery,
+    Reduction, Side, State,
 };
 use wire::{
-    ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, Flags, LocalStatus, Packet, Payload,
-    SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
+    ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, FastOpenCookie, Flags, LocalStatus,
+    Packet, Payload, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
 };
 
 const OURS: SeqNumber = SeqNumber(u32::MAX - 1000);
@@ -174,7 +174,7 @@ fn config() -> impl Strategy<Value = Config> {
     ]);
     (
         prop::sample::select(Recovery::ALL),
-        [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()],
+        [(); 5].map(|()| any::<bool>()),
         mechanisms,
         prop_oneof![1_u32..5000, 5000_u32..1 << 20],
         1_u16..1500,
@@ -183,7 +183,7 @@ fn config() -> impl Strategy<Value = Config> {
         .prop_map(
             move |(
                 (_, recovery),
-                [timestamps, ecn, asks, prr],
+                [timestamps, ecn, asks, prr, fast_open],
                 mechanisms,
                 window,
                 mss,
@@ -196,6 +196,7 @@ fn config() -> impl Strategy<Value = Config> {
                     congestion: control.1,
                     timestamps,
                     ecn,
+                    fast_open,
                     keep_alive: asks.then_some(keep_alive),
                     reduction: if prr { Reduction::Prr } else { Reduction::Immediate },
                     mechanisms,
@@ -222,6 +223,7 @@ proptest! {
         config in config(),
         active: bool,
         offer in options(),
+        syn_data in prop_oneof![Just(0_u32), 1_u32..600],
         ops in prop::collection::vec(op(), 1..100),
     ) {
         let identity =
@@ -229,6 +231,15 @@ proptest! {
         let side = if active { Side::Active } else { Side::Passive };
         let mut connection = Connection::new(&config, side, identity);
         let (mut now, mut packet, mut written) = (Time::ZERO, Packet::BLANK, 0);
+        if config.fast_open {
+            let cookie = FastOpenCookie::new(&[1; 4]).unwrap();
+            connection.fast_open(match side {
+                Side::Active => FastOpen::Offer { cookie, mss: 1460 },
+                Side::Passive => FastOpen::Accept(None),
+            });
+            connection.write(3, 0, 500);
+            written = 500;
+        }
         // A handshake, mostly; what is not answered is lost.
         let shake = [Flags::SYN | Flags::ACK, Flags::SYN, Flags::ACK];
         for flags in if active { &shake[..1] } else { &shake[1..] } {
@@ -240,7 +251,10 @@ proptest! {
             if active {
                 connection.poll_transmit(now, 1, &mut packet);
             }
-            connection.handle_segment(now, &segment, Payload::default(), Ecn::NotCapable);
+            // Of a SYN with data, and of one that acknowledges data, too.
+            let payload = Payload { stream: 1, offset: 0, len: if first { syn_data } else { 0 } };
+            let segment = Segment { ack: OURS + 1 + syn_data % 2 * syn_data, ..segment };
+            connection.handle_segment(now, &segment, payload, Ecn::NotCapable);
             connection.poll_transmit(now, 1, &mut packet);
         }
         let (mut next, mut acked) = (THEIRS + 1, OURS + 1);

@@ -217,7 +217,17 @@ fn config() -> impl Strategy<Value = Config> {
         let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
         let (recovery, pipe) = lost;
         let (flags, delayed_ack, rto, keep_alive, challenges, mechanisms) = manners;
-        let [restart_after_idle, timestamps, require_timestamps, ecn, nagle, pacing, half, hystart] = flags;
+        let [
+            restart_after_idle,
+            timestamps,
+            require_timestamps,
+            ecn,
+            nagle,
+            pacing,
+            half,
+            hystart,
+            fast_open,
+        ] = flags;
         let standard = Config::default();
         Config {
             mss,
@@ -247,6 +257,7 @@ fn config() -> impl Strategy<Value = Config> {
             timestamps,
             require_timestamps,
             ecn,
+            fast_open,
             nagle,
             pacing,
             keep_alive,
@@ -310,7 +321,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 8], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 9], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -339,7 +350,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 8].map(|()| likely()),
+        [(); 9].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),
@@ -415,6 +426,10 @@ pub(crate) fn undisturbed() -> impl Strategy<Value = Case> {
                 end.script.retain(|step| !matches!(step.act, Act::Connectivity(_)));
                 end.config.mechanisms.retain(|mechanism| !matches!(mechanism, Mechanism::Rlci(_)));
             }
+            // Data of a SYN that is not accepted, or not all, is sent twice.
+            let fits = windows[1] >= u64::from(ends[0].config.mss);
+            let fast_open = fits && ends.iter().all(|end| end.config.fast_open);
+            ends.iter_mut().for_each(|end| end.config.fast_open = fast_open);
             let luck = Luck { delay, ..Luck::default() };
             let mut case = Case { ends, luck, queues: Some(queues), both_open: false, seed };
             let longest = case.longest_round_trip();

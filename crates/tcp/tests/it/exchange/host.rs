@@ -3,8 +3,8 @@
 use crate::exchange::cases::{Case, End, Step};
 use base::{Duration, Time};
 use tcp::mechanism::Mechanism;
-use tcp::{Connection, Connectivity, Events, Identity, Indication, Side, State};
-use wire::{Flags, Payload, SackBlock, Segment, SeqNumber};
+use tcp::{Connection, Connectivity, Events, FastOpen, Identity, Indication, Side, State};
+use wire::{FastOpenCookie, Flags, Payload, SackBlock, Segment, SeqNumber};
 
 /// Both sequence spaces wrap early.
 pub(crate) const ISS: [SeqNumber; 2] = [SeqNumber(u32::MAX - 2500), SeqNumber(u32::MAX - 700)];
@@ -79,6 +79,7 @@ impl Host {
         };
         if opens {
             host.open(index, Side::Active, Time::ZERO);
+            host.open_fast(index, case);
         }
         host
     }
@@ -96,6 +97,23 @@ impl Host {
         connection.watch(self.watched);
         self.connection = Some(connection);
         self.step_at = now + self.end.script.first().map_or(Duration::ZERO, millis);
+    }
+
+    /// The client has a cookie, and writes first data before its SYN goes.
+    fn open_fast(&mut self, index: usize, case: &Case) {
+        if self.end.config.fast_open {
+            let mss = case.ends[1 - index].config.mss;
+            let offer = FastOpen::Offer { cookie: cookie(), mss };
+            self.using(|connection| connection.fast_open(offer));
+            self.write(index, case.seed % 50, false, case.seed & 1 > 0);
+        }
+    }
+
+    /// A SYN with a cookie has come.
+    pub(crate) fn accept_fast(&mut self, offered: Option<FastOpenCookie>) {
+        if self.end.config.fast_open && offered == Some(cookie()) {
+            self.using(|connection| connection.fast_open(FastOpen::Accept(None)));
+        }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -201,6 +219,10 @@ impl Host {
             call(connection);
         }
     }
+}
+
+fn cookie() -> FastOpenCookie {
+    FastOpenCookie::new(&[7; 8]).unwrap()
 }
 
 /// How long a step waits.

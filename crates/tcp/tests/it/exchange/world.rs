@@ -184,6 +184,7 @@ impl World {
         let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
         if host.connection.is_none() && host.listens && opens {
             host.open(to, Side::Passive, self.now);
+            host.accept_fast(packet.unparsed.fast_open());
         }
         if host.is_over() {
             return self.refuse(to, &segment, packet.payload.len);
@@ -191,7 +192,7 @@ impl World {
         self.note_window(to, &segment);
         let host = &mut self.hosts[to];
         let local = host.local(self.now);
-        let start = segment.seq - ISS[1 - to];
+        let start = segment.seq - ISS[1 - to] + u32::from(segment.flags.contains(Flags::SYN));
         host.arrived.push((start, start + packet.payload.len));
         if let Some(connection) = &mut host.connection {
             if let Some(fields) = PathFields::of(&packet) {
@@ -377,7 +378,9 @@ impl World {
         host.check_announced(&segment, ISS[1 - i]);
         if new > host.nxt && !segment.flags.contains(Flags::RST) {
             // An octet may probe a closed window (RFC 9293 §3.8.6.1).
-            assert!(len == 1 || new <= host.allowed, "{new} > {}", host.allowed);
+            // RFC 7413 §4.2.1: no window is known yet.
+            let syn = segment.flags.contains(Flags::SYN);
+            assert!(len == 1 || syn || new <= host.allowed, "{new} > {}", host.allowed);
             host.probe = (new > host.right_edge).then_some(segment.seq - ISS[i]);
             host.nxt = new;
         } else {

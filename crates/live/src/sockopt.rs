@@ -63,19 +63,43 @@ pub fn tcp_counts(socket: &impl AsFd) -> Result<TcpCounts, Error> {
 /// # Errors
 /// If it is no TCP socket, or the window is none.
 pub fn set_window_clamp(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
-    let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set(socket, libc::TCP_WINDOW_CLAMP, bytes)
+        .doing(|| format!("limiting the window to {bytes} bytes"))
+}
+
+/// Lets a listener accept the data of SYNs (TCP Fast Open, RFC 7413), with at most `pending`
+/// handshakes that are incomplete. The `sysctl` setting `net.ipv4.tcp_fastopen` must allow it.
+///
+/// # Errors
+/// If it is no TCP socket.
+pub fn accept_fast_open(listener: &impl AsFd, pending: u32) -> Result<(), Error> {
+    set(listener, libc::TCP_FASTOPEN, pending).doing(|| "accepting Fast Open".to_owned())
+}
+
+/// Lets a socket connect by TCP Fast Open (RFC 7413). If a cookie is known, the SYN goes with the
+/// first data that is written.
+///
+/// # Errors
+/// If it is no TCP socket, or the `sysctl` setting `net.ipv4.tcp_fastopen` forbids it.
+pub fn connect_by_fast_open(socket: &impl AsFd) -> Result<(), Error> {
+    set(socket, libc::TCP_FASTOPEN_CONNECT, 1).doing(|| "connecting by Fast Open".to_owned())
+}
+
+/// Sets a number of a TCP socket.
+fn set(socket: &impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
+    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     // SAFETY: the kernel reads the integer that it is pointed at.
-    #[expect(unsafe_code, reason = "no crate has TCP_WINDOW_CLAMP")]
+    #[expect(unsafe_code, reason = "no crate has these options")]
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
             libc::IPPROTO_TCP,
-            libc::TCP_WINDOW_CLAMP,
+            option,
             (&raw const value).cast(),
             size_of_val(&value) as libc::socklen_t,
         )
     };
-    done(result).doing(|| format!("limiting the window to {bytes} bytes"))
+    done(result)
 }
 
 fn done(result: libc::c_int) -> io::Result<()> {
@@ -104,5 +128,6 @@ mod tests {
     fn another_socket_has_none_of_it() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(tcp_counts(&socket).is_err() && set_window_clamp(&socket, 1).is_err());
+        assert!(accept_fast_open(&socket, 1).is_err() && connect_by_fast_open(&socket).is_err());
     }
 }

@@ -328,7 +328,6 @@ impl Sender {
             let copy = CopyId(self.copies);
             let sent = self.delivered.sent(now, self.flight(u64::from(len)));
             self.board.push(Record { start: 1, len, copy, sent, state: RecordState::empty() });
-            self.window_end = self.board.nxt();
             self.log.push(|| Event::Sent { start: 1, len, copy, again: false });
         }
         len

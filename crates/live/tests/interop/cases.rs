@@ -5,7 +5,7 @@ use super::path::{KERNELS, OURS, Path, address};
 use super::programs::{Exchange, Outcome, Plan, exchange};
 use base::{Duration, Time};
 use host::Opening;
-use live::{Stream, netlink};
+use live::{Stream, netlink, sockopt};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -102,7 +102,7 @@ pub(crate) fn open(
     let (finished, done) = mpsc::channel();
     let Meeting { v6, we_open } = meeting;
     let port = port();
-    let config = config.clone();
+    let (config, fast_open) = (config.clone(), config.fast_open);
     let theirs: Vec<Plan> = plans.iter().map(|(_, theirs)| *theirs).collect();
     let ours: Vec<Plan> = plans.iter().map(|(ours, _)| *ours).collect();
     let kernels = if we_open {
@@ -138,7 +138,7 @@ pub(crate) fn open(
             });
         });
         let remote = SocketAddr::new(address(OURS, v6), port);
-        path.kernel.spawn("kernel", move || connect(remote, &theirs))
+        path.kernel.spawn("kernel", move || connect(remote, fast_open, &theirs))
     };
     let kernels = kernels.expect("there can be another thread");
     let kernels = std::thread::spawn(move || {
@@ -180,7 +180,9 @@ pub(crate) const CONGESTION_CONTROL: &str = "cubic";
 
 fn listen(local: SocketAddr) -> io::Result<TcpListener> {
     netlink::set_sysctl("net.core.somaxconn", "4096").map_err(io::Error::other)?;
-    kernel::listen(local, CONGESTION_CONTROL)
+    let listener = kernel::listen(local, CONGESTION_CONTROL)?;
+    sockopt::accept_fast_open(&listener, 100).map_err(io::Error::other)?;
+    Ok(listener)
 }
 
 fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
@@ -195,8 +197,19 @@ fn accept(listener: &TcpListener, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
     run(plans, accepted.collect::<io::Result<_>>()?)
 }
 
-fn connect(remote: SocketAddr, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
-    let connected = plans.iter().map(|_| prepared(kernel::connect(remote, CONGESTION_CONTROL)?));
+fn connect(remote: SocketAddr, fast_open: bool, plans: &[Plan]) -> io::Result<Vec<Outcome>> {
+    let stream = || {
+        if !fast_open {
+            return kernel::connect(remote, CONGESTION_CONTROL);
+        }
+        let domain = socket2::Domain::for_address(remote);
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
+        sockopt::connect_by_fast_open(&socket).map_err(io::Error::other)?;
+        socket.connect(&remote.into())?;
+        Ok(socket.into())
+    };
+    let connected = plans.iter().map(|_| prepared(stream()?));
     run(plans, connected.collect::<io::Result<_>>()?)
 }
 
@@ -219,6 +232,42 @@ pub(crate) fn transfer(path: &Path, meeting: Meeting, size: u64, we_send: bool) 
         Ok(met) => met.fault(),
         Err(error) => Some(error),
     }
+}
+
+/// Transfers of a few bytes from the end that opens, each of which but the first arrives with its
+/// SYN, as the kernel counts.
+pub(crate) fn fast_open(path: &Path, meeting: Meeting) -> Option<String> {
+    const COUNT: u64 = 5;
+    let counted = || {
+        let counter = if meeting.we_open { "TCPFastOpenPassive" } else { "TCPFastOpenActive" };
+        path.kernel.run(|| extended_counter(counter)).expect("it can be entered")
+    };
+    let before = counted();
+    let ours = path.call(|_, host| host.statistics().fast_opens);
+    for n in 1..=COUNT {
+        let sender = Plan { seed: n, send: 200 * n, ..Plan::default() };
+        let receiver = Plan { second: true, ..Plan::default() };
+        let plans = if meeting.we_open { (sender, receiver) } else { (receiver, sender) };
+        let config = Config { fast_open: true, ..config(meeting.v6) };
+        match meet(path, meeting, &config, plans.0, plans.1).map(|met| met.fault()) {
+            Ok(None) => {}
+            Ok(Some(fault)) | Err(fault) => return Some(fault),
+        }
+    }
+    let kernels = counted() - before;
+    let ours = path.call(|_, host| host.statistics().fast_opens) - ours;
+    let expected = (COUNT - 1, if meeting.we_open { 0 } else { COUNT - 1 });
+    ((kernels, ours) != expected).then(|| format!("{kernels} and {ours} of {COUNT}"))
+}
+
+/// A counter of the calling thread's network namespace (`TcpExt` of `netstat`).
+fn extended_counter(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/netstat").expect("Linux has it");
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let [names, values] = [lines.next(), lines.next()].map(|line| line.expect("there are two"));
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    let value = pairs.find(|pair| pair.0 == name).expect("it is counted").1;
+    value.parse().expect("it is a number")
 }
 
 /// `count` connections at once, with `size` bytes each way.

@@ -128,6 +128,18 @@ fn both_may_close_at_once() {
 }
 
 #[test]
+fn data_goes_with_the_syn() {
+    if permitted("open") {
+        let path = Path::direct("open").unwrap();
+        path.kernel
+            .run(|| live::netlink::set_sysctl("net.ipv4.tcp_fastopen", "3"))
+            .unwrap()
+            .unwrap();
+        each(path, cases::fast_open);
+    }
+}
+
+#[test]
 fn a_peer_that_has_vanished_is_noticed() {
     if permitted("alive") {
         let path = Path::direct("alive").unwrap();

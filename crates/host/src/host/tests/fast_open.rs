@@ -142,6 +142,7 @@ fn a_cookie_is_good_in_its_period_and_the_next_in_which_it_is_replaced() {
         client.handle_packet(millis(at), &answer);
         converse(millis(at), &mut client, &mut server);
         assert_eq!(received(&server)[1], (100, 0));
+        assert_eq!(client.cookies.paths[0].failures, 0);
         // The next has the new one at once: a new key is no failure of the path.
         let again = open(millis(at), &mut client, 80, 2);
         assert_eq!((again.payload.len, carries(&again) != carries(&syn)), (100, new));

@@ -225,6 +225,19 @@ fn a_server_delivers_the_data_of_the_syn_and_answers_before_the_handshake_is_com
 }
 
 #[test]
+fn the_end_of_the_handshake_does_not_start_a_servers_sender_again() {
+    let mut t = server(FastOpen::Accept(None));
+    t.arrive(syn_data(500));
+    t.write(1 << 20);
+    assert_eq!(t.unseen.len(), 1 + 9); // The SYN takes an octet of the window.
+    t.unseen.clear();
+    t.time(100);
+    t.send(ack(6).seq(501));
+    t.unseen.clear();
+    assert_eq!(t.windows().0, segments(11), "slow start");
+}
+
+#[test]
 fn a_server_keeps_to_the_window_of_the_syn() {
     let mut t = server(FastOpen::Accept(None));
     t.arrive(syn_data(500).window(1200));

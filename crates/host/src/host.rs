@@ -14,6 +14,7 @@ mod listeners;
 mod memory;
 mod numbering;
 mod opening;
+mod path_mtu;
 mod resets;
 mod settings;
 mod slot;
@@ -42,6 +43,7 @@ use fast_open::{CookieCache, Pending};
 use listeners::Listeners;
 use memory::Memory;
 use numbering::Numbering;
+use path_mtu::PathMtus;
 use resets::Resets;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Stop};
@@ -151,6 +153,7 @@ pub struct Host<A> {
     /// When a workload or the shared probe is next due.
     next_task: Time,
     numbering: Numbering,
+    path_mtus: PathMtus,
     /// The next local port to be tried, as an offset from the hash.
     next_port: u16,
     memory: Memory,
@@ -189,6 +192,7 @@ impl<A: Application> Host<A> {
             probe: None,
             next_task: Time::NEVER,
             numbering,
+            path_mtus: PathMtus::default(),
             next_port: 0,
             memory: Memory::default(),
             watches: false,

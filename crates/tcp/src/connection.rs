@@ -12,6 +12,7 @@ mod info;
 mod input;
 mod opening;
 mod output;
+mod path_mtu;
 mod snapshot;
 mod timers;
 mod timestamps;
@@ -142,6 +143,8 @@ pub struct Connection {
 
     mechanisms: Mechanisms,
     mss: u16,
+    /// The path MTU, as a host knows it at the start, less the fixed headers of IP and TCP.
+    path_mss: u16,
     /// Lower bound of the peer's MSS.
     minimum_mss: u16,
     /// The peer's MSS if its SYN announces none.
@@ -195,6 +198,7 @@ impl Connection {
             send_shift: 0,
             receive_shift: shift_for(config.receive_window),
             mss: config.mss,
+            path_mss: u16::MAX,
             minimum_mss: config.minimum_mss,
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             negotiated,

@@ -98,6 +98,11 @@ pub enum Event {
         /// The next timeout.
         rto: Duration,
     },
+    /// The path takes smaller segments only.
+    PathMtu {
+        /// Bytes of data in a full-sized segment now.
+        mss: u32,
+    },
     /// A loss probe was sent (RFC 8985 §7.3).
     ProbedTail,
     /// A closed window was probed.

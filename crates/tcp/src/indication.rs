@@ -48,6 +48,14 @@ pub enum Indication {
         /// A hard error: protocol or port unreachable.
         hard: bool,
     },
+    /// A packet was larger than the next link takes (an ICMP error that quotes it, RFC 1191 §4, RFC
+    /// 8201 §4).
+    TooBig {
+        /// The first octet it carried.
+        seq: SeqNumber,
+        /// The link's MTU less the fixed headers of IP and TCP, bytes.
+        mss: u16,
+    },
 }
 
 /// The change of connectivity.

@@ -250,6 +250,13 @@ impl Detector {
         }
     }
 
+    /// Learns that ranges have been cut, and have other numbers.
+    pub(crate) fn on_split(&mut self, board: &Scoreboard) {
+        if let Some(rack) = &mut self.rack {
+            rack.on_split(board);
+        }
+    }
+
     /// Raises HighRxt after a retransmission.
     pub(crate) fn on_retransmit(&mut self, end: u64) {
         self.high_rxt = self.high_rxt.max(end);

@@ -7,6 +7,7 @@
 
 mod lost;
 mod record;
+mod split;
 #[cfg(test)]
 mod tests;
 

@@ -12,6 +12,7 @@ mod frto;
 mod losses;
 mod notices;
 mod pacing;
+mod path_mtu;
 mod probe;
 mod reprobe;
 mod timer;
@@ -35,6 +36,7 @@ use frto::Frto;
 use losses::UndoState;
 use notices::Notices;
 use pacing::Pacer;
+use path_mtu::TooBig;
 use probe::LossProbe;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -158,6 +160,8 @@ pub(crate) struct Sender {
     /// SND.UNA at the last timeout, and the consecutive timeouts at it.
     timeout_una: u64,
     consecutive_timeouts: u32,
+    /// A report that a segment was too big, until the timer confirms it.
+    too_big: Option<TooBig>,
     /// Octets of limited transmit since SND.UNA last advanced; RFC 5681 §3.2 does not count them.
     limited_transmit_octets: u64,
     /// The shortest time from a copy to a notice that was unambiguously about it.
@@ -258,6 +262,7 @@ impl Sender {
             probe_due: false,
             held_back: false,
             mss,
+            too_big: None,
             forced_queue: VecDeque::new(),
             limited_transmit_octets: 0,
             window_limited: false,

@@ -14,8 +14,10 @@ impl<A: Application> Host<A> {
             self.statistics.no_connection += 1;
             return;
         };
-        // RFC 5461 §2.1 and §2.2: protocol or port unreachable, or (until paths are probed for
-        // their MTU) too big; in IPv6 prohibited or port unreachable, or an unknown header.
+        if let Icmp::TooBig { mtu, .. } = *icmp {
+            return self.too_big(now, quote, mtu);
+        }
+        // RFC 5461 §2.1 and §2.2: protocol or port unreachable; in IPv6 prohibited or port unreachable, or an unknown header.
         let hard = match (icmp, quote.source) {
             (Icmp::Unreachable { code, .. }, IpAddr::V4(_)) => matches!(code, 2 | 3),
             (Icmp::Unreachable { code, .. }, IpAddr::V6(_)) => matches!(code, 1 | 4),

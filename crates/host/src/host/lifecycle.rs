@@ -55,7 +55,11 @@ impl<A: Application> Host<A> {
             is_ipv6: tuple.remote.is_ipv6(),
             secret: self.numbering.secret(now, tuple),
         };
-        self.numbering.start(now, Connection::new(config, side, identity))
+        let mut connection = Connection::new(config, side, identity);
+        if let Some(mss) = self.path_mtus.mss(self.numbering.local(now), tuple.remote) {
+            connection.limit_mss(mss);
+        }
+        self.numbering.start(now, connection)
     }
 
     /// Inserts a new connection.

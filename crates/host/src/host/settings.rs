@@ -26,6 +26,10 @@ pub struct Settings {
     /// ([`Statistics::overflows`]). Data inside an announced window is accepted all the same, so
     /// the limit can be exceeded by the data in flight.
     pub memory: Option<u64>,
+    /// The smallest path MTU that an ICMP message over IPv4 may demand, bytes: a smaller one counts as
+    /// this, as in Linux (`min_pmtu`), for an attacker would have us send tiny packets. At least
+    /// 68 (RFC 1191 §3). In IPv6 it is always 1280.
+    pub minimum_path_mtu: u16,
     /// Segments may take the fast path ([`tcp::FastPath`]). It changes the speed only.
     pub fast_path: bool,
 }
@@ -39,6 +43,7 @@ impl Default for Settings {
             syn_cookies: true,
             fast_open_backlog: 1024,
             memory: None,
+            minimum_path_mtu: 552,
             fast_path: true,
         }
     }

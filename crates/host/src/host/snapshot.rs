@@ -1,8 +1,8 @@
 //! Snapshots of hosts and of connections.
 
 use super::{
-    Addresses, ConnectionId, CookieCache, FourTuple, Host, Numbering, Resets, Settings, Slot,
-    Slots, Statistics,
+    Addresses, ConnectionId, CookieCache, FourTuple, Host, Numbering, PathMtus, Resets, Settings,
+    Slot, Slots, Statistics,
 };
 use crate::Application;
 use base::Time;
@@ -32,6 +32,7 @@ pub struct HostSnapshot<A> {
     addresses: Addresses,
     settings: Settings,
     numbering: Numbering,
+    path_mtus: PathMtus,
     next_port: u16,
     slots: u32,
     vacant: Vec<ConnectionId>,
@@ -66,7 +67,7 @@ pub enum AdoptError {
 
 impl<A> HostSnapshot<A> {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 7;
+    pub const VERSION: u32 = 8;
 }
 
 impl<A: Application + Clone> Slot<A> {
@@ -95,6 +96,7 @@ impl<A: Application + Clone> Host<A> {
             addresses: self.addresses.clone(),
             settings: self.settings,
             numbering: self.numbering.clone(),
+            path_mtus: self.path_mtus.clone(),
             next_port: self.next_port,
             slots: self.slots.count() as u32,
             vacant: self.slots.vacant().to_vec(),
@@ -122,6 +124,7 @@ impl<A: Application + Clone> Host<A> {
         let slots = Slots::restored(snapshot.slots as usize, snapshot.vacant);
         let mut host = Host::with(addresses, numbering, slots);
         host.settings = snapshot.settings;
+        host.path_mtus = snapshot.path_mtus;
         host.next_port = snapshot.next_port;
         host.resets = snapshot.resets;
         host.cookies = snapshot.cookies;

@@ -11,6 +11,7 @@ mod listening;
 mod memory;
 mod numbering;
 mod path;
+mod path_mtu;
 mod ports;
 mod resets;
 mod rows;

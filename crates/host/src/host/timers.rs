@@ -53,8 +53,11 @@ impl<A: Application> Host<A> {
             if slot.half_open && self.is_to_be_abandoned(now, id) {
                 self.slots[id as usize].connection.fail();
             }
-            self.slots[id as usize].serve(now);
+            let slot = &mut self.slots[id as usize];
+            let before = slot.connection.send_mss();
+            slot.serve(now);
             was_due = true;
+            self.note_path_mtu(now, id, before);
             self.after(now, id);
             let due = self.slots[id as usize].due();
             self.reschedule(id, due);

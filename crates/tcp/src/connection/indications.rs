@@ -17,6 +17,9 @@ impl Connection {
         if let Indication::Unreachable { seq, hard } = *indication {
             return self.on_unreachable(seq, hard);
         }
+        if let Indication::TooBig { seq, mss } = *indication {
+            return self.on_too_big(now, seq, mss);
+        }
         if !self.mechanisms.has_hook(Hooks::INDICATION) {
             return;
         }
@@ -59,7 +62,9 @@ impl Connection {
                 let start = absolute(seq, self.irs, nxt).filter(|_| nxt > 0);
                 start.is_some_and(|start| self.receiver.is_missing(start, start + u64::from(len)))
             }
-            Indication::Unreachable { seq, .. } => self.is_outstanding(seq),
+            Indication::Unreachable { seq, .. } | Indication::TooBig { seq, .. } => {
+                self.is_outstanding(seq)
+            }
             // These are about a path, not about a segment.
             Indication::Path(_) | Indication::Link { .. } | Indication::Connectivity(_) => false,
         }

@@ -7,7 +7,7 @@ use crate::event::DropReason;
 use crate::mechanism::Incoming;
 use crate::state::State;
 use base::Time;
-use wire::{Ecn, Flags, Options, Packet, Payload, Segment};
+use wire::{Ecn, Flags, Packet, Payload, Segment};
 
 impl Connection {
     /// Puts a new passive connection into the state after `syn` and our answer to it, which a SYN
@@ -69,20 +69,17 @@ impl Connection {
             }
             _ => self.receive_shift = 0,
         }
-        // Options reduce it (RFC 6691).
         let peer_mss = options.mss.unwrap_or(self.default_mss).max(self.minimum_mss).max(1);
-        let mss = u32::from(self.mss.min(peer_mss));
+        let mss = self.mss.min(peer_mss);
         self.mechanisms.on_peer_syn(segment, self.negotiated.contains(Negotiated::TIMESTAMPS));
-        let mut mss = mss.saturating_sub(self.mechanisms.overhead()).max(1);
         if let Some(stamp) = options.timestamps
             && self.negotiated.contains(Negotiated::TIMESTAMPS)
         {
             self.timestamps.begin(now, stamp.value);
-            mss = mss.saturating_sub(Options::TIMESTAMPS as u32).max(1);
         }
         let sack = self.negotiated.contains(Negotiated::SACK);
-        self.receiver.on_syn(mss, sack);
-        self.sender.on_negotiated(mss, sack);
+        self.receiver.on_syn(self.data_len(mss), sack);
+        self.sender.on_negotiated(self.data_len(mss.min(self.path_mss)), sack);
         self.on_peer_alive(now);
     }
 

@@ -29,6 +29,7 @@ mod hystart;
 mod liveness;
 mod nagle;
 mod pacing;
+mod path_mtu;
 mod rack;
 mod receiving;
 mod reductions;
@@ -310,6 +311,13 @@ impl Diagram {
     /// Word comes that this copy of what starts at `seq` was corrupted.
     fn notice_of(&mut self, seq: u32, copy: CopyId) {
         let indication = Indication::Corrupted { seq: ISS + seq, len: MSS, copy };
+        self.connection.indicate(self.now + self.ahead, &indication);
+        self.transmit();
+    }
+
+    /// Word comes that what starts at `seq` was larger than `mss`.
+    fn too_big(&mut self, seq: u32, mss: u16) {
+        let indication = Indication::TooBig { seq: ISS + seq, mss };
         self.connection.indicate(self.now + self.ahead, &indication);
         self.transmit();
     }

@@ -212,7 +212,8 @@ impl Rules for CumulativeEten {
             Indication::Corrupted { .. }
             | Indication::PeerCorrupted { .. }
             | Indication::Connectivity(_)
-            | Indication::Unreachable { .. } => {}
+            | Indication::Unreachable { .. }
+            | Indication::TooBig { .. } => {}
         }
         None
     }

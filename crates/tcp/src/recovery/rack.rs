@@ -95,6 +95,17 @@ impl Rack {
         self.retransmissions.push_back((index, copy));
     }
 
+    /// Finds the retransmissions in flight again, because the ranges have other numbers.
+    pub(crate) fn on_split(&mut self, board: &Scoreboard) {
+        let mut resent: Vec<_> = (board.head()..)
+            .map_while(|index| Some((index, board.try_get(index)?)))
+            .filter(|(_, record)| record.state & (State::RESENT | State::SACKED) == State::RESENT)
+            .map(|(index, record)| (record.order(), index, record.copy))
+            .collect();
+        resent.sort_unstable_by_key(|&(order, ..)| order);
+        self.retransmissions = resent.into_iter().map(|(_, index, copy)| (index, copy)).collect();
+    }
+
     /// A copy that was sent no later than this is lost, if one sent after it has been delivered.
     /// `None`: nothing is old enough.
     fn cutoff(&self, now: Time) -> Option<Time> {

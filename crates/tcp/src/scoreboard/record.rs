@@ -116,6 +116,11 @@ impl Record {
         self.start + u64::from(self.len)
     }
 
+    /// Octets without the FIN, whose number is `fin`.
+    pub(crate) fn data_len(&self, fin: Option<u64>) -> u32 {
+        self.len - u32::from(fin.is_some_and(|fin| self.start <= fin && fin < self.end()))
+    }
+
     /// Its latest copy's place in the order of sending.
     pub(crate) fn order(&self) -> SendOrder {
         (self.sent.at, self.end())

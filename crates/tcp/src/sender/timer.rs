@@ -154,6 +154,9 @@ impl Sender {
             consecutive: self.consecutive_timeouts,
             rto: self.rtt.rto(),
         });
+        if self.confirm_too_big(now) {
+            return;
+        }
         let (decrease, keep_ssthresh) = match self.verdict(now, &first, Signal::Rto, mechanisms) {
             Verdict::Corruption => {
                 self.board.mark_latest_copy_lost(self.board.head(), true);

@@ -1,17 +1,28 @@
-//! Two connections over a network that loses, doubles and reorders: what must hold at every step.
+//! Two connections over a network that loses, doubles and reorders, and whose MTU shrinks: what must
+//! hold at every step.
 
 use super::*;
 use crate::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use base::{Random, Seed};
 use proptest::prelude::*;
 
-/// A packet in flight, or the report of its corruption to its sender or receiver.
+/// A packet in flight, or the report of its corruption to its sender or receiver, or that it was too
+/// big.
 #[derive(Clone, Copy)]
 struct Flying {
     at: Time,
     to: usize,
     packet: Packet,
     corrupted: bool,
+    /// It goes back to its sender, for the path takes this MSS only.
+    too_big: Option<u16>,
+}
+
+/// The MSS that the path takes from a time on.
+#[derive(Clone, Copy, Debug)]
+struct Narrow {
+    from: Time,
+    mss: u16,
 }
 
 /// How often things go wrong, each packet on its own.
@@ -27,6 +38,7 @@ struct Luck {
 struct Air {
     flying: Vec<Flying>,
     luck: Luck,
+    narrow: Option<Narrow>,
     random: Random,
 }
 
@@ -46,12 +58,21 @@ impl Air {
         if self.random.chance(lost) {
             return;
         }
+        let size = packet.len() - packet.ip.len() as u32 - Segment::HEADER as u32;
+        if let Some(Narrow { from, mss }) = self.narrow
+            && now >= from
+            && size > u32::from(mss)
+        {
+            let (at, too_big) = (now + Duration::from_millis(20), Some(mss));
+            self.flying.push(Flying { at, to: 1 - to, packet, corrupted: false, too_big });
+            return;
+        }
         let copies = if self.random.chance(doubled) { 2 } else { 1 };
         let corrupted = self.random.chance(corrupted);
         for _ in 0..copies {
             let jitter = if self.random.chance(late) { self.random.bits() % 60 } else { 0 };
             let at = now + Duration::from_millis(50 + jitter);
-            self.flying.push(Flying { at, to, packet, corrupted });
+            self.flying.push(Flying { at, to, packet, corrupted, too_big: None });
         }
     }
 }
@@ -88,7 +109,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn new(config: &Config, luck: Luck, seed: u64) -> Exchange {
+    fn new(config: &Config, luck: Luck, narrow: Option<Narrow>, seed: u64) -> Exchange {
         Exchange {
             ends: [
                 Connection::new(config, Side::Active, IDENTITY),
@@ -106,7 +127,7 @@ impl Exchange {
                 ),
             ],
             now: Time::ZERO,
-            air: Air { flying: Vec::new(), luck, random: Seed(seed).stream("exchange") },
+            air: Air { flying: Vec::new(), luck, narrow, random: Seed(seed).stream("exchange") },
             limited_transmit: config.limited_transmit,
             forward: matches!(config.mechanisms[..], [Mechanism::ForwardEten(_)]),
             fast: true,
@@ -141,8 +162,12 @@ impl Exchange {
         panic!("it never ends: {states:?} at {}, {} on their way", self.now, self.air.flying.len());
     }
 
-    fn arrive(&mut self, Flying { to, packet, corrupted, .. }: Flying) {
+    fn arrive(&mut self, Flying { to, packet, corrupted, too_big, .. }: Flying) {
         let wire::Body::Tcp(segment) = packet.body else { panic!("not TCP") };
+        if let Some(mss) = too_big {
+            self.ends[to].indicate(self.now, &Indication::TooBig { seq: segment.seq, mss });
+            return self.after(to);
+        }
         if corrupted {
             let (seq, len, copy) = (segment.seq, packet.payload.len, segment.copy);
             let (end, indication) = match self.forward {
@@ -218,7 +243,10 @@ impl Exchange {
             let next = self.air.first().map(|first| (first, self.air.flying[first]));
             match next {
                 Some((first, next))
-                    if next.to == to && !next.corrupted && next.at <= wake.min(other) =>
+                    if next.to == to
+                        && !next.corrupted
+                        && next.too_big.is_none()
+                        && next.at <= wake.min(other) =>
                 {
                     self.air.flying.remove(first);
                     self.now = next.at;
@@ -319,6 +347,13 @@ fn luck() -> impl Strategy<Value = Luck> {
     })
 }
 
+fn narrow() -> impl Strategy<Value = Option<Narrow>> {
+    prop::option::weighted(0.3, (0u64..4000, 100u16..1000)).prop_map(|narrow| {
+        let (from, mss) = narrow?;
+        Some(Narrow { from: Time::ZERO + Duration::from_millis(from), mss })
+    })
+}
+
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
     let eten = prop::option::of((any::<bool>(), prop::sample::select(&Suppression::EVERY[..])));
@@ -365,10 +400,11 @@ proptest! {
     fn two_ends_exchange_their_streams(
         config in configs(),
         luck in luck(),
+        narrow in narrow(),
         sizes in (0u64..150_000, prop_oneof![Just(0), 0u64..50_000]),
         seed in any::<u64>(),
     ) {
-        let mut exchange = Exchange::new(&config, luck, seed);
+        let mut exchange = Exchange::new(&config, luck, narrow, seed);
         exchange.ends[0].write(0, 0, sizes.0);
         exchange.ends[1].write(1, 0, sizes.1);
         exchange.run();
@@ -377,7 +413,7 @@ proptest! {
         prop_assert_eq!(exchange.ends[1].state(), State::Closed);
 
         // The general path comes to the same.
-        let mut general = Exchange { fast: false, ..Exchange::new(&config, luck, seed) };
+        let mut general = Exchange { fast: false, ..Exchange::new(&config, luck, narrow, seed) };
         general.ends[0].write(0, 0, sizes.0);
         general.ends[1].write(1, 0, sizes.1);
         general.run();

@@ -48,7 +48,7 @@ impl Scoreboard {
         }
         self.pending_from = begin;
         self.losses_until = begin;
-        self.last_blocks = [ProcessedBlock::default(); wire::SackBlocks::MAX];
+        *self.last_blocks = [ProcessedBlock::default(); wire::SackBlocks::MAX];
         self.records = Ring::from((begin, records));
     }
 }

@@ -1,14 +1,13 @@
 //! A scenario file with its sweep: one scenario for every point.
 
 use crate::grid::{Grid, Key, SweptValues, text};
-use crate::reading::document::{Document, Node, plain, shifted};
+use crate::reading::document::{Document, Node, plain, value};
 use crate::reading::error::{Finding, Problem, ScenarioError};
 use crate::reading::path::Path;
 use crate::reading::shape::OrReport as _;
 use crate::reading::source::{Override, Source};
 use crate::scenario::Scenario;
 use toml::Value;
-use toml::de::DeValue;
 
 /// A scenario file that was read, with its sweep.
 ///
@@ -170,18 +169,6 @@ impl<'s> Experiment<'s> {
             .map(|(key, value)| format!("{} = {}", key.name, text(source, value)))
             .collect();
         (!parts.is_empty()).then(|| parts.join(", "))
-    }
-}
-
-/// An override's value as a tree.
-fn value<'s>(source: &'s Source, addition: &Override) -> Result<Node<'s>, Problem> {
-    let text = source.text(&addition.value).unwrap_or_default();
-    match DeValue::parse(text) {
-        Ok(node) => Ok(shifted(node, addition.value.start)),
-        Err(error) => {
-            let message = format!("not a value of TOML: {}", error.message());
-            Err(Problem::at(addition.value.clone(), message))
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! The problems of a file are a [`ScenarioError`], which points at their places.
 
+mod alone;
 mod attachments;
 mod attacks;
 mod boxes;
@@ -29,6 +30,7 @@ mod schema;
 mod testbed;
 mod tunnels;
 
+pub use alone::connection_settings;
 pub use attacks::{Attack, Blind, Method};
 pub use boxes::{Installed, install_boxes};
 pub use experiment::Experiment;

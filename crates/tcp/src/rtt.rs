@@ -64,6 +64,11 @@ impl Rtt {
         (min < Duration::MAX).then_some(min)
     }
 
+    /// The shortest round trip of the present window, which this does not end.
+    pub(crate) fn shortest(&self) -> Option<Duration> {
+        (self.min < Duration::MAX).then_some(self.min)
+    }
+
     /// The time after which a loss probe is sent (RFC 8985 §7.2, TLP_calc_PTO): at least two ticks
     /// of the clock, as in Linux.
     #[inline]

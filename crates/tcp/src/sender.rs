@@ -415,6 +415,10 @@ impl Sender {
         self.rtt.smoothed()
     }
 
+    pub(crate) fn min_rtt(&self) -> Option<Duration> {
+        self.rtt.shortest()
+    }
+
     pub(crate) fn rto(&self) -> Duration {
         self.rtt.rto()
     }

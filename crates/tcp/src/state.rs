@@ -76,6 +76,8 @@ pub struct Info {
     pub sent: u64,
     /// Bytes received in order.
     pub received: u64,
+    /// The shortest round trip of the last minutes, once there is a sample.
+    pub min_rtt: Option<Duration>,
 }
 
 /// The memory pressure of the host, mildest first.

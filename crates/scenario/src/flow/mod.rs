@@ -8,7 +8,7 @@ mod ip;
 mod keep_alive;
 mod mechanism;
 mod profile;
-mod settings;
+pub(crate) mod settings;
 mod stack;
 mod traffic;
 mod workload;

@@ -2,7 +2,8 @@
 
 use crate::reading::error::{Finding, Problem, ScenarioError};
 use crate::reading::path::{Path, Step, written};
-use crate::reading::source::{Place, Source};
+use crate::reading::shape::OrReport as _;
+use crate::reading::source::{Override, Place, Source};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,6 +36,21 @@ impl<'s> Document<'s> {
         }
         let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
         Ok(Document { root, source })
+    }
+
+    /// Parses the TOML of a file and puts the overrides in.
+    pub(crate) fn with_overrides(source: &'s Source) -> Result<Document<'s>, ScenarioError> {
+        let mut document = Document::parse(source)?;
+        let mut problems = Vec::new();
+        for addition in source.overrides() {
+            let put = value(source, addition)
+                .and_then(|value| document.put(&addition.path, &addition.key, &value));
+            put.or_report(&mut problems);
+        }
+        match problems.is_empty() {
+            true => Ok(document),
+            false => Err(ScenarioError::new(document.findings(problems))),
+        }
     }
 
     /// The tree.
@@ -204,13 +220,25 @@ impl Search<'_> {
     }
 }
 
+/// An override's value as a tree.
+pub(crate) fn value<'s>(source: &'s Source, addition: &Override) -> Result<Node<'s>, Problem> {
+    let text = source.text(&addition.value).unwrap_or_default();
+    match DeValue::parse(text) {
+        Ok(node) => Ok(shifted(node, addition.value.start)),
+        Err(error) => {
+            let message = format!("not a value of TOML: {}", error.message());
+            Err(Problem::at(addition.value.clone(), message))
+        }
+    }
+}
+
 /// The value without its place.
 pub(crate) fn plain(node: &Node<'_>) -> Result<Value, toml::de::Error> {
     Value::deserialize(ValueDeserializer::from(node.clone()))
 }
 
 /// The same value, its place moved on by `by` bytes.
-pub(crate) fn shifted<'s>(node: Node<'s>, by: usize) -> Node<'s> {
+fn shifted<'s>(node: Node<'s>, by: usize) -> Node<'s> {
     let span = node.span().start + by..node.span().end + by;
     let value = match node.into_inner() {
         DeValue::Table(table) => DeValue::Table(

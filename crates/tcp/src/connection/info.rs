@@ -65,6 +65,7 @@ impl Connection {
             written: self.sender.stream.written(),
             sent: self.sender.nxt().saturating_sub(1).min(self.sender.stream.written()),
             received: self.receiver.received(),
+            min_rtt: self.sender.min_rtt(),
         }
     }
 

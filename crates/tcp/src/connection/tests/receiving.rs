@@ -268,6 +268,7 @@ fn the_info_of_a_connection() {
         written: 1 << 40,
         sent: 10_000,
         received: 0,
+        min_rtt: Some(Duration::from_millis(100)),
     };
     assert_eq!(info, expected);
     t.time(200);

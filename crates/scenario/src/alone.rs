@@ -1,0 +1,92 @@
+//! The settings of one TCP connection, without a scenario around it: the words of a flow.
+
+use crate::ceten::{self, Ceten};
+use crate::flow::{IpVersion, Profile, Report, settings};
+use crate::reading::document::Document;
+use crate::reading::error::{Problem, ScenarioError};
+use crate::reading::shape::{Shape as _, table};
+use crate::reading::source::Source;
+use tcp::Config;
+use toml::Spanned;
+
+table! {
+    /// The settings of one TCP connection.
+    struct File {
+        /// The defaults of what `tcp` leaves out.
+        profile: Profile = Profile::default();
+        /// The `tcp` table of a flow.
+        tcp: Spanned<settings::Table>;
+    }
+}
+
+/// Reads the settings of one connection over `ip`: `profile` and `tcp`, as a flow has them.
+///
+/// # Errors
+/// If a key or a value is invalid, or if it concerns the nodes of a path.
+pub fn connection_settings(source: &Source, ip: IpVersion) -> Result<Config, ScenarioError> {
+    let document = Document::with_overrides(source)?;
+    let mut problems = Vec::new();
+    let config = File::read(document.root(), &mut problems)
+        .and_then(|file| resolve(file, ip, &mut problems));
+    let done = config.filter(|_| problems.is_empty());
+    done.ok_or_else(|| ScenarioError::new(document.findings(problems)))
+}
+
+fn resolve(file: File, ip: IpVersion, problems: &mut Vec<Problem>) -> Option<Config> {
+    let defaults = match ip {
+        IpVersion::V4 => file.profile.defaults(),
+        IpVersion::V6 => file.profile.defaults().over_ipv6(),
+    };
+    let span = file.tcp.as_ref().map(Spanned::span);
+    let tcp = file.tcp.map(Spanned::into_inner).unwrap_or_default();
+    let eten = tcp.eten.as_ref().map(Spanned::span);
+    let network: Ceten = ceten::resolve(None, problems);
+    let settings = settings::resolve(tcp, ip, &network, &defaults, problems)?;
+    if settings.eten.report != Report::None {
+        let message = "nodes on the path would have to report corruption: expected \"none\"";
+        let span = eten.or(span);
+        problems.push(Problem { span, message: message.to_owned(), ..Problem::default() });
+    }
+    Some(settings.sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::source::Value;
+    use tcp::{Recovery, congestion::Congestion};
+
+    fn read(file: &str, puts: &[(&str, Value)], ip: IpVersion) -> Result<Config, ScenarioError> {
+        let mut source = Source::new(file, "settings");
+        for (path, value) in puts {
+            source.put(path, value)?;
+        }
+        connection_settings(&source, ip)
+    }
+
+    #[test]
+    fn without_settings_it_has_those_of_a_flow_of_the_modern_profile() {
+        assert_eq!(read("", &[], IpVersion::V4).unwrap(), Config::default());
+        assert_eq!(read("", &[], IpVersion::V6).unwrap().mss, 1440);
+    }
+
+    #[test]
+    fn a_table_and_settings_in_it_have_the_words_of_a_flow() {
+        let puts = [("tcp.recovery", "rack".into()), ("tcp.rto.minimum", "200 ms".into())];
+        let config = read("tcp = { congestion = \"cubic\" }", &puts, IpVersion::V4).unwrap();
+        assert_eq!((config.congestion, config.recovery), (Congestion::Cubic, Recovery::Rack));
+        assert_eq!(config.rto.minimum, base::Duration::from_millis(200));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let wrong = |file: &str, put: (&str, Value)| {
+            read(file, &[put], IpVersion::V4).unwrap_err().to_string()
+        };
+        assert!(wrong("", ("tcp.congestoin", "cubic".into())).contains("`tcp.congestoin`"));
+        assert!(wrong("", ("tcp.congestion", "cubik".into())).contains("cubik"));
+        assert!(wrong("", ("tcp.eten", "backward".into())).contains("expected \"none\""));
+        assert!(wrong("tcp = { mss = 0 }", ("tcp.nagle", true.into())).contains("`tcp.mss = 0`"));
+        assert!(wrong("", ("flows", 1.into())).contains("flows"));
+    }
+}

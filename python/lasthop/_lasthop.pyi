@@ -18,6 +18,7 @@ __all__ = [
     "RunError",
     "ScenarioError",
     "TestbedError",
+    "TransferError",
     "__version__",
     "applications",
     "boxes",
@@ -37,6 +38,7 @@ __all__ = [
     "run_testbed",
     "schema",
     "sweep",
+    "transfer",
 ]
 
 __version__: str
@@ -45,7 +47,11 @@ class RunError(RuntimeError):
     """A check inside a run failed: an error of the simulator."""
 
 class TestbedError(RuntimeError):
-    """A scenario cannot be run on real packets here; the message says why, in one sentence."""
+    """A scenario or a transfer cannot be run on real packets here; the message says why, in one
+    sentence."""
+
+class TransferError(RuntimeError):
+    """The connection of a transfer failed; the message says how, in one sentence."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run.
@@ -157,10 +163,37 @@ def run_testbed(
     happens, nothing is left of it.
     """
 
-def clean_testbed() -> list[str]:
-    """Removes what is left of runs on real packets whose process was killed.
+def transfer(
+    file: int,
+    port: int,
+    watch: Callable[[int, list[str]], object],
+    *,
+    sends: bool,
+    peer: str | None = None,
+    source: str = "",
+    overrides: Sequence[tuple[str, object]] = (),
+    address: str | None = None,
+    masquerade: bool = False,
+) -> dict[str, Any]:
+    """Sends what can be read from a file descriptor by our TCP, or writes there what it receives.
 
-    Returns the names of the network namespaces that were removed. Raises TestbedError.
+    It connects to `port` of `peer`, an IP address, or else waits there for a connection. `source`
+    is TOML with `profile` and `tcp`, as a scenario has them. `address` is that of our end. With
+    `masquerade` a peer beyond this machine is reached by address translation. `watch` is called
+    some twenty times a second with the bytes that have arrived and with new sentences for the user.
+
+    `local` and `remote` (str, address and port), `bytes`, `seconds`, the counts of our sender
+    `segments`, `retransmissions` and `timeouts`, `srtt_s` and `min_rtt_s` (None without a sample),
+    `peer_end` ("closed", "open" or "reset") and `discarded` (bytes of the peer that a sender had no
+    use for). Raises ScenarioError, TestbedError if this machine cannot do it, TransferError if the
+    connection fails, OSError if the file does, KeyboardInterrupt. Whatever happens, nothing is left
+    of it.
+    """
+
+def clean_testbed() -> list[str]:
+    """Removes what is left of runs and transfers on real packets whose process was killed.
+
+    Returns what was removed: names of network namespaces, and nft tables. Raises TestbedError.
     """
 
 def sweep(

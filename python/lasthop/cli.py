@@ -20,14 +20,21 @@ import typer
 from rich.markup import escape
 
 from lasthop import _lasthop as engine
-from lasthop import checks, journal, lab, library, publications, results, show, terminal, units
-from lasthop.errors import UserError, unknown
+from lasthop import (
+    checks,
+    journal,
+    lab,
+    library,
+    publications,
+    results,
+    show,
+    terminal,
+    transfer_commands,
+    units,
+)
+from lasthop.errors import INTERRUPTED, RUN_FAILED, USER_ERROR, UserError, unknown
 from lasthop.publications import index
 from lasthop.scenario import Scenario, setting
-
-#: The exit status, besides 0: a check inside a run failed; an error that the user can correct (also
-#: typer's own errors); Ctrl-C, as in typer.
-RUN_FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="lasthop",
@@ -36,7 +43,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="TCP over lossy last hops (satellite, radio, mobile) in a deterministic simulator.\n\n"
-    "Exit status: 0 done, 1 a run failed, 2 a mistake of the user, 130 interrupted.",
+    "Exit status: 0 done, 1 a run or a connection failed, 2 a mistake of the user, 130"
+    " interrupted.",
     epilog="A newcomer starts with: lasthop demo",
 )
 
@@ -79,7 +87,7 @@ def main() -> None:
     except engine.TestbedError as error:
         terminal.say_error(str(error))
         sys.exit(USER_ERROR)
-    except engine.RunError as error:
+    except (engine.RunError, engine.TransferError) as error:
         terminal.say_error(str(error))
         sys.exit(RUN_FAILED)
 
@@ -253,17 +261,19 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
         raise typer.Exit(RUN_FAILED)
 
 
+transfer_commands.register(app)
+
 _testbed = typer.Typer(no_args_is_help=True, help="Clean up after runs on real packets.")
 app.add_typer(_testbed, name="testbed")
 
 
 @_testbed.command("clean")
 def clean() -> None:
-    """Remove and list the network namespaces that killed runs have left."""
+    """Remove and list what killed runs and transfers have left: namespaces and nft tables."""
     removed = lab.clean()
     for name in removed:
         print(name)
-    terminal.say(f"[dim]{len(removed)} network namespaces removed[/]")
+    terminal.say(f"[dim]{len(removed)} removed[/]")
 
 
 @app.command()

@@ -1,9 +1,13 @@
-"""Errors that a user can correct."""
+"""Errors that a user can correct, and the exit statuses of the command."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+#: The exit status, besides 0: a check inside a run failed, or a connection; an error that the user
+#: can correct (also typer's own errors); Ctrl-C, as in typer.
+RUN_FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 
 class UserError(ValueError):

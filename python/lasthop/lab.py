@@ -103,7 +103,7 @@ def _on_testbed(scenario: Scenario, seed: int) -> Result:
 
 
 def clean() -> list[str]:
-    """Removes what is left of runs on the testbed whose process was killed, and says what."""
+    """Removes what is left of runs and transfers whose process was killed, and says what."""
     return engine.clean_testbed()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.table import Table
 from rich.text import Text
@@ -121,5 +123,34 @@ def progress(what: str) -> Iterator[Report]:
 
         def report(done: int, total: int) -> None:
             shown.update(task, completed=done, total=total)
+
+        yield report
+
+
+@contextmanager
+def bytes_moved(what: str, size: int | None) -> Iterator[Callable[[int, list[str]], None]]:
+    """A progress bar of bytes, on standard error if that is a terminal; sentences stand above it.
+
+    Gives the function to call with the bytes moved and with new sentences.
+    """
+    console = err()
+    left = (TextColumn("[dim]left[/]"), TimeRemainingColumn()) if size else ()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(binary_units=False),
+        TransferSpeedColumn(),
+        TimeElapsedColumn(),
+        *left,
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        task = shown.add_task(escape(what), total=size)
+
+        def report(moved: int, said: list[str]) -> None:
+            for words in said:
+                console.print(f"[dim]{escape(words)}[/]", soft_wrap=True)
+            shown.update(task, completed=moved)
 
         yield report

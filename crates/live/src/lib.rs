@@ -1,5 +1,5 @@
-//! lasthop in real time: network namespaces, TUN devices, links emulated between them, and hosts that
-//! run on real packets.
+//! lasthop in real time: network namespaces, TUN devices, links emulated between them, hosts that run on
+//! real packets, and transfers of files by such hosts.
 //!
 //! Linux only, and as root: everything here needs CAP_NET_ADMIN, and namespaces CAP_SYS_ADMIN.
 
@@ -14,10 +14,12 @@ mod error;
 pub mod namespace;
 pub mod netlink;
 mod pool;
+pub mod rights;
 mod ring;
 mod socket;
 pub mod sockopt;
 pub mod stack;
+pub mod transfer;
 pub mod tun;
 
 pub use bytes::Bytes;

@@ -146,7 +146,7 @@ pub fn remove(name: &str) -> Result<(), Error> {
 }
 
 /// The process id in a name of ours.
-fn process(name: &str) -> Option<u32> {
+pub(crate) fn process(name: &str) -> Option<u32> {
     let (process, what) = name.strip_prefix(PREFIX)?.strip_prefix('-')?.split_once('-')?;
     if what.is_empty() { None } else { process.parse().ok() }
 }

@@ -1,5 +1,9 @@
 //! Devices, addresses, routes and settings of a network namespace.
 
+mod routes;
+
+pub use routes::{Network, Route};
+
 use crate::Error;
 use crate::error::Doing;
 use futures_util::TryStreamExt;

@@ -1,20 +1,25 @@
-//! The privileges that a run needs.
+//! The privileges that real packets need.
 
-use crate::Error;
 use std::fs;
 use std::path::Path;
 
-/// Of linux/capability.h.
-const NEEDED: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_SYS_ADMIN", 21)];
+/// A capability: its name and its number of linux/capability.h.
+pub type Capability = (&'static str, u32);
+
+/// To make devices, addresses and routes.
+pub const NET_ADMIN: Capability = ("CAP_NET_ADMIN", 12);
+/// To make and enter namespaces.
+pub const SYS_ADMIN: Capability = ("CAP_SYS_ADMIN", 21);
 
 /// The device by which TUN devices are made.
 const TUN: &str = "/dev/net/tun";
 
-/// Checks that the process may create namespaces and devices.
-pub(crate) fn check() -> Result<(), Error> {
+/// The names of those of the capabilities that this process lacks, and of the device for TUN devices
+/// if it is missing.
+#[must_use]
+pub fn missing(needed: &[Capability]) -> Vec<&'static str> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let missing = missing(effective(&status), Path::new(TUN).exists());
-    if missing.is_empty() { Ok(()) } else { Err(Error::Forbidden(missing.join(", "))) }
+    lacking(needed, effective(&status), Path::new(TUN).exists())
 }
 
 /// The capabilities in effect, of proc_pid_status(5).
@@ -23,10 +28,9 @@ fn effective(status: &str) -> u64 {
     line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
 }
 
-fn missing(effective: u64, tun: bool) -> Vec<&'static str> {
-    let lacks = |(name, bit): (&'static str, u32)| (effective >> bit & 1 == 0).then_some(name);
-    let capabilities = NEEDED.into_iter().filter_map(lacks);
-    capabilities.chain((!tun).then_some(TUN)).collect()
+fn lacking(needed: &[Capability], effective: u64, tun: bool) -> Vec<&'static str> {
+    let lacks = |&(name, bit): &Capability| (effective >> bit & 1 == 0).then_some(name);
+    needed.iter().filter_map(lacks).chain((!tun).then_some(TUN)).collect()
 }
 
 #[cfg(test)]
@@ -35,9 +39,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
+        let both = [NET_ADMIN, SYS_ADMIN];
         let status = "Name:\tx\nCapEff:\t0000000000201000\n";
-        assert!(missing(effective(status), true).is_empty());
-        assert_eq!(missing(effective("CapEff:\t0000000000001000\n"), true), ["CAP_SYS_ADMIN"]);
-        assert_eq!(missing(effective(""), false), ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", TUN]);
+        assert!(lacking(&both, effective(status), true).is_empty());
+        let one = effective("CapEff:\t0000000000001000\n");
+        assert_eq!(lacking(&both, one, true), ["CAP_SYS_ADMIN"]);
+        assert!(lacking(&[NET_ADMIN], one, true).is_empty());
+        assert_eq!(lacking(&both, effective(""), false), ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", TUN]);
     }
 }

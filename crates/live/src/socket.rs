@@ -101,6 +101,11 @@ impl Socket<'_> {
         self.buffers.limit().saturating_sub(self.connection.unacknowledged()) as usize
     }
 
+    /// Requests [`Events::WRITABLE`] for when all written bytes are acknowledged.
+    pub fn notify_when_acknowledged(&mut self) {
+        self.connection.notify_below(0);
+    }
+
     /// Reads bytes that have arrived in order into `out`, and returns their number.
     pub fn read(&mut self, out: &mut [u8]) -> usize {
         let mut done = 0;

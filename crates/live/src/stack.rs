@@ -154,16 +154,24 @@ impl<A> Commands<A> {
     }
 }
 
+/// Lets a running host's thread call functions, from any thread and without waiting.
+pub struct Caller<A>(Commands<A>);
+
+impl<A> Caller<A> {
+    /// Lets the host's thread call `f` with the time and the host. Segments are sent afterwards. A
+    /// host that has ended drops `f`.
+    pub fn call(&self, f: impl FnOnce(Time, &mut Host<A>) + Send + 'static) {
+        let _ = self.0.send(Command::Call(Box::new(f)));
+    }
+}
+
 /// A sender of indications to a running host, from any thread and without waiting.
-pub struct Indications<A>(Commands<A>);
+pub struct Indications<A>(Caller<A>);
 
 impl<A: Application> Indications<A> {
     /// Sends an indication; a host that has ended ignores it.
     pub fn send(&self, indication: HostIndication) {
-        let call = Command::Call(Box::new(move |now, host: &mut Host<A>| {
-            host.indicate(now, &indication);
-        }));
-        let _ = self.0.send(call);
+        self.0.call(move |now, host| host.indicate(now, &indication));
     }
 }
 
@@ -219,10 +227,16 @@ impl<A> Running<A> {
         }
     }
 
+    /// A handle to the host's thread.
+    #[must_use]
+    pub fn caller(&self) -> Caller<A> {
+        Caller(self.commands.clone())
+    }
+
     /// A sender of indications to the host.
     #[must_use]
     pub fn indications(&self) -> Indications<A> {
-        Indications(self.commands.clone())
+        Indications(self.caller())
     }
 
     /// Ends it. Connections have `patience` to end by themselves, then they are reset; connections

@@ -5,6 +5,7 @@
 //! callers are in `_lasthop.pyi`.
 
 mod convert;
+mod transfers;
 mod watch;
 
 use pyo3::create_exception;
@@ -29,13 +30,21 @@ create_exception!(
     lasthop._lasthop,
     TestbedError,
     PyRuntimeError,
-    "A scenario cannot be run on real packets here."
+    "A scenario or a transfer cannot be run on real packets here."
+);
+
+create_exception!(
+    lasthop._lasthop,
+    TransferError,
+    PyRuntimeError,
+    "The connection of a transfer failed."
 );
 
 /// TCP over the last hop, simulated.
 #[pymodule]
 mod _lasthop {
     use crate::convert::{self, Override};
+    use crate::transfers::{self, Wanted};
     use crate::watch::{self, Patience};
     use base::settings::Table as _;
     use host::ApplicationSettings;
@@ -44,13 +53,14 @@ mod _lasthop {
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict};
     use scenario::Experiment;
+    use std::net::IpAddr;
     use std::path::PathBuf;
     use tcp::Recovery;
     use tcp::congestion::{Congestion, Increase};
     use tcp::mechanism::Mechanism;
 
     #[pymodule_export]
-    use super::{RunError, ScenarioError, TestbedError};
+    use super::{RunError, ScenarioError, TestbedError, TransferError};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -153,7 +163,33 @@ mod _lasthop {
         convert::real_outcome(py, seed, outcome)
     }
 
-    /// Removes the namespaces that killed runs on real packets have left.
+    /// Transfers a file by our TCP on this machine's network.
+    #[pyfunction]
+    #[pyo3(signature = (
+        file, port, watch, *, sends, peer = None, source = String::new(), overrides = Vec::new(),
+        address = None, masquerade = false
+    ))]
+    #[pyo3(text_signature = "(file, port, watch, *, sends, peer=None, source='', overrides=(), \
+                             address=None, masquerade=False)")]
+    #[allow(clippy::too_many_arguments)] // They have names in Python.
+    fn transfer<'py>(
+        py: Python<'py>,
+        file: i32,
+        port: u16,
+        watch: Py<PyAny>,
+        sends: bool,
+        peer: Option<IpAddr>,
+        source: String,
+        overrides: Vec<Override<'py>>,
+        address: Option<IpAddr>,
+        masquerade: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let settings = convert::source(source, "--tcp".to_owned(), overrides)?;
+        let wanted = Wanted { file, sends, peer: (peer, port), address, masquerade };
+        transfers::run(py, &settings, &wanted, &watch)
+    }
+
+    /// Removes what killed runs and transfers on real packets have left.
     #[pyfunction]
     fn clean_testbed(py: Python<'_>) -> PyResult<Vec<String>> {
         py.detach(testbed::clean).map_err(convert::testbed_error)

@@ -20,8 +20,6 @@ mod links;
 mod network;
 mod report;
 #[cfg(target_os = "linux")]
-mod rights;
-#[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 mod settings;
@@ -70,17 +68,21 @@ pub fn run_beside(
     }
 }
 
-/// Removes what crashed runs left, and returns the names of what it removed. Runs in progress keep
-/// what is theirs.
+/// Removes what crashed runs and transfers left, and returns the names of what it removed. Those in
+/// progress keep what is theirs.
 ///
 /// # Errors
 /// If the platform is not Linux, or if something cannot be removed.
 pub fn clean() -> Result<Vec<String>, Error> {
     #[cfg(target_os = "linux")]
     {
-        rights::check()?;
+        run::check_rights()?;
         let left = live::namespace::list()?.into_iter().filter(|listed| !listed.in_use);
-        left.map(|left| Ok(live::namespace::remove(&left.name).map(|()| left.name)?)).collect()
+        let removed = left.map(|left| Ok(live::namespace::remove(&left.name).map(|()| left.name)?));
+        let mut removed = removed.collect::<Result<Vec<String>, Error>>()?;
+        let undone = live::transfer::clean().map_err(|error| Error::System(error.to_string()))?;
+        removed.extend(undone);
+        Ok(removed)
     }
     #[cfg(not(target_os = "linux"))]
     Err(Error::Platform)

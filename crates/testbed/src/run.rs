@@ -5,7 +5,7 @@ use crate::report::Outcome;
 use crate::state::{Entry, RunState};
 use crate::{Error, hosts, links};
 use lab::Ledger;
-use live::{Clock, Copies};
+use live::{Clock, Copies, rights};
 use scenario::Scenario;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,7 @@ pub(crate) fn run_beside(
     label: Option<&str>,
     cancelled: &AtomicBool,
 ) -> Result<Outcome, Error> {
-    crate::rights::check()?;
+    check_rights()?;
     let mut network = Network::build(scenario, label)?;
     let (hosts, nodes, kernel) = hosts::make(scenario, seed);
     let waiting = kernel.prepare(scenario, &network)?;
@@ -91,6 +91,12 @@ pub(crate) fn run_beside(
         series: None,
     };
     Ok(Outcome { run, health })
+}
+
+/// Checks that the process may create namespaces and devices.
+pub(crate) fn check_rights() -> Result<(), Error> {
+    let missing = rights::missing(&[rights::NET_ADMIN, rights::SYS_ADMIN]);
+    if missing.is_empty() { Ok(()) } else { Err(Error::Forbidden(missing.join(", "))) }
 }
 
 /// Enters the closed connections of flows of many.

@@ -1,0 +1,166 @@
+//! What the kernel's routes say.
+
+use super::Netlink;
+use crate::Error;
+use futures_util::TryStreamExt;
+use rtnetlink::RouteMessageBuilder;
+use rtnetlink::packet_route::link::LinkAttribute;
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The way to a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The destination is an address of this network namespace.
+    pub local: bool,
+    /// The destination is one host: neither a broadcast nor a multicast address.
+    pub unicast: bool,
+    /// The device by which packets leave.
+    pub device: String,
+    /// The largest packet of this way, bytes.
+    pub mtu: u32,
+}
+
+/// The addresses that share a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// An address of the network.
+    pub address: IpAddr,
+    /// The length of the prefix, bits.
+    pub prefix: u8,
+}
+
+impl Network {
+    /// Whether an address belongs to both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Network) -> bool {
+        let shorter = self.prefix.min(other.prefix);
+        match (self.address, other.address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                (a.to_bits() ^ b.to_bits()).leading_zeros() >= shorter.into()
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                (a.to_bits() ^ b.to_bits()).leading_zeros() >= shorter.into()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Netlink {
+    /// The way of packets to `destination`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn route_to(&self, destination: IpAddr) -> Result<Route, Error> {
+        let message = match destination {
+            IpAddr::V4(to) => {
+                RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(to, 32).build()
+            }
+            IpAddr::V6(to) => {
+                RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(to, 128).build()
+            }
+        };
+        let failed = |source: rtnetlink::Error| Error::Netlink {
+            action: format!("looking up the route to {destination}"),
+            source: Box::new(source),
+        };
+        let mut routes = self.handle.route().get(message).execute();
+        let found = self.runtime.block_on(routes.try_next()).map_err(failed)?;
+        let found = found.ok_or_else(|| failed(rtnetlink::Error::RequestFailed))?;
+        let index = found.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::Oif(index) => Some(*index),
+            _ => None,
+        });
+        let (device, device_mtu) = self.device(index.unwrap_or_default());
+        let kind = found.header.kind;
+        Ok(Route {
+            local: kind == RouteType::Local,
+            unicast: matches!(kind, RouteType::Local | RouteType::Unicast),
+            device,
+            mtu: mtu(&found).unwrap_or(u32::MAX).min(device_mtu),
+        })
+    }
+
+    /// The networks, other than the whole internet, to which there are routes.
+    #[must_use]
+    pub fn networks(&self) -> Vec<Network> {
+        let all = [
+            RouteMessageBuilder::<Ipv4Addr>::new().build(),
+            RouteMessageBuilder::<Ipv6Addr>::new().build(),
+        ];
+        let mut networks = Vec::new();
+        for request in all {
+            let mut routes = self.handle.route().get(request).execute();
+            while let Ok(Some(route)) = self.runtime.block_on(routes.try_next()) {
+                let prefix = route.header.destination_prefix_length;
+                let network = route.attributes.iter().find_map(|attribute| match attribute {
+                    RouteAttribute::Destination(RouteAddress::Inet(to)) => {
+                        Some(Network { address: IpAddr::V4(*to), prefix })
+                    }
+                    RouteAttribute::Destination(RouteAddress::Inet6(to)) => {
+                        Some(Network { address: IpAddr::V6(*to), prefix })
+                    }
+                    _ => None,
+                });
+                networks.extend(network.filter(|network| network.prefix > 0));
+            }
+        }
+        networks
+    }
+
+    /// The name and the MTU of a device.
+    fn device(&self, index: u32) -> (String, u32) {
+        let mut links = self.handle.link().get().match_index(index).execute();
+        let (mut name, mut mtu) = (String::new(), u32::MAX);
+        if let Ok(Some(link)) = self.runtime.block_on(links.try_next()) {
+            for attribute in link.attributes {
+                match attribute {
+                    LinkAttribute::IfName(is) => name = is,
+                    LinkAttribute::Mtu(is) => mtu = is,
+                    _ => {}
+                }
+            }
+        }
+        (name, mtu)
+    }
+}
+
+fn mtu(route: &RouteMessage) -> Option<u32> {
+    route.attributes.iter().find_map(|attribute| {
+        let RouteAttribute::Metrics(metrics) = attribute else { return None };
+        metrics.iter().find_map(|metric| match metric {
+            RouteMetric::Mtu(mtu) => Some(*mtu),
+            _ => None,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_overlap_if_one_contains_the_other() {
+        let network = |text: &str, prefix| Network { address: text.parse().unwrap(), prefix };
+        let ours = network("198.18.0.4", 30);
+        for (other, overlaps) in [
+            (network("198.18.0.0", 15), true),
+            (network("198.18.0.6", 32), true),
+            (network("198.18.0.8", 30), false),
+            (network("198.18.0.0", 30), false),
+            (network("::", 0), false),
+        ] {
+            assert_eq!((ours.overlaps(&other), other.overlaps(&ours)), (overlaps, overlaps));
+        }
+        assert!(network("2001:2::", 48).overlaps(&network("2001:2::6", 126)));
+    }
+
+    #[test]
+    fn the_way_to_this_machine_is_its_own() {
+        let route = Netlink::open().unwrap().route_to("127.0.0.1".parse().unwrap()).unwrap();
+        assert_eq!((route.local, route.unicast, route.device.as_str()), (true, true, "lo"));
+    }
+}

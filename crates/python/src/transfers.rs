@@ -1,0 +1,126 @@
+//! Transfers of files by our TCP on this machine's network.
+
+use crate::{TestbedError, TransferError, convert};
+use core::ops::ControlFlow;
+use lab::{Monitor, supervise};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use scenario::{IpVersion, Source};
+use std::net::{IpAddr, SocketAddr};
+
+/// A transfer, as Python describes it.
+pub(crate) struct Wanted {
+    pub(crate) file: i32,
+    pub(crate) sends: bool,
+    /// The peer's address and port, or the port of ours to which it connects.
+    pub(crate) peer: (Option<IpAddr>, u16),
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) masquerade: bool,
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn run<'py>(
+    py: Python<'py>,
+    settings: &Source,
+    wanted: &Wanted,
+    watch: &Py<PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    use live::transfer::{self, Direction, Peer, Progress, Transfer};
+
+    let peer = match wanted.peer {
+        (Some(address), port) => Peer::Connect(SocketAddr::new(address.to_canonical(), port)),
+        (None, port) => Peer::Listen(port),
+    };
+    let ip = match peer {
+        Peer::Connect(SocketAddr::V6(_)) => IpVersion::V6,
+        _ => IpVersion::V4,
+    };
+    let config = scenario::connection_settings(settings, ip).map_err(convert::scenario_error)?;
+    // SAFETY: the caller keeps the descriptor open during the call, in which it is duplicated.
+    #[expect(unsafe_code, reason = "Python's files are numbers")]
+    let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(wanted.file) };
+    let file = file.try_clone_to_owned()?;
+    let direction = if wanted.sends { Direction::Send } else { Direction::Receive };
+    let &Wanted { address, masquerade, .. } = wanted;
+    let transfer = Transfer { direction, file, peer, config, address, masquerade };
+    let (monitor, progress) = (Monitor::default(), Progress::default());
+    let mut raised = None;
+    let look = || {
+        Python::attach(|py| {
+            py.check_signals()?;
+            watch.call1(py, (progress.moved(), progress.take_words())).map(|_| ())
+        })
+    };
+    let result = py.detach(|| {
+        let work = || transfer::run(transfer, monitor.cancelled(), &progress);
+        supervise(&monitor, work, |_| match raised.is_none().then(&look) {
+            Some(Ok(())) => ControlFlow::Continue(()),
+            Some(Err(error)) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+            None => ControlFlow::Break(()),
+        })
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    watch.call1(py, (progress.moved(), progress.take_words()))?;
+    report(py, &result.map_err(error)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run<'py>(
+    _: Python<'py>,
+    _: &Source,
+    _: &Wanted,
+    _: &Py<PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    Err(TestbedError::new_err("a transfer needs Linux: it uses a TUN device"))
+}
+
+#[cfg(target_os = "linux")]
+fn report<'py>(py: Python<'py>, report: &live::transfer::Report) -> PyResult<Bound<'py, PyDict>> {
+    use live::transfer::PeerEnd;
+
+    let seconds = |span: Option<base::Duration>| span.map(base::Duration::as_secs_f64);
+    let dict = PyDict::new(py);
+    dict.set_item("local", report.local.to_string())?;
+    dict.set_item("remote", report.remote.to_string())?;
+    dict.set_item("bytes", report.bytes)?;
+    dict.set_item("seconds", report.time.as_secs_f64())?;
+    dict.set_item("segments", report.statistics.segments)?;
+    dict.set_item("retransmissions", report.statistics.retransmissions)?;
+    dict.set_item("timeouts", report.statistics.timeouts)?;
+    dict.set_item("srtt_s", seconds(report.srtt))?;
+    dict.set_item("min_rtt_s", seconds(report.min_rtt))?;
+    let end = match report.peer_end {
+        PeerEnd::Closed => "closed",
+        PeerEnd::Open => "open",
+        PeerEnd::Reset => "reset",
+    };
+    dict.set_item("peer_end", end)?;
+    dict.set_item("discarded", report.discarded)?;
+    Ok(dict)
+}
+
+#[cfg(target_os = "linux")]
+fn error(error: live::transfer::Error) -> PyErr {
+    use live::transfer::Error;
+
+    match error {
+        Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        Error::Failed(failure) => TransferError::new_err(failure.to_string()),
+        Error::File(error) => match error.raw_os_error() {
+            // With both, Python makes the right subclass.
+            Some(number) => {
+                let text = error.to_string();
+                let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+                PyOSError::new_err((number, text))
+            }
+            None => PyOSError::new_err(error.to_string()),
+        },
+        other => TestbedError::new_err(other.to_string()),
+    }
+}

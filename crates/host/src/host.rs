@@ -144,7 +144,8 @@ pub struct Host<A> {
     closed: Vec<u32>,
     resets: Resets,
     /// The Fast Open cookies that servers have given us.
-    cookies: CookieCache,
+    fast_open_cookies: CookieCache,
+    /// Connections by Fast Open whose handshake is not complete.
     fast_opens: Pending,
     datagrams: Datagrams,
     workloads: Vec<Workload<A>>,
@@ -185,7 +186,7 @@ impl<A: Application> Host<A> {
             busy: Vec::new(),
             closed: Vec::new(),
             resets: Resets::default(),
-            cookies: CookieCache::default(),
+            fast_open_cookies: CookieCache::default(),
             fast_opens: Pending::default(),
             datagrams: Datagrams::default(),
             workloads: Vec::new(),

@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use tcp::{Config, FastOpen, FastOpenResult, State};
-use wire::{FastOpenCookie, Segment};
+use wire::{FastOpenCookie, Flags, Segment};
 
 /// How long the key of cookies lasts; a cookie is good in this period and in the next.
 const PERIOD: Duration = Duration::from_secs(2 * 3600);
@@ -29,7 +29,7 @@ const RESET_COUNTS: Duration = Duration::from_secs(60);
 pub(super) struct Path {
     local: IpAddr,
     pub(super) remote: IpAddr,
-    cookie: Option<FastOpenCookie>,
+    pub(super) cookie: Option<FastOpenCookie>,
     /// What the server announced with it, bytes.
     mss: u16,
     /// Consecutive failures (RFC 7413 §4.1.3.1).
@@ -88,7 +88,7 @@ impl<A: Application> Host<A> {
     pub(super) fn open_fast(&mut self, now: Time, id: u32, config: &Config) {
         let local = self.numbering.local(now);
         let slot = &mut self.slots[id as usize];
-        let path = self.cookies.path(&slot.tuple());
+        let path = self.fast_open_cookies.path(&slot.tuple());
         if local < path.paused_until {
             return;
         }
@@ -140,16 +140,20 @@ impl<A: Application> Host<A> {
         cookie: Option<FastOpenCookie>,
     ) {
         let connection = &self.slots[id as usize].connection;
-        if connection.state() == State::SynSent || !connection.uses_fast_open() {
+        // A SYN without an acknowledgment may be anybody's.
+        let accepted = connection.is_confirmed() && syn_ack.flags.contains(Flags::ACK);
+        if !accepted || !connection.uses_fast_open() {
             return;
         }
         if let Some(cookie) = cookie.filter(|cookie| !cookie.is_request()) {
-            let path = self.cookies.path(&self.slots[id as usize].tuple());
+            let path = self.fast_open_cookies.path(&self.slots[id as usize].tuple());
             path.cookie = Some(cookie);
             path.mss = syn_ack.options.mss.unwrap_or(DEFAULT_MSS);
-            if connection.fast_open_result() == Some(FastOpenResult::Refused) {
+            match connection.fast_open_result() {
                 // The server has another key now: no fault of the path.
-                return;
+                Some(FastOpenResult::Refused) => return,
+                Some(FastOpenResult::Accepted | FastOpenResult::Unanswered) => {}
+                None => path.failures = 0,
             }
         }
         self.learn_result(now, id);
@@ -160,7 +164,7 @@ impl<A: Application> Host<A> {
         let slot = &self.slots[id as usize];
         let Some(result) = slot.connection.fast_open_result() else { return };
         let now = self.numbering.local(now);
-        let path = self.cookies.path(&slot.tuple());
+        let path = self.fast_open_cookies.path(&slot.tuple());
         if result == FastOpenResult::Accepted {
             path.failures = 0;
         } else {

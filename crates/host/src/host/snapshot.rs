@@ -39,7 +39,7 @@ pub struct HostSnapshot<A> {
     connections: Vec<(ConnectionId, ConnectionSnapshot<A>)>,
     busy: Vec<u32>,
     resets: Resets,
-    cookies: CookieCache,
+    fast_open_cookies: CookieCache,
     statistics: Statistics,
 }
 
@@ -103,7 +103,7 @@ impl<A: Application + Clone> Host<A> {
             connections: slots.map(|slot| (slot.id, slot.snapshot(now))).collect(),
             busy: self.busy.clone(),
             resets: self.resets.clone(),
-            cookies: self.cookies.clone(),
+            fast_open_cookies: self.fast_open_cookies.clone(),
             statistics: self.statistics,
         }
     }
@@ -127,7 +127,7 @@ impl<A: Application + Clone> Host<A> {
         host.path_mtus = snapshot.path_mtus;
         host.next_port = snapshot.next_port;
         host.resets = snapshot.resets;
-        host.cookies = snapshot.cookies;
+        host.fast_open_cookies = snapshot.fast_open_cookies;
         host.statistics = snapshot.statistics;
         for _ in 0..snapshot.slots {
             host.schedule.add();

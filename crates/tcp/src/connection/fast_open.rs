@@ -96,8 +96,9 @@ impl Connection {
             return 0;
         }
         // RFC 7413 §4.2.1: up to the server's MSS, beside the options.
-        let most = mss.min(self.mss).saturating_sub(Options::ROOM as u16);
-        let len = self.sender.send_with_syn(now, most.into());
+        let room = Options::ROOM as u32 + self.mechanisms.overhead();
+        let most = u32::from(mss.min(self.mss)).saturating_sub(room);
+        let len = self.sender.send_with_syn(now, most);
         state.data_end = 1 + u64::from(len);
         len
     }

@@ -142,7 +142,7 @@ fn a_cookie_is_good_in_its_period_and_the_next_in_which_it_is_replaced() {
         client.handle_packet(millis(at), &answer);
         converse(millis(at), &mut client, &mut server);
         assert_eq!(received(&server)[1], (100, 0));
-        assert_eq!(client.cookies.paths[0].failures, 0);
+        assert_eq!(client.fast_open_cookies.paths[0].failures, 0);
         // The next has the new one at once: a new key is no failure of the path.
         let again = open(millis(at), &mut client, 80, 2);
         assert_eq!((again.payload.len, carries(&again) != carries(&syn)), (100, new));
@@ -165,8 +165,8 @@ fn beyond_a_limit_handshakes_are_normal() {
     converse(millis(2), &mut client, &mut server);
     assert_eq!(received(&server), [(100, 0); 5]);
     let mut other = host(CLIENT);
-    other.cookies = client.cookies.clone();
-    other.cookies.paths[0].paused_until = Time::ZERO;
+    other.fast_open_cookies = client.fast_open_cookies.clone();
+    other.fast_open_cookies.paths[0].paused_until = Time::ZERO;
     let late: Vec<_> = (5..=7).map(|n| open(millis(3), &mut other, 80, n)).collect();
     assert_eq!(late.iter().map(|syn| syn.payload.len).collect::<Vec<_>>(), [100; 3]);
     assert!(answer(millis(3), &mut server, &late[0]).1);
@@ -224,7 +224,7 @@ fn a_client_does_without_on_a_path_that_drops_it_for_longer_and_longer() {
     assert_eq!(syn.payload.len, 100);
     server.handle_packet(millis(500_000), &syn);
     converse(millis(500_000), &mut client, &mut server);
-    assert_eq!(client.cookies.paths[0].failures, 0);
+    assert_eq!(client.fast_open_cookies.paths[0].failures, 0);
 }
 
 #[test]
@@ -235,7 +235,33 @@ fn a_client_does_without_after_a_server_that_never_answers() {
     let mut nobody = host(SERVER);
     run_until(millis(300_000), &mut client, &mut nobody);
     sent(&mut client, millis(300_000));
-    assert_eq!(client.cookies.paths[0].failures, 1);
+    assert_eq!(client.fast_open_cookies.paths[0].failures, 1);
+}
+
+#[test]
+fn a_request_that_is_answered_ends_a_row_of_failures() {
+    let (mut client, mut server) = (host(CLIENT), server());
+    for (stream, failures) in [(0, 1), (1, 0)] {
+        let at = millis(20_000 * u64::from(stream));
+        let syn = open(at, &mut client, 80, stream);
+        assert_eq!(carries(&syn), (0, Some(FastOpenCookie::REQUEST)));
+        if stream == 1 {
+            server.handle_packet(at, &syn);
+            converse(at, &mut client, &mut server);
+        }
+        run_until(at + Duration::from_secs(10), &mut client, &mut server);
+        assert_eq!(client.fast_open_cookies.paths[0].failures, failures);
+    }
+}
+
+#[test]
+fn a_cookie_in_a_syn_that_acknowledges_nothing_is_not_learned() {
+    let (mut client, mut server) = (host(CLIENT), server());
+    let syn = open(Time::ZERO, &mut client, 80, 0);
+    let (answer, _) = answer(Time::ZERO, &mut server, &syn);
+    client.handle_packet(millis(1), &changed(&answer, |segment| segment.flags = Flags::SYN));
+    let opened = client.connections().next().unwrap().1.state();
+    assert_eq!((opened, client.fast_open_cookies.paths[0].cookie), (State::SynReceived, None));
 }
 
 #[test]
@@ -252,9 +278,9 @@ fn a_client_remembers_a_limited_number_of_servers() {
             assert_eq!(open(millis(1), &mut client, 80, 1).payload.len, 100);
         }
     }
-    assert_eq!(client.cookies.paths.len(), 512);
-    assert!(client.cookies.paths.iter().any(|path| path.remote == SERVER));
-    assert!(client.cookies.paths.iter().all(|path| path.remote != other(0)));
+    assert_eq!(client.fast_open_cookies.paths.len(), 512);
+    assert!(client.fast_open_cookies.paths.iter().any(|path| path.remote == SERVER));
+    assert!(client.fast_open_cookies.paths.iter().all(|path| path.remote != other(0)));
 }
 
 #[test]

@@ -110,7 +110,6 @@ fn tcp(r: &mut Random, text: &mut String) {
     sometimes(0.15, "ecn = true");
     sometimes(0.2, "mss = 536");
     sometimes(0.2, "byte_counting = 2");
-    sometimes(0.2, "fast_open = true");
     if settings.iter().filter(|s| s.starts_with("timestamps")).count() == 2 {
         settings.retain(|s| s != "timestamps = false");
     }

@@ -222,7 +222,7 @@ impl Host {
 }
 
 fn cookie() -> FastOpenCookie {
-    FastOpenCookie::new(&[7; 8]).unwrap()
+    FastOpenCookie::new(&[7; 8]).expect("a cookie may have eight bytes")
 }
 
 /// How long a step waits.

@@ -55,6 +55,27 @@ def test_on_a_lossy_satellite_path_notification_helps_most() -> None:
     assert said.bound.gain.value >= 0.9 * best.gain.value
 
 
+def test_a_path_as_it_is_has_the_tcp_of_today() -> None:
+    """What it is said to have is in use: to set it changes nothing."""
+    said = advise(Path(rate="5 Mbit/s", delay="50 ms", loss=0.01), seeds=2)
+    assert said.tcp == "CUBIC with HyStart++, RACK-TLP, F-RTO, PRR (profile modern)"
+    for setting in (
+        'congestion = "cubic"',
+        "hystart = true",
+        'recovery = "rack"',
+        "frto = true",
+        'reduction = "prr"',
+    ):
+        assert verdict(said, setting) == "changes nothing"
+
+
+def test_the_tcp_of_a_scenario_is_named_as_it_says() -> None:
+    """Its profile, and what the flow sets itself."""
+    path = Path("1 Mbit/s", "10 ms").scenario()
+    old = {"profile": "ns2-2007", "flows.0.tcp.recovery": "newreno"}
+    assert advise(path.set(old), seeds=2).tcp == "AIMD, NewReno (profile ns2-2007)"
+
+
 def test_a_modem_is_full_already() -> None:
     """Nothing helps a line that is always busy."""
     said = advise(Path(rate="56 kbit/s", delay="60 ms"), seeds=SEEDS)
@@ -163,6 +184,7 @@ def test_the_command_speaks_to_people_and_to_programs(tmp_path: File) -> None:
     shown = run(app, ["advise", *path])
     assert shown.exit_code == 0
     assert 'eten = "backward"' in shown.output
+    assert "as it is, with CUBIC" in shown.output
     assert "not with IPsec" in " ".join(shown.output.split())
     file = tmp_path / "path.toml"
     file.write_text(Path("56 kbit/s", "60 ms").scenario().source)

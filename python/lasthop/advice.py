@@ -114,7 +114,7 @@ name    = "transfer"
 from    = "sender"
 to      = "receiver"
 traffic = {traffic}
-tcp     = {{ byte_counting = 2, reduction = "prr", receive_window = "16 MB" }}
+tcp     = {{ receive_window = "16 MB" }}
 """
 
 
@@ -152,6 +152,8 @@ class Advice:
     title: str
     #: "goodput_bps", or "completed_s" where transfers end.
     metric: str
+    #: The TCP that the remedies are compared with.
+    tcp: str
     #: The path as it is.
     today: Estimate
     #: The share of the slowest link's rate that is used; None where transfers end.
@@ -174,6 +176,7 @@ class Advice:
         return {
             "title": self.title,
             "metric": self.metric,
+            "tcp": self.tcp,
             "today": _numbers(self.today),
             "used": self.used,
             "remedies": [
@@ -242,7 +245,7 @@ def advise(
     rate = _slowest(scenario, index)
     mean = mean_interval(today)
     used = None if ends or rate is None else mean.value / rate
-    return Advice(outline.title, metric, mean, used, found)
+    return Advice(outline.title, metric, _tcp(scenario, index), mean, used, found)
 
 
 def _variants(scenario: Scenario, flow: int) -> tuple[list[dict[str, Any]], list[Scenario]]:
@@ -282,6 +285,44 @@ def _flow(flows: list[str], wanted: str | None) -> int:
 def _column(rows: Any, flow: str) -> dict[str, list[float | None]]:
     own = rows.filter(rows["flow"] == flow)
     return {name: own[name].to_list() for name in ("goodput_bps", "completed_s")}
+
+
+#: What the profiles set, as far as a remedy may replace it.
+_PROFILES = {
+    "modern": {
+        "congestion": "cubic",
+        "hystart": True,
+        "recovery": "rack",
+        "reduction": "prr",
+        "frto": True,
+    },
+    "ns2-2001": {"congestion": "aimd", "recovery": "sack"},
+    "ns2-2007": {"congestion": "aimd", "recovery": "sack"},
+}
+_WORDS = {
+    "cubic": "CUBIC",
+    "aimd": "AIMD",
+    "bbr": "BBR",
+    "rack": "RACK-TLP",
+    "sack": "SACK",
+    "newreno": "NewReno",
+    "reno": "Reno",
+    "tahoe": "Tahoe",
+}
+
+
+def _tcp(scenario: Scenario, flow: int) -> str:
+    """Congestion control and recovery of a flow, in words."""
+    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
+    own = said["flows"][flow]
+    profile = own.get("profile", said.get("profile", "modern"))
+    has = {**_PROFILES[profile], **own.get("tcp", {})}
+    parts = [_WORDS.get(has["congestion"], has["congestion"])]
+    if has.get("hystart") and has["congestion"] != "bbr":
+        parts[0] += " with HyStart++"
+    parts.append(_WORDS.get(has["recovery"], has["recovery"]))
+    parts += ["F-RTO"] * bool(has.get("frto")) + ["PRR"] * (has.get("reduction") == "prr")
+    return f"{', '.join(parts)} (profile {profile})"
 
 
 def _slowest(scenario: Scenario, flow: int) -> float | None:
@@ -331,7 +372,8 @@ def show(advice: Advice) -> None:
     show_value = _rate if advice.metric == "goodput_bps" else _time
     used = "" if advice.used is None else f", {advice.used:.0%} of the path's rate"
     terminal.out().print(
-        f"[bold]{escape(advice.title)}[/]\n\nas it is: {show_value(advice.today)}{used}"
+        f"[bold]{escape(advice.title)}[/]\n\nas it is, with {escape(advice.tcp)}:"
+        f" {show_value(advice.today)}{used}"
     )
     if advice.helping:
         terminal.out().print(_table(advice, show_value))

@@ -24,6 +24,8 @@ _NAMES = {"none": "SACK", "backward": "SACK + ETEN", "oracle": "SACK + oracle"}
 _STYLES = {"none": "", "backward": "blue", "oracle": "yellow"}
 _COLOURS = {"none": pictures.BLACK, "backward": pictures.BLUE, "oracle": pictures.ORANGE}
 _MARKERS = {"none": "s", "backward": "o", "oracle": "^"}
+#: TCP of today in its place, with nothing else changed.
+_TODAY = {"profile": "modern", "flows.0.tcp": {}, _ETEN: "none"}
 #: The published cell nearest to the demo's: its delay, at a higher rate.
 _NEAREST = {"recovery": "sack", "rate_bps": 100e6, "one_way_delay_s": 0.32}
 
@@ -33,8 +35,13 @@ def show(picture: Path, seeds: int | None) -> None:
     scenario = Scenario.load("demo")
     with terminal.progress("a noisy satellite hop") as progress:
         sweep = lab.sweep(scenario, seeds=seeds, progress=progress)
+        today = lab.sweep(scenario.set(_TODAY), seeds=seeds, progress=progress)
         traces = {eten: lab.run(scenario, settings={_ETEN: eten}, trace=True) for eten in _NAMES}
     terminal.out().print(_table(sweep))
+    terminal.say(
+        "This is TCP as it was in 2001. Plain TCP of today (CUBIC, RACK-TLP, a window of 4 MiB) on"
+        f" the same path: {_rates(today)}.\n"
+    )
     terminal.say(
         "[dim]Backward ETEN: the far end of the link reports each corrupted packet to its sender in"
         " a small packet, which may get lost, too. Oracle: the sender knows at once; this cannot be"
@@ -44,6 +51,14 @@ def show(picture: Path, seeds: int | None) -> None:
         " of it: [/][bold]lasthop reproduce bbn8333/sim1[/]"
     )
     terminal.written(pictures.save(_picture(sweep, traces), picture), "picture")
+
+
+def _rates(sweep: Sweep) -> str:
+    """Goodput at each bit error rate, in words."""
+    found = sweep.estimates(_GOODPUT, [_ERRORS])
+    return ", ".join(
+        f"{goodput.value / 1e3:.0f} kb/s at {errors:g}" for (errors,), goodput in found.items()
+    )
 
 
 def _table(sweep: Sweep) -> Table:

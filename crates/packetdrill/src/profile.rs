@@ -149,6 +149,7 @@ fn linux(config: Config) -> Config {
         receive_window: sysctl("tcp_rmem", 6 << 20).min(1 << 30) as u32,
         congestion: Congestion::Cubic,
         byte_counting: Some(u32::MAX),
+        hystart: false, // Linux has HyStart without the two pluses.
         initial_window: InitialWindow::Segments(10),
         validation: Validation::Half,
         restart_after_idle: sysctl("tcp_slow_start_after_idle", 1) != 0,
@@ -179,6 +180,11 @@ fn free_bsd(config: Config) -> Config {
     Config {
         receive_window: segments * u32::from(config.mss),
         congestion: Congestion::Cubic,
+        byte_counting: Some(2),
+        hystart: false,
+        recovery: Recovery::Sack,
+        reduction: Reduction::Immediate,
+        frto: false,
         initial_window: InitialWindow::Segments(10),
         delayed_ack: Some(Duration::from_millis(40)),
         rto: Rto { minimum: Duration::from_millis(230), ..Rto::default() },

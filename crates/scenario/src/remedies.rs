@@ -59,14 +59,17 @@ pub fn remedies() -> Vec<Remedy> {
 }
 
 /// Settings of today's systems.
-fn settings() -> [Remedy; 7] {
+fn settings() -> [Remedy; 10] {
     let (sender, receiver) = (Needs::SENDER, Needs::RECEIVER);
     [
         // More than the bandwidth-delay product of any path here.
         Remedy::new([("receive_window", "1 GB")], receiver),
         Remedy::new([("initial_window", "rfc6928")], sender),
-        Remedy::new([("byte_counting", 2)], sender),
+        Remedy::new([("byte_counting", "all")], sender),
+        Remedy::new([("hystart", true)], sender),
+        Remedy::new([("pacing", true)], sender),
         Remedy::new([("reduction", "prr")], sender),
+        Remedy::new([("frto", true)], sender),
         Remedy::new([("limited_transmit", true)], sender),
         Remedy::new([("delayed_ack", "off")], receiver),
         // The queue must mark.

@@ -6,7 +6,8 @@ use crate::recovery::Recovery;
 use base::Duration;
 use serde::{Deserialize, Serialize};
 
-/// The settings of one endpoint of a connection. The default is today's RFCs.
+/// The settings of one endpoint of a connection. The default is what today's systems do, as far as
+/// an RFC describes it: CUBIC with HyStart++, RACK-TLP, F-RTO and proportional rate reduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The largest payload of a segment that we offer to receive and are willing to send, bytes.
@@ -27,7 +28,9 @@ pub struct Config {
     pub increase: Increase,
     /// Appropriate byte counting (RFC 3465): the window grows by the octets acknowledged, not by
     /// the number of acknowledgments. The value is the limit L, the segments that one
-    /// acknowledgment may add in slow start: at least 1; the RFC permits 1 and 2. `None` counts
+    /// acknowledgment may add in slow start: at least 1. The RFC permits 1 and 2, for receivers that
+    /// acknowledge every other segment. Those of today acknowledge as many as they process at once,
+    /// a 64 kB unit, for example; with `u32::MAX` all of them count, as in Linux. `None` counts
     /// acknowledgments, as equations 2 and 3 of RFC 5681 do.
     pub byte_counting: Option<u32>,
     /// Initial congestion window.
@@ -35,8 +38,9 @@ pub struct Config {
     /// Initial slow-start threshold, bytes; `None` is "arbitrarily high" (RFC 5681 §3.1).
     pub initial_ssthresh: Option<u64>,
     /// End the initial slow start once the round trip grows (HyStart++, RFC 9406). In it, one
-    /// acknowledgment adds at most eight segments, or any number with [`Config::pacing`], whatever
-    /// [`Config::byte_counting`] says. Without effect if [`Config::initial_ssthresh`] is set.
+    /// acknowledgment adds at most eight segments, or as many as [`Config::byte_counting`] says if
+    /// those are more, or any number with [`Config::pacing`]. Without effect if
+    /// [`Config::initial_ssthresh`] is set.
     pub hystart: bool,
     /// When the congestion window counts as used, so that it may grow.
     pub validation: Validation,
@@ -272,14 +276,14 @@ impl Default for Config {
             mss: 1460,
             minimum_mss: 48,
             receive_window: 4 << 20,
-            recovery: Recovery::Sack,
+            recovery: Recovery::Rack,
             pipe: Pipe::default(),
-            congestion: Congestion::default(),
+            congestion: Congestion::Cubic,
             increase: Increase::default(),
-            byte_counting: Some(2),
+            byte_counting: Some(u32::MAX),
             initial_window: InitialWindow::Segments(10),
             initial_ssthresh: None,
-            hystart: false,
+            hystart: true,
             validation: Validation::default(),
             restart_after_idle: true,
             limited_transmit: true,
@@ -290,9 +294,9 @@ impl Default for Config {
             syn_retries: 7,
             syn_ack_retries: 5, // Linux's: 63 s.
             ssthresh_on_backoff: SsthreshOnBackoff::default(),
-            reduction: Reduction::default(),
+            reduction: Reduction::Prr,
             undo: true,
-            frto: false,
+            frto: true,
             dsack: true,
             timestamps: true,
             require_timestamps: false,

@@ -214,7 +214,7 @@ impl Sender {
             congestion: config.congestion,
             increase: config.increase,
             byte_counting: config.byte_counting,
-            hystart: config.hystart.then(|| hystart_limit(config.pacing)),
+            hystart: config.hystart.then(|| hystart_limit(config.pacing, config.byte_counting)),
         };
         let controller = Controller::new(growth, u64::from(mss));
         let pacer = Pacer::new(config.pacing || controller.models_path());

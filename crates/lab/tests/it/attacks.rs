@@ -1,6 +1,6 @@
 //! Forged notices: their effects, and the defences (`bbn8333` §6.2, §7.1).
 
-use crate::common::{error, run, run_with, scenario};
+use crate::common::{SACK_AND_AIMD, error, run, run_with, scenario};
 use lab::{Outcome, Watch};
 use middlebox::FalseEchoes;
 use scenario::Method;
@@ -34,7 +34,7 @@ queue = "1000 packets"
 name = "victim"
 from = "source"
 to = "sink"
-tcp = { mss = 1000, eten = { report = "backward", DEFENCES } }
+tcp = { mss = 1000, SETTINGS, eten = { report = "backward", DEFENCES } }
 [[flows]]
 name = "other"
 from = "source"
@@ -47,7 +47,8 @@ const ALL: &str = "defences = { nonce = true, trust = true, limit = 100 }";
 const NONE: &str = "defences = {}";
 
 fn victim(defences: &str, changes: &[(&str, &str)], attack: &str) -> String {
-    let changed = changes.iter().fold(VICTIM.replace("DEFENCES", defences), |text, (old, new)| {
+    let text = VICTIM.replace("SETTINGS", SACK_AND_AIMD).replace("DEFENCES", defences);
+    let changed = changes.iter().fold(text, |text, (old, new)| {
         assert!(text.contains(old), "no {old:?} in the scenario");
         text.replacen(old, new, 1)
     });

@@ -1,6 +1,6 @@
 //! End-to-end erasure coding of flows.
 
-use crate::common::{error, run_with, scenario};
+use crate::common::{SACK_AND_AIMD, error, run_with, scenario};
 use lab::{Outcome, Watch};
 use middlebox::fec::Strength;
 use scenario::Corruption;
@@ -23,7 +23,7 @@ forward = {{ errors = {{ bit = 1.2e-6 }} }}
 [[flows]]
 from    = "a"
 to      = "b"
-tcp     = {{ recovery = "sack", mss = 1000, ecn = true }}
+tcp     = {{ {SACK_AND_AIMD}, mss = 1000, ecn = true }}
 coding  = {coding}
 {rest}
 "#

@@ -653,8 +653,8 @@ fn the_queue_decides_how_users_share_a_hop_and_how_long_a_call_waits() {
     }
     assert!((drr_hosts.0 - 0.5).abs() < 0.02 && fq_hosts.0 > 0.35, "{results:?}");
     assert!(tail.1 > 0.2 && tail.2 > 0.4 && drr_hosts.2 > 0.2, "{results:?}");
-    // A message that CoDel drops waits for its retransmission.
-    assert!(codel.1 < 0.06 && codel.2 > 0.2, "{results:?}");
+    // A message that CoDel drops waits for a loss probe.
+    assert!(codel.1 < 0.06 && codel.2 > 0.15, "{results:?}");
     assert!(drr.2 < 0.055 && fq.2 < 0.042 && fq_hosts.2 < 0.042, "{results:?}");
 }
 
@@ -796,11 +796,11 @@ fn a_run_counts_what_each_direction_did() {
 /// they use most of what links can do. They change when the path of a packet does, and with nothing
 /// else: change them only on purpose.
 const EXAMPLES: [(&str, &str); 5] = [
-    ("fibre", "61068b137885bc53"),
-    ("geo-clean", "44ec5122262cd3e0"),
-    ("geo-lossy", "fc52fe78110825d4"),
-    ("mobile", "5314338a9ccf2a1e"),
-    ("modem", "53a0ea9c9f8aac31"),
+    ("fibre", "bb372d858077ae34"),
+    ("geo-clean", "5bbacd421469ba26"),
+    ("geo-lossy", "1df064292c0a357c"),
+    ("mobile", "d0c4af41f5bb9598"),
+    ("modem", "6d7b2be6cfa4d3b3"),
 ];
 
 #[test]

@@ -1,6 +1,8 @@
 //! A run depends on its scenario and its seed alone, and obeys the arithmetic of its path.
 
-use crate::common::{LONG_LINK, chain, digest, fast_share, run, run_with, scenario, with};
+use crate::common::{
+    LONG_LINK, SACK_AND_AIMD, chain, digest, fast_share, run, run_with, scenario, with,
+};
 use base::Duration;
 use base::settings::{Span, Table as _};
 use lab::Watch;
@@ -235,7 +237,11 @@ fn a_profile_fills_in_what_the_file_leaves_out() {
     assert_eq!((flow.notice_size, flow.report), (180, Report::None));
 
     let modern = scenario(&with(&[("profile  = \"ns2-2001\"\n", "")]));
-    let standard = tcp::Config { receive_window: 20 * 1460, ..tcp::Config::default() };
+    let standard = tcp::Config {
+        receive_window: 20 * 1460,
+        recovery: tcp::Recovery::Sack, // The file says so.
+        ..tcp::Config::default()
+    };
     assert_eq!(modern.flows[0].sender, standard);
     assert_eq!(modern.flows[0].notice_size, 56);
 }
@@ -395,8 +401,9 @@ fn on_a_long_fast_path_with_rare_losses_cubic_is_half_as_fast_again_as_aimd() {
         let row = &run(&text).rows[0];
         row.payload_bytes as f64 / 1460.0 / row.duration_s * 0.1
     };
-    let reno = mean_window("congestion = \"aimd\", byte_counting = 2");
-    let cubic = mean_window("congestion = \"cubic\", byte_counting = 2");
+    let rfc6675 = SACK_AND_AIMD.replace("recovery = \"sack\", ", "");
+    let reno = mean_window(&rfc6675);
+    let cubic = mean_window(&rfc6675.replace("aimd", "cubic"));
     // AIMD under independent losses: 1.31 / sqrt(p). RFC 9438, table 1, for losses at equal
     // distances: CUBIC has 187 segments where RFC 5681 has 120.
     assert!((0.95..1.05).contains(&(reno / 131.0)), "{reno}");
@@ -481,7 +488,7 @@ fn propagation_is_that_of_the_links_there_and_back_at_the_start() {
         let file = format!(
             "title = \"x\"\nduration = \"1 s\"\nnodes = {{ a = {{}}, b = {{}}, c = {{}} }}\n{links}\n\
              [[flows]]\nfrom = \"a\"\nto = \"c\"\n\
-             tcp = {{ increase = {{ policy = \"canit\", rtt = \"propagation\" }} }}\n"
+             tcp = {{ congestion = \"aimd\", increase = {{ policy = \"canit\", rtt = \"propagation\" }} }}\n"
         );
         let mut flow = scenario(&file).flows.remove(0);
         assert_eq!(flow.receiver.increase, flow.sender.increase);

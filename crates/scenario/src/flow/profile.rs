@@ -3,7 +3,8 @@
 use crate::reading::words::words;
 use base::Duration;
 use serde::{Deserialize, Serialize};
-use tcp::{Estimator, InitialWindow, Restart, Rto, SsthreshOnBackoff};
+use tcp::congestion::Congestion;
+use tcp::{Estimator, InitialWindow, Recovery, Reduction, Restart, Rto, SsthreshOnBackoff};
 
 /// A set of defaults for the TCP settings that a scenario leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,6 +61,10 @@ pub struct Defaults {
     pub mss: u16,
     /// The receiver's buffer.
     pub receive_window: Window,
+    /// How losses are detected and repaired.
+    pub recovery: Recovery,
+    /// The congestion-control algorithm.
+    pub congestion: Congestion,
     /// Initial congestion window.
     pub initial_window: InitialWindow,
     /// Initial slow-start threshold.
@@ -67,6 +72,12 @@ pub struct Defaults {
     /// Growth by the bytes acknowledged (RFC 3465), in slow start by at most this many segments per
     /// ACK; `None` counts ACKs.
     pub byte_counting: Option<u32>,
+    /// End the initial slow start once the round trip grows (HyStart++, RFC 9406).
+    pub hystart: bool,
+    /// Pace segments over the round trip.
+    pub pacing: bool,
+    /// How the window is reduced in fast recovery.
+    pub reduction: Reduction,
     /// New data on the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
     /// Longest delay of an acknowledgment; `None` acknowledges every segment.
@@ -81,6 +92,8 @@ pub struct Defaults {
     pub dsack: bool,
     /// Undo spurious window reductions.
     pub undo: bool,
+    /// Find spurious timeouts, and undo them (F-RTO, RFC 5682).
+    pub frto: bool,
     /// Size of a notice of corruption, bytes of the whole packet.
     pub notice_size: u16,
     /// How long a closed connection keeps its ports.
@@ -119,9 +132,14 @@ impl Profile {
             Profile::Modern => Defaults {
                 mss: modern.mss,
                 receive_window: Window::Bytes(u64::from(modern.receive_window)),
+                recovery: modern.recovery,
+                congestion: modern.congestion,
                 initial_window: modern.initial_window,
                 initial_ssthresh: InitialSsthresh::Infinite,
                 byte_counting: modern.byte_counting,
+                hystart: modern.hystart,
+                pacing: modern.pacing,
+                reduction: modern.reduction,
                 limited_transmit: modern.limited_transmit,
                 delayed_ack: modern.delayed_ack,
                 rto: modern.rto,
@@ -129,6 +147,7 @@ impl Profile {
                 timestamps: modern.timestamps,
                 dsack: modern.dsack,
                 undo: modern.undo,
+                frto: modern.frto,
                 notice_size: middlebox::Reporter::SIZE_ICMP,
                 time_wait: modern.time_wait,
             },
@@ -163,9 +182,14 @@ const NS2_RTO: Rto = Rto {
 const NS2: Defaults = Defaults {
     mss: 536,
     receive_window: Window::Segments(20),
+    recovery: Recovery::Sack,
+    congestion: Congestion::Aimd,
     initial_window: InitialWindow::Segments(2),
     initial_ssthresh: InitialSsthresh::ReceiveWindow,
     byte_counting: None,
+    hystart: false,
+    pacing: false,
+    reduction: Reduction::Immediate,
     limited_transmit: true,
     delayed_ack: None,
     rto: NS2_RTO,
@@ -173,6 +197,7 @@ const NS2: Defaults = Defaults {
     timestamps: false,
     dsack: false,
     undo: false,
+    frto: false,
     notice_size: middlebox::Reporter::SIZE_NS2,
     time_wait: Duration::from_secs(60),
 };
@@ -201,6 +226,12 @@ mod tests {
             assert_eq!(defaults.rto.estimator, Estimator::Ticks);
             assert_eq!(defaults.initial_ssthresh, InitialSsthresh::ReceiveWindow);
             assert_eq!(defaults.notice_size, 180);
+            assert_eq!(
+                (defaults.recovery, defaults.congestion),
+                (Recovery::Sack, Congestion::Aimd)
+            );
+            assert_eq!((defaults.reduction, defaults.byte_counting), (Reduction::Immediate, None));
+            assert!(!defaults.hystart && !defaults.pacing && !defaults.frto);
         }
     }
 
@@ -225,5 +256,8 @@ mod tests {
         assert_eq!(modern.ssthresh_on_backoff, SsthreshOnBackoff::Hold);
         assert_eq!(modern.initial_ssthresh, InitialSsthresh::Infinite);
         assert_eq!(modern.notice_size, 56);
+        assert_eq!((modern.recovery, modern.congestion), (Recovery::Rack, Congestion::Cubic));
+        assert_eq!((modern.reduction, modern.byte_counting), (Reduction::Prr, Some(u32::MAX)));
+        assert!(modern.hystart && modern.frto);
     }
 }

@@ -30,17 +30,17 @@ table! {
         /// The receiver's buffer, in bytes or segments.
         receive_window: Spanned<Amount>;
         /// How losses are detected and repaired.
-        recovery: Recovery = Config::default().recovery;
+        recovery: Recovery;
         /// What `sack` counts as outstanding during loss recovery (pipe): data neither SACKed nor
         /// lost by IsLost() of RFC 6675 §4, or all data not SACKed, as in ns-2.
         pipe: Pipe = Config::default().pipe;
         /// The congestion control algorithm.
-        congestion: Congestion = Config::default().congestion;
+        congestion: Congestion;
         /// Growth of `aimd` in congestion avoidance: the name of an increase function, or a table with its
         /// settings; `standard` if absent.
         increase: Spanned<Increase>;
         /// The window grows by the bytes acknowledged (RFC 3465), in slow start by at most this
-        /// many segments per ACK; `"off"` counts ACKs.
+        /// many segments per ACK, or without a limit (`"all"`); `"off"` counts ACKs.
         byte_counting: ByteCounting;
         /// Initial congestion window: segments, or by the rule of an RFC.
         initial_window: Initial;
@@ -48,7 +48,7 @@ table! {
         initial_ssthresh: Spanned<Ssthresh>;
         /// End the initial slow start once the round trip grows (HyStart++, RFC 9406); without effect
         /// where `initial_ssthresh` is not infinite.
-        hystart: bool = Config::default().hystart;
+        hystart: bool;
         /// When the window counts as used, so that it may grow (RFC 7661): if all of it kept the
         /// sender from sending more, or in slow start also if half of it was outstanding (Linux).
         window_validation: Validation = Config::default().validation;
@@ -72,12 +72,12 @@ table! {
         ssthresh_on_backoff: SsthreshOnBackoff;
         /// How the window comes down in fast recovery: at once, or in proportion to what is
         /// delivered (RFC 9937, or RFC 6937 with one of its two bounds).
-        reduction: Reduction = Config::default().reduction;
+        reduction: Reduction;
         /// Undo a window reduction that DSACK shows to be spurious.
         undo: bool;
         /// Find spurious timeouts by the acknowledgments that follow, and undo them (F-RTO, RFC
         /// 5682).
-        frto: bool = Config::default().frto;
+        frto: bool;
         /// Report duplicate segments (DSACK, RFC 2883).
         dsack: bool;
         /// Offer timestamps, which take 12 bytes of each segment.
@@ -94,7 +94,7 @@ table! {
         nagle: bool = Config::default().nagle;
         /// Pace segments over the round trip, at 1.2 times the window per round trip; in slow start
         /// 2 times.
-        pacing: bool = Config::default().pacing;
+        pacing: bool;
         /// Keep-alive probes to a silent peer; `"off"` if absent.
         keep_alive: KeepAlive;
         /// Abort the connection after this long without progress; never, if absent or `"off"`.
@@ -164,7 +164,8 @@ pub(crate) fn resolve(
     let initial_ssthresh = mss.zip(receive_window).and_then(|(mss, window)| {
         ssthresh(tcp.initial_ssthresh, mss, window, defaults).or_report(problems)
     });
-    let increase = increase::resolve(tcp.increase, tcp.congestion).or_report(problems);
+    let congestion = tcp.congestion.unwrap_or(defaults.congestion);
+    let increase = increase::resolve(tcp.increase, congestion).or_report(problems);
     let delayed_ack = delayed_ack(tcp.delayed_ack, defaults).or_report(problems);
     let rto = rto(tcp.rto, defaults).or_report(problems);
     let keep_alive = keep_alive::resolve(tcp.keep_alive).or_report(problems);
@@ -177,8 +178,8 @@ pub(crate) fn resolve(
         mss: mss?,
         minimum_mss: minimum_mss?,
         receive_window: receive_window?,
-        recovery: tcp.recovery,
-        congestion: tcp.congestion,
+        recovery: tcp.recovery.unwrap_or(defaults.recovery),
+        congestion,
         increase: increase?,
         byte_counting: tcp.byte_counting.map_or(defaults.byte_counting, |written| written.0),
         initial_window: tcp.initial_window.map_or(defaults.initial_window, |written| written.0),
@@ -188,19 +189,19 @@ pub(crate) fn resolve(
         rto: rto?,
         pipe: tcp.pipe,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
-        hystart: tcp.hystart,
+        hystart: tcp.hystart.unwrap_or(defaults.hystart),
         validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,
-        reduction: tcp.reduction,
+        reduction: tcp.reduction.unwrap_or(defaults.reduction),
         undo: tcp.undo.unwrap_or(defaults.undo),
-        frto: tcp.frto,
+        frto: tcp.frto.unwrap_or(defaults.frto),
         dsack: tcp.dsack.unwrap_or(defaults.dsack),
         timestamps: tcp.timestamps.unwrap_or(defaults.timestamps),
         require_timestamps: tcp.require_timestamps,
         ecn: tcp.ecn,
         fast_open: tcp.fast_open,
         nagle: tcp.nagle,
-        pacing: tcp.pacing,
+        pacing: tcp.pacing.unwrap_or(defaults.pacing),
         retries: tcp.retries.map_or(standard.retries, |written| written.0),
         syn_retries: tcp.syn_retries.map_or(standard.syn_retries, |written| written.0),
         syn_ack_retries: tcp.syn_ack_retries.map_or(standard.syn_ack_retries, |written| written.0),

@@ -219,14 +219,15 @@ impl Shape for ByteCounting {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ByteCounting> {
         match (node.get_ref().as_str(), integer(node).map(u32::try_from)) {
             (Some("off"), _) => Some(ByteCounting(None)),
+            (Some("all"), _) => Some(ByteCounting(Some(u32::MAX))),
             (_, Some(Ok(limit @ 1..))) => Some(ByteCounting(Some(limit))),
-            _ => unexpected(node, "\"off\" or a number of segments, at least 1", problems),
+            _ => unexpected(node, "\"off\", \"all\" or a number of segments, at least 1", problems),
         }
     }
 
     fn schema() -> Value {
         json!({ "anyOf": [
-            { "const": "off" },
+            { "enum": ["off", "all"] },
             { "title": "segments", "type": "integer", "minimum": 1, "maximum": u32::MAX },
         ] })
     }

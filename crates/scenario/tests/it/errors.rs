@@ -273,7 +273,8 @@ fn byte_counting_is_off_or_has_a_limit_of_some_segments() {
             message.starts_with(&format!("`flows.0.tcp.byte_counting = {wrong}`")),
             "{message}"
         );
-        assert!(message.ends_with("\"off\" or a number of segments, at least 1"), "{message}");
+        let expected = "\"off\", \"all\" or a number of segments, at least 1";
+        assert!(message.ends_with(expected), "{message}");
     }
 }
 

@@ -21,9 +21,10 @@ const CSS_DIVISOR: f64 = 4.0;
 /// Rounds that CSS lasts at most, the one in which it begins included (`CSS_ROUNDS`).
 const CSS_ROUNDS: u32 = 5;
 
-/// The segments that one acknowledgment may add, L (RFC 9406 §4.3).
-pub(crate) fn limit(is_paced: bool) -> u32 {
-    if is_paced { u32::MAX } else { 8 }
+/// The segments that one acknowledgment may add, L (RFC 9406 §4.3): no less than appropriate byte
+/// counting adds without HyStart++.
+pub(crate) fn limit(is_paced: bool, byte_counting: Option<u32>) -> u32 {
+    if is_paced { u32::MAX } else { byte_counting.unwrap_or(0).max(8) }
 }
 
 /// The state of the initial slow start.
@@ -143,7 +144,7 @@ mod tests {
 
     impl Path {
         fn new() -> Path {
-            Path { hystart: HyStart::new(limit(false)), una: 0, nxt: 10 * u64::from(MSS) }
+            Path { hystart: HyStart::new(limit(false, None)), una: 0, nxt: 10 * u64::from(MSS) }
         }
 
         fn ack(&mut self, segments: u32, rtt: Option<Duration>, window_limited: bool) -> Step {
@@ -258,10 +259,17 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgment_adds_eight_segments_at_most_unless_segments_are_paced() {
+    fn an_acknowledgment_adds_eight_segments_at_most_unless_byte_counting_or_pacing_allow_more() {
         let rtt = Some(Duration::from_millis(100));
-        for (is_paced, growth) in [(false, 8000.0), (true, 20_000.0)] {
-            let mut path = Path { hystart: HyStart::new(limit(is_paced)), ..Path::new() };
+        for (is_paced, byte_counting, growth) in [
+            (false, None, 8000.0),
+            (false, Some(2), 8000.0),
+            (false, Some(12), 12_000.0),
+            (false, Some(u32::MAX), 20_000.0),
+            (true, Some(2), 20_000.0),
+        ] {
+            let hystart = HyStart::new(limit(is_paced, byte_counting));
+            let mut path = Path { hystart, ..Path::new() };
             assert_eq!(path.ack(20, rtt, true).growth, growth);
         }
     }

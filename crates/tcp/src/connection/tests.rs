@@ -46,11 +46,11 @@ mod units;
 mod windows;
 
 use super::*;
-use crate::congestion::Increase;
+use crate::congestion::{Congestion, Increase};
 use crate::indication::{Connectivity, Indication};
 use crate::sender::Statistics;
 use crate::state::Info;
-use crate::{InitialWindow, Recovery, RecoveryState, Rto, Validation};
+use crate::{InitialWindow, Recovery, RecoveryState, Reduction, Rto, Validation};
 use seg::*;
 use std::collections::VecDeque;
 use wire::{CopyId, CorruptionEcho, Ecn, Flags, Packet, Payload, SackBlock, Segment};
@@ -78,9 +78,12 @@ fn config() -> Config {
         mss: MSS as u16,
         receive_window: 1 << 20,
         recovery: Recovery::Sack,
+        congestion: Congestion::Aimd,
         increase: Increase::default(),
         initial_window: InitialWindow::Segments(10),
         initial_ssthresh: None,
+        hystart: false,
+        reduction: Reduction::Immediate,
         limited_transmit: false,
         delayed_ack: None,
         rto: Rto::default(),

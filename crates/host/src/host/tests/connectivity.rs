@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::PacedSource;
-use tcp::Connectivity;
 use tcp::mechanism::Rlci;
+use tcp::{Connectivity, Recovery};
 
 const OTHER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 3));
 const CHANGED: Connectivity = Connectivity::Changed { window: None };
 
-/// Settings that heed a change.
+/// Settings that heed a change. Without loss probes: what is stalled is silent.
 fn heedful() -> Config {
     let mechanisms = vec![Mechanism::Rlci(Rlci::default())];
-    Config { mechanisms, timestamps: true, ..Config::default() }
+    Config { mechanisms, recovery: Recovery::Sack, timestamps: true, ..Config::default() }
 }
 
 /// A host that has asked two others for a connection, and got no answer from either.

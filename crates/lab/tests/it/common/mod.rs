@@ -10,6 +10,10 @@ use scenario::{Experiment, Source};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
+/// Settings of RFC 5681 and RFC 6675, for tests of something else than the TCP of `modern`.
+pub(crate) const SACK_AND_AIMD: &str = "recovery = \"sack\", congestion = \"aimd\", \
+    hystart = false, byte_counting = 2, reduction = \"immediate\", frto = false";
+
 /// A run with seed 1, its digest taken.
 pub(crate) fn run(text: &str) -> Outcome {
     run_with(text, 1, &Watch { digest: true, ..Watch::default() })

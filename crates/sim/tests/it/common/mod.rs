@@ -100,11 +100,17 @@ impl Default for Path {
     }
 }
 
-/// TCP with an acknowledgment for each segment, a first window of one and a last of any size.
+/// TCP of RFC 5681 and RFC 6675, with an acknowledgment for each segment, a first window of one and
+/// a last of any size.
 pub fn plain() -> tcp::Config {
     tcp::Config {
         mss: MSS as u16,
         receive_window: 1 << 29,
+        recovery: tcp::Recovery::Sack,
+        congestion: tcp::congestion::Congestion::Aimd,
+        hystart: false,
+        reduction: tcp::Reduction::Immediate,
+        frto: false,
         initial_window: tcp::InitialWindow::Segments(1),
         limited_transmit: false,
         delayed_ack: None,

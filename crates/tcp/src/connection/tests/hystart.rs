@@ -1,7 +1,6 @@
 //! The initial slow start with HyStart++ (RFC 9406).
 
 use super::*;
-use crate::congestion::Congestion;
 
 fn hystart() -> Config {
     Config { hystart: true, initial_window: InitialWindow::Segments(10), ..config() }

@@ -1,7 +1,6 @@
 //! RACK-TLP: loss detection by send times, and probes of the tail (RFC 8985).
 
 use super::*;
-use crate::congestion::Congestion;
 
 fn rack() -> Config {
     Config { recovery: Recovery::Rack, ..config() }

@@ -1,8 +1,6 @@
 //! Where the window starts, how it comes down, and what becomes of it while nothing is sent.
 
 use super::*;
-use crate::Reduction;
-use crate::congestion::Congestion;
 
 #[test]
 fn initial_windows_follow_the_segment_size() {

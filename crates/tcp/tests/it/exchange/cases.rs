@@ -294,7 +294,7 @@ fn congestion()
     (
         prop::sample::select(Congestion::ALL).prop_map(|(_, congestion)| congestion),
         prop::sample::select(Increase::ALL).prop_map(|(_, increase)| increase),
-        prop::option::of(1_u32..=2),
+        prop::option::of(prop_oneof![1_u32..=2, Just(u32::MAX)]),
         initial,
         prop::option::of(2000_u64..50_000),
     )

@@ -231,6 +231,8 @@ def sweep(
       time;
     - `datagrams_sent`, `datagrams_received`, `datagram_loss` (the share that did not arrive): of
       flows of UDP; 0, 0, None for others;
+    - `rtt_min_s`, `rtt_median_s`, `rtt_p95_s`, `rtt_p99_s`: of the sender's round-trip samples;
+      None without any, and in a sweep unless the scenario has `latency = true`;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts
       not counted), `notices` (of corruption that led to a retransmission): counts of the sender;
     - `reprobes`: how often the sender restarted after an indication of a new path;
@@ -238,6 +240,9 @@ def sweep(
     - `misplaced`: 0, else the run is in error;
     - `dropped` (by queues, and by links that went down), `corrupted`, `corrected` (by their own
       codes), `lost` (vanished): packets on all links of the run;
+    - `queue_delay_median_s`, `queue_delay_p95_s`, `queue_delay_p99_s`: from a packet's acceptance by
+      a link to its transmission, at the direction with the largest 95th percentile; None like the
+      round trips;
     - `events`: events of the simulation.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside

@@ -78,7 +78,9 @@ class Result:
     rows: pl.DataFrame
     #: One row a direction of a link: `link` ("a->b"), the `packets` and `bytes` that it accepted,
     #: and the numbers of packets `dropped`, `marked`, `corrupted`, `corrected`, `lost`,
-    #: `duplicated` and `reordered`.
+    #: `duplicated` and `reordered`; its queueing delays `queue_delay_median_s`,
+    #: `queue_delay_p95_s` and `queue_delay_p99_s`, from acceptance to transmission, None without a
+    #: packet and on real packets.
     links: pl.DataFrame
     #: Packets that boxes dropped: one row a `node` and `reason` ("hop-limit", "sequence-exhausted",
     #: "replay", "congestion" or "loss"), with their number `packets`; none if they dropped none.

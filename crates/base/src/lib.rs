@@ -13,7 +13,7 @@ pub mod settings;
 mod time;
 pub mod units;
 
-pub use histogram::Histogram;
+pub use histogram::{Histogram, Quantiles};
 pub use random::{Random, Seed};
 pub use rate::Rate;
 pub use ring::Ring;

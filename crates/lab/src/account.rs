@@ -1,6 +1,6 @@
 //! The account of one end of a connection, of our stack or the kernel's.
 
-use base::{Histogram, Time};
+use base::{Histogram, Quantiles, Time};
 use core::ops::AddAssign;
 use host::{Progress, Reports as _, Role};
 use scenario::{End, TransferSpec};
@@ -33,6 +33,8 @@ pub enum Part {
         spec: Option<TransferSpec>,
         /// Its counts.
         counts: Counts,
+        /// Its round trips, nanoseconds, if they were measured.
+        round_trips: Option<Box<Quantiles>>,
     },
     /// It received the flow's data.
     Receiver {
@@ -126,15 +128,22 @@ impl Account {
             Pairing::Stream => stream().unwrap_or(u64::MAX),
             Pairing::ClientPort => u64::from(connection.client_port()),
         };
-        Account::new(end, transfer, over, connection.statistics().into())
+        let round_trips = connection.round_trips().cloned().map(Box::new);
+        Account::new(end, transfer, over, connection.statistics().into(), round_trips)
     }
 
     /// The account of an end of the connection with the number `transfer`.
     #[must_use]
-    pub fn new(end: &End, transfer: u64, over: bool, counts: Counts) -> Account {
+    pub fn new(
+        end: &End,
+        transfer: u64,
+        over: bool,
+        counts: Counts,
+        round_trips: Option<Box<Quantiles>>,
+    ) -> Account {
         let Progress { sink, started, times } = end.traffic.progress();
         let part = match end.role {
-            Role::Sender => Part::Sender { spec: end.spec, counts },
+            Role::Sender => Part::Sender { spec: end.spec, counts, round_trips },
             Role::Receiver => Part::Receiver {
                 received: sink.map_or(0, |sink| sink.received),
                 finished_at: sink.and_then(|sink| sink.finished_at),

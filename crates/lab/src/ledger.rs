@@ -3,8 +3,8 @@
 
 use crate::account::{Account, Counts, Pairing, Part};
 use crate::ideal::{Ideal, headers, ideals};
-use crate::row::{Delivery, Row, Spread};
-use base::{Duration, Histogram, Time};
+use crate::row::{Delivery, Row, Spread, Tail};
+use base::{Duration, Histogram, Quantiles, Time};
 use host::{DatagramSource, Host};
 use middlebox::fec;
 use scenario::{End, Flow, Scenario, Traffic, TransferSpec, Workload, port};
@@ -28,6 +28,8 @@ pub(crate) struct Tally {
     /// The same in millionths of the least possible time.
     pub(crate) slowdowns: Histogram,
     pub(crate) datagrams: Delivery,
+    /// The round trips of the senders, nanoseconds.
+    round_trips: Quantiles,
     /// When the last was finished.
     pub(crate) finished_at: Option<Time>,
     /// Transfers that have not ended at both ends.
@@ -63,8 +65,9 @@ impl Tally {
                     self.settle(transfer, flow, ideal);
                 }
             }
-            Part::Sender { spec, counts } => {
+            Part::Sender { spec, counts, round_trips } => {
                 self.sender += counts;
+                round_trips.iter().for_each(|times| self.round_trips.merge(times));
                 if let Some(spec) = spec {
                     self.started += 1;
                     let pending = self.pending.entry(transfer).or_default();
@@ -132,6 +135,7 @@ impl Tally {
             time_s,
             slowdown,
             datagrams: self.datagrams,
+            rtt_s: Tail::of(&self.round_trips),
             sender: self.sender,
             coding: fec::Statistics::default(),
             misplaced: self.misplaced,

@@ -28,7 +28,7 @@ pub use failure::{RunError, SweepError};
 pub use journal::{Journal, JournalError};
 pub use ledger::{Accounts, Ledger};
 pub use outcome::{BoxDrops, Outcome, Paths, Series, Totals};
-pub use row::{Delivery, Row, Spread};
+pub use row::{Delivery, Row, Spread, Tail};
 pub use run::run;
 pub use supervise::{Monitor, supervise};
 pub use sweep::{Seeds, check, columns, part, record, sweep};

@@ -131,6 +131,7 @@ mod tests {
             paths: None,
             digest: None,
             series: None,
+            queue_delays_s: Vec::new(),
         })
     }
 

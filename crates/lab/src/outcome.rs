@@ -4,7 +4,7 @@ use crate::account::Counts;
 use crate::failure::RunError;
 use crate::ledger::Ledger;
 use crate::log::{self, Owners};
-use crate::row::Row;
+use crate::row::{Row, Tail};
 use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
@@ -23,6 +23,9 @@ pub struct Outcome {
     /// The counts of each direction of a link, by the names of its ends (`a->b`), in the order of
     /// declaration.
     pub links: Vec<(String, link::Statistics)>,
+    /// The queueing delays of each direction, in the same order; `None` for one without a packet.
+    /// Empty if they were not measured.
+    pub queue_delays_s: Vec<Option<Tail>>,
     /// The packets that boxes dropped.
     pub box_drops: Vec<BoxDrops>,
     /// Events of the simulation.
@@ -132,6 +135,9 @@ pub(crate) fn of(
     });
     let links: Vec<_> = directions.collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
+    let ids = built.links.iter().flat_map(|&(there, back)| [there, back]);
+    let delays = ids.filter_map(|id| world.queue_delays(id));
+    let queue_delays_s = delays.map(|delays| Tail::of(&delays)).collect();
     let box_drops = scenario.nodes.iter().zip(&built.nodes).flat_map(|(node, &id)| {
         world.box_drops(id).map(|(reason, packets)| BoxDrops {
             node: node.clone(),
@@ -148,7 +154,7 @@ pub(crate) fn of(
     });
     let (series, digest) = observations(scenario, built, owned, watch)?;
     let paths = Some(paths);
-    Ok(Outcome { rows, totals, links, box_drops, events, paths, digest, series })
+    Ok(Outcome { rows, totals, links, queue_delays_s, box_drops, events, paths, digest, series })
 }
 
 fn observations(
@@ -207,8 +213,28 @@ impl Outcome {
         table.push("lost", counts(|link| link.lost));
         table.push("duplicated", counts(|link| link.duplicated));
         table.push("reordered", counts(|link| link.reordered));
+        let delays: Vec<_> = (0..self.links.len())
+            .map(|direction| self.queue_delays_s.get(direction).copied().flatten())
+            .collect();
+        push_queue_delays(&mut table, &delays);
         table
     }
+
+    /// The queueing delays of the direction whose 95th percentile is the largest.
+    fn longest_queue_delays(&self) -> Option<Tail> {
+        let delays = self.queue_delays_s.iter().flatten();
+        delays.copied().max_by(|one, other| one.p95.total_cmp(&other.p95))
+    }
+}
+
+/// Appends queueing delays as columns.
+fn push_queue_delays(table: &mut Table, delays: &[Option<Tail>]) {
+    let column = |value: fn(Tail) -> f64| {
+        Column::Float(delays.iter().map(|delays| delays.map(value)).collect())
+    };
+    table.push("queue_delay_median_s", column(|delays| delays.median));
+    table.push("queue_delay_p95_s", column(|delays| delays.p95));
+    table.push("queue_delay_p99_s", column(|delays| delays.p99));
 }
 
 impl Outcome {
@@ -325,6 +351,10 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("datagrams_sent", integers(|r| r.row.datagrams.sent));
     table.push("datagrams_received", integers(|r| r.row.datagrams.received));
     table.push("datagram_loss", floats(|row| row.datagrams.loss()));
+    table.push("rtt_min_s", floats(|row| row.rtt_s.map(|rtt| rtt.min)));
+    table.push("rtt_median_s", floats(|row| row.rtt_s.map(|rtt| rtt.median)));
+    table.push("rtt_p95_s", floats(|row| row.rtt_s.map(|rtt| rtt.p95)));
+    table.push("rtt_p99_s", floats(|row| row.rtt_s.map(|rtt| rtt.p99)));
     table.push("segments", counts(|c| c.segments));
     table.push("retransmissions", counts(|c| c.retransmissions));
     table.push("timeouts", counts(|c| c.timeouts));
@@ -338,5 +368,7 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("corrupted", integers(|r| r.outcome.totals.corrupted));
     table.push("corrected", integers(|r| r.outcome.totals.corrected));
     table.push("lost", integers(|r| r.outcome.totals.lost));
+    let delays: Vec<_> = records.iter().map(|r| r.outcome.longest_queue_delays()).collect();
+    push_queue_delays(table, &delays);
     table.push("events", integers(|r| r.outcome.events));
 }

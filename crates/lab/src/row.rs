@@ -1,7 +1,7 @@
 //! The results of a flow.
 
 use crate::account::Counts;
-use base::Histogram;
+use base::{Histogram, Quantiles};
 use middlebox::fec;
 
 /// The results of a flow.
@@ -38,6 +38,8 @@ pub struct Row {
     pub slowdown: Option<Spread>,
     /// The counts of datagrams, if the flow sent datagrams.
     pub datagrams: Delivery,
+    /// The senders' round trips, seconds; `None` without any, or if they were not measured.
+    pub rtt_s: Option<Tail>,
     /// The sender's counts; of many connections, the sums.
     pub sender: Counts,
     /// The counts of its erasure coding; zeros if it has none.
@@ -86,5 +88,31 @@ impl Spread {
     /// The spread of the same numbers, each divided by `unit`.
     pub(crate) fn over(self, unit: f64) -> Spread {
         Spread { mean: self.mean / unit, median: self.median / unit, p95: self.p95 / unit }
+    }
+}
+
+/// Quantiles of a set of times, seconds, each to a thousandth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tail {
+    /// None of them is smaller.
+    pub min: f64,
+    /// Half of them are no larger.
+    pub median: f64,
+    /// 95 % of them are no larger.
+    pub p95: f64,
+    /// 99 % of them are no larger.
+    pub p99: f64,
+}
+
+impl Tail {
+    /// The quantiles of times that were counted in nanoseconds.
+    pub(crate) fn of(times: &Quantiles) -> Option<Tail> {
+        let quantile = |q| times.quantile(q).map(|nanos| nanos as f64 / 1e9);
+        Some(Tail {
+            min: quantile(0.0)?,
+            median: quantile(0.5)?,
+            p95: quantile(0.95)?,
+            p99: quantile(0.99)?,
+        })
     }
 }

@@ -45,6 +45,9 @@ pub fn run(
             host.set(host::Settings { fast_path: false, ..host.settings() });
         }
     }
+    if watch.latency || scenario.latency {
+        built.world.measure_latency();
+    }
     if watch.digest {
         built.world.digest();
     }

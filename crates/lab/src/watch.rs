@@ -17,6 +17,8 @@ pub struct Watch {
     pub capture: Option<Capture>,
     /// Turns the fast path off, to test that the run is the same.
     pub general_path: bool,
+    /// Round trips and queueing delays. It takes 6 to 8 % more instructions.
+    pub latency: bool,
     /// A file for the events of every connection, one JSON object a line.
     pub log: Option<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use crate::queue::{Average, Choice, Meeting};
 use crate::{Arrival, Config, Discipline, Errors, Fate, Queue, Statistics, Transmission};
-use base::{Duration, Rate, Ring, Seed, Time};
+use base::{Duration, Quantiles, Rate, Ring, Seed, Time};
 use core::ops::Range;
 use std::collections::VecDeque;
 
@@ -35,6 +35,8 @@ pub(crate) struct Fifo<P> {
     /// sizes, and a division costs as much as everything else.
     last_time: (u32, Duration),
     statistics: Statistics,
+    /// The queueing delays that are not 0, nanoseconds, if they are measured.
+    delays: Option<Box<Quantiles>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +72,7 @@ impl<P: Copy + Default> Fifo<P> {
             queued_bytes: 0,
             last_time: (0, Duration::ZERO),
             statistics: Statistics::default(),
+            delays: None,
         }
     }
 
@@ -154,6 +157,9 @@ impl<P: Copy + Default> Fifo<P> {
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Time, packet: P, len: u32, fate: Fate) {
         self.statistics.bytes += u64::from(len);
+        if self.delays.is_some() {
+            self.record_delay(now);
+        }
         self.free_at = self.free_at.max(now) + self.last_time.1;
         self.flying.push(Flying { departs: self.free_at, packet, fate });
     }
@@ -235,6 +241,30 @@ impl<P: Copy + Default> Fifo<P> {
     /// Counts of what the link did.
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics { packets: self.flying.end(), ..self.statistics }
+    }
+
+    /// Records the queueing delay of a packet that is accepted at `now`.
+    //
+    // A separate function, so that links that measure nothing keep their registers.
+    #[inline(never)]
+    fn record_delay(&mut self, now: Time) {
+        if self.free_at > now
+            && let Some(delays) = &mut self.delays
+        {
+            delays.record(self.free_at.since(now).as_nanos());
+        }
+    }
+
+    /// Measures queueing delays from now on: no packet was accepted yet.
+    pub(crate) fn measure_delays(&mut self) {
+        self.delays = Some(Box::default());
+    }
+
+    /// The queueing delays, nanoseconds, if they are measured.
+    pub(crate) fn delays(&self) -> Option<Quantiles> {
+        let mut delays = self.delays.as_deref().cloned()?;
+        delays.record_zeros(self.flying.end() - delays.count());
+        Some(delays)
     }
 
     /// Removes the packets that have been transmitted by `now` from the queue.

@@ -32,7 +32,7 @@ pub use routes::Routes;
 pub use switches::{Acted, Attachments, Move, Movement, Switches, Turn};
 pub use trace::{DeliveryTrace, DeliveryTraceError};
 
-use base::{Seed, Time};
+use base::{Quantiles, Seed, Time};
 use core::ops::Range;
 use fifo::Fifo;
 use queue::Waiting;
@@ -277,6 +277,21 @@ impl<P: Copy + Default> Link<P> {
             None => self.fifo.queued_packets(now),
             Some(link) => link.queued_packets(now),
         }
+    }
+
+    /// Measures queueing delays from now on: [`Link::queue_delays`]. No packet may have been accepted.
+    pub fn measure_queue_delays(&mut self) {
+        match &mut self.scheduled {
+            None => self.fifo.measure_delays(),
+            Some(link) => link.measure_delays(),
+        }
+    }
+
+    /// The times from the acceptance of packets to the beginning of their transmission, nanoseconds,
+    /// if they are measured. Packets that a scheduled link has not transmitted do not count.
+    #[must_use]
+    pub fn queue_delays(&self) -> Option<Quantiles> {
+        self.scheduled.as_ref().map_or_else(|| self.fifo.delays(), |link| link.delays())
     }
 
     /// Counts of what the link did.

@@ -8,7 +8,7 @@ use crate::{
     Config, Discipline, Errors, Fate, Intervals, Output, Queue, Statistics, Transmission,
     Variation, WhenDown,
 };
-use base::{Duration, Rate, Seed, Time};
+use base::{Duration, Quantiles, Rate, Seed, Time};
 use std::collections::VecDeque;
 use wire::FlowKey;
 
@@ -39,6 +39,8 @@ pub(crate) struct Scheduled<P> {
     flight: Flight<P>,
     discarded: Discarded<P>,
     statistics: Statistics,
+    /// The queueing delays of transmitted packets, nanoseconds, if they are measured.
+    delays: Option<Box<Quantiles>>,
 }
 
 /// The discipline of the queue.
@@ -109,6 +111,7 @@ impl<P: Copy> Scheduled<P> {
             flight: Flight::new(),
             discarded: Discarded { outputs: VecDeque::new(), at: Time::ZERO, count: 0 },
             statistics: Statistics::default(),
+            delays: None,
         };
         link.vary(Time::ZERO);
         link
@@ -268,6 +271,16 @@ impl<P: Copy> Scheduled<P> {
         Statistics { discarded: self.discarded.count, ..self.statistics }
     }
 
+    /// Measures queueing delays from now on.
+    pub(crate) fn measure_delays(&mut self) {
+        self.delays = Some(Box::default());
+    }
+
+    /// The queueing delays, nanoseconds, if they are measured.
+    pub(crate) fn delays(&self) -> Option<Quantiles> {
+        self.delays.as_deref().cloned()
+    }
+
     /// Does what is due up to `now`, each thing at its own time.
     fn settle(&mut self, now: Time) {
         loop {
@@ -333,7 +346,10 @@ impl<P: Copy> Scheduled<P> {
 
     /// Puts a transmitted packet in flight.
     fn launch(&mut self, Sending { packet, began, done }: Sending<P>) {
-        let Waiting { len, corrects, .. } = packet;
+        let Waiting { len, corrects, since, .. } = packet;
+        if let Some(delays) = &mut self.delays {
+            delays.record(began.since(since).as_nanos());
+        }
         let mut fate = self.errors.next(Transmission { began, ended: done, len, corrects });
         if packet.marked {
             fate = fate.marked();

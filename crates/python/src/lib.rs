@@ -138,6 +138,7 @@ mod _lasthop {
             bytes: byte_mode,
             capture,
             general_path: false,
+            latency: true,
             log: events,
         };
         let outcome = py.detach(|| watch::running(&scenario, seed, &what, Patience::new(None)))?;

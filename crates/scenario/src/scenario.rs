@@ -34,6 +34,8 @@ pub struct Scenario {
     pub title: String,
     /// The simulated time of a run, at most [`Scenario::LONGEST`].
     pub duration: Duration,
+    /// Every run measures round trips and queueing delays.
+    pub latency: bool,
     /// The names of the nodes, in the order of declaration.
     pub nodes: Vec<String>,
     /// The links, in the order of declaration.
@@ -64,6 +66,9 @@ table! {
         title: String, needed;
         /// The simulated time of a run, up to 1e6 seconds.
         duration: Spanned<Written<Duration>>, needed;
+        /// The runs of a sweep measure round trips and queueing delays, too: the columns `rtt_*` and
+        /// `queue_delay_*` of rows. A single run always does.
+        latency: bool = false;
         /// The defaults of TCP settings that the file leaves out. `modern`: today's RFCs;
         /// `ns2-2001`, `ns2-2007`: ns-2 at that time.
         profile: Profile = Profile::default();
@@ -219,6 +224,7 @@ impl Scenario {
         Some(Scenario {
             title: file.title?,
             duration: duration?,
+            latency: file.latency,
             nodes,
             links,
             attachments,

@@ -6,7 +6,7 @@ use crate::mistakes::{Flow, Mistakes, Passage};
 use crate::observer::Observer;
 use crate::slab::{Handle, Slab};
 use crate::topology::{LinkId, Topology};
-use base::{Duration, Random, Schedule, Seed, Time};
+use base::{Duration, Quantiles, Random, Schedule, Seed, Time};
 use core::ops::Range;
 use link::{Acted, Arrival, Fate, Link, Move, Output, Routes, Switches, Turn};
 use wire::{Ecn, Packet, Ports};
@@ -504,6 +504,16 @@ impl Network {
                 observer.queue(self.now, LinkId(index), &mut direction.link);
             }
         }
+    }
+
+    /// Measures the queueing delays of all links.
+    pub(crate) fn measure_queue_delays(&mut self) {
+        self.links.iter_mut().for_each(|direction| direction.link.measure_queue_delays());
+    }
+
+    /// The queueing delays of a link, nanoseconds, if they are measured.
+    pub(crate) fn queue_delays(&self, link: LinkId) -> Option<Quantiles> {
+        self.links[link.0].link.queue_delays()
     }
 
     pub(crate) fn statistics(&self, link: LinkId) -> link::Statistics {

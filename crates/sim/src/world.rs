@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::observer::{Series, TraceTarget};
 use crate::slab::Handle;
 use crate::topology::{LinkId, NodeId, Topology};
-use base::{Random, Seed, Time};
+use base::{Quantiles, Random, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, DropReason, Host, LinkEvent, Middlebox};
 use link::{Arrival, Fate, Move, Movement, Turn};
@@ -102,6 +102,15 @@ impl<A: Application> World<A> {
                 TraceTarget::Events(node) => observer.logs.push(node),
                 TraceTarget::Queue(link) => observer.series.queues.push((link, Vec::new())),
             }
+        }
+    }
+
+    /// Measures round trips and queueing delays: before the first event.
+    pub fn measure_latency(&mut self) {
+        self.network.measure_queue_delays();
+        for node in &mut self.nodes {
+            let settings = node.host.settings();
+            node.host.set(host::Settings { measure_round_trips: true, ..settings });
         }
     }
 
@@ -300,6 +309,13 @@ impl<A: Application> World<A> {
     #[must_use]
     pub fn link(&self, link: LinkId) -> link::Statistics {
         self.network.statistics(link)
+    }
+
+    /// The times that packets waited for their transmission on a link, nanoseconds, if they are
+    /// measured ([`World::measure_latency`]).
+    #[must_use]
+    pub fn queue_delays(&self, link: LinkId) -> Option<Quantiles> {
+        self.network.queue_delays(link)
     }
 
     /// Packets without a route.

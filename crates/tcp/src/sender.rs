@@ -31,7 +31,7 @@ use crate::scoreboard::{Delivered, Record, Scoreboard, State as RecordState};
 use crate::state::RecoveryState;
 use crate::state::Side;
 use crate::stream::Stream;
-use base::{Duration, Time};
+use base::{Duration, Quantiles, Time};
 use frto::Frto;
 use losses::UndoState;
 use notices::Notices;
@@ -138,6 +138,8 @@ pub(crate) struct Sender {
     pub(crate) log: EventLog,
     /// The use of the congestion window, if [`Validation::Half`] needs it.
     max_flight: Option<Box<MaxFlight>>,
+    /// The round-trip samples, nanoseconds, if they are measured.
+    pub(crate) round_trips: Option<Box<Quantiles>>,
     /// A loss probe that is not accounted for.
     probe: Option<Box<LossProbe>>,
     /// The forced-retransmit queue: starts of records to be sent at once, beyond the congestion
@@ -281,6 +283,7 @@ impl Sender {
             progress_at: Time::ZERO,
             sent_at: Time::ZERO,
             timed_out: false,
+            round_trips: None,
         }
     }
 

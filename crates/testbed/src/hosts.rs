@@ -28,7 +28,12 @@ pub(crate) fn make(
         let mut host = Host::new(v4, Seed(seed).stream(&format!("host.{node}")));
         host.add_address(v6);
         let shared_probe = scenario.shared_probes.contains(&node);
-        host.set(Settings { keep_closed: true, shared_probe, ..Settings::default() });
+        host.set(Settings {
+            keep_closed: true,
+            shared_probe,
+            measure_round_trips: true,
+            ..Settings::default()
+        });
         host
     };
     let nodes = 0..scenario.nodes.len();

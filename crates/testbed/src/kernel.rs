@@ -257,7 +257,7 @@ impl FlowEnd<'_> {
             }
             Err(ended) => {
                 let over = !matches!(ended, Ended::Over);
-                self.enter(Account::new(&opening.application, u64::MAX, over, UNKNOWN));
+                self.enter(Account::new(&opening.application, u64::MAX, over, UNKNOWN, None));
             }
         }
     }
@@ -290,7 +290,7 @@ impl FlowEnd<'_> {
     fn run(&self, socket: &Socket, mut end: End, transfer: u64) {
         let result = connection::run(self.state, socket, &mut end);
         let over = !matches!(result, Err(Ended::Over));
-        self.enter(Account::new(&end, transfer, over, counts(socket)));
+        self.enter(Account::new(&end, transfer, over, counts(socket), None));
         leave(self.state, socket);
     }
 

@@ -84,6 +84,7 @@ pub(crate) fn run_beside(
         rows,
         totals,
         links,
+        queue_delays_s: Vec::new(),
         box_drops: links::box_drops(scenario, &report),
         events,
         paths: None,

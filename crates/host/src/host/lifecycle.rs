@@ -18,6 +18,9 @@ impl<A: Application> Host<A> {
     ) -> u32 {
         let mut connection = self.make_connection(now, &tuple, config, side, iss);
         connection.watch(self.watches);
+        if self.settings.measure_round_trips {
+            connection.measure_round_trips();
+        }
         let id = self.slots.next_id();
         self.insert(Slot {
             id,

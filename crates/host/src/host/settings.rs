@@ -32,6 +32,8 @@ pub struct Settings {
     pub minimum_path_mtu: u16,
     /// Segments may take the fast path ([`tcp::FastPath`]). It changes the speed only.
     pub fast_path: bool,
+    /// New connections measure round trips ([`tcp::Connection::round_trips`]).
+    pub measure_round_trips: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +47,7 @@ impl Default for Settings {
             memory: None,
             minimum_path_mtu: 552,
             fast_path: true,
+            measure_round_trips: false,
         }
     }
 }

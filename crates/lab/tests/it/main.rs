@@ -16,6 +16,7 @@ mod fast_open;
 mod hystart;
 mod ipv6;
 mod journals;
+mod latency;
 mod links;
 mod mobility;
 mod pacing;

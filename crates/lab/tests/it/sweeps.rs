@@ -72,6 +72,10 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "datagrams_sent",
             "datagrams_received",
             "datagram_loss",
+            "rtt_min_s",
+            "rtt_median_s",
+            "rtt_p95_s",
+            "rtt_p99_s",
             "segments",
             "retransmissions",
             "timeouts",
@@ -85,6 +89,9 @@ fn the_first_key_changes_slowest_and_seeds_fastest() {
             "corrupted",
             "corrected",
             "lost",
+            "queue_delay_median_s",
+            "queue_delay_p95_s",
+            "queue_delay_p99_s",
             "events",
         ]
     );

@@ -4,7 +4,7 @@ use super::{Clock, Connection, Negotiated};
 use crate::event::Event;
 use crate::sender::Statistics;
 use crate::state::{Info, Pressure, State, Vitals};
-use base::Time;
+use base::{Quantiles, Time};
 use wire::{Segment, SeqNumber};
 
 impl Connection {
@@ -25,6 +25,18 @@ impl Connection {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.sender.statistics
+    }
+
+    /// Measures round trips from now on: [`Connection::round_trips`].
+    pub fn measure_round_trips(&mut self) {
+        self.sender.round_trips = Some(Box::default());
+    }
+
+    /// The round-trip samples of the retransmission timer (RFC 6298 §3, RFC 7323 §4.1), nanoseconds,
+    /// if they are measured.
+    #[must_use]
+    pub fn round_trips(&self) -> Option<&Quantiles> {
+        self.sender.round_trips.as_deref()
     }
 
     /// The quantities that time series record.

@@ -86,12 +86,25 @@ impl Sender {
         );
         self.progress_at = now;
         self.rtt.sample(now, whole.sent_at);
+        if self.round_trips.is_some() {
+            self.record_round_trip(now.since(whole.sent_at));
+        }
         match self.board.outstanding() {
             0 => self.deadline = Time::NEVER,
             _ => self.restart_timer_without_gap(now),
         }
         self.deliver(now, whole.acked, &whole.last);
         Some(whole)
+    }
+
+    /// Records a round trip.
+    //
+    // A separate function, so that connections that measure nothing keep their registers.
+    #[inline(never)]
+    fn record_round_trip(&mut self, sample: Duration) {
+        if let Some(round_trips) = &mut self.round_trips {
+            round_trips.record(sample.as_nanos());
+        }
     }
 
     /// Updates the largest flight of the round trip, before an acknowledgment is processed.
@@ -339,6 +352,9 @@ impl Sender {
         let sample = sample.filter(|_| ack.on_current_path);
         if let Some(sample) = sample {
             self.rtt.sample(now, now - sample);
+            if self.round_trips.is_some() {
+                self.record_round_trip(sample);
+            }
             self.log.push(|| Event::RoundTrip {
                 sample,
                 smoothed: self.rtt.smoothed().unwrap_or_default(),

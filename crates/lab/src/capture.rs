@@ -1,23 +1,16 @@
 //! Packets of a run in a pcapng file.
 
+mod pcapng;
+
 use crate::failure::RunError;
 use crate::world::Built;
 use base::Time;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::PcapNgBlock;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{DataLink, Endianness, PcapError};
+use pcapng::Section;
 use scenario::Scenario;
 use sim::CapturePoint;
-use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The packets to capture, and their file.
 ///
@@ -40,9 +33,8 @@ pub(crate) fn start(
     built: &mut Built,
 ) -> Result<(), RunError> {
     let points = points(&capture.at, scenario, built)?;
-    let writer =
-        Pcapng::create(&capture.file, &format!("{}, seed {seed}", scenario.title), &points)
-            .map_err(|error| failed(&capture.file, &error))?;
+    let writer = create(&capture.file, &format!("{}, seed {seed}", scenario.title), &points)
+        .map_err(|error| failed(&capture.file, &error))?;
     built.world.capture(points.into_iter().map(|(point, _)| point).collect(), writer);
     Ok(())
 }
@@ -90,60 +82,24 @@ fn points(at: &[String], scenario: &Scenario, built: &Built) -> Result<Points, R
     }
 }
 
-/// A pcapng file being written.
-struct Pcapng {
-    writer: PcapNgWriter<BufWriter<File>>,
+/// A file with these interfaces.
+fn create(file: &Path, comment: &str, points: &Points) -> io::Result<Pcapng> {
+    let mut section = Section::start(BufWriter::new(File::create(file)?), comment)?;
+    for (_, name) in points {
+        section.interface(name)?;
+    }
+    Ok(Pcapng(section))
 }
 
-impl Pcapng {
-    fn create(file: &Path, comment: &str, points: &Points) -> io::Result<Pcapng> {
-        let section = SectionHeaderBlock {
-            // The same bytes on every machine.
-            endianness: Endianness::Little,
-            options: vec![
-                SectionHeaderOption::Comment(Cow::Owned(comment.to_owned())),
-                SectionHeaderOption::UserApplication(Cow::Borrowed("lasthop")),
-            ],
-            ..SectionHeaderBlock::default()
-        };
-        let file = BufWriter::new(File::create(file)?);
-        let mut writer = PcapNgWriter::with_section_header(file, section).map_err(io_error)?;
-        for (_, name) in points {
-            let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
-                snaplen: 0,
-                options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                    // Nanoseconds.
-                    InterfaceDescriptionOption::IfTsResol(9),
-                ],
-            };
-            writer.write_block(&interface.into_block()).map_err(io_error)?;
-        }
-        Ok(Pcapng { writer })
-    }
-}
+/// A file being written.
+struct Pcapng(Section<BufWriter<File>>);
 
 impl sim::Capture for Pcapng {
     fn packet(&mut self, at: Time, point: usize, bytes: &[u8]) -> io::Result<()> {
-        let block = EnhancedPacketBlock {
-            interface_id: point as u32,
-            timestamp: Duration::from_nanos(at.as_nanos()),
-            original_len: bytes.len() as u32,
-            data: Cow::Borrowed(bytes),
-            options: Vec::new(),
-        };
-        self.writer.write_block(&block.into_block()).map_err(io_error).map(|_| ())
+        self.0.packet(point as u32, at.as_nanos(), bytes)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.writer.get_mut().flush()
-    }
-}
-
-fn io_error(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
+        self.0.flush()
     }
 }

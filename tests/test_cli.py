@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,24 @@ def test_version_and_help(lasthop: Command) -> None:
     assert shown.returncode == 0
     for command in ("demo", "run", "sweep", "reproduce", "list"):
         assert command in shown.stdout
+
+
+@pytest.mark.parametrize("words", [("--help",), ("list",), ("schema",)])
+def test_what_needs_no_table_is_done_without_the_libraries_that_are_slow_to_import(
+    words: tuple[str, ...],
+) -> None:
+    run = f"import sys; sys.argv[1:] = {words!r}; from lasthop.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", run],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "lasthop.cli" in imported
+    assert imported.isdisjoint({"polars", "matplotlib", "scipy", "numpy", "jinja2"})
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from lasthop import lab, pictures
 from lasthop.publications.koutsianas2007 import schemes
 from lasthop.publications.koutsianas2007.schemes import (
@@ -91,15 +89,16 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
 
     def since(metric: str, who: str) -> list[float]:
         """Of the flows whose names begin so."""
-        own = pl.col("flow").str.starts_with(who)
-        early, late = (of.rows.filter(own)[metric] for of in (before, whole))
+        early, late = (
+            of.rows.filter(of.rows["flow"].str.starts_with(who))[metric] for of in (before, whole)
+        )
         return [float(b - a) for a, b in zip(early, late, strict=True)]
 
     def dropped(of: Any) -> float:
-        (packets,) = of.links.filter(pl.col("link") == "ap2->router")["dropped"]
+        (packets,) = of.links.filter(of.links["link"] == "ap2->router")["dropped"]
         return float(packets)
 
-    (call,) = whole.rows.filter(pl.col("flow") == "call").iter_rows(named=True)
+    (call,) = whole.rows.filter(whole.rows["flow"] == "call").iter_rows(named=True)
     uploads = since("payload_bytes", "upload")
     (background,) = since("payload_bytes", "background")
     (lost,) = since("retransmissions", "background")

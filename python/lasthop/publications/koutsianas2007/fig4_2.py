@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from lasthop import lab, pictures
 from lasthop.publications.koutsianas2007 import schemes, windows
 from lasthop.publications.koutsianas2007.schemes import CORRECTED, NAMES, RLCI, STANDARD
@@ -19,6 +17,7 @@ from lasthop.publications.study.verdict import Check, Judgement, Verdict, below
 from lasthop.scenario import Scenario
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -46,16 +45,16 @@ class Trace:
     @classmethod
     def of(cls, events: pl.DataFrame) -> Trace:
         """From the events of a run."""
-        own = events.filter(pl.col("node") == "phone")
-        data = own.filter((pl.col("event") == "sent") & (pl.col("len") > 1))
-        acks = own.filter(pl.col("event") == "acknowledged")
+        own = events.filter(events["node"] == "phone")
+        data = own.filter((own["event"] == "sent") & (own["len"] > 1))
+        acks = own.filter(own["event"] == "acknowledged")
 
         def points(rows: pl.DataFrame, column: str) -> tuple[list[float], list[float]]:
             return rows["t_s"].to_list(), (rows[column] / SEGMENT).to_list()
 
         return cls(
-            points(data.filter(~pl.col("again")), "start"),
-            points(data.filter(pl.col("again")), "start"),
+            points(data.filter(~data["again"]), "start"),
+            points(data.filter(data["again"]), "start"),
             points(acks, "una"),
         )
 
@@ -78,10 +77,11 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
     """When it goes on after the disconnection, and when the last byte is acknowledged."""
     result = lab.run(scenario, seed=seed, events=True)
     assert result.events is not None
-    times, _ = Trace.of(result.events).acknowledged
+    events = result.events
+    times, _ = Trace.of(events).acknowledged
     acknowledged = [time for time in times if time >= BACK_S]
-    sent = result.events.filter(
-        (pl.col("node") == "phone") & (pl.col("event") == "sent") & (pl.col("t_s") >= BACK_S)
+    sent = events.filter(
+        (events["node"] == "phone") & (events["event"] == "sent") & (events["t_s"] >= BACK_S)
     )
     end = acknowledged[-1] if acknowledged else None
     return {

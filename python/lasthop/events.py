@@ -20,16 +20,24 @@ def read_events(file: str | Path) -> pl.DataFrame:
     "acknowledged", "sacked", "loss", "reduced", "timed-out", ...), and the fields of all kinds,
     null for other kinds. Bytes are counted from the SYN, which is 0. Durations are in nanoseconds.
     """
-    rows: list[dict[str, Any]] = []
     try:
-        with Path(file).open(encoding="utf-8") as lines:
-            rows += (_flat(json.loads(line)) for line in lines)
+        lines = Path(file).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        # One call for all lines: a call for each takes three times as long.
+        events = json.loads(f"[{','.join(lines)}]")
     except OSError as error:
         raise UserError(f"cannot read {str(file)!r}: {error.strerror}") from None
     except ValueError:
         raise UserError(f"{str(file)!r} does not hold events, a line of JSON each") from None
-    columns = dict.fromkeys(key for row in rows for key in row)
-    return frame({column: [row.get(column) for row in rows] for column in columns})
+    columns: dict[str, list[Any]] = {}
+    for index, event in enumerate(events):
+        for key, value in _flat(event).items():
+            # Null for the events before that have none.
+            column = columns.setdefault(key, [])
+            column.extend([None] * (index - len(column)))
+            column.append(value)
+    for column in columns.values():
+        column.extend([None] * (len(events) - len(column)))
+    return frame(columns)
 
 
 def _flat(event: dict[str, Any]) -> dict[str, Any]:

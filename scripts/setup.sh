@@ -240,9 +240,14 @@ step() {
     fi
 }
 
+# To compile all modules takes as long as to install them, and few are used: Python compiles a module
+# when it is first imported, unless it may not write what it compiled.
+compile=--no-compile
+[ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || compile=--compile
+
 install_locked() {
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
-        --requirement "$1"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$compile" \
+        --require-hashes --requirement "$1"
 }
 
 # No index: what the package depends on is in requirements.lock, or it is an error.

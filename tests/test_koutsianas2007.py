@@ -39,8 +39,9 @@ from lasthop.stats import Estimate
 if TYPE_CHECKING:
     import subprocess
 
-#: The fixture of that name.
+#: The fixtures of those names.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Off = Callable[..., Runs]
 
 NAMES = ("fig4.2", "fig4.4", "steady-state", "fig4.7", "shared-probe", "after", "freeze", "attack")
 #: Those that have a file of their own.
@@ -226,6 +227,24 @@ def test_statements_of_figure_4_2_hold_with_windows_that_the_other_times_leave(
     assert {
         id for id, verdict in verdicts.items() if id and verdict is not Verdict.HOLDS
     } == differs
+
+
+def test_effects_of_rlci_in_figure_4_2_are_not_there_without_it(
+    runs: Mapping[str, Runs], off: Off
+) -> None:
+    study, found = _study("fig4.2"), runs["fig4.2"]
+    stated = library.published("koutsianas2007")["fig4.2"]["statement"]
+    effects = {of["id"] for of in stated if of["effect_of"] == "rlci"}
+
+    def holding(of: Runs) -> set[str]:
+        verdicts = {answer.id: answer.verdict for answer in study.judge(of)}
+        return {id for id in effects if verdicts[id] is Verdict.HOLDS}
+
+    assert holding(found) == {"rlci-at-once", "rlci-ends"}
+    without = off(
+        found, found, lambda case: case.but(scheme=STANDARD, ssthresh_on_backoff=fig4_2.HALVE), 1
+    )
+    assert holding(without) == set()
 
 
 def test_stretches_are_of_what_was_tried() -> None:

@@ -12,7 +12,10 @@ from typing import Protocol
 
 import pytest
 
+from lasthop.publications.study.published import Answer
+from lasthop.publications.study.reproduce import write
 from lasthop.publications.study.runs import Case, Runs
+from lasthop.publications.study.study import Study
 
 #: Small enough to sweep in no time, with something of everything.
 SCENARIO = """
@@ -129,3 +132,21 @@ def off() -> Off:
         return Runs(found)
 
     return substituted
+
+
+#: Writes the files of a study's runs: the folder, and the answers.
+Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Writes them once for all tests of a module that only read them."""
+    done: dict[str, tuple[Path, Sequence[Answer]]] = {}
+
+    def of(study: Study, runs: Runs) -> tuple[Path, Sequence[Answer]]:
+        if study.experiment not in done:
+            folder = tmp_path_factory.mktemp("written")
+            done[study.experiment] = folder, write(study, folder, runs)
+        return done[study.experiment]
+
+    return of

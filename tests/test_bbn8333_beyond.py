@@ -8,7 +8,7 @@ import math
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from lasthop.publications.bbn8333.beyond import (
 )
 from lasthop.publications.bbn8333.beyond.book import TABLES
 from lasthop.publications.study import book
-from lasthop.publications.study.reproduce import write
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Verdict
@@ -39,6 +39,7 @@ from lasthop.scenario import Scenario
 #: The fixtures of those names.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Off = Callable[..., Runs]
+Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 ATTACKS = ("flood", "forged", "false-echoes", "false-fields")
 NAMES = (
@@ -77,11 +78,11 @@ def test_the_publication_keeps_its_simulations_and_what_goes_beyond_apart() -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_question_becomes_rows_a_picture_and_a_page(
-    name: str, runs: Mapping[str, Runs], tmp_path: Path
+    name: str, runs: Mapping[str, Runs], written: Written
 ) -> None:
     question = _question(name)
-    answers = write(question, tmp_path, runs[name])
-    rows = json.loads((tmp_path / "results.json").read_text())
+    folder, answers = written(question, runs[name])
+    rows = json.loads((folder / "results.json").read_text())
     found = [row for row in rows if row["metric"] == "finding"]
     assert [row["claim"] for row in found] == [answer.claim for answer in answers]
     assert all(row["why"] and row["agrees"] in (True, False, None) for row in found)
@@ -91,7 +92,7 @@ def test_a_question_becomes_rows_a_picture_and_a_page(
             low, high = row["ci95"]
             assert low <= row["measured"] <= high
             assert math.isfinite(low + high)
-    page = re.sub(r"\s+", " ", (tmp_path / "report.html").read_text().replace("&#39;", "'"))
+    page = re.sub(r"\s+", " ", (folder / "report.html").read_text().replace("&#39;", "'"))
     assert page.count("<svg") == 1
     for answer in answers:
         assert answer.why in page
@@ -149,10 +150,10 @@ def test_the_scenario_file_says_what_it_asks_and_can_be_swept(name: str) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
+def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], written: Written) -> None:
     in_book = [of for of, _ in tables.of_publications()]
-    write(_question(name), tmp_path, runs[name])
-    kept = book.kept(TABLES[name], tmp_path)
+    folder, _ = written(_question(name), runs[name])
+    kept = book.kept(TABLES[name], folder)
     for what, shown in TABLES[name].all.items():
         table = shown.markdown(kept).splitlines()
         assert all(line.count("|") == table[0].count("|") for line in table)

@@ -6,7 +6,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from lasthop.publications.koutsianas2007 import (
 from lasthop.publications.koutsianas2007.book import TABLES
 from lasthop.publications.koutsianas2007.schemes import CORRECTED, RLCI, SHARED, STANDARD
 from lasthop.publications.study import book
-from lasthop.publications.study.reproduce import write
+from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Check, Joint, Verdict, above, every
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 #: The fixtures of those names.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Off = Callable[..., Runs]
+Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 NAMES = ("fig4.2", "fig4.4", "steady-state", "fig4.7", "shared-probe", "after", "freeze", "attack")
 #: Those that have a file of their own.
@@ -86,11 +87,11 @@ def test_the_scenario_file_says_what_it_is_of_and_can_be_swept(name: str) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_becomes_rows_pictures_and_a_page(
-    name: str, runs: Mapping[str, Runs], tmp_path: Path
+    name: str, runs: Mapping[str, Runs], written: Written
 ) -> None:
     study = _study(name)
-    answers = write(study, tmp_path, runs[name])
-    rows = json.loads((tmp_path / "results.json").read_text())
+    folder, answers = written(study, runs[name])
+    rows = json.loads((folder / "results.json").read_text())
     assert all(row["publication"] == "koutsianas2007" for row in rows)
     assert all(row["experiment"] == name for row in rows)
     found = [row for row in rows if row["metric"] == "finding"]
@@ -100,7 +101,7 @@ def test_a_study_becomes_rows_pictures_and_a_page(
             low, high = row["ci95"]
             assert low <= row["measured"] <= high, row
             assert math.isfinite(low + high)
-    page = re.sub(r"\s+", " ", (tmp_path / "report.html").read_text().replace("&#39;", "'"))
+    page = re.sub(r"\s+", " ", (folder / "report.html").read_text().replace("&#39;", "'"))
     assert page.count("<svg") == len(study.figures)
     for answer in answers:
         assert answer.why in page
@@ -122,10 +123,10 @@ def test_every_published_number_stands_beside_a_measured_one(runs: Mapping[str, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
-    write(_study(name), tmp_path, runs[name])
+def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], written: Written) -> None:
+    folder, _ = written(_study(name), runs[name])
     shown = TABLES[name]
-    lines = shown.markdown(book.kept(shown, tmp_path)).splitlines()
+    lines = shown.markdown(book.kept(shown, folder)).splitlines()
     assert all(line.count("|") == len(shown.columns) + 2 for line in lines)
     assert len(lines) > 4
     assert f"koutsianas2007-{name}-numbers" in dict(tables.of_publications())

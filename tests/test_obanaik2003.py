@@ -8,7 +8,7 @@ import math
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,14 +29,14 @@ from lasthop.publications.obanaik2003.fairness import (
 from lasthop.publications.obanaik2003.fairness.book import TABLES
 from lasthop.publications.obanaik2003.fairness.policies import CANIT, CR, IBK, STANDARD
 from lasthop.publications.obanaik2003.fairness.simulation import LTN, SLOW
-from lasthop.publications.study.published import Section
-from lasthop.publications.study.reproduce import write
+from lasthop.publications.study.published import Answer, Section
 from lasthop.publications.study.runs import Cell, Runs
 from lasthop.publications.study.study import Study
 from lasthop.scenario import Scenario
 
-#: The fixture of that name.
+#: The fixtures of those names.
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
 
 NAMES = (
     *("slow", "ltn", "disabled", "window", "buffers"),
@@ -95,16 +95,16 @@ def test_the_whole_is_one_experiment_with_parts() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_becomes_rows_pictures_and_a_page(
-    name: str, runs: Mapping[str, Runs], tmp_path: Path
+    name: str, runs: Mapping[str, Runs], written: Written
 ) -> None:
     study = _some(name)
-    answers = write(study, tmp_path, runs[name])
-    rows = json.loads((tmp_path / "results.json").read_text())
+    folder, answers = written(study, runs[name])
+    rows = json.loads((folder / "results.json").read_text())
     found = [row for row in rows if row["metric"] == "finding"]
     assert [row["claim"] for row in found] == [answer.claim for answer in answers]
     assert all(row["why"] for row in found)
     assert {row["experiment"] for row in rows} == {f"fairness/{name}"}
-    page = (tmp_path / "report.html").read_text()
+    page = (folder / "report.html").read_text()
     assert page.count("<svg") == len(study.figures)
     assert study.outcome is not None
     assert study.outcome(runs[name])
@@ -125,9 +125,9 @@ def test_every_published_number_stands_beside_a_measured_one(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], tmp_path: Path) -> None:
-    write(_some(name), tmp_path, runs[name])
-    kept = json.loads((tmp_path / "results.json").read_text())
+def test_the_book_has_a_table_of_it(name: str, runs: Mapping[str, Runs], written: Written) -> None:
+    folder, _ = written(_some(name), runs[name])
+    kept = json.loads((folder / "results.json").read_text())
     table = TABLES[name].markdown(kept).splitlines()
     assert len({line.count("|") for line in table}) == 1
     assert len(table) > 5
@@ -151,10 +151,10 @@ def test_misprints_are_marked() -> None:
 
 
 def test_the_page_takes_no_misprint_for_a_difference(
-    runs: Mapping[str, Runs], tmp_path: Path
+    runs: Mapping[str, Runs], written: Written
 ) -> None:
-    write(_study("testbed-window"), tmp_path, runs["testbed-window"])
-    assert (tmp_path / "report.html").read_text().count("misprint</span>") == 3
+    folder, _ = written(_study("testbed-window"), runs["testbed-window"])
+    assert (folder / "report.html").read_text().count("misprint</span>") == 3
 
 
 def test_the_calibrated_path_is_the_best_of_the_grid_and_frozen() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ def path(name: str) -> Path:
     return FOLDER / f"{name}.toml"
 
 
-def published(publication: str) -> dict[str, Any]:
-    """A publication's numbers and statements, from its published.toml."""
+@cache
+def published(publication: str) -> Mapping[str, Any]:
+    """A publication's numbers and statements, from its published.toml. It is read once: the same
+    for all who ask, and not to be changed."""
     return tomllib.loads((FOLDER / publication / PUBLISHED).read_text(encoding="utf-8"))

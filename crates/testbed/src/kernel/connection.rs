@@ -256,3 +256,46 @@ impl Transport for Connection<'_> {
         self.low_water = Some(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, End, Role, RunState, Socket, Transport as _};
+    use live::Clock;
+    use std::net::{TcpListener, TcpStream};
+
+    const SCENARIO: &str = r#"
+title    = "a transfer out of a small buffer"
+duration = "1 s"
+nodes    = { a = {}, b = {} }
+[[links]]
+between  = ["a", "b"]
+rate     = "20 Mbit/s"
+delay    = "10 ms"
+[[flows]]
+from     = "a"
+to       = "b"
+stack    = "linux"
+traffic  = { size = "200 kB", send_buffer = "8 KiB" }
+"#;
+
+    /// A run hardly shows it: a kernel sends more than its buffer at a time, in one large unit.
+    #[test]
+    fn an_application_that_waits_for_room_has_the_kernels_buffer_no_larger() {
+        let source = scenario::Source::new(SCENARIO, "case.toml");
+        let experiment = scenario::Experiment::read(&source).unwrap();
+        let state = RunState::new(&experiment.testbed_scenario().unwrap(), Clock::start());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let traffic = host::Traffic::Sink(host::Sink::of_any());
+        let end = End { flow: 0, role: Role::Sender, spec: None, traffic, wrong: 0 };
+        let mut connection = Connection::new(&state, &socket, &end);
+        let before = socket.send_buffer_size().unwrap();
+        connection.notify_below(8191);
+        // Linux doubles it, for its own use (socket(7)).
+        assert_eq!(socket.send_buffer_size().unwrap(), 2 * 8192);
+        assert!(before > 2 * 8192 && connection.error.is_none());
+        // Once is enough.
+        connection.notify_below(100_000);
+        assert_eq!(socket.send_buffer_size().unwrap(), 2 * 8192);
+    }
+}

@@ -59,7 +59,8 @@ mod tests {
         assert!(all.iter().all(|bytes| bytes.len() == 4));
         let one = all[0].clone();
         all.clear();
-        assert_eq!(pool().len(), SPARE);
+        // Other tests take some, too.
+        assert!((1..=SPARE).contains(&pool().len()));
         assert_eq!(take().len(), LEN);
         assert_eq!(one.len(), 4);
     }

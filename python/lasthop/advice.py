@@ -288,7 +288,7 @@ def _column(rows: Any, flow: str) -> dict[str, list[float | None]]:
 
 
 #: What the profiles set, as far as a remedy may replace it.
-_PROFILES = {
+_PROFILES: dict[str, dict[str, Any]] = {
     "modern": {
         "congestion": "cubic",
         "hystart": True,

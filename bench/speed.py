@@ -26,6 +26,16 @@ from lasthop import Scenario, flow, link
 
 Row = dict[str, Any]
 
+#: What the peers of this comparison run: SACK and AIMD.
+PEERS_TCP = {
+    "recovery": "sack",
+    "congestion": "aimd",
+    "byte_counting": 2,
+    "hystart": False,
+    "reduction": "immediate",
+    "frto": False,
+}
+
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Bytes of data in a segment.
@@ -57,7 +67,7 @@ class Case:
 
     def scenario(self, tcp: Mapping[str, Any], bit_error_rate: float = 0.0) -> Scenario:
         """The scenario of this case."""
-        window = {"receive_window": f"{self.window} segments"}
+        window = {**PEERS_TCP, "receive_window": f"{self.window} segments"}
         return Scenario(
             f"{self.flows} bulk transfers",
             duration=f"{self.duration} s",

@@ -94,6 +94,12 @@ fn transfer(
         receive_window: window * u32::from(MSS),
         delayed_ack: None,
         timestamps: false,
+        // What the peers of this comparison run.
+        recovery: tcp::Recovery::Sack,
+        congestion: tcp::congestion::Congestion::Aimd,
+        hystart: false,
+        reduction: tcp::Reduction::Immediate,
+        frto: false,
         byte_counting: None,
         ..tcp::Config::default()
     };

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from real_packets import is_permitted, real
 
 import lasthop as package
 
@@ -49,21 +50,6 @@ late = "1 s"
 
 #: What a run leaves while it lasts.
 NAMESPACES = Path("/run/netns")
-
-
-def is_permitted() -> bool:
-    """Whether this process may make namespaces and devices: CAP_NET_ADMIN and CAP_SYS_ADMIN."""
-    if sys.platform != "linux" or not Path("/dev/net/tun").exists():
-        return False
-    status = Path("/proc/self/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("CapEff:"))
-    needed = 1 << 12 | 1 << 21
-    return int(line.split()[1], 16) & needed == needed
-
-
-real = pytest.mark.skipif(
-    not is_permitted(), reason="real packets need root, namespaces and /dev/net/tun"
-)
 
 
 @pytest.fixture

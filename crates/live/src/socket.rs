@@ -6,7 +6,7 @@ use base::Time;
 use bytes::{Buf, Bytes};
 use host::Application;
 use std::ops::Range;
-use tcp::{Connection, Events, Pressure};
+use tcp::{Connection, Events, Pressure, State};
 use wire::Payload;
 
 /// An application that reads and writes bytes. The stack's thread calls it: it must not block.
@@ -89,15 +89,19 @@ impl Socket<'_> {
         self.connection.write(0, self.buffers.outgoing.end(), fits as u64);
         // After a close it takes nothing.
         let taken = (self.connection.unacknowledged() - before) as usize;
-        if taken == fits && fits < len {
+        // A closed connection gets no more room, but would count as writable.
+        if taken == fits && fits < len && self.connection.state() != State::Closed {
             self.connection.notify_below(self.buffers.limit() / 2);
         }
         taken
     }
 
-    /// Bytes that can be written now.
+    /// Bytes that can be written now; none once the connection is closed.
     #[must_use]
     pub fn room(&self) -> usize {
+        if self.connection.state() == State::Closed {
+            return 0;
+        }
         self.buffers.limit().saturating_sub(self.connection.unacknowledged()) as usize
     }
 

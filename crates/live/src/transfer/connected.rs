@@ -102,7 +102,7 @@ fn give(caller: &Caller<Stream<Pump>>, id: ConnectionId, block: Option<Vec<u8>>)
 }
 
 impl Connected {
-    /// Starts the thread of the file, and the pump.
+    /// Starts the pump, and then the thread of the file.
     pub(super) fn start(
         &self,
         direction: Direction,
@@ -111,31 +111,37 @@ impl Connected {
     ) -> Result<FileThread, Error> {
         let (caller, id) = (self.stack.caller(), self.id);
         let builder = std::thread::Builder::new().name("file".to_owned());
+        let blocks = (0..BLOCKS).map(|_| Vec::with_capacity(BLOCK));
         let (sender, receiver) = channel();
-        let (work, thread) = match direction {
+        let thread = match direction {
             Direction::Send => {
-                for _ in 0..BLOCKS {
-                    let _ = sender.send(Vec::with_capacity(BLOCK));
+                for block in blocks {
+                    // The receiver is here.
+                    let _ = sender.send(block);
                 }
-                let take = move |block| give(&caller, id, block);
-                let thread = builder.spawn(move || files::read(&file, &stop, &receiver, take));
                 let full = VecDeque::with_capacity(BLOCKS);
-                (Work::Send { full, place: 0, empty: sender, over: false }, thread)
+                self.set(Work::Send { full, place: 0, empty: sender, over: false })?;
+                let take = move |block| give(&caller, id, block);
+                builder.spawn(move || files::read(&file, &stop, &receiver, take))
             }
             Direction::Receive => {
+                self.set(Work::Receive { empty: blocks.collect(), full: sender })?;
                 let take = move |block| give(&caller, id, Some(block));
-                let thread = builder.spawn(move || files::write(&file, &stop, &receiver, take));
-                let empty = (0..BLOCKS).map(|_| Vec::with_capacity(BLOCK)).collect();
-                (Work::Receive { empty, full: sender }, thread)
+                builder.spawn(move || files::write(&file, &stop, &receiver, take))
             }
         };
-        let thread = FileThread(Some(thread.doing(|| "starting a thread".to_owned())?));
+        Ok(FileThread(Some(thread.doing(|| "starting a thread".to_owned())?)))
+    }
+
+    /// Gives the pump its work.
+    fn set(&self, work: Work) -> Result<(), Error> {
+        let id = self.id;
         self.stack.call(move |now, host| {
             host.access(now, id, |connection, stream| {
                 stream.using(connection, |pump, socket| pump.start(now, work, socket));
             });
         })?;
-        Ok(thread)
+        Ok(())
     }
 
     fn look(&self) -> Result<Seen, Error> {

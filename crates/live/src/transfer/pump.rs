@@ -59,7 +59,8 @@ impl Pump {
             (Work::Send { full, .. }, Some(block)) => full.push_back(block),
             (Work::Send { over, .. }, None) => *over = true,
             (Work::Receive { empty, .. }, Some(block)) => empty.push(block),
-            _ => {}
+            (Work::Receive { .. } | Work::Done, _) => {}
+            (Work::Wait, _) => unreachable!("the file's thread starts after the pump"),
         }
         self.go_on(now, socket);
     }

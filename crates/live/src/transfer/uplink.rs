@@ -183,12 +183,12 @@ fn changes(
                 return Err(Error::Unusable(format!(
                     "the peer is beyond this machine, behind {out}, whose packets are not forwarded \
                      to {ours}: use --masquerade, which forwards and translates while it runs; or \
-                     `sysctl -w {setting}=1`, and a route to {ours} by this machine at the peer"
+                     `sysctl -w {setting}=1`, and at the peer a route to {ours} by way of this machine"
                 )));
             }
             words.push(format!(
-                "the peer is beyond this machine: it needs a route to {ours} by this machine, or \
-                 use --masquerade"
+                "the peer is beyond this machine: it needs a route to {ours} by way of this \
+                 machine; or use --masquerade"
             ));
         }
         _ => {}

@@ -311,6 +311,9 @@ impl Sender {
         self.cwr_pending = false;
         self.controller = Controller::new(self.config.growth, window);
         self.controller.reset(window, self.config.initial_ssthresh);
+        if let Some(rtt) = self.rtt.smoothed() {
+            self.controller.on_handshake(rtt, self.mss);
+        }
     }
 
     /// Appends to the stream.

@@ -73,6 +73,8 @@ pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(),
             Congestion::Aimd => "reno",
             // Version 1 in Linux 6.
             Congestion::Bbr => "bbr",
+            // A kernel module that may be missing.
+            Congestion::Hybla => "hybla",
             // A kernel module that may be missing; it is closer to Westwood+ (net/ipv4/tcp_westwood.c).
             Congestion::Westwood2001 | Congestion::WestwoodPlus => "westwood",
         },

@@ -13,6 +13,7 @@ mod datagrams;
 mod digests;
 mod eten;
 mod fast_open;
+mod hybla;
 mod hystart;
 mod ipv6;
 mod journals;

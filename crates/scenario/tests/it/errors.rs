@@ -170,7 +170,7 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
         ("eten = \"none\"", "congestion = \"vegas\""),
         "\"vegas\"",
         "`flows.0.tcp.congestion = \"vegas\"`: unknown name `vegas`, expected one of \
-         `aimd`, `cubic`, `westwood-2001`, `westwood+`, `bbr`",
+         `aimd`, `cubic`, `westwood-2001`, `westwood+`, `hybla`, `bbr`",
     );
     for name in ["increase = \"none\"", "mechanisms = [{ mechanism = \"none\" }]"] {
         let wrong = error(&with(&[("eten = \"none\"", name)])).to_string();

@@ -162,6 +162,9 @@ pub trait CongestionControl: Sized {
     /// Notes the end of a recovery episode.
     fn on_recovered(&mut self) {}
 
+    /// Notes the round trip of the handshake, before the first data is sent.
+    fn on_handshake(&mut self, _rtt: Duration, _mss: u32) {}
+
     /// Notes that data becomes outstanding; `app_limited`: the application had no more before.
     fn on_first_outstanding(&mut self, _now: Time, _app_limited: bool) {}
 
@@ -305,6 +308,10 @@ macro_rules! controllers {
                 match self { $(Algorithm::$Controller(c) => c.on_recovered(),)+ }
             }
 
+            fn on_handshake(&mut self, rtt: Duration, mss: u32) {
+                match self { $(Algorithm::$Controller(c) => c.on_handshake(rtt, mss),)+ }
+            }
+
             fn on_first_outstanding(&mut self, now: Time, app_limited: bool) {
                 match self {
                     $(Algorithm::$Controller(c) => c.on_first_outstanding(now, app_limited),)+
@@ -376,6 +383,9 @@ controllers! {
     westwood_2001::Westwood2001 in Box<Westwood2001> = "westwood-2001";
     /// Bandwidth estimated once a round trip (Grieco, Mascolo, CCR 34 (2), 2004).
     westwood_plus::WestwoodPlus in Box<WestwoodPlus> = "westwood+";
+    /// The growth of a connection with a round trip of 25 ms, on any path (Caini, Firrincieli, IJSCN
+    /// 22 (5), 2004).
+    hybla::Hybla = "hybla";
     /// A model of the path, its bandwidth and its shortest round trip (draft-ietf-ccwg-bbr, BBRv3).
     bbr::Bbr in Box<Bbr> = "bbr";
 }
@@ -483,6 +493,10 @@ impl Controller {
 
     pub(crate) fn on_recovered(&mut self) {
         self.change(CongestionControl::on_recovered);
+    }
+
+    pub(crate) fn on_handshake(&mut self, rtt: Duration, mss: u32) {
+        self.change(|algorithm| algorithm.on_handshake(rtt, mss));
     }
 
     pub(crate) fn on_first_outstanding(&mut self, now: Time, app_limited: bool) {

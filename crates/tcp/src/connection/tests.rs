@@ -25,6 +25,7 @@ mod freeze;
 mod frto;
 mod guard;
 mod handshake;
+mod hybla;
 mod hystart;
 mod liveness;
 mod nagle;

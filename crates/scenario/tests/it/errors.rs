@@ -120,8 +120,8 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     rejects(
         ("duration", "duratoin"),
         "duratoin",
-        "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `profile`, \
-         `nodes`, `links`, `flows`, `tunnels`, `attacks`, `ceten`, `testbed`, `sweep`",
+        "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `latency`, \
+         `profile`, `nodes`, `links`, `flows`, `tunnels`, `attacks`, `ceten`, `testbed`, `sweep`",
     );
     let report = error(&with(&[("duration", "duratoin")])).render(Style::Plain);
     assert!(report.contains("did you mean `duration`?"), "{report}");

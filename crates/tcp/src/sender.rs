@@ -66,6 +66,8 @@ pub struct Statistics {
     pub notices: u64,
     /// Notices that proved false, counted if a mechanism has the outcome hook.
     pub refuted: u64,
+    /// Acceptable segments received with URG, whose urgent pointer was ignored (RFC 6093).
+    pub urgent: u64,
 }
 
 impl core::ops::AddAssign for Statistics {
@@ -80,6 +82,7 @@ impl core::ops::AddAssign for Statistics {
         self.dsacks += other.dsacks;
         self.notices += other.notices;
         self.refuted += other.refuted;
+        self.urgent += other.urgent;
     }
 }
 

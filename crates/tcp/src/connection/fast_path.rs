@@ -369,6 +369,8 @@ impl Connection {
     ) {
         let window = self.receiver.advertise_window();
         self.fill_header(seq, flags, copy, segment);
+        // The peer's, without URG.
+        segment.urgent = 0;
         segment.window = self.window_field(window);
         if segment.options.timestamps.is_some() {
             segment.options.timestamps = Some(self.timestamps_option(now));

@@ -114,6 +114,8 @@ impl Connection {
             self.echoes_congestion &= !segment.flags.contains(Flags::CWR);
             self.echoes_congestion |= ecn == Ecn::Congested;
         }
+        // RFC 6093 §6: urgent data is part of the stream, in line.
+        self.sender.statistics.urgent += u64::from(segment.flags.contains(Flags::URG));
         let occupied = payload.len > 0 || fin;
         let mut asked = self.ask_mechanisms(now, segment);
         asked.may_be_dupack &= !occupied;

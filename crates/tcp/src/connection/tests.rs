@@ -44,6 +44,7 @@ mod snapshots;
 mod timer;
 mod timestamps;
 mod units;
+mod urgent;
 mod windows;
 
 use super::*;

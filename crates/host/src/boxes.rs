@@ -61,6 +61,17 @@ impl Boxes {
         Verdict::Forward
     }
 
+    /// Asks the boxes about a packet that is to take a link; returns whether none drops it.
+    pub fn leaving(&mut self, now: Time, to: Port, packet: &Packet) -> bool {
+        for middlebox in &mut self.boxes {
+            if let Err(reason) = middlebox.leaving(now, to, packet, &mut self.outbox.context()) {
+                self.dropped[reason as usize] += 1;
+                return false;
+            }
+        }
+        true
+    }
+
     /// Passes on that the queue of a link from the node has accepted a packet.
     pub fn queued(&mut self, now: Time, to: Port, packet: &mut Packet) {
         for middlebox in &mut self.boxes {

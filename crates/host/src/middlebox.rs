@@ -34,16 +34,19 @@ pub enum DropReason {
     Congestion,
     /// The box models a device that loses packets.
     Loss,
+    /// It is larger than the MTU of the link that it is to take.
+    TooBig,
 }
 
 impl DropReason {
     /// Every reason.
-    pub const ALL: [DropReason; 5] = [
+    pub const ALL: [DropReason; 6] = [
         DropReason::HopLimit,
         DropReason::SequenceExhausted,
         DropReason::Replay,
         DropReason::Congestion,
         DropReason::Loss,
+        DropReason::TooBig,
     ];
 
     /// The reason's name, as in results.
@@ -55,6 +58,7 @@ impl DropReason {
             DropReason::Replay => "replay",
             DropReason::Congestion => "congestion",
             DropReason::Loss => "loss",
+            DropReason::TooBig => "too-big",
         }
     }
 }
@@ -161,6 +165,19 @@ pub trait Middlebox {
     ) -> Verdict {
         let _ = (now, from, packet, cx);
         Verdict::Forward
+    }
+
+    /// Decides about a packet that has passed all boxes and is to take this link. The box may not
+    /// consume it.
+    fn leaving(
+        &mut self,
+        now: Time,
+        to: Port,
+        packet: &Packet,
+        cx: &mut Context<'_>,
+    ) -> Result<(), DropReason> {
+        let _ = (now, to, packet, cx);
+        Ok(())
     }
 
     /// Processes a packet that the queue of a link from the node has accepted. The box may edit it

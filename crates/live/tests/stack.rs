@@ -19,6 +19,7 @@ use tcp::{Config, Events};
 use wire::{CorruptionNotice, Segment};
 
 const OURS: &str = "10.0.0.1";
+const OURS_V6: &str = "fd00::1";
 
 /// Sends back what it receives; word by word, a while later, if it is slow.
 struct Echo {
@@ -81,9 +82,10 @@ fn start<P: Program + Send + 'static>(
     let running = namespace.run(move || {
         netlink::prepare_node().unwrap();
         Netlink::open().unwrap().add_address("lo", "10.128.0.1".parse().unwrap(), 32).unwrap();
-        let ours: IpAddr = OURS.parse().unwrap();
-        let tun = stack::device("host", 1500, 1000, &[ours]).unwrap();
-        let mut host = Host::new(ours, Seed(1).stream("host"));
+        let ours = [OURS, OURS_V6].map(|address| address.parse::<IpAddr>().unwrap());
+        let tun = stack::device("host", 1500, 1000, &ours).unwrap();
+        let mut host = Host::new(ours[0], Seed(1).stream("host"));
+        host.add_address(ours[1]);
         prepare(&mut host);
         Stack::new(host, tun, 1500, Clock::start()).start().unwrap()
     });
@@ -122,6 +124,60 @@ fn it_ends_with_its_connections_and_its_device() {
     }
     let counts = || Netlink::open().unwrap().counts("host");
     assert!(namespace.run(counts).unwrap().is_err_and(|e| matches!(e, Error::NoDevice(_))));
+}
+
+#[test]
+fn a_kernel_that_routes_says_what_its_link_takes() {
+    if !permitted("router") {
+        return;
+    }
+    let [near, far] = ["near", "far"].map(|name| Namespace::create(name).unwrap());
+    let stack = echo(&near, 100_000);
+    // The router's end takes 1280 bytes, the client's end 1500: the client announces what fits there.
+    let ends =
+        ["link", "add", "out", "mtu", "1280", "type", "veth", "peer", "name", "in", "mtu", "1500"];
+    let ends = ends.into_iter().chain(["netns", far.name()]);
+    let made = near.run(|| Command::new("ip").args(ends).status().unwrap()).unwrap();
+    assert!(made.success());
+    for (namespace, device, addresses) in
+        [(&near, "out", ["10.128.1.1", "fd01::1"]), (&far, "in", ["10.128.1.2", "fd01::2"])]
+    {
+        let set = || {
+            if device == "in" {
+                netlink::prepare_node().unwrap();
+            }
+            let netlink = Netlink::open().unwrap();
+            netlink.set_up(device).unwrap();
+            for (address, prefix) in addresses.into_iter().zip([24, 64]) {
+                netlink.add_address(device, address.parse().unwrap(), prefix).unwrap();
+            }
+        };
+        namespace.run(set).unwrap();
+    }
+    let routes = || {
+        for args in [["-4", "10.0.0.0/24", "10.128.1.1"], ["-6", "fd00::/64", "fd01::1"]] {
+            let [version, to, by] = args;
+            let args = [version, "route", "add", to, "via", by];
+            assert!(Command::new("ip").args(args).status().unwrap().success());
+        }
+    };
+    far.run(routes).unwrap();
+    for (address, mss) in [(OURS, 1228), (OURS_V6, 1208)] {
+        let mut stream = far.run(|| TcpStream::connect((address, 7)).unwrap()).unwrap();
+        stream.set_read_timeout(Some(Span::from_secs(20))).unwrap();
+        for round in 0..6_u8 {
+            let bytes: Vec<u8> = (0..50_000_u32).map(|n| (n >> 4) as u8 ^ round).collect();
+            stream.write_all(&bytes).unwrap();
+            let mut answer = vec![0; bytes.len()];
+            stream.read_exact(&mut answer).unwrap();
+            assert!(answer == bytes, "round {round}");
+        }
+        let of_last = |_, host: &mut Host<Stream<Echo>>| {
+            host.connections().last().map(|(_, connection, _)| connection.info().mss)
+        };
+        assert_eq!(stack.call(of_last).unwrap(), Some(mss), "{address}");
+    }
+    let _ = stack.stop(Duration::ZERO);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod attack;
 mod detection;
 pub mod fec;
+mod link_mtu;
 mod table;
 mod tunnel;
 
@@ -13,6 +14,7 @@ pub use eten::Reporter;
 pub use false_echoes::EchoForger;
 pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
+pub use link_mtu::LinkMtu;
 pub use on_path_attacker::{DISCARD, Forger, Forges};
 pub use table::{Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};

@@ -39,7 +39,7 @@ pub use flow::{
     Report, Stack, Stacks, Traffic, Transport, Window, Workload,
 };
 pub use grid::SweptValues;
-pub use links::Link;
+pub use links::{Link, Mtu};
 pub use placement::{
     End, Endpoint, Placement, TransferSpec, address_number, bytes_of, install, port,
 };

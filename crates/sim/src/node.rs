@@ -197,6 +197,11 @@ impl<A: Application> Node<A> {
         }
         let (now, route) = (network.now, network.route(index, handle));
         let boxes = &mut self.boxes;
+        if let Some(link) = route
+            && !boxes.leaving(now, Port(link), network.slab.get(handle))
+        {
+            return network.slab.release(handle);
+        }
         network.send_with_outcome(route, handle, |link, packet, accepted| {
             if accepted {
                 boxes.queued(now, Port(link), packet);

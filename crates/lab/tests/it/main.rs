@@ -21,6 +21,7 @@ mod latency;
 mod links;
 mod mobility;
 mod pacing;
+mod path_mtu;
 mod per_packet;
 mod runs;
 mod sweeps;

@@ -124,6 +124,12 @@ impl Nodes {
         self.changed(&before, &packet, out)
     }
 
+    /// Asks the boxes of a node about a packet that is to take a link; returns whether it goes on.
+    pub(super) fn leaving(&mut self, now: Time, node: usize, to: Port, bytes: &[u8]) -> bool {
+        let Some(packet) = self.read(bytes) else { return true };
+        self.nodes[node].boxes.leaving(now, to, &packet)
+    }
+
     /// Shows the boxes of a node a packet that the queue of a link has taken, or not.
     pub(super) fn queued(
         &mut self,

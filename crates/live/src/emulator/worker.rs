@@ -232,10 +232,14 @@ impl Worker {
     /// Puts a packet on a link, and shows the boxes where the link begins what its queue makes of it.
     /// What has no room is counted by the link.
     fn enter(&mut self, now: Time, direction: usize, bytes: &[u8], ends: &[End]) {
-        let handle = self.core.enter(now, direction, bytes);
         let node = ends[direction].node;
+        let to = Port(direction as u32);
+        if self.writer.nodes.inspect(node) && !self.writer.nodes.leaving(now, node, to, bytes) {
+            return;
+        }
+        let handle = self.core.enter(now, direction, bytes);
         if self.writer.nodes.inspect(node) {
-            let queued = (Port(direction as u32), handle.is_some());
+            let queued = (to, handle.is_some());
             let mut changed = std::mem::take(&mut self.writer.scratch);
             let passed = self.writer.nodes.queued(now, node, queued, bytes, &mut changed);
             if let (Some(handle), Passed::Changed) = (handle, passed) {

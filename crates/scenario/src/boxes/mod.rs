@@ -10,13 +10,15 @@ mod tunnels;
 
 use crate::attacks::{Attack, Method};
 use crate::flow::IpVersion;
+use crate::links::Mtu;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
 use attacks::Attacker;
 use base::Seed;
+use host::Port;
 use middlebox::fec::Flow;
 use middlebox::fec::SideChannel;
-use middlebox::{Association, BoxSettings, Ends, Site};
+use middlebox::{Association, BoxSettings, Ends, LinkMtu, Site};
 use std::collections::BTreeMap;
 use tunnels::Tunnels;
 
@@ -48,7 +50,25 @@ pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placem
     codes::install_packet_codes(scenario, placement);
     let codings = codes::install_erasure_codes(scenario, placement);
     tunnels.install_ingresses(placement);
+    install_mtus(scenario, placement);
     Installed { codings, associations: tunnels.associations() }
+}
+
+/// The routers at both ends of links with an MTU.
+fn install_mtus(scenario: &Scenario, placement: &mut impl Placement) {
+    for (index, link) in scenario.links.iter().enumerate() {
+        let Some(Mtu { bytes, changes, icmp }) = &link.mtu else { continue };
+        for (direction, node) in [(2 * index, link.from), (2 * index + 1, link.to)] {
+            let own = [IpVersion::V4, IpVersion::V6].map(|ip| placement.own(node, ip));
+            let router = LinkMtu {
+                link: Port(direction as u32),
+                mtu: *bytes,
+                changes: changes.clone(),
+                own: icmp.then_some(own),
+            };
+            placement.add_box(node, Box::new(router));
+        }
+    }
 }
 
 /// The flows, by their names.

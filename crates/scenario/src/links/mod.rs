@@ -3,6 +3,7 @@
 mod down;
 mod errors;
 mod impairments;
+mod mtu;
 mod queue;
 mod rate;
 
@@ -17,6 +18,7 @@ use down::{Outages, WhenDown};
 use errors::Errors;
 use impairments::{Changes, Jitter, Reordering, variation};
 use link::{ErrorModel, Impairments, Intervals};
+pub use mtu::Mtu;
 use queue::Queue;
 use rate::Rate;
 use serde_json::{Value, json};
@@ -35,6 +37,8 @@ pub struct Link {
     pub backward: link::Config,
     /// When it is down.
     pub outages: Option<link::Outages>,
+    /// The largest packet that it takes.
+    pub mtu: Option<Mtu>,
 }
 
 table! {
@@ -83,6 +87,10 @@ table! {
         /// what the queue has no room for; `drop` loses everything; or a table. If absent, outages
         /// keep, and changes of attachment drop.
         when_down: WhenDown;
+        /// The largest IP packet that the link takes, both directions at once. A larger one is
+        /// dropped where it would enter the link, and its sender is told by an ICMP message. A size,
+        /// or a table. No limit if absent.
+        mtu: mtu::Written;
     }
 }
 
@@ -165,16 +173,18 @@ pub(super) fn resolve(
     for Written(Both(Ends { between: ends }, Both(common, directions))) in links {
         let span = ends.as_ref().map(Spanned::span);
         let ends = ends.and_then(|ends| between(&ends, nodes, problems));
-        let Directions { forward, backward, outages, when_down } = directions;
+        let Directions { forward, backward, outages, when_down, mtu } = directions;
         let forward = direction(forward.as_ref(), &common, files, problems);
         let backward = direction(backward.as_ref(), &common, files, problems);
+        let mtu = mtu.map(|mtu| mtu.resolve()).transpose().or_report(problems);
         let (Some((from, to)), Some(forward), Some(backward)) = (ends, forward, backward) else {
             continue;
         };
         let when_down = when_down.map(|written| written.0);
         let [forward, backward] =
             [forward, backward].map(|direction| link::Config { when_down, ..direction });
-        let link = Link { from, to, forward, backward, outages: outages.map(|o| o.0) };
+        let link =
+            Link { from, to, forward, backward, outages: outages.map(|o| o.0), mtu: mtu.flatten() };
         let ends = |l: &Link| (l.from.min(l.to), l.from.max(l.to));
         if resolved.iter().any(|other| ends(other) == ends(&link)) {
             let message = "there is already a link between these nodes".to_owned();

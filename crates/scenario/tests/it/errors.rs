@@ -24,6 +24,21 @@ fn a_report_shows_the_line_and_marks_the_place() {
 }
 
 #[test]
+fn an_mtu_is_a_size_that_a_link_may_have() {
+    for size in ["\"67 B\"", "\"64 KiB\"", "20", "\"2 packets\"", "{ size = \"9 B\" }"] {
+        let text = with(&[("queue", &format!("mtu = {size}\nqueue"))]);
+        let message = error(&text).to_string();
+        assert!(message.contains("links.0.mtu") && message.contains("bytes"), "{message}");
+    }
+    let text = with(&[("queue", "mtu = { icmp = false }\nqueue")]);
+    assert!(error(&text).to_string().contains("missing key `size`"));
+    let mtu = |text: &str| scenario(&with(&[("queue", text)])).links[0].mtu.clone().unwrap();
+    let limit = mtu("mtu = 576\nqueue");
+    assert_eq!((limit.bytes, limit.icmp), (576, true));
+    assert_eq!(mtu("mtu = { size = \"576 B\" }\nqueue"), limit);
+}
+
+#[test]
 fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
     let text = with(&[
         ("\"60 s\"", "60"),

@@ -425,7 +425,7 @@ impl Scoreboard {
         self.sacked_until = 0;
         self.sacked_from = 0;
         self.losses_until = 0;
-        self.last_blocks = Box::default();
+        *self.last_blocks = Default::default();
     }
 
     /// Excludes all outstanding records from round-trip samples.

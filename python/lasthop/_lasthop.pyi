@@ -241,8 +241,8 @@ def sweep(
     - `dropped` (by queues, and by links that went down), `corrupted`, `corrected` (by their own
       codes), `lost` (vanished): packets on all links of the run;
     - `queue_delay_median_s`, `queue_delay_p95_s`, `queue_delay_p99_s`: from a packet's acceptance
-      by a link to its transmission, at the direction with the largest 95th percentile; None like the
-      round trips;
+      by a link to its transmission, at the direction with the largest 95th percentile; None
+      like the round trips;
     - `events`: events of the simulation.
 
     Raises ScenarioError before the first run, KeyboardInterrupt, or RunError if a check inside

@@ -91,6 +91,8 @@ pub struct Config {
     /// start, and 1.2 times in congestion avoidance, as in Linux. Controllers with a rate of their
     /// own pace always.
     pub pacing: bool,
+    /// Find the path MTU without ICMP (RFC 4821).
+    pub mtu_probing: MtuProbing,
     /// Keep-alive probes to a silent peer (RFC 9293 §3.8.4).
     pub keep_alive: Option<KeepAlive>,
     /// Abort the connection if data is outstanding and nothing is acknowledged for this long (RFC
@@ -179,6 +181,20 @@ pub enum Reduction {
     PrrSsrb,
     /// Proportional rate reduction with the conservative reduction bound (RFC 6937).
     PrrCrb,
+}
+
+/// Whether the path MTU is found without ICMP, by the segments that arrive (RFC 4821).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MtuProbing {
+    /// It is not.
+    #[default]
+    Off,
+    /// Once full-sized segments do not arrive: three consecutive timeouts make the segments smaller,
+    /// and then larger ones are tried (Linux: `tcp_mtu_probing` = 1).
+    BlackHole,
+    /// Segments of 1024 bytes at first, and then larger ones (Linux: `tcp_mtu_probing` = 2).
+    On,
 }
 
 /// Keep-alive timing (RFC 9293 §3.8.4).
@@ -304,6 +320,7 @@ impl Default for Config {
             fast_open: false,
             nagle: true,
             pacing: false,
+            mtu_probing: MtuProbing::default(),
             keep_alive: None,
             user_timeout: None,
             challenges: 10,

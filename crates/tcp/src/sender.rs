@@ -10,6 +10,7 @@ mod acks;
 mod flight;
 mod frto;
 mod losses;
+mod mtu_probing;
 mod notices;
 mod pacing;
 mod path_mtu;
@@ -34,6 +35,7 @@ use crate::stream::Stream;
 use base::{Duration, Quantiles, Time};
 use frto::Frto;
 use losses::UndoState;
+use mtu_probing::Search;
 use notices::Notices;
 use pacing::Pacer;
 use path_mtu::TooBig;
@@ -167,6 +169,10 @@ pub(crate) struct Sender {
     consecutive_timeouts: u32,
     /// A report that a segment was too big, until the timer confirms it.
     too_big: Option<TooBig>,
+    /// The last such `mss`; `u32::MAX` if there was none.
+    pub(crate) reported_mss: u32,
+    /// The search for the path MTU, if it is found without ICMP.
+    search: Option<Box<Search>>,
     /// Octets of limited transmit since SND.UNA last advanced; RFC 5681 §3.2 does not count them.
     limited_transmit_octets: u64,
     /// The shortest time from a copy to a notice that was unambiguously about it.
@@ -268,6 +274,8 @@ impl Sender {
             held_back: false,
             mss,
             too_big: None,
+            reported_mss: u32::MAX,
+            search: Search::new(config.mtu_probing),
             forced_queue: VecDeque::new(),
             limited_transmit_octets: 0,
             window_limited: false,
@@ -294,6 +302,7 @@ impl Sender {
     /// acknowledgments; without, NewReno replaces SACK recovery.
     pub(crate) fn on_negotiated(&mut self, mss: u32, sack: bool) {
         self.mss = mss;
+        self.begin_search();
         if self.detector.uses_sack() && !sack {
             self.detector = Detector::new(crate::Recovery::NewReno);
         }

@@ -19,8 +19,6 @@ pub(crate) fn sysctls(
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", BUFFERS),
         ("net.ipv4.tcp_wmem", BUFFERS),
-        // The path MTU is known.
-        ("net.ipv4.tcp_mtu_probing", "0"),
         // Any number of transfers may start at once.
         ("net.core.somaxconn", "65535"),
         ("net.ipv4.tcp_max_syn_backlog", "65535"),
@@ -42,10 +40,11 @@ pub(crate) fn sysctls(
     };
     type Number = (&'static str, &'static str, fn(&Config) -> u8);
     // With SACK the kernel always has RACK-TLP and F-RTO.
-    let numbers: [Number; 3] = [
+    let numbers: [Number; 4] = [
         ("recovery", "net.ipv4.tcp_sack", |config| config.recovery.needs_sack().into()),
         ("timestamps", "net.ipv4.tcp_timestamps", |config| config.timestamps.into()),
         ("ecn", "net.ipv4.tcp_ecn", |config| config.ecn.into()),
+        ("mtu_probing", "net.ipv4.tcp_mtu_probing", |config| config.mtu_probing as u8),
     ];
     for (setting, name, number) in numbers {
         let value = number(&first.sender);

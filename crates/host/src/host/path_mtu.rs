@@ -15,8 +15,8 @@ const LEAST_IPV6: u32 = 1280;
 /// What a router that names no MTU is taken to mean (RFC 1191 §5).
 const UNNAMED: u32 = 576;
 
-/// The path MTUs of destinations, less the fixed headers of IP and TCP, that connections have found to
-/// be smaller than what the peer offered.
+/// The path MTUs of destinations, less the fixed headers of IP and TCP, that were reported to
+/// connections and believed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct PathMtus(BTreeMap<IpAddr, PathMtu>);
@@ -72,17 +72,17 @@ impl<A: Application> Host<A> {
         let mss = mtu - header - Segment::HEADER as u32;
         let mss = u16::try_from(mss).unwrap_or(u16::MAX);
         let connection = &mut self.slots[id as usize].connection;
-        let before = connection.send_mss();
+        let before = connection.reported_mss();
         connection.indicate(now, &Indication::TooBig { seq: quote.seq, mss });
         self.note_path_mtu(now, id, before);
         self.after(now, id);
     }
 
-    /// Remembers the path MTU of a connection whose MSS was `before`, if it is smaller now.
+    /// Remembers the path MTU of a connection, if reports have shown a smaller one than `before`.
     #[inline]
     pub(super) fn note_path_mtu(&mut self, now: Time, id: u32, before: u32) {
         let slot = &self.slots[id as usize];
-        let mss = slot.connection.send_mss();
+        let mss = slot.connection.reported_mss();
         if mss < before {
             let (now, remote) = (self.numbering.local(now), slot.ip.destination);
             self.path_mtus.learn(now, remote, mss.min(u32::from(u16::MAX)) as u16);

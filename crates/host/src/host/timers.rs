@@ -54,7 +54,7 @@ impl<A: Application> Host<A> {
                 self.slots[id as usize].connection.fail();
             }
             let slot = &mut self.slots[id as usize];
-            let before = slot.connection.send_mss();
+            let before = slot.connection.reported_mss();
             slot.serve(now);
             was_due = true;
             self.note_path_mtu(now, id, before);

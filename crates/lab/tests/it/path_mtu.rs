@@ -80,6 +80,27 @@ fn without_icmp_it_is_a_black_hole() {
 }
 
 #[test]
+fn a_black_hole_is_found_by_timeouts_and_passed() {
+    let plain = finished(&run(&path("mtu = 1500", "")));
+    let hole = SHRINKS.replace("mtu = {", "mtu = { icmp = false,");
+    let outcome = run(&path(&hole, "tcp = { mtu_probing = \"black-hole\" }"));
+    let more = finished(&outcome) - plain;
+    // Timeouts until segments are small enough, and slow start after each.
+    assert!((1.0..40.0).contains(&more), "{more} s");
+}
+
+#[test]
+fn probing_finds_the_size_that_passes_without_loss_of_goodput() {
+    let plain = finished(&run(&path("", "")));
+    let outcome =
+        run(&path("mtu = { size = \"1300 B\", icmp = false }", "tcp = { mtu_probing = \"on\" }"));
+    assert_eq!(outcome.rows[0].sender.timeouts, Some(0));
+    assert!(finished(&outcome) < 1.1 * plain);
+    let [("r", probes)] = too_big(&outcome)[..] else { panic!("{:?}", too_big(&outcome)) };
+    assert!((1..=8).contains(&probes), "{probes} were lost");
+}
+
+#[test]
 fn packets_as_bytes_are_the_same() {
     let text = path(SHRINKS, "");
     let digest = |watch: &Watch| run_with(&text, 1, watch).digest;

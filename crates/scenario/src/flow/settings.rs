@@ -16,7 +16,10 @@ use base::Duration;
 use base::units::Size;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Mechanism, Needs};
-use tcp::{Config, Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
+use tcp::{
+    Config, Estimator, MtuProbing, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff,
+    Validation,
+};
 use toml::Spanned;
 
 table! {
@@ -95,6 +98,9 @@ table! {
         /// Pace segments over the round trip, at 1.2 times the window per round trip; in slow start
         /// 2 times.
         pacing: bool;
+        /// Find the path MTU without ICMP, by the segments that arrive (RFC 4821): not at all; once
+        /// full-sized segments do not arrive; or from segments of 1024 bytes on.
+        mtu_probing: MtuProbing = Config::default().mtu_probing;
         /// Keep-alive probes to a silent peer; `"off"` if absent.
         keep_alive: KeepAlive;
         /// Abort the connection after this long without progress; never, if absent or `"off"`.
@@ -190,6 +196,7 @@ pub(crate) fn resolve(
         pipe: tcp.pipe,
         ssthresh_on_backoff: tcp.ssthresh_on_backoff.unwrap_or(defaults.ssthresh_on_backoff),
         hystart: tcp.hystart.unwrap_or(defaults.hystart),
+        mtu_probing: tcp.mtu_probing,
         validation: tcp.window_validation,
         restart_after_idle: tcp.restart_after_idle,
         reduction: tcp.reduction.unwrap_or(defaults.reduction),

@@ -12,7 +12,9 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Value, json};
 use tcp::congestion::Congestion;
 use tcp::mechanism::{Fields, Strategy, Suppression, Transport};
-use tcp::{Estimator, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation};
+use tcp::{
+    Estimator, MtuProbing, Pipe, Recovery, Reduction, Restart, SsthreshOnBackoff, Validation,
+};
 use wire::PathForm;
 
 /// Makes enums that serde reads by the names of their variants values of scenario files.
@@ -35,7 +37,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation
+    Recovery Pipe Congestion Reduction Estimator Restart SsthreshOnBackoff Validation MtuProbing
     Strategy Fields Transport Suppression PathForm Aim
 }
 

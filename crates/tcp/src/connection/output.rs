@@ -147,7 +147,9 @@ impl Connection {
         }
         self.write_segment(now, self.iss + start as u32, flags, copy, blocks, packet);
         let more = more || self.receiver.ack_due();
-        Transmit { segment_size: self.sender.mss(), count, ecn, more }
+        // A probe of the path MTU is larger than the others.
+        let segment_size = self.sender.mss().max(if count == 1 { packet.payload.len } else { 0 });
+        Transmit { segment_size, count, ecn, more }
     }
 
     /// The number of SACK blocks that fit beside `bytes` of data (RFC 6691 §3).

@@ -12,11 +12,11 @@ impl Connection {
         self.path_mss = mss.max(self.minimum_mss);
     }
 
-    /// The send MSS without options, bytes: in the handshake 0, then what the peer announced or a
-    /// smaller path MTU allows.
+    /// The path MTU that reports have shown, less the fixed headers of IP and TCP, bytes; `u32::MAX`
+    /// if there was none.
     #[must_use]
-    pub fn send_mss(&self) -> u32 {
-        if self.receiver.nxt() == 0 { 0 } else { self.sender.mss() + self.options_len() }
+    pub fn reported_mss(&self) -> u32 {
+        self.sender.reported_mss.saturating_add(self.options_len())
     }
 
     /// Octets of data in a full-sized segment, if data and options may have `mss` (RFC 6691).

@@ -28,6 +28,7 @@ mod handshake;
 mod hybla;
 mod hystart;
 mod liveness;
+mod mtu_probing;
 mod nagle;
 mod pacing;
 mod path_mtu;

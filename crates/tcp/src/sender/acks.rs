@@ -47,6 +47,9 @@ impl Sender {
         self.check_app_limited();
         let clean =
             ack.blocks.is_empty() && !ack.congested && self.is_clean() && self.probe.is_none();
+        if self.search.is_some() {
+            self.on_ack_while_searching(now, ack.ack);
+        }
         if clean && ack.ack > self.board.una() {
             // Without a gap, no loss can be found.
             self.on_window(now, &ack.window);
@@ -67,6 +70,7 @@ impl Sender {
             && !self.log.is_enabled()
             && self.max_flight.is_none()
             && self.probe.is_none()
+            && self.search.is_none()
             && self.forced_queue.is_empty()
             && self.has_no_pending_notices()
     }

@@ -127,6 +127,9 @@ impl Sender {
         mechanisms: &mut Mechanisms,
     ) {
         let record = *self.board.get(index);
+        if self.is_failed_probe(now, &record) {
+            return;
+        }
         let verdict = self.verdict(now, &record, signal, mechanisms);
         let corrupted = verdict == Verdict::Corruption;
         if !corrupted {

@@ -29,8 +29,11 @@ impl Sender {
         if record.start != start || record.data_len(self.fin()) <= mss {
             return;
         }
+        if mss >= self.mss {
+            return self.on_probe_too_big(now, mss);
+        }
         if record.sent.delivered < u64::from(record.len) {
-            return self.shrink(now, mss);
+            return self.believe(now, mss);
         }
         // Of several, the first that may still be confirmed.
         let una = self.board.una();
@@ -45,17 +48,27 @@ impl Sender {
         let confirmed = start >= self.board.una() && mss < self.mss;
         if confirmed {
             self.rtt.end_back_off();
-            self.shrink(now, mss);
+            self.believe(now, mss);
+            // No acknowledgments clock out a whole window any more (RFC 5681 §4.1).
+            self.controller.on_idle(self.config.initial_window.bytes(mss));
         }
         confirmed
+    }
+
+    /// Acts on a report.
+    fn believe(&mut self, now: Time, mss: u32) {
+        self.reported_mss = mss;
+        self.limit_search(mss);
+        self.shrink(now, mss);
     }
 
     /// Sends segments of at most `mss` octets of data from now on. Larger ones in flight are lost: they
     /// are cut and retransmitted at once. The window stays as it is, for such a loss is no sign of
     /// congestion (RFC 1191 §6.4, RFC 8201 §5.4).
-    fn shrink(&mut self, now: Time, mss: u32) {
+    pub(super) fn shrink(&mut self, now: Time, mss: u32) {
         self.mss = mss;
         self.too_big = None;
+        self.forget_probe();
         self.log.push(|| Event::PathMtu { mss });
         let fin = self.fin();
         if !self.board.split(mss, fin) {

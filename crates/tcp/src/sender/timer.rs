@@ -157,6 +157,7 @@ impl Sender {
         if self.confirm_too_big(now) {
             return;
         }
+        self.on_timeout_while_searching(now);
         let (decrease, keep_ssthresh) = match self.verdict(now, &first, Signal::Rto, mechanisms) {
             Verdict::Corruption => {
                 self.board.mark_latest_copy_lost(self.board.head(), true);

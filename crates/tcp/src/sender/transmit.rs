@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::recovery::Phase;
 use crate::scoreboard::{Record, State};
 use base::Time;
+use core::ops::ControlFlow;
 use wire::{CopyId, Payload};
 
 /// A range to be sent.
@@ -47,6 +48,11 @@ impl Sender {
         let Some(len) = self.next_in_window() else {
             return self.poll_blocked(now);
         };
+        if self.search.is_some()
+            && let ControlFlow::Break(probe) = self.poll_mtu_probe(now)
+        {
+            return probe;
+        }
         if self.is_held_by_pacing(now) {
             return None;
         }
@@ -321,7 +327,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send_new(&mut self, now: Time, len: u64) -> Transmission {
+    pub(super) fn send_new(&mut self, now: Time, len: u64) -> Transmission {
         if self.board.outstanding() == 0 {
             self.on_first_outstanding(now);
         }

@@ -8,4 +8,5 @@ mod common;
 mod ends;
 mod links;
 mod mobility;
+mod path_mtu;
 mod runs;

@@ -2,6 +2,7 @@
 //! hold at every step.
 
 use super::*;
+use crate::MtuProbing;
 use crate::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
 use base::{Random, Seed};
 use proptest::prelude::*;
@@ -23,6 +24,8 @@ struct Flying {
 struct Narrow {
     from: Time,
     mss: u16,
+    /// Senders are told.
+    icmp: bool,
 }
 
 /// How often things go wrong, each packet on its own.
@@ -59,10 +62,13 @@ impl Air {
             return;
         }
         let size = packet.len() - packet.ip.len() as u32 - Segment::HEADER as u32;
-        if let Some(Narrow { from, mss }) = self.narrow
+        if let Some(Narrow { from, mss, icmp }) = self.narrow
             && now >= from
             && size > u32::from(mss)
         {
+            if !icmp {
+                return;
+            }
             let (at, too_big) = (now + Duration::from_millis(20), Some(mss));
             self.flying.push(Flying { at, to: 1 - to, packet, corrupted: false, too_big });
             return;
@@ -348,9 +354,9 @@ fn luck() -> impl Strategy<Value = Luck> {
 }
 
 fn narrow() -> impl Strategy<Value = Option<Narrow>> {
-    prop::option::weighted(0.3, (0u64..4000, 100u16..1000)).prop_map(|narrow| {
-        let (from, mss) = narrow?;
-        Some(Narrow { from: Time::ZERO + Duration::from_millis(from), mss })
+    prop::option::weighted(0.3, (0u64..4000, 100u16..1000, any::<bool>())).prop_map(|narrow| {
+        let (from, mss, icmp) = narrow?;
+        Some(Narrow { from: Time::ZERO + Duration::from_millis(from), mss, icmp })
     })
 }
 
@@ -402,8 +408,14 @@ proptest! {
         luck in luck(),
         narrow in narrow(),
         sizes in (0u64..150_000, prop_oneof![Just(0), 0u64..50_000]),
+        probing in prop::sample::select(vec![MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::On]),
         seed in any::<u64>(),
     ) {
+        // A black hole has to be found.
+        let holes = narrow.is_some_and(|narrow| !narrow.icmp);
+        let blind = probing == MtuProbing::Off && holes;
+        let mtu_probing = if blind { MtuProbing::BlackHole } else { probing };
+        let config = Config { mtu_probing, ..config };
         let mut exchange = Exchange::new(&config, luck, narrow, seed);
         exchange.ends[0].write(0, 0, sizes.0);
         exchange.ends[1].write(1, 0, sizes.1);

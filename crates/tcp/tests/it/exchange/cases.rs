@@ -9,8 +9,8 @@ use tcp::mechanism::{
     NoticeAuthentication, Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
-    Config, Connectivity, Estimator, InitialWindow, KeepAlive, Pipe, Recovery, Reduction, Restart,
-    Rto, SsthreshOnBackoff, Validation,
+    Config, Connectivity, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, Recovery,
+    Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
 
@@ -211,7 +211,10 @@ fn millis(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    (sizes(), congestion(), repair(), manners()).prop_map(|(sizes, congestion, repair, manners)| {
+    let probing =
+        prop::sample::select(&[MtuProbing::Off, MtuProbing::BlackHole, MtuProbing::On][..]);
+    let parts = (sizes(), congestion(), repair(), manners(), probing);
+    parts.prop_map(|(sizes, congestion, repair, manners, mtu_probing)| {
         let (mss, receive_window) = sizes;
         let (controller, increase, byte_counting, initial_window, initial_ssthresh) = congestion;
         let (lost, reduction, undo, frto, dsack, limited_transmit, ssthresh_on_backoff) = repair;
@@ -260,6 +263,7 @@ fn config() -> impl Strategy<Value = Config> {
             fast_open,
             nagle,
             pacing,
+            mtu_probing,
             keep_alive,
             user_timeout: None,
             challenges,

@@ -1,6 +1,6 @@
 """Transfers by our sender and by the kernel's, over the same emulated links with the same losses.
 
-python bench/beside.py                   five paths, five runs each; needs root
+python bench/beside.py                   five paths, three runs each; needs root
 python bench/beside.py 3-loss ...        some of them; the others stay as they were kept
 
 Both senders have CUBIC. Each run of ours is followed by one of the kernel's with the same seed,
@@ -23,7 +23,7 @@ import runs
 SCENARIOS = Path(__file__).resolve().parent / "beside"
 BESIDE = record.RESULTS / "beside.json"
 
-RUNS = 5
+RUNS = 3
 STACKS: dict[str, list[str]] = {"lasthop": ["--testbed"], "linux": runs.linux("cubic")}
 COLUMNS = ["completed_s", "retransmissions", "timeouts"]
 
@@ -34,6 +34,8 @@ def measure(name: str) -> Iterator[record.Row]:
     for seed in range(1, RUNS + 1):
         for stack, options in STACKS.items():
             row = runs.run(SCENARIOS / f"{name}.toml", options, seed, COLUMNS)
+            if row["completed_s"] is None:
+                raise SystemExit(f"{name}: {stack} has not finished within the scenario's duration")
             record.say(f"{stack}: {row}")
             rows[stack].append(row)
     for stack, own in rows.items():

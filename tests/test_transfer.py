@@ -385,7 +385,7 @@ def test_what_a_killed_transfer_leaves_can_be_removed(
     assert f"nft {table}" in done.stdout.decode()
     assert here.changed() == ["table ip another"]
     here.run("nft", "delete", "table", "ip", "another")
-    # The peer waits for ever: nobody is left to answer.
+    # The peer waits for ever: no end is left to answer.
     there.run("ss", "-K", "dport", ">", "0")
     with pytest.raises(OSError, match=r"."):
         received.result()

@@ -26,12 +26,12 @@ pub(crate) fn take() -> Vec<u8> {
     spare.unwrap_or_else(|| vec![0; LEN])
 }
 
-/// A range of a buffer; the buffer is spare again when nobody has bytes of it.
+/// A range of a buffer; the buffer is spare again when no reader has bytes of it.
 pub(crate) fn share(buffer: Vec<u8>, range: Range<usize>) -> Bytes {
     Bytes::from_owner(Lent(buffer)).slice(range)
 }
 
-/// A buffer that somebody reads.
+/// A buffer that is being read.
 struct Lent(Vec<u8>);
 
 impl AsRef<[u8]> for Lent {

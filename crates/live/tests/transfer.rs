@@ -74,7 +74,7 @@ fn data(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_comes_by_a_pipe_arrives_at_a_listener_whoever_is_slow() {
+fn what_comes_by_a_pipe_arrives_at_a_listener_whichever_side_is_slow() {
     let Some(machine) = machine("pipe-in") else { return };
     for v6 in [false, true] {
         let (listener, at) = listener(&machine, v6);

@@ -39,8 +39,8 @@ pub(crate) fn connect(remote: SocketAddr, control: &str) -> io::Result<TcpStream
     Ok(stream)
 }
 
-/// A connection that has it when it is established, and on which nobody has set it since, never had
-/// another: no pacing is on.
+/// Checks the congestion control of a connection that was just established. A connection that has
+/// `control` then never had another, so no pacing is on.
 fn check(stream: &TcpStream, control: &str) -> io::Result<()> {
     let name = SockRef::from(stream).tcp_congestion()?;
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();

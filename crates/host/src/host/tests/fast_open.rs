@@ -232,8 +232,8 @@ fn a_client_does_without_after_a_server_that_never_answers() {
     let (mut client, _) = known();
     let at = open(millis(1), &mut client, 80, 1);
     assert_eq!(at.payload.len, 100);
-    let mut nobody = host(SERVER);
-    run_until(millis(300_000), &mut client, &mut nobody);
+    let mut silent = host(SERVER);
+    run_until(millis(300_000), &mut client, &mut silent);
     sent(&mut client, millis(300_000));
     assert_eq!(client.fast_open_cookies.paths[0].failures, 1);
 }

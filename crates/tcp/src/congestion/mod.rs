@@ -4,7 +4,7 @@
 //! they are repaired, is decided elsewhere.
 //!
 //! A new controller is a file beside this page and a line in the table below. One with more state
-//! than [`cubic`] or [`aimd`] is held in a box, so that other connections have no room for it.
+//! than `cubic` or `aimd` is held in a box, so that other connections have no room for it.
 
 #[cfg(test)]
 mod contract;

@@ -188,8 +188,11 @@ impl<K: Copy + Ord> SharedProbe<K> {
         }
         if lost {
             self.meet_limit();
-        } else if !left && self.share.is_some_and(|share| state.window >= share) {
-            self.probing.remove(&key);
+        } else if !left
+            && self.share.is_some_and(|share| state.window >= share)
+            // It may be full already: by its own sample, which met the limit.
+            && self.probing.remove(&key).is_some()
+        {
             self.full.push(key);
         }
     }

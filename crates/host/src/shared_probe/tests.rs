@@ -264,6 +264,21 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+#[test]
+fn the_connection_that_notices_the_limit_is_full_once() {
+    let mut lab = Lab::new(1);
+    assert_eq!(lab.indications(at(0)), [(0, CHANGED)]);
+    let mut state = lab.states[&0];
+    let mut mean = |now: u64, nanos: u64| {
+        state.srtt = Some(Duration::from_nanos(nanos));
+        lab.probe.observe(at(now), 0, &state);
+    };
+    // A round of 100 ms, then eight samples of 120 ms and more.
+    mean(100, 100_000_000);
+    (0..9).for_each(|n| mean(250, 120_000_000 + n));
+    assert_eq!(lab.indications(at(250)), [(0, FULL)]);
+}
+
 proptest! {
     #[test]
     fn each_connection_starts_once_and_at_first_at_most_one_initial_window_is_outstanding(

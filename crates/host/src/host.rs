@@ -43,6 +43,7 @@ use hints::Hints;
 use listeners::Listeners;
 use memory::Memory;
 use numbering::Numbering;
+use opening::Share;
 use path_mtu::PathMtus;
 use resets::Resets;
 use rustc_hash::FxHashMap;
@@ -157,6 +158,7 @@ pub struct Host<A> {
     path_mtus: PathMtus,
     /// The next local port to be tried, as an offset from the hash.
     next_port: u16,
+    share: Share,
     memory: Memory,
     /// Whether the events of connections are recorded.
     watches: bool,
@@ -195,6 +197,7 @@ impl<A: Application> Host<A> {
             numbering,
             path_mtus: PathMtus::default(),
             next_port: 0,
+            share: Share::default(),
             memory: Memory::default(),
             watches: false,
             observes: false,
@@ -273,12 +276,7 @@ impl<A: Application> Host<A> {
     /// The connection that a packet belongs to: as a segment, or as an ICMP message about one.
     #[must_use]
     pub fn connection_of(&self, packet: &Packet) -> Option<ConnectionId> {
-        let tuple = match &packet.body {
-            Body::Tcp(segment) => FourTuple::of_segment(&packet.ip, segment),
-            Body::Icmp(icmp) => FourTuple::of_icmp(&packet.ip, icmp)?,
-            Body::Udp(_) | Body::Repair(_) | Body::Esp(_) => return None,
-        };
-        self.by_tuple.get(&tuple).map(|&id| self.slots[id as usize].id)
+        self.by_tuple.get(&FourTuple::of_packet(packet)?).map(|&id| self.slots[id as usize].id)
     }
 
     /// Whether a packet is this host's: it goes to an address that the host owns, or it belongs to a

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
-use wire::{CorruptionNotice, Icmp, Ip, Quote, Segment, SurvivalNotice};
+use wire::{Body, CorruptionNotice, Icmp, Ip, Packet, Quote, Segment, SurvivalNotice};
 
 /// The two ends of a connection, as the host at its local end names them. It is unique among the
 /// host's connections; the local address counts, too.
@@ -30,6 +30,17 @@ impl FourTuple {
     #[must_use]
     pub fn remote_end(&self) -> SocketAddr {
         SocketAddr::new(self.remote, self.remote_port)
+    }
+
+    /// The connection that a packet which has arrived belongs to: as a segment, or as an ICMP message
+    /// about one. `None` for packets of no connection.
+    #[must_use]
+    pub fn of_packet(packet: &Packet) -> Option<FourTuple> {
+        match &packet.body {
+            Body::Tcp(segment) => Some(FourTuple::of_segment(&packet.ip, segment)),
+            Body::Icmp(icmp) => FourTuple::of_icmp(&packet.ip, icmp),
+            Body::Udp(_) | Body::Repair(_) | Body::Esp(_) => None,
+        }
     }
 
     /// The same connection as its peer names it.
@@ -85,7 +96,7 @@ impl FourTuple {
     }
 
     /// The connection that an ICMP message which has arrived is about.
-    pub(super) fn of_icmp(ip: &Ip, icmp: &Icmp) -> Option<FourTuple> {
+    fn of_icmp(ip: &Ip, icmp: &Icmp) -> Option<FourTuple> {
         match icmp {
             Icmp::Corruption { notice, .. } if notice.destination == ip.destination => {
                 Some(FourTuple::of_notice(notice).reversed())

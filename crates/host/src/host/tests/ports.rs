@@ -42,6 +42,18 @@ fn ports_that_are_in_use_or_listened_on_are_passed_over() {
 }
 
 #[test]
+fn a_host_that_shares_its_address_opens_connections_of_its_share_alone() {
+    let own = |tuple: &FourTuple| tuple.local_port % 3 == 1;
+    let mut client = host(CLIENT);
+    client.share(own);
+    assert!(ports(&mut client, 80, 50).into_iter().all(|port| port % 3 == 1));
+    let from =
+        |local_port| Opening { local_port: Some(local_port), ..transfer(Time::ZERO, 81, 0, 1) };
+    assert!(client.connect(Time::ZERO, from(3 * 1000)).is_none());
+    assert!(client.connect(Time::ZERO, from(3 * 1000 + 1)).is_some());
+}
+
+#[test]
 fn a_host_without_a_port_left_opens_nothing() {
     let mut client = host(CLIENT);
     let mut used = ports(&mut client, 80, DYNAMIC_PORTS);

@@ -4,8 +4,12 @@
 //! whose checksums neither computes.
 
 mod port;
+mod steering;
 mod virtio;
 mod worker;
+mod workers;
+
+pub use workers::Workers;
 
 use crate::error::Doing;
 use crate::{Clock, Copies, Error, Netlink, Offload, Tun};
@@ -13,11 +17,13 @@ use base::{Duration, Time};
 use host::{Application, Bytes, ConnectionId, Host, HostIndication, Settings};
 use rustix::event::EventfdFlags;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
+use steering::Steering;
 use worker::{Command, Worker};
 
 /// The counters of a stack on its device.
@@ -35,6 +41,11 @@ pub struct Counts {
     pub delayed: u64,
     /// Packets that the kernel refused, and that are lost.
     pub failed: u64,
+    /// Packets among those read that were for a connection of another worker of the device
+    /// ([`Workers`]), and were handed over to it.
+    pub handed_over: u64,
+    /// Packets that were to be handed over, and are lost because too many waited for that worker.
+    pub overflowed: u64,
     /// Times that the thread slept.
     pub slept: u64,
 }
@@ -48,7 +59,24 @@ pub type Listener = Box<dyn FnMut(Time, ConnectionId, tcp::Event) + Send>;
 /// # Errors
 /// Those of [`Tun::open`] and [`Netlink`].
 pub fn device(name: &str, mtu: u16, queue: u32, addresses: &[IpAddr]) -> Result<Tun, Error> {
-    let tun = Tun::open(name, Offload::Full, mtu)?;
+    let one = queues(name, mtu, queue, addresses, Some(NonZeroUsize::MIN))?.pop();
+    Ok(one.unwrap_or_else(|| unreachable!("there is one")))
+}
+
+/// Like [`device`], with a queue of `queue` packets for each of several [`Workers`]: as many as
+/// the cores that the process may use, if `workers` is `None`.
+///
+/// # Errors
+/// Those of [`Tun::open_queues`] and [`Netlink`].
+pub fn queues(
+    name: &str,
+    mtu: u16,
+    queue: u32,
+    addresses: &[IpAddr],
+    workers: Option<NonZeroUsize>,
+) -> Result<Vec<Tun>, Error> {
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let tuns = Tun::open_queues(name, Offload::Full, mtu, workers.unwrap_or_else(cores))?;
     let netlink = Netlink::open()?;
     netlink.set_queue_length(name, queue)?;
     netlink.set_up(name)?;
@@ -56,13 +84,23 @@ pub fn device(name: &str, mtu: u16, queue: u32, addresses: &[IpAddr]) -> Result<
         let prefix = if address.is_ipv4() { 32 } else { 128 };
         netlink.add_route(address, prefix, name, None)?;
     }
-    Ok(tun)
+    Ok(tuns)
 }
 
 /// The memory of the machine, bytes.
 fn machine_memory() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram as u64 * u64::from(info.mem_unit)
+}
+
+fn starting() -> String {
+    "starting a stack".to_owned()
+}
+
+/// What wakes a worker.
+fn bell() -> Result<Arc<OwnedFd>, Error> {
+    let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    Ok(Arc::new(bell.doing(starting)?))
 }
 
 /// A host that is not started yet.
@@ -106,15 +144,17 @@ impl<A: Application + Bytes + Send + 'static> Stack<A> {
     /// # Errors
     /// If there can be no such thread.
     pub fn start(self) -> Result<Running<A>, Error> {
-        let action = || "starting a stack".to_owned();
-        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let bell = Arc::new(bell.doing(action)?);
+        self.spawn(bell()?, None)
+    }
+
+    /// Starts the thread, which is woken by `bell`.
+    fn spawn(self, bell: Arc<OwnedFd>, steering: Option<Steering>) -> Result<Running<A>, Error> {
         let (sender, receiver) = mpsc::channel();
         let device = self.tun.name().to_owned();
         let removed = Arc::new(AtomicBool::new(false));
-        let worker = Worker::new(self, receiver, Arc::clone(&bell), Arc::clone(&removed));
+        let worker = Worker::new(self, receiver, Arc::clone(&bell), Arc::clone(&removed), steering);
         let builder = std::thread::Builder::new().name("stack".to_owned());
-        let thread = builder.spawn(move || worker.run()).doing(action)?;
+        let thread = builder.spawn(move || worker.run()).doing(starting)?;
         let commands = Commands { sender, bell };
         Ok(Running { commands, device, removed, thread: Some(thread) })
     }
@@ -245,24 +285,32 @@ impl<A> Running<A> {
     /// # Panics
     /// If an application has.
     #[must_use]
-    pub fn stop(mut self, patience: Duration) -> Ended<A> {
-        match self.end(patience) {
+    pub fn stop(self, patience: Duration) -> Ended<A> {
+        self.ask_to_end(patience);
+        self.join()
+    }
+
+    /// Waits until the thread has ended.
+    fn join(mut self) -> Ended<A> {
+        match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => unreachable!("it is joined here and by `drop` alone"),
         }
     }
 
-    fn end(&mut self, patience: Duration) -> Option<std::thread::Result<Ended<A>>> {
-        let thread = self.thread.take()?;
+    /// Lets the thread end.
+    fn ask_to_end(&self, patience: Duration) {
         // It may have ended already.
         let _ = self.commands.send(Command::Stop(patience));
-        Some(thread.join())
     }
 }
 
 impl<A> Drop for Running<A> {
     fn drop(&mut self) {
-        let _ = self.end(Duration::ZERO);
+        if let Some(thread) = self.thread.take() {
+            self.ask_to_end(Duration::ZERO);
+            let _ = thread.join();
+        }
     }
 }

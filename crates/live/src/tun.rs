@@ -4,6 +4,7 @@ use crate::error::Doing;
 use crate::netlink::DeviceCounts;
 use crate::{Error, Netlink};
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
@@ -21,7 +22,7 @@ pub enum Offload {
     Full,
 }
 
-/// A TUN device. It is gone when this is dropped.
+/// A TUN device, or one of its queues. The device is gone when this is dropped.
 pub struct Tun {
     device: SyncDevice,
     name: String,
@@ -37,18 +38,41 @@ impl Tun {
     /// If the name is taken or longer than 15 bytes, the MTU is none, or the process may not make
     /// devices (CAP_NET_ADMIN).
     pub fn open(name: &str, offload: Offload, mtu: u16) -> Result<Tun, Error> {
+        let one = Tun::open_queues(name, offload, mtu, NonZeroUsize::MIN)?.pop();
+        Ok(one.unwrap_or_else(|| unreachable!("there is one")))
+    }
+
+    /// Makes a device like [`Tun::open`] with several queues, each to be read and written by a thread
+    /// of its own. The kernel puts a packet into the queue by which the last packet of its flow was
+    /// written; if there was none in the last three seconds, a hash of the flow chooses. The device
+    /// is gone when all are dropped.
+    ///
+    /// # Errors
+    /// As [`Tun::open`], and if there are more queues than the kernel allows (256).
+    pub fn open_queues(
+        name: &str,
+        offload: Offload,
+        mtu: u16,
+        queues: NonZeroUsize,
+    ) -> Result<Vec<Tun>, Error> {
+        let several = queues > NonZeroUsize::MIN;
         // Nothing but the descriptor is wanted of tun-rs: no addresses, and of its reads and
         // writes those that neither cut units nor put them together.
         let builder = DeviceBuilder::new().name(name).mtu(mtu).enable(false);
         let builder = builder.with(|linux| {
             linux.offload(offload == Offload::Full).packet_information(false);
+            linux.multi_queue(several);
         });
-        let device = builder.build_sync().and_then(|device| {
-            device.set_nonblocking(true)?;
-            Ok(device)
-        });
-        let device = device.doing(|| format!("making TUN device {name}"))?;
-        Ok(Tun { device, name: name.to_owned(), netlink: Netlink::open()? })
+        let action = || format!("making TUN device {name}");
+        let mut devices = vec![builder.build_sync().doing(action)?];
+        for _ in 1..queues.get() {
+            devices.push(devices[0].try_clone().doing(action)?);
+        }
+        let queue = |device: SyncDevice| {
+            device.set_nonblocking(true).doing(action)?;
+            Ok(Tun { device, name: name.to_owned(), netlink: Netlink::open()? })
+        };
+        devices.into_iter().map(queue).collect()
     }
 
     /// The device's name.

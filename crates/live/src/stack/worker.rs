@@ -1,6 +1,7 @@
 //! The thread that drives a host.
 
 use super::port::Port;
+use super::steering::{HandedOver, PassedOn, Steering};
 use super::virtio;
 use super::{Ended, Listener, Stack};
 use crate::Clock;
@@ -43,6 +44,8 @@ pub(super) struct Worker<A> {
     end: Option<Time>,
     /// Says to the owner that the device was removed.
     removed: Arc<AtomicBool>,
+    /// What it has to do with the other workers of its device, if there are any.
+    steering: Option<Steering>,
 }
 
 impl<A: Application + Bytes + Send> Worker<A> {
@@ -51,10 +54,11 @@ impl<A: Application + Bytes + Send> Worker<A> {
         commands: Receiver<Command<A>>,
         bell: Arc<OwnedFd>,
         removed: Arc<AtomicBool>,
+        steering: Option<Steering>,
     ) -> Worker<A> {
         let Stack { host, tun, mtu, clock, listener, copies } = stack;
         let port = Port::new(tun, mtu, copies);
-        Worker { host, port, clock, listener, commands, bell, end: None, removed }
+        Worker { host, port, clock, listener, commands, bell, end: None, removed, steering }
     }
 
     pub(super) fn run(mut self) -> Ended<A> {
@@ -62,7 +66,7 @@ impl<A: Application + Bytes + Send> Worker<A> {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut buffer = pool::take();
         loop {
-            let more = self.read(&mut buffer);
+            let more = self.take_handed_over() | self.read(&mut buffer);
             self.obey();
             let now = self.clock.now();
             if self.host.poll_timeout() <= now {
@@ -84,34 +88,65 @@ impl<A: Application + Bytes + Send> Worker<A> {
         }
     }
 
-    /// Takes in what is there. Says whether there may be more.
-    fn read(&mut self, buffer: &mut Vec<u8>) -> bool {
+    /// Processes packets that other workers have read. Says whether there may be more. They come
+    /// first: what is in the worker's own queue is probably later.
+    fn take_handed_over(&mut self) -> bool {
         for _ in 0..TURN {
-            let Some(len) = self.port.read(buffer) else { return false };
-            let Some((header, bytes)) = buffer[..len].split_at_checked(VIRTIO_HEADER_LEN) else {
-                continue;
+            let Some(handed_over) = self.steering.as_mut().and_then(Steering::next) else {
+                return false;
             };
-            self.port.counts.read += 1;
-            self.port.counts.units_read += u64::from(virtio::is_unit(header));
-            let parsed = match virtio::is_verified(header) {
-                true => Packet::parse_trusted(bytes),
-                false => Packet::parse(bytes),
-            };
-            match parsed {
-                Ok((mut packet, payload)) => {
-                    if let Some(copies) = &self.port.copies {
-                        copies.mark(&mut packet);
-                    }
-                    let payload =
-                        VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
-                    let read = std::mem::take(buffer);
-                    let read = self.host.handle_buffer(self.clock.now(), &packet, read, payload);
-                    *buffer = read.unwrap_or_else(pool::take);
-                }
-                Err(error) => self.host.refuse(&error),
-            }
+            let HandedOver { packet, buffer, payload } = handed_over;
+            let _ = self.host.handle_buffer(self.clock.now(), &packet, buffer, payload);
         }
         true
+    }
+
+    /// Reads what is there. Says whether there may be more.
+    fn read(&mut self, buffer: &mut Vec<u8>) -> bool {
+        let mut more = true;
+        for _ in 0..TURN {
+            let Some(len) = self.port.read(buffer) else {
+                more = false;
+                break;
+            };
+            self.take_in(buffer, len);
+        }
+        if let Some(steering) = &mut self.steering {
+            steering.wake();
+        }
+        more
+    }
+
+    /// Processes a packet of `len` bytes in `buffer`, or hands it over to its worker. The buffer may
+    /// be another then.
+    fn take_in(&mut self, buffer: &mut Vec<u8>, len: usize) {
+        let Some((header, bytes)) = buffer[..len].split_at_checked(VIRTIO_HEADER_LEN) else {
+            return;
+        };
+        self.port.counts.read += 1;
+        self.port.counts.units_read += u64::from(virtio::is_unit(header));
+        let parsed = match virtio::is_verified(header) {
+            true => Packet::parse_trusted(bytes),
+            false => Packet::parse(bytes),
+        };
+        let (mut packet, payload) = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => return self.host.refuse(&error),
+        };
+        if let Some(copies) = &self.port.copies {
+            copies.mark(&mut packet);
+        }
+        let payload = VIRTIO_HEADER_LEN + payload.start..VIRTIO_HEADER_LEN + payload.end;
+        if let Some(steering) = &mut self.steering {
+            match steering.pass_on(&packet, &payload, buffer, len) {
+                PassedOn::Own => {}
+                PassedOn::HandedOver => return self.port.counts.handed_over += 1,
+                PassedOn::Dropped => return self.port.counts.overflowed += 1,
+            }
+        }
+        let read = std::mem::take(buffer);
+        let read = self.host.handle_buffer(self.clock.now(), &packet, read, payload);
+        *buffer = read.unwrap_or_else(pool::take);
     }
 
     /// Does what was asked for.

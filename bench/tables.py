@@ -220,18 +220,21 @@ def interop(result: Result) -> str:
 
 
 def throughput(result: Result) -> str:
-    """The throughput of lasthop's stack and of the kernel's."""
+    """The throughput of lasthop's stack and of the kernel's, for one connection and for many."""
     lines = [
-        "| | stack | Gb/s | CPU seconds per GB, whole machine | lasthop / kernel |",
-        "| --- | --- | ---: | ---: | ---: |",
+        "| connections | near end | stack | Gb/s | CPU seconds per GB, whole machine "
+        "| lasthop / kernel |",
+        "| ---: | --- | --- | ---: | ---: | ---: |",
     ]
-    for way in result["summary"]:
-        for stack in way["stacks"]:
-            ratio = f"{way['ratio']:.2f}" if stack["stack"] == "ours" else ""
+    for case in result["summary"]:
+        for stack in case["stacks"]:
+            ours, workers = stack["stack"] == "ours", stack["workers"]
+            ratio = f"{stack['ratio']:.2f}" if ours else ""
             rate = spread([stack["lowest"], stack["gbps"], stack["highest"]], 1)
             cpu = f"{stack['machine_cpu_s_per_gb']:.2f}"
-            name = {"ours": "lasthop"}.get(stack["stack"], stack["stack"])
-            lines.append(f"| {way['way']} | {name} | {rate} | {cpu} | {ratio} |")
+            several = f", {workers} workers" if ours and workers > 1 else ""
+            name = f"lasthop{several}" if ours else stack["stack"]
+            lines.append(f"| {case['flows']} | {case['way']} | {name} | {rate} | {cpu} | {ratio} |")
     return "\n".join([*lines, "", f"*{result['rounds']} rounds in turn.* {circumstances(result)}"])
 
 

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [a, b] = nodes.each_ref().map(|node| node.name());
     println!("{{\"namespaces\":[\"{a}\",\"{b}\"],\"addresses\":{ADDRESSES:?}}}");
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    print(&running.stop());
+    print(&running.stop()?);
     Ok(())
 }
 

@@ -32,7 +32,7 @@ use base::Seed;
 use link::{Attachments, Config, Outages, WhenDown};
 use rustix::event::EventfdFlags;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use worker::Worker;
 
@@ -164,28 +164,51 @@ impl Emulator {
         let stopped = Arc::clone(&stop);
         let builder = std::thread::Builder::new().name("emulator".to_owned());
         let worker = Worker::new(self);
-        let thread = builder.spawn(move || worker.run(&stopped)).doing(action)?;
-        Ok(Running { stop, thread: Some(thread) })
+        let removed = Arc::new(OnceLock::new());
+        let found = Arc::clone(&removed);
+        let thread = builder.spawn(move || worker.run(&stopped, &found)).doing(action)?;
+        Ok(Running { stop, removed, thread: Some(thread) })
     }
 }
 
-/// An emulator at work; it ends when this is dropped.
+/// An emulator at work; it ends when this is dropped. It also ends if one of its devices is removed;
+/// the others are gone then, too.
 #[derive(Debug)]
 pub struct Running {
     stop: Arc<OwnedFd>,
+    /// The name of a device that was removed.
+    removed: Arc<OnceLock<String>>,
     /// Until it has been joined.
     thread: Option<JoinHandle<Report>>,
 }
 
 impl Running {
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    /// If a device was removed, or a box has panicked.
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.thread {
+            Some(thread) if !thread.is_finished() => Ok(()),
+            _ => Err(self.removal().unwrap_or(Error::Stopped)),
+        }
+    }
+
+    /// The error of a removed device.
+    fn removal(&self) -> Option<Error> {
+        self.removed.get().cloned().map(Error::DeviceRemoved)
+    }
+
     /// Ends it, and returns what happened. Packets on their way are lost, and the devices are gone.
+    ///
+    /// # Errors
+    /// If a device was removed.
     ///
     /// # Panics
     /// If a box has.
-    #[must_use]
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> Result<Report, Error> {
         match self.end() {
-            Some(Ok(report)) => report,
+            Some(Ok(report)) => self.removal().map_or(Ok(report), Err),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => unreachable!("it is joined here and by `drop` alone"),
         }

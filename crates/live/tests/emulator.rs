@@ -16,6 +16,7 @@ use live::emulator::{Corruption, Direction, Node, Surroundings, Verdict};
 use live::{Clock, Error, Namespace, Netlink};
 use pair::{ADDRESSES, Pair};
 use std::net::{IpAddr, UdpSocket};
+use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use tcp::Connectivity;
 use wire::{Body, Packet};
@@ -129,7 +130,7 @@ fn no_packet_is_earlier_than_rate_and_delay_permit() {
             }
         }
     }
-    let report = running.stop();
+    let report = running.stop().unwrap();
     eprintln!("at best {shortest} more than rate and delay, both ways; {:?}", report.verdict());
     assert_eq!([0, 1].map(|direction| report.directions[direction].written), [20, 20]);
     assert_eq!(report.directions[0].lateness.count(), 20);
@@ -165,7 +166,7 @@ fn flipped_bits_are_seen_by_the_kernels_checksums() {
     // The numbers that arrive are right. (Some bits of a header are covered by nothing that the
     // kernel looks at, its own checksum covers all of IPv4's.)
     assert_eq!(found, intact(&config, 200));
-    let forward = &running.stop().directions[0];
+    let forward = &running.stop().unwrap().directions[0];
     assert!(forward.link.corrupted > 20 && forward.failed == 0);
     assert_eq!(forward.written + forward.refused + forward.unfinished, forward.read);
 }
@@ -226,7 +227,7 @@ fn a_damaged_packet_may_be_reported_instead_and_the_node_answers() {
         assert!(matches!(packet.body, Body::Udp(_)));
         assert_eq!(near.recv(&mut [0; 10]).unwrap(), 0);
     }
-    let report = running.stop();
+    let report = running.stop().unwrap();
     assert_eq!((report.directions[0].reported, report.injected), (2, 2));
     assert_eq!((report.directions[0].written, report.directions[1].written), (0, 2));
 }
@@ -243,7 +244,7 @@ fn copies_arrive_besides_the_originals() {
     let running = pair.emulator.start().unwrap();
     let found = numbers(&sockets, 50);
     assert_eq!(found, (0..50).flat_map(|number| [number; 2]).collect::<Vec<_>>());
-    let forward = &running.stop().directions[0];
+    let forward = &running.stop().unwrap().directions[0];
     assert_eq!(forward.written, 2 * (forward.read - forward.unfinished) + forward.unfinished);
 }
 
@@ -263,10 +264,28 @@ fn what_the_kernel_drops_makes_a_run_void() {
     for _ in 0..10 {
         sockets[1].recv(&mut [0; 10]).unwrap();
     }
-    let report = running.stop();
+    let report = running.stop().unwrap();
     assert_eq!((report.directions[0].read, report.directions[0].kernel_dropped), (10, 5));
     let Verdict::Void(why) = report.verdict() else { panic!("a third was lost") };
     assert!(why.contains("from node 0 to node 1, 33.3 % of 10 packets"), "{why}");
+}
+
+#[test]
+fn a_removed_device_ends_the_run_with_an_error() {
+    if !permitted("gone") {
+        return;
+    }
+    let pair = Pair::new("gone", Default::default(), Seed(1)).unwrap();
+    let running = pair.emulator.start().unwrap();
+    running.check().unwrap();
+    let remove = || Command::new("ip").args(["link", "delete", "link0"]).status();
+    assert!(pair.nodes[1].run(remove).unwrap().unwrap().success());
+    while running.check().is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    for error in [running.check().unwrap_err(), running.stop().unwrap_err()] {
+        assert!(matches!(&error, Error::DeviceRemoved(name) if name == "link0"), "{error}");
+    }
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl Running {
         self.stack.indications()
     }
 
+    /// Whether it still runs.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        Ok(self.stack.check()?)
+    }
+
     /// The accounts of closed connections of flows of many, which the host drops.
     pub(crate) fn collect(&self, state: &Arc<RunState>) -> Result<Accounts, Error> {
         let state = Arc::clone(state);

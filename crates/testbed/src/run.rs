@@ -56,6 +56,8 @@ pub(crate) fn run_beside(
     while result.is_ok() && !state.is_over() {
         if cancelled.load(Ordering::Relaxed) {
             result = Err(Error::Cancelled);
+        } else if let Err(error) = check(&emulator, &stacks) {
+            result = Err(error);
         } else if clock.now().since(collected) >= COLLECTED {
             collected = clock.now();
             result = collect(&state, &stacks, &mut ledger);
@@ -72,6 +74,7 @@ pub(crate) fn run_beside(
     }
     let report = emulator.stop();
     result?;
+    let report = report?;
     let health = links::health(scenario, &report);
     for accounts in accounts {
         ledger.enter_all(accounts?);
@@ -98,6 +101,12 @@ pub(crate) fn run_beside(
 pub(crate) fn check_rights() -> Result<(), Error> {
     let missing = rights::missing(&[rights::NET_ADMIN, rights::SYS_ADMIN]);
     if missing.is_empty() { Ok(()) } else { Err(Error::Forbidden(missing.join(", "))) }
+}
+
+/// Checks that no device was removed.
+fn check(emulator: &live::emulator::Running, stacks: &[hosts::Running]) -> Result<(), Error> {
+    emulator.check()?;
+    stacks.iter().try_for_each(hosts::Running::check)
 }
 
 /// Enters the closed connections of flows of many.

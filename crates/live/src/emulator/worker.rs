@@ -13,8 +13,10 @@ use base::Time;
 use host::{Outbox, Port};
 use link::{Acted, Arrival, Output, Turn};
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 
 /// Packets that are read from one device before it is another's turn.
 const TURN: usize = 64;
@@ -66,8 +68,8 @@ impl Worker {
         }
     }
 
-    /// Runs until `stop` is written to.
-    pub(super) fn run(mut self, stop: &OwnedFd) -> Report {
+    /// Runs until `stop` is written to, or a device was removed: its name is then in `removed`.
+    pub(super) fn run(mut self, stop: &OwnedFd, removed: &OnceLock<String>) -> Report {
         let realtime = machine::hurry();
         let (start, stolen) = (self.clock.now(), machine::stolen());
         let ends = std::mem::take(&mut self.ends);
@@ -76,7 +78,7 @@ impl Worker {
         let devices = ends.iter().map(|end| PollFd::new(&end.tun, PollFlags::IN));
         let mut watched: Vec<PollFd<'_>> = std::iter::once(stopped).chain(devices).collect();
         let mut lead = Lead::default();
-        loop {
+        while removed.get().is_none() {
             let now = self.deliver_due(&ends);
             let due = self.next();
             let until = due - lead.now();
@@ -98,9 +100,16 @@ impl Worker {
             }
             for direction in 0..ends.len() {
                 let device = &mut watched[1 + direction];
-                if !device.revents().is_empty() && !self.read(direction, &ends, &mut buffer) {
+                if device.revents().is_empty() {
+                    continue;
+                }
+                match self.read(direction, &ends, &mut buffer) {
+                    Ok(()) => {}
+                    Err(Errno::BADFD) => {
+                        let _ = removed.set(ends[direction].tun.name().to_owned());
+                    }
                     // It would be ready for ever.
-                    *device = PollFd::new(stop, PollFlags::empty());
+                    Err(_) => *device = PollFd::new(stop, PollFlags::empty()),
                 }
             }
         }
@@ -280,9 +289,11 @@ impl Worker {
         taken.unwrap_or(direction)
     }
 
-    /// Reads the waiting packets and puts them on their link. Returns false if the device was
-    /// removed.
-    fn read(&mut self, direction: usize, ends: &[End], buffer: &mut [u8]) -> bool {
+    /// Reads the waiting packets and puts them on their link.
+    ///
+    /// # Errors
+    /// If a packet cannot be read; [`Errno::BADFD`] if the device was removed.
+    fn read(&mut self, direction: usize, ends: &[End], buffer: &mut [u8]) -> Result<(), Errno> {
         for _ in 0..TURN {
             match ends[direction].tun.read(buffer) {
                 Ok(len) => {
@@ -292,13 +303,13 @@ impl Worker {
                     self.writer.reports[taken].read += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => {
+                Err(error) => {
                     self.writer.reports[direction].failed += 1;
-                    return false;
+                    return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
                 }
             }
         }
-        true
+        Ok(())
     }
 
     fn finish(mut self, ends: &[End]) -> Vec<DirectionReport> {

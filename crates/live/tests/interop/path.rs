@@ -87,7 +87,10 @@ impl Path {
     pub(crate) fn stop(mut self) -> (Ended<Stream<Exchange>>, Option<Report>) {
         let stack = self.stack.take().expect("it runs until it is stopped");
         let ended = stack.stop(Duration::from_secs(2));
-        (ended, self.emulator.take().map(emulator::Running::stop))
+        (
+            ended,
+            self.emulator.take().map(|emulator| emulator.stop().expect("its devices are there")),
+        )
     }
 
     /// The device of our stack goes down, or up again.

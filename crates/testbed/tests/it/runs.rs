@@ -2,6 +2,7 @@
 
 use crate::common::{TRANSFER, run, run_once, scenario, skip, with};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,7 @@ fn namespaces() -> Vec<String> {
 #[test]
 fn a_run_that_is_cancelled_ends_at_once_and_leaves_nothing() {
     let _alone = alone();
-    let scenario = scenario(&with(&[("\"2 s\"", "\"1000 s\"")]));
+    let scenario = scenario(&with(&[("\"2 s\"", "\"1000 s\""), ("1 MB", "1000 GB")]));
     let cancelled = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let run = scope.spawn(|| testbed::run(&scenario, 1, &cancelled));
@@ -38,6 +39,33 @@ fn a_run_that_is_cancelled_ends_at_once_and_leaves_nothing() {
             other => panic!("{other:?}"),
         }
     });
+    assert_eq!(namespaces(), [""; 0]);
+}
+
+#[test]
+fn a_run_whose_device_is_removed_ends_at_once_with_an_error() {
+    let _alone = alone();
+    let scenario = scenario(&with(&[("\"2 s\"", "\"1000 s\""), ("1 MB", "1000 GB")]));
+    for device in ["link0", "host"] {
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| testbed::run(&scenario, 1, &AtomicBool::new(false)));
+            while !run.is_finished() && namespaces().len() < 2 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            if let Some(node) = namespaces().pop() {
+                let arguments = ["-n", &node, "link", "delete", device];
+                assert!(Command::new("ip").args(arguments).status().unwrap().success());
+            }
+            match run.join().unwrap() {
+                Err(Error::System(error)) => {
+                    assert_eq!(error, format!("network device {device:?} was removed"));
+                }
+                Err(error @ Error::Forbidden(_)) => skip(&error),
+                other => panic!("{other:?}"),
+            }
+        });
+    }
     assert_eq!(namespaces(), [""; 0]);
 }
 

@@ -241,7 +241,7 @@ def run(
 def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
     outline = scenario.outline()
     if not as_json:
-        terminal.say(f"[dim]real packets for {units.duration(outline.duration_s)}[/]")
+        terminal.say(f"[dim]real packets for at most {units.duration(outline.duration_s)}[/]")
     # SIGTERM cleans up as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     result = lab.run(scenario, seed=seed, testbed=True)

@@ -42,8 +42,9 @@ def run(
     `events` is a file for the event log of every connection, one JSON object a line; with True,
     the result has the events as a frame.
 
-    `testbed` runs the scenario with real packets, which takes as long as the scenario's duration:
-    see the result's `health`. It needs Linux and root, and has no time series, packets or events.
+    `testbed` runs the scenario with real packets, for the scenario's duration or until all flows
+    have completed: see the result's `health`. It needs Linux and root, and has no time series,
+    packets or events.
     """
     scenario = _scenario(scenario, settings)
     if testbed:

@@ -106,6 +106,11 @@ impl Running {
         Ok(self.stack.check()?)
     }
 
+    /// Whether its host sends nothing of its own accord any more.
+    pub(crate) fn is_finished(&self) -> Result<bool, Error> {
+        Ok(self.stack.call(|_, host| host.is_finished())?)
+    }
+
     /// The accounts of closed connections of flows of many, which the host drops.
     pub(crate) fn collect(&self, state: &Arc<RunState>) -> Result<Accounts, Error> {
         let state = Arc::clone(state);

@@ -7,7 +7,8 @@ mod sockets;
 
 use crate::Error;
 use crate::network::Network;
-use crate::state::{Ended, Entry, RunState};
+use crate::state::{Ended, Entry, RunState, Unfinished};
+use base::Time;
 use host::{DatagramSource, FourTuple, Listener, Opening, Workload};
 use lab::Account;
 use rustix::event::PollFlags;
@@ -120,10 +121,17 @@ impl Waiting {
         let namespace = &network.nodes[self.node].namespace;
         let name = format!("{}-{}", state.scenario.nodes[self.node], self.flow);
         let state = Arc::clone(state);
-        Ok(namespace.spawn(&name, move || self.run(&state))?)
+        // A listener has nothing to do until a client connects.
+        let listens = matches!(self.task, Some(Task::Listen(_) | Task::TakeDatagrams) | None);
+        let unfinished = (!listens).then(|| Unfinished::new(&state));
+        let run = move || {
+            self.run(&state);
+            drop(unfinished);
+        };
+        Ok(namespace.spawn(&name, run)?)
     }
 
-    fn run(self, state: &RunState) {
+    fn run(self, state: &Arc<RunState>) {
         let Waiting { flow: index, node, task, socket } = self;
         let end = FlowEnd { state, index, flow: &state.scenario.flows[index], node };
         match (task, socket) {
@@ -143,7 +151,7 @@ impl Waiting {
 
 /// An end of a flow in the run.
 struct FlowEnd<'a> {
-    state: &'a RunState,
+    state: &'a Arc<RunState>,
     index: usize,
     flow: &'a Flow,
     node: usize,
@@ -205,6 +213,14 @@ impl FlowEnd<'_> {
         let (ends, ended) = mpsc::channel();
         std::thread::scope(|scope| {
             while !self.state.is_over() {
+                // A connection that is not active has reported its end.
+                let is_active = active.load(Ordering::Acquire) > 0;
+                while ended.try_recv().is_ok() {
+                    workload.ended(self.state.clock.now());
+                }
+                if !is_active && workload.next() == Time::NEVER {
+                    return;
+                }
                 let now = self.state.clock.now();
                 while let Some(opening) = workload.due(now) {
                     let ends = ends.clone();
@@ -237,8 +253,10 @@ impl FlowEnd<'_> {
             self.state.sleep_until(self.state.clock.now() + base::Duration::from_millis(1))?;
         }
         active.fetch_add(1, Ordering::AcqRel);
+        let unfinished = Unfinished::new(self.state);
         let counted = move || {
             work();
+            drop(unfinished);
             active.fetch_sub(1, Ordering::AcqRel);
         };
         let builder = std::thread::Builder::new().stack_size(STACK);

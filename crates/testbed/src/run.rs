@@ -4,6 +4,7 @@ use crate::network::Network;
 use crate::report::Outcome;
 use crate::state::{Entry, RunState};
 use crate::{Error, hosts, links};
+use base::Time;
 use lab::Ledger;
 use live::{Clock, Copies, rights};
 use scenario::Scenario;
@@ -19,6 +20,51 @@ const SLICE: Duration = Duration::from_millis(20);
 
 /// The time between two collections of closed connections, before their ports are reused.
 const COLLECTED: base::Duration = base::Duration::from_secs(1);
+
+/// Whether all flows of a run have completed, so that it need not go on.
+///
+/// The lab simulates the whole duration, but of flows that have completed a row depends on nothing
+/// later: its durations end with them.
+struct Completion {
+    /// The run takes the whole duration: attackers never complete.
+    never: bool,
+    /// How long there must have been nothing to do: packets may still be on their way.
+    patience: base::Duration,
+    /// When it was checked last.
+    checked: Time,
+    /// Since when there has been nothing to do.
+    since: Option<Time>,
+}
+
+impl Completion {
+    /// The time between two checks, each of which interrupts the hosts.
+    const INTERVAL: base::Duration = base::Duration::from_millis(100);
+
+    fn new(scenario: &Scenario) -> Completion {
+        let delays = scenario.links.iter().map(|link| link.forward.delay + link.backward.delay);
+        Completion {
+            never: !scenario.attacks.is_empty(),
+            patience: delays.fold(base::Duration::from_secs(1), |sum, delay| sum + delay),
+            checked: Time::ZERO,
+            since: None,
+        }
+    }
+
+    /// Whether the run can end.
+    fn check(&mut self, state: &RunState, stacks: &[hosts::Running]) -> Result<bool, Error> {
+        let now = state.clock.now();
+        if self.never || now.since(self.checked) < Completion::INTERVAL {
+            return Ok(false);
+        }
+        self.checked = now;
+        let mut finished = state.kernels_are_finished();
+        for stack in stacks {
+            finished = finished && stack.is_finished()?;
+        }
+        self.since = finished.then(|| self.since.unwrap_or(now));
+        Ok(self.since.is_some_and(|since| now.since(since) >= self.patience))
+    }
+}
 
 pub(crate) fn run(
     scenario: &Scenario,
@@ -53,6 +99,7 @@ pub(crate) fn run_beside(
     let mut ledger = Ledger::new(scenario);
     let mut result = threads.as_ref().map(|_| ()).map_err(Clone::clone);
     let mut collected = clock.now();
+    let mut completion = Completion::new(scenario);
     while result.is_ok() && !state.is_over() {
         if cancelled.load(Ordering::Relaxed) {
             result = Err(Error::Cancelled);
@@ -62,7 +109,11 @@ pub(crate) fn run_beside(
             collected = clock.now();
             result = collect(&state, &stacks, &mut ledger);
         }
-        std::thread::sleep(SLICE);
+        match completion.check(&state, &stacks) {
+            Ok(true) => break,
+            Ok(false) => std::thread::sleep(SLICE),
+            Err(error) => result = Err(error),
+        }
     }
     state.stop.store(true, Ordering::Relaxed);
     let accounts: Vec<_> = stacks.into_iter().map(|stack| stack.stop(&state)).collect();

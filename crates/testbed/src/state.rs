@@ -8,8 +8,8 @@ use scenario::{Scenario, Stack};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::addresses;
@@ -21,6 +21,25 @@ pub(crate) struct RunState {
     /// The run ends at once.
     pub(crate) stop: AtomicBool,
     entries: Mutex<Vec<Entry>>,
+    /// The number of [`Unfinished`].
+    unfinished: AtomicUsize,
+}
+
+/// An end of the kernel's, or a connection of one, until it is dropped: until then it has something
+/// left to do.
+pub(crate) struct Unfinished(Arc<RunState>);
+
+impl Unfinished {
+    pub(crate) fn new(state: &Arc<RunState>) -> Unfinished {
+        state.unfinished.fetch_add(1, Ordering::AcqRel);
+        Unfinished(Arc::clone(state))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.0.unfinished.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// What a kernel's end of a flow reports when it ends.
@@ -53,8 +72,13 @@ const SLICE: base::Duration = base::Duration::from_millis(20);
 
 impl RunState {
     pub(crate) fn new(scenario: &Scenario, clock: Clock) -> RunState {
-        let (stop, entries) = (AtomicBool::new(false), Mutex::default());
-        RunState { scenario: scenario.clone(), clock, stop, entries }
+        RunState {
+            scenario: scenario.clone(),
+            clock,
+            stop: AtomicBool::new(false),
+            entries: Mutex::default(),
+            unfinished: AtomicUsize::new(0),
+        }
     }
 
     /// When the run ends.
@@ -65,6 +89,11 @@ impl RunState {
     /// Whether it is over.
     pub(crate) fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.clock.now() >= self.end()
+    }
+
+    /// Whether no end of the kernel's has anything left to do.
+    pub(crate) fn kernels_are_finished(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) == 0
     }
 
     /// Adds an entry. An error ends the run.

@@ -254,7 +254,10 @@ fn only_a_syn_to_a_port_that_listens_makes_a_connection() {
         server.handle_packet(Time::ZERO, &packet);
     }
     assert_eq!((server.connections().count(), server.statistics().no_connection), (0, 6));
+    sent(&mut server, Time::ZERO);
+    assert!(server.is_finished());
     server.handle_packet(Time::ZERO, &syn);
+    assert!(!server.is_finished());
     assert_eq!((server.connections().count(), server.statistics().no_connection), (1, 6));
     server.handle_packet(Time::ZERO, &syn); // Again: it is the same connection.
     assert_eq!(server.connections().count(), 1);

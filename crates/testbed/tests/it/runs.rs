@@ -1,6 +1,7 @@
 //! How runs begin and end on the testbed.
 
 use crate::common::{TRANSFER, run, run_once, scenario, skip, with};
+use base::Time;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +68,35 @@ fn a_run_whose_device_is_removed_ends_at_once_with_an_error() {
         });
     }
     assert_eq!(namespaces(), [""; 0]);
+}
+
+#[test]
+fn a_run_ends_when_its_flows_have_completed_and_its_rows_are_those_of_the_whole_duration() {
+    let many = "{ size = \"10 kB\", arrivals = { flows = 3 }, count = 20 }";
+    for (traffic, stack) in [
+        ("{ size = \"1 MB\" }", "lasthop"),
+        ("{ size = \"1 MB\" }", "linux"),
+        (many, "lasthop"),
+        (many, "linux"),
+    ] {
+        let text = with(&[
+            ("\"2 s\"", "\"1000 s\""),
+            ("{ size = \"1 MB\" }", traffic),
+            ("\"lasthop\"", &format!("{stack:?}")),
+        ]);
+        let clock = live::Clock::start();
+        let Some(outcome) = run_once(&text) else { return };
+        assert!(clock.now() < Time::from_nanos(60_000_000_000));
+        let row = &outcome.run.rows[0];
+        let watch = lab::Watch::default();
+        let lab = lab::run(&scenario(&text), 1, &watch, &AtomicBool::new(false)).unwrap();
+        let lab = &lab.rows[0];
+        assert!(row.completed_s.is_some_and(|time| time == row.duration_s), "{row:?}");
+        assert_eq!(
+            (row.payload_bytes, row.started, row.finished, row.failed),
+            (lab.payload_bytes, lab.started, lab.finished, lab.failed)
+        );
+    }
 }
 
 #[test]

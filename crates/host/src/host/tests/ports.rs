@@ -68,8 +68,10 @@ fn a_host_without_a_port_left_opens_nothing() {
 fn a_port_is_free_again_once_its_connection_is_over() {
     let (mut client, mut server) = (host(CLIENT), server(80));
     client.open(transfer(Time::ZERO, 80, 0, 1000));
+    assert!(!client.is_finished() && server.is_finished());
     run_until(millis(30_000), &mut client, &mut server);
     assert_eq!(client.open_connections(), 1, "TIME-WAIT keeps it");
+    assert!(client.is_finished() && !client.is_quiet());
     assert_eq!(server.open_connections(), 0);
     run_until(millis(61_000), &mut client, &mut server);
     assert_eq!(client.open_connections(), 0);

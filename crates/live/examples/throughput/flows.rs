@@ -163,6 +163,7 @@ impl Measurement {
     /// Opens connections of ours, and waits for their ends. Returns the bytes received.
     fn ours(&self, path: &Path, stack: usize) -> u64 {
         let (finished, done) = mpsc::channel();
+        let config = config(self.flows);
         for _ in 0..self.flows {
             let program = Bulk {
                 send: if self.near_sends { self.size() } else { 0 },
@@ -176,8 +177,8 @@ impl Measurement {
                 remote_port: self.port,
                 local: None,
                 local_port: None,
-                config: config(),
-                application: Stream::new(program, config().receive_window.into()),
+                config: config.clone(),
+                application: Stream::new(program, config.receive_window.into()),
             };
             path.stacks[stack].connect(opening).unwrap().unwrap();
         }

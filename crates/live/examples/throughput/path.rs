@@ -32,6 +32,11 @@ fn own(stack: usize) -> IpAddr {
     IpAddr::from([10, 0, 0, 1 + stack as u8])
 }
 
+/// The name of the device of one of our stacks.
+fn device(stack: usize) -> String {
+    format!("host{stack}")
+}
+
 /// A number from the environment.
 fn parameter(name: &str) -> Option<u32> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
@@ -73,7 +78,9 @@ impl Path {
 
     /// Ends it. By stack: how its workers got their packets.
     pub(crate) fn stop(self) -> Vec<Value> {
-        let stop = |stack: Workers<Stream<Bulk>>| {
+        let stop = |(index, stack): (usize, Workers<Stream<Bulk>>)| {
+            let device = device(index);
+            let counts = self.near.run(|| Netlink::open().unwrap().counts(&device).unwrap());
             let ended = stack.stop(Duration::from_secs(1));
             let sum = |of: fn(&stack::Counts) -> u64| {
                 ended.iter().map(|ended| of(&ended.counts)).sum::<u64>()
@@ -83,23 +90,26 @@ impl Path {
                 "handed_over": sum(|counts| counts.handed_over),
                 "overflowed": sum(|counts| counts.overflowed),
                 "failed": sum(|counts| counts.failed),
+                "kernel_dropped": counts.unwrap().send_dropped,
             })
         };
-        self.stacks.into_iter().map(stop).collect()
+        self.stacks.into_iter().enumerate().map(stop).collect()
     }
 }
 
 fn start(index: usize, workers: NonZeroUsize) -> Workers<Stream<Bulk>> {
     let own = own(index);
-    let queues = stack::queues(&format!("host{index}"), 1500, 5000, &[own], Some(workers));
+    let queues = stack::queues(&device(index), 1500, 5000, &[own], Some(workers));
     let host = |_| Host::new(own, Seed(1).stream("host"));
     Workers::start(queues.unwrap(), 1500, Clock::start(), host).unwrap()
 }
 
-/// The settings of our TCP.
-pub(crate) fn config() -> Config {
+/// The settings of our TCP for so many connections at a time. Their windows together are at most
+/// 32 MiB: what is under way must fit into the queue of the TUN device.
+pub(crate) fn config(flows: usize) -> Config {
+    let window = ((32 << 20) / flows as u32).min(4 << 20);
     Config {
-        receive_window: parameter("WINDOW").unwrap_or(4 << 20),
+        receive_window: parameter("WINDOW").unwrap_or(window),
         nagle: false,
         timestamps: true,
         rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },

@@ -235,7 +235,12 @@ def throughput(result: Result) -> str:
             several = f", {workers} workers" if ours and workers > 1 else ""
             name = f"lasthop{several}" if ours else stack["stack"]
             lines.append(f"| {case['flows']} | {case['way']} | {name} | {rate} | {cpu} | {ratio} |")
-    return "\n".join([*lines, "", f"*{result['rounds']} rounds in turn.* {circumstances(result)}"])
+    about = f"*{result['rounds']} rounds in turn.*"
+    for stack in result.get("steering", []):
+        if stack["workers"] > 1:
+            handed_over, read = stack["handed_over"], stack["read"]
+            about += f" *Of {read} packets, {handed_over} came to another worker.*"
+    return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
 
 
 def worlds(result: Result) -> str:

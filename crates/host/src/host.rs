@@ -50,7 +50,7 @@ use rustc_hash::FxHashMap;
 use slot::{Slot, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
-use tcp::{Connection, Event, State};
+use tcp::{Connection, Event};
 use wire::{Body, Packet, Ports, Segment};
 
 /// The output of a host's packets. `A` is the type of its applications.
@@ -316,22 +316,6 @@ impl<A: Application> Host<A> {
             && self.datagrams.next() == Time::NEVER
             && self.next_task == Time::NEVER
             && self.schedule.first().0 == Time::NEVER
-    }
-
-    /// Whether the host sends nothing of its own accord any more: every connection is closed or in
-    /// TIME-WAIT, and none will be opened, except by listeners.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        let is_over = |&index: &u32| {
-            let state = self.slots[index as usize].connection.state();
-            matches!(state, State::TimeWait | State::Closed)
-        };
-        self.by_tuple.values().all(is_over)
-            && self.openings.is_empty()
-            && self.busy.is_empty()
-            && self.resets.waiting.is_empty()
-            && self.datagrams.next() == Time::NEVER
-            && self.next_task == Time::NEVER
     }
 
     /// Records the events of all connections from now on, or no longer.

@@ -97,6 +97,22 @@ impl<A: Application> Host<A> {
         }
     }
 
+    /// Whether the host sends nothing of its own accord any more: every connection is closed or in
+    /// TIME-WAIT, and none will be opened, except by listeners.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let is_over = |&index: &u32| {
+            let state = self.slots[index as usize].connection.state();
+            matches!(state, State::TimeWait | State::Closed)
+        };
+        self.by_tuple.values().all(is_over)
+            && self.openings.is_empty()
+            && self.busy.is_empty()
+            && self.resets.waiting.is_empty()
+            && self.datagrams.next() == Time::NEVER
+            && self.next_task == Time::NEVER
+    }
+
     /// Ends all connections: the host's only device is gone. Their applications get
     /// [`tcp::Events::UNREACHABLE`]; nothing is sent.
     pub fn fail_connections(&mut self, now: Time) {

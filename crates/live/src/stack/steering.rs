@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use rustix::event::{EventfdFlags, eventfd};
     use std::net::IpAddr;
-    use wire::{Body, Ip, Segment};
+    use wire::{Body, Icmp, Ip, Quote, Segment, SeqNumber};
 
     fn tuple(n: u16) -> FourTuple {
         let [local, remote] = [1, 2].map(|n| IpAddr::from([10, 0, 0, n]));
@@ -199,6 +199,32 @@ mod tests {
             assert_eq!((handed, buffer, payload), (packet(n), vec![n as u8; 100], 40..100));
         }
         assert!(one.next().is_none());
+    }
+
+    #[test]
+    fn an_icmp_error_comes_to_the_owner_of_the_connection_that_it_quotes() {
+        let mut both = two();
+        for n in 0..50 {
+            let FourTuple { local, local_port, remote, remote_port } = tuple(n);
+            let quote = Quote {
+                source: local,
+                destination: remote,
+                len: 40,
+                protocol: 6,
+                source_port: local_port,
+                destination_port: remote_port,
+                seq: SeqNumber(0),
+            };
+            let icmp = Icmp::TooBig { mtu: 1280, quote };
+            let router = IpAddr::from([10, 0, 0, 3]);
+            let error =
+                Packet { ip: Ip::new(router, local), body: Body::Icmp(icmp), ..Packet::BLANK };
+            for worker in &mut both {
+                let is_owner = worker.owners.of(&tuple(n)) == worker.own;
+                let passed = worker.pass_on(&error, &(0..0), &mut vec![0; 100], 68);
+                assert_eq!(matches!(passed, PassedOn::Own), is_owner);
+            }
+        }
     }
 
     #[test]

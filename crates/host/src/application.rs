@@ -28,6 +28,9 @@ pub trait Transport {
     /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are
     /// [`Transport::unacknowledged`].
     fn notify_below(&mut self, bytes: u64);
+
+    /// Ends the connection at once, with a reset.
+    fn abort(&mut self);
 }
 
 impl Transport for Connection {
@@ -56,6 +59,10 @@ impl Transport for Connection {
     fn notify_below(&mut self, bytes: u64) {
         Connection::notify_below(self, bytes);
     }
+
+    fn abort(&mut self) {
+        Connection::abort(self);
+    }
 }
 
 /// The program at one end of one connection, of our TCP unless `C` says otherwise.
@@ -79,6 +86,16 @@ pub trait Application<C = Connection> {
     #[inline(always)]
     fn take(&mut self, now: Time, payload: Payload) -> bool {
         let _ = (now, payload);
+        false
+    }
+
+    /// Whether the application requests the owner of its host ([`Host::poll_request`]), who can reach
+    /// another connection: a relay's two ends do so. Asked after each call other than
+    /// [`Application::take`].
+    ///
+    /// [`Host::poll_request`]: crate::Host::poll_request
+    #[inline]
+    fn requests(&self) -> bool {
         false
     }
 

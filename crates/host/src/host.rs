@@ -143,6 +143,8 @@ pub struct Host<A> {
     busy: Vec<u32>,
     /// Closed connections, to be removed once their last segment is sent.
     closed: Vec<u32>,
+    /// Connections whose applications request the host's owner.
+    requests: Vec<u32>,
     resets: Resets,
     /// The Fast Open cookies that servers have given us.
     fast_open_cookies: CookieCache,
@@ -187,6 +189,7 @@ impl<A: Application> Host<A> {
             schedule: Schedule::new(),
             busy: Vec::new(),
             closed: Vec::new(),
+            requests: Vec::new(),
             resets: Resets::default(),
             fast_open_cookies: CookieCache::default(),
             fast_opens: Pending::default(),
@@ -276,7 +279,13 @@ impl<A: Application> Host<A> {
     /// The connection that a packet belongs to: as a segment, or as an ICMP message about one.
     #[must_use]
     pub fn connection_of(&self, packet: &Packet) -> Option<ConnectionId> {
-        self.by_tuple.get(&FourTuple::of_packet(packet)?).map(|&id| self.slots[id as usize].id)
+        self.connection_at(&FourTuple::of_packet(packet)?)
+    }
+
+    /// The connection with a 4-tuple, if there is one.
+    #[must_use]
+    pub fn connection_at(&self, tuple: &FourTuple) -> Option<ConnectionId> {
+        self.by_tuple.get(tuple).map(|&id| self.slots[id as usize].id)
     }
 
     /// Whether a packet is this host's: it goes to an address that the host owns, or it belongs to a
@@ -298,6 +307,36 @@ impl<A: Application> Host<A> {
         let result = using(&mut slot.connection, &mut slot.application);
         self.after(now, id.index);
         Some(result)
+    }
+
+    /// Calls a function with two connections, as [`Host::access`] does with one. `None` if one of them
+    /// no longer exists.
+    pub fn access_both<R>(
+        &mut self,
+        now: Time,
+        ids: [ConnectionId; 2],
+        using: impl FnOnce([(&mut Connection, &mut A); 2]) -> R,
+    ) -> Option<R> {
+        let both = self.slots.find_both(ids)?;
+        let result = using(both.map(|slot| (&mut slot.connection, &mut slot.application)));
+        for id in ids {
+            self.after(now, id.index);
+        }
+        Some(result)
+    }
+
+    /// The next connection whose application requests its host's owner
+    /// ([`Application::requests`]). To be called until there is none before every
+    /// [`Host::transmit`], which removes connections that are over.
+    pub fn poll_request(&mut self) -> Option<ConnectionId> {
+        while let Some(id) = self.requests.pop() {
+            if let Some(slot) = self.slots.get(id as usize)
+                && slot.application.requests()
+            {
+                return Some(slot.id);
+            }
+        }
+        None
     }
 
     /// The number of connections that are not closed.
@@ -497,6 +536,9 @@ impl<A: Application> Host<A> {
         let slot = &mut self.slots[id as usize];
         if slot.dispatch_events(now) {
             self.on_state_change(now, id);
+        }
+        if self.slots[id as usize].application.requests() {
+            self.requests.push(id);
         }
         self.count_memory(id);
         self.make_busy(id);

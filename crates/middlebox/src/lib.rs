@@ -16,6 +16,7 @@ pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
 pub use link_mtu::LinkMtu;
 pub use on_path_attacker::{DISCARD, Forger, Forges};
+pub use spoofer::Splitter;
 pub use table::{Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};
 
@@ -36,6 +37,9 @@ table::boxes! {
     mss_clamp::MssClamp = "mss-clamp";
     /// Strips options from the headers of TCP segments that pass.
     strip_options::StripOptions = "strip-options";
+    /// Splits the TCP connections that pass, so that each of two paths has one of its own (TCP
+    /// spoofing, `ishac2001`).
+    spoofer::Spoofer = "spoofer";
     /// An attacker on the path of flows, which forges notices of corruption or changes of
     /// connectivity (`bbn8333` §7.1, `koutsianas2007` §3.6).
     on_path_attacker::OnPathAttacker = "on-path-attacker";
@@ -50,6 +54,12 @@ impl BoxSettings {
     #[must_use]
     pub fn flows(&self) -> &[String] {
         self.settings().flows()
+    }
+
+    /// Whether the box runs TCP, with settings of its own ([`Site::tcp`]).
+    #[must_use]
+    pub fn runs_tcp(&self) -> bool {
+        self.settings().runs_tcp()
     }
 
     /// The box, at its place.

@@ -17,6 +17,8 @@ pub struct Site<'a> {
     pub tunnels: &'a [(Flow, Ends)],
     /// The directions of tunnels whose packets every node can read.
     pub readable: &'a [Association],
+    /// The settings of the box's own TCP, if it runs TCP.
+    pub tcp: &'a tcp::Config,
     /// A stream of randomness that nothing else uses.
     pub random: &'a dyn Fn() -> Random,
 }
@@ -41,6 +43,11 @@ pub trait Settings {
     /// The names of flows that they mention.
     fn flows(&self) -> &[String] {
         &[]
+    }
+
+    /// Whether the box runs TCP, with [`Site::tcp`].
+    fn runs_tcp(&self) -> bool {
+        false
     }
 
     /// The box.

@@ -1,4 +1,4 @@
-//! The settings of one TCP connection, without a scenario around it: the words of a flow.
+//! The settings of one TCP connection that belongs to no flow: without a scenario around it, or of a box.
 
 use crate::ceten::{self, Ceten};
 use crate::flow::{IpVersion, Profile, Report, settings};
@@ -11,10 +11,10 @@ use toml::Spanned;
 
 table! {
     /// The settings of one TCP connection.
-    struct File {
+    pub(crate) struct Alone {
         /// The defaults of what `tcp` leaves out.
-        profile: Profile = Profile::default();
-        /// The `tcp` table of a flow.
+        profile: Profile;
+        /// The settings of TCP that differ from the profile, as a flow has them.
         tcp: Spanned<settings::Table>;
     }
 }
@@ -26,28 +26,37 @@ table! {
 pub fn connection_settings(source: &Source, ip: IpVersion) -> Result<Config, ScenarioError> {
     let document = Document::with_overrides(source)?;
     let mut problems = Vec::new();
-    let config = File::read(document.root(), &mut problems)
-        .and_then(|file| resolve(file, ip, &mut problems));
+    let config = Alone::read(document.root(), &mut problems)
+        .and_then(|alone| alone.resolve(Profile::default(), ip, &mut problems));
     let done = config.filter(|_| problems.is_empty());
     done.ok_or_else(|| ScenarioError::new(document.findings(problems)))
 }
 
-fn resolve(file: File, ip: IpVersion, problems: &mut Vec<Problem>) -> Option<Config> {
-    let defaults = match ip {
-        IpVersion::V4 => file.profile.defaults(),
-        IpVersion::V6 => file.profile.defaults().over_ipv6(),
-    };
-    let span = file.tcp.as_ref().map(Spanned::span);
-    let tcp = file.tcp.map(Spanned::into_inner).unwrap_or_default();
-    let eten = tcp.eten.as_ref().map(Spanned::span);
-    let network: Ceten = ceten::resolve(None, problems);
-    let settings = settings::resolve(tcp, ip, &network, &defaults, problems)?;
-    if settings.eten.report != Report::None {
-        let message = "nodes on the path would have to report corruption: expected \"none\"";
-        let span = eten.or(span);
-        problems.push(Problem { span, message: message.to_owned(), ..Problem::default() });
+impl Alone {
+    /// The settings over `ip`, checked; `profile` is used if none is written.
+    pub(crate) fn resolve(
+        self,
+        profile: Profile,
+        ip: IpVersion,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Config> {
+        let profile = self.profile.unwrap_or(profile);
+        let defaults = match ip {
+            IpVersion::V4 => profile.defaults(),
+            IpVersion::V6 => profile.defaults().over_ipv6(),
+        };
+        let span = self.tcp.as_ref().map(Spanned::span);
+        let tcp = self.tcp.map(Spanned::into_inner).unwrap_or_default();
+        let eten = tcp.eten.as_ref().map(Spanned::span);
+        let network: Ceten = ceten::resolve(None, problems);
+        let settings = settings::resolve(tcp, ip, &network, &defaults, problems)?;
+        if settings.eten.report != Report::None {
+            let message = "nodes on the path would have to report corruption: expected \"none\"";
+            let span = eten.or(span);
+            problems.push(Problem { span, message: message.to_owned(), ..Problem::default() });
+        }
+        Some(settings.sender)
     }
-    Some(settings.sender)
 }
 
 #[cfg(test)]

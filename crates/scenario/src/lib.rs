@@ -40,6 +40,7 @@ pub use flow::{
 };
 pub use grid::SweptValues;
 pub use links::{Link, Mtu};
+pub use node_boxes::NodeBox;
 pub use placement::{
     End, Endpoint, Placement, TransferSpec, address_number, bytes_of, install, port,
 };

@@ -1,59 +1,102 @@
 //! `boxes` of a node: boxes that stand in it by themselves.
 
+use crate::alone::Alone;
 use crate::attacks;
+use crate::flow::{IpVersion, Profile};
 use crate::loss_meters;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::nearest::did_you_mean;
-use crate::reading::shape::Shape;
+use crate::reading::shape::{Shape, Table as _};
 use crate::reading::tagged;
+use base::settings::Table as _;
 use middlebox::BoxSettings;
 use serde_json::{Value, json};
+use tcp::Config;
 use toml::Spanned;
 
-/// One of `boxes`.
+/// A box that stands in a node by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeBox {
+    /// The node.
+    pub node: usize,
+    /// The box.
+    pub settings: BoxSettings,
+    /// The settings of its own TCP, if it runs TCP.
+    pub tcp: Config,
+}
+
+/// One of `boxes`, as written.
 #[derive(Debug)]
-pub(crate) struct Entry(BoxSettings);
+pub(crate) struct Entry {
+    settings: BoxSettings,
+    /// The settings of the box's own TCP.
+    own: Alone,
+}
+
+/// The keys of the box's own TCP, if one of this name runs TCP.
+fn own_keys(name: &str) -> Vec<&'static str> {
+    let runs_tcp = tagged::default::<BoxSettings>(name).is_some_and(|settings| settings.runs_tcp());
+    if runs_tcp { Alone::keys() } else { Vec::new() }
+}
 
 impl Shape for Entry {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Entry> {
-        tagged::read(node, problems).map(Entry)
+        let settings: BoxSettings = tagged::read_beside(node, own_keys, problems)?;
+        let own = match node.get_ref().as_table() {
+            Some(table) if settings.runs_tcp() => Alone::fields(node, table, &[], problems),
+            _ => Alone::default(),
+        };
+        Some(Entry { settings, own })
     }
 
     fn schema() -> Value {
-        json!({ "oneOf": tagged::schemas::<BoxSettings>() })
+        let own = Alone::schema();
+        let mut schemas = tagged::schemas::<BoxSettings>();
+        for schema in &mut schemas {
+            let name = schema["properties"][BoxSettings::TAG]["const"].as_str();
+            for key in name.map(own_keys).unwrap_or_default() {
+                schema["properties"][key] = own["properties"][key].clone();
+            }
+        }
+        json!({ "oneOf": schemas })
     }
 }
 
-/// The boxes of a node, checked against the flows.
+/// The boxes of a node, checked against the flows; `profile` is that of the scenario.
 pub(crate) fn resolve(
-    node: usize,
-    boxes: &[Spanned<Entry>],
+    (node, profile): (usize, Profile),
+    boxes: Vec<Spanned<Entry>>,
     context: &attacks::Context<'_>,
     problems: &mut Vec<Problem>,
-) -> Vec<BoxSettings> {
+) -> Vec<NodeBox> {
     let flows = context.flows;
+    let mut resolved = Vec::with_capacity(boxes.len());
     for entry in boxes {
-        let Entry(settings) = entry.get_ref();
-        if let BoxSettings::LossMeter(meter) = settings
+        let span = entry.span();
+        let Entry { settings, own } = entry.into_inner();
+        if let BoxSettings::LossMeter(meter) = &settings
             && let Err(message) = loss_meters::check_meter(meter, flows)
         {
-            problems.push(Problem::at(entry.span(), message));
+            problems.push(Problem::at(span.clone(), message));
         }
-        if let Err(message) = context.check(node, settings) {
-            problems.push(Problem::at(entry.span(), message));
+        if let Err(message) = context.check(node, &settings) {
+            problems.push(Problem::at(span.clone(), message));
         }
         for name in settings.flows() {
             if flows.iter().any(|flow| flow.name == *name) {
                 continue;
             }
             let known: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
-            let problem = Problem::at(entry.span(), format!("there is no flow `{name}`"));
+            let problem = Problem::at(span.clone(), format!("there is no flow `{name}`"));
             problems.push(match did_you_mean(name, &known) {
                 Some(help) => problem.help(help),
                 None => problem.help(format!("the flows are: {}", known.join(", "))),
             });
         }
+        if let Some(tcp) = own.resolve(profile, IpVersion::V4, problems) {
+            resolved.push(NodeBox { node, settings, tcp });
+        }
     }
-    boxes.iter().map(|entry| entry.get_ref().0.clone()).collect()
+    resolved
 }

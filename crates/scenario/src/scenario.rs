@@ -12,7 +12,7 @@ use crate::flow::{self, Flow, Profile};
 use crate::grid;
 use crate::links::{self, Link};
 use crate::loss_meters;
-use crate::node_boxes;
+use crate::node_boxes::{self, NodeBox};
 use crate::reading::document::{Document, Node};
 use crate::reading::error::Problem;
 use crate::reading::files::Files;
@@ -23,7 +23,7 @@ use crate::testbed::{self, Testbed};
 use crate::tunnels::{self, Tunnel};
 use base::Duration;
 use link::Attachments;
-use middlebox::{BoxSettings, LossMeter};
+use middlebox::LossMeter;
 use serde_json::{Value, json};
 use toml::Spanned;
 
@@ -52,7 +52,7 @@ pub struct Scenario {
     pub attacks: Vec<Attack>,
     /// Boxes that stand in a node by themselves, beside those that other keys stand for: the node, and
     /// the box. Those of a node are in the order in which packets pass them.
-    pub boxes: Vec<(usize, BoxSettings)>,
+    pub boxes: Vec<NodeBox>,
     /// The box by which every node measures its links, if a flow has `eten = "cumulative"`.
     pub meter: LossMeter,
     /// Settings for runs on real packets.
@@ -213,10 +213,9 @@ impl Scenario {
         let attackable =
             attacks::Context { nodes: &nodes, links: &links, flows: &flows, routes: &routes };
         let attacks = attackable.resolve(file.attacks.unwrap_or_default(), problems);
-        let boxes = settings.iter().enumerate().flat_map(|(node, settings)| {
-            let written = settings.boxes.as_deref().unwrap_or_default();
-            let boxes = node_boxes::resolve(node, written, &attackable, problems);
-            boxes.into_iter().map(move |settings| (node, settings))
+        let boxes = settings.into_iter().enumerate().flat_map(|(node, settings)| {
+            let written = settings.boxes.unwrap_or_default();
+            node_boxes::resolve((node, profile), written, &attackable, problems)
         });
         let boxes = boxes.collect();
         loss_meters::check_weight(&ceten, &flows, problems);

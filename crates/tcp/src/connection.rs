@@ -7,6 +7,7 @@ mod clock;
 mod ecn;
 mod fast_open;
 mod fast_path;
+mod from_handshake;
 mod indications;
 mod info;
 mod input;
@@ -21,6 +22,7 @@ mod unacceptable;
 pub use clock::Clock;
 pub use fast_open::{FastOpen, FastOpenResult};
 pub use fast_path::{FastPath, FastPathOutcome, Reader};
+pub use from_handshake::Handshake;
 pub use output::Transmit;
 pub use snapshot::{AdoptError, Snapshot};
 

@@ -30,7 +30,7 @@ pub use config::{
 };
 pub use connection::{
     AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,
-    Identity, Reader, Snapshot, Transmit,
+    Handshake, Identity, Reader, Snapshot, Transmit,
 };
 pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication};

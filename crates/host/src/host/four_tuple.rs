@@ -44,7 +44,8 @@ impl FourTuple {
     }
 
     /// The same connection as its peer names it.
-    pub(super) fn reversed(self) -> FourTuple {
+    #[must_use]
+    pub fn reversed(self) -> FourTuple {
         FourTuple {
             local: self.remote,
             local_port: self.remote_port,
@@ -54,8 +55,9 @@ impl FourTuple {
     }
 
     /// The connection that a segment which has arrived is for.
+    #[must_use]
     #[inline]
-    pub(super) fn of_segment(ip: &Ip, segment: &Segment) -> FourTuple {
+    pub fn of_segment(ip: &Ip, segment: &Segment) -> FourTuple {
         FourTuple {
             local: ip.destination,
             local_port: segment.destination_port,

@@ -3,7 +3,7 @@
 use super::{ConnectionId, FourTuple, Host, Slot};
 use crate::Application;
 use base::Time;
-use tcp::{Config, Connection, Identity, Side, State};
+use tcp::{Config, Connection, Handshake, Identity, Side, State};
 use wire::{Ip, Ports, SeqNumber};
 
 impl<A: Application> Host<A> {
@@ -16,7 +16,40 @@ impl<A: Application> Host<A> {
         iss: SeqNumber,
         application: A,
     ) -> u32 {
-        let mut connection = self.make_connection(now, &tuple, config, side, iss);
+        let connection = self.make_connection(now, &tuple, config, side, iss);
+        self.put_in(tuple, connection, side == Side::Passive, application)
+    }
+
+    /// Continues one end of a connection whose handshake was seen on the path, in place of that end:
+    /// `side` says which, and the host need not own its address ([`Connection::from_handshake`]). `None` if
+    /// there is such a connection already.
+    pub fn adopt_handshake(
+        &mut self,
+        now: Time,
+        tuple: FourTuple,
+        (side, handshake): (Side, &Handshake),
+        config: &Config,
+        application: A,
+    ) -> Option<ConnectionId> {
+        if self.by_tuple.contains_key(&tuple) {
+            return None;
+        }
+        let secret = self.numbering.secret(now, &tuple);
+        let is_ipv6 = tuple.remote.is_ipv6();
+        let connection = Connection::from_handshake(config, side, handshake, is_ipv6, secret);
+        let id = self.put_in(tuple, connection, false, application);
+        self.after(now, id);
+        Some(self.slots[id as usize].id)
+    }
+
+    /// Puts a connection into the table.
+    fn put_in(
+        &mut self,
+        tuple: FourTuple,
+        mut connection: Connection,
+        half_open: bool,
+        application: A,
+    ) -> u32 {
         connection.watch(self.watches);
         if self.settings.measure_round_trips {
             connection.measure_round_trips();
@@ -31,7 +64,7 @@ impl<A: Application> Host<A> {
             application,
             wake: Time::NEVER,
             busy: false,
-            half_open: side == Side::Passive,
+            half_open,
             failed_open: false,
             fast_open_pending: false,
             memory_counted: 0,

@@ -74,6 +74,13 @@ impl<A> Slots<A> {
         self.slots.get_mut(id.index as usize)?.as_mut().filter(|slot| slot.id == id)
     }
 
+    /// Two different connections, if both still exist.
+    pub(super) fn find_both(&mut self, ids: [ConnectionId; 2]) -> Option<[&mut Slot<A>; 2]> {
+        let [first, second] = self.slots.get_disjoint_mut(ids.map(|id| id.index as usize)).ok()?;
+        let both = [first.as_mut()?, second.as_mut()?];
+        (both[0].id == ids[0] && both[1].id == ids[1]).then_some(both)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<A>> {
         self.slots.iter().flatten()
     }

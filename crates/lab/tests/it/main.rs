@@ -24,6 +24,7 @@ mod pacing;
 mod path_mtu;
 mod per_packet;
 mod runs;
+mod spoofing;
 mod sweeps;
 mod traffic;
 mod tunnels;

@@ -11,6 +11,7 @@ mod tunnels;
 use crate::attacks::{Attack, Method};
 use crate::flow::IpVersion;
 use crate::links::Mtu;
+use crate::node_boxes::NodeBox;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
 use attacks::Attacker;
@@ -20,6 +21,7 @@ use middlebox::fec::Flow;
 use middlebox::fec::SideChannel;
 use middlebox::{Association, BoxSettings, Ends, LinkMtu, Site};
 use std::collections::BTreeMap;
+use tcp::Config;
 use tunnels::Tunnels;
 
 /// What boxes share beside packets, which a world may have to know.
@@ -100,15 +102,16 @@ impl Alone<'_> {
         for node in 0..self.scenario.nodes.len() {
             for (stream, settings) in &boxes {
                 let stream = format!("node.{node}.{stream}");
-                self.install(node, &stream, settings, placement);
+                self.install((node, &Config::default()), &stream, settings, placement);
             }
         }
     }
 
     /// Those of `boxes`.
     fn install_as_written(&self, placement: &mut impl Placement) {
-        for (number, (node, settings)) in self.scenario.boxes.iter().enumerate() {
-            self.install(*node, &format!("node.{node}.box.{number}"), settings, placement);
+        for (number, NodeBox { node, settings, tcp }) in self.scenario.boxes.iter().enumerate() {
+            let stream = format!("node.{node}.box.{number}");
+            self.install((*node, tcp), &stream, settings, placement);
         }
     }
 
@@ -119,7 +122,8 @@ impl Alone<'_> {
             let at = *at;
             match method {
                 Method::Box(settings) => {
-                    self.install(at, &format!("attack.{number}.guesses"), settings, placement);
+                    let stream = format!("attack.{number}.guesses");
+                    self.install((at, &Config::default()), &stream, settings, placement);
                 }
                 Method::Blind(settings) => {
                     let random = |part: &str| seed.stream(&format!("attack.{number}.{part}"));
@@ -132,7 +136,7 @@ impl Alone<'_> {
 
     fn install(
         &self,
-        node: usize,
+        (node, tcp): (usize, &Config),
         stream: &str,
         settings: &BoxSettings,
         placement: &mut impl Placement,
@@ -142,6 +146,7 @@ impl Alone<'_> {
             flows: &self.flows,
             tunnels: self.tunnels,
             readable: self.readable,
+            tcp,
             random: &|| self.seed.stream(stream),
         };
         placement.add_box(node, settings.build(&site));

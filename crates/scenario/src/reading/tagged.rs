@@ -12,6 +12,15 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The entry that a table with a name and settings describes.
 pub(crate) fn read<T: Table>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<T> {
+    read_beside(node, |_| Vec::new(), problems)
+}
+
+/// The same of a table that has other keys besides, by the name of the entry. They are not read.
+pub(crate) fn read_beside<T: Table>(
+    node: &Node<'_>,
+    others: impl Fn(&str) -> Vec<&'static str>,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
     let names = T::names();
     let Some(table) = node.get_ref().as_table() else {
         let example = names.first().copied().unwrap_or_default();
@@ -24,7 +33,16 @@ pub(crate) fn read<T: Table>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Op
     };
     let known = |name: &str| T::ENTRIES.iter().find(|known| known.name == name);
     let known = word(name, &names, known, problems)?;
-    entry(node, table, name, known, problems)
+    let others = others(known.name);
+    let mut alone = node.clone();
+    if let DeValue::Table(table) = alone.get_mut() {
+        for key in &others {
+            table.remove(*key);
+        }
+    }
+    let names = core::iter::once(T::TAG).chain(known.keys.iter().map(|key| key.name));
+    keys(node, &names.chain(others).collect::<Vec<_>>(), problems)?;
+    entry(&alone, table, name, known, problems)
 }
 
 /// The schemas of all entries.
@@ -40,9 +58,6 @@ fn entry<T: Table>(
     problems: &mut Vec<Problem>,
 ) -> Option<T> {
     let before = problems.len();
-    let names: Vec<&str> =
-        core::iter::once(T::TAG).chain(known.keys.iter().map(|key| key.name)).collect();
-    keys(node, &names, problems)?;
     // Each alone, so that every wrong setting is reported at its place.
     for key in known.keys {
         let Some((written, value)) = table.get_key_value(key.name) else { continue };
@@ -81,9 +96,14 @@ fn check(kind: Kind, value: &Node<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
+/// The entry of this name with its defaults, if it needs no setting.
+pub(crate) fn default<T: Table>(name: &str) -> Option<T> {
+    T::deserialize(json!({ T::TAG: name })).ok()
+}
+
 /// The settings of the entry of this name, with their defaults.
 fn defaults<T: Table>(name: &str) -> Value {
-    T::deserialize(json!({ T::TAG: name })).and_then(serde_json::to_value).unwrap_or_default()
+    default::<T>(name).map(serde_json::to_value).and_then(Result::ok).unwrap_or_default()
 }
 
 fn schema<T: Table>(entry: &Entry) -> Value {

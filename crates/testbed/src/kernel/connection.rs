@@ -255,6 +255,12 @@ impl Transport for Connection<'_> {
         }
         self.low_water = Some(bytes);
     }
+
+    /// The kernel resets a socket that is closed without lingering.
+    fn abort(&mut self) {
+        let aborted = self.socket.set_linger(Some(std::time::Duration::ZERO));
+        self.error = Some(aborted.err().unwrap_or(io::ErrorKind::ConnectionAborted.into()));
+    }
 }
 
 #[cfg(test)]

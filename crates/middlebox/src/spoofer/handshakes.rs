@@ -1,0 +1,193 @@
+//! Handshakes that pass the box, and connections that it leaves alone.
+
+use base::{Duration, Time};
+use host::FourTuple;
+use std::collections::{HashMap, VecDeque};
+use tcp::Handshake;
+use wire::{Flags, Packet, Segment};
+
+/// Kinds of TCP options: a connection that has one of them in its handshake cannot be split.
+mod kind {
+    /// The MD5 signature (RFC 2385): segments carry a digest with a key.
+    pub(super) const MD5: u8 = 19;
+    /// The authentication option (RFC 5925).
+    pub(super) const AO: u8 = 29;
+    /// Multipath TCP (RFC 8684): data has numbers of its own, and several paths.
+    pub(super) const MPTCP: u8 = 30;
+    /// TCP Fast Open (RFC 7413), see [`super::Left::FastOpen`].
+    pub(super) const FAST_OPEN: u8 = 34;
+}
+
+/// Why a connection is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Left {
+    /// Its segments are authenticated (RFC 2385, RFC 5925).
+    Authenticated,
+    /// It is of Multipath TCP (RFC 8684).
+    Multipath,
+    /// Its SYN carries data (RFC 7413).
+    FastOpen,
+    /// Its SYN or its SYN-ACK did not pass here.
+    Unseen,
+    /// Too many handshakes were pending.
+    Overflow,
+}
+
+impl Left {
+    /// Every reason.
+    pub(super) const ALL: [Left; 5] =
+        [Left::Authenticated, Left::Multipath, Left::FastOpen, Left::Unseen, Left::Overflow];
+}
+
+/// What a segment means for its connection.
+pub(super) enum Seen {
+    /// It completes a handshake: the connection can be split, and the segment is its first.
+    Complete(Handshake),
+    /// It goes on as it is.
+    Nothing,
+}
+
+/// Handshakes that are not complete, by the connection as its client names it.
+#[derive(Debug, Default)]
+pub(super) struct Handshakes {
+    pending: HashMap<FourTuple, Pending, rustc_hash::FxBuildHasher>,
+    /// In the order in which they began, for expiry; those of completed ones are skipped.
+    ages: VecDeque<(Time, FourTuple)>,
+    left: [u64; Left::ALL.len()],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    began: Time,
+    syn: Segment,
+    syn_at: Time,
+    syn_ack: Option<(Segment, Time)>,
+    is_repeated: bool,
+}
+
+/// Whether a segment is a SYN that opens a connection.
+pub(super) fn is_syn(segment: &Segment) -> bool {
+    segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
+}
+
+impl Handshakes {
+    /// The most that are kept.
+    const MOST: usize = 65_536;
+    /// How long one is kept: a client retransmits its SYN for three minutes (RFC 9293 §3.8.3).
+    const LIFETIME: Duration = Duration::from_secs(240);
+
+    /// How many connections were left alone for a reason; of [`Left::Unseen`], segments.
+    pub(super) fn left(&self, why: Left) -> u64 {
+        self.left[why as usize]
+    }
+
+    /// Takes note of a segment of a connection that is not split. `to` names it as the segment's receiver does.
+    pub(super) fn see(
+        &mut self,
+        now: Time,
+        to: FourTuple,
+        packet: &Packet,
+        segment: &Segment,
+    ) -> Seen {
+        let flags = segment.flags;
+        if flags.contains(Flags::RST) {
+            self.pending.remove(&to);
+            self.pending.remove(&to.reversed());
+        } else if is_syn(segment) {
+            self.on_syn(now, to.reversed(), packet, segment);
+        } else if flags.contains(Flags::SYN) {
+            self.on_syn_ack(now, to, packet, segment);
+        } else if let Some(handshake) = self.complete(to.reversed(), segment) {
+            return Seen::Complete(handshake);
+        }
+        Seen::Nothing
+    }
+
+    fn on_syn(&mut self, now: Time, client: FourTuple, packet: &Packet, segment: &Segment) {
+        if let Some(why) = reason(packet) {
+            self.pending.remove(&client);
+            return self.count(why);
+        }
+        if let Some(pending) = self.pending.get_mut(&client)
+            && pending.syn.seq == segment.seq
+        {
+            (pending.syn, pending.syn_at) = (*segment, now);
+            pending.is_repeated = true;
+            return;
+        }
+        self.expire(now);
+        if self.pending.len() >= Handshakes::MOST {
+            return self.count(Left::Overflow);
+        }
+        let pending = Pending {
+            began: now,
+            syn: *segment,
+            syn_at: now,
+            syn_ack: None,
+            is_repeated: false,
+        };
+        self.pending.insert(client, pending);
+        self.ages.push_back((now, client));
+    }
+
+    fn on_syn_ack(&mut self, now: Time, client: FourTuple, packet: &Packet, segment: &Segment) {
+        let Some(pending) = self.pending.get_mut(&client) else {
+            return self.count(Left::Unseen);
+        };
+        if segment.ack != pending.syn.seq + 1 {
+            return;
+        }
+        if let Some(why) = reason(packet) {
+            self.pending.remove(&client);
+            return self.count(why);
+        }
+        pending.is_repeated |= pending.syn_ack.is_some();
+        pending.syn_ack = Some((*segment, now));
+    }
+
+    /// The handshake that a segment of the client completes.
+    fn complete(&mut self, client: FourTuple, segment: &Segment) -> Option<Handshake> {
+        let Pending { syn, syn_at, syn_ack, is_repeated, .. } = *self.pending.get(&client)?;
+        let (syn_ack, syn_ack_at) = syn_ack?;
+        // The first segment after the SYN, perhaps with data; later ones may overtake it.
+        let acknowledges = segment.flags.contains(Flags::ACK) && segment.ack == syn_ack.seq + 1;
+        if !acknowledges {
+            return None;
+        }
+        self.pending.remove(&client);
+        Some(Handshake { syn, syn_at, syn_ack, syn_ack_at, is_repeated })
+    }
+
+    /// Forgets handshakes that have lasted too long.
+    fn expire(&mut self, now: Time) {
+        while let Some(&(began, client)) = self.ages.front() {
+            let pending = self.pending.get(&client).filter(|pending| pending.began == began);
+            if pending.is_some() && now.since(began) < Handshakes::LIFETIME {
+                return;
+            }
+            self.ages.pop_front();
+            if pending.is_some() {
+                self.pending.remove(&client);
+            }
+        }
+    }
+
+    fn count(&mut self, why: Left) {
+        self.left[why as usize] += 1;
+    }
+}
+
+/// Why a connection with this SYN or SYN-ACK is left alone.
+fn reason(packet: &Packet) -> Option<Left> {
+    let mut options = packet.unparsed.tcp_options();
+    while let [kind, len, ..] = options {
+        match *kind {
+            kind::MD5 | kind::AO => return Some(Left::Authenticated),
+            kind::MPTCP => return Some(Left::Multipath),
+            kind::FAST_OPEN if packet.payload.len > 0 => return Some(Left::FastOpen),
+            _ => {}
+        }
+        options = options.get(usize::from(*len)..)?;
+    }
+    (packet.payload.len > 0).then_some(Left::FastOpen)
+}

@@ -31,6 +31,12 @@ pub trait Transport {
 
     /// Ends the connection at once, with a reset.
     fn abort(&mut self);
+
+    /// From now on, the peer's end of data is not acknowledged before [`Transport::release_end`].
+    fn hold_end(&mut self);
+
+    /// Acknowledges the peer's end of data, if it has arrived or once it does.
+    fn release_end(&mut self, now: Time);
 }
 
 impl Transport for Connection {
@@ -62,6 +68,14 @@ impl Transport for Connection {
 
     fn abort(&mut self) {
         Connection::abort(self);
+    }
+
+    fn hold_end(&mut self) {
+        self.hold_fin();
+    }
+
+    fn release_end(&mut self, now: Time) {
+        self.release_fin(now);
     }
 }
 

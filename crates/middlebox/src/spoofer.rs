@@ -10,8 +10,9 @@ use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Handshakes, Seen};
 use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
-use relay::{Capacity, Half, Relays, Split};
+use relay::{Half, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
+use tcp::{Config, KeepAlive};
 use wire::{Body, Packet, Segment};
 
 base::settings! {
@@ -24,6 +25,9 @@ base::settings! {
         /// The most data of a connection that the node holds in each direction, besides what its receive
         /// window takes: beyond it, the window closes. Without a limit if absent, as published.
         pub cache: Option<Bytes>,
+        /// When the end of a stream (FIN) is acknowledged to its sender: at once, as published, or once
+        /// the receiver has acknowledged it.
+        pub teardown: Teardown,
     }
 }
 
@@ -33,9 +37,12 @@ impl Settings for Spoofer {
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
-        let capacity =
-            self.cache.map_or(Capacity::UNLIMITED, |Bytes(bytes)| Capacity::bytes(bytes));
-        let split = Split { configs: [site.tcp.clone(), site.tcp.clone()], capacity };
+        let capacity = self.cache.map(|Bytes(bytes)| bytes);
+        let policy = Policy { capacity, teardown: self.teardown };
+        // An end that vanishes while nothing is outstanding would be remembered for ever.
+        let keep_alive = site.tcp.keep_alive.or(Some(KeepAlive::default()));
+        let config = Config { keep_alive, ..site.tcp.clone() };
+        let split = Split { configs: [config.clone(), config], policy };
         Box::new(Splitter::new(site.address(false), (site.random)(), split))
     }
 }

@@ -9,5 +9,5 @@ mod relay;
 mod relays;
 
 pub use half::Half;
-pub use relay::{Capacity, Relay, Side};
+pub use relay::{Policy, Relay, Side, Teardown};
 pub use relays::{Relays, Split, Statistics};

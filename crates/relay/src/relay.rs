@@ -1,5 +1,7 @@
 //! One split connection: what goes from one half to the other.
 
+use base::Time;
+use base::settings::{Kind, Setting, names};
 use host::Transport;
 use serde::{Deserialize, Serialize};
 use tcp::Events;
@@ -24,30 +26,43 @@ impl Side {
     }
 }
 
-/// How many bytes a half may hold that are written to it and not yet acknowledged. Beyond them, the
-/// other half's receive window closes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capacity(Option<u64>);
+/// When the end of a stream is acknowledged to its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Teardown {
+    /// At once, as data is (`ishac2001` §2). If the other half fails afterwards, the sender does not learn
+    /// it.
+    #[default]
+    Spoofed,
+    /// Once the receiver has acknowledged all data and the end: a sender whose close was acknowledged
+    /// knows that everything has arrived.
+    EndToEnd,
+}
 
-impl Capacity {
-    /// No limit.
-    pub const UNLIMITED: Capacity = Capacity(None);
+impl Setting for Teardown {
+    const KIND: Kind = Kind::Words(names::<Teardown>);
+}
 
-    /// This many bytes, at least one.
-    #[must_use]
-    pub fn bytes(bytes: u64) -> Capacity {
-        Capacity(Some(bytes.max(1)))
-    }
+/// How a relay treats its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Bytes that a half may hold that are written to it and not yet acknowledged; without a limit if
+    /// `None`. Beyond them, the other half's receive window closes. At least 1.
+    pub capacity: Option<u64>,
+    /// When the end of a stream is acknowledged.
+    pub teardown: Teardown,
+}
 
+impl Policy {
     /// The bytes that may be added to those held.
     fn room(self, held: u64) -> u64 {
-        self.0.map_or(u64::MAX, |bytes| bytes.saturating_sub(held))
+        self.capacity.map_or(u64::MAX, |bytes| bytes.max(1).saturating_sub(held))
     }
 
     /// Reading starts again once this many bytes are held: a quarter is free, so that it is not
     /// done for every acknowledgment.
     fn low_water(self) -> u64 {
-        self.0.map_or(u64::MAX, |bytes| bytes - bytes.div_ceil(4))
+        self.capacity.map_or(u64::MAX, |bytes| bytes.max(1) - bytes.max(1).div_ceil(4))
     }
 }
 
@@ -55,18 +70,19 @@ impl Capacity {
 ///
 /// The bytes between the halves are in the halves: received by one and not yet read, or written to the
 /// other and not yet acknowledged. So the memory in each direction is at most the receive window of one and
-/// the [`Capacity`] of the other.
+/// the [`Policy::capacity`] of the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relay {
-    capacity: Capacity,
+    policy: Policy,
+    /// By [`Side`].
     halves: [State; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
-    /// Its peer's FIN and all data before it have arrived.
+    /// All that its peer sends has arrived, up to the end.
     is_ended: bool,
-    /// It is closed, by a FIN after all data or by a reset.
+    /// It is closed towards its peer, after all data or by a reset.
     is_closed: bool,
     /// The connection is over.
     is_over: bool,
@@ -75,8 +91,11 @@ struct State {
 impl Relay {
     /// A relay between two open halves.
     #[must_use]
-    pub fn new(capacity: Capacity) -> Relay {
-        Relay { capacity, halves: [State::default(); 2] }
+    pub fn new<T: Transport>(policy: Policy, halves: [&mut T; 2]) -> Relay {
+        if policy.teardown == Teardown::EndToEnd {
+            halves.into_iter().for_each(T::hold_end);
+        }
+        Relay { policy, halves: [State::default(); 2] }
     }
 
     /// Whether both halves are over.
@@ -91,18 +110,21 @@ impl Relay {
     /// a FIN (half-close stays half-close), and a reset, a timeout or an unreachable peer becomes a reset.
     pub fn handle<T: Transport>(
         &mut self,
-        side: Side,
-        events: Events,
+        now: Time,
+        (side, events): (Side, Events),
         near: &mut T,
         far: Option<&mut T>,
     ) {
         let half = &mut self.halves[side as usize];
-        half.is_ended |= events.contains(Events::PEER_CLOSED);
+        half.is_ended |= events.intersects(Events::PEER_CLOSED | Events::PEER_CLOSING);
         half.is_over |= events.contains(Events::CLOSED);
         let Some(far) = far else { return };
         let failed = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
         if events.intersects(failed) {
-            return self.fail(side, far);
+            return self.reset(side.other(), far);
+        }
+        if events.contains(Events::FINISHED) {
+            far.release_end(now);
         }
         self.pass(side, near, far);
         if events.contains(Events::WRITABLE) {
@@ -110,12 +132,12 @@ impl Relay {
         }
     }
 
-    /// Resets the other half after the failure of one.
-    fn fail<T: Transport>(&mut self, side: Side, far: &mut T) {
-        let other = &mut self.halves[side.other() as usize];
-        if !other.is_over {
-            other.is_closed = true;
-            far.abort();
+    /// Resets a half after the failure of the other.
+    fn reset<T: Transport>(&mut self, side: Side, half: &mut T) {
+        let state = &mut self.halves[side as usize];
+        if !state.is_over {
+            state.is_closed = true;
+            half.abort();
         }
     }
 
@@ -127,13 +149,13 @@ impl Relay {
             return;
         }
         loop {
-            // What an ended connection has received is moved all at once: it will be removed.
+            // All that an ended connection has received moves at once: it will be removed.
             let room = match is_over {
                 true => u64::MAX,
-                false => self.capacity.room(far.unacknowledged()),
+                false => self.policy.room(far.unacknowledged()),
             };
             if room == 0 {
-                return far.notify_below(self.capacity.low_water());
+                return far.notify_below(self.policy.low_water());
             }
             let Some(payload) = near.read_up_to(u32::try_from(room).unwrap_or(u32::MAX)) else {
                 break;

@@ -1,6 +1,6 @@
 //! The split connections of a box, with all halves in one host.
 
-use crate::{Capacity, Half, Relay, Side};
+use crate::{Half, Policy, Relay, Side};
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, FourTuple, Host, Outlet};
@@ -26,8 +26,8 @@ struct Entry {
 pub struct Split {
     /// The settings of the halves, by the [`Side`] that each speaks with.
     pub configs: [Config; 2],
-    /// How much each half may hold.
-    pub capacity: Capacity,
+    /// How its relay treats it.
+    pub policy: Policy,
 }
 
 /// Counts of split connections.
@@ -96,10 +96,14 @@ impl Relays {
         let [Some(to_client), Some(to_server)] = halves else {
             unreachable!("no connection has these 4-tuples")
         };
-        let entry = Entry { relay: Relay::new(split.capacity), halves: [to_client, to_server] };
+        let halves = [to_client, to_server];
+        let relay = self.host.access_both(now, halves, |both| {
+            Relay::new(split.policy, both.map(|(connection, _)| connection))
+        });
+        let entry = relay.map(|relay| Entry { relay, halves });
         match self.splits.get_mut(number as usize) {
-            Some(place) => *place = Some(entry),
-            None => self.splits.push(Some(entry)),
+            Some(place) => *place = entry,
+            None => self.splits.push(entry),
         }
         self.statistics.split += 1;
         self.run(now);
@@ -158,12 +162,12 @@ impl Relays {
             let Some(Entry { relay, halves }) = &mut self.splits[number as usize] else { continue };
             let ids = [id, halves[side.other() as usize]];
             let both = self.host.access_both(now, ids, |[(near, half), (far, _)]| {
-                relay.handle(side, half.take_events(), near, Some(far));
+                relay.handle(now, (side, half.take_events()), near, Some(far));
             });
             if both.is_none() {
                 // The other half is over, and its connection removed.
                 self.host.access(now, id, |near, half| {
-                    relay.handle(side, half.take_events(), near, None);
+                    relay.handle(now, (side, half.take_events()), near, None);
                 });
             }
             if relay.is_over() {

@@ -82,6 +82,11 @@ bitflags! {
         const WRITABLE = 1 << 7;
         /// The handshake is complete, of a connection that was connected before (Fast Open).
         const CONFIRMED = 1 << 8;
+        /// The peer has acknowledged our FIN, and all data before it.
+        const FINISHED = 1 << 9;
+        /// The peer's FIN and all data before it have arrived, and the FIN is held
+        /// ([`Connection::hold_fin`]).
+        const PEER_CLOSING = 1 << 10;
     }
 
     /// The negotiated options; before the peer's SYN, those that we offer.

@@ -47,6 +47,8 @@ pub(crate) struct Receiver {
     delayed_ack: Option<Duration>,
     /// The sequence number of the peer's FIN, once it has arrived.
     fin: Option<u64>,
+    /// The peer's FIN is not acknowledged.
+    holds_fin: bool,
     /// The next DSACK block: octets that arrived again (RFC 2883), if both ends use SACK.
     dsack: Option<(u64, u64)>,
     /// In-order data not yet read.
@@ -62,6 +64,7 @@ impl Receiver {
         Receiver {
             nxt: 0,
             fin: None,
+            holds_fin: false,
             reassembly: Reassembly::new(buffer),
             queue_overflowed: false,
             unread: ReceiveQueue::default(),
@@ -177,10 +180,8 @@ impl Receiver {
             if had_gap {
                 self.drain_reassembly();
             }
-            if self.fin == Some(self.nxt) {
-                self.nxt += 1;
-                // The FIN needs no buffer.
-                self.announced_edge = self.announced_edge.max(self.nxt);
+            if !self.holds_fin {
+                self.take_fin();
             }
         } else {
             payload = self.queue_out_of_order(start, payload);
@@ -196,6 +197,38 @@ impl Receiver {
             self.delay_ack(now, payload.len);
         }
         payload
+    }
+
+    /// Passes the peer's FIN, if it is what follows.
+    #[inline]
+    fn take_fin(&mut self) {
+        if self.fin == Some(self.nxt) {
+            self.nxt += 1;
+            // The FIN needs no buffer.
+            self.announced_edge = self.announced_edge.max(self.nxt);
+        }
+    }
+
+    /// Does not acknowledge the peer's FIN from now on.
+    pub(crate) fn hold_fin(&mut self) {
+        self.holds_fin = true;
+    }
+
+    /// Whether everything up to the peer's FIN has arrived, and the FIN is held.
+    #[inline]
+    pub(crate) fn holds_fin_now(&self) -> bool {
+        self.fin == Some(self.nxt)
+    }
+
+    /// Acknowledges the peer's FIN from now on; returns whether it has been held.
+    pub(crate) fn release_fin(&mut self) -> bool {
+        self.holds_fin = false;
+        let held = self.holds_fin_now();
+        if held {
+            self.take_fin();
+            self.acknowledge_now();
+        }
+        held
     }
 
     /// Whether there is no gap, no FIN and no unread data.

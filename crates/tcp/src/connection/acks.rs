@@ -114,8 +114,9 @@ impl Connection {
                 }
                 State::Closing => self.enter_time_wait(now),
                 State::LastAck => self.enter_closed(Events::CLOSED),
-                _ => {}
+                _ => return,
             }
+            self.events |= Events::FINISHED;
         }
     }
 }

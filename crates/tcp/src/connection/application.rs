@@ -93,6 +93,13 @@ impl Connection {
         }
     }
 
+    /// From now on, the peer's FIN is not acknowledged before [`Connection::release_fin`]: a relay
+    /// holds it until the other end has received all data and the FIN. [`Events::PEER_CLOSING`]
+    /// says that it has arrived. The peer may retransmit it meanwhile.
+    pub fn hold_fin(&mut self) {
+        self.receiver.hold_fin();
+    }
+
     /// Closes both halves (RFC 9293 §3.6.1, MAY-1): `close` of a BSD socket, where
     /// [`Connection::close`] is `shutdown`. If data is unread or arrives later, it is discarded and
     /// the connection is reset (SHLD-3). The peer's FIN has to arrive within

@@ -140,6 +140,8 @@ impl Connection {
             }
             if self.receiver.is_finished() {
                 self.on_peer_finished(now);
+            } else if self.receiver.holds_fin_now() {
+                self.events |= Events::PEER_CLOSING;
             }
         } else if occupied {
             self.receiver.acknowledge_now();
@@ -168,6 +170,13 @@ impl Connection {
             all = all.and(incoming);
         }
         all
+    }
+
+    /// Acknowledges the peer's FIN that was held, and holds none any more ([`Connection::hold_fin`]).
+    pub fn release_fin(&mut self, now: Time) {
+        if self.receiver.release_fin() && self.state != State::Closed {
+            self.on_peer_finished(self.clock.local(now));
+        }
     }
 
     fn on_peer_finished(&mut self, now: Time) {

@@ -256,6 +256,11 @@ impl Transport for Connection<'_> {
         self.low_water = Some(bytes);
     }
 
+    /// The kernel acknowledges the end of data when it arrives.
+    fn hold_end(&mut self) {}
+
+    fn release_end(&mut self, _: Time) {}
+
     /// The kernel resets a socket that is closed without lingering.
     fn abort(&mut self) {
         let aborted = self.socket.set_linger(Some(std::time::Duration::ZERO));

@@ -1,0 +1,392 @@
+//! A client, a spoofer and a server on two bad paths: whatever becomes of packets and ends, each stream
+//! arrives whole, in order and once, or an end whose connection is open learns that it failed.
+
+use base::{Duration, Random, Seed, Time};
+use core::net::{IpAddr, Ipv4Addr};
+use host::{Application, Host, Middlebox, Opening, Outbox, Outlet, Port, Verdict};
+use middlebox::Splitter;
+use proptest::prelude::*;
+use relay::{Policy, Split, Teardown};
+use std::collections::BTreeMap;
+use tcp::{Config, Connection, Events, KeepAlive, State};
+use wire::Packet;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const BOX: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
+const PORT: u16 = 80;
+
+/// What one end does.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Bytes that it sends, and closes.
+    size: u64,
+    /// It closes only when the peer has.
+    waits: bool,
+    /// It reads at such intervals only.
+    reads_every: Option<Duration>,
+    /// It resets the connection at this time.
+    aborts_at: Option<Time>,
+    /// Nothing goes to it or comes from it from this time on.
+    vanishes_at: Option<Time>,
+}
+
+/// The program at one end.
+#[derive(Clone, Debug)]
+struct Program {
+    plan: Plan,
+    /// Its own stream is this one, the peer's the other.
+    stream: u32,
+    received: u64,
+    wrong: u64,
+    next: Time,
+    is_ended: bool,
+    is_aborted: bool,
+    over: Option<Events>,
+}
+
+impl Program {
+    fn new(stream: u32, plan: Plan) -> Program {
+        Program {
+            plan,
+            stream,
+            received: 0,
+            wrong: 0,
+            next: Time::NEVER,
+            is_ended: false,
+            is_aborted: false,
+            over: None,
+        }
+    }
+
+    fn read(&mut self, connection: &mut Connection, most: u32) {
+        let mut left = most;
+        while left > 0
+            && let Some(payload) = connection.read_up_to(left)
+        {
+            let expected = (1 - self.stream, self.received);
+            self.wrong += u64::from((payload.stream, payload.offset) != expected);
+            self.received += u64::from(payload.len);
+            left -= payload.len;
+        }
+    }
+}
+
+impl Application for Program {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        if events.contains(Events::CONNECTED) {
+            connection.write(self.stream, 0, self.plan.size);
+            if !self.plan.waits {
+                connection.close();
+            }
+            let reads = self.plan.reads_every.map_or(Time::NEVER, |every| now + every);
+            self.next = reads.min(self.plan.aborts_at.unwrap_or(Time::NEVER).max(now));
+        }
+        self.is_ended |= events.contains(Events::PEER_CLOSED);
+        if self.plan.reads_every.is_none() || events.contains(Events::CLOSED) {
+            self.read(connection, u32::MAX);
+        }
+        if self.is_ended && self.plan.waits {
+            connection.close();
+        }
+        if events.contains(Events::CLOSED) {
+            self.over = Some(events);
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        if self.over.is_some() { Time::NEVER } else { self.next }
+    }
+
+    fn wake(&mut self, now: Time, connection: &mut Connection) {
+        if self.plan.aborts_at.is_some_and(|at| at <= now) {
+            self.is_aborted = true;
+            self.next = Time::NEVER;
+            return connection.abort();
+        }
+        self.read(connection, 5000);
+        let reads = self.plan.reads_every.map_or(Time::NEVER, |every| now + every);
+        self.next = reads.min(self.plan.aborts_at.unwrap_or(Time::NEVER));
+    }
+}
+
+/// What a path does to packets.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    delay: Duration,
+    /// The largest delay besides, which differs from packet to packet.
+    jitter: Duration,
+    loss: f64,
+    duplication: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Client,
+    Box,
+    Server,
+}
+
+struct World {
+    now: Time,
+    number: u64,
+    flying: BTreeMap<(Time, u64), (Place, Place, Packet)>,
+    hosts: [Host<Program>; 2],
+    vanish: [Time; 2],
+    splitter: Splitter,
+    paths: [Path; 2],
+    random: Random,
+}
+
+#[derive(Default)]
+struct Sent(Option<Packet>, Vec<Packet>);
+
+impl<A> Outlet<A> for Sent {
+    fn packet(&mut self) -> &mut Packet {
+        self.0.get_or_insert(Packet::BLANK)
+    }
+
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&A>) {
+        self.1.extend(self.0);
+    }
+}
+
+fn keep_alive() -> Option<KeepAlive> {
+    let seconds = Duration::from_secs;
+    Some(KeepAlive { idle: seconds(120), interval: seconds(20), probes: 6 })
+}
+
+fn config(receive_window: u32) -> Config {
+    Config {
+        receive_window,
+        keep_alive: keep_alive(),
+        time_wait: Duration::from_secs(10),
+        ..Config::default()
+    }
+}
+
+impl World {
+    fn new(seed: u64, plans: [Plan; 2], paths: [Path; 2], policy: Policy) -> World {
+        let stream = |name: &str| Seed(seed).stream(name);
+        let host = |address: IpAddr| {
+            let mut host = Host::new(address, stream(&address.to_string()));
+            let settings = host::Settings { keep_closed: true, ..host::Settings::default() };
+            host.set(settings);
+            host
+        };
+        let (mut client, mut server) = (host(CLIENT), host(SERVER));
+        let of_server = Program::new(1, plans[1]);
+        server.listen(PORT, move || (config(40_000), of_server.clone()));
+        client.open(Opening {
+            at: Time::ZERO,
+            remote: SERVER,
+            remote_port: PORT,
+            local: None,
+            local_port: None,
+            config: config(70_000),
+            application: Program::new(0, plans[0]),
+        });
+        let split = Split { configs: [config(50_000), config(30_000)], policy };
+        World {
+            now: Time::ZERO,
+            number: 0,
+            flying: BTreeMap::new(),
+            hosts: [client, server],
+            vanish: plans.map(|plan| plan.vanishes_at.unwrap_or(Time::NEVER)),
+            splitter: Splitter::new(BOX, stream("box"), split),
+            paths,
+            random: stream("paths"),
+        }
+    }
+
+    /// Runs until nothing happens any more, at most until `end`. Returns whether that was before.
+    fn run(&mut self, end: Time) -> bool {
+        loop {
+            let arrival = self.flying.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+            let hosts = [0, 1].map(|host| match self.has_vanished(host) {
+                true => Time::NEVER,
+                false => self.hosts[host].poll_timeout(),
+            });
+            let next = arrival.min(hosts[0]).min(hosts[1]).min(self.splitter.next_wake());
+            if next == Time::NEVER {
+                return true;
+            }
+            if next > end {
+                return false;
+            }
+            self.now = next.max(self.now);
+            if arrival == next {
+                let (_, (from, to, packet)) = self.flying.pop_first().unwrap();
+                self.arrive(from, to, packet);
+            } else if let Some(host) = hosts.iter().position(|&at| at == next) {
+                self.hosts[host].handle_timeout(self.now);
+                self.flush(host);
+            } else {
+                let mut outbox = Outbox::default();
+                self.splitter.wake(self.now, &mut outbox.context());
+                self.send_all(outbox);
+            }
+        }
+    }
+
+    fn has_vanished(&self, host: usize) -> bool {
+        self.vanish[host] <= self.now
+    }
+
+    fn arrive(&mut self, from: Place, to: Place, mut packet: Packet) {
+        let host = match to {
+            Place::Client => 0,
+            Place::Server => 1,
+            Place::Box => {
+                let mut outbox = Outbox::default();
+                let port = Some(Port(from as u32));
+                let context = &mut outbox.context();
+                let verdict = self.splitter.packet(self.now, port, &mut packet, context);
+                if verdict == Verdict::Forward {
+                    outbox.packets.push(packet);
+                }
+                return self.send_all(outbox);
+            }
+        };
+        if !self.has_vanished(host) {
+            self.hosts[host].handle_packet(self.now, &packet);
+            self.flush(host);
+        }
+    }
+
+    fn flush(&mut self, host: usize) {
+        let mut sent = Sent::default();
+        let _ = self.hosts[host].transmit(self.now, &mut sent);
+        let from = [Place::Client, Place::Server][host];
+        for packet in sent.1 {
+            self.fly(from, Place::Box, packet);
+        }
+    }
+
+    fn send_all(&mut self, outbox: Outbox) {
+        for packet in outbox.packets {
+            let to = if packet.ip.destination == CLIENT { Place::Client } else { Place::Server };
+            self.fly(Place::Box, to, packet);
+        }
+    }
+
+    fn fly(&mut self, from: Place, to: Place, packet: Packet) {
+        let path = self.paths[usize::from(from == Place::Server || to == Place::Server)];
+        let copies = if self.random.chance(path.duplication) { 2 } else { 1 };
+        for _ in 0..copies {
+            if self.random.chance(path.loss) {
+                continue;
+            }
+            let jitter = path.jitter.as_nanos() as f64 * self.random.uniform();
+            let at = self.now + path.delay + Duration::from_nanos(jitter as u64);
+            self.flying.insert((at, self.number), (from, to, packet));
+            self.number += 1;
+        }
+    }
+
+    fn program(&self, host: usize) -> Option<&Program> {
+        self.hosts[host].connections().next().map(|(_, _, program)| program)
+    }
+
+    /// Checks what each end has got.
+    fn check(&self, teardown: Teardown) -> Result<(), TestCaseError> {
+        for host in [0, 1] {
+            let Some((_, connection, program)) = self.hosts[host].connections().next() else {
+                continue;
+            };
+            prop_assert_eq!(program.wrong, 0, "end {} got other bytes", host);
+            let sent = self.program(1 - host).map_or(0, |peer| peer.plan.size);
+            prop_assert!(program.received <= sent, "end {} got more than was sent", host);
+            if self.has_vanished(host) {
+                continue;
+            }
+            prop_assert_eq!(connection.state(), State::Closed, "end {} hangs", host);
+            let Some(events) = program.over else {
+                prop_assert!(program.is_aborted, "end {} was not told the end", host);
+                continue;
+            };
+            let failed = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
+            if !events.intersects(failed) && !program.is_aborted {
+                prop_assert!(program.is_ended, "end {} ended without its peer's FIN", host);
+                prop_assert_eq!(program.received, sent, "end {} misses bytes", host);
+                if teardown == Teardown::EndToEnd
+                    && let Some(peer) = self.program(1 - host)
+                    && !self.has_vanished(1 - host)
+                    && !peer.is_aborted
+                {
+                    let size = program.plan.size;
+                    prop_assert_eq!(peer.received, size, "end {} believes that all arrived", host);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn millis(most: u64) -> impl Strategy<Value = Duration> {
+    (0..=most).prop_map(Duration::from_millis)
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let loss = prop_oneof![2 => Just(0.0), 2 => 0.0..0.05, 1 => 0.0..0.3];
+    let duplication = prop_oneof![3 => Just(0.0), 1 => 0.0..0.2];
+    let jitter = prop_oneof![2 => Just(Duration::ZERO), 1 => millis(100)];
+    (millis(300), jitter, loss, duplication).prop_map(|(delay, jitter, loss, duplication)| Path {
+        delay,
+        jitter,
+        loss,
+        duplication,
+    })
+}
+
+fn plan(fails: bool) -> impl Strategy<Value = Plan> {
+    let size = prop_oneof![Just(0), 1..3000_u64, 1..200_000_u64];
+    let reads_every = prop_oneof![4 => Just(None), 1 => (50..2000_u64).prop_map(Some)];
+    let time = || (0..8000_u64).prop_map(|millis| Some(Time::ZERO + Duration::from_millis(millis)));
+    let failing = u32::from(fails);
+    let aborts_at = prop_oneof![4 => Just(None), failing => time()];
+    let vanishes_at = prop_oneof![4 => Just(None), failing => time()];
+    (size, any::<bool>(), reads_every, aborts_at, vanishes_at).prop_map(
+        |(size, waits, reads_every, aborts_at, vanishes_at)| Plan {
+            size,
+            waits,
+            reads_every: reads_every.map(Duration::from_millis),
+            aborts_at,
+            vanishes_at,
+        },
+    )
+}
+
+/// Two ends of which one closes first.
+fn plans(fails: bool) -> impl Strategy<Value = [Plan; 2]> {
+    (plan(fails), plan(fails)).prop_map(|(client, server)| {
+        let waits = server.waits && !client.waits;
+        [client, Plan { waits, ..server }]
+    })
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let capacity = prop_oneof![Just(None), (2000..100_000_u64).prop_map(Some)];
+    let teardown = prop_oneof![Just(Teardown::Spoofed), Just(Teardown::EndToEnd)];
+    (capacity, teardown).prop_map(|(capacity, teardown)| Policy { capacity, teardown })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_stream_arrives_whole_or_open_ends_learn_of_the_failure(
+        seed in any::<u64>(),
+        plans in prop_oneof![plans(false), plans(true)],
+        paths in [path(), path()],
+        policy in policy(),
+    ) {
+        let mut world = World::new(seed, plans, paths, policy);
+        let quiet = world.run(Time::ZERO + Duration::from_secs(4 * 3600));
+        prop_assert!(quiet, "it goes on");
+        world.check(policy.teardown)?;
+        let relays = world.splitter.relays();
+        prop_assert_eq!(relays.host().open_connections(), 0, "a half is left");
+        prop_assert_eq!(relays.statistics().split, relays.statistics().over, "a relay is left");
+    }
+}

@@ -220,6 +220,7 @@ def run(
             "digest": result.digest,
             "flows": result.rows.to_dicts(),
             "box_drops": result.box_drops.to_dicts(),
+            "box_counts": result.box_counts.to_dicts(),
         }
         print(json.dumps({**result.about, **found}, indent=2))
     else:
@@ -251,6 +252,7 @@ def _on_testbed(scenario: Scenario, seed: int, as_json: bool) -> None:
             "seed": seed,
             "flows": result.rows.to_dicts(),
             "box_drops": result.box_drops.to_dicts(),
+            "box_counts": result.box_counts.to_dicts(),
             "testbed": asdict(result.health),
         }
         print(json.dumps({**result.about, **found}, indent=2))

@@ -85,6 +85,9 @@ class Result:
     #: Packets that boxes dropped: one row a `node` and `reason` ("hop-limit", "sequence-exhausted",
     #: "replay", "congestion" or "loss"), with their number `packets`; none if they dropped none.
     box_drops: pl.DataFrame
+    #: What boxes counted, one row a count that is not 0: the `node`, `what` was counted ("split
+    #: connections"), and the `count`.
+    box_counts: pl.DataFrame
     #: A hash of all packets and their times, equal for equal runs; empty for runs on the testbed.
     digest: str
     #: Time series by flow, and queue lengths by link and direction; empty without tracing.

@@ -26,6 +26,10 @@ def run(result: Result, title: str, seed: int) -> None:
         f"; boxes of {drop['node']} dropped {drop['packets']} ({drop['reason']})"
         for drop in result.box_drops.to_dicts()
     )
+    by_boxes += "".join(
+        f"; {count['node']}: {count['count']} {count['what']}"
+        for count in result.box_counts.to_dicts()
+    )
     note = f"packets on all links: {on_links}{by_boxes}; seed {seed}{digest}"
     shown = terminal.table(escape(title), escape(note))
     shown.add_column("flow", overflow="fold")

@@ -102,6 +102,20 @@ impl Boxes {
         }
     }
 
+    /// The counts of all boxes that are not 0.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let mut counts = Vec::new();
+        for middlebox in &self.boxes {
+            middlebox.counts(&mut |name, value| {
+                if value > 0 {
+                    counts.push((name, value));
+                }
+            });
+        }
+        counts
+    }
+
     /// The number of packets that boxes dropped for a reason.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {

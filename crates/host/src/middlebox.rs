@@ -197,6 +197,12 @@ pub trait Middlebox {
         let _ = (now, cx);
     }
 
+    /// Calls `count` with the name and value of each count that the box keeps of what it did, for
+    /// results; counts of 0 may be left out.
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        let _ = count;
+    }
+
     /// Handles an event of a link that begins or ends at the node.
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let _ = (now, port, event, cx);

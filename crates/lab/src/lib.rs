@@ -27,7 +27,7 @@ pub use capture::Capture;
 pub use failure::{RunError, SweepError};
 pub use journal::{Journal, JournalError};
 pub use ledger::{Accounts, Ledger};
-pub use outcome::{BoxDrops, Outcome, Paths, Series, Totals};
+pub use outcome::{BoxCount, BoxDrops, Outcome, Paths, Series, Totals};
 pub use row::{Delivery, Row, Spread, Tail};
 pub use run::run;
 pub use supervise::{Monitor, supervise};

@@ -127,6 +127,7 @@ mod tests {
             totals,
             links: Vec::new(),
             box_drops: Vec::new(),
+            box_counts: Vec::new(),
             events,
             paths: None,
             digest: None,

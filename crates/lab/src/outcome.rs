@@ -28,6 +28,8 @@ pub struct Outcome {
     pub queue_delays_s: Vec<Option<Tail>>,
     /// The packets that boxes dropped.
     pub box_drops: Vec<BoxDrops>,
+    /// What boxes counted.
+    pub box_counts: Vec<BoxCount>,
     /// Events of the simulation.
     pub events: u64,
     /// Which path segments took through the simulator's hosts.
@@ -47,6 +49,17 @@ pub struct BoxDrops {
     pub reason: DropReason,
     /// How many, more than 0.
     pub packets: u64,
+}
+
+/// What a box of a node counted, beside packets that it dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BoxCount {
+    /// The node's name.
+    pub node: String,
+    /// The name of the count.
+    pub name: &'static str,
+    /// How many, more than 0.
+    pub count: u64,
 }
 
 /// Counts over all links and both directions.
@@ -146,6 +159,11 @@ pub(crate) fn of(
         })
     });
     let box_drops = box_drops.collect();
+    let box_counts = scenario.nodes.iter().zip(&built.nodes).flat_map(|(node, &id)| {
+        let counts = world.box_counts(id).into_iter();
+        counts.map(|(name, count)| BoxCount { node: node.clone(), name, count })
+    });
+    let box_counts = box_counts.collect();
     let events = world.events();
     let paths = built.nodes.iter().map(|&node| world.host(node).statistics());
     let paths = paths.fold(Paths::default(), |all, host| Paths {
@@ -154,7 +172,18 @@ pub(crate) fn of(
     });
     let (series, digest) = observations(scenario, built, owned, watch)?;
     let paths = Some(paths);
-    Ok(Outcome { rows, totals, links, queue_delays_s, box_drops, events, paths, digest, series })
+    Ok(Outcome {
+        rows,
+        totals,
+        links,
+        queue_delays_s,
+        box_drops,
+        box_counts,
+        events,
+        paths,
+        digest,
+        series,
+    })
 }
 
 fn observations(
@@ -248,6 +277,17 @@ impl Outcome {
         table.push("reason", Column::Text(reasons.collect()));
         let packets = drops.iter().map(|drop| count(drop.packets));
         table.push("packets", Column::Integer(packets.collect()));
+        table
+    }
+
+    /// What boxes counted, as columns.
+    #[must_use]
+    pub fn box_counts_table(&self) -> Table {
+        let counts = &self.box_counts;
+        let mut table = Table::default();
+        table.push("node", Column::Text(counts.iter().map(|one| one.node.clone()).collect()));
+        table.push("what", Column::Text(counts.iter().map(|one| one.name.to_owned()).collect()));
+        table.push("count", Column::Integer(counts.iter().map(|one| count(one.count)).collect()));
         table
     }
 }

@@ -8,7 +8,7 @@ use crate::table::{Settings, Site};
 use base::settings::Bytes;
 use base::{Random, Time};
 use core::net::IpAddr;
-use handshakes::{Handshakes, Seen};
+use handshakes::{Handshakes, Left, Seen};
 use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
 use relay::{Half, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,21 @@ impl Settings for Spoofer {
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let capacity = self.cache.map(|Bytes(bytes)| bytes);
         let policy = Policy { capacity, teardown: self.teardown };
-        // An end that vanishes while nothing is outstanding would be remembered for ever.
-        let keep_alive = site.tcp.keep_alive.or(Some(KeepAlive::default()));
-        let config = Config { keep_alive, ..site.tcp.clone() };
-        let split = Split { configs: [config.clone(), config], policy };
+        let split = split(site.tcp, policy);
         Box::new(Splitter::new(site.address(false), (site.random)(), split))
     }
+}
+
+/// The way in which connections are split: with these settings, as far as they suit a relay.
+fn split(config: &Config, policy: Policy) -> Split {
+    let config = Config {
+        // Its sender has decided to send it now.
+        nagle: false,
+        // An end that vanishes while nothing is outstanding would be remembered for ever.
+        keep_alive: config.keep_alive.or(Some(KeepAlive::default())),
+        ..config.clone()
+    };
+    Split { configs: [config.clone(), config], policy }
 }
 
 /// The box.
@@ -110,6 +119,13 @@ impl Middlebox for Splitter {
         self.relays.handle_packet(now, packet);
         self.transmit(now, cx);
         Verdict::Consume
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        count("split connections", self.relays.statistics().split);
+        for why in Left::ALL {
+            count(why.name(), self.handshakes.left(why));
+        }
     }
 
     fn next_wake(&self) -> Time {

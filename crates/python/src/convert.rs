@@ -119,6 +119,7 @@ pub(crate) fn outcome<'py>(
     dict.set_item("rows", table(py, outcome.table(seed))?)?;
     dict.set_item("links", table(py, outcome.links_table())?)?;
     dict.set_item("box_drops", table(py, outcome.box_drops_table())?)?;
+    dict.set_item("box_counts", table(py, outcome.box_counts_table())?)?;
     dict.set_item("fast_path_share", outcome.paths.and_then(|paths| paths.fast_share()))?;
     let series = match outcome.series {
         None => None,
@@ -146,6 +147,7 @@ pub(crate) fn real_outcome<'py>(
     dict.set_item("rows", table(py, run.table(seed))?)?;
     dict.set_item("links", table(py, run.links_table())?)?;
     dict.set_item("box_drops", table(py, run.box_drops_table())?)?;
+    dict.set_item("box_counts", table(py, run.box_counts_table())?)?;
     let found = PyDict::new(py);
     found.set_item("packets", health.packets)?;
     found.set_item("late", health.late)?;

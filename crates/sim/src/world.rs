@@ -305,6 +305,12 @@ impl<A: Application> World<A> {
         self.nodes[node.0].boxes.drops()
     }
 
+    /// The counts of the boxes of a node.
+    #[must_use]
+    pub fn box_counts(&self, node: NodeId) -> Vec<(&'static str, u64)> {
+        self.nodes[node.0].boxes.counts()
+    }
+
     /// Counts of what a link did.
     #[must_use]
     pub fn link(&self, link: LinkId) -> link::Statistics {

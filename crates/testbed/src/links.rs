@@ -5,7 +5,7 @@ use crate::network::Network;
 use crate::report::Health;
 use base::{Duration, Histogram, Seed};
 use host::HostIndication;
-use lab::{BoxDrops, Totals};
+use lab::{BoxCount, BoxDrops, Totals};
 use link::Names;
 use live::emulator::{
     Corruption, Direction, Emulator, End, Limits, Node, Report, Running, Surroundings,
@@ -85,6 +85,16 @@ pub(crate) fn statistics(
         names.zip(report.directions.iter().map(|direction| direction.link)).collect();
     let totals = Totals::of(links.iter().map(|(_, link)| link));
     (links, totals)
+}
+
+/// What boxes counted.
+pub(crate) fn box_counts(scenario: &Scenario, report: &Report) -> Vec<BoxCount> {
+    let counts = report.box_counts.iter().map(|&(node, name, count)| BoxCount {
+        node: scenario.nodes[node].clone(),
+        name,
+        count,
+    });
+    counts.collect()
 }
 
 /// The packets that boxes dropped.

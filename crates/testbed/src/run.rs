@@ -140,6 +140,7 @@ pub(crate) fn run_beside(
         links,
         queue_delays_s: Vec::new(),
         box_drops: links::box_drops(scenario, &report),
+        box_counts: links::box_counts(scenario, &report),
         events,
         paths: None,
         digest: None,

@@ -80,6 +80,15 @@ impl Nodes {
         drops.collect()
     }
 
+    /// What the boxes counted, by node.
+    pub(super) fn box_counts(&self) -> Vec<(usize, &'static str, u64)> {
+        let nodes = self.nodes.iter().enumerate();
+        let counts = nodes.flat_map(|(index, node)| {
+            node.boxes.counts().into_iter().map(move |(name, count)| (index, name, count))
+        });
+        counts.collect()
+    }
+
     /// Whether boxes of a node want to see packets.
     pub(super) fn inspect(&self, node: usize) -> bool {
         self.nodes.get(node).is_some_and(|node| node.boxes.inspect_packets())

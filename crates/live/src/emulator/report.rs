@@ -74,6 +74,8 @@ pub struct Report {
     pub unroutable: u64,
     /// Packets that the boxes of a node dropped, by node and reason.
     pub box_drops: Vec<(usize, DropReason, u64)>,
+    /// What boxes counted, by node and name.
+    pub box_counts: Vec<(usize, &'static str, u64)>,
     /// How long it ran.
     pub span: Duration,
     /// How much of that its thread used a processor.

@@ -120,6 +120,7 @@ impl Worker {
             injected: self.writer.injected,
             unroutable: self.unroutable,
             box_drops: self.writer.nodes.box_drops(),
+            box_counts: self.writer.nodes.box_counts(),
             span: self.clock.now().since(start),
             busy,
             waited,

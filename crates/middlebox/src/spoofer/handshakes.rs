@@ -37,6 +37,17 @@ impl Left {
     /// Every reason.
     pub(super) const ALL: [Left; 5] =
         [Left::Authenticated, Left::Multipath, Left::FastOpen, Left::Unseen, Left::Overflow];
+
+    /// The name of the count of connections that are left alone for this reason.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Left::Authenticated => "connections not split: authenticated",
+            Left::Multipath => "connections not split: Multipath TCP",
+            Left::FastOpen => "connections not split: data in the SYN",
+            Left::Unseen => "connections not split: SYN not seen",
+            Left::Overflow => "connections not split: too many handshakes",
+        }
+    }
 }
 
 /// What a segment means for its connection.
@@ -76,7 +87,7 @@ impl Handshakes {
     /// How long one is kept: a client retransmits its SYN for three minutes (RFC 9293 §3.8.3).
     const LIFETIME: Duration = Duration::from_secs(240);
 
-    /// How many connections were left alone for a reason; of [`Left::Unseen`], segments.
+    /// How many connections were left alone for a reason; of [`Left::Unseen`], SYN-ACKs that passed.
     pub(super) fn left(&self, why: Left) -> u64 {
         self.left[why as usize]
     }

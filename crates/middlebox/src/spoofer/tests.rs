@@ -1,0 +1,222 @@
+//! What the box does with the packets of a handshake, and with connections that it cannot split.
+
+use super::*;
+use base::{Duration, Seed};
+use core::net::Ipv4Addr;
+use host::Outbox;
+use wire::{Flags, Options, Payload, SeqNumber, Timestamps};
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const BOX: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
+
+fn splitter() -> Splitter {
+    let config = Config { delayed_ack: None, ..Config::default() };
+    let split = split(&config, Policy::default());
+    Splitter::new(BOX, Seed(1).stream("box"), split)
+}
+
+fn millis(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// A segment of the client, or of the server.
+fn packet(of_client: bool, flags: Flags, seq: u32, ack: u32, len: u32) -> Packet {
+    let mut packet = Packet::BLANK;
+    let (source, destination) = if of_client { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+    packet.ip = wire::Ip::new(source, destination);
+    let segment = packet.make_tcp();
+    let (source_port, destination_port) = if of_client { (4000, 80) } else { (80, 4000) };
+    *segment = Segment {
+        source_port,
+        destination_port,
+        seq: SeqNumber(seq),
+        ack: SeqNumber(ack),
+        flags,
+        window: 60_000,
+        ..Segment::default()
+    };
+    packet.payload = Payload { stream: u32::from(!of_client), offset: 0, len };
+    packet
+}
+
+fn stamps(value: u32, echo: u32) -> Option<Timestamps> {
+    Some(Timestamps { value, echo })
+}
+
+/// A SYN with sequence number 1000, and its answer with 5000.
+fn syn() -> Packet {
+    let mut packet = packet(true, Flags::SYN, 1000, 0, 0);
+    packet.tcp_mut().unwrap().options = Options {
+        mss: Some(1400),
+        window_scale: Some(2),
+        sack_permitted: true,
+        timestamps: stamps(77_000, 0),
+        ..Options::default()
+    };
+    packet
+}
+
+fn syn_ack() -> Packet {
+    let mut packet = packet(false, Flags::SYN | Flags::ACK, 5000, 1001, 0);
+    packet.tcp_mut().unwrap().options = Options {
+        mss: Some(1200),
+        window_scale: Some(5),
+        sack_permitted: true,
+        timestamps: stamps(88_000, 77_000),
+        ..Options::default()
+    };
+    packet
+}
+
+/// Passes a packet to the box; returns its verdict and what it sent.
+fn pass(splitter: &mut Splitter, at: u64, mut packet: Packet) -> (Verdict, Vec<Packet>) {
+    let mut outbox = Outbox::default();
+    let port = Some(Port(0));
+    let verdict = splitter.packet(millis(at), port, &mut packet, &mut outbox.context());
+    (verdict, outbox.packets)
+}
+
+fn passes(splitter: &mut Splitter, at: u64, packet: Packet) {
+    assert_eq!(pass(splitter, at, packet), (Verdict::Forward, Vec::new()));
+}
+
+fn count(splitter: &Splitter, name: &str) -> u64 {
+    let mut found = 0;
+    splitter.counts(&mut |other, value| found += if other == name { value } else { 0 });
+    found
+}
+
+fn segment(packet: &Packet) -> &Segment {
+    let Body::Tcp(segment) = &packet.body else { panic!("{packet:?}") };
+    segment
+}
+
+#[test]
+fn a_handshake_passes_end_to_end_and_each_half_continues_it() {
+    let mut splitter = splitter();
+    passes(&mut splitter, 0, syn());
+    passes(&mut splitter, 30, syn_ack());
+    let mut request = packet(true, Flags::ACK | Flags::PSH, 1001, 5001, 100);
+    request.tcp_mut().unwrap().options.timestamps = stamps(77_530, 88_000);
+    let (verdict, sent) = pass(&mut splitter, 530, request);
+    assert_eq!(verdict, Verdict::Consume);
+    assert_eq!(count(&splitter, "split connections"), 1);
+    let [to_server, to_client] = &sent[..] else { panic!("{sent:?}") };
+    let (to_server, to_client) = match to_server.ip.destination == SERVER {
+        true => (to_server, to_client),
+        false => (to_client, to_server),
+    };
+    // The request goes on with the numbers of the client, in segments that the server takes.
+    let onward = segment(to_server);
+    assert_eq!((to_server.ip.source, to_server.ip.destination), (CLIENT, SERVER));
+    assert_eq!((onward.seq, onward.ack), (SeqNumber(1001), SeqNumber(5001)));
+    assert_eq!((to_server.payload.stream, to_server.payload.len), (0, 100));
+    // It is acknowledged to the client as the server would.
+    let back = segment(to_client);
+    assert_eq!((to_client.ip.source, to_client.ip.destination), (SERVER, CLIENT));
+    assert_eq!((back.seq, back.ack, to_client.payload.len), (SeqNumber(5001), SeqNumber(1101), 0));
+    // Timestamps go on from those that the ends have sent.
+    let value = |segment: &Segment| segment.options.timestamps.unwrap();
+    assert_eq!((value(onward).value, value(onward).echo), (77_530, 88_000));
+    assert_eq!((value(back).value, value(back).echo), (88_500, 77_530));
+    // The windows are those of the box, scaled as negotiated.
+    assert_eq!(u32::from(onward.window) << 2, 65_535 << 2);
+    assert_eq!(u32::from(back.window) << 5, ((65_535 << 5) - 100) & !31);
+}
+
+#[test]
+fn a_lost_acknowledgment_of_the_handshake_is_made_up_for_by_data() {
+    let mut splitter = splitter();
+    passes(&mut splitter, 0, syn());
+    passes(&mut splitter, 30, syn_ack());
+    // The second segment of the client overtakes the first.
+    let later = packet(true, Flags::ACK, 1101, 5001, 100);
+    let (verdict, sent) = pass(&mut splitter, 530, later);
+    assert_eq!(verdict, Verdict::Consume);
+    assert!(sent.iter().all(|packet| packet.payload.len == 0), "nothing is in order yet");
+    let first = packet(true, Flags::ACK, 1001, 5001, 100);
+    let (_, sent) = pass(&mut splitter, 531, first);
+    let passed: u32 = sent.iter().map(|packet| packet.payload.len).sum();
+    assert_eq!(passed, 200);
+}
+
+#[test]
+fn options_that_only_one_end_has_are_not_used() {
+    let mut splitter = splitter();
+    passes(&mut splitter, 0, syn());
+    let mut plain = syn_ack();
+    plain.tcp_mut().unwrap().options = Options::default();
+    passes(&mut splitter, 30, plain);
+    let (_, sent) = pass(&mut splitter, 530, packet(true, Flags::ACK, 1001, 5001, 2000));
+    for packet in &sent {
+        let segment = segment(packet);
+        assert_eq!(segment.options, Options::default());
+        // The server has announced no segment size.
+        assert!(packet.payload.len <= 536);
+        assert!(segment.window >= 60_000 - 2000);
+    }
+    assert!(sent.iter().any(|packet| packet.payload.len == 536), "{sent:?}");
+}
+
+#[test]
+fn connections_whose_handshake_did_not_pass_are_left_alone() {
+    // On an asymmetric route the box sees one direction.
+    let mut splitter = splitter();
+    passes(&mut splitter, 30, syn_ack());
+    passes(&mut splitter, 60, packet(false, Flags::ACK, 5001, 1101, 1000));
+    assert_eq!(count(&splitter, "connections not split: SYN not seen"), 1);
+    let mut splitter = self::splitter();
+    passes(&mut splitter, 0, syn());
+    passes(&mut splitter, 60, packet(true, Flags::ACK, 1001, 5001, 1000));
+    assert_eq!(count(&splitter, "split connections"), 0);
+}
+
+#[test]
+fn what_cannot_be_split_is_left_alone_and_counted() {
+    let cases: [(&[u8], &str); 4] = [
+        (&[19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "authenticated"),
+        (&[29, 4, 1, 1], "authenticated"),
+        (&[30, 4, 1, 0], "Multipath TCP"),
+        (&[], "data in the SYN"),
+    ];
+    for (options, name) in cases {
+        let name = format!("connections not split: {name}");
+        let mut splitter = splitter();
+        let mut first = syn();
+        first.unparsed.set_tcp_options(options).unwrap();
+        first.payload.len = if options.is_empty() { 10 } else { 0 };
+        passes(&mut splitter, 0, first);
+        passes(&mut splitter, 30, syn_ack());
+        passes(&mut splitter, 530, packet(true, Flags::ACK, 1001, 5001, 100));
+        assert_eq!(count(&splitter, &name), 1, "{name}");
+        assert_eq!(count(&splitter, "split connections"), 0);
+    }
+}
+
+#[test]
+fn a_reset_ends_a_handshake() {
+    let mut splitter = splitter();
+    passes(&mut splitter, 0, syn());
+    passes(&mut splitter, 30, packet(false, Flags::RST | Flags::ACK, 0, 1001, 0));
+    passes(&mut splitter, 60, syn_ack());
+    passes(&mut splitter, 530, packet(true, Flags::ACK, 1001, 5001, 100));
+    assert_eq!(count(&splitter, "split connections"), 0);
+}
+
+#[test]
+fn pending_handshakes_are_bounded() {
+    let mut splitter = splitter();
+    for number in 0..70_000_u32 {
+        let mut packet = syn();
+        packet.ip.source = IpAddr::V4(Ipv4Addr::from_bits(number));
+        passes(&mut splitter, u64::from(number) / 100, packet);
+    }
+    let overflow = "connections not split: too many handshakes";
+    assert_eq!(count(&splitter, overflow), 70_000 - 65_536);
+    // After four minutes there is room again.
+    passes(&mut splitter, 300_000, syn());
+    passes(&mut splitter, 300_030, syn_ack());
+    let (verdict, _) = pass(&mut splitter, 300_530, packet(true, Flags::ACK, 1001, 5001, 100));
+    assert_eq!(verdict, Verdict::Consume);
+}

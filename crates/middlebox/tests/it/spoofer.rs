@@ -118,6 +118,8 @@ struct Path {
     jitter: Duration,
     loss: f64,
     duplication: f64,
+    /// From this time on, it loses all.
+    cut_at: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -274,7 +276,7 @@ impl World {
         let path = self.paths[usize::from(from == Place::Server || to == Place::Server)];
         let copies = if self.random.chance(path.duplication) { 2 } else { 1 };
         for _ in 0..copies {
-            if self.random.chance(path.loss) {
+            if self.random.chance(path.loss) || path.cut_at <= self.now {
                 continue;
             }
             let jitter = path.jitter.as_nanos() as f64 * self.random.uniform();
@@ -331,12 +333,16 @@ fn path() -> impl Strategy<Value = Path> {
     let loss = prop_oneof![2 => Just(0.0), 2 => 0.0..0.05, 1 => 0.0..0.3];
     let duplication = prop_oneof![3 => Just(0.0), 1 => 0.0..0.2];
     let jitter = prop_oneof![2 => Just(Duration::ZERO), 1 => millis(100)];
-    (millis(300), jitter, loss, duplication).prop_map(|(delay, jitter, loss, duplication)| Path {
-        delay,
-        jitter,
-        loss,
-        duplication,
-    })
+    let cut = prop_oneof![5 => Just(Time::NEVER), 1 => millis(8000).prop_map(|at| Time::ZERO + at)];
+    (millis(300), jitter, loss, duplication, cut).prop_map(
+        |(delay, jitter, loss, duplication, cut_at)| Path {
+            delay,
+            jitter,
+            loss,
+            duplication,
+            cut_at,
+        },
+    )
 }
 
 fn plan(fails: bool) -> impl Strategy<Value = Plan> {

@@ -8,7 +8,7 @@ use base::Duration;
 use base::settings::{Entry, Key, Kind, Table};
 use serde_json::{Map, Value, json};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeValue, ValueDeserializer};
 
 /// The entry that a table with a name and settings describes.
 pub(crate) fn read<T: Table>(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<T> {
@@ -40,9 +40,7 @@ pub(crate) fn read_beside<T: Table>(
             table.remove(*key);
         }
     }
-    let names = core::iter::once(T::TAG).chain(known.keys.iter().map(|key| key.name));
-    keys(node, &names.chain(others).collect::<Vec<_>>(), problems)?;
-    entry(&alone, table, name, known, problems)
+    entry(&alone, name, (known, &others), problems)
 }
 
 /// The schemas of all entries.
@@ -52,12 +50,14 @@ pub(crate) fn schemas<T: Table>() -> Vec<Value> {
 
 fn entry<T: Table>(
     node: &Node<'_>,
-    table: &DeTable<'_>,
     name: &Node<'_>,
-    known: &Entry,
+    (known, others): (&Entry, &[&str]),
     problems: &mut Vec<Problem>,
 ) -> Option<T> {
     let before = problems.len();
+    let names = core::iter::once(T::TAG).chain(known.keys.iter().map(|key| key.name));
+    let names: Vec<&str> = names.chain(others.iter().copied()).collect();
+    let table = keys(node, &names, problems)?;
     // Each alone, so that every wrong setting is reported at its place.
     for key in known.keys {
         let Some((written, value)) = table.get_key_value(key.name) else { continue };

@@ -113,7 +113,7 @@ pub(crate) fn health(scenario: &Scenario, report: &Report) -> Health {
     let mut health = Health { limit: report.limits.lateness, ..Health::default() };
     for direction in &report.directions {
         lateness.merge(&direction.lateness);
-        health.packets += direction.read;
+        health.packets += direction.entered();
         health.late += direction.late;
         health.lost += direction.kernel_dropped + direction.failed;
     }
@@ -139,6 +139,6 @@ fn why_void(scenario: &Scenario, report: &Report) -> Option<String> {
         worst.late,
         report.limits.lateness,
         worst.kernel_dropped + worst.failed,
-        worst.read,
+        worst.entered(),
     ))
 }

@@ -31,6 +31,8 @@ pub struct DirectionReport {
     /// Packets that were read, and so entered the link or met a full queue; where nodes move, by the
     /// link on their route, not by the device.
     pub read: u64,
+    /// Packets that boxes at its start sent by it.
+    pub injected: u64,
     /// Packets that were written, copies included.
     pub written: u64,
     /// What the model did.
@@ -53,11 +55,17 @@ pub struct DirectionReport {
 }
 
 impl DirectionReport {
+    /// Packets that entered the link or met a full queue.
+    #[must_use]
+    pub fn entered(&self) -> u64 {
+        self.read + self.injected
+    }
+
     /// The share of packets that were late, or lost beyond the model.
     #[must_use]
     pub fn share_beyond_model(&self) -> f64 {
         let lost = self.kernel_dropped + self.failed;
-        (lost + self.late) as f64 / (self.read + lost).max(1) as f64
+        (lost + self.late) as f64 / (self.entered() + lost).max(1) as f64
     }
 }
 
@@ -118,7 +126,7 @@ impl Report {
             worst.from,
             worst.to,
             100.0 * worst.share_beyond_model(),
-            worst.read,
+            worst.entered(),
             worst.late,
             1e3 * self.limits.lateness.as_secs_f64(),
             worst.kernel_dropped,

@@ -233,6 +233,7 @@ impl Worker {
                     } else if let Some(direction) = self.routing.next(node, destination) {
                         self.enter(now, direction, &bytes, ends);
                         self.writer.injected += 1;
+                        self.writer.reports[direction].injected += 1;
                     }
                 }
             }

@@ -10,3 +10,4 @@ mod links;
 mod mobility;
 mod path_mtu;
 mod runs;
+mod spoofing;

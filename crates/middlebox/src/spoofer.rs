@@ -8,7 +8,7 @@ use crate::table::{Settings, Site};
 use base::settings::Bytes;
 use base::{Random, Time};
 use core::net::IpAddr;
-use handshakes::{Handshakes, Left, Seen};
+use handshakes::{Handshakes, Left};
 use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
 use relay::{Half, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
@@ -77,16 +77,14 @@ impl Splitter {
         &self.relays
     }
 
-    /// Considers a segment of a connection that is not split. Returns whether it is now, and the segment
-    /// for it.
+    /// Considers a segment of a connection that is not split. Returns whether the connection is split now,
+    /// beginning with this segment.
     fn consider(&mut self, now: Time, packet: &Packet, segment: &Segment) -> bool {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
-        match self.handshakes.see(now, tuple, packet, segment) {
-            Seen::Complete(handshake) => {
-                self.relays.split(now, tuple.reversed(), &handshake, &self.split)
-            }
-            Seen::Nothing => false,
-        }
+        let handshake = self.handshakes.see(now, tuple, packet, segment);
+        handshake.is_some_and(|handshake| {
+            self.relays.split(now, tuple.reversed(), &handshake, &self.split)
+        })
     }
 
     fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {

@@ -50,14 +50,6 @@ impl Left {
     }
 }
 
-/// What a segment means for its connection.
-pub(super) enum Seen {
-    /// It completes a handshake: the connection can be split, and the segment is its first.
-    Complete(Handshake),
-    /// It goes on as it is.
-    Nothing,
-}
-
 /// Handshakes that are not complete, by the connection as its client names it.
 #[derive(Debug, Default)]
 pub(super) struct Handshakes {
@@ -92,14 +84,16 @@ impl Handshakes {
         self.left[why as usize]
     }
 
-    /// Takes note of a segment of a connection that is not split. `to` names it as the segment's receiver does.
+    /// Takes note of a segment of a connection that is not split. `to` names it as the segment's
+    /// receiver does. Returns the handshake that the segment completes: then the connection can be split,
+    /// and the segment is its first.
     pub(super) fn see(
         &mut self,
         now: Time,
         to: FourTuple,
         packet: &Packet,
         segment: &Segment,
-    ) -> Seen {
+    ) -> Option<Handshake> {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
             self.pending.remove(&to);
@@ -108,10 +102,10 @@ impl Handshakes {
             self.on_syn(now, to.reversed(), packet, segment);
         } else if flags.contains(Flags::SYN) {
             self.on_syn_ack(now, to, packet, segment);
-        } else if let Some(handshake) = self.complete(to.reversed(), segment) {
-            return Seen::Complete(handshake);
+        } else {
+            return self.complete(to.reversed(), segment);
         }
-        Seen::Nothing
+        None
     }
 
     fn on_syn(&mut self, now: Time, client: FourTuple, packet: &Packet, segment: &Segment) {

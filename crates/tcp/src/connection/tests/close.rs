@@ -7,7 +7,9 @@ use crate::KeepAlive;
 const TIME_WAIT: u64 = 60_000;
 
 fn finished(t: &mut Diagram) {
-    assert_eq!((t.state(), t.connection.take_events()), (State::Closed, Events::CLOSED));
+    // The last segment may have acknowledged our FIN.
+    let events = t.connection.take_events() - Events::FINISHED;
+    assert_eq!((t.state(), events), (State::Closed, Events::CLOSED));
     assert_eq!(t.connection.poll_timeout(), Time::NEVER);
 }
 
@@ -22,7 +24,7 @@ fn the_side_that_closes_first_waits_in_time_wait() {
     t.time(200);
     t.send(ack(1).acking(1502)); // The FIN counts for one.
     t.silent();
-    assert_eq!((t.state(), t.connection.take_events()), (State::FinWait2, Events::empty()));
+    assert_eq!((t.state(), t.connection.take_events()), (State::FinWait2, Events::FINISHED));
     t.time(300);
     t.send(ack(1).acking(1502).fin());
     t.recv([ack(1).seq(1502).acking(2)]);
@@ -407,4 +409,38 @@ fn what_will_not_be_read_is_answered_with_a_reset() {
     t.recv([ack(2).seq(2).rst()]);
     let events = t.connection.take_events();
     assert_eq!((t.state(), events), (State::Closed, Events::CLOSED));
+}
+
+#[test]
+fn a_fin_that_is_held_is_acknowledged_when_it_is_released() {
+    let mut t = established(config());
+    t.connection.hold_fin();
+    t.send(data(1).fin());
+    t.recv([ack(1).acking(1001)]);
+    let events = Events::READABLE | Events::PEER_CLOSING;
+    assert_eq!((t.state(), t.connection.take_events()), (State::Established, events));
+    assert_eq!(t.connection.read().map(|payload| payload.len), Some(1000));
+    // The peer's timer expires.
+    t.time(1000);
+    t.send(data(1).fin());
+    t.recv([ack(1).acking(1001)]);
+    t.time(1500);
+    t.connection.release_fin(t.now);
+    t.recv([ack(1).acking(1002)]);
+    assert_eq!(
+        (t.state(), t.connection.take_events()),
+        (State::CloseWait, Events::PEER_CLOSING | Events::PEER_CLOSED)
+    );
+    t.close();
+    t.recv([ack(1).acking(1002).fin()]);
+}
+
+#[test]
+fn a_fin_that_is_released_before_it_arrives_is_acknowledged_at_once() {
+    let mut t = established(config());
+    t.connection.hold_fin();
+    t.connection.release_fin(t.now);
+    t.send(data(1).fin());
+    t.recv([ack(1).acking(1002)]);
+    assert_eq!(t.state(), State::CloseWait);
 }

@@ -30,7 +30,7 @@ mod bench {
     use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
     use std::process::Command;
     use std::sync::mpsc::{self, Sender};
-    use tcp::{Config, Events, Rto};
+    use tcp::{Config, Events, ReceiveWindow, Rto};
 
     const FAR: &str = "10.77.0.2";
     const NEAR: &str = "10.77.0.1";
@@ -118,7 +118,7 @@ mod bench {
             std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
         };
         Config {
-            receive_window: parameter("WINDOW", 4 << 20),
+            receive_window: ReceiveWindow::fixed(parameter("WINDOW", 4 << 20)),
             nagle: false,
             timestamps: true,
             rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },
@@ -208,7 +208,10 @@ mod bench {
                             local: None,
                             local_port: None,
                             config: config(),
-                            application: Stream::new(program, config().receive_window.into()),
+                            application: Stream::new(
+                                program,
+                                config().receive_window.maximum.into(),
+                            ),
                         },
                     )
                     .unwrap();

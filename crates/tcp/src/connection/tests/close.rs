@@ -241,7 +241,7 @@ fn a_reset_of_the_very_next_octet_closes_at_once() {
 #[test]
 fn a_reset_outside_of_the_window_does_nothing() {
     // RFC 9293 §3.10.7.4, first and second.
-    let window = config().receive_window;
+    let window = config().receive_window.maximum;
     for seq in [0, window + 2, 1 << 31] {
         let mut t = sending(config());
         t.send(ack(1).seq(seq).rst());

@@ -29,12 +29,12 @@ pub(crate) struct Receiver {
     /// Size of the receive buffer, bytes; less than `full_buffer_size` under memory pressure.
     buffer_size: u64,
     /// The least advance of the edge: silly-window avoidance (RFC 9293 §3.8.6.2.2).
-    min_window_step: u64,
+    min_window_step: u32,
     /// A window update is sent at once if the peer has no more window than this, bytes: half of the
     /// buffer, ...
-    update_below: u64,
+    update_below: u32,
     /// ... and the edge advances by this.
-    min_window_update: u64,
+    min_window_update: u32,
     /// When data that arrives is to lead to [`Receiver::tune`]; [`Time::NEVER`] if the buffer no longer
     /// grows.
     tune_at: Time,
@@ -83,7 +83,7 @@ impl Receiver {
             drops_out_of_order: false,
             announced_edge: 0,
             min_window_step: 1,
-            update_below: buffer / 2,
+            update_below: (buffer / 2) as u32,
             min_window_update: 1,
             dsack: None,
             dsack_enabled: config.dsack,

@@ -78,7 +78,7 @@ impl Receiver {
             (None, Some(_)) => self.tuning.rtt = echoed,
             (Some(_), None) => {}
         }
-        self.update_below = self.buffer_size / 2;
+        self.update_below = (self.buffer_size / 2) as u32;
         let copied = self.octets_read() - self.tuning.read;
         let has_pressure = self.drops_out_of_order || self.buffer_size < self.full_buffer_size;
         if copied > self.tuning.copied && !has_pressure {

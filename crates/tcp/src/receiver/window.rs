@@ -33,7 +33,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn advertise_window(&mut self) -> u64 {
         let edge = self.buffer_edge();
-        if edge >= self.announced_edge + self.min_window_step {
+        if edge >= self.announced_edge + u64::from(self.min_window_step) {
             self.announced_edge = edge;
         }
         self.window()
@@ -69,14 +69,15 @@ impl Receiver {
         };
         if size != self.buffer_size {
             self.buffer_size = size;
-            self.update_below = size / 2;
+            self.update_below = (size / 2) as u32;
         }
     }
 
     /// Sets the least advances of the edge by the sizes of a segment and of the buffer.
     pub(super) fn set_window_steps(&mut self) {
-        let half = self.full_buffer_size / 2;
-        self.min_window_step = half.min(u64::from(self.mss)).max(1);
+        // A buffer has less than 2^32 bytes.
+        let half = (self.full_buffer_size / 2) as u32;
+        self.min_window_step = half.min(self.mss).max(1);
         self.min_window_update = half.min(2 * self.min_window_step).max(1);
     }
 
@@ -101,8 +102,8 @@ impl Receiver {
     #[inline(always)]
     pub(super) fn schedule_window_update(&mut self) {
         if !self.ack_due()
-            && self.window() <= self.update_below
-            && self.buffer_edge() >= self.announced_edge + self.min_window_update
+            && self.window() <= u64::from(self.update_below)
+            && self.buffer_edge() >= self.announced_edge + u64::from(self.min_window_update)
             && !self.is_finished()
         {
             self.acknowledge_now();

@@ -1,10 +1,10 @@
 """Transfers by our sender and by the kernel's, over the same emulated links with the same losses.
 
-python bench/beside.py                   five paths, three runs each; needs root
+python bench/beside.py                   seven paths, three runs each; needs root
 python bench/beside.py 3-loss ...        some of them; the others stay as they were kept
 
-Both senders have CUBIC. Each run of ours is followed by one of the kernel's with the same seed,
-which decides by number which packets of the link are lost.
+Both senders have the scenario's congestion control: CUBIC, or BBR. Each run of ours is followed by
+one of the kernel's with the same seed, which decides by number which packets of the link are lost.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import statistics
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,16 +25,24 @@ SCENARIOS = Path(__file__).resolve().parent / "beside"
 BESIDE = record.RESULTS / "beside.json"
 
 RUNS = 3
-STACKS: dict[str, list[str]] = {"lasthop": ["--testbed"], "linux": runs.linux("cubic")}
+STACKS = ("lasthop", "linux")
 COLUMNS = ["completed_s", "retransmissions", "timeouts"]
+
+
+def options(name: str, stack: str) -> list[str]:
+    """The options of a run by a stack."""
+    if stack == "lasthop":
+        return ["--testbed"]
+    scenario = tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
+    return runs.linux(scenario["flows"][0]["tcp"]["congestion"])
 
 
 def measure(name: str) -> Iterator[record.Row]:
     """A row for each stack, and the ratio of the kernel's time to ours."""
     rows: dict[str, list[record.Row]] = {stack: [] for stack in STACKS}
     for seed in range(1, RUNS + 1):
-        for stack, options in STACKS.items():
-            row = runs.run(SCENARIOS / f"{name}.toml", options, seed, COLUMNS)
+        for stack in STACKS:
+            row = runs.run(SCENARIOS / f"{name}.toml", options(name, stack), seed, COLUMNS)
             if row["completed_s"] is None:
                 raise SystemExit(f"{name}: {stack} has not finished within the scenario's duration")
             record.say(f"{stack}: {row}")

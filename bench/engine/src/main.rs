@@ -91,7 +91,7 @@ fn transfer(
 ) {
     let config = tcp::Config {
         mss: MSS,
-        receive_window: window * u32::from(MSS),
+        receive_window: tcp::ReceiveWindow::fixed(window * u32::from(MSS)),
         delayed_ack: None,
         timestamps: false,
         // What the peers of this comparison run.

@@ -15,7 +15,7 @@ use std::net::{IpAddr, TcpStream};
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration as Span;
-use tcp::{Config, Events};
+use tcp::{Config, Events, ReceiveWindow};
 use wire::{CorruptionNotice, Segment};
 
 const OURS: &str = "10.0.0.1";
@@ -67,7 +67,11 @@ fn echo(namespace: &Namespace, limit: u32) -> Running<Stream<Echo>> {
         host.set(Settings { keep_closed: true, ..Settings::default() });
         for (port, slow) in [(7, false), (8, true)] {
             host.listen(port, move || {
-                let config = Config { receive_window: limit, nagle: false, ..Config::default() };
+                let config = Config {
+                    receive_window: ReceiveWindow::fixed(limit),
+                    nagle: false,
+                    ..Config::default()
+                };
                 (config, Stream::new(Echo { wakes: Time::NEVER, slow }, limit.into()))
             });
         }
@@ -292,7 +296,7 @@ fn memory_is_counted_and_given_back_after_a_burst() {
     const SIZE: u64 = 2_000_000;
     let namespace = Namespace::create("burst").unwrap();
     let stack = start(&namespace, move |host| {
-        let config = Config { receive_window: 1 << 20, ..Config::default() };
+        let config = Config { receive_window: ReceiveWindow::fixed(1 << 20), ..Config::default() };
         host.listen(7, move || (config.clone(), Stream::new(Burst(SIZE), SIZE)));
     });
     let limit = stack.call(|_, host| host.settings().memory).unwrap();

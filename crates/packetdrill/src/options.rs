@@ -118,7 +118,7 @@ impl Stack {
             }
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => options.send_buffer as i32,
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
-                options.config(&self.setup, is_ipv6).receive_window as i32
+                options.config(&self.setup, is_ipv6).receive_window.maximum as i32
             }
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
                 let linger = options.linger;
@@ -152,7 +152,7 @@ impl Stack {
     fn memory(&self, fd: RawFd) -> Result<Vec<u8>, Errno> {
         let options = &self.find(fd)?.options;
         let mut counts = [0_u32; 9];
-        counts[1] = options.config(&self.setup, false).receive_window;
+        counts[1] = options.config(&self.setup, false).receive_window.maximum;
         counts[3] = options.send_buffer as u32;
         if self.place(fd).is_ok() {
             counts[0] = self.readable(fd)?;

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use std::fs;
 use tcp::congestion::Congestion;
-use tcp::{Config, InitialWindow, Recovery, Reduction, Rto, Validation};
+use tcp::{Config, InitialWindow, ReceiveWindow, Recovery, Reduction, Rto, Validation};
 use thiserror::Error;
 
 /// A stack whose settings are used.
@@ -146,7 +146,7 @@ impl Setup {
 fn linux(config: Config) -> Config {
     let ecn = sysctl("tcp_ecn", 2);
     Config {
-        receive_window: sysctl("tcp_rmem", 6 << 20).min(1 << 30) as u32,
+        receive_window: ReceiveWindow::fixed(sysctl("tcp_rmem", 6 << 20).min(1 << 30) as u32),
         congestion: Congestion::Cubic,
         byte_counting: Some(u32::MAX),
         hystart: false, // Linux has HyStart without the two pluses.
@@ -178,7 +178,7 @@ fn free_bsd(config: Config) -> Config {
     // The buffer is 64 KiB, rounded up to whole segments.
     let segments = (64_u32 << 10).div_ceil(u32::from(config.mss));
     Config {
-        receive_window: segments * u32::from(config.mss),
+        receive_window: ReceiveWindow::fixed(segments * u32::from(config.mss)),
         congestion: Congestion::Cubic,
         byte_counting: Some(2),
         hystart: false,

@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use tcp::Config;
 use tcp::congestion::Congestion;
+use tcp::{Config, ReceiveWindow};
 
 /// The address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,8 @@ impl Options {
         let mut config = setup.config(is_ipv6);
         config.nagle = !self.nodelay;
         config.mss = self.mss.map_or(config.mss, |mss| mss.min(config.mss));
-        config.receive_window = self.receive_buffer.unwrap_or(config.receive_window);
+        config.receive_window =
+            self.receive_buffer.map_or(config.receive_window, ReceiveWindow::fixed);
         config.congestion = self.congestion.unwrap_or(config.congestion);
         config
     }

@@ -16,8 +16,8 @@ pub struct Config {
     /// (or of [`Config::mss`] if that is less). Tiny segments would multiply the packets, and the
     /// work for each octet. Linux has the same floor (`tcp_min_snd_mss`).
     pub minimum_mss: u16,
-    /// Receive buffer, bytes; also the largest window we advertise.
-    pub receive_window: u32,
+    /// The receive buffer, which bounds the window that we advertise.
+    pub receive_window: ReceiveWindow,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
     /// How [`Recovery::Sack`] and [`Recovery::Rack`] estimate the octets in the network.
@@ -118,6 +118,42 @@ pub struct Config {
     pub fin_wait_2: Option<Duration>,
     /// The mechanisms, in the order in which their hooks are called.
     pub mechanisms: Vec<Mechanism>,
+}
+
+/// The size of the receive buffer, and so of the largest window that is advertised, bytes.
+///
+/// If `initial` is less than `maximum`, the buffer starts at `initial` and grows to a multiple of what
+/// the application reads in a round trip (dynamic right-sizing: Fisk and Feng, "Dynamic right-sizing in
+/// TCP", 2001), as in Linux (`tcp_moderate_rcvbuf`). Otherwise it is always `maximum`. The window scale
+/// (RFC 7323 §2) is that of `maximum`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ReceiveWindow {
+    /// The size at first: at least one segment.
+    pub initial: u32,
+    /// The largest size: at most 2^30 bytes (RFC 7323 §2.3).
+    pub maximum: u32,
+}
+
+impl ReceiveWindow {
+    /// A buffer of so many bytes.
+    #[must_use]
+    pub const fn fixed(bytes: u32) -> ReceiveWindow {
+        ReceiveWindow { initial: bytes, maximum: bytes }
+    }
+
+    /// Whether the buffer grows with what the application reads.
+    #[must_use]
+    pub const fn is_tuned(self) -> bool {
+        self.initial < self.maximum
+    }
+}
+
+impl Default for ReceiveWindow {
+    /// 64 KiB at first, which a SYN can announce, and 16 MiB at most: those of Linux since 6.16, where
+    /// half of `tcp_rmem` (128 KiB to 32 MiB) is window.
+    fn default() -> ReceiveWindow {
+        ReceiveWindow { initial: 65_535, maximum: 16 << 20 }
+    }
 }
 
 /// The initial congestion window.
@@ -291,7 +327,7 @@ impl Default for Config {
         Config {
             mss: 1460,
             minimum_mss: 48,
-            receive_window: 4 << 20,
+            receive_window: ReceiveWindow::default(),
             recovery: Recovery::Rack,
             pipe: Pipe::default(),
             congestion: Congestion::Cubic,

@@ -191,6 +191,7 @@ impl Connection {
         negotiated.set(Negotiated::SACK, config.recovery.needs_sack());
         negotiated.set(Negotiated::TIMESTAMPS, config.timestamps);
         negotiated.set(Negotiated::ECN, config.ecn);
+        let receiver = Receiver::new(config);
         Connection {
             clock: Clock::default(),
             state: match side {
@@ -203,7 +204,7 @@ impl Connection {
             iss: identity.iss,
             irs: SeqNumber::default(),
             send_shift: 0,
-            receive_shift: shift_for(config.receive_window),
+            receive_shift: shift_for(receiver.capacity()),
             mss: config.mss,
             path_mss: u16::MAX,
             minimum_mss: config.minimum_mss,
@@ -229,7 +230,7 @@ impl Connection {
             state_timer: Time::NEVER,
             low_water: None,
             sender: Sender::new(config, side),
-            receiver: Receiver::new(config),
+            receiver,
             mechanisms: Mechanisms::new(config.mechanisms.clone(), &identity),
             events: Events::empty(),
         }

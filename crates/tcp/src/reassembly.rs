@@ -80,10 +80,19 @@ impl Reassembly {
             next: u64::MAX,
             octets: 0,
             stamp: 0,
-            limit: (window / Self::OCTETS_PER_ENTRY).max(Self::FEWEST) as usize,
+            limit: Reassembly::limit_for(window),
             #[cfg(test)]
             steps: 0,
         }
+    }
+
+    fn limit_for(window: u64) -> usize {
+        (window / Self::OCTETS_PER_ENTRY).max(Self::FEWEST) as usize
+    }
+
+    /// The receive window has grown to `window` bytes.
+    pub(crate) fn grow(&mut self, window: u64) {
+        self.limit = Reassembly::limit_for(window);
     }
 
     /// Memory of the queue, bytes, its octets included.

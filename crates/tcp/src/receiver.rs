@@ -3,6 +3,7 @@
 mod acks;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod window;
 
 use crate::config::Config;
@@ -12,6 +13,7 @@ use crate::receive_queue::ReceiveQueue;
 use acks::PendingAcks;
 use base::{Duration, Time};
 use serde::{Deserialize, Serialize};
+use tuning::Tuning;
 use wire::{Payload, SackBlock, SackBlocks, SeqNumber};
 
 /// The receiving half of a connection, in absolute sequence numbers: 0 is the peer's SYN.
@@ -24,12 +26,18 @@ pub(crate) struct Receiver {
     nxt: u64,
     /// The right edge of the window as last announced; it never moves left (RFC 9293 §3.8.6).
     announced_edge: u64,
-    /// Size of the receive buffer, bytes; less than the full size under memory pressure.
+    /// Size of the receive buffer, bytes; less than `full_buffer_size` under memory pressure.
     buffer_size: u64,
     /// The least advance of the edge: silly-window avoidance (RFC 9293 §3.8.6.2.2).
-    min_window_step: u64,
-    /// The advance of the edge that is announced at once by a window update.
-    min_window_update: u64,
+    min_window_step: u32,
+    /// A window update is sent at once if the peer has no more window than this, bytes: half of the
+    /// buffer, ...
+    update_below: u32,
+    /// ... and the edge advances by this.
+    min_window_update: u32,
+    /// When data that arrives is to lead to [`Receiver::tune`]; [`Time::NEVER`] if the buffer no longer
+    /// grows.
+    tune_at: Time,
     pending_acks: PendingAcks,
     /// Bytes of a full-sized segment.
     mss: u32,
@@ -55,12 +63,15 @@ pub(crate) struct Receiver {
     unread: ReceiveQueue,
     /// The reassembly queue: out-of-order segments.
     reassembly: Reassembly,
+    /// Size of the receive buffer without memory pressure, bytes.
     full_buffer_size: u64,
+    tuning: Tuning,
 }
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Receiver {
-        let buffer = u64::from(config.receive_window);
+        let window = config.receive_window;
+        let buffer = u64::from(if window.is_tuned() { window.initial } else { window.maximum });
         Receiver {
             nxt: 0,
             fin: None,
@@ -70,9 +81,12 @@ impl Receiver {
             unread: ReceiveQueue::default(),
             buffer_size: buffer,
             full_buffer_size: buffer,
+            tune_at: if window.is_tuned() { Time::ZERO } else { Time::NEVER },
+            tuning: Tuning::new(window.maximum.into()),
             drops_out_of_order: false,
             announced_edge: 0,
             min_window_step: 1,
+            update_below: (buffer / 2) as u32,
             min_window_update: 1,
             dsack: None,
             dsack_enabled: config.dsack,
@@ -123,8 +137,7 @@ impl Receiver {
     pub(crate) fn on_syn(&mut self, mss: u32, sack: bool) {
         self.nxt = 1;
         self.mss = mss;
-        self.min_window_step = (self.full_buffer_size / 2).min(u64::from(mss)).max(1);
-        self.min_window_update = (self.full_buffer_size / 2).min(2 * self.min_window_step).max(1);
+        self.set_window_steps();
         self.announced_edge = self.buffer_edge().max(self.nxt + self.syn_window());
         self.dsack_enabled &= sack;
         self.acknowledge_now();

@@ -13,12 +13,17 @@ pub(crate) fn sysctls(
     scenario: &Scenario,
     node: usize,
 ) -> Result<Vec<(&'static str, String)>, Error> {
-    const BUFFERS: &str = "4096 131072 268435456";
+    // Of a buffer that the kernel tunes, half is window. Other buffers have their own size.
+    let tuned = |flow: &Flow| [&flow.sender, &flow.receiver].map(|config| config.receive_window);
+    let windows = scenario.flows.iter().flat_map(tuned).filter(|window| window.is_tuned());
+    let largest = windows.map(|window| 2 * u64::from(window.maximum)).max().unwrap_or(256 << 20);
+    let receive_buffers = format!("4096 131072 {largest}");
+    const SEND_BUFFERS: &str = "4096 131072 268435456";
     let mut sysctls: Vec<(&str, String)> = [
         // Connections share no metrics.
         ("net.ipv4.tcp_no_metrics_save", "1"),
-        ("net.ipv4.tcp_rmem", BUFFERS),
-        ("net.ipv4.tcp_wmem", BUFFERS),
+        ("net.ipv4.tcp_rmem", &receive_buffers),
+        ("net.ipv4.tcp_wmem", SEND_BUFFERS),
         // Any number of transfers may start at once.
         ("net.core.somaxconn", "65535"),
         ("net.ipv4.tcp_max_syn_backlog", "65535"),
@@ -85,11 +90,15 @@ pub(crate) fn apply(socket: &Socket, flow: &Flow, config: &Config) -> Result<(),
     let mss = config.mss.clamp(88, 32_767);
     socket.set_tcp_mss(u32::from(mss)).map_err(refused(format!("an MSS of {mss} bytes")))?;
     socket.set_tcp_nodelay(!config.nagle).map_err(refused("TCP_NODELAY".to_owned()))?;
-    // The kernel doubles it for its overhead.
-    let window = config.receive_window;
-    sockopt::set_socket_recv_buffer_size_force(socket, window as usize)
-        .map_err(|error| refused(format!("a receive buffer of {window} bytes"))(error.into()))?;
-    live::sockopt::set_window_clamp(socket, window)?;
+    // Otherwise the kernel tunes the buffer, too.
+    if !config.receive_window.is_tuned() {
+        let window = config.receive_window.maximum;
+        // The kernel doubles it for its overhead.
+        sockopt::set_socket_recv_buffer_size_force(socket, window as usize).map_err(|error| {
+            refused(format!("a receive buffer of {window} bytes"))(error.into())
+        })?;
+        live::sockopt::set_window_clamp(socket, window)?;
+    }
     if let Some(alive) = config.keep_alive {
         let time = |span: base::Duration| Duration::from_nanos(span.as_nanos()).max(SECOND);
         let keep_alive = TcpKeepalive::new()

@@ -6,7 +6,7 @@ use core::ops::Range;
 use host::{Application, Bytes, Host, Opening, Outlet};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tcp::{Config, Connection, Events, State};
+use tcp::{Config, Connection, Events, ReceiveWindow, State};
 use wire::{Flags, Packet, Payload, SeqNumber};
 
 /// Byte number `place` of what the end with `key` sends.
@@ -251,8 +251,13 @@ fn transfer(seed: u64, sizes: [u64; 2], unit: u16, window: u32, timestamps: bool
         true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(end) + 1)),
         false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, end + 1)),
     };
-    let config =
-        Config { mss: 1000, receive_window: window, timestamps, retries: 50, ..Config::default() };
+    let config = Config {
+        mss: 1000,
+        receive_window: ReceiveWindow::fixed(window),
+        timestamps,
+        retries: 50,
+        ..Config::default()
+    };
     let program = |end: u64| {
         let random = Seed(seed).stream(["one", "two"][end as usize]);
         Program::new(end, sizes[end as usize], window, random)

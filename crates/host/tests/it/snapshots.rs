@@ -12,7 +12,7 @@ use host::{
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tcp::{Config, Connection, Events, KeepAlive};
+use tcp::{Config, Connection, Events, KeepAlive, ReceiveWindow};
 use wire::{Packet, Payload};
 
 const ADDRESSES: [IpAddr; 2] =
@@ -257,7 +257,7 @@ impl<A> Outlet<A> for Port<'_> {
 fn config() -> Config {
     Config {
         mss: 1000,
-        receive_window: 20_000,
+        receive_window: ReceiveWindow::fixed(20_000),
         timestamps: true,
         ecn: true,
         fast_open: true,

@@ -23,7 +23,7 @@ forward = {{ errors = {{ bit = 1.2e-6 }} }}
 [[flows]]
 from    = "a"
 to      = "b"
-tcp     = {{ {SACK_AND_AIMD}, mss = 1000, ecn = true }}
+tcp     = {{ {SACK_AND_AIMD}, mss = 1000, ecn = true, receive_window = "4 MiB" }}
 coding  = {coding}
 {rest}
 "#
@@ -81,7 +81,7 @@ fn a_coded_flow_yields_to_congestion_unless_coding_hides_it() {
 [[flows]]
 from = "a"
 to   = "b"
-tcp  = { recovery = "sack", mss = 1000, ecn = true }
+tcp  = { recovery = "sack", mss = 1000, ecn = true, receive_window = "4 MiB" }
 "#;
     let share = |coding: &str| {
         let text = lossy(coding, beside).replace("bit = 1.2e-6", "bit = 0.0");

@@ -23,6 +23,7 @@ mod mobility;
 mod pacing;
 mod path_mtu;
 mod per_packet;
+mod receive_window;
 mod runs;
 mod spoofing;
 mod sweeps;

@@ -226,7 +226,10 @@ fn time_series_show_what_the_sender_thinks_and_what_waits() {
 #[test]
 fn a_profile_fills_in_what_the_file_leaves_out() {
     let flow = &scenario(&with(&[("receive_window = \"20 segments\", ", "")])).flows[0];
-    assert_eq!((flow.sender.mss, flow.sender.receive_window), (536, 20 * 536));
+    assert_eq!(
+        (flow.sender.mss, flow.sender.receive_window),
+        (536, tcp::ReceiveWindow::fixed(20 * 536))
+    );
     assert_eq!(flow.sender.initial_window, tcp::InitialWindow::Segments(1));
     assert_eq!(flow.sender.initial_ssthresh, Some(20 * 536));
     assert_eq!((flow.sender.limited_transmit, flow.sender.delayed_ack), (false, None));
@@ -238,7 +241,7 @@ fn a_profile_fills_in_what_the_file_leaves_out() {
 
     let modern = scenario(&with(&[("profile  = \"ns2-2001\"\n", "")]));
     let standard = tcp::Config {
-        receive_window: 20 * 1460,
+        receive_window: tcp::ReceiveWindow::fixed(20 * 1460),
         recovery: tcp::Recovery::Sack, // The file says so.
         ..tcp::Config::default()
     };
@@ -283,7 +286,7 @@ fn every_setting_of_a_connection_can_be_said() {
     let expected = tcp::Config {
         mss: 1000,
         minimum_mss: 88,
-        receive_window: 10_000,
+        receive_window: tcp::ReceiveWindow::fixed(10_000),
         recovery: tcp::Recovery::Reno,
         pipe: tcp::Pipe::Unreported,
         congestion: tcp::congestion::Congestion::Aimd,

@@ -178,7 +178,7 @@ impl Measurement {
                 local: None,
                 local_port: None,
                 config: config.clone(),
-                application: Stream::new(program, config.receive_window.into()),
+                application: Stream::new(program, config.receive_window.maximum.into()),
             };
             path.stacks[stack].connect(opening).unwrap().unwrap();
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::process::Command;
-use tcp::{Config, Rto};
+use tcp::{Config, ReceiveWindow, Rto};
 
 use crate::flows::Bulk;
 
@@ -109,7 +109,7 @@ fn start(index: usize, workers: NonZeroUsize) -> Workers<Stream<Bulk>> {
 pub(crate) fn config(flows: usize) -> Config {
     let window = ((32 << 20) / flows as u32).min(4 << 20);
     Config {
-        receive_window: parameter("WINDOW").unwrap_or(window),
+        receive_window: ReceiveWindow::fixed(parameter("WINDOW").unwrap_or(window)),
         nagle: false,
         timestamps: true,
         rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration as Span;
-use tcp::{Config, Events, KeepAlive, Rto, State};
+use tcp::{Config, Events, KeepAlive, ReceiveWindow, Rto, State};
 
 /// The longest that anything may take.
 const PATIENCE: Span = Span::from_secs(300);
@@ -68,7 +68,7 @@ impl Met {
 pub(crate) fn config(v6: bool) -> Config {
     Config {
         mss: if v6 { 1440 } else { 1460 },
-        receive_window: 6 << 20,
+        receive_window: ReceiveWindow::fixed(6 << 20),
         timestamps: true,
         ecn: true,
         nagle: false,
@@ -369,7 +369,7 @@ pub(crate) fn zero_window(
     let sender = Plan { seed: 11, send: size, ..Plan::default() };
     let receiver = Plan { reads_after: Some(pause), ..Plan::default() };
     let (ours, theirs) = if we_send { (sender, receiver) } else { (receiver, sender) };
-    let config = Config { receive_window: 1 << 20, ..config(meeting.v6) };
+    let config = Config { receive_window: ReceiveWindow::fixed(1 << 20), ..config(meeting.v6) };
     match meet(path, meeting, &config, ours, theirs) {
         Ok(met) => met.fault(),
         Err(error) => Some(error),

@@ -8,7 +8,7 @@ use middlebox::Splitter;
 use proptest::prelude::*;
 use relay::{Policy, Split, Teardown};
 use std::collections::BTreeMap;
-use tcp::{Config, Connection, Events, KeepAlive, State};
+use tcp::{Config, Connection, Events, KeepAlive, ReceiveWindow, State};
 use wire::Packet;
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -160,7 +160,7 @@ fn keep_alive() -> Option<KeepAlive> {
 
 fn config(receive_window: u32) -> Config {
     Config {
-        receive_window,
+        receive_window: ReceiveWindow::fixed(receive_window),
         keep_alive: keep_alive(),
         time_wait: Duration::from_secs(10),
         ..Config::default()

@@ -2,9 +2,12 @@
 
 use crate::reading::words::words;
 use base::Duration;
+use base::units::Size;
 use serde::{Deserialize, Serialize};
 use tcp::congestion::Congestion;
-use tcp::{Estimator, InitialWindow, Recovery, Reduction, Restart, Rto, SsthreshOnBackoff};
+use tcp::{
+    Estimator, InitialWindow, ReceiveWindow, Recovery, Reduction, Restart, Rto, SsthreshOnBackoff,
+};
 
 /// A set of defaults for the TCP settings that a scenario leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,6 +36,15 @@ pub enum Window {
 }
 
 impl Window {
+    /// A size in bytes or segments.
+    pub(crate) fn of(size: Size) -> Option<Window> {
+        match size {
+            Size::Bytes(bytes) => Some(Window::Bytes(bytes)),
+            Size::Segments(segments) => Some(Window::Segments(segments)),
+            Size::Packets(_) => None,
+        }
+    }
+
     /// Bytes, for segments of `mss` bytes.
     #[must_use]
     pub fn bytes(self, mss: u16) -> u64 {
@@ -41,6 +53,15 @@ impl Window {
             Window::Segments(segments) => segments.saturating_mul(u64::from(mss)),
         }
     }
+}
+
+/// The receiver's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveBuffer {
+    /// Of one size.
+    Fixed(Window),
+    /// Tuned to the path.
+    Auto(ReceiveWindow),
 }
 
 /// The slow-start threshold of a new connection.
@@ -60,7 +81,7 @@ pub struct Defaults {
     /// Largest payload of a segment, bytes.
     pub mss: u16,
     /// The receiver's buffer.
-    pub receive_window: Window,
+    pub receive_window: ReceiveBuffer,
     /// How losses are detected and repaired.
     pub recovery: Recovery,
     /// The congestion-control algorithm.
@@ -131,7 +152,7 @@ impl Profile {
         match self {
             Profile::Modern => Defaults {
                 mss: modern.mss,
-                receive_window: Window::Bytes(u64::from(modern.receive_window)),
+                receive_window: ReceiveBuffer::Auto(modern.receive_window),
                 recovery: modern.recovery,
                 congestion: modern.congestion,
                 initial_window: modern.initial_window,
@@ -181,7 +202,7 @@ const NS2_RTO: Rto = Rto {
 /// window, and every segment is acknowledged unless DelAck is named.
 const NS2: Defaults = Defaults {
     mss: 536,
-    receive_window: Window::Segments(20),
+    receive_window: ReceiveBuffer::Fixed(Window::Segments(20)),
     recovery: Recovery::Sack,
     congestion: Congestion::Aimd,
     initial_window: InitialWindow::Segments(2),
@@ -259,5 +280,6 @@ mod tests {
         assert_eq!((modern.recovery, modern.congestion), (Recovery::Rack, Congestion::Cubic));
         assert_eq!((modern.reduction, modern.byte_counting), (Reduction::Prr, Some(u32::MAX)));
         assert!(modern.hystart && modern.frto);
+        assert!(matches!(modern.receive_window, ReceiveBuffer::Auto(window) if window.is_tuned()));
     }
 }

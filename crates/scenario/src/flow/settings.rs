@@ -6,6 +6,7 @@ use super::ip::IpVersion;
 use super::keep_alive::{self, KeepAlive};
 use super::mechanism::Entry;
 use super::profile::{Defaults, InitialSsthresh, Window};
+use super::receive_window;
 use crate::ceten::Ceten;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{
@@ -30,8 +31,9 @@ table! {
         /// A peer that announces a smaller segment size is sent segments of this size all the same (or of
         /// `mss`, if that is less), bytes; 48 if absent, as Linux's `tcp_min_snd_mss`.
         minimum_mss: Spanned<Amount>;
-        /// The receiver's buffer, in bytes or segments.
-        receive_window: Spanned<Amount>;
+        /// The receiver's buffer, in bytes or segments; or `"auto"`, or a table with its limits: a buffer
+        /// that starts small and grows to a multiple of what the application reads in a round trip.
+        receive_window: Spanned<receive_window::Written>;
         /// How losses are detected and repaired.
         recovery: Recovery;
         /// What `sack` counts as outstanding during loss recovery (pipe): data neither SACKed nor
@@ -149,8 +151,6 @@ pub(crate) struct Settings {
     pub(crate) eten: Notification,
 }
 
-/// The largest window that a scaled window field can say (RFC 7323 §2.3).
-const LARGEST_WINDOW: u64 = 65_535 << 14;
 /// The largest payload of an IPv4 packet with a TCP header of 20 bytes.
 const LARGEST_MSS: u64 = 65_535 - 40;
 
@@ -165,10 +165,11 @@ pub(crate) fn resolve(
     let mss = mss(tcp.mss, defaults).or_report(problems);
     let minimum_mss = minimum_mss(tcp.minimum_mss).or_report(problems);
     // What depends on the MSS is checked only if the MSS is valid.
-    let receive_window =
-        mss.and_then(|mss| receive_window(tcp.receive_window, mss, defaults).or_report(problems));
+    let receive_window = mss.and_then(|mss| {
+        receive_window::resolve(tcp.receive_window, mss, defaults).or_report(problems)
+    });
     let initial_ssthresh = mss.zip(receive_window).and_then(|(mss, window)| {
-        ssthresh(tcp.initial_ssthresh, mss, window, defaults).or_report(problems)
+        ssthresh(tcp.initial_ssthresh, mss, window.maximum, defaults).or_report(problems)
     });
     let congestion = tcp.congestion.unwrap_or(defaults.congestion);
     let increase = increase::resolve(tcp.increase, congestion).or_report(problems);
@@ -249,37 +250,6 @@ fn minimum_mss(written: Option<Spanned<Amount>>) -> Result<u16, Problem> {
     }
 }
 
-/// A window written as bytes or segments.
-fn window(size: Size) -> Option<Window> {
-    match size {
-        Size::Bytes(bytes) => Some(Window::Bytes(bytes)),
-        Size::Segments(segments) => Some(Window::Segments(segments)),
-        Size::Packets(_) => None,
-    }
-}
-
-fn receive_window(
-    written: Option<Spanned<Amount>>,
-    mss: u16,
-    defaults: &Defaults,
-) -> Result<u32, Problem> {
-    let span = written.as_ref().map(Spanned::span);
-    let bytes = match &written {
-        None => Some(defaults.receive_window),
-        Some(written) => window(written.get_ref().0),
-    }
-    .map(|window| window.bytes(mss))
-    .filter(|bytes| (u64::from(mss)..=LARGEST_WINDOW).contains(bytes))
-    .and_then(|bytes| u32::try_from(bytes).ok());
-    bytes.ok_or_else(|| {
-        let message = format!(
-            "expected at least one segment ({mss} bytes) and at most {LARGEST_WINDOW} bytes, \
-             such as \"20 segments\" or \"64 KiB\""
-        );
-        Problem { span, message, ..Problem::default() }
-    })
-}
-
 fn ssthresh(
     written: Option<Spanned<Ssthresh>>,
     mss: u16,
@@ -291,7 +261,7 @@ fn ssthresh(
         None => Some(defaults.initial_ssthresh),
         Some(Ssthresh::Infinite) => Some(InitialSsthresh::Infinite),
         Some(Ssthresh::ReceiveWindow) => Some(InitialSsthresh::ReceiveWindow),
-        Some(Ssthresh::At(size)) => window(size).map(InitialSsthresh::At),
+        Some(Ssthresh::At(size)) => Window::of(size).map(InitialSsthresh::At),
     };
     let bytes = match initial {
         None => Some(0),

@@ -58,7 +58,7 @@ fn a_window_above_the_pipe_fills_the_link() {
     ] {
         let delay = Duration::from_millis(20);
         let mut path = Path::over(Hop { rate: mbps(10), delay, ..Hop::default() });
-        path.tcp.receive_window = 96_000;
+        path.tcp.receive_window = tcp::ReceiveWindow::fixed(96_000);
         path.tcp.recovery = recovery;
         path.tcp.delayed_ack = delayed_ack;
         let mut lab = path.build();
@@ -76,7 +76,7 @@ fn a_window_above_the_pipe_fills_the_link() {
 fn a_window_below_the_pipe_sends_itself_once_a_round_trip() {
     // Twenty segments in every 100.0864 ms, exactly.
     let mut path = Path::over(Hop { rate: mbps(100), ..Hop::default() });
-    path.tcp.receive_window = 20_000;
+    path.tcp.receive_window = tcp::ReceiveWindow::fixed(20_000);
     let mut lab = path.build();
     let mut now = secs(5);
     lab.world.run_until(now);
@@ -245,7 +245,7 @@ fn corruption_is_as_frequent_as_the_bits_are_bad() {
     let mut path = Path::over(Hop { forward: errors, backward: errors, ..Hop::default() });
     path.tcp.mechanisms = eten(Suppression::All);
     path.report = Report::Oracle;
-    path.tcp.receive_window = 50_000;
+    path.tcp.receive_window = tcp::ReceiveWindow::fixed(50_000);
     let lab = path.run(secs(200));
     let share = |link| {
         let statistics = lab.world.link(link);
@@ -262,7 +262,7 @@ fn an_oracle_makes_corruption_cost_no_more_than_the_packets_it_takes() {
     // The sender is notified of each after half a round trip, and answers with one packet.
     let p = 0.01;
     let mut path = Path::over(Hop { forward: noisy(p, 1040), ..Hop::default() });
-    path.tcp.receive_window = 50_000;
+    path.tcp.receive_window = tcp::ReceiveWindow::fixed(50_000);
     path.tcp.mechanisms = eten(Suppression::All);
     path.report = Report::Oracle;
     let lab = path.run(secs(100));

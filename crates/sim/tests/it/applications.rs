@@ -135,7 +135,7 @@ fn a_slow_sink_slows_its_sender_down_to_its_own_rate() {
     // 1000 bytes every 20 ms, behind a receive buffer of 20 000.
     for chunk in [1000, 1500] {
         let slow = SlowSink::new(Sink::new(0), chunk, Duration::from_millis(20));
-        let tcp = Config { receive_window: 20_000, ..eager() };
+        let tcp = Config { receive_window: tcp::ReceiveWindow::fixed(20_000), ..eager() };
         let outcome = run(source(300_000), slow.into(), &tcp);
         let (received, took) = outcome.transfer();
         assert_eq!(received, 300_000);
@@ -148,7 +148,7 @@ fn a_slow_sink_slows_its_sender_down_to_its_own_rate() {
 fn the_window_closes_before_a_slow_sink_and_opens_again_each_time() {
     // It takes all it has at once, every second: each time, the sender finds a closed window.
     let slow = SlowSink::new(Sink::new(0), 20_000, Duration::from_secs(1));
-    let tcp = Config { receive_window: 20_000, ..eager() };
+    let tcp = Config { receive_window: tcp::ReceiveWindow::fixed(20_000), ..eager() };
     let outcome = run(source(200_000), slow.into(), &tcp);
     let (received, took) = outcome.transfer();
     assert_eq!(received, 200_000);

@@ -16,7 +16,7 @@ fn rough(hops: usize, p: f64, both_ways: bool) -> Path {
     let delay = Duration::from_millis(30);
     let hop = Hop { rate: mbps(10), delay, forward, backward, ..Hop::default() };
     let mut path = Path { hops: vec![hop; hops], ..Path::default() };
-    path.tcp.receive_window = 50_000;
+    path.tcp.receive_window = tcp::ReceiveWindow::fixed(50_000);
     path
 }
 

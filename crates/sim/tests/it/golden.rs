@@ -27,7 +27,7 @@ fn bad_hop() -> Hop {
 fn coarse() -> tcp::Config {
     tcp::Config {
         initial_ssthresh: Some(20 * MSS),
-        receive_window: 20 * MSS as u32,
+        receive_window: tcp::ReceiveWindow::fixed(20 * MSS as u32),
         rto: tcp::Rto {
             initial: Duration::from_secs(6),
             minimum: Duration::from_millis(200),
@@ -70,7 +70,10 @@ fn scenarios() -> Vec<(&'static str, Path)> {
         (
             "three hops, today's defaults",
             Path {
-                tcp: tcp::Config { receive_window: 1 << 20, ..tcp::Config::default() },
+                tcp: tcp::Config {
+                    receive_window: tcp::ReceiveWindow::fixed(1 << 20),
+                    ..tcp::Config::default()
+                },
                 hops: vec![bad_hop(), Hop { rate: mbps(1), ..Hop::default() }, bad_hop()],
                 ..bad()
             },

@@ -12,8 +12,11 @@ use tcp::mechanism::{Signal, Suppression};
 fn congested() -> Path {
     let fast = Hop { rate: mbps(10), delay: Duration::from_millis(10), ..Hop::default() };
     let narrow = Hop { rate: mbps(1), queue: Queue::Packets(10), ..fast };
-    let tcp =
-        tcp::Config { mechanisms: eten(Suppression::All), receive_window: 100_000, ..plain() };
+    let tcp = tcp::Config {
+        mechanisms: eten(Suppression::All),
+        receive_window: tcp::ReceiveWindow::fixed(100_000),
+        ..plain()
+    };
     Path { hops: vec![fast, narrow], tcp, size: Some(2_000_000), ..Path::default() }
 }
 

@@ -45,7 +45,7 @@ fn tcp() -> impl Strategy<Value = tcp::Config> {
         let (limited_transmit, delayed, halve, ticks) = choices;
         tcp::Config {
             mss,
-            receive_window: window * u32::from(mss),
+            receive_window: tcp::ReceiveWindow::fixed(window * u32::from(mss)),
             recovery,
             initial_window: tcp::InitialWindow::Segments(initial_window),
             initial_ssthresh: ssthresh.map(|segments| segments * u64::from(mss)),
@@ -100,7 +100,7 @@ fn path() -> impl Strategy<Value = Path> {
 /// and its acknowledgments take.
 fn undisturbed() -> impl Strategy<Value = Path> {
     path().prop_map(|mut path| {
-        let window = u64::from(path.tcp.receive_window.div_ceil(u32::from(path.tcp.mss)));
+        let window = u64::from(path.tcp.receive_window.maximum.div_ceil(u32::from(path.tcp.mss)));
         // With headers, those of a tunnel, and a segment that is not full-sized.
         let bytes = (window + 1) * (u64::from(path.tcp.mss) + 40 + 100 + 60);
         let mut longest = path.tcp.delayed_ack.unwrap_or(Duration::ZERO) + Duration::from_millis(1);

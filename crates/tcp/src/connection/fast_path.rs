@@ -168,6 +168,7 @@ impl FastPath<'_> {
         if advances || !receiver.fits_window(payload.len) || !reader.take(*payload) {
             return FastPathOutcome::Refused;
         }
+        self.connection.tune_receive_buffer(now, segment);
         self.connection.update_ts_recent(now, segment);
         let window = self.connection.scaled_window(segment, self.connection.receiver.nxt(), una);
         let Connection { sender, receiver, iss, .. } = &mut *self.connection;
@@ -189,7 +190,7 @@ impl FastPath<'_> {
     #[inline]
     fn receive_out_of_order(&mut self, now: Time, packet: &mut Packet) -> FastPathOutcome {
         let Body::Tcp(segment) = &packet.body else { return FastPathOutcome::Refused };
-        let Connection { sender, receiver, mechanisms, iss, irs, .. } = &mut *self.connection;
+        let Connection { sender, receiver, iss, irs, .. } = &*self.connection;
         let (nxt, una) = (receiver.nxt(), sender.una());
         let Some(start) = absolute(segment.seq, *irs, nxt) else {
             return FastPathOutcome::Refused;
@@ -199,6 +200,8 @@ impl FastPath<'_> {
             return FastPathOutcome::Refused;
         }
         self.receives_in_order = false;
+        self.connection.tune_receive_buffer(now, segment);
+        let Connection { receiver, mechanisms, .. } = &mut *self.connection;
         receiver.on_data(now, start, packet.payload, false, mechanisms);
         // It begins beyond Last.ACK.sent: its timestamp is not to be echoed (RFC 7323 §4.3).
         self.connection.paws_acks = 0;

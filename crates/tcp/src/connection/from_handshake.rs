@@ -4,7 +4,7 @@
 use super::ecn::is_ecn_setup;
 use super::timestamps::TimestampState;
 use super::{Connection, Identity, Negotiated};
-use crate::config::Config;
+use crate::config::{Config, ReceiveWindow};
 use crate::state::Side;
 use base::Time;
 use serde::{Deserialize, Serialize};
@@ -69,11 +69,12 @@ impl Connection {
         let agreed = handshake.negotiated();
         let scale = own.options.window_scale.filter(|_| agreed.contains(Negotiated::SCALE));
         let shift = scale.unwrap_or(0).min(14);
-        let window = u32::from(own.window);
+        let within = |bytes: u32| bytes.clamp(own.window.into(), u32::from(u16::MAX) << shift);
+        let ReceiveWindow { initial, maximum } = config.receive_window;
         let config = Config {
             // The default stands for what the other end assumes.
             mss: own.options.mss.unwrap_or(if is_ipv6 { 1220 } else { 536 }),
-            receive_window: config.receive_window.clamp(window, u32::from(u16::MAX) << shift),
+            receive_window: ReceiveWindow { initial: within(initial), maximum: within(maximum) },
             timestamps: agreed.contains(Negotiated::TIMESTAMPS),
             ecn: agreed.contains(Negotiated::ECN),
             fast_open: false,

@@ -126,6 +126,9 @@ impl Connection {
         }
         let mut taken = Payload::default();
         if occupied && !self.receiver.is_finished() && self.state != State::Closed {
+            if payload.len > 0 {
+                self.tune_receive_buffer(now, segment);
+            }
             taken = self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
             if self.receiver.take_queue_overflow() {
                 self.log_drop(DropReason::QueueFull);
@@ -150,6 +153,22 @@ impl Connection {
             self.challenge(now);
         }
         taken
+    }
+
+    /// Adapts the receive buffer to the path, if it is time to, as a segment with data arrives.
+    #[inline(always)]
+    pub(super) fn tune_receive_buffer(&mut self, now: Time, segment: &Segment) {
+        if self.receiver.is_tuning_due(now) {
+            self.tune_receive_buffer_now(now, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn tune_receive_buffer_now(&mut self, now: Time, segment: &Segment) {
+        let stamp = segment.options.timestamps;
+        let stamp = stamp.filter(|_| self.negotiated.contains(Negotiated::TIMESTAMPS));
+        let echoed = stamp.and_then(|stamp| self.timestamps.age_of_echo(now, stamp.echo));
+        self.receiver.tune(now, echoed, self.sender.min_rtt());
     }
 
     /// Calls the mechanisms' hooks for an arriving segment.

@@ -44,6 +44,7 @@ mod simultaneous;
 mod snapshots;
 mod timer;
 mod timestamps;
+mod tuning;
 mod units;
 mod urgent;
 mod windows;
@@ -53,7 +54,7 @@ use crate::congestion::{Congestion, Increase};
 use crate::indication::{Connectivity, Indication};
 use crate::sender::Statistics;
 use crate::state::Info;
-use crate::{InitialWindow, Recovery, RecoveryState, Reduction, Rto, Validation};
+use crate::{InitialWindow, ReceiveWindow, Recovery, RecoveryState, Reduction, Rto, Validation};
 use seg::*;
 use std::collections::VecDeque;
 use wire::{CopyId, CorruptionEcho, Ecn, Flags, Packet, Payload, SackBlock, Segment};
@@ -79,7 +80,7 @@ const SHIFT: u8 = 5;
 fn config() -> Config {
     Config {
         mss: MSS as u16,
-        receive_window: 1 << 20,
+        receive_window: ReceiveWindow::fixed(1 << 20),
         recovery: Recovery::Sack,
         congestion: Congestion::Aimd,
         increase: Increase::default(),

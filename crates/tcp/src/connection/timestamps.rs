@@ -71,11 +71,16 @@ impl TimestampState {
     /// The age of our timestamp `echo`; `None` if it lies in the future, or before outstanding data
     /// was sent, which would be no round trip.
     pub(super) fn since(&self, now: Time, echo: u32) -> Option<Duration> {
-        let ticks = self.value(now).wrapping_sub(echo) as i32;
-        // A round trip within one tick counts as one tick.
-        let since = u64::try_from(ticks).ok().map(|ticks| Self::TICK * ticks.max(1))?;
+        let since = self.age_of_echo(now, echo)?;
         // One tick for the clock's granularity, one for a [`TimestampState::bump`].
         (since <= now.since(self.flight.since) + Self::TICK * 2).then_some(since)
+    }
+
+    /// The age of our timestamp `echo`; `None` if it lies in the future.
+    pub(super) fn age_of_echo(&self, now: Time, echo: u32) -> Option<Duration> {
+        let ticks = self.value(now).wrapping_sub(echo) as i32;
+        // A round trip within one tick counts as one tick.
+        u64::try_from(ticks).ok().map(|ticks| Self::TICK * ticks.max(1))
     }
 
     /// Takes the peer's first timestamp.

@@ -1,9 +1,10 @@
 use super::*;
+use crate::ReceiveWindow;
 use proptest::prelude::*;
 
 fn receiver() -> Receiver {
-    let config =
-        Config { delayed_ack: None, receive_window: 1 << 20, dsack: false, ..Config::default() };
+    let receive_window = ReceiveWindow::fixed(1 << 20);
+    let config = Config { delayed_ack: None, receive_window, dsack: false, ..Config::default() };
     let mut receiver = Receiver::new(&config);
     receiver.on_syn(1000, true);
     receiver.on_ack_sent(true);
@@ -127,4 +128,25 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn without_a_measured_round_trip_a_window_lasts_one() {
+    let receive_window = ReceiveWindow { initial: 20_000, maximum: 1 << 20 };
+    let mut receiver =
+        Receiver::new(&Config { delayed_ack: None, receive_window, ..Config::default() });
+    receiver.on_syn(1000, true);
+    for n in 0..25 {
+        let now = Time::ZERO + Duration::from_millis(10 * n);
+        assert_eq!(receiver.is_tuning_due(now), n <= 20, "{n}");
+        if n <= 20 {
+            receiver.tune(now, None, None);
+        }
+        data(&mut receiver, 1 + 1000 * n, 1001 + 1000 * n);
+        receiver.read(u32::MAX);
+        receiver.advertise_window();
+    }
+    // The window at the start was full after 200 ms, and 20 segments are twice the ten of the start.
+    assert_eq!(receiver.full_buffer_size, 3 * (2 * 20_000 + 16_000));
+    assert_eq!(receiver.tuning.rtt, Some(Duration::from_millis(200)));
 }

@@ -33,7 +33,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn advertise_window(&mut self) -> u64 {
         let edge = self.buffer_edge();
-        if edge >= self.announced_edge + self.min_window_step {
+        if edge >= self.announced_edge + u64::from(self.min_window_step) {
             self.announced_edge = edge;
         }
         self.window()
@@ -63,10 +63,22 @@ impl Receiver {
     /// transfer progresses and reads lead to window updates.
     pub(crate) fn set_pressure(&mut self, pressure: Pressure) {
         self.drops_out_of_order = pressure >= Pressure::OutOfOrder;
-        self.buffer_size = match pressure {
+        let size = match pressure {
             Pressure::Window => self.full_buffer_size.min(Self::SHORT_WINDOW * u64::from(self.mss)),
             Pressure::None | Pressure::OutOfOrder => self.full_buffer_size,
         };
+        if size != self.buffer_size {
+            self.buffer_size = size;
+            self.update_below = (size / 2) as u32;
+        }
+    }
+
+    /// Sets the least advances of the edge by the sizes of a segment and of the buffer.
+    pub(super) fn set_window_steps(&mut self) {
+        // A buffer has less than 2^32 bytes.
+        let half = (self.full_buffer_size / 2) as u32;
+        self.min_window_step = half.min(self.mss).max(1);
+        self.min_window_update = half.min(2 * self.min_window_step).max(1);
     }
 
     /// The right edge that the free buffer space allows.
@@ -77,7 +89,7 @@ impl Receiver {
 
     /// The largest window that may be advertised, bytes.
     pub(crate) fn capacity(&self) -> u32 {
-        u32::try_from(self.full_buffer_size).unwrap_or(u32::MAX)
+        u32::try_from(self.tuning.maximum()).unwrap_or(u32::MAX)
     }
 
     /// Whether `len` bytes of in-order data fit into the window.
@@ -90,8 +102,8 @@ impl Receiver {
     #[inline(always)]
     pub(super) fn schedule_window_update(&mut self) {
         if !self.ack_due()
-            && self.window() <= self.buffer_size / 2
-            && self.buffer_edge() >= self.announced_edge + self.min_window_update
+            && self.window() <= u64::from(self.update_below)
+            && self.buffer_edge() >= self.announced_edge + u64::from(self.min_window_update)
             && !self.is_finished()
         {
             self.acknowledge_now();

@@ -4,8 +4,8 @@ use base::{Duration, Time};
 use proptest::prelude::*;
 use tcp::mechanism::{Eten, ForwardEten, Freeze, Mechanism, NoticeAuthentication, Rlci};
 use tcp::{
-    Config, Connection, Connectivity, FastOpen, Identity, Indication, KeepAlive, Recovery,
-    Reduction, Side, State,
+    Config, Connection, Connectivity, FastOpen, Identity, Indication, KeepAlive, ReceiveWindow,
+    Recovery, Reduction, Side, State,
 };
 use wire::{
     ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, FastOpenCookie, Flags, LocalStatus,
@@ -191,7 +191,7 @@ fn config() -> impl Strategy<Value = Config> {
             )| {
                 Config {
                     mss,
-                    receive_window: window,
+                    receive_window: ReceiveWindow::fixed(window),
                     recovery,
                     congestion: control.1,
                     timestamps,

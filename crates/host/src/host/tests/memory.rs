@@ -1,7 +1,7 @@
 //! The limit of a host's memory.
 
 use super::*;
-use tcp::{Connection, Pressure};
+use tcp::{Connection, Pressure, ReceiveWindow};
 use wire::Payload;
 
 /// Bytes that a connection takes by itself.
@@ -22,7 +22,11 @@ impl Application for Lazy {
 fn limited(memory: Option<u64>) -> Host<Lazy> {
     let mut server = Host::new(SERVER, Seed(1).stream("server"));
     server.set(Settings { memory, ..Settings::default() });
-    let config = Config { receive_window: 60_000, delayed_ack: None, ..Config::default() };
+    let config = Config {
+        receive_window: ReceiveWindow::fixed(60_000),
+        delayed_ack: None,
+        ..Config::default()
+    };
     server.listen(80, move || (config.clone(), Lazy));
     server
 }
@@ -102,7 +106,11 @@ fn what_applications_keep_counts_and_unread_bytes_count_once() {
     let mut server = Host::new(SERVER, Seed(1).stream("server"));
     let limit = 4 * (EACH + 7000);
     server.set(Settings { memory: Some(limit), ..Settings::default() });
-    let config = Config { receive_window: 60_000, delayed_ack: None, ..Config::default() };
+    let config = Config {
+        receive_window: ReceiveWindow::fixed(60_000),
+        delayed_ack: None,
+        ..Config::default()
+    };
     server.listen(80, move || (config.clone(), Keeper(0, None)));
     let mut acks = Vec::new();
     for port in 1..=3 {

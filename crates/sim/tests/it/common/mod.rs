@@ -105,7 +105,7 @@ impl Default for Path {
 pub fn plain() -> tcp::Config {
     tcp::Config {
         mss: MSS as u16,
-        receive_window: 1 << 29,
+        receive_window: tcp::ReceiveWindow::fixed(1 << 29),
         recovery: tcp::Recovery::Sack,
         congestion: tcp::congestion::Congestion::Aimd,
         hystart: false,

@@ -130,7 +130,7 @@ fn answers_to_probes_are_limited_and_leave_the_challenges_alone() {
 #[test]
 fn tiny_segments_do_not_fill_the_reassembly_queue() {
     // An entry for each 128 octets of the window, and no less than 64.
-    let mut t = established(Config { receive_window: 8200, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(8200), ..config() });
     t.connection.watch(true);
     let every_other = |n: u32| bytes(2 * n, 2 * n + 1);
     for n in 1..=64 {

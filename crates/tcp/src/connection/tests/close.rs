@@ -243,7 +243,7 @@ fn a_reset_of_the_very_next_octet_closes_at_once() {
 #[test]
 fn a_reset_outside_of_the_window_does_nothing() {
     // RFC 9293 §3.10.7.4, first and second.
-    let window = config().receive_window;
+    let window = config().receive_window.maximum;
     for seq in [0, window + 2, 1 << 31] {
         let mut t = sending(config());
         t.send(ack(1).seq(seq).rst());
@@ -426,6 +426,7 @@ fn a_fin_that_is_held_is_acknowledged_when_it_is_released() {
     t.recv([ack(1).acking(1001)]);
     t.time(1500);
     t.connection.release_fin(t.now);
+    t.transmit();
     t.recv([ack(1).acking(1002)]);
     assert_eq!(
         (t.state(), t.connection.take_events()),

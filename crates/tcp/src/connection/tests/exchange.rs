@@ -373,7 +373,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 limited_transmit,
                 delayed_ack: delay.then_some(Duration::from_millis(40)),
                 initial_window: InitialWindow::Segments(initial_window),
-                receive_window: window * MSS,
+                receive_window: ReceiveWindow::fixed(window * MSS),
                 retries: u32::MAX, // However bad the luck.
                 syn_retries: u32::MAX,
                 syn_ack_retries: u32::MAX,

@@ -257,7 +257,10 @@ fn a_server_with_a_new_key_accepts_the_data_and_sends_the_new_cookie() {
 #[test]
 fn unread_data_of_the_syn_takes_room_in_the_window() {
     for read in [false, true] {
-        let mut t = Diagram::new(&Config { receive_window: 3000, ..config() }, Side::Passive);
+        let mut t = Diagram::new(
+            &Config { receive_window: ReceiveWindow::fixed(3000), ..config() },
+            Side::Passive,
+        );
         t.connection.fast_open(FastOpen::Accept(None));
         t.arrive(syn_data(500));
         if read {

@@ -182,7 +182,7 @@ fn windows_are_scaled_if_both_offer_it() {
     t.window = 48_000;
     t.send(syn_ack().window(3000));
     t.recv([ack(1)]);
-    assert_eq!(u32::from(t.last().window) << SHIFT, config().receive_window);
+    assert_eq!(u32::from(t.last().window) << SHIFT, config().receive_window.maximum);
     t.write(1 << 30);
     t.recv(each(1..=3)); // The window of the SYN is what it says ...
     t.time(100);

@@ -133,7 +133,7 @@ fn what_overlaps_is_delivered_once() {
 #[test]
 fn what_lies_beyond_the_window_is_acknowledged_and_dropped() {
     // RFC 9293 §3.10.7.4, first.
-    let mut t = established(Config { receive_window: 2000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(2000), ..config() });
     t.send(data(3));
     t.recv([ack(1)]);
     t.send(data(2)); // This one just fits.
@@ -148,7 +148,7 @@ fn what_lies_beyond_the_window_is_acknowledged_and_dropped() {
 
 #[test]
 fn the_window_shrinks_with_what_the_application_leaves_unread() {
-    let mut t = established(Config { receive_window: 3000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(3000), ..config() });
     for (n, left) in [(1, 2000), (2, 1000), (3, 0)] {
         t.send(data(n));
         t.recv([ack(n + 1)]);
@@ -210,7 +210,7 @@ fn a_pure_acknowledgment_at_the_edge_of_the_window_is_processed() {
     // acknowledgments lie one past the window. The letter of RFC 9293 §3.10.7.4 drops them, and
     // answers; two such ends would answer each other for ever. Linux and the BSDs take them.
     let mut t = established(Config {
-        receive_window: 2000,
+        receive_window: ReceiveWindow::fixed(2000),
         initial_window: InitialWindow::Segments(2),
         ..config()
     });
@@ -264,7 +264,7 @@ fn the_info_of_a_connection() {
         ecn: false,
         window_shifts: Some((PEER_SHIFT, SHIFT)),
         peer_window: u64::from(t.window),
-        own_window: u64::from(config().receive_window),
+        own_window: u64::from(config().receive_window.maximum),
         written: 1 << 40,
         sent: 10_000,
         received: 0,

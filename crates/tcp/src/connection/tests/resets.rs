@@ -113,7 +113,7 @@ fn a_reset_outside_the_window_does_nothing_in_any_state() {
     for state in [State::SynReceived].into_iter().chain(SYNCHRONIZED) {
         let (mut t, peer, _) = reached(state);
         t.send(ack(1).seq(peer.wrapping_sub(1)).rst());
-        t.send(ack(1).seq(peer + config().receive_window + 2).rst());
+        t.send(ack(1).seq(peer + config().receive_window.maximum + 2).rst());
         t.silent();
         assert_eq!((t.state(), t.connection.take_events()), (state, Events::empty()));
     }
@@ -197,9 +197,10 @@ fn a_connection_that_was_given_up_says_so_once() {
 fn a_reset_just_beyond_the_window_does_nothing() {
     // RFC 5961 §3.2, case 3: the window ends before RCV.NXT + RCV.WND. What a SYN cannot say of the
     // window, the peer does not know of.
-    for (state, window) in
-        [(State::SynReceived, u32::from(u16::MAX)), (State::Established, config().receive_window)]
-    {
+    for (state, window) in [
+        (State::SynReceived, u32::from(u16::MAX)),
+        (State::Established, config().receive_window.maximum),
+    ] {
         let (mut t, peer, ours) = reached(state);
         t.send(ack(1).seq(peer + window).rst());
         t.silent();

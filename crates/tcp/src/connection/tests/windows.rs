@@ -182,7 +182,7 @@ fn acknowledgments_do_not_stand_behind_an_octet_that_was_refused() {
 #[test]
 fn an_acknowledgment_from_before_an_octet_that_was_taken_counts() {
     // The peer has probed our window; the answer that there was room by then has not reached it.
-    let mut t = established(Config { receive_window: 1000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(1000), ..config() });
     t.write(2000);
     t.recv(each(1..=2));
     t.send(data(1));
@@ -317,7 +317,7 @@ fn silly_window_avoidance_of_the_sender_waits_for_acknowledgments_under_nagle() 
 #[test]
 fn silly_window_avoidance_of_the_receiver() {
     // RFC 9293 §3.8.6.2.2: the edge moves by a segment, or by half of the buffer.
-    let mut t = established(Config { receive_window: 3000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(3000), ..config() });
     for (from, to) in [(0, 900), (900, 1200), (1200, 3000)] {
         t.send(bytes(from, to));
         t.recv([ack(1).acking(1 + to)]);
@@ -334,7 +334,7 @@ fn silly_window_avoidance_of_the_receiver() {
 #[test]
 fn an_acknowledgment_after_a_small_read_announces_no_small_window() {
     // RFC 9293 §3.8.6.2.2: the edge stays until it moves by a segment.
-    let mut t = established(Config { receive_window: 4000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(4000), ..config() });
     for n in 1..=4 {
         t.send(data(n));
         t.recv([ack(n + 1)]);
@@ -360,7 +360,7 @@ fn an_acknowledgment_after_a_small_read_announces_no_small_window() {
 
 #[test]
 fn a_window_that_is_open_does_not_follow_small_reads() {
-    let mut t = established(Config { receive_window: 4000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(4000), ..config() });
     t.send(data(1));
     t.recv([ack(2)]);
     t.connection.read_up_to(400);
@@ -379,7 +379,7 @@ fn a_window_that_is_open_does_not_follow_small_reads() {
 
 #[test]
 fn a_peer_with_a_window_gets_no_needless_update() {
-    let mut t = established(Config { receive_window: 10_000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(10_000), ..config() });
     for n in 1..=5 {
         t.send(data(n));
         t.recv([ack(n + 1)]);
@@ -392,7 +392,7 @@ fn a_peer_with_a_window_gets_no_needless_update() {
 
 #[test]
 fn a_reader_of_small_pieces_does_not_open_the_window_by_small_pieces() {
-    let mut t = established(Config { receive_window: 4000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(4000), ..config() });
     // Pieces of 400 bytes that are read one by one: their identities do not go on.
     for n in 0..10 {
         let segment = Segment {
@@ -422,7 +422,7 @@ fn a_reader_of_small_pieces_does_not_open_the_window_by_small_pieces() {
 #[test]
 fn an_old_segment_does_not_change_the_window() {
     // RFC 9293 §3.10.7.4: SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK).
-    let mut t = established(Config { receive_window: 5000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(5000), ..config() });
     t.send(data(2).window(2000)); // Later than ...
     t.recv([ack(1).sack(2..=2)]);
     t.send(data(1).window(0)); // ... this one.
@@ -440,7 +440,7 @@ fn an_old_segment_does_not_change_the_window() {
 #[test]
 fn what_is_partly_outside_the_window_is_trimmed() {
     // RFC 9293 §3.10.7.4, first: on both sides.
-    let mut t = established(Config { receive_window: 2000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(2000), ..config() });
     t.send(data(1));
     t.recv([ack(2)]);
     t.send(bytes(500, 2500).fin()); // What lies before, what lies beyond, and so the FIN.
@@ -454,7 +454,7 @@ fn what_is_partly_outside_the_window_is_trimmed() {
 
 #[test]
 fn a_fin_finds_room_in_a_closed_window() {
-    let mut t = established(Config { receive_window: 2000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(2000), ..config() });
     t.send(bytes(0, 2000));
     t.recv([ack(3)]);
     t.send(ack(1).seq(at(3)).fin());
@@ -465,7 +465,7 @@ fn a_fin_finds_room_in_a_closed_window() {
 #[test]
 fn an_acknowledgment_with_data_for_a_closed_window_is_processed() {
     // RFC 9293 §3.10.7.4, first: "special allowance should be made to accept valid ACKs".
-    let mut t = established(Config { receive_window: 1000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(1000), ..config() });
     t.write(3000);
     t.recv(each(1..=3));
     t.send(data(1));
@@ -605,7 +605,7 @@ fn while_memory_is_short_the_window_closes_but_takes_nothing_back() {
 
 #[test]
 fn while_memory_is_short_a_reader_lets_the_peer_go_on() {
-    let mut t = established(Config { receive_window: 10_000, ..config() });
+    let mut t = established(Config { receive_window: ReceiveWindow::fixed(10_000), ..config() });
     t.connection.set_pressure(Pressure::Window);
     for n in 1..=10 {
         t.send(data(n));

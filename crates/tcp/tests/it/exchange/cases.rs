@@ -9,8 +9,8 @@ use tcp::mechanism::{
     NoticeAuthentication, Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
-    Config, Connectivity, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, Recovery,
-    Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
+    Config, Connectivity, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, ReceiveWindow,
+    Recovery, Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
 
@@ -276,7 +276,7 @@ fn config() -> impl Strategy<Value = Config> {
     })
 }
 
-fn sizes() -> impl Strategy<Value = (u16, u32)> {
+fn sizes() -> impl Strategy<Value = (u16, ReceiveWindow)> {
     let mss = prop_oneof![1 => 60_u16..200, 4 => 200_u16..1500, 1 => 1500_u16..9000];
     // From a part of a segment to more than 64 KB, which takes a shift.
     let window = prop_oneof![
@@ -285,6 +285,9 @@ fn sizes() -> impl Strategy<Value = (u16, u32)> {
         2 => 5000_u32..65_536,
         1 => 65_536_u32..1 << 21,
     ];
+    let window = (window, prop::sample::select(&[1, 1, 3, 50][..]));
+    let window =
+        window.prop_map(|(initial, growth)| ReceiveWindow { initial, maximum: initial * growth });
     (mss, window)
 }
 
@@ -411,7 +414,7 @@ pub(crate) fn undisturbed() -> impl Strategy<Value = Case> {
     let slack = || millis(1..500);
     ([end(), end()], [queue.clone(), queue], delay(), [slack(), slack()], any::<u64>()).prop_map(
         |(mut ends, queues, delay, slack, seed)| {
-            let windows = [0, 1].map(|i| u64::from(ends[i].config.receive_window));
+            let windows = [0, 1].map(|i| u64::from(ends[i].config.receive_window.maximum));
             // A full window takes so long to leave the queue.
             let queues = [0, 1].map(|i| {
                 let (millis, jitter) = queues[i];
@@ -431,7 +434,8 @@ pub(crate) fn undisturbed() -> impl Strategy<Value = Case> {
                 end.config.mechanisms.retain(|mechanism| !matches!(mechanism, Mechanism::Rlci(_)));
             }
             // Data of a SYN that is not accepted, or not all, is sent twice.
-            let fits = windows[1] >= u64::from(ends[0].config.mss);
+            let first = ends[1].config.receive_window.initial;
+            let fits = first >= u32::from(ends[0].config.mss);
             let fast_open = fits && ends.iter().all(|end| end.config.fast_open);
             ends.iter_mut().for_each(|end| end.config.fast_open = fast_open);
             let luck = Luck { delay, ..Luck::default() };
@@ -456,7 +460,7 @@ impl Case {
         for (i, end) in self.ends.iter().enumerate() {
             if let Some(queues) = &self.queues {
                 // The window, and an octet that probes it.
-                let octets = u64::from(end.config.receive_window) + 1;
+                let octets = u64::from(end.config.receive_window.maximum) + 1;
                 let Queue { nanos_per_byte, jitter } = queues[i];
                 longest = longest
                     + Duration::from_nanos(octets * nanos_per_byte)

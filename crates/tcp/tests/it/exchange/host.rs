@@ -53,7 +53,8 @@ impl Host {
     pub(crate) fn new(case: &Case, index: usize, watched: bool) -> Host {
         let opens = index == 0 || case.both_open;
         let sizes = [0, 1].map(|i| &case.ends[i].config);
-        let sizes = sizes.map(|config| u64::from(config.mss).min(u64::from(config.receive_window)));
+        let sizes =
+            sizes.map(|config| u64::from(config.mss).min(u64::from(config.receive_window.initial)));
         let mut host = Host {
             end: case.ends[index].clone(),
             room: sizes[0].min(sizes[1]),
@@ -154,13 +155,13 @@ impl Host {
         let edge = ack.wrapping_add(u32::from(segment.window) << shift);
         // RFC 9293 §3.8.6.2.2: by a segment, or half of the buffer, or not at all, but for what the
         // shift makes of it and what a FIN takes.
-        let step = (self.end.config.receive_window / 2).min(info.mss).max(1);
+        let step = (self.end.config.receive_window.initial / 2).min(info.mss).max(1);
         let (moved, rounding) = (edge.saturating_sub(self.edge), (1 << shift) - 1);
         let fin = u32::from(self.events.contains(Events::PEER_CLOSED));
         let least = step.saturating_sub(rounding);
         let first = freezes
             || opens
-            || self.edge <= 1 + u32::from(u16::MAX).min(self.end.config.receive_window);
+            || self.edge <= 1 + u32::from(u16::MAX).min(self.end.config.receive_window.initial);
         assert!(first || moved <= rounding + fin || moved >= least, "the window moves by {moved}");
         self.edge = self.edge.max(edge);
         // RFC 2883 §4: a report is of what has arrived, and is not repeated.

@@ -73,5 +73,5 @@ impl Limit {
 /// window (RFC 9293 §3.8.6.2.1). Options and fields take at most 40 bytes of a segment.
 fn pace(from: &End, to: &End) -> u64 {
     let segment = from.config.mss.min(to.config.mss) - 40;
-    u64::from(segment).min(u64::from(to.config.receive_window).div_ceil(2))
+    u64::from(segment).min(u64::from(to.config.receive_window.initial).div_ceil(2))
 }

@@ -538,7 +538,7 @@ fn nearly_all_segments_take_the_fast_path_as_users_run_them() {
         ])
     };
     let digest = Watch { digest: true, ..Watch::default() };
-    for tcp in ["timestamps = true", "timestamps = false", "delayed_ack = \"off\""] {
+    for tcp in ["timestamps = true", "timestamps = false", "delayed_ack = \"off\"", "ecn = true"] {
         for watch in [&Watch::default(), &digest] {
             let share = fast_share(&modern(tcp), watch);
             assert!(share > 0.95, "{tcp}: {share}");

@@ -1,5 +1,6 @@
 //! One connection: the states of RFC 9293 §3.3.2 around a sender and a receiver.
 
+mod accurate_ecn;
 mod ack_budget;
 mod acks;
 mod application;
@@ -18,18 +19,20 @@ mod timers;
 mod timestamps;
 mod unacceptable;
 
+pub(crate) use accurate_ecn::NewlyDelivered;
 pub use clock::Clock;
 pub use fast_open::{FastOpen, FastOpenResult};
 pub use fast_path::{FastPath, FastPathOutcome, Reader};
 pub use output::Transmit;
 pub use snapshot::{AdoptError, Snapshot};
 
-use crate::config::{Config, KeepAlive};
+use crate::config::{Config, EcnMode, KeepAlive};
 use crate::event::Event;
 use crate::mechanism::{Hooks, Mechanisms};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::state::{Side, State};
+use accurate_ecn::AccurateEcn;
 use ack_budget::AckBudget;
 use base::{Duration, Time};
 use bitflags::bitflags;
@@ -89,7 +92,10 @@ bitflags! {
         const SACK = 1;
         const SCALE = 1 << 1;
         const TIMESTAMPS = 1 << 2;
+        /// With one signal in a round trip (RFC 3168).
         const ECN = 1 << 3;
+        /// With a count of marks (RFC 9768).
+        const ACCURATE_ECN = 1 << 4;
     }
 }
 
@@ -149,7 +155,10 @@ pub struct Connection {
     minimum_mss: u16,
     /// The peer's MSS if its SYN announces none.
     default_mss: u16,
+    ecn_mode: EcnMode,
     ecn_offer: EcnOffer,
+    /// The state of accurate ECN, if that is negotiated.
+    accurate_ecn: Option<Box<AccurateEcn>>,
     fast_open: Option<Box<FastOpenState>>,
     /// ECE is set on outgoing segments until the peer answers with CWR (RFC 3168 §6.1.3).
     echoes_congestion: bool,
@@ -183,7 +192,8 @@ impl Connection {
         let mut negotiated = Negotiated::SCALE;
         negotiated.set(Negotiated::SACK, config.recovery.needs_sack());
         negotiated.set(Negotiated::TIMESTAMPS, config.timestamps);
-        negotiated.set(Negotiated::ECN, config.ecn);
+        negotiated.set(Negotiated::ECN, config.ecn != EcnMode::Off);
+        negotiated.set(Negotiated::ACCURATE_ECN, config.ecn == EcnMode::Accurate);
         Connection {
             clock: Clock::default(),
             state: match side {
@@ -202,7 +212,9 @@ impl Connection {
             minimum_mss: config.minimum_mss,
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             negotiated,
+            ecn_mode: config.ecn,
             ecn_offer: EcnOffer::default(),
+            accurate_ecn: None,
             fast_open: None,
             on_fast_path: false,
             timestamps: TimestampState::new(identity.timestamp_offset),
@@ -252,6 +264,7 @@ impl Connection {
     /// Decides anew whether segments may take the fast path.
     fn update_fast_path(&mut self) {
         self.on_fast_path = self.state == State::Established
+            && self.accurate_ecn.is_none()
             && !self.mechanisms.has_hook(Hooks::OUTGOING | Hooks::INCOMING | Hooks::TIMER)
             && !self.receiver.announces_zero_window()
             && self.keep_alive.is_none();

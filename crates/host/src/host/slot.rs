@@ -155,7 +155,7 @@ impl<A: Application> Slot<A> {
                         return Stop::Refused;
                     }
                     statistics.segments += 1;
-                    let (payload, ecn) = (packet.payload, packet.ip.ecn);
+                    let (payload, ecn) = (packet.payload, packet.ecn_fields());
                     self.connection.handle_segment(now, segment, payload, ecn);
                     inlet.release();
                 }

@@ -2,8 +2,8 @@
 //! hold at every step.
 
 use super::*;
-use crate::MtuProbing;
 use crate::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
+use crate::{EcnMode, MtuProbing};
 use base::{Random, Seed};
 use proptest::prelude::*;
 
@@ -214,7 +214,7 @@ impl Exchange {
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
         let (end, now) = (&mut self.ends[to], self.now);
-        end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
+        end.handle_segment(now, &segment, packet.payload, packet.ecn_fields());
         self.after(to);
     }
 
@@ -367,10 +367,11 @@ fn narrow() -> impl Strategy<Value = Option<Narrow>> {
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
     let eten = prop::option::of((any::<bool>(), prop::sample::select(&Suppression::EVERY[..])));
-    let flags = [(); 5].map(|()| any::<bool>());
-    (recovery, eten, flags, 1u32..=12, 4u32..=64).prop_map(
-        |(recovery, eten, flags, initial_window, window)| {
-            let [limited_transmit, delay, timestamps, frto, ecn] = flags;
+    let flags = [(); 4].map(|()| any::<bool>());
+    let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);
+    (recovery, eten, flags, ecn, 1u32..=12, 4u32..=64).prop_map(
+        |(recovery, eten, flags, ecn, initial_window, window)| {
+            let [limited_transmit, delay, timestamps, frto] = flags;
             Config {
                 ecn,
                 recovery,

@@ -9,7 +9,6 @@ use super::output::Transmit;
 use super::{Connection, Negotiated, Side};
 use crate::config::EcnMode;
 use crate::congestion::CeMarks;
-use crate::state::State;
 use receiver::Received;
 use sender::{Feedback, Place, Reported};
 use serde::{Deserialize, Serialize};
@@ -238,7 +237,8 @@ impl Connection {
             _ => Default::default(),
         };
         let delivered = self.sender.newly_delivered(ack, &blocks[..count]);
-        let in_handshake = self.state == State::SynReceived;
+        // Our SYN-ACK is not acknowledged, whatever the state: the application may have closed.
+        let in_handshake = self.sender.una() == 0;
         let mss = self.sender.mss();
         let Some(accurate) = &mut self.accurate_ecn else { return CeMarks::default() };
         let (counters, len) = core::mem::take(&mut accurate.arrived);

@@ -314,7 +314,7 @@ fn every_setting_of_a_connection_can_be_said() {
         dsack: true,
         timestamps: true,
         require_timestamps: true,
-        ecn: true,
+        ecn: tcp::EcnMode::Classic,
         fast_open: true,
         nagle: false,
         pacing: true,

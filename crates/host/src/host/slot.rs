@@ -196,7 +196,7 @@ impl<A: Application> Slot<A> {
                 FastPathOutcome::Answered { len, ecn } => {
                     packet.ip = *ip;
                     packet.ip.ecn = ecn;
-                    inlet.answer(*route, headers + len);
+                    inlet.answer(*route, headers + len, ecn);
                     while path.has_more() && path.poll_transmit(now, inlet.packet()).is_some() {
                         inlet.packet().ip = *ip;
                         inlet.packet().ip.ecn = path.data_ecn();

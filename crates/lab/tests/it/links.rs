@@ -715,7 +715,10 @@ fn a_queue_marks_what_understands_it() {
         let queue =
             format!("queue = {{ limit = \"50 packets\", red = {{ min = 2, ecn = {ecn} }} }}\n");
         let text = with_link(&queue).replace("eten = \"none\"", &format!("ecn = {feedback}"));
-        let outcome = crate::common::run(&text.replace("20 segments", "90 segments"));
+        let text = text.replace("20 segments", "90 segments");
+        let outcome = crate::common::run(&text);
+        let general = lab::Watch { digest: true, general_path: true, ..lab::Watch::default() };
+        assert_eq!(crate::common::run_with(&text, 1, &general).digest, outcome.digest);
         (outcome.totals.dropped > 0, outcome.rows[0].sender.reductions > Some(0))
     };
     for feedback in ["true", "\"accurate\""] {

@@ -325,7 +325,7 @@ impl Connection {
             left.min(mss.saturating_sub(len + sack) as usize)
         };
         if size <= left && packet.unparsed.add_ecn_counters(&option) {
-            accurate.received.on_counters_sent(len > 0);
+            accurate.received.on_counters_sent();
         }
     }
 }

@@ -19,8 +19,6 @@ pub(super) struct Received {
     changed: bool,
     /// That of marked bytes has.
     marked: bool,
-    /// An option has gone with data, which a client's first data tests the path with.
-    sent_with_data: bool,
 }
 
 /// RFC 9768 §3.2.1: what is not zero shows a path that clears the fields.
@@ -42,7 +40,6 @@ impl Received {
             unreported: 0,
             changed: false,
             marked: false,
-            sent_with_data: false,
         }
     }
 
@@ -101,11 +98,10 @@ impl Received {
         self.unreported = 0;
     }
 
-    /// An option was sent, `with_data` or without.
-    pub(super) fn on_counters_sent(&mut self, with_data: bool) {
+    /// An option was sent.
+    pub(super) fn on_counters_sent(&mut self) {
         self.changed = false;
         self.marked = false;
-        self.sent_with_data |= with_data;
     }
 
     /// The option with all counters, which tests the path (RFC 9768 §3.2.3.2.1).

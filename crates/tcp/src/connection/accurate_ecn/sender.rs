@@ -223,6 +223,3 @@ fn field_of(ace: u8, packets: u64) -> u64 {
 fn at_least(least: u64, remainder: u64) -> u64 {
     least + remainder.wrapping_sub(least) % MODULUS
 }
-
-#[cfg(test)]
-mod tests;

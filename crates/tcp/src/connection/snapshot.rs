@@ -32,7 +32,7 @@ pub enum AdoptError {
 
 impl Snapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 10;
+    pub const VERSION: u32 = 11;
 }
 
 impl Connection {

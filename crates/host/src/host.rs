@@ -52,7 +52,7 @@ use slot::{Slot, Stop};
 use slots::Slots;
 use std::collections::VecDeque;
 use tcp::{Connection, Event};
-use wire::{Body, Packet, Ports, Segment};
+use wire::{Body, Ecn, Packet, Ports, Segment};
 
 /// The output of a host's packets. `A` is the type of its applications.
 pub trait Outlet<A> {
@@ -83,9 +83,9 @@ pub trait Inlet<A>: Outlet<A> {
     fn ports(&mut self) -> Ports {
         self.arrived().ports()
     }
-    /// Sends the answer of `len` bytes that was written in its place, with all headers, without
-    /// ECN, by the route that [`Outlet::send`] has stored with the connection.
-    fn answer(&mut self, route: Option<u32>, len: u32);
+    /// Sends the answer of `len` bytes that was written in its place, with all headers and
+    /// this ECN codepoint, by the route that [`Outlet::send`] has stored with the connection.
+    fn answer(&mut self, route: Option<u32>, len: u32, ecn: Ecn);
     /// Frees its place after processing; the next outgoing packet may use it ([`Outlet::packet`]).
     fn release(&mut self);
     /// Forwards it: it is for another host.

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use std::fs;
 use tcp::congestion::Congestion;
-use tcp::{Config, InitialWindow, ReceiveWindow, Recovery, Reduction, Rto, Validation};
+use tcp::{Config, EcnMode, InitialWindow, ReceiveWindow, Recovery, Reduction, Rto, Validation};
 use thiserror::Error;
 
 /// A stack whose settings are used.
@@ -163,7 +163,12 @@ fn linux(config: Config) -> Config {
         },
         frto: sysctl("tcp_frto", 2) != 0,
         timestamps: sysctl("tcp_timestamps", 1) != 0,
-        ecn: ecn == 1,
+        // An active open offers it; a passive one accepts more (2, 4 and 5).
+        ecn: match ecn {
+            1 => EcnMode::Classic,
+            3 => EcnMode::Accurate,
+            _ => EcnMode::Off,
+        },
         ..config
     }
 }

@@ -381,16 +381,23 @@ impl Network {
         self.send_with_outcome(route, handle, |_, _, _| {});
     }
 
-    /// Like [`Network::send`], for a packet of `len` bytes without ECN and without an observer; the
+    /// Like [`Network::send`], for a packet of `len` bytes with this ECN codepoint and without an observer; the
     /// link is `route`, if that is known.
     #[inline(always)]
-    pub(crate) fn send_plain(&mut self, node: usize, route: Option<u32>, handle: Handle, len: u32) {
+    pub(crate) fn send_plain(
+        &mut self,
+        node: usize,
+        route: Option<u32>,
+        handle: Handle,
+        len: u32,
+        ecn: Ecn,
+    ) {
         let Some(index) = route else {
             return self.forward(node, handle);
         };
         let link = &mut self.links[index as usize].link;
         let flow = || self.slab.get(handle).flow_key();
-        let queued = link.enqueue_classed(self.now, handle, len, Ecn::NotCapable, 0, flow);
+        let queued = link.enqueue_classed(self.now, handle, len, ecn, 0, flow);
         self.settle(index, queued);
     }
 

@@ -7,7 +7,7 @@ use crate::topology::NodeId;
 use base::{Random, Time};
 use host::{Application, Boxes, Host, Inlet, LinkEvent, Outlet, Port, Served, Settings, Verdict};
 use link::{Arrival, Fate};
-use wire::{Packet, Ports};
+use wire::{Ecn, Packet, Ports};
 
 /// A host and the boxes in its node.
 pub(crate) struct Node<A> {
@@ -382,8 +382,8 @@ impl<A> Inlet<A> for ArrivalBatch<'_> {
     }
 
     #[inline(always)]
-    fn answer(&mut self, route: Option<u32>, len: u32) {
-        self.sink.network.send_plain(self.sink.index, route, self.handle, len);
+    fn answer(&mut self, route: Option<u32>, len: u32, ecn: Ecn) {
+        self.sink.network.send_plain(self.sink.index, route, self.handle, len, ecn);
     }
 
     #[inline]

@@ -79,8 +79,8 @@ pub struct Config {
     /// Drop segments without a timestamp once timestamps are negotiated (RFC 7323 §3.2, SHOULD).
     /// Otherwise they are accepted, as in Linux: some middleboxes strip options.
     pub require_timestamps: bool,
-    /// Offer explicit congestion notification (RFC 3168 §6.1).
-    pub ecn: bool,
+    /// Which explicit congestion notification is offered.
+    pub ecn: EcnMode,
     /// Send the first data with the SYN to servers that have given a cookie, and accept it from
     /// clients (TCP Fast Open, RFC 7413): the host keeps and checks the cookies. A duplicate of
     /// such a SYN that arrives after the end of the connection delivers the data twice (§2).
@@ -219,6 +219,19 @@ pub enum Reduction {
     PrrCrb,
 }
 
+/// The most that an end offers, and accepts, of explicit congestion notification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnMode {
+    /// None.
+    #[default]
+    Off,
+    /// One signal in a round trip (RFC 3168).
+    Classic,
+    /// A count of the marks (AccECN, RFC 9768); with a peer that does not know it, the classic form.
+    Accurate,
+}
+
 /// Whether the path MTU is found without ICMP, by the segments that arrive (RFC 4821).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -352,7 +365,7 @@ impl Default for Config {
             dsack: true,
             timestamps: true,
             require_timestamps: false,
-            ecn: false,
+            ecn: EcnMode::default(),
             fast_open: false,
             nagle: true,
             pacing: false,

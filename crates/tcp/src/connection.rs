@@ -1,5 +1,6 @@
 //! One connection: the states of RFC 9293 §3.3.2 around a sender and a receiver.
 
+mod accurate_ecn;
 mod ack_budget;
 mod acks;
 mod application;
@@ -19,6 +20,7 @@ mod timers;
 mod timestamps;
 mod unacceptable;
 
+pub(crate) use accurate_ecn::NewlyDelivered;
 pub use clock::Clock;
 pub use fast_open::{FastOpen, FastOpenResult};
 pub use fast_path::{FastPath, FastPathOutcome, Reader};
@@ -26,12 +28,13 @@ pub use from_handshake::Handshake;
 pub use output::Transmit;
 pub use snapshot::{AdoptError, Snapshot};
 
-use crate::config::{Config, KeepAlive};
+use crate::config::{Config, EcnMode, KeepAlive};
 use crate::event::Event;
 use crate::mechanism::{Hooks, Mechanisms};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::state::{Side, State};
+use accurate_ecn::AccurateEcn;
 use ack_budget::AckBudget;
 use base::{Duration, Time};
 use bitflags::bitflags;
@@ -96,7 +99,10 @@ bitflags! {
         const SACK = 1;
         const SCALE = 1 << 1;
         const TIMESTAMPS = 1 << 2;
+        /// With one signal in a round trip (RFC 3168).
         const ECN = 1 << 3;
+        /// With a count of marks (RFC 9768).
+        const ACCURATE_ECN = 1 << 4;
     }
 }
 
@@ -136,8 +142,8 @@ pub struct Connection {
     events: Events,
     state: State,
     side: Side,
-    /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK
-    /// and timestamps, no mechanism that looks at segments, an open window and no keep-alive timer.
+    /// Segments may take the fast path: the connection is established, with nothing negotiated but SACK,
+    /// timestamps and ECN (RFC 3168), no mechanism that looks at segments, an open window and no keep-alive timer.
     on_fast_path: bool,
     requires_timestamps: bool,
     /// Sent before any other segment.
@@ -156,7 +162,10 @@ pub struct Connection {
     minimum_mss: u16,
     /// The peer's MSS if its SYN announces none.
     default_mss: u16,
+    ecn_mode: EcnMode,
     ecn_offer: EcnOffer,
+    /// The state of accurate ECN, if that is negotiated.
+    accurate_ecn: Option<Box<AccurateEcn>>,
     fast_open: Option<Box<FastOpenState>>,
     /// ECE is set on outgoing segments until the peer answers with CWR (RFC 3168 §6.1.3).
     echoes_congestion: bool,
@@ -190,7 +199,8 @@ impl Connection {
         let mut negotiated = Negotiated::SCALE;
         negotiated.set(Negotiated::SACK, config.recovery.needs_sack());
         negotiated.set(Negotiated::TIMESTAMPS, config.timestamps);
-        negotiated.set(Negotiated::ECN, config.ecn);
+        negotiated.set(Negotiated::ECN, config.ecn != EcnMode::Off);
+        negotiated.set(Negotiated::ACCURATE_ECN, config.ecn == EcnMode::Accurate);
         let receiver = Receiver::new(config);
         Connection {
             clock: Clock::default(),
@@ -210,7 +220,9 @@ impl Connection {
             minimum_mss: config.minimum_mss,
             default_mss: if identity.is_ipv6 { 1220 } else { 536 },
             negotiated,
+            ecn_mode: config.ecn,
             ecn_offer: EcnOffer::default(),
+            accurate_ecn: None,
             fast_open: None,
             on_fast_path: false,
             timestamps: TimestampState::new(identity.timestamp_offset),
@@ -260,7 +272,7 @@ impl Connection {
     /// Decides anew whether segments may take the fast path.
     fn update_fast_path(&mut self) {
         self.on_fast_path = self.state == State::Established
-            && !self.negotiated.contains(Negotiated::ECN)
+            && self.accurate_ecn.is_none()
             && !self.mechanisms.has_hook(Hooks::OUTGOING | Hooks::INCOMING | Hooks::TIMER)
             && !self.receiver.announces_zero_window()
             && self.keep_alive.is_none();

@@ -25,8 +25,8 @@ mod state;
 mod stream;
 
 pub use config::{
-    Config, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, ReceiveWindow, Reduction,
-    Restart, Rto, SsthreshOnBackoff, Validation,
+    Config, EcnMode, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, ReceiveWindow,
+    Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
 };
 pub use connection::{
     AdoptError, Clock, Connection, Events, FastOpen, FastOpenResult, FastPath, FastPathOutcome,

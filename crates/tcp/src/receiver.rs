@@ -105,6 +105,11 @@ impl Receiver {
         self.nxt
     }
 
+    /// Bytes of a full-sized segment.
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss
+    }
+
     /// Memory of unread and out-of-order data, bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.unread.bytes() + self.reassembly.memory()

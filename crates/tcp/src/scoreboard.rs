@@ -194,6 +194,18 @@ impl Scoreboard {
         Some(self.records.partition_point(|record| record.end() <= seq))
     }
 
+    /// The parts of a range that are in flight and not SACKed, record by record.
+    pub(crate) fn undelivered(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let (start, end) = (start.max(self.una), end.min(self.nxt));
+        let first = self.find(start).filter(|_| start < end);
+        let records = first.into_iter().flat_map(|first| first..self.records.end());
+        records
+            .map(|index| self.get(index))
+            .take_while(move |record| record.start < end)
+            .filter(|record| !record.state.contains(State::SACKED))
+            .map(move |record| (record.start.max(start), record.end().min(end)))
+    }
+
     /// Adds a range that was sent for the first time.
     #[inline(always)]
     pub(crate) fn push(&mut self, record: Record) {

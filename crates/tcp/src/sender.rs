@@ -308,11 +308,15 @@ impl Sender {
         }
     }
 
-    /// Starts data transfer: the peer has acknowledged our SYN.
-    pub(crate) fn start(&mut self) {
-        // RFC 5681 §3.1: after a lost SYN, the initial window is one segment.
+    /// Starts data transfer: the peer has acknowledged our SYN, which may have been `marked` as having
+    /// experienced congestion.
+    pub(crate) fn start(&mut self, marked: bool) {
+        // RFC 5681 §3.1: after a lost SYN, the initial window is one segment. So it is after a marked
+        // one (RFC 5562 §3).
         let window = if self.consecutive_timeouts > 0 {
             self.rtt.after_lost_syn();
+            u64::from(self.mss)
+        } else if marked {
             u64::from(self.mss)
         } else {
             self.config.initial_window.bytes(self.mss)
@@ -368,7 +372,7 @@ impl Sender {
     /// 7413 §4.2.2).
     pub(crate) fn start_early(&mut self, window: u16) {
         self.update_window(&Window { seq: 0, ack: 1, window_end: 1 + u64::from(window) });
-        self.start();
+        self.start(false);
     }
 
     /// Excludes outstanding segments from round-trip samples: their send times are not known.

@@ -1,5 +1,6 @@
 //! The state of a connection, as its host can see it.
 
+use crate::congestion::CeMarks;
 use base::Duration;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -62,8 +63,14 @@ pub struct Info {
     pub sack: bool,
     /// Timestamps are negotiated.
     pub timestamps: bool,
-    /// ECN is negotiated.
+    /// New data is ECN-capable.
     pub ecn: bool,
+    /// Accurate ECN is negotiated (RFC 9768).
+    pub accurate_ecn: bool,
+    /// Our packets that the peer has reported as marked, with accurate ECN.
+    pub delivered_marks: CeMarks,
+    /// Packets that have arrived marked, with accurate ECN.
+    pub received_marks: CeMarks,
     /// The negotiated window-scale shifts: the peer's and ours.
     pub window_shifts: Option<(u8, u8)>,
     /// SND.WND, bytes.

@@ -5,8 +5,8 @@ use rustix::net::sockopt;
 use scenario::{Flow, Scenario, Stack, Traffic};
 use socket2::{Socket, TcpKeepalive};
 use std::time::Duration;
-use tcp::Config;
 use tcp::congestion::Congestion;
+use tcp::{Config, EcnMode};
 
 /// The settings of a node's whole network.
 pub(crate) fn sysctls(
@@ -48,7 +48,12 @@ pub(crate) fn sysctls(
     let numbers: [Number; 4] = [
         ("recovery", "net.ipv4.tcp_sack", |config| config.recovery.needs_sack().into()),
         ("timestamps", "net.ipv4.tcp_timestamps", |config| config.timestamps.into()),
-        ("ecn", "net.ipv4.tcp_ecn", |config| config.ecn.into()),
+        // AccECN is in Linux since 6.18.
+        ("ecn", "net.ipv4.tcp_ecn", |config| match config.ecn {
+            EcnMode::Off => 0,
+            EcnMode::Classic => 1,
+            EcnMode::Accurate => 3,
+        }),
         ("mtu_probing", "net.ipv4.tcp_mtu_probing", |config| config.mtu_probing as u8),
     ];
     for (setting, name, number) in numbers {

@@ -9,6 +9,7 @@
 //! "every byte, in order, once" can be checked at the sink. Lengths are those the packet has on
 //! the wire.
 
+mod accurate_ecn;
 mod checksum;
 mod coding;
 mod connectivity;
@@ -36,6 +37,7 @@ mod survival;
 mod udp;
 mod unparsed;
 
+pub use accurate_ecn::{EcnCounters, EcnFields, EcnOrder};
 pub use checksum::PartialChecksum;
 pub use coding::{Place, Repair};
 pub use connectivity::{ConnectivityChange, Encoding, LocalStatus};

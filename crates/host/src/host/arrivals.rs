@@ -16,7 +16,7 @@ impl<A: Application> Host<A> {
     /// [`Statistics::no_connection`]: super::Statistics::no_connection
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
         self.take_in(now, packet, |slot, now, segment| {
-            slot.connection.handle_segment(now, segment, packet.payload, packet.ip.ecn);
+            slot.connection.handle_segment(now, segment, packet.payload, packet.ecn_fields());
         });
     }
 
@@ -74,7 +74,7 @@ impl<A: Application> Host<A> {
                 None => Payload { len: 0, ..packet.payload },
             };
             let before = slot.connection.unacknowledged();
-            let taken = slot.connection.handle_segment(now, segment, payload, packet.ip.ecn);
+            let taken = slot.connection.handle_segment(now, segment, payload, packet.ecn_fields());
             if taken.len > 0 {
                 let from = (taken.offset - payload.offset) as usize;
                 store(&mut slot.application, taken.offset, from..from + taken.len as usize);

@@ -155,7 +155,7 @@ impl<A: Application> Slot<A> {
                         return Stop::Refused;
                     }
                     statistics.segments += 1;
-                    let (payload, ecn) = (packet.payload, packet.ip.ecn);
+                    let (payload, ecn) = (packet.payload, packet.ecn_fields());
                     self.connection.handle_segment(now, segment, payload, ecn);
                     inlet.release();
                 }
@@ -193,11 +193,13 @@ impl<A: Application> Slot<A> {
             match path.exchange(now, packet, &mut Reading { now: clock.local(now), application }) {
                 FastPathOutcome::Refused => break FastPathStop::Off,
                 FastPathOutcome::Taken => inlet.release(),
-                FastPathOutcome::Answered(len) => {
+                FastPathOutcome::Answered { len, ecn } => {
                     packet.ip = *ip;
-                    inlet.answer(*route, headers + len);
+                    packet.ip.ecn = ecn;
+                    inlet.answer(*route, headers + len, ecn);
                     while path.has_more() && path.poll_transmit(now, inlet.packet()).is_some() {
                         inlet.packet().ip = *ip;
+                        inlet.packet().ip.ecn = path.data_ecn();
                         inlet.send(0, route, Some(application));
                     }
                 }
@@ -212,6 +214,7 @@ impl<A: Application> Slot<A> {
                     let mut written = path.release(now, inlet.packet());
                     while written.is_some() {
                         inlet.packet().ip = *ip;
+                        inlet.packet().ip.ecn = path.data_ecn();
                         inlet.send(0, route, Some(application));
                         written = path
                             .has_more()

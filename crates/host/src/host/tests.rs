@@ -109,7 +109,7 @@ impl<A> Inlet<A> for Door<'_> {
 
     fn release(&mut self) {}
 
-    fn answer(&mut self, _: Option<u32>, len: u32) {
+    fn answer(&mut self, _: Option<u32>, len: u32, _: wire::Ecn) {
         assert_eq!(self.tray.next.len(), len);
         self.tray.sent.push(self.tray.next);
     }

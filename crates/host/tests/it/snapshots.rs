@@ -259,7 +259,7 @@ fn config() -> Config {
         mss: 1000,
         receive_window: ReceiveWindow::fixed(20_000),
         timestamps: true,
-        ecn: true,
+        ecn: tcp::EcnMode::Classic,
         fast_open: true,
         retries: 8,
         keep_alive: Some(KeepAlive {

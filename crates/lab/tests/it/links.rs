@@ -711,15 +711,23 @@ fn invalid_queues_are_errors() {
 
 #[test]
 fn a_queue_marks_what_understands_it() {
-    let outcome = |ecn: bool| {
+    let outcome = |ecn: bool, feedback: &str| {
         let queue =
             format!("queue = {{ limit = \"50 packets\", red = {{ min = 2, ecn = {ecn} }} }}\n");
-        let text = with_link(&queue).replace("eten = \"none\"", "ecn = true");
-        let outcome = crate::common::run(&text.replace("20 segments", "90 segments"));
+        let text = with_link(&queue).replace("eten = \"none\"", &format!("ecn = {feedback}"));
+        let text = text.replace("20 segments", "90 segments");
+        let outcome = crate::common::run(&text);
+        let general = lab::Watch { digest: true, general_path: true, ..lab::Watch::default() };
+        assert_eq!(crate::common::run_with(&text, 1, &general).digest, outcome.digest);
         (outcome.totals.dropped > 0, outcome.rows[0].sender.reductions > Some(0))
     };
-    assert_eq!(outcome(true), (false, true));
-    assert_eq!(outcome(false), (true, true));
+    for feedback in ["true", "\"accurate\""] {
+        assert_eq!(outcome(true, feedback), (false, true), "{feedback}");
+        assert_eq!(outcome(false, feedback), (true, true), "{feedback}");
+    }
+    let wrong = with_link("").replace("eten = \"none\"", "ecn = \"exact\"");
+    let message = "expected true, false or \"accurate\"";
+    assert!(error(&wrong).to_string().contains(message), "{}", error(&wrong));
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn every_setting_of_a_connection_can_be_said() {
         dsack: true,
         timestamps: true,
         require_timestamps: true,
-        ecn: true,
+        ecn: tcp::EcnMode::Classic,
         fast_open: true,
         nagle: false,
         pacing: true,
@@ -541,7 +541,7 @@ fn nearly_all_segments_take_the_fast_path_as_users_run_them() {
         ])
     };
     let digest = Watch { digest: true, ..Watch::default() };
-    for tcp in ["timestamps = true", "timestamps = false", "delayed_ack = \"off\""] {
+    for tcp in ["timestamps = true", "timestamps = false", "delayed_ack = \"off\"", "ecn = true"] {
         for watch in [&Watch::default(), &digest] {
             let share = fast_share(&modern(tcp), watch);
             assert!(share > 0.95, "{tcp}: {share}");

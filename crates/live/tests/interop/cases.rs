@@ -70,7 +70,7 @@ pub(crate) fn config(v6: bool) -> Config {
         mss: if v6 { 1440 } else { 1460 },
         receive_window: ReceiveWindow::fixed(6 << 20),
         timestamps: true,
-        ecn: true,
+        ecn: tcp::EcnMode::Classic,
         nagle: false,
         rto: Rto { minimum: Duration::from_millis(200), ..Rto::default() },
         time_wait: Duration::from_secs(1),
@@ -231,6 +231,36 @@ pub(crate) fn transfer(path: &Path, meeting: Meeting, size: u64, we_send: bool) 
         Ok(met) if met.ours.sent.0 + met.ours.received.0 != size => Some("not whole".to_owned()),
         Ok(met) => met.fault(),
         Err(error) => Some(error),
+    }
+}
+
+/// A transfer with accurate ECN, over a queue that marks: with a kernel that can be told to use AccECN the
+/// marks are counted; with an older one, 6.18 included, both ends agree on ECN of RFC 3168.
+pub(crate) fn accurate_ecn(path: &Path, meeting: Meeting, we_send: bool) -> Option<String> {
+    let set = |value| {
+        let set = path.kernel.run(|| netlink::set_sysctl("net.ipv4.tcp_ecn", value));
+        set.expect("it can be entered").is_ok()
+    };
+    let accurate = set("3");
+    assert!(accurate || set("1"), "every kernel has it");
+    let sender = Plan { seed: 7, send: 5_000_000, ..Plan::default() };
+    let receiver = Plan { second: true, ..Plan::default() };
+    let plans = if we_send { (sender, receiver) } else { (receiver, sender) };
+    let config = Config { ecn: tcp::EcnMode::Accurate, ..config(meeting.v6) };
+    let met = match meet(path, meeting, &config, plans.0, plans.1) {
+        Ok(met) => met,
+        Err(error) => return Some(error),
+    };
+    let (capable, marks) = (met.ours.sends_ect, met.ours.marks);
+    println!("{meeting:?}, we send: {we_send}: ECT {capable}, (reported, received) {marks:?}");
+    let marked =
+        marks.map(|(reported, received)| if we_send { reported.packets } else { received.packets });
+    match (accurate, marked) {
+        _ if !capable => Some("ECN was not negotiated".to_owned()),
+        (true, None) => Some("accurate ECN was not negotiated".to_owned()),
+        (true, Some(0)) => Some("nothing was marked".to_owned()),
+        (false, Some(_)) => Some("the kernel does not know accurate ECN".to_owned()),
+        _ => met.fault(),
     }
 }
 

@@ -11,10 +11,10 @@ mod kernel;
 mod path;
 mod programs;
 
-use base::{Duration, Seed};
+use base::{Duration, Rate, Seed};
 use cases::Meeting;
 use common::permitted;
-use link::{Config, Impairments, Reordering};
+use link::{CoDel, Config, Discipline, Impairments, Reordering};
 use path::Path;
 
 fn each(path: Path, mut case: impl FnMut(&Path, Meeting) -> Option<String>) {
@@ -123,6 +123,20 @@ fn both_may_close_at_once() {
                 }
                 Err(fault) => Some(fault),
             }
+        });
+    }
+}
+
+#[test]
+fn accurate_ecn_meets_the_kernels_ecn() {
+    if permitted("marks") {
+        let codel = CoDel { ecn: true, target: Duration::from_millis(1), ..CoDel::default() };
+        let path = linked("marks", |config| {
+            config.rate = Rate::from_bps(50_000_000);
+            config.discipline = Discipline::CoDel(codel);
+        });
+        each(path, |path, meeting| {
+            [true, false].into_iter().find_map(|we| cases::accurate_ecn(path, meeting, we))
         });
     }
 }

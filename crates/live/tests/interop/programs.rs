@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::Sender;
+use tcp::congestion::CeMarks;
 use tcp::{Events, State};
 
 const BLOCK: usize = 64 << 10;
@@ -61,6 +62,10 @@ pub(crate) struct Outcome {
     pub(crate) received: (u64, Vec<u8>),
     /// Of the kernel, the kind of error that it ended by.
     pub(crate) error: Option<io::ErrorKind>,
+    /// Of our end, with accurate ECN: the marks that the kernel has reported and those received.
+    pub(crate) marks: Option<(CeMarks, CeMarks)>,
+    /// Our data was ECN-capable.
+    pub(crate) sends_ect: bool,
 }
 
 /// What one end does.
@@ -92,6 +97,8 @@ pub(crate) struct Exchange {
     next: Time,
     close_at: Time,
     closed: bool,
+    marks: Option<(CeMarks, CeMarks)>,
+    sends_ect: bool,
     done: Option<Sender<(Outcome, Events, Vec<State>)>>,
 }
 
@@ -108,6 +115,8 @@ impl Exchange {
             next: Time::NEVER,
             close_at: Time::NEVER,
             closed: false,
+            marks: None,
+            sends_ect: false,
             done: Some(done),
         }
     }
@@ -186,6 +195,8 @@ impl Exchange {
                 sent: (self.data.place, self.data.hash.clone().finalize().to_vec()),
                 received: (self.received, self.hash.clone().finalize().to_vec()),
                 error: None,
+                marks: self.marks,
+                sends_ect: self.sends_ect,
             };
             // The test may have ended.
             let _ = done.send((outcome, self.events, std::mem::take(&mut self.states)));
@@ -197,6 +208,9 @@ impl Program for Exchange {
     fn handle(&mut self, now: Time, socket: &mut Socket<'_>, events: Events) {
         self.events |= events;
         let state = socket.connection().state();
+        let info = socket.connection().info();
+        self.sends_ect |= info.ecn;
+        self.marks = info.accurate_ecn.then_some((info.delivered_marks, info.received_marks));
         if self.states.last() != Some(&state) {
             self.states.push(state);
         }
@@ -254,6 +268,8 @@ pub(crate) fn exchange(plan: Plan, stream: TcpStream) -> Outcome {
         sent: (data.place, data.hash.finalize().to_vec()),
         received: (received, hash),
         error: error.map(|error| error.kind()),
+        marks: None,
+        sends_ect: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod coding;
 mod datagrams;
+mod ecn;
 mod eten;
 mod increase;
 mod ip;
@@ -33,9 +34,9 @@ use crate::reading::shape::{AtLeastOne, OrReport as _, table};
 use crate::routes::Routes;
 use base::{Duration, Time};
 use std::collections::BTreeSet;
-use tcp::Config;
 use tcp::congestion::RoundTrip;
 use tcp::mechanism::Mechanism;
+use tcp::{Config, EcnMode};
 use toml::Spanned;
 use wire::{Ip, Packet};
 
@@ -185,7 +186,7 @@ impl Context<'_> {
             problems.push(Problem::at(tcp.span(), message));
         }
         let tcp = flow.tcp.map(Spanned::into_inner).unwrap_or_default();
-        let ecn = tcp.ecn;
+        let ecn = tcp.ecn.0 != EcnMode::Off;
         let mut defaults = profile.defaults();
         if flow.ip == IpVersion::V6 {
             defaults = defaults.over_ipv6();

@@ -1,5 +1,6 @@
 //! The `tcp` table of a flow, and the settings of its two ends that it yields.
 
+use super::ecn::Ecn;
 use super::eten::{self, Notification};
 use super::increase;
 use super::ip::IpVersion;
@@ -90,8 +91,9 @@ table! {
         /// Drop segments without a timestamp where timestamps were negotiated (RFC 7323 §3.2)
         /// instead of accepting them as Linux does.
         require_timestamps: bool = Config::default().require_timestamps;
-        /// Offer ECN.
-        ecn: bool = Config::default().ecn;
+        /// Offer ECN: one signal in a round trip (`true`, RFC 3168), or a count of the marks
+        /// (`"accurate"`, AccECN, RFC 9768), which falls back to what the peer supports.
+        ecn: Ecn = Ecn(Config::default().ecn);
         /// TCP Fast Open (RFC 7413): the first data goes with the SYN, once an earlier connection
         /// between the same hosts has obtained a cookie.
         fast_open: bool = Config::default().fast_open;
@@ -206,7 +208,7 @@ pub(crate) fn resolve(
         dsack: tcp.dsack.unwrap_or(defaults.dsack),
         timestamps: tcp.timestamps.unwrap_or(defaults.timestamps),
         require_timestamps: tcp.require_timestamps,
-        ecn: tcp.ecn,
+        ecn: tcp.ecn.0,
         fast_open: tcp.fast_open,
         nagle: tcp.nagle,
         pacing: tcp.pacing.unwrap_or(defaults.pacing),

@@ -195,6 +195,7 @@ impl Contract {
             window_limited,
             after_timeout,
             mss: self.mss,
+            marks: crate::congestion::CeMarks::default(),
         }
     }
 

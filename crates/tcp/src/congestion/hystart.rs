@@ -162,6 +162,7 @@ mod tests {
                 window_limited,
                 after_timeout: false,
                 mss: MSS,
+                marks: crate::congestion::CeMarks::default(),
             };
             let step = self.hystart.on_ack(&sample, self.una, self.nxt);
             self.nxt += acked + step.growth as u64;

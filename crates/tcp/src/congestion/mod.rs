@@ -51,6 +51,19 @@ pub struct AckSample {
     pub after_timeout: bool,
     /// Segment size, bytes.
     pub mss: u32,
+    /// The newly reported congestion marks, with accurate ECN.
+    pub marks: CeMarks,
+}
+
+/// Packets that arrived at the receiver with a congestion mark (CE), as accurate ECN reports them (RFC
+/// 9768).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CeMarks {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of their payload; where the path removes the receiver's option, estimated from the
+    /// packets.
+    pub bytes: u64,
 }
 
 impl AckSample {

@@ -188,6 +188,7 @@ mod tests {
             window_limited: true,
             after_timeout: false,
             mss: 1000,
+            marks: crate::congestion::CeMarks::default(),
         }
     }
 

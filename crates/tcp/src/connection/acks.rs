@@ -1,6 +1,7 @@
 //! Acknowledgments of acceptable segments, and the peer's window in them.
 
 use super::{Connection, Events, Negotiated};
+use crate::congestion::CeMarks;
 use crate::mechanism::Incoming;
 use crate::sender::{Ack, Window};
 use crate::state::State;
@@ -46,9 +47,12 @@ impl Connection {
         if ack < una {
             return;
         }
-        let congested = self.negotiated.contains(Negotiated::ECN)
-            && segment.flags.contains(Flags::ECE)
-            && una > 0;
+        let marks = match self.accurate_ecn {
+            Some(_) => self.accurate_feedback(segment, start, ack),
+            None => CeMarks::default(),
+        };
+        let echo = self.negotiated.contains(Negotiated::ECN) && segment.flags.contains(Flags::ECE);
+        let congested = (echo || marks.packets > 0) && una > 0;
         let echoed = match segment.options.timestamps {
             Some(stamp) if self.negotiated.contains(Negotiated::TIMESTAMPS) => {
                 let since = self.sender.progress_at();
@@ -66,6 +70,7 @@ impl Connection {
             may_be_dupack,
             echoed,
             congested,
+            marks,
             on_current_path,
             force_limited_transmit,
         };
@@ -82,7 +87,7 @@ impl Connection {
     }
 
     /// The peer's SACK blocks in absolute numbers, and their count.
-    fn sacked(&self, blocks: &SackBlocks) -> ([(u64, u64); SackBlocks::MAX], usize) {
+    pub(super) fn sacked(&self, blocks: &SackBlocks) -> ([(u64, u64); SackBlocks::MAX], usize) {
         let mut result = [(0, 0); SackBlocks::MAX];
         let mut count = 0;
         for block in blocks.as_slice() {

@@ -162,7 +162,9 @@ impl Connection {
         self.events |= if early { Events::CONFIRMED } else { Events::CONNECTED };
         // A server that was connected early has started with the SYN.
         if !early || self.side == Side::Active {
-            self.sender.start();
+            let marked =
+                self.accurate_ecn.as_ref().is_some_and(|accurate| accurate.is_syn_marked());
+            self.sender.start(marked);
             self.on_syn_acknowledged();
         }
         if matches!(self.state, State::SynSent | State::SynReceived) {

@@ -9,7 +9,7 @@ use super::{Connection, Negotiated, absolute};
 use crate::mechanism::Incoming;
 use crate::sender::Transmission;
 use base::Time;
-use wire::{Body, CopyId, Flags, Options, Packet, Payload, Segment, SeqNumber, Timestamps};
+use wire::{Body, CopyId, Ecn, Flags, Options, Packet, Payload, Segment, SeqNumber, Timestamps};
 
 /// The result of [`FastPath::exchange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +18,13 @@ pub enum FastPathOutcome {
     Refused,
     /// The packet was processed.
     Taken,
-    /// The packet was processed and overwritten by the answer, which has this many bytes of options
-    /// and payload.
-    Answered(u32),
+    /// The packet was processed and overwritten by the answer.
+    Answered {
+        /// Bytes of options and payload.
+        len: u32,
+        /// The ECN codepoint of the answer's IP header.
+        ecn: Ecn,
+    },
 }
 
 /// The reader of in-order data.
@@ -29,8 +33,8 @@ pub trait Reader {
     fn take(&mut self, payload: Payload) -> bool;
 }
 
-/// A connection on the fast path: established, only SACK and timestamps negotiated, no mechanism
-/// that inspects segments. While this exists, the connection changes only by
+/// A connection on the fast path: established, only SACK, timestamps and ECN (RFC 3168) negotiated,
+/// no mechanism that inspects segments. While this exists, the connection changes only by
 /// [`FastPath::exchange`], so its state is examined once for many segments.
 #[derive(Debug)]
 pub struct FastPath<'a> {
@@ -43,6 +47,8 @@ pub struct FastPath<'a> {
     sends: bool,
     /// Segments have timestamps.
     stamps: bool,
+    /// The ECN codepoint of new data.
+    data_ecn: Ecn,
     /// The connection's time before which no timer may expire.
     wake: Time,
     /// See [`FastPath::is_over`].
@@ -58,7 +64,8 @@ impl Connection {
     #[inline]
     pub fn fast_path(&mut self, wake: Time) -> Option<FastPath<'_>> {
         let nothing_due = self.out_of_band.is_none() && self.events.is_empty();
-        if !self.on_fast_path || !nothing_due || self.low_water.is_some() {
+        if !self.on_fast_path || !nothing_due || self.low_water.is_some() || self.echoes_congestion
+        {
             return None;
         }
         let receives = self.sender.is_all_acked() && !self.sender.is_probing();
@@ -66,6 +73,7 @@ impl Connection {
         let receives_in_order = receives && whole && self.receiver.is_in_order();
         let sends = whole && self.sender.is_on_fast_path();
         let stamps = self.negotiated.contains(Negotiated::TIMESTAMPS);
+        let data_ecn = if self.sends_ect() { Ecn::Capable } else { Ecn::NotCapable };
         let wake = if wake < Time::NEVER { self.clock.local(wake) } else { wake };
         Some(FastPath {
             connection: self,
@@ -73,6 +81,7 @@ impl Connection {
             receives_in_order,
             sends,
             stamps,
+            data_ecn,
             wake,
             over: false,
             more: false,
@@ -93,7 +102,8 @@ impl FastPath<'_> {
         packet: &mut Packet,
         reader: &mut impl Reader,
     ) -> FastPathOutcome {
-        let bare = packet.unparsed.is_empty();
+        // A mark is to be echoed, if ECN is negotiated.
+        let bare = packet.unparsed.is_empty() && packet.ip.ecn != Ecn::Congested;
         let Body::Tcp(segment) = &mut packet.body else { return FastPathOutcome::Refused };
         if !bare || segment.flags - Flags::PSH != Flags::ACK {
             return FastPathOutcome::Refused;
@@ -183,7 +193,7 @@ impl FastPath<'_> {
         *payload = Payload::default();
         let seq = *iss + sender.nxt() as u32;
         self.connection.answer(now, seq, Flags::ACK, CopyId(0), segment);
-        FastPathOutcome::Answered(self.options_len())
+        FastPathOutcome::Answered { len: self.options_len(), ecn: Ecn::NotCapable }
     }
 
     /// Receives out-of-order data and acknowledges it.
@@ -237,7 +247,7 @@ impl FastPath<'_> {
             sender.grow(now, &whole);
         }
         Some(match self.send_full(now, segment, payload) {
-            Some(len) => FastPathOutcome::Answered(len),
+            Some(len) => FastPathOutcome::Answered { len, ecn: self.data_ecn },
             None => FastPathOutcome::Taken,
         })
     }
@@ -248,6 +258,14 @@ impl FastPath<'_> {
     #[inline(always)]
     pub fn has_more(&self) -> bool {
         self.more
+    }
+
+    /// The ECN codepoint of the segments that [`FastPath::poll_transmit`] and [`FastPath::release`]
+    /// write.
+    #[must_use]
+    #[inline(always)]
+    pub fn data_ecn(&self) -> Ecn {
+        self.data_ecn
     }
 
     /// Writes another full-sized segment while [`FastPath::has_more`], and returns its bytes of options
@@ -309,6 +327,9 @@ impl FastPath<'_> {
         self.over = sender.deadline() < self.wake;
         let mut flags = Flags::ACK;
         flags.set(Flags::PSH, sender.stream.needs_psh(start + u64::from(len)));
+        if self.data_ecn == Ecn::Capable {
+            flags.set(Flags::CWR, sender.take_cwr());
+        }
         self.connection.receiver.on_ack_sent(false);
         *payload = new;
         self.connection.answer(now, self.connection.iss + start as u32, flags, copy, segment);
@@ -351,8 +372,9 @@ impl FastPath<'_> {
         let more = transmit.is_some_and(|transmit| transmit.more);
         self.over = more || sender.deadline().min(receiver.deadline()) < self.wake;
         match (transmit, &packet.body) {
-            (Some(_), Body::Tcp(segment)) => {
-                FastPathOutcome::Answered(segment.options.len() as u32 + packet.payload.len)
+            (Some(transmit), Body::Tcp(segment)) => {
+                let len = segment.options.len() as u32 + packet.payload.len;
+                FastPathOutcome::Answered { len, ecn: transmit.ecn }
             }
             _ => FastPathOutcome::Taken,
         }

@@ -1,10 +1,10 @@
 //! Connections that begin in the middle of the path: a box has seen the handshake, and continues one
 //! end's part of it.
 
-use super::ecn::is_ecn_setup;
+use super::ecn::answered_ecn;
 use super::timestamps::TimestampState;
 use super::{Connection, Identity, Negotiated};
-use crate::config::{Config, ReceiveWindow};
+use crate::config::{Config, EcnMode, ReceiveWindow};
 use crate::state::Side;
 use base::Time;
 use serde::{Deserialize, Serialize};
@@ -38,9 +38,20 @@ impl Handshake {
         agreed.set(Negotiated::SACK, self.agrees(|options| options.sack_permitted));
         agreed.set(Negotiated::SCALE, self.agrees(|options| options.window_scale.is_some()));
         agreed.set(Negotiated::TIMESTAMPS, self.agrees(|options| options.timestamps.is_some()));
-        let ecn = is_ecn_setup(self.syn.flags) && is_ecn_setup(self.syn_ack.flags);
-        agreed.set(Negotiated::ECN, ecn);
+        agreed.set(Negotiated::ECN, self.ecn() != EcnMode::Off);
+        agreed.set(Negotiated::ACCURATE_ECN, self.ecn() == EcnMode::Accurate);
         agreed
+    }
+
+    /// The form of ECN that both ends use (RFC 9768, table 2).
+    fn ecn(&self) -> EcnMode {
+        let [offer, answer] =
+            [&self.syn, &self.syn_ack].map(|one| answered_ecn(EcnMode::Accurate, one.flags));
+        match (offer, answer) {
+            (Negotiated::ACCURATE_ECN, Negotiated::ACCURATE_ECN) => EcnMode::Accurate,
+            (Negotiated::ECN | Negotiated::ACCURATE_ECN, Negotiated::ECN) => EcnMode::Classic,
+            _ => EcnMode::Off,
+        }
     }
 }
 
@@ -76,7 +87,7 @@ impl Connection {
             mss: own.options.mss.unwrap_or(if is_ipv6 { 1220 } else { 536 }),
             receive_window: ReceiveWindow { initial: within(initial), maximum: within(maximum) },
             timestamps: agreed.contains(Negotiated::TIMESTAMPS),
-            ecn: agreed.contains(Negotiated::ECN),
+            ecn: handshake.ecn(),
             fast_open: false,
             ..config.clone()
         };

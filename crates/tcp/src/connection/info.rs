@@ -64,6 +64,8 @@ impl Connection {
     #[must_use]
     pub fn info(&self) -> Info {
         let scaled = self.negotiated.contains(Negotiated::SCALE) && self.receiver.nxt() > 0;
+        let marks = self.accurate_ecn.as_ref().map(|accurate| accurate.marks());
+        let (received_marks, delivered_marks) = marks.unwrap_or_default();
         Info {
             mss: self.sender.mss(),
             offered_mss: self.mss,
@@ -71,6 +73,9 @@ impl Connection {
             sack: self.negotiated.contains(Negotiated::SACK),
             timestamps: self.negotiated.contains(Negotiated::TIMESTAMPS),
             ecn: self.sends_ect(),
+            accurate_ecn: self.accurate_ecn.is_some(),
+            delivered_marks,
+            received_marks,
             window_shifts: scaled.then_some((self.send_shift, self.receive_shift)),
             peer_window: self.sender.peer_window(),
             own_window: self.receiver.window(),

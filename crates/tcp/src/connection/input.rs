@@ -5,7 +5,7 @@ use crate::event::DropReason;
 use crate::mechanism::{Hooks, Incoming};
 use crate::state::State;
 use base::Time;
-use wire::{Ecn, Flags, Payload, Segment};
+use wire::{Ecn, EcnFields, Flags, Payload, Segment};
 
 /// A segment that passed the checks of sequence number and control bits.
 pub(super) struct Arrived<'a> {
@@ -17,8 +17,8 @@ pub(super) struct Arrived<'a> {
 }
 
 impl Connection {
-    /// Processes a segment of this connection; `ecn` is the codepoint of its IP header. Returns the
-    /// part of the payload that was accepted, inside the window and not yet acknowledged, some of
+    /// Processes a segment of this connection; `ecn` is the codepoint of its IP header, with the AccECN
+    /// option of the segment, or alone. Returns the part of the payload that was accepted, inside the window and not yet acknowledged, some of
     /// which may have been accepted before. A caller that carries bytes keeps those and no others.
     #[inline]
     pub fn handle_segment(
@@ -26,17 +26,21 @@ impl Connection {
         now: Time,
         segment: &Segment,
         payload: Payload,
-        ecn: Ecn,
+        ecn: impl Into<EcnFields>,
     ) -> Payload {
+        let ecn = ecn.into();
+        if let Some(accurate) = &mut self.accurate_ecn {
+            accurate.set_arrived(ecn.counters, payload.len);
+        }
         let now = self.clock.local(now);
         match self.state {
             State::Closed => Payload::default(),
-            State::SynSent => self.in_syn_sent(now, segment, payload),
+            State::SynSent => self.in_syn_sent(now, segment, payload, ecn),
             _ if self.receiver.nxt() == 0 => {
-                self.on_peer_syn(now, segment);
+                self.on_peer_syn(now, segment, ecn);
                 self.on_fast_open_syn(now, segment, payload)
             }
-            _ => self.in_synchronized(now, segment, payload, ecn),
+            _ => self.in_synchronized(now, segment, payload, ecn.codepoint),
         }
     }
 
@@ -78,7 +82,7 @@ impl Connection {
         // First, check the sequence number. A peer that has used up its window is one past it.
         let acceptable = start <= nxt + self.receiver.window() && (start >= nxt || end > nxt);
         if !acceptable || control.intersects(Flags::SYN | Flags::RST) {
-            self.on_suspicious(now, segment, payload, start, acceptable);
+            self.on_suspicious(now, segment, payload, start, acceptable, ecn);
             return Payload::default();
         }
         if !segment.flags.contains(Flags::ACK) {
@@ -114,6 +118,8 @@ impl Connection {
             self.echoes_congestion &= !segment.flags.contains(Flags::CWR);
             self.echoes_congestion |= ecn == Ecn::Congested;
         }
+        let acknowledge =
+            self.accurate_ecn.is_some() && self.count_codepoint(segment, ecn, payload.len);
         // RFC 6093 §6: urgent data is part of the stream, in line.
         self.sender.statistics.urgent += u64::from(segment.flags.contains(Flags::URG));
         let occupied = payload.len > 0 || fin;
@@ -122,6 +128,10 @@ impl Connection {
         if ack > self.sender.una() || self.sender.outstanding() > 0 {
             self.on_ack(now, segment, start, ack, &asked);
         } else if ack == self.sender.una() {
+            if self.accurate_ecn.is_some() {
+                // What is marked is counted, but there is nothing whose rate could be reduced.
+                self.accurate_feedback(segment, start, ack);
+            }
             self.sender.on_window(now, &self.announced_window(segment, start, ack));
         }
         let mut taken = Payload::default();
@@ -151,6 +161,9 @@ impl Connection {
         } else if self.state == State::TimeWait && start > self.receiver.nxt() {
             // Nothing can follow the peer's FIN: the ends disagree.
             self.challenge(now);
+        }
+        if acknowledge && !self.receiver.ack_due() && self.state != State::Closed {
+            self.receiver.acknowledge_now();
         }
         taken
     }

@@ -1,13 +1,13 @@
 //! The handshake: SYNs and the options that they negotiate.
 
-use super::ecn::is_ecn_setup;
+use super::ecn::{answered_ecn, is_ecn_setup};
 use super::input::Arrived;
 use super::{Connection, Events, Negotiated, OutOfBand, Reset};
 use crate::event::DropReason;
 use crate::mechanism::Incoming;
 use crate::state::State;
 use base::Time;
-use wire::{Ecn, Flags, Packet, Payload, Segment};
+use wire::{Ecn, EcnFields, Flags, Packet, Payload, Segment};
 
 impl Connection {
     /// Puts a new passive connection into the state after `syn` and our answer to it, which a SYN
@@ -26,6 +26,7 @@ impl Connection {
         now: Time,
         segment: &Segment,
         payload: Payload,
+        ecn: EcnFields,
     ) -> Payload {
         let acks = segment.flags.contains(Flags::ACK);
         let ack = self.sent_offset(segment.ack).filter(|_| acks).unwrap_or(0);
@@ -41,7 +42,7 @@ impl Connection {
                 self.enter_closed(Events::RESET | Events::CLOSED);
             }
         } else if segment.flags.contains(Flags::SYN) {
-            self.on_peer_syn(now, segment);
+            self.on_peer_syn(now, segment, ecn);
             if acceptable {
                 self.on_ack(now, segment, 0, ack, &Incoming::NO_OPINION);
                 return self.on_syn_ack_payload(now, payload);
@@ -54,15 +55,18 @@ impl Connection {
     }
 
     /// Processes the peer's SYN: its sequence number and its options.
-    pub(super) fn on_peer_syn(&mut self, now: Time, segment: &Segment) {
+    pub(super) fn on_peer_syn(&mut self, now: Time, segment: &Segment, ecn: EcnFields) {
         self.irs = segment.seq;
         let options = &segment.options;
         let mut offered = Negotiated::empty();
         offered.set(Negotiated::SACK, options.sack_permitted);
         offered.set(Negotiated::SCALE, options.window_scale.is_some());
         offered.set(Negotiated::TIMESTAMPS, options.timestamps.is_some());
-        offered.set(Negotiated::ECN, is_ecn_setup(segment.flags));
+        offered |= answered_ecn(self.ecn_mode, segment.flags);
         self.negotiated &= offered;
+        if self.negotiated.contains(Negotiated::ACCURATE_ECN) {
+            self.begin_accurate_ecn(segment, ecn);
+        }
         match options.window_scale {
             Some(shift) if self.negotiated.contains(Negotiated::SCALE) => {
                 self.send_shift = shift.min(14)
@@ -84,7 +88,13 @@ impl Connection {
     }
 
     /// Handles a repeated SYN: our answer was lost, or both ends open at once.
-    pub(super) fn on_syn_again(&mut self, now: Time, segment: &Segment, payload: Payload) {
+    pub(super) fn on_syn_again(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        payload: Payload,
+        ecn: Ecn,
+    ) {
         let ack = self.sent_offset(segment.ack).filter(|&ack| self.is_valid_ack(ack));
         if segment.flags.contains(Flags::ACK)
             && let Some(ack) = ack
@@ -95,6 +105,9 @@ impl Connection {
             self.accept(now, &arrived, ack, Ecn::NotCapable);
         } else if segment.flags.contains(Flags::ACK) {
             self.on_bad_ack(now, segment);
+        } else if !self.keeps_ecn_mode(segment, ecn) {
+            // RFC 9768 §3.1.5
+            self.abort();
         } else {
             if !is_ecn_setup(segment.flags) {
                 // The peer has fallen back: RFC 3168 §6.1.1 permits neither ECT nor, in another

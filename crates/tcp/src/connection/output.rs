@@ -35,6 +35,18 @@ impl Connection {
         segments: u16,
         packet: &mut Packet,
     ) -> Option<Transmit> {
+        let Some(accurate) = &self.accurate_ecn else {
+            return self.poll_any(now, segments, packet);
+        };
+        let segments = if accurate.forbids_units() { 1 } else { segments };
+        let transmit = self.poll_any(now, segments, packet)?;
+        self.write_accurate_ecn(&transmit, packet);
+        Some(transmit)
+    }
+
+    /// The same without the feedback of accurate ECN.
+    #[inline(always)]
+    fn poll_any(&mut self, now: Time, segments: u16, packet: &mut Packet) -> Option<Transmit> {
         let now = self.clock.local(now);
         if self.state == State::Closed || self.out_of_band.is_some() {
             return self.poll_out_of_band(now, packet);
@@ -61,6 +73,12 @@ impl Connection {
         segments: u16,
         packet: &mut Packet,
     ) -> Option<Transmit> {
+        if let Some(accurate) = &self.accurate_ecn
+            && accurate.acknowledges_first()
+            && let Some(transmit) = self.poll_ack(now, packet)
+        {
+            return Some(Transmit { more: true, ..transmit });
+        }
         if let Some(transmission) = self.sender.poll(now, segments) {
             return Some(self.write_data(now, &transmission, packet));
         }
@@ -134,7 +152,8 @@ impl Connection {
         let mut ecn = Ecn::NotCapable;
         if self.sends_ect() && fresh && packet.payload.len > 0 {
             ecn = Ecn::Capable;
-            flags.set(Flags::CWR, self.sender.take_cwr());
+            // With accurate ECN the flag is part of the ACE field (RFC 9768 §3.1.5).
+            flags.set(Flags::CWR, self.sender.take_cwr() && self.accurate_ecn.is_none());
         }
         let mut blocks = 0;
         if self.state != State::SynSent {

@@ -11,6 +11,7 @@
 //! everything before it, and `.sack(4..=6)` says that those three have arrived. The clock does not
 //! move past anything that the connection has sent and the diagram does not show.
 
+mod accurate_ecn;
 mod attacks;
 mod ceten;
 mod close;
@@ -201,7 +202,7 @@ impl Diagram {
         let echo = self.echoes.unwrap_or(echo);
         segment.options.timestamps = self.stamp.map(|value| wire::Timestamps { value, echo });
         segment.options.connectivity = seg.change.or(segment.options.connectivity);
-        for (start, end) in seg.sack {
+        for &(start, end) in &seg.sack {
             segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
         }
         segment.options.corrupted = seg.echo.map(|(seq, copy, alone)| CorruptionEcho {
@@ -211,7 +212,8 @@ impl Diagram {
             alone,
         });
         let payload = Payload { stream: 7, offset: u64::from(seg.seq).max(1) - 1, len: seg.len };
-        self.connection.handle_segment(self.now + self.ahead, &segment, payload, self.mark);
+        let ecn = wire::EcnFields { codepoint: self.mark, counters: seg.counters };
+        self.connection.handle_segment(self.now + self.ahead, &segment, payload, ecn);
     }
 
     /// The connection sends exactly this, now.
@@ -259,6 +261,7 @@ impl Diagram {
                 sack: blocks.map(|b| (b.start - PEER_ISS, b.end - PEER_ISS)).collect(),
                 echo: segment.options.corrupted.map(|e| (e.seq - PEER_ISS, e.copy.0, e.alone)),
                 change: segment.options.connectivity,
+                counters: packet.unparsed.ecn_counters(),
                 window: None,
             };
             self.unseen.push_back((self.now, seg));

@@ -5,7 +5,7 @@ use super::{Connection, Events, OutOfBand, Reset, Side};
 use crate::event::{DropReason, Event};
 use crate::state::State;
 use base::Time;
-use wire::{Flags, Payload, Segment};
+use wire::{Ecn, Flags, Payload, Segment};
 
 impl Connection {
     /// Checks the timestamp: present if it is required, and not old (RFC 7323 §3.2, §5.3).
@@ -60,6 +60,7 @@ impl Connection {
         payload: Payload,
         start: u64,
         acceptable: bool,
+        ecn: Ecn,
     ) {
         if segment.flags.contains(Flags::RST) {
             return self.on_reset(now, start, acceptable);
@@ -68,11 +69,14 @@ impl Connection {
             return self.on_unacceptable(now, segment, payload, start);
         }
         if self.sender.una() == 0 && start == 0 {
-            return self.on_syn_again(now, segment, payload);
+            return self.on_syn_again(now, segment, payload, ecn);
         }
         // RFC 5961 §4.2: wherever it lies.
         self.log_drop(DropReason::BlindSyn);
         self.challenge(now);
+        if self.accurate_ecn.is_some() && self.receiver.ack_due() {
+            self.on_syn_ack_again(segment, ecn);
+        }
     }
 
     /// RFC 5961 §3.2
@@ -123,6 +127,7 @@ impl Connection {
         let updates = self.on_ack_before_window(now, segment);
         if payload.len > 0 && end <= self.receiver.nxt() {
             self.receiver.on_duplicate_data(start, end);
+            self.repeat_ecn_counters();
         } else if occupied {
             self.receiver.acknowledge_now();
         } else if !updates {

@@ -74,6 +74,11 @@ impl Receiver {
         self.pending_acks.now > 0
     }
 
+    /// Whether data has arrived that is not acknowledged.
+    pub(crate) fn has_unacknowledged(&self) -> bool {
+        self.unacknowledged > 0 || self.ack_due()
+    }
+
     /// When an acknowledgment will be due at the latest.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {

@@ -2,7 +2,7 @@
 
 use super::losses::FlightSize;
 use super::{MaxFlight, Sender};
-use crate::congestion::{AckSample, RateSample};
+use crate::congestion::{AckSample, CeMarks, RateSample};
 use crate::event::Event;
 use crate::mechanism::{Mechanisms, Signal};
 use crate::recovery::{AckContext, Phase};
@@ -21,8 +21,10 @@ pub(crate) struct Ack<'a> {
     pub(crate) may_be_dupack: bool,
     /// The round-trip sample of its timestamp (RFC 7323 §4.1).
     pub(crate) echoed: Option<Duration>,
-    /// ECE is set (RFC 3168 §6.1.2).
+    /// It reports congestion: ECE is set (RFC 3168 §6.1.2), or marks are counted.
     pub(crate) congested: bool,
+    /// The marks that it reports (RFC 9768).
+    pub(crate) marks: CeMarks,
     /// It acknowledges a segment sent over the current path.
     pub(crate) on_current_path: bool,
     /// Each of the first two duplicates sends a segment of new data, beyond the window.
@@ -155,6 +157,7 @@ impl Sender {
             window_limited: self.window_limited,
             after_timeout: false,
             mss: self.mss,
+            marks: CeMarks::default(),
         };
         self.controller.on_ack(&sample, self.board.una(), self.board.nxt());
     }
@@ -243,7 +246,7 @@ impl Sender {
             }
             if duplicate {
                 let sample = self.dupack_sample(now, newly_sacked, sacked.latest);
-                self.controller.on_other_ack(&sample);
+                self.controller.on_other_ack(&AckSample { marks: ack.marks, ..sample });
             }
         }
         if duplicate {
@@ -337,6 +340,7 @@ impl Sender {
             window_limited: false,
             after_timeout: self.phase == Phase::Loss,
             mss: self.mss,
+            marks: CeMarks::default(),
         }
     }
 
@@ -393,6 +397,7 @@ impl Sender {
             window_limited: self.is_window_limited(),
             after_timeout: self.phase == Phase::Loss,
             mss: self.mss,
+            marks: ack.marks,
         };
         if grows {
             self.controller.on_ack(&sample, self.board.una(), self.board.nxt());

@@ -2,6 +2,7 @@
 
 use super::Sender;
 use crate::congestion::{FlightSample, Lost};
+use crate::connection::NewlyDelivered;
 use crate::scoreboard::{Flight, Record, Sent};
 use base::Time;
 
@@ -58,5 +59,19 @@ impl Sender {
             in_flight: record.sent.flight.octets(),
             app_limited: record.sent.flight.is_app_limited(),
         });
+    }
+
+    /// What an acknowledgment would newly deliver. A range is counted once for each block that has it.
+    pub(crate) fn newly_delivered(&self, ack: u64, blocks: &[(u64, u64)]) -> NewlyDelivered {
+        let una = self.board.una();
+        let mut sum = NewlyDelivered::default();
+        let beyond = blocks.iter().map(|&(start, end)| (start.max(ack), end));
+        for (start, end) in core::iter::once((una, ack)).chain(beyond) {
+            for (from, to) in self.board.undelivered(start, end) {
+                sum.bytes += to - from;
+                sum.segments += (to - from).div_ceil(u64::from(self.mss.max(1)));
+            }
+        }
+        sum
     }
 }

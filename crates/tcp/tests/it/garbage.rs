@@ -4,12 +4,13 @@ use base::{Duration, Time};
 use proptest::prelude::*;
 use tcp::mechanism::{Eten, ForwardEten, Freeze, Mechanism, NoticeAuthentication, Rlci};
 use tcp::{
-    Config, Connection, Connectivity, FastOpen, Identity, Indication, KeepAlive, ReceiveWindow,
-    Recovery, Reduction, Side, State,
+    Config, Connection, Connectivity, EcnMode, FastOpen, Identity, Indication, KeepAlive,
+    ReceiveWindow, Recovery, Reduction, Side, State,
 };
 use wire::{
-    ConnectivityChange, CopyId, CorruptionEcho, Ecn, Encoding, FastOpenCookie, Flags, LocalStatus,
-    Packet, Payload, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
+    ConnectivityChange, CopyId, CorruptionEcho, Ecn, EcnCounters, EcnFields, EcnOrder, Encoding,
+    FastOpenCookie, Flags, LocalStatus, Packet, Payload, SackBlock, SackBlocks, Segment, SeqNumber,
+    Timestamps,
 };
 
 const OURS: SeqNumber = SeqNumber(u32::MAX - 1000);
@@ -22,7 +23,7 @@ enum Op {
     Segment {
         segment: Box<Segment>,
         len: u32,
-        ecn: Ecn,
+        ecn: EcnFields,
         informed: bool,
     },
     Write(u64),
@@ -115,7 +116,12 @@ fn segment() -> impl Strategy<Value = Segment> {
 
 fn op() -> impl Strategy<Value = Op> {
     let len = prop_oneof![Just(0_u32), 0_u32..3000];
-    let ecn = prop::sample::select(vec![Ecn::NotCapable, Ecn::Capable, Ecn::Congested]);
+    let codepoint = prop::sample::select(vec![Ecn::NotCapable, Ecn::Capable, Ecn::Congested]);
+    let order = prop::sample::select(vec![EcnOrder::Ect0First, EcnOrder::Ect1First]);
+    let counters = (order, prop::collection::vec(any::<u32>(), 0..=3))
+        .prop_map(|(order, counters)| EcnCounters::new(order, &counters));
+    let ecn = (codepoint, prop::option::weighted(0.2, counters))
+        .prop_map(|(codepoint, counters)| EcnFields { codepoint, counters });
     prop_oneof![
         20 => (segment(), len, ecn, any::<bool>()).prop_map(|(segment, len, ecn, informed)| {
             Op::Segment { segment: Box::new(segment), len, ecn, informed }
@@ -174,7 +180,8 @@ fn config() -> impl Strategy<Value = Config> {
     ]);
     (
         prop::sample::select(Recovery::ALL),
-        [(); 5].map(|()| any::<bool>()),
+        [(); 4].map(|()| any::<bool>()),
+        prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]),
         mechanisms,
         prop_oneof![1_u32..5000, 5000_u32..1 << 20],
         1_u16..1500,
@@ -183,7 +190,8 @@ fn config() -> impl Strategy<Value = Config> {
         .prop_map(
             move |(
                 (_, recovery),
-                [timestamps, ecn, asks, prr, fast_open],
+                [timestamps, asks, prr, fast_open],
+                ecn,
                 mechanisms,
                 window,
                 mss,

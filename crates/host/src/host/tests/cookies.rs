@@ -1,6 +1,7 @@
 //! SYN cookies (RFC 4987 §3.6).
 
 use super::*;
+use tcp::EcnMode;
 use tcp::InitialWindow;
 
 /// A server on port 80 with a backlog of two, whose connections have these settings and are taken in by a
@@ -130,7 +131,8 @@ fn what_was_agreed_on_comes_back_in_the_timestamp() {
         [(true, true, true), (true, true, false), (true, false, false), (false, true, true)]
     {
         let recovery = if sack { tcp::Recovery::Sack } else { tcp::Recovery::NewReno };
-        let config = Config { timestamps, ecn, recovery, mss: 1300, ..Config::default() };
+        let mode = if ecn { EcnMode::Classic } else { EcnMode::Off };
+        let config = Config { timestamps, ecn: mode, recovery, mss: 1300, ..Config::default() };
         let (mut client, mut server) = answered(config);
         for packet in sent(&mut client, millis(3)) {
             server.handle_packet(millis(3), &packet);

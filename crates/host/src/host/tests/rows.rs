@@ -36,7 +36,7 @@ impl<A> Inlet<A> for Row {
         &mut self.coming[0]
     }
 
-    fn answer(&mut self, _: Option<u32>, len: u32) {
+    fn answer(&mut self, _: Option<u32>, len: u32, _: wire::Ecn) {
         assert_eq!(self.coming[0].len(), len);
         self.sent.push((self.now, self.coming[0]));
     }

@@ -236,8 +236,7 @@ impl Path {
             srtt: Some(self.rtt),
             window_limited,
             after_timeout: false,
-            mss: MSS as u32,
-        });
+            mss: MSS as u32, marks: crate::congestion::CeMarks::default() });
     }
 }
 

@@ -48,8 +48,7 @@ impl Path {
             window_limited,
             after_timeout: false,
             mss: MSS,
-        }
-    }
+        marks: crate::congestion::CeMarks::default() } }
 
     fn ack(&mut self) -> Duration {
         self.ack_if(true)

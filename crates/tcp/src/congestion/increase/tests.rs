@@ -16,6 +16,7 @@ fn ack(srtt: Option<Duration>) -> AckSample {
         window_limited: true,
         after_timeout: false,
         mss: 1000,
+        marks: crate::congestion::CeMarks::default(),
     }
 }
 

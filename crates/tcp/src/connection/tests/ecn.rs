@@ -3,7 +3,7 @@
 use super::*;
 
 fn marking() -> Config {
-    Config { ecn: true, ..config() }
+    Config { ecn: EcnMode::Classic, ..config() }
 }
 
 /// A connection that has agreed on ECN, at 100 ms.

@@ -2,8 +2,8 @@
 //! hold at every step.
 
 use super::*;
-use crate::MtuProbing;
 use crate::mechanism::{Eten, ForwardEten, Mechanism, Suppression};
+use crate::{EcnMode, MtuProbing};
 use base::{Random, Seed};
 use proptest::prelude::*;
 
@@ -35,6 +35,8 @@ struct Luck {
     corrupted: f64,
     doubled: f64,
     late: f64,
+    /// Of what is ECN-capable.
+    marked: f64,
 }
 
 /// The packets and reports in flight.
@@ -56,10 +58,13 @@ impl Air {
         self.flying.iter().position(|flying| flying.at == next)
     }
 
-    fn send(&mut self, now: Time, to: usize, packet: Packet) {
-        let Luck { lost, corrupted, doubled, late } = self.luck;
+    fn send(&mut self, now: Time, to: usize, mut packet: Packet) {
+        let Luck { lost, corrupted, doubled, late, marked } = self.luck;
         if self.random.chance(lost) {
             return;
+        }
+        if packet.ip.ecn == Ecn::Capable && self.random.chance(marked) {
+            packet.ip.ecn = Ecn::Congested;
         }
         let size = packet.len() - packet.ip.len() as u32 - Segment::HEADER as u32;
         if let Some(Narrow { from, mss, icmp }) = self.narrow
@@ -209,7 +214,7 @@ impl Exchange {
             self.sacked[to].extend(blocks.map(|block| (block.start, block.end)));
         }
         let (end, now) = (&mut self.ends[to], self.now);
-        end.handle_segment(now, &segment, packet.payload, packet.ip.ecn);
+        end.handle_segment(now, &segment, packet.payload, packet.ecn_fields());
         self.after(to);
     }
 
@@ -228,12 +233,14 @@ impl Exchange {
                     return Some(packet);
                 }
                 FastPathOutcome::Taken => {}
-                FastPathOutcome::Answered(len) => {
+                FastPathOutcome::Answered { len, ecn } => {
+                    packet.ip.ecn = ecn;
                     assert_eq!(packet.len() - packet.ip.len() as u32, 20 + len);
                     self.trace.push((self.now, to, packet));
                     self.air.send(self.now, 1 - to, packet);
                     while path.has_more() {
                         let Some(len) = path.poll_transmit(self.now, &mut packet) else { break };
+                        packet.ip.ecn = path.data_ecn();
                         assert_eq!(packet.len() - packet.ip.len() as u32, 20 + len);
                         self.trace.push((self.now, to, packet));
                         self.air.send(self.now, 1 - to, packet);
@@ -345,11 +352,8 @@ impl Exchange {
 
 fn luck() -> impl Strategy<Value = Luck> {
     let p = |most: f64| prop_oneof![Just(0.0), 0.0..most];
-    (p(0.2), p(0.2), p(0.1), p(0.3)).prop_map(|(lost, corrupted, doubled, late)| Luck {
-        lost,
-        corrupted,
-        doubled,
-        late,
+    (p(0.2), p(0.2), p(0.1), p(0.3), p(0.2)).prop_map(|(lost, corrupted, doubled, late, marked)| {
+        Luck { lost, corrupted, doubled, late, marked }
     })
 }
 
@@ -363,10 +367,13 @@ fn narrow() -> impl Strategy<Value = Option<Narrow>> {
 fn configs() -> impl Strategy<Value = Config> {
     let recovery = prop::sample::select(Recovery::ALL).prop_map(|(_, recovery)| recovery);
     let eten = prop::option::of((any::<bool>(), prop::sample::select(&Suppression::EVERY[..])));
-    let flags = [any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()];
-    (recovery, eten, flags, 1u32..=12, 4u32..=64).prop_map(
-        |(recovery, eten, [limited_transmit, delay, timestamps, frto], initial_window, window)| {
+    let flags = [(); 4].map(|()| any::<bool>());
+    let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);
+    (recovery, eten, flags, ecn, 1u32..=12, 4u32..=64).prop_map(
+        |(recovery, eten, flags, ecn, initial_window, window)| {
+            let [limited_transmit, delay, timestamps, frto] = flags;
             Config {
+                ecn,
                 recovery,
                 frto,
                 timestamps,

@@ -1,6 +1,7 @@
 //! What is delivered, what is acknowledged, and when.
 
 use super::*;
+use crate::congestion::CeMarks;
 
 fn delayed() -> Config {
     Config { delayed_ack: Some(Duration::from_millis(40)), ..config() }
@@ -262,6 +263,9 @@ fn the_info_of_a_connection() {
         sack: true,
         timestamps: false, // The peer has not agreed.
         ecn: false,
+        accurate_ecn: false,
+        delivered_marks: CeMarks::default(),
+        received_marks: CeMarks::default(),
         window_shifts: Some((PEER_SHIFT, SHIFT)),
         peer_window: u64::from(t.window),
         own_window: u64::from(config().receive_window.maximum),

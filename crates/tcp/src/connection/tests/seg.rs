@@ -3,7 +3,7 @@
 use super::MSS;
 use core::fmt;
 use core::ops::RangeInclusive;
-use wire::{ConnectivityChange, Flags};
+use wire::{ConnectivityChange, EcnCounters, EcnOrder, Flags};
 
 /// A segment as a diagram shows it, with sequence numbers relative to either side's SYN.
 #[derive(Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub(super) struct Seg {
     pub(super) echo: Option<(u32, u32, bool)>,
     /// What it says of a change of connectivity.
     pub(super) change: Option<ConnectivityChange>,
+    /// Its AccECN option.
+    pub(super) counters: Option<EcnCounters>,
     /// Bytes; of segments that the peer sends.
     pub(super) window: Option<u32>,
 }
@@ -46,6 +48,7 @@ pub(super) fn bytes(from: u32, to: u32) -> Seg {
         sack: vec![],
         echo: None,
         change: None,
+        counters: None,
         window: None,
     }
 }
@@ -101,6 +104,21 @@ impl Seg {
         Seg { flags: self.flags | Flags::CWR, ..self }
     }
 
+    /// With this number in the three flags AE, CWR and ECE.
+    pub(super) fn ace(self, ace: u8) -> Seg {
+        let others = self.flags - (Flags::AE | Flags::CWR | Flags::ECE);
+        let mut seg = Seg { flags: others, ..self };
+        seg.flags.set(Flags::AE, ace & 4 > 0);
+        seg.flags.set(Flags::CWR, ace & 2 > 0);
+        seg.flags.set(Flags::ECE, ace & 1 > 0);
+        seg
+    }
+
+    /// With an AccECN option of these counters: ECT(0), CE, ECT(1).
+    pub(super) fn counting(self, counters: &[u32]) -> Seg {
+        Seg { counters: Some(EcnCounters::new(EcnOrder::Ect0First, counters)), ..self }
+    }
+
     /// With one more SACK block.
     pub(super) fn sack(self, segments: RangeInclusive<u32>) -> Seg {
         self.sack_bytes(at(*segments.start()), at(segments.end() + 1))
@@ -145,6 +163,9 @@ impl fmt::Debug for Seg {
         if let Some(change) = self.change {
             let ConnectivityChange { c, ec, cs, ecs, .. } = change;
             write!(f, " c {c} {cs:?} ec {ec} {ecs}")?;
+        }
+        if let Some(counters) = self.counters {
+            write!(f, " counters {counters:?}")?;
         }
         Ok(())
     }

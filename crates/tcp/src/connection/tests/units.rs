@@ -89,7 +89,7 @@ fn a_unit_keeps_to_both_windows_and_to_nagle() {
 
 #[test]
 fn a_reduction_sets_cwr_once_per_unit() {
-    let mut t = Diagram::new(&Config { ecn: true, ..config() }, Side::Active);
+    let mut t = Diagram::new(&Config { ecn: EcnMode::Classic, ..config() }, Side::Active);
     t.recv([syn().ece().cwr()]);
     t.send(syn_ack().ece());
     t.recv([ack(1)]);

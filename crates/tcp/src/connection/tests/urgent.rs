@@ -88,7 +88,7 @@ fn an_urgent_pointer_is_never_sent() {
     let now = t.now;
     let mut path = t.connection.fast_path(Time::NEVER).expect("it is on the fast path");
     let outcome = path.exchange(now, &mut packet, &mut Take);
-    assert!(matches!(outcome, FastPathOutcome::Answered(_)), "{outcome:?}");
+    assert!(matches!(outcome, FastPathOutcome::Answered { .. }), "{outcome:?}");
     let wire::Body::Tcp(answer) = packet.body else { panic!("not TCP") };
     assert_eq!((answer.urgent, answer.flags), (0, Flags::ACK));
 }

@@ -9,8 +9,8 @@ use tcp::mechanism::{
     NoticeAuthentication, Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
-    Config, Connectivity, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe, ReceiveWindow,
-    Recovery, Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
+    Config, Connectivity, EcnMode, Estimator, InitialWindow, KeepAlive, MtuProbing, Pipe,
+    ReceiveWindow, Recovery, Reduction, Restart, Rto, SsthreshOnBackoff, Validation,
 };
 use wire::{Encoding, PathForm};
 
@@ -224,7 +224,8 @@ fn config() -> impl Strategy<Value = Config> {
             restart_after_idle,
             timestamps,
             require_timestamps,
-            ecn,
+            classic_ecn,
+            accurate_ecn,
             nagle,
             pacing,
             half,
@@ -259,7 +260,11 @@ fn config() -> impl Strategy<Value = Config> {
             dsack,
             timestamps,
             require_timestamps,
-            ecn,
+            ecn: match (classic_ecn, accurate_ecn) {
+                (false, _) => EcnMode::Off,
+                (true, false) => EcnMode::Classic,
+                (true, true) => EcnMode::Accurate,
+            },
             fast_open,
             nagle,
             pacing,
@@ -328,7 +333,7 @@ fn repair() -> impl Strategy<Value = Repair> {
     )
 }
 
-type Manners = ([bool; 9], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
+type Manners = ([bool; 10], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<Mechanism>);
 
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
@@ -357,7 +362,7 @@ fn manners() -> impl Strategy<Value = Manners> {
     let held =
         (1_u32..100).prop_map(|delay_ms| Mechanism::DelayedDupacks(DelayedDupacks { delay_ms }));
     (
-        [(); 9].map(|()| likely()),
+        [(); 10].map(|()| likely()),
         prop::option::of(millis(1..500)),
         rto(),
         prop::option::weighted(0.2, keep_alive),

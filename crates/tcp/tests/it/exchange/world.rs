@@ -198,7 +198,7 @@ impl World {
             if let Some(fields) = PathFields::of(&packet) {
                 connection.indicate(local, &Indication::Path(fields));
             }
-            connection.handle_segment(local, &segment, packet.payload, packet.ip.ecn);
+            connection.handle_segment(local, &segment, packet.payload, packet.ecn_fields());
         }
         self.after(to);
     }

@@ -4,6 +4,7 @@ use super::*;
 use base::{Duration, Seed};
 use core::net::Ipv4Addr;
 use host::Outbox;
+use tcp::ReceiveWindow;
 use wire::{Flags, Options, Payload, SeqNumber, Timestamps};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -11,7 +12,8 @@ const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 const BOX: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
 
 fn splitter() -> Splitter {
-    let config = Config { delayed_ack: None, ..Config::default() };
+    let receive_window = ReceiveWindow::fixed(4 << 20);
+    let config = Config { delayed_ack: None, receive_window, ..Config::default() };
     let split = split(&config, Policy::default());
     Splitter::new(BOX, Seed(1).stream("box"), split)
 }

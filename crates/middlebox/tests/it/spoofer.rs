@@ -8,8 +8,8 @@ use middlebox::Splitter;
 use proptest::prelude::*;
 use relay::{Policy, Split, Teardown};
 use std::collections::BTreeMap;
-use tcp::{Config, Connection, Events, KeepAlive, ReceiveWindow, State};
-use wire::Packet;
+use tcp::{Config, Connection, EcnMode, Events, KeepAlive, ReceiveWindow, State};
+use wire::{Ecn, Packet};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -27,6 +27,8 @@ struct Plan {
     reads_every: Option<Duration>,
     /// It resets the connection at this time.
     aborts_at: Option<Time>,
+    /// Its form of ECN.
+    ecn: EcnMode,
     /// Nothing goes to it or comes from it from this time on.
     vanishes_at: Option<Time>,
 }
@@ -118,6 +120,8 @@ struct Path {
     jitter: Duration,
     loss: f64,
     duplication: f64,
+    /// The share of ECN-capable packets that it marks.
+    marks: f64,
     /// From this time on, it loses all.
     cut_at: Time,
 }
@@ -178,14 +182,16 @@ impl World {
         };
         let (mut client, mut server) = (host(CLIENT), host(SERVER));
         let of_server = Program::new(1, plans[1]);
-        server.listen(PORT, move || (config(40_000), of_server.clone()));
+        server.listen(PORT, move || {
+            (Config { ecn: plans[1].ecn, ..config(40_000) }, of_server.clone())
+        });
         client.open(Opening {
             at: Time::ZERO,
             remote: SERVER,
             remote_port: PORT,
             local: None,
             local_port: None,
-            config: config(70_000),
+            config: Config { ecn: plans[0].ecn, ..config(70_000) },
             application: Program::new(0, plans[0]),
         });
         let split = Split { configs: [config(50_000), config(30_000)], policy };
@@ -276,6 +282,10 @@ impl World {
         let path = self.paths[usize::from(from == Place::Server || to == Place::Server)];
         let copies = if self.random.chance(path.duplication) { 2 } else { 1 };
         for _ in 0..copies {
+            let mut packet = packet;
+            if packet.ip.ecn != Ecn::NotCapable && self.random.chance(path.marks) {
+                packet.ip.ecn = Ecn::Congested;
+            }
             if self.random.chance(path.loss) || path.cut_at <= self.now {
                 continue;
             }
@@ -334,12 +344,14 @@ fn path() -> impl Strategy<Value = Path> {
     let duplication = prop_oneof![3 => Just(0.0), 1 => 0.0..0.2];
     let jitter = prop_oneof![2 => Just(Duration::ZERO), 1 => millis(100)];
     let cut = prop_oneof![5 => Just(Time::NEVER), 1 => millis(8000).prop_map(|at| Time::ZERO + at)];
-    (millis(300), jitter, loss, duplication, cut).prop_map(
-        |(delay, jitter, loss, duplication, cut_at)| Path {
+    let marks = prop_oneof![2 => Just(0.0), 1 => 0.0..0.2];
+    (millis(300), jitter, loss, duplication, marks, cut).prop_map(
+        |(delay, jitter, loss, duplication, marks, cut_at)| Path {
             delay,
             jitter,
             loss,
             duplication,
+            marks,
             cut_at,
         },
     )
@@ -352,12 +364,14 @@ fn plan(fails: bool) -> impl Strategy<Value = Plan> {
     let failing = u32::from(fails);
     let aborts_at = prop_oneof![4 => Just(None), failing => time()];
     let vanishes_at = prop_oneof![4 => Just(None), failing => time()];
-    (size, any::<bool>(), reads_every, aborts_at, vanishes_at).prop_map(
-        |(size, waits, reads_every, aborts_at, vanishes_at)| Plan {
+    let ecn = prop_oneof![Just(EcnMode::Off), Just(EcnMode::Classic), Just(EcnMode::Accurate)];
+    (size, any::<bool>(), reads_every, aborts_at, ecn, vanishes_at).prop_map(
+        |(size, waits, reads_every, aborts_at, ecn, vanishes_at)| Plan {
             size,
             waits,
             reads_every: reads_every.map(Duration::from_millis),
             aborts_at,
+            ecn,
             vanishes_at,
         },
     )

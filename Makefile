@@ -39,9 +39,9 @@ test: ## Run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: soak
-soak: ## Bad networks and bad segments, 100,000 of each (CASES=n); larger models; every point of every sweep
+soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections sixteen times that; larger models; every point of every sweep
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
-		-p lasthop-tcp -p lasthop-host --test it
+		-p lasthop-tcp -p lasthop-host -p lasthop-middlebox --test it
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 

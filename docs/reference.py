@@ -35,11 +35,15 @@ def keys() -> str:
     """A table for every table of a scenario file."""
     parts = []
     shown: list[Schema] = []
-    for name, schema in tables("", json.loads(engine.schema())):
+    found = list(tables("", json.loads(engine.schema())))
+    # The settings of a box's own TCP are those of a flow.
+    outside = [schema for name, schema in found if "]." not in name]
+    for name, schema in found:
         # What stands in several places is shown where it is first, what has only a name not at all.
         if called(schema) and len(schema["properties"]) == 1:
             continue
-        if any(schema["properties"].items() <= other["properties"].items() for other in shown):
+        others = [*shown, *outside] if "]." in name else shown
+        if any(schema["properties"].items() <= other["properties"].items() for other in others):
             continue
         shown.append(schema)
         heading = "Top level" if not name else f"`{name}`"

@@ -40,10 +40,12 @@ test: ## Run all tests
 
 .PHONY: soak
 soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections sixteen times that; larger models; every point of every sweep
+	@scripts/setup.sh dev
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
 		-p lasthop-tcp -p lasthop-host -p lasthop-middlebox --test it
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
+	$(BIN)/python -m pytest -m soak
 
 .PHONY: interop throughput fidelity worlds beside
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next four

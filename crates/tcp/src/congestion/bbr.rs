@@ -338,8 +338,10 @@ impl CongestionControl for Bbr {
         self.state == State::ProbeRtt
     }
 
-    /// It has no slow start.
-    fn grow(&mut self, _bytes: f64) {}
+    /// It has no slow start of RFC 5681: only for larger segments.
+    fn grow(&mut self, bytes: f64) {
+        self.window += bytes as u64;
+    }
 
     fn end_slow_start(&mut self) {}
 

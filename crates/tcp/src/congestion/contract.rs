@@ -28,6 +28,8 @@ enum Op {
         segments: u64,
         ssthresh: Option<u64>,
     },
+    /// Segments are of another size, bytes.
+    Segments(u32),
     Wait(Duration),
     /// It is stored and restored.
     Restore,
@@ -55,6 +57,10 @@ fn cut() -> impl Strategy<Value = Cut> {
     )
 }
 
+fn mss() -> impl Strategy<Value = u32> {
+    1_u32..65_496
+}
+
 fn op() -> impl Strategy<Value = Op> {
     // 1 us to 100 s.
     let rtt = || {
@@ -76,6 +82,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (1_u64..100).prop_map(|segments| Op::Idle { segments }),
         1 => (1_u64..100, prop::option::of(up_to(40)))
             .prop_map(|(segments, ssthresh)| Op::Reset { segments, ssthresh }),
+        1 => mss().prop_map(Op::Segments),
         4 => up_to(50).prop_map(|nanos| Op::Wait(Duration::from_nanos(nanos))),
         1 => Just(Op::Restore),
     ]
@@ -147,6 +154,12 @@ impl Contract {
                 self.controller.reset(initial, *ssthresh);
                 prop_assert_eq!(self.controller.window(), initial);
                 prop_assert_eq!(self.controller.ssthresh(), ssthresh.unwrap_or(u64::MAX));
+            }
+            Op::Segments(mss) => {
+                self.mss = *mss;
+                self.controller.on_larger_segments(*mss);
+                prop_assert_eq!(self.controller.window(), window.max(u64::from(*mss)));
+                prop_assert_eq!(self.controller.ssthresh(), ssthresh);
             }
             Op::Wait(span) => self.now += *span,
             Op::Restore => {
@@ -237,7 +250,7 @@ proptest! {
         increase in prop::sample::select(Increase::ALL),
         byte_counting in prop::option::of(1_u32..10),
         limit in prop::option::of(prop::sample::select(vec![8, u32::MAX])),
-        mss in 1_u32..65_496,
+        mss in mss(),
         segments in 1_u64..100,
         ops in prop::collection::vec(op(), 1..120),
     ) {

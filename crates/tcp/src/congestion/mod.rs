@@ -208,7 +208,7 @@ pub trait CongestionControl: Sized {
         None
     }
 
-    /// Grows the window by `bytes`, in slow start.
+    /// Grows the window by `bytes`: in slow start, or where segments are larger.
     fn grow(&mut self, bytes: f64);
 
     /// Ends slow start without congestion: ssthresh falls to the window.
@@ -492,6 +492,15 @@ impl Controller {
 
     pub(crate) fn on_other_ack(&mut self, sample: &AckSample) {
         self.change(|algorithm| algorithm.on_other_ack(sample));
+    }
+
+    /// Notes that segments are larger from now on: the window has room for one (RFC 5681 §3.1; Linux:
+    /// `tcp_mtup_probe_success`).
+    pub(crate) fn on_larger_segments(&mut self, mss: u32) {
+        let missing = u64::from(mss).saturating_sub(self.window);
+        if missing > 0 {
+            self.change(|algorithm| algorithm.grow(missing as f64));
+        }
     }
 
     /// Whether it follows a model of the path ([`CongestionControl::MODELS_PATH`]).

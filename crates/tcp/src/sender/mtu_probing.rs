@@ -155,8 +155,12 @@ impl Sender {
         if ack >= end && ack <= self.board.nxt() {
             search.probe = None;
             search.at = now;
-            self.mss = (end - start) as u32;
-            self.log.push(|| crate::event::Event::PathMtu { mss: (end - start) as u32 });
+            let mss = (end - start) as u32;
+            self.mss = mss;
+            // There may have been losses since the probe was sent. With nothing outstanding, a window
+            // of less than a segment would never grow again.
+            self.controller.on_larger_segments(mss);
+            self.log.push(|| crate::event::Event::PathMtu { mss });
         }
     }
 

@@ -87,6 +87,36 @@ fn the_loss_of_a_probe_is_no_congestion_and_bounds_the_search() {
 }
 
 #[test]
+fn the_window_has_room_for_a_segment_as_large_as_the_probe() {
+    // RFC 5681 §3.1: the least window is one full-sized segment.
+    for (_, congestion) in Congestion::ALL {
+        let initial_window = InitialWindow::Segments(20);
+        let mtu_probing = MtuProbing::On;
+        let congestion = *congestion;
+        let config = Config { mss: 9000, mtu_probing, initial_window, congestion, ..config() };
+        let mut t = Diagram::new(&config, Side::Active);
+        t.offer.mss = Some(9000);
+        t.recv([syn()]);
+        t.time(100);
+        t.send(syn_ack());
+        t.recv([ack(1)]);
+        t.write(100);
+        t.write(9109);
+        assert_eq!(sizes(&mut t), [100, 5012, 1024, 1024, 1024, 1024, 1]);
+        t.time(200);
+        // A loss halves the window to less than the probe that has arrived.
+        t.send(acks(0).sack_bytes(101, 9210));
+        assert_eq!(sizes(&mut t), [100]);
+        t.time(300);
+        t.send(acks(9209));
+        assert_eq!(t.connection.info().mss, 5012);
+        t.write(20_000);
+        let first = sizes(&mut t).into_iter().next();
+        assert_eq!(first, Some(5012), "{congestion:?}: window {}", t.windows().0);
+    }
+}
+
+#[test]
 fn a_report_about_a_probe_bounds_the_search_and_one_about_less_ends_it() {
     for (mss, after) in [(1100, 1024), (900, 900)] {
         let mut t = probing(MtuProbing::On);

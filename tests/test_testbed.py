@@ -68,7 +68,8 @@ def left_by(process: int) -> list[str]:
 
 def started(transfer: Path) -> subprocess.Popen[str]:
     """A run that would take long, under way."""
-    words = ("run", str(transfer), "--testbed", "--set", "duration=1000 s")
+    endless = ("flows.0.traffic=bulk", "flows.1.traffic=bulk", "duration=1000 s")
+    words = ("run", str(transfer), "--testbed", *(f"--set={one}" for one in endless))
     process = subprocess.Popen(
         [sys.executable, "-m", "lasthop", *words],
         stdout=subprocess.PIPE,

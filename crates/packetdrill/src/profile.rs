@@ -125,6 +125,15 @@ impl Setup {
         }
     }
 
+    /// The settings of connections that a listener accepts, made of those of a new connection.
+    pub(crate) fn accepting(&self, config: Config) -> Config {
+        let ecn = match self.profile {
+            Profile::Linux => accepted_ecn(sysctl("tcp_ecn", ACCEPT_ECN)),
+            Profile::FreeBsd => config.ecn,
+        };
+        Config { ecn, ..config }
+    }
+
     /// Segments that are handed to the interface at once. Linux takes two as long as it sends less
     /// than some megabytes a second (`tcp_min_tso_segs`).
     pub(crate) fn unit(&self) -> u16 {
@@ -144,7 +153,6 @@ impl Setup {
 }
 
 fn linux(config: Config) -> Config {
-    let ecn = sysctl("tcp_ecn", 2);
     Config {
         receive_window: ReceiveWindow::fixed(sysctl("tcp_rmem", 6 << 20).min(1 << 30) as u32),
         congestion: Congestion::Cubic,
@@ -163,13 +171,29 @@ fn linux(config: Config) -> Config {
         },
         frto: sysctl("tcp_frto", 2) != 0,
         timestamps: sysctl("tcp_timestamps", 1) != 0,
-        // An active open offers it; a passive one accepts more (2, 4 and 5).
-        ecn: match ecn {
-            1 => EcnMode::Classic,
-            3 => EcnMode::Accurate,
-            _ => EcnMode::Off,
-        },
+        ecn: offered_ecn(sysctl("tcp_ecn", ACCEPT_ECN)),
         ..config
+    }
+}
+
+/// Linux's default of `tcp_ecn`: ECN is accepted, not offered.
+const ACCEPT_ECN: u64 = 2;
+
+/// What an active open offers with a value of `tcp_ecn`.
+fn offered_ecn(tcp_ecn: u64) -> EcnMode {
+    match tcp_ecn {
+        1 | 4 => EcnMode::Classic,
+        3 => EcnMode::Accurate,
+        _ => EcnMode::Off,
+    }
+}
+
+/// What a passive open accepts with a value of `tcp_ecn`.
+fn accepted_ecn(tcp_ecn: u64) -> EcnMode {
+    match tcp_ecn {
+        1 | 2 => EcnMode::Classic,
+        3..=5 => EcnMode::Accurate,
+        _ => EcnMode::Off,
     }
 }
 
@@ -213,6 +237,17 @@ mod tests {
         };
         assert_eq!(setup, expected);
         assert_eq!("".parse(), Ok(Setup::default()));
+    }
+
+    #[test]
+    fn a_server_accepts_forms_of_ecn_that_a_client_does_not_offer() {
+        let forms = |tcp_ecn| (offered_ecn(tcp_ecn), accepted_ecn(tcp_ecn));
+        assert_eq!(forms(0), (EcnMode::Off, EcnMode::Off));
+        assert_eq!(forms(1), (EcnMode::Classic, EcnMode::Classic));
+        assert_eq!(forms(2), (EcnMode::Off, EcnMode::Classic));
+        assert_eq!(forms(3), (EcnMode::Accurate, EcnMode::Accurate));
+        assert_eq!(forms(4), (EcnMode::Classic, EcnMode::Accurate));
+        assert_eq!(forms(5), (EcnMode::Off, EcnMode::Accurate));
     }
 
     #[test]

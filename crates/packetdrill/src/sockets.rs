@@ -106,6 +106,7 @@ impl Stack {
         socket.kind = Kind::Listening { backlog };
         for is_ipv6 in socket.versions() {
             let config = self.find(fd)?.options.config(&self.setup, is_ipv6);
+            let config = self.setup.accepting(config);
             let accept =
                 move |_| (config.clone(), Endpoint { listener: Some(fd), ..Endpoint::default() });
             // Linux accepts one more than the backlog.

@@ -33,11 +33,6 @@ impl Pacer {
         self.wake_at
     }
 
-    /// Whether a segment is held back.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.wake_at < Time::NEVER
-    }
-
     /// Whether another segment may join a unit that leaves now.
     #[inline]
     pub(super) fn extends_unit(&self, now: Time) -> bool {

@@ -182,7 +182,11 @@ impl Sender {
         let phase = self.phase;
         self.record_fast_path_deliveries();
         let lost = self.board.lost();
-        self.enter_loss(self.detector.cutoff_at_timeout(now));
+        // What was sent a timeout ago is lost even if RACK has measured a longer round trip than the
+        // timer's upper bound: otherwise each segment would cost a timeout of its own.
+        let age = now.since(Time::ZERO);
+        let timeout_ago = Time::ZERO + (age - self.rtt.rto().min(age));
+        self.enter_loss(self.detector.cutoff_at_timeout(now).max(timeout_ago));
         let lost = self.board.lost().saturating_sub(lost);
         if lost > 0 {
             self.report_loss(now, &Record { len: lost as u32, ..first }); // At most a window.

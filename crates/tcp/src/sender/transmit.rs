@@ -215,9 +215,7 @@ impl Sender {
     /// Sends a window probe if one is due, else starts the persist timer.
     fn poll_blocked(&mut self, now: Time) -> Option<Transmission> {
         if !self.probe_due {
-            if !self.pacer.is_waiting() {
-                self.arm_persist_timer(now);
-            }
+            self.arm_persist_timer(now);
             return None;
         }
         self.probe_due = false;

@@ -157,3 +157,16 @@ fn what_a_timeout_sends_again_waits_for_nothing() {
     t.send(ack(11));
     t.recv([data(11)]); // The one before filled the window for a smoothed round trip of 100 ms.
 }
+
+#[test]
+fn a_window_that_closes_on_a_held_segment_is_probed_from_then_on() {
+    let mut t = sending(paced(9));
+    t.time(200);
+    t.send(ack(10));
+    t.recv([data(10)]); // The next one is due after 2.5 ms.
+    t.send(ack(11).window(0));
+    t.time(1_199);
+    t.silent();
+    t.time(1_200);
+    assert_eq!(t.unseen.pop_front().map(|(_, seg)| seg.len), Some(1));
+}

@@ -67,7 +67,7 @@ impl Relays {
     }
 
     /// Splits a connection whose handshake has passed. `client` names it as its client does. Returns
-    /// false if there is such a connection.
+    /// false if there is such a connection, or if both its ends are one.
     pub fn split(
         &mut self,
         now: Time,
@@ -80,7 +80,9 @@ impl Relays {
             Side::Server => client,
         };
         let sides = [Side::Client, Side::Server];
-        if sides.iter().any(|&side| self.host.connection_at(&towards(side)).is_some()) {
+        let exists = |side: &Side| self.host.connection_at(&towards(*side)).is_some();
+        // Forged packets may name the same end twice: there is no room for two halves.
+        if client == client.reversed() || sides.iter().any(exists) {
             return false;
         }
         let number = self.vacant.pop().unwrap_or(self.splits.len() as u32);

@@ -14,8 +14,6 @@ mod kind {
     pub(super) const AO: u8 = 29;
     /// Multipath TCP (RFC 8684): data has numbers of its own, and several paths.
     pub(super) const MPTCP: u8 = 30;
-    /// TCP Fast Open (RFC 7413), see [`super::Left::FastOpen`].
-    pub(super) const FAST_OPEN: u8 = 34;
 }
 
 /// Why a connection is left alone.
@@ -84,6 +82,12 @@ impl Handshakes {
         self.left[why as usize]
     }
 
+    /// Handshakes that take memory, pending or not.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.ages.len()
+    }
+
     /// Takes note of a segment of a connection that is not split. `to` names it as the segment's
     /// receiver does. Returns the handshake that the segment completes: then the connection can be split,
     /// and the segment is its first.
@@ -132,6 +136,13 @@ impl Handshakes {
             is_repeated: false,
         };
         self.pending.insert(client, pending);
+        if self.ages.len() >= 2 * Handshakes::MOST {
+            // One that lasts keeps those behind it in the list, which are complete or reset.
+            let pending = &self.pending;
+            self.ages.retain(|(began, client)| {
+                pending.get(client).is_some_and(|pending| pending.began == *began)
+            });
+        }
         self.ages.push_back((now, client));
     }
 
@@ -189,7 +200,6 @@ fn reason(packet: &Packet) -> Option<Left> {
         match *kind {
             kind::MD5 | kind::AO => return Some(Left::Authenticated),
             kind::MPTCP => return Some(Left::Multipath),
-            kind::FAST_OPEN if packet.payload.len > 0 => return Some(Left::FastOpen),
             _ => {}
         }
         options = options.get(usize::from(*len)..)?;

@@ -222,3 +222,33 @@ fn pending_handshakes_are_bounded() {
     let (verdict, _) = pass(&mut splitter, 300_530, packet(true, Flags::ACK, 1001, 5001, 100));
     assert_eq!(verdict, Verdict::Consume);
 }
+
+#[test]
+fn a_connection_of_an_end_with_itself_is_left_alone() {
+    let mut splitter = splitter();
+    for (at, mut packet) in [
+        (0, syn()),
+        (30, syn_ack()),
+        (530, packet(true, Flags::ACK, 1001, 5001, 100)),
+    ] {
+        packet.ip = wire::Ip::new(SERVER, SERVER);
+        let segment = packet.tcp_mut().unwrap();
+        (segment.source_port, segment.destination_port) = (80, 80);
+        passes(&mut splitter, at, packet);
+    }
+    assert_eq!(count(&splitter, "split connections"), 0);
+}
+
+#[test]
+fn handshakes_that_are_reset_take_no_memory_behind_one_that_lasts() {
+    let mut splitter = splitter();
+    passes(&mut splitter, 0, syn());
+    for number in 0..200_000_u32 {
+        let mut packet = syn();
+        packet.ip.source = IpAddr::V4(Ipv4Addr::from_bits(number));
+        passes(&mut splitter, 1 + u64::from(number) / 1000, packet);
+        packet.tcp_mut().unwrap().flags = Flags::RST;
+        passes(&mut splitter, 1 + u64::from(number) / 1000, packet);
+    }
+    assert!(splitter.handshakes.remembered() <= 2 * 65_536);
+}

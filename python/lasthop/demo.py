@@ -39,7 +39,8 @@ def show(picture: Path, seeds: int | None) -> None:
         traces = {eten: lab.run(scenario, settings={_ETEN: eten}, trace=True) for eten in _NAMES}
     terminal.out().print(_table(sweep))
     terminal.say(
-        "This is TCP as it was in 2001. Plain TCP of today (CUBIC, RACK-TLP, a window of 4 MiB) on"
+        "This is TCP as it was in 2001. Plain TCP of today (CUBIC, RACK-TLP, an automatic receive "
+        "window) on"
         f" the same path: {_rates(today)}.\n"
     )
     terminal.say(

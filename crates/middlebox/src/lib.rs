@@ -56,6 +56,12 @@ impl BoxSettings {
         self.settings().flows()
     }
 
+    /// The name of a neighbour of the node that the settings mention.
+    #[must_use]
+    pub fn neighbour(&self) -> Option<&str> {
+        self.settings().neighbour()
+    }
+
     /// Whether the box runs TCP, with settings of its own ([`Site::tcp`]).
     #[must_use]
     pub fn runs_tcp(&self) -> bool {

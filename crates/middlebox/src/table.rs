@@ -4,13 +4,15 @@ use crate::fec::Flow;
 use crate::{Association, Ends};
 use base::Random;
 use core::net::IpAddr;
-use host::Middlebox;
+use host::{Middlebox, Port};
 use std::collections::BTreeMap;
 
 /// Where a box stands, and what it may need to know there.
 pub struct Site<'a> {
     /// The node's addresses in IPv4 and in IPv6.
     pub own: [IpAddr; 2],
+    /// The node's neighbours, by their names, each with the port at which its packets arrive.
+    pub neighbours: &'a [(&'a str, Port)],
     /// All flows, by their names.
     pub flows: &'a BTreeMap<&'a str, Flow>,
     /// The directions of tunnels through which the data of flows pass, by the flow.
@@ -29,6 +31,12 @@ impl Site<'_> {
         self.own[usize::from(is_ipv6)]
     }
 
+    /// The ports at which the packets of a neighbour arrive: one for each link to it.
+    pub fn ports_from(&self, neighbour: &str) -> Vec<Port> {
+        let neighbours = self.neighbours.iter().filter(|(name, _)| *name == neighbour);
+        neighbours.map(|&(_, port)| port).collect()
+    }
+
     /// The flows with these names; all if there are no names.
     pub fn flows(&self, names: &[String]) -> Vec<Flow> {
         if names.is_empty() {
@@ -43,6 +51,11 @@ pub trait Settings {
     /// The names of flows that they mention.
     fn flows(&self) -> &[String] {
         &[]
+    }
+
+    /// The name of a neighbour of the node that they mention.
+    fn neighbour(&self) -> Option<&str> {
+        None
     }
 
     /// Whether the box runs TCP, with [`Site::tcp`].

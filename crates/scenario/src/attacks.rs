@@ -232,6 +232,16 @@ impl Context<'_> {
         victims.try_for_each(|flow| self.attackable(flow).and(self.place(at, flow, knowledge)))
     }
 
+    /// The names of a node's neighbours.
+    pub(crate) fn neighbours(&self, node: usize) -> Vec<&str> {
+        let other = |link: &Link| match node {
+            _ if link.from == node => Some(link.to),
+            _ if link.to == node => Some(link.from),
+            _ => None,
+        };
+        self.links.iter().filter_map(other).map(|node| self.nodes[node].as_str()).collect()
+    }
+
     fn attackable(&self, flow: &Flow) -> Result<(), &'static str> {
         match flow.traffic {
             Traffic::Datagrams(_) => {

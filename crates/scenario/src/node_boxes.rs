@@ -83,6 +83,15 @@ pub(crate) fn resolve(
         if let Err(message) = context.check(node, &settings) {
             problems.push(Problem::at(span.clone(), message));
         }
+        if let Some(name) = settings.neighbour() {
+            let neighbours = context.neighbours(node);
+            if !neighbours.contains(&name) {
+                let problem =
+                    Problem::at(span.clone(), format!("`{name}` is no neighbour of this node"));
+                let known = || format!("its neighbours are: {}", neighbours.join(", "));
+                problems.push(problem.help(did_you_mean(name, &neighbours).unwrap_or_else(known)));
+            }
+        }
         for name in settings.flows() {
             if flows.iter().any(|flow| flow.name == *name) {
                 continue;

@@ -73,6 +73,18 @@ fn install_mtus(scenario: &Scenario, placement: &mut impl Placement) {
     }
 }
 
+/// The neighbours of a node, by their names, each with the port at which its packets arrive.
+fn neighbours(scenario: &Scenario, node: usize) -> Vec<(&str, Port)> {
+    let links = scenario.links.iter().enumerate();
+    let directions = links.flat_map(|(index, link)| {
+        [(link.from, link.to, 2 * index), (link.to, link.from, 2 * index + 1)]
+    });
+    let arriving = directions.filter(|&(_, to, _)| to == node);
+    let named = arriving
+        .map(|(from, _, direction)| (scenario.nodes[from].as_str(), Port(direction as u32)));
+    named.collect()
+}
+
 /// The flows, by their names.
 fn flows<'a>(scenario: &'a Scenario, placement: &impl Placement) -> BTreeMap<&'a str, Flow> {
     let flows = scenario.flows.iter().enumerate();
@@ -141,7 +153,9 @@ impl Alone<'_> {
         settings: &BoxSettings,
         placement: &mut impl Placement,
     ) {
+        let neighbours = neighbours(self.scenario, node);
         let site = Site {
+            neighbours: &neighbours,
             own: [IpVersion::V4, IpVersion::V6].map(|ip| placement.own(node, ip)),
             flows: &self.flows,
             tunnels: self.tunnels,

@@ -60,7 +60,7 @@ fidelity: setup ## The link emulator as ping, iperf3 and tshark see it
 worlds: setup ## Ten scenarios in the lab, on the testbed, and by the kernel's own TCP
 	$(BIN)/python bench/worlds.py
 
-beside: setup ## Five transfers by our sender and by the kernel's
+beside: setup ## Seven transfers by our sender and by the kernel's
 	$(BIN)/python bench/beside.py
 
 .PHONY: lint

@@ -477,15 +477,18 @@ fn policy() -> impl Strategy<Value = Policy> {
 fn hop() -> impl Strategy<Value = Option<(Vec<Place>, HopRate)>> {
     use Place::{Client, Server};
     let ends = prop_oneof![Just(vec![Client]), Just(vec![Server]), Just(vec![Client, Server])];
-    let given =
-        (10_000..100_000_000_u64).prop_map(|bps| HopRate::Given(Rate::from_bps(bps).unwrap()));
+    // Most of them hold data back.
+    let bps = prop_oneof![2 => 10_000..300_000_u64, 1 => 10_000..100_000_000_u64];
+    let given = bps.prop_map(|bps| HopRate::Given(Rate::from_bps(bps).unwrap()));
     let rate = prop_oneof![2 => given, 1 => Just(HopRate::Measured)];
     prop_oneof![1 => Just(None), 2 => (ends, rate).prop_map(Some)]
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = (millis(8000), millis(100_000), any::<bool>());
-    prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..4)].prop_map(
+    // Most transfers take no longer than two seconds.
+    let at = prop_oneof![2 => millis(2000), 1 => millis(8000)];
+    let one = (at, millis(100_000), any::<bool>());
+    prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..4)].prop_map(
         |mut moves| {
             moves.sort_unstable_by_key(|&(at, ..)| at);
             let each = |(at, ahead, keeps_hop)| Move { at: Time::ZERO + at, ahead, keeps_hop };

@@ -48,6 +48,8 @@ pub enum Kind {
     Weight,
     /// A duration with its unit.
     Duration,
+    /// A rate with its unit.
+    Rate,
     /// A number of bytes, which may have a unit.
     Bytes,
     /// A text.
@@ -84,6 +86,7 @@ impl fmt::Debug for Kind {
             Kind::Positive => f.write_str("a number above 0"),
             Kind::Weight => f.write_str("a number above 0 and at most 1"),
             Kind::Duration => f.write_str("a duration"),
+            Kind::Rate => f.write_str("a rate"),
             Kind::Bytes => f.write_str("bytes"),
             Kind::Text => f.write_str("a text"),
             Kind::Words(words) => write!(f, "one of {:?}", words()),

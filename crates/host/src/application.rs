@@ -25,6 +25,15 @@ pub trait Transport {
     /// Bytes written and not yet acknowledged.
     fn unacknowledged(&self) -> u64;
 
+    /// Bytes written and not yet sent.
+    fn unsent(&self) -> u64;
+
+    /// Bytes that [`Transport::read`] would return in all.
+    fn readable(&self) -> u64;
+
+    /// Bytes of data in a full-sized segment to the peer.
+    fn segment_size(&self) -> u32;
+
     /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are
     /// [`Transport::unacknowledged`].
     fn notify_below(&mut self, bytes: u64);
@@ -60,6 +69,18 @@ impl Transport for Connection {
 
     fn unacknowledged(&self) -> u64 {
         Connection::unacknowledged(self)
+    }
+
+    fn unsent(&self) -> u64 {
+        Connection::unsent(self)
+    }
+
+    fn readable(&self) -> u64 {
+        Connection::readable(self)
+    }
+
+    fn segment_size(&self) -> u32 {
+        Connection::segment_size(self)
     }
 
     fn notify_below(&mut self, bytes: u64) {

@@ -62,6 +62,14 @@ impl BoxSettings {
         self.settings().neighbour()
     }
 
+    /// Checks the settings together, each of which is right by itself.
+    ///
+    /// # Errors
+    /// If they contradict each other, with the reason.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.settings().check()
+    }
+
     /// Whether the box runs TCP, with settings of its own ([`Site::tcp`]).
     #[must_use]
     pub fn runs_tcp(&self) -> bool {

@@ -8,9 +8,9 @@ use crate::table::{Settings, Site};
 use base::settings::Bytes;
 use base::{Random, Time};
 use core::net::IpAddr;
-use handshakes::{Handshakes, Left};
+use handshakes::{Complete, Handshakes, Left};
 use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
-use relay::{Half, Policy, Relays, Split, Teardown};
+use relay::{Half, HopRate, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::{Config, KeepAlive};
 use wire::{Body, Packet, Segment};
@@ -28,6 +28,13 @@ base::settings! {
         /// When the end of a stream (FIN) is acknowledged to its sender: at once, as published, or once
         /// the receiver has acknowledged it.
         pub teardown: Teardown,
+        /// The neighbour of the node at the other end of the long hop.
+        pub hop: Option<String>,
+        /// The rate of the hop: the node sends over it at this rate, with equal shares for the addresses
+        /// behind it, so that its queue does not overflow. With `"measured"`, the node learns the rate from
+        /// what is delivered over the hop. Needs `hop`. Without, each connection sends as its congestion
+        /// control lets it, as published.
+        pub rate: Option<HopRate>,
     }
 }
 
@@ -36,11 +43,28 @@ impl Settings for Spoofer {
         true
     }
 
+    fn neighbour(&self) -> Option<&str> {
+        self.hop.as_deref()
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        match (&self.hop, self.rate) {
+            (None, Some(_)) => {
+                Err("`rate` needs `hop`: the neighbour at the other end of the hop with that rate")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let capacity = self.cache.map(|Bytes(bytes)| bytes);
         let policy = Policy { capacity, teardown: self.teardown };
         let split = split(site.tcp, policy);
-        Box::new(Splitter::new(site.address(false), (site.random)(), split))
+        let mut splitter = Splitter::new(site.address(false), (site.random)(), split);
+        if let (Some(neighbour), Some(rate)) = (&self.hop, self.rate) {
+            splitter.set_hop(site.ports_from(neighbour), rate);
+        }
+        Box::new(splitter)
     }
 }
 
@@ -61,6 +85,8 @@ pub struct Splitter {
     relays: Relays,
     handshakes: Handshakes,
     split: Split,
+    /// Where packets from behind the hop arrive.
+    hop: Vec<Port>,
 }
 
 impl Splitter {
@@ -68,7 +94,13 @@ impl Splitter {
     #[must_use]
     pub fn new(address: IpAddr, random: Random, split: Split) -> Splitter {
         let relays = Relays::new(address, random);
-        Splitter { relays, handshakes: Handshakes::default(), split }
+        Splitter { relays, handshakes: Handshakes::default(), split, hop: Vec::new() }
+    }
+
+    /// Sets the rate of a hop whose packets arrive by these links ([`Relays::set_hop`]).
+    pub fn set_hop(&mut self, ports: Vec<Port>, rate: HopRate) {
+        self.hop = ports;
+        self.relays.set_hop(rate);
     }
 
     /// The split connections.
@@ -77,14 +109,27 @@ impl Splitter {
         &self.relays
     }
 
+    /// The split connections, to be handed over to another box or taken over from one. [`Middlebox::wake`]
+    /// is to be called afterwards.
+    pub fn relays_mut(&mut self) -> &mut Relays {
+        &mut self.relays
+    }
+
     /// Considers a segment of a connection that is not split. Returns whether the connection is split now,
     /// beginning with this segment.
-    fn consider(&mut self, now: Time, packet: &Packet, segment: &Segment) -> bool {
+    fn consider(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &Packet,
+        segment: &Segment,
+    ) -> bool {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
-        let handshake = self.handshakes.see(now, tuple, packet, segment);
-        handshake.is_some_and(|handshake| {
-            self.relays.split(now, tuple.reversed(), &handshake, &self.split)
-        })
+        let complete = self.handshakes.see(now, tuple, (from, packet), segment);
+        let Some(Complete { handshake, ports }) = complete else { return false };
+        let behind_hop = ports.map(|port| port.is_some_and(|port| self.hop.contains(&port)));
+        let seen = Seen { client: tuple.reversed(), handshake, behind_hop };
+        self.relays.split(now, &seen, &self.split)
     }
 
     fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
@@ -109,7 +154,7 @@ impl Middlebox for Splitter {
             if is_split && handshakes::is_syn(segment) && self.relays.forget(now, packet) {
                 is_split = false;
             }
-            is_split = is_split || self.consider(now, packet, segment);
+            is_split = is_split || self.consider(now, from, packet, segment);
         }
         if !is_split {
             return Verdict::Forward;
@@ -120,7 +165,11 @@ impl Middlebox for Splitter {
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
-        count("split connections", self.relays.statistics().split);
+        let statistics = self.relays.statistics();
+        count("split connections", statistics.split);
+        count("bytes held at most", statistics.held_at_most);
+        count("bytes held at most of one connection", statistics.held_of_one_at_most);
+        count("rate of the hop, bit/s", self.relays.hop_rate().map_or(0, |rate| rate.as_bps()));
         for why in Left::ALL {
             count(why.name(), self.handshakes.left(why));
         }

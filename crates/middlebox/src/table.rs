@@ -58,6 +58,14 @@ pub trait Settings {
         None
     }
 
+    /// Checks them together, each of which is right by itself.
+    ///
+    /// # Errors
+    /// If they contradict each other, with the reason.
+    fn check(&self) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     /// Whether the box runs TCP, with [`Site::tcp`].
     fn runs_tcp(&self) -> bool {
         false

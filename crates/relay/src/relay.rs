@@ -4,7 +4,9 @@ use base::Time;
 use base::settings::{Kind, Setting, names};
 use host::Transport;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use tcp::Events;
+use wire::Payload;
 
 /// A half of a split connection, by the end that it speaks with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,6 +66,23 @@ impl Policy {
     fn low_water(self) -> u64 {
         self.capacity.map_or(u64::MAX, |bytes| bytes.max(1) - bytes.max(1).div_ceil(4))
     }
+
+    /// The same, with room for `bytes`, which fit into what may be held.
+    fn low_water_for(self, bytes: u64) -> u64 {
+        self.low_water().min(self.room(bytes))
+    }
+}
+
+/// What may follow a segment that was passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another one.
+    Segment,
+    /// Another one, once the half that is to send it has sent all that it has got: its congestion
+    /// window, its peer's window or its pacing held that back.
+    Blocked,
+    /// Nothing until the next event of either half.
+    Nothing,
 }
 
 /// The state of a split connection besides that of its halves.
@@ -71,6 +90,9 @@ impl Policy {
 /// The bytes between the halves are in the halves: received by one and not yet read, or written to the
 /// other and not yet acknowledged. So the memory in each direction is at most the receive window of one and
 /// the [`Policy::capacity`] of the other.
+///
+/// A direction may be scheduled ([`Relay::schedule`]): then its bytes stay in the half that has received
+/// them until [`Relay::pass_segment`] is called, and the window of that half holds its peer back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relay {
     policy: Policy,
@@ -78,7 +100,7 @@ pub struct Relay {
     halves: [State; 2],
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     /// All that its peer sends has arrived, up to the end.
     is_ended: bool,
@@ -86,6 +108,24 @@ struct State {
     is_closed: bool,
     /// The connection is over.
     is_over: bool,
+    /// What is written to it is scheduled.
+    is_scheduled: bool,
+    /// What its peer has sent and was not passed on when it was over.
+    rest: VecDeque<Payload>,
+}
+
+impl State {
+    /// The next run of bytes of its peer, at most `bytes`.
+    fn read<T: Transport>(&mut self, half: Option<&mut T>, bytes: u32) -> Option<Payload> {
+        let Some(first) = self.rest.front_mut() else { return half?.read_up_to(bytes) };
+        let len = first.len.min(bytes);
+        let read = Payload { len, ..*first };
+        (first.offset, first.len) = (first.offset + u64::from(len), first.len - len);
+        if first.len == 0 {
+            self.rest.pop_front();
+        }
+        Some(read)
+    }
 }
 
 impl Relay {
@@ -95,7 +135,36 @@ impl Relay {
         if policy.teardown == Teardown::EndToEnd {
             halves.into_iter().for_each(T::hold_end);
         }
-        Relay { policy, halves: [State::default(); 2] }
+        Relay { policy, halves: Default::default() }
+    }
+
+    /// From now on, what is written to the half of a side is scheduled.
+    pub fn schedule(&mut self, side: Side) {
+        self.halves[side as usize].is_scheduled = true;
+    }
+
+    /// Whether it is.
+    #[must_use]
+    pub fn is_scheduled(&self, side: Side) -> bool {
+        self.halves[side as usize].is_scheduled
+    }
+
+    /// What is written to the half of a side, `far`, is not scheduled any more.
+    pub(crate) fn unschedule<T: Transport>(&mut self, side: Side, far: &mut T) {
+        let [from, to] = self.both(side.other());
+        to.is_scheduled = false;
+        for Payload { stream, offset, len } in from.rest.drain(..) {
+            far.write(stream, offset, len.into());
+        }
+        if from.is_over && from.is_ended && !to.is_closed {
+            to.is_closed = true;
+            far.close();
+        }
+    }
+
+    /// Bytes that are held besides those in the halves.
+    pub(crate) fn held(&self) -> u64 {
+        self.halves.iter().flat_map(|half| &half.rest).map(|rest| u64::from(rest.len)).sum()
     }
 
     /// Whether both halves are over.
@@ -141,13 +210,20 @@ impl Relay {
         }
     }
 
-    /// Passes on what one half has received.
+    /// Passes on all that one half has received and the other has room for, unless it is scheduled.
     fn pass<T: Transport>(&mut self, side: Side, near: &mut T, far: &mut T) {
-        let State { is_ended, is_over, .. } = self.halves[side as usize];
-        let other = &mut self.halves[side.other() as usize];
-        if other.is_closed || other.is_over {
+        let [from, to] = self.both(side);
+        if to.is_closed || to.is_over {
             return;
         }
+        if to.is_scheduled {
+            if from.is_over {
+                // It will be removed.
+                from.rest.extend(core::iter::from_fn(|| near.read()));
+            }
+            return;
+        }
+        let (is_ended, is_over) = (from.is_ended, from.is_over);
         loop {
             // All that an ended connection has received moves at once: it will be removed.
             let room = match is_over {
@@ -163,8 +239,56 @@ impl Relay {
             far.write(payload.stream, payload.offset, u64::from(payload.len));
         }
         if is_ended {
-            other.is_closed = true;
+            self.halves[side.other() as usize].is_closed = true;
             far.close();
+        }
+    }
+
+    /// Passes on at most one segment to the half of a side, `far`. Without `near`, the other half is
+    /// over, and gone.
+    pub fn pass_segment<T: Transport>(
+        &mut self,
+        side: Side,
+        mut near: Option<&mut T>,
+        far: &mut T,
+    ) -> Next {
+        let policy = self.policy;
+        let [from, to] = self.both(side.other());
+        if to.is_closed || to.is_over {
+            return Next::Nothing;
+        }
+        if far.unsent() > 0 {
+            return Next::Blocked;
+        }
+        let segment = far.segment_size();
+        let bytes = policy.room(0).min(segment.into());
+        if policy.room(far.unacknowledged()) < bytes {
+            far.notify_below(policy.low_water_for(bytes));
+            return Next::Nothing;
+        }
+        let mut left = bytes as u32; // At most a segment.
+        while left > 0
+            && let Some(payload) = from.read(near.as_deref_mut(), left)
+        {
+            far.write(payload.stream, payload.offset, u64::from(payload.len));
+            left -= payload.len;
+        }
+        if !from.rest.is_empty() || near.is_some_and(|near| near.readable() > 0) {
+            return Next::Segment;
+        }
+        if from.is_ended {
+            to.is_closed = true;
+            far.close();
+        }
+        Next::Nothing
+    }
+
+    /// The states of a half and of the other one.
+    fn both(&mut self, side: Side) -> [&mut State; 2] {
+        let [client, server] = &mut self.halves;
+        match side {
+            Side::Client => [client, server],
+            Side::Server => [server, client],
         }
     }
 }

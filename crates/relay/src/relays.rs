@@ -1,25 +1,39 @@
 //! The split connections of a box, with all halves in one host.
 
-use crate::{Half, Policy, Relay, Side};
-use base::{Random, Time};
+mod snapshot;
+
+pub use snapshot::{AdoptError, RelaySnapshot};
+
+use crate::hop::{FlowId, Hop, Metered};
+use crate::{Half, HopRate, Next, Policy, Relay, Side};
+use base::{Duration, Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, FourTuple, Host, Outlet};
-use tcp::{Config, Connection, Handshake, State};
-use wire::Packet;
+use tcp::{Config, Connection, Events, Handshake, InitialWindow, State};
+use wire::{Ip, Packet, Segment};
 
 /// Split connections.
 pub struct Relays {
     host: Host<Half>,
     splits: Vec<Option<Entry>>,
     vacant: Vec<u32>,
+    hop: Option<Hop>,
     statistics: Statistics,
+    /// Bytes that the box holds now.
+    held: u64,
 }
 
 struct Entry {
     relay: Relay,
-    /// By [`Side`].
-    halves: [ConnectionId; 2],
+    /// By [`Side`]; `None` if it was over when the relay was adopted.
+    halves: [Option<ConnectionId>; 2],
+    /// The connection as its client names it.
+    client: FourTuple,
+    /// Bytes held as of the last event.
+    held: u64,
 }
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// How a connection is split.
 #[derive(Clone, Debug)]
@@ -30,6 +44,17 @@ pub struct Split {
     pub policy: Policy,
 }
 
+/// What was seen of a connection that is to be split.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Its name, as its client has it.
+    pub client: FourTuple,
+    /// Its handshake.
+    pub handshake: Handshake,
+    /// By [`Side`], whether that end is behind the hop ([`Relays::set_hop`]).
+    pub behind_hop: [bool; 2],
+}
+
 /// Counts of split connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -37,15 +62,45 @@ pub struct Statistics {
     pub split: u64,
     /// Those that are over.
     pub over: u64,
+    /// Relays that other boxes have handed over.
+    pub adopted: u64,
+    /// Those that were removed, to be adopted by another box.
+    pub removed: u64,
+    /// The most bytes that were held at once: received and not passed on, or passed on and not
+    /// acknowledged. Data that arrived out of order is not counted.
+    pub held_at_most: u64,
+    /// The most that were held of one connection, in both directions.
+    pub held_of_one_at_most: u64,
 }
 
 impl Relays {
+    /// The longest round trip over the hop that an initial window is made for: two satellites in a row.
+    const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(2);
+
     /// None yet. `address` is the box's own, `random` is for secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Relays {
-        let host = Host::new(address, random);
-        let (splits, vacant, statistics) = (Vec::new(), Vec::new(), Statistics::default());
-        Relays { host, splits, vacant, statistics }
+        Relays {
+            host: Host::new(address, random),
+            splits: Vec::new(),
+            vacant: Vec::new(),
+            hop: None,
+            statistics: Statistics::default(),
+            held: 0,
+        }
+    }
+
+    /// Sets the rate of the hop that connections split from now on share. What is sent to ends behind
+    /// it is sent at this rate, with equal shares for their addresses and then for the connections
+    /// of each; and no half needs a slow start there, if the rate is known.
+    pub fn set_hop(&mut self, rate: HopRate) {
+        self.hop = Some(Hop::new(rate));
+    }
+
+    /// The rate of the hop, if it is known.
+    #[must_use]
+    pub fn hop_rate(&self) -> Option<base::Rate> {
+        self.hop.as_ref()?.rate()
     }
 
     /// The host of the halves.
@@ -60,62 +115,147 @@ impl Relays {
         self.statistics
     }
 
+    /// Bytes that are held now ([`Statistics::held_at_most`]).
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
     /// Whether a packet is for a half: it belongs to a split connection.
     #[must_use]
     pub fn takes(&self, packet: &Packet) -> bool {
         self.host.connection_of(packet).is_some()
     }
 
-    /// Splits a connection whose handshake has passed. `client` names it as its client does. Returns
-    /// false if there is such a connection, or if both its ends are one.
-    pub fn split(
-        &mut self,
-        now: Time,
-        client: FourTuple,
-        handshake: &Handshake,
-        split: &Split,
-    ) -> bool {
-        let towards = |side| match side {
-            Side::Client => client.reversed(),
-            Side::Server => client,
-        };
-        let sides = [Side::Client, Side::Server];
-        let exists = |side: &Side| self.host.connection_at(&towards(*side)).is_some();
-        // Forged packets may name the same end twice: there is no room for two halves.
-        if client == client.reversed() || sides.iter().any(exists) {
+    /// Splits a connection whose handshake has passed. Returns false if there is such a connection, or
+    /// if both its ends are one.
+    pub fn split(&mut self, now: Time, seen: &Seen, split: &Split) -> bool {
+        let Seen { client, handshake, .. } = seen;
+        if self.is_taken(client) {
             return false;
         }
-        let number = self.vacant.pop().unwrap_or(self.splits.len() as u32);
-        let halves = sides.map(|side| {
+        let number = self.next_number();
+        let halves = SIDES.map(|side| {
             // Each half takes the place of the other end.
             let end = match side {
                 Side::Client => tcp::Side::Passive,
                 Side::Server => tcp::Side::Active,
             };
-            let (config, half) = (&split.configs[side as usize], Half::new(number, side));
-            self.host.adopt_handshake(now, towards(side), (end, handshake), config, half)
+            let mut config = split.configs[side as usize].clone();
+            if seen.behind_hop[side as usize] {
+                config.initial_window = self.initial_window(now, side, seen, &config);
+            }
+            let half = Half::new(number, side);
+            let tuple = towards(side, client);
+            self.host.adopt_handshake(now, tuple, (end, handshake), &config, half)
         });
         let [Some(to_client), Some(to_server)] = halves else {
             unreachable!("no connection has these 4-tuples")
         };
-        let halves = [to_client, to_server];
-        let relay = self.host.access_both(now, halves, |both| {
+        let relay = self.host.access_both(now, [to_client, to_server], |both| {
             Relay::new(split.policy, both.map(|(connection, _)| connection))
         });
-        let entry = relay.map(|relay| Entry { relay, halves });
-        match self.splits.get_mut(number as usize) {
-            Some(place) => *place = entry,
-            None => self.splits.push(entry),
+        if let Some(relay) = relay {
+            let entry = Entry { relay, halves, client: *client, held: 0 };
+            self.put(number, entry, seen.behind_hop);
         }
         self.statistics.split += 1;
         self.run(now);
         true
     }
 
+    /// Whether there is a connection between these ends, or none can be split: forged packets may name
+    /// the same end twice, and there is no room for two halves.
+    fn is_taken(&self, client: &FourTuple) -> bool {
+        let exists = |side| self.host.connection_at(&towards(side, client)).is_some();
+        *client == client.reversed() || SIDES.into_iter().any(exists)
+    }
+
+    /// The number of the next relay.
+    fn next_number(&mut self) -> u32 {
+        self.vacant.pop().unwrap_or(self.splits.len() as u32)
+    }
+
+    /// Puts a relay into the table.
+    fn put(&mut self, number: u32, mut entry: Entry, behind_hop: [bool; 2]) {
+        if let Some(hop) = &mut self.hop {
+            for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
+                let half = entry.halves[side as usize].and_then(|id| self.host.connection(id));
+                let delivered = half.map_or(0, Connection::delivered);
+                let flow = FlowId::new(number, side);
+                hop.add(flow, towards(side, &entry.client).remote, delivered);
+                hop.make_ready(flow);
+                entry.relay.schedule(side);
+            }
+        }
+        match self.splits.get_mut(number as usize) {
+            Some(place) => *place = Some(entry),
+            None => self.splits.push(Some(entry)),
+        }
+    }
+
+    /// Takes a relay out of the table.
+    fn take(&mut self, number: u32) -> Option<Entry> {
+        let entry = self.splits.get_mut(number as usize)?.take()?;
+        self.vacant.push(number);
+        self.held -= entry.held;
+        if let Some(hop) = &mut self.hop {
+            SIDES.into_iter().for_each(|side| hop.remove(FlowId::new(number, side)));
+        }
+        Some(entry)
+    }
+
+    /// The initial window of a half over the hop: what the hop carries in a round trip, if its rate is
+    /// known; its scheduler sends no faster. So nothing is to be found out by a slow start.
+    fn initial_window(&self, now: Time, side: Side, seen: &Seen, config: &Config) -> InitialWindow {
+        let Some(rate) = self.hop_rate() else { return config.initial_window };
+        let Handshake { syn, syn_at, syn_ack, syn_ack_at, .. } = &seen.handshake;
+        // The last copy of what was answered: if it was an earlier one, the round trip is longer.
+        let rtt = match side {
+            Side::Client => now.since(*syn_ack_at),
+            Side::Server => syn_ack_at.since(*syn_at),
+        };
+        let rtt = rtt.min(Relays::LONGEST_ROUND_TRIP).as_nanos();
+        let bytes = u128::from(rate.as_bps()) * u128::from(rtt) / 8_000_000_000;
+        let mss =
+            [syn, syn_ack].map(|segment| segment.options.mss.unwrap_or(536)).into_iter().min();
+        let mss = u32::from(mss.unwrap_or(536)).max(1);
+        let ip = Ip::new(seen.client.local, seen.client.remote);
+        let packet = mss + (ip.len() + Segment::HEADER) as u32;
+        let segments = u32::try_from(bytes / u128::from(packet)).unwrap_or(u32::MAX);
+        match u64::from(segments) * u64::from(mss) > config.initial_window.bytes(mss) {
+            true => InitialWindow::Segments(segments),
+            false => config.initial_window,
+        }
+    }
+
     /// Processes a packet for a half.
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
+        let id = self.host.connection_of(packet);
+        let relay = id.and_then(|id| Some(self.host.application(id)?.relay));
         self.host.handle_packet(now, packet);
+        if let Some(id) = id {
+            self.measure(now, id);
+        }
         self.run(now);
+        if let Some(relay) = relay {
+            self.count_held(relay);
+        }
+    }
+
+    /// Takes note of what a half has delivered over the hop.
+    fn measure(&mut self, now: Time, id: ConnectionId) {
+        if let Some(hop) = self.hop.as_mut().filter(|hop| hop.is_measured())
+            && let (Some(half), Some(connection)) =
+                (self.host.application(id), self.host.connection(id))
+        {
+            let flow = FlowId::new(half.relay, half.side);
+            if hop.contains(flow)
+                && let Some(rtt) = connection.latest_rtt()
+            {
+                hop.on_delivered(now, flow, connection.delivered(), rtt);
+            }
+        }
     }
 
     /// Forgets the split connection of a packet, which opens a new one between the same ends, if its
@@ -127,12 +267,13 @@ impl Relays {
         let Some(Entry { halves, .. }) = self.splits[number as usize] else { return false };
         let waits =
             |connection: &Connection| matches!(connection.state(), State::TimeWait | State::Closed);
-        if !halves.iter().all(|&id| self.host.connection(id).is_none_or(waits)) {
+        let halves = halves.into_iter().flatten();
+        if !halves.clone().all(|id| self.host.connection(id).is_none_or(waits)) {
             return false;
         }
-        for id in halves {
+        halves.for_each(|id| {
             self.host.access(now, id, |connection, _| connection.fail());
-        }
+        });
         self.run(now);
         true
     }
@@ -140,7 +281,8 @@ impl Relays {
     /// When [`Relays::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
-        self.host.poll_timeout()
+        let wake = self.hop.as_ref().map_or(Time::NEVER, Hop::poll_timeout);
+        self.host.poll_timeout().min(wake)
     }
 
     /// Handles the timers that are due.
@@ -151,20 +293,57 @@ impl Relays {
 
     /// Sends all that may be sent now. To be called after every other call.
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
-        // The owner asks for the next deadline after each call anyway.
-        let _ = self.host.transmit(now, outlet);
+        loop {
+            // The owner asks for the next deadline after each call anyway.
+            let Some(hop) = &mut self.hop else {
+                let _ = self.host.transmit(now, outlet);
+                return;
+            };
+            let _ = self.host.transmit(now, &mut Metered { now, hop, outlet });
+            let Some(flow) = hop.next(now) else { return hop.on_transmitted(now) };
+            let next = self.pass_segment(now, flow);
+            if let Some(hop) = &mut self.hop {
+                hop.on_passed(flow, next);
+            }
+            self.run(now);
+        }
+    }
+
+    /// Passes on a segment in a direction that is scheduled.
+    fn pass_segment(&mut self, now: Time, flow: FlowId) -> Next {
+        let side = flow.side();
+        let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(flow.relay() as usize)
+        else {
+            return Next::Nothing;
+        };
+        let [near, far] = [halves[side.other() as usize], halves[side as usize]];
+        let Some(far) = far else { return Next::Nothing };
+        let both = near.and_then(|near| {
+            self.host.access_both(now, [near, far], |[(near, _), (far, _)]| {
+                relay.pass_segment(side, Some(near), far)
+            })
+        });
+        // Perhaps the other half is over, and its connection removed.
+        let passed = both
+            .or_else(|| self.host.access(now, far, |far, _| relay.pass_segment(side, None, far)));
+        passed.unwrap_or(Next::Nothing)
     }
 
     /// Lets the relays handle the events of their halves.
     fn run(&mut self, now: Time) {
         while let Some(id) = self.host.poll_request() {
-            let Some(&Half { relay: number, side, .. }) = self.host.application(id) else {
+            let Some(&Half { relay: number, side, events }) = self.host.application(id) else {
                 continue;
             };
-            let Some(Entry { relay, halves }) = &mut self.splits[number as usize] else { continue };
-            let ids = [id, halves[side.other() as usize]];
-            let both = self.host.access_both(now, ids, |[(near, half), (far, _)]| {
-                relay.handle(now, (side, half.take_events()), near, Some(far));
+            let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(number as usize)
+            else {
+                self.host.access(now, id, |_, half| half.take_events());
+                continue;
+            };
+            let both = halves[side.other() as usize].and_then(|other| {
+                self.host.access_both(now, [id, other], |[(near, half), (far, _)]| {
+                    relay.handle(now, (side, half.take_events()), near, Some(far));
+                })
             });
             if both.is_none() {
                 // The other half is over, and its connection removed.
@@ -172,11 +351,39 @@ impl Relays {
                     relay.handle(now, (side, half.take_events()), near, None);
                 });
             }
+            if let Some(hop) = &mut self.hop {
+                hop.make_ready(FlowId::new(number, side.other()));
+                if events.contains(Events::WRITABLE) {
+                    hop.make_ready(FlowId::new(number, side));
+                }
+            }
             if relay.is_over() {
-                self.splits[number as usize] = None;
-                self.vacant.push(number);
+                self.take(number);
                 self.statistics.over += 1;
+            } else {
+                self.count_held(number);
             }
         }
+    }
+
+    /// Counts what is held of a connection after an event.
+    fn count_held(&mut self, number: u32) {
+        let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
+        let connections = entry.halves.iter().flatten().filter_map(|&id| self.host.connection(id));
+        let of_halves = connections.map(|half| half.readable() + half.unacknowledged());
+        let held = of_halves.sum::<u64>() + entry.relay.held();
+        self.held = self.held + held - core::mem::replace(&mut entry.held, held);
+        let Statistics { held_at_most, held_of_one_at_most, .. } = &mut self.statistics;
+        *held_at_most = self.held.max(*held_at_most);
+        *held_of_one_at_most = held.max(*held_of_one_at_most);
+    }
+}
+
+/// The 4-tuple of the half that speaks with the end at a side; `client` names the connection as its
+/// client does.
+fn towards(side: Side, client: &FourTuple) -> FourTuple {
+    match side {
+        Side::Client => client.reversed(),
+        Side::Server => *client,
     }
 }

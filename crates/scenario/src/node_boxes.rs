@@ -80,7 +80,7 @@ pub(crate) fn resolve(
         {
             problems.push(Problem::at(span.clone(), message));
         }
-        if let Err(message) = context.check(node, &settings) {
+        if let Err(message) = settings.check().and(context.check(node, &settings)) {
             problems.push(Problem::at(span.clone(), message));
         }
         if let Some(name) = settings.neighbour() {

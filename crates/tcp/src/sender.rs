@@ -420,6 +420,17 @@ impl Sender {
         self.board.memory()
     }
 
+    /// Octets delivered so far (draft-cheng-iccrg-delivery-rate-estimation §3.1.2, C.delivered).
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered.bytes
+    }
+
+    /// The time from the transmission of the copy that was delivered last to its acknowledgment.
+    pub(crate) fn latest_rtt(&self) -> Option<Duration> {
+        let rtt = self.delivered.at.since(self.delivered.first_sent_at);
+        (rtt > Duration::ZERO).then_some(rtt)
+    }
+
     pub(crate) fn outstanding(&self) -> u64 {
         self.board.outstanding()
     }

@@ -19,6 +19,7 @@ mod ipv6;
 mod journals;
 mod latency;
 mod links;
+mod mended_spoofer;
 mod mobility;
 mod pacing;
 mod path_mtu;

@@ -99,7 +99,7 @@ fn a_spoofer_has_tcp_settings_of_its_own() {
         (
             ", tpc = {}",
             "`nodes.gateway.boxes.0.tpc`: unknown key `tpc`, expected one of `box`, `cache`, \
-          `teardown`, `profile`, `tcp`",
+          `teardown`, `hop`, `rate`, `profile`, `tcp`",
         ),
     ];
     for (settings, message) in wrong {

@@ -1,7 +1,8 @@
 //! Handshakes that pass the box, and connections that it leaves alone.
 
 use base::{Duration, Time};
-use host::FourTuple;
+use host::{FourTuple, Port};
+use relay::Side;
 use std::collections::{HashMap, VecDeque};
 use tcp::Handshake;
 use wire::{Flags, Packet, Segment};
@@ -64,6 +65,15 @@ struct Pending {
     syn_at: Time,
     syn_ack: Option<(Segment, Time)>,
     is_repeated: bool,
+    /// By [`Side`], where the last segment of that end came from.
+    ports: [Option<Port>; 2],
+}
+
+/// A complete handshake, and where the segments of its ends came from, by [`Side`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Complete {
+    pub(super) handshake: Handshake,
+    pub(super) ports: [Option<Port>; 2],
 }
 
 /// Whether a segment is a SYN that opens a connection.
@@ -95,24 +105,30 @@ impl Handshakes {
         &mut self,
         now: Time,
         to: FourTuple,
-        packet: &Packet,
+        (from, packet): (Option<Port>, &Packet),
         segment: &Segment,
-    ) -> Option<Handshake> {
+    ) -> Option<Complete> {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
             self.pending.remove(&to);
             self.pending.remove(&to.reversed());
         } else if is_syn(segment) {
-            self.on_syn(now, to.reversed(), packet, segment);
+            self.on_syn(now, to.reversed(), (from, packet), segment);
         } else if flags.contains(Flags::SYN) {
-            self.on_syn_ack(now, to, packet, segment);
+            self.on_syn_ack(now, to, (from, packet), segment);
         } else {
             return self.complete(to.reversed(), segment);
         }
         None
     }
 
-    fn on_syn(&mut self, now: Time, client: FourTuple, packet: &Packet, segment: &Segment) {
+    fn on_syn(
+        &mut self,
+        now: Time,
+        client: FourTuple,
+        (from, packet): (Option<Port>, &Packet),
+        segment: &Segment,
+    ) {
         if let Some(why) = reason(packet) {
             self.pending.remove(&client);
             return self.count(why);
@@ -122,6 +138,7 @@ impl Handshakes {
         {
             (pending.syn, pending.syn_at) = (*segment, now);
             pending.is_repeated = true;
+            pending.ports[Side::Client as usize] = from;
             return;
         }
         self.expire(now);
@@ -134,6 +151,7 @@ impl Handshakes {
             syn_at: now,
             syn_ack: None,
             is_repeated: false,
+            ports: [from, None],
         };
         self.pending.insert(client, pending);
         if self.ages.len() >= 2 * Handshakes::MOST {
@@ -146,7 +164,13 @@ impl Handshakes {
         self.ages.push_back((now, client));
     }
 
-    fn on_syn_ack(&mut self, now: Time, client: FourTuple, packet: &Packet, segment: &Segment) {
+    fn on_syn_ack(
+        &mut self,
+        now: Time,
+        client: FourTuple,
+        (from, packet): (Option<Port>, &Packet),
+        segment: &Segment,
+    ) {
         let Some(pending) = self.pending.get_mut(&client) else {
             return self.count(Left::Unseen);
         };
@@ -159,11 +183,12 @@ impl Handshakes {
         }
         pending.is_repeated |= pending.syn_ack.is_some();
         pending.syn_ack = Some((*segment, now));
+        pending.ports[Side::Server as usize] = from;
     }
 
     /// The handshake that a segment of the client completes.
-    fn complete(&mut self, client: FourTuple, segment: &Segment) -> Option<Handshake> {
-        let Pending { syn, syn_at, syn_ack, is_repeated, .. } = *self.pending.get(&client)?;
+    fn complete(&mut self, client: FourTuple, segment: &Segment) -> Option<Complete> {
+        let Pending { syn, syn_at, syn_ack, is_repeated, ports, .. } = *self.pending.get(&client)?;
         let (syn_ack, syn_ack_at) = syn_ack?;
         // The first segment after the SYN, perhaps with data; later ones may overtake it.
         let acknowledges = segment.flags.contains(Flags::ACK) && segment.ack == syn_ack.seq + 1;
@@ -171,7 +196,8 @@ impl Handshakes {
             return None;
         }
         self.pending.remove(&client);
-        Some(Handshake { syn, syn_at, syn_ack, syn_ack_at, is_repeated })
+        let handshake = Handshake { syn, syn_at, syn_ack, syn_ack_at, is_repeated };
+        Some(Complete { handshake, ports })
     }
 
     /// Forgets handshakes that have lasted too long.

@@ -1,12 +1,13 @@
-//! A client, a spoofer and a server on two bad paths: whatever becomes of packets and ends, each stream
-//! arrives whole, in order and once, or an end whose connection is open learns that it failed.
+//! A client, a spoofer and a server on two bad paths: whatever becomes of packets and ends, and if the
+//! connection moves to another spoofer, each stream arrives whole, in order and once, or an end whose
+//! connection is open learns that it failed.
 
-use base::{Duration, Random, Seed, Time};
+use base::{Duration, Random, Rate, Seed, Time};
 use core::net::{IpAddr, Ipv4Addr};
 use host::{Application, Host, Middlebox, Opening, Outbox, Outlet, Port, Verdict};
 use middlebox::Splitter;
 use proptest::prelude::*;
-use relay::{Policy, Split, Teardown};
+use relay::{HopRate, Policy, RelaySnapshot, Split, Teardown};
 use std::collections::BTreeMap;
 use tcp::{Config, Connection, EcnMode, Events, KeepAlive, ReceiveWindow, State};
 use wire::{Ecn, Packet};
@@ -133,13 +134,46 @@ enum Place {
     Server,
 }
 
+/// The box.
+#[derive(Clone, Debug)]
+struct Spoofing {
+    policy: Policy,
+    /// Ends that are behind a hop, and its rate.
+    hop: Option<(Vec<Place>, HopRate)>,
+    /// The connection moves to another box at these times.
+    moves: Vec<Move>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    at: Time,
+    /// The clock of the other box shows so much more than that of the world.
+    ahead: Duration,
+    /// The other box has a hop, too.
+    keeps_hop: bool,
+}
+
+impl Spoofing {
+    fn splitter(&self, seed: u64, has_hop: bool) -> Splitter {
+        let split = Split { configs: [config(50_000), config(30_000)], policy: self.policy };
+        let mut splitter = Splitter::new(BOX, Seed(seed).stream("box"), split);
+        if let Some((ends, rate)) = self.hop.as_ref().filter(|_| has_hop) {
+            splitter.set_hop(ends.iter().map(|&end| Port(end as u32)).collect(), *rate);
+        }
+        splitter
+    }
+}
+
 struct World {
     now: Time,
     number: u64,
     flying: BTreeMap<(Time, u64), (Place, Place, Packet)>,
     hosts: [Host<Program>; 2],
     vanish: [Time; 2],
+    spoofing: Spoofing,
     splitter: Splitter,
+    /// The splitter's clock shows so much more than the world's.
+    ahead: Duration,
     paths: [Path; 2],
     random: Random,
 }
@@ -172,7 +206,7 @@ fn config(receive_window: u32) -> Config {
 }
 
 impl World {
-    fn new(seed: u64, plans: [Plan; 2], paths: [Path; 2], policy: Policy) -> World {
+    fn new(seed: u64, plans: [Plan; 2], paths: [Path; 2], spoofing: Spoofing) -> World {
         let stream = |name: &str| Seed(seed).stream(name);
         let host = |address: IpAddr| {
             let mut host = Host::new(address, stream(&address.to_string()));
@@ -194,14 +228,15 @@ impl World {
             config: Config { ecn: plans[0].ecn, ..config(70_000) },
             application: Program::new(0, plans[0]),
         });
-        let split = Split { configs: [config(50_000), config(30_000)], policy };
         World {
             now: Time::ZERO,
             number: 0,
             flying: BTreeMap::new(),
             hosts: [client, server],
             vanish: plans.map(|plan| plan.vanishes_at.unwrap_or(Time::NEVER)),
-            splitter: Splitter::new(BOX, stream("box"), split),
+            splitter: spoofing.splitter(seed, true),
+            spoofing,
+            ahead: Duration::ZERO,
             paths,
             random: stream("paths"),
         }
@@ -215,9 +250,20 @@ impl World {
                 true => Time::NEVER,
                 false => self.hosts[host].poll_timeout(),
             });
-            let next = arrival.min(hosts[0]).min(hosts[1]).min(self.splitter.next_wake());
+            let splitter = match self.splitter.next_wake() {
+                Time::NEVER => Time::NEVER,
+                at => at - self.ahead,
+            };
+            let moves = self.spoofing.moves.first().map_or(Time::NEVER, |one| one.at);
+            let next = arrival.min(hosts[0]).min(hosts[1]).min(splitter);
             if next == Time::NEVER {
                 return true;
+            }
+            if moves <= next {
+                self.now = moves.max(self.now);
+                let next = self.spoofing.moves.remove(0);
+                self.hand_over(&next);
+                continue;
             }
             if next > end {
                 return false;
@@ -230,11 +276,42 @@ impl World {
                 self.hosts[host].handle_timeout(self.now);
                 self.flush(host);
             } else {
-                let mut outbox = Outbox::default();
-                self.splitter.wake(self.now, &mut outbox.context());
-                self.send_all(outbox);
+                self.wake();
             }
         }
+    }
+
+    fn wake(&mut self) {
+        let mut outbox = Outbox::default();
+        self.splitter.wake(self.now + self.ahead, &mut outbox.context());
+        self.send_all(outbox);
+    }
+
+    /// Moves all split connections to another box, which takes the place of this one.
+    fn hand_over(&mut self, to: &Move) {
+        let old = self.now + self.ahead;
+        let relays = self.splitter.relays_mut();
+        let connections: Vec<_> = relays.connections().collect();
+        let snapshots: Vec<RelaySnapshot> = connections
+            .into_iter()
+            .map(|client| {
+                let snapshot = relays.snapshot(old, &client).unwrap();
+                assert!(relays.remove(old, &client));
+                assert_eq!(relays.snapshot(old, &client).map(|_| ()), None);
+                // As it would be sent.
+                serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap()
+            })
+            .collect();
+        let mut outbox = Outbox::default();
+        self.splitter.wake(old, &mut outbox.context());
+        assert!(outbox.packets.is_empty(), "the ends are told");
+        assert_eq!((relays_left(&self.splitter), self.splitter.relays().held()), (0, 0));
+        self.ahead = to.ahead;
+        self.splitter = self.spoofing.splitter(self.number, to.keeps_hop);
+        for snapshot in snapshots {
+            self.splitter.relays_mut().adopt(self.now + self.ahead, snapshot).unwrap();
+        }
+        self.wake();
     }
 
     fn has_vanished(&self, host: usize) -> bool {
@@ -249,7 +326,8 @@ impl World {
                 let mut outbox = Outbox::default();
                 let port = Some(Port(from as u32));
                 let context = &mut outbox.context();
-                let verdict = self.splitter.packet(self.now, port, &mut packet, context);
+                let now = self.now + self.ahead;
+                let verdict = self.splitter.packet(now, port, &mut packet, context);
                 if verdict == Verdict::Forward {
                     outbox.packets.push(packet);
                 }
@@ -335,6 +413,11 @@ impl World {
     }
 }
 
+/// Halves and relays that are left in a box.
+fn relays_left(splitter: &Splitter) -> usize {
+    splitter.relays().host().open_connections() + splitter.relays().connections().count()
+}
+
 fn millis(most: u64) -> impl Strategy<Value = Duration> {
     (0..=most).prop_map(Duration::from_millis)
 }
@@ -391,6 +474,33 @@ fn policy() -> impl Strategy<Value = Policy> {
     (capacity, teardown).prop_map(|(capacity, teardown)| Policy { capacity, teardown })
 }
 
+fn hop() -> impl Strategy<Value = Option<(Vec<Place>, HopRate)>> {
+    use Place::{Client, Server};
+    let ends = prop_oneof![Just(vec![Client]), Just(vec![Server]), Just(vec![Client, Server])];
+    // Most of them hold data back.
+    let bps = prop_oneof![2 => 10_000..300_000_u64, 1 => 10_000..100_000_000_u64];
+    let given = bps.prop_map(|bps| HopRate::Given(Rate::from_bps(bps).unwrap()));
+    let rate = prop_oneof![2 => given, 1 => Just(HopRate::Measured)];
+    prop_oneof![1 => Just(None), 2 => (ends, rate).prop_map(Some)]
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    // Most transfers take no longer than two seconds.
+    let at = prop_oneof![2 => millis(2000), 1 => millis(8000)];
+    let one = (at, millis(100_000), any::<bool>());
+    prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..4)].prop_map(
+        |mut moves| {
+            moves.sort_unstable_by_key(|&(at, ..)| at);
+            let each = |(at, ahead, keeps_hop)| Move { at: Time::ZERO + at, ahead, keeps_hop };
+            moves.into_iter().map(each).collect()
+        },
+    )
+}
+
+fn spoofing() -> impl Strategy<Value = Spoofing> {
+    (policy(), hop(), moves()).prop_map(|(policy, hop, moves)| Spoofing { policy, hop, moves })
+}
+
 proptest! {
     // A case takes a fifth of a millisecond: there are sixteen times as many as of other tests.
     #![proptest_config(ProptestConfig {
@@ -404,14 +514,17 @@ proptest! {
         seed in any::<u64>(),
         plans in prop_oneof![plans(false), plans(true)],
         paths in [path(), path()],
-        policy in policy(),
+        spoofing in spoofing(),
     ) {
-        let mut world = World::new(seed, plans, paths, policy);
+        let teardown = spoofing.policy.teardown;
+        let mut world = World::new(seed, plans, paths, spoofing);
         let quiet = world.run(Time::ZERO + Duration::from_secs(4 * 3600));
         prop_assert!(quiet, "it goes on");
-        world.check(policy.teardown)?;
+        world.check(teardown)?;
+        prop_assert_eq!(relays_left(&world.splitter), 0, "a half or a relay is left");
         let relays = world.splitter.relays();
-        prop_assert_eq!(relays.host().open_connections(), 0, "a half is left");
-        prop_assert_eq!(relays.statistics().split, relays.statistics().over, "a relay is left");
+        let statistics = relays.statistics();
+        prop_assert_eq!(statistics.split + statistics.adopted, statistics.over + statistics.removed);
+        prop_assert_eq!(relays.held(), 0);
     }
 }

@@ -4,8 +4,8 @@ use crate::reading::document::Node;
 use crate::reading::error::Problem;
 use crate::reading::quantity::{Amount, Positive, Written};
 use crate::reading::shape::{Shape as _, integer, keys, number, prose, unexpected, word};
-use base::Duration;
 use base::settings::{Entry, Key, Kind, Table};
+use base::{Duration, Rate};
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
@@ -156,6 +156,7 @@ fn value<T: Table>(kind: Kind) -> Value {
         Kind::Positive => Positive::schema(),
         Kind::Weight => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
         Kind::Duration => Written::<Duration>::schema(),
+        Kind::Rate => Written::<Rate>::schema(),
         Kind::Bytes => Amount::schema(),
         Kind::Text => String::schema(),
         Kind::Words(words) => match words() {

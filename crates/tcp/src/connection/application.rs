@@ -43,6 +43,12 @@ impl Connection {
         self.sender.stream.written().saturating_sub(self.sender.una().saturating_sub(1))
     }
 
+    /// Bytes written and not yet sent: the windows have no room for them, or pacing holds them back.
+    #[must_use]
+    pub fn unsent(&self) -> u64 {
+        self.sender.stream.written().saturating_sub(self.sender.nxt().saturating_sub(1))
+    }
+
     /// Requests [`Events::WRITABLE`], once, as soon as at most `bytes` are unacknowledged.
     pub fn notify_below(&mut self, bytes: u64) {
         self.low_water = Some(bytes);

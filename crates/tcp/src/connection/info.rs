@@ -4,7 +4,7 @@ use super::{Clock, Connection, Negotiated};
 use crate::event::Event;
 use crate::sender::Statistics;
 use crate::state::{Info, Pressure, State, Vitals};
-use base::{Quantiles, Time};
+use base::{Duration, Quantiles, Time};
 use wire::{Segment, SeqNumber};
 
 impl Connection {
@@ -84,6 +84,25 @@ impl Connection {
             received: self.receiver.received(),
             min_rtt: self.sender.min_rtt(),
         }
+    }
+
+    /// Bytes of data in a full-sized segment to the peer.
+    #[must_use]
+    pub fn segment_size(&self) -> u32 {
+        self.sender.mss()
+    }
+
+    /// Bytes that the peer has acknowledged or selectively acknowledged so far.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        self.sender.delivered()
+    }
+
+    /// The round trip of the segment that the peer has acknowledged last, if it was not sent again: not
+    /// smoothed.
+    #[must_use]
+    pub fn latest_rtt(&self) -> Option<Duration> {
+        self.sender.latest_rtt()
     }
 
     /// Memory that the connection takes, bytes: its own, unread and out-of-order data, and the

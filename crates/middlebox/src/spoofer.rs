@@ -5,7 +5,7 @@ mod handshakes;
 mod tests;
 
 use crate::table::{Settings, Site};
-use base::settings::Bytes;
+use base::settings::{Bytes, Kind};
 use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Handshakes, Left};
@@ -19,7 +19,7 @@ base::settings! {
     /// Splits the TCP connections that pass the node in both directions, at this node. The handshake
     /// stays end to end; data and teardown are spoofed: the node acknowledges them in the name of
     /// the other end, and carries them on in a connection of its own.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Spoofer {
         /// The most data of a connection that the node holds in each direction, besides what its receive
@@ -28,6 +28,15 @@ base::settings! {
         /// When the end of a stream (FIN) is acknowledged to its sender: at once, as published, or once
         /// the receiver has acknowledged it.
         pub teardown: Teardown,
+        /// The most connections that are split at once. Further ones pass as they are.
+        pub connections: u32 as Kind::at_least(1),
+    }
+}
+
+impl Default for Spoofer {
+    fn default() -> Spoofer {
+        let (cache, teardown) = (None, Teardown::default());
+        Spoofer { cache, teardown, connections: Splitter::CONNECTIONS }
     }
 }
 
@@ -40,7 +49,8 @@ impl Settings for Spoofer {
         let capacity = self.cache.map(|Bytes(bytes)| bytes);
         let policy = Policy { capacity, teardown: self.teardown };
         let split = split(site.tcp, policy);
-        Box::new(Splitter::new(site.address(false), (site.random)(), split))
+        let splitter = Splitter::new(site.address(false), (site.random)(), split);
+        Box::new(splitter.with_limit(self.connections))
     }
 }
 
@@ -61,14 +71,26 @@ pub struct Splitter {
     relays: Relays,
     handshakes: Handshakes,
     split: Split,
+    /// The most connections that are split at once.
+    limit: u32,
 }
 
 impl Splitter {
+    /// The most connections that are split at once, by default.
+    const CONNECTIONS: u32 = 65_536;
+
     /// A box with an address that splits connections like this. `random` is for secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random, split: Split) -> Splitter {
         let relays = Relays::new(address, random);
-        Splitter { relays, handshakes: Handshakes::default(), split }
+        let limit = Splitter::CONNECTIONS;
+        Splitter { relays, handshakes: Handshakes::default(), split, limit }
+    }
+
+    /// Splits at most so many connections at once; further ones pass as they are.
+    #[must_use]
+    pub fn with_limit(self, limit: u32) -> Splitter {
+        Splitter { limit, ..self }
     }
 
     /// The split connections.
@@ -81,10 +103,14 @@ impl Splitter {
     /// beginning with this segment.
     fn consider(&mut self, now: Time, packet: &Packet, segment: &Segment) -> bool {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
-        let handshake = self.handshakes.see(now, tuple, packet, segment);
-        handshake.is_some_and(|handshake| {
-            self.relays.split(now, tuple.reversed(), &handshake, &self.split)
-        })
+        let Some(handshake) = self.handshakes.see(now, tuple, packet, segment) else {
+            return false;
+        };
+        if self.relays.open() >= self.limit as usize {
+            self.handshakes.count(Left::Full);
+            return false;
+        }
+        self.relays.split(now, tuple.reversed(), &handshake, &self.split)
     }
 
     fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
@@ -104,23 +130,25 @@ impl Middlebox for Splitter {
         if from.is_none() {
             return Verdict::Forward;
         }
-        let mut is_split = self.relays.takes(packet);
-        if let Body::Tcp(segment) = &packet.body {
-            if is_split && handshakes::is_syn(segment) && self.relays.forget(now, packet) {
-                is_split = false;
-            }
-            is_split = is_split || self.consider(now, packet, segment);
-        }
-        if !is_split {
+        let segment = match &packet.body {
+            Body::Tcp(segment) => Some(segment),
+            _ => None,
+        };
+        let is_new = segment.is_some_and(handshakes::is_syn) && self.relays.forget(now, packet);
+        let is_taken = (!is_new && self.relays.handle_packet(now, packet))
+            || segment.is_some_and(|segment| self.consider(now, packet, segment))
+                && self.relays.handle_packet(now, packet);
+        if !is_taken {
             return Verdict::Forward;
         }
-        self.relays.handle_packet(now, packet);
         self.transmit(now, cx);
         Verdict::Consume
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
-        count("split connections", self.relays.statistics().split);
+        let relay::Statistics { split, over } = self.relays.statistics();
+        count("split connections", split);
+        count("split connections that are over", over);
         for why in Left::ALL {
             count(why.name(), self.handshakes.left(why));
         }

@@ -60,10 +60,10 @@ impl Relays {
         self.statistics
     }
 
-    /// Whether a packet is for a half: it belongs to a split connection.
+    /// The number of split connections that are not over.
     #[must_use]
-    pub fn takes(&self, packet: &Packet) -> bool {
-        self.host.connection_of(packet).is_some()
+    pub fn open(&self) -> usize {
+        self.splits.len() - self.vacant.len()
     }
 
     /// Splits a connection whose handshake has passed. `client` names it as its client does. Returns
@@ -112,10 +112,13 @@ impl Relays {
         true
     }
 
-    /// Processes a packet for a half.
-    pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
-        self.host.handle_packet(now, packet);
-        self.run(now);
+    /// Processes a packet if it is for a half; returns whether it is: it belongs to a split connection.
+    pub fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
+        let is_taken = self.host.handle_known(now, packet);
+        if is_taken {
+            self.run(now);
+        }
+        is_taken
     }
 
     /// Forgets the split connection of a packet, which opens a new one between the same ends, if its

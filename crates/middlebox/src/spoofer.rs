@@ -13,7 +13,7 @@ use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
 use relay::{Half, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::{Config, KeepAlive};
-use wire::{Body, Packet, Segment};
+use wire::{Body, Packet, Payload, Segment};
 
 base::settings! {
     /// Splits the TCP connections that pass the node in both directions, at this node. The handshake
@@ -143,6 +143,12 @@ impl Middlebox for Splitter {
         }
         self.transmit(now, cx);
         Verdict::Consume
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        for (_, half, _) in self.relays.host().connections() {
+            half.held_payloads().for_each(&mut *held);
+        }
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {

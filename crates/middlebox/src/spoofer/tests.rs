@@ -256,6 +256,33 @@ fn connections_beyond_the_limit_pass_until_there_is_room_again() {
 }
 
 #[test]
+fn the_payload_that_is_held_is_that_which_may_still_be_sent() {
+    let held = |splitter: &Splitter| {
+        let mut held = Vec::new();
+        splitter.held_payloads(&mut |payload| held.push((payload.offset, payload.len)));
+        held
+    };
+    let mut splitter = splitter();
+    open(&mut splitter, 0, 4000);
+    assert_eq!(held(&splitter), [(0, 100)]);
+    // The second segment of the client overtakes the first: neither has been read.
+    let of_client = |seq: u32, len: u32| {
+        let mut packet = packet(true, Flags::ACK, seq, 5001, len);
+        packet.payload.offset = u64::from(seq - 1001);
+        packet
+    };
+    pass(&mut splitter, 600, of_client(1301, 50));
+    assert_eq!(held(&splitter), [(300, 50), (300, 50), (0, 100)]);
+    pass(&mut splitter, 610, of_client(1101, 200));
+    assert_eq!(held(&splitter), [(0, 350)]);
+    // What the server has acknowledged is no longer held.
+    pass(&mut splitter, 620, packet(false, Flags::ACK, 5001, 1201, 0));
+    assert_eq!(held(&splitter), [(200, 150)]);
+    pass(&mut splitter, 630, packet(false, Flags::ACK, 5001, 1351, 0));
+    assert_eq!(held(&splitter), []);
+}
+
+#[test]
 fn a_connection_of_an_end_with_itself_is_left_alone() {
     let mut splitter = splitter();
     for (at, mut packet) in [

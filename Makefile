@@ -47,8 +47,8 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 	$(BIN)/python -m pytest -m soak
 
-.PHONY: interop throughput fidelity worlds beside
-interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next four
+.PHONY: interop throughput fidelity worlds beside spoofing
+interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next five
 	$(BIN)/python bench/kernel.py interop
 
 throughput: setup ## Our stack's throughput beside the kernel's
@@ -62,6 +62,9 @@ worlds: setup ## Ten scenarios in the lab, on the testbed, and by the kernel's o
 
 beside: setup ## Seven transfers by our sender and by the kernel's
 	$(BIN)/python bench/beside.py
+
+spoofing: setup ## Downloads between two kernels with a spoofer on their path, as tshark sees them
+	$(BIN)/python bench/spoofing.py
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

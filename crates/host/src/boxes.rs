@@ -2,7 +2,7 @@
 
 use crate::middlebox::{DropReason, LinkEvent, Middlebox, Outbox, Port, Verdict};
 use base::Time;
-use wire::Packet;
+use wire::{Packet, Payload};
 
 /// The boxes of a node, in the order in which packets pass them.
 ///
@@ -100,6 +100,14 @@ impl Boxes {
                 middlebox.wake(now, &mut self.outbox.context());
             }
         }
+    }
+
+    /// Calls `held` with all payload that the boxes keep, or want to be sent.
+    pub fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        for middlebox in &self.boxes {
+            middlebox.held_payloads(held);
+        }
+        self.outbox.packets.iter().for_each(|packet| held(packet.payload));
     }
 
     /// The counts of all boxes that are not 0.

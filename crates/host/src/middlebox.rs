@@ -3,7 +3,7 @@
 use base::Time;
 use core::net::IpAddr;
 use tcp::Connectivity;
-use wire::{CorruptionNotice, Packet};
+use wire::{CorruptionNotice, Packet, Payload};
 
 /// The number of one direction of a link that begins or ends at a node; the simulator or emulator
 /// assigns it.
@@ -195,6 +195,13 @@ pub trait Middlebox {
     /// Handles the wake at [`Middlebox::next_wake`], which must be later afterwards.
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
         let _ = (now, cx);
+    }
+
+    /// Calls `held` with the payload of every packet that the box keeps, or may still send after the
+    /// original has gone. Where packets are real, the bytes of other payload are freed; a packet
+    /// without bytes is not sent, and the run is void.
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        let _ = held;
     }
 
     /// Calls `count` with the name and value of each count that the box keeps of what it did, for

@@ -16,6 +16,7 @@ mod core;
 mod edit;
 mod machine;
 mod nodes;
+mod payloads;
 mod report;
 mod routing;
 mod sleep;

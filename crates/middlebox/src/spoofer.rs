@@ -5,7 +5,7 @@ mod handshakes;
 mod tests;
 
 use crate::table::{Settings, Site};
-use base::settings::Bytes;
+use base::settings::{Bytes, Kind};
 use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
@@ -13,13 +13,13 @@ use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
 use relay::{Half, HopRate, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::{Config, KeepAlive};
-use wire::{Body, Packet, Segment};
+use wire::{Body, Packet, Payload, Segment};
 
 base::settings! {
     /// Splits the TCP connections that pass the node in both directions, at this node. The handshake
     /// stays end to end; data and teardown are spoofed: the node acknowledges them in the name of
     /// the other end, and carries them on in a connection of its own.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Spoofer {
         /// The most data of a connection that the node holds in each direction, besides what its receive
@@ -35,6 +35,20 @@ base::settings! {
         /// what is delivered over the hop. Needs `hop`. Without, each connection sends as its congestion
         /// control lets it, as published.
         pub rate: Option<HopRate>,
+        /// The most connections that are split at once. Further ones pass as they are.
+        pub connections: u32 as Kind::at_least(1),
+    }
+}
+
+impl Default for Spoofer {
+    fn default() -> Spoofer {
+        Spoofer {
+            cache: None,
+            teardown: Teardown::default(),
+            hop: None,
+            rate: None,
+            connections: Splitter::CONNECTIONS,
+        }
     }
 }
 
@@ -64,7 +78,7 @@ impl Settings for Spoofer {
         if let (Some(neighbour), Some(rate)) = (&self.hop, self.rate) {
             splitter.set_hop(site.ports_from(neighbour), rate);
         }
-        Box::new(splitter)
+        Box::new(splitter.with_limit(self.connections))
     }
 }
 
@@ -87,14 +101,31 @@ pub struct Splitter {
     split: Split,
     /// Where packets from behind the hop arrive.
     hop: Vec<Port>,
+    /// The most connections that are split at once.
+    limit: u32,
 }
 
 impl Splitter {
+    /// The most connections that are split at once, by default.
+    const CONNECTIONS: u32 = 65_536;
+
     /// A box with an address that splits connections like this. `random` is for secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random, split: Split) -> Splitter {
         let relays = Relays::new(address, random);
-        Splitter { relays, handshakes: Handshakes::default(), split, hop: Vec::new() }
+        Splitter {
+            relays,
+            handshakes: Handshakes::default(),
+            split,
+            hop: Vec::new(),
+            limit: Splitter::CONNECTIONS,
+        }
+    }
+
+    /// Splits at most so many connections at once; further ones pass as they are.
+    #[must_use]
+    pub fn with_limit(self, limit: u32) -> Splitter {
+        Splitter { limit, ..self }
     }
 
     /// Sets the rate of a hop whose packets arrive by these links ([`Relays::set_hop`]).
@@ -127,6 +158,10 @@ impl Splitter {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
         let complete = self.handshakes.see(now, tuple, (from, packet), segment);
         let Some(Complete { handshake, ports }) = complete else { return false };
+        if self.relays.open() >= self.limit as usize {
+            self.handshakes.count(Left::Full);
+            return false;
+        }
         let behind_hop = ports.map(|port| port.is_some_and(|port| self.hop.contains(&port)));
         let seen = Seen { client: tuple.reversed(), handshake, behind_hop };
         self.relays.split(now, &seen, &self.split)
@@ -149,24 +184,29 @@ impl Middlebox for Splitter {
         if from.is_none() {
             return Verdict::Forward;
         }
-        let mut is_split = self.relays.takes(packet);
-        if let Body::Tcp(segment) = &packet.body {
-            if is_split && handshakes::is_syn(segment) && self.relays.forget(now, packet) {
-                is_split = false;
-            }
-            is_split = is_split || self.consider(now, from, packet, segment);
-        }
-        if !is_split {
+        let segment = match &packet.body {
+            Body::Tcp(segment) => Some(segment),
+            _ => None,
+        };
+        let is_new = segment.is_some_and(handshakes::is_syn) && self.relays.forget(now, packet);
+        let is_taken = (!is_new && self.relays.handle_packet(now, packet))
+            || segment.is_some_and(|segment| self.consider(now, from, packet, segment))
+                && self.relays.handle_packet(now, packet);
+        if !is_taken {
             return Verdict::Forward;
         }
-        self.relays.handle_packet(now, packet);
         self.transmit(now, cx);
         Verdict::Consume
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.relays.held_payloads(held);
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
         let statistics = self.relays.statistics();
         count("split connections", statistics.split);
+        count("split connections that are over", statistics.over);
         count("bytes held at most", statistics.held_at_most);
         count("bytes held at most of one connection", statistics.held_of_one_at_most);
         count("rate of the hop, bit/s", self.relays.hop_rate().map_or(0, |rate| rate.as_bps()));

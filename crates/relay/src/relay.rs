@@ -162,9 +162,9 @@ impl Relay {
         }
     }
 
-    /// Bytes that are held besides those in the halves.
-    pub(crate) fn held(&self) -> u64 {
-        self.halves.iter().flat_map(|half| &half.rest).map(|rest| u64::from(rest.len)).sum()
+    /// What is held besides the bytes in the halves.
+    pub(crate) fn rest(&self) -> impl Iterator<Item = Payload> {
+        self.halves.iter().flat_map(|half| &half.rest).copied()
     }
 
     /// Whether both halves are over.

@@ -10,7 +10,7 @@ use base::{Duration, Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, FourTuple, Host, Outlet};
 use tcp::{Config, Connection, Events, Handshake, InitialWindow, State};
-use wire::{Ip, Packet, Segment};
+use wire::{Ip, Packet, Payload, Segment};
 
 /// Split connections.
 pub struct Relays {
@@ -121,10 +121,18 @@ impl Relays {
         self.held
     }
 
-    /// Whether a packet is for a half: it belongs to a split connection.
+    /// The bytes that the relays hold, as payloads of the packets that brought them.
+    pub fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        for (_, half, _) in self.host.connections() {
+            half.held_payloads().for_each(&mut *held);
+        }
+        self.splits.iter().flatten().flat_map(|entry| entry.relay.rest()).for_each(held);
+    }
+
+    /// The number of split connections that are not over.
     #[must_use]
-    pub fn takes(&self, packet: &Packet) -> bool {
-        self.host.connection_of(packet).is_some()
+    pub fn open(&self) -> usize {
+        self.splits.len() - self.vacant.len()
     }
 
     /// Splits a connection whose handshake has passed. Returns false if there is such a connection, or
@@ -229,18 +237,16 @@ impl Relays {
         }
     }
 
-    /// Processes a packet for a half.
-    pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
-        let id = self.host.connection_of(packet);
-        let relay = id.and_then(|id| Some(self.host.application(id)?.relay));
-        self.host.handle_packet(now, packet);
-        if let Some(id) = id {
-            self.measure(now, id);
-        }
+    /// Processes a packet if it is for a half; returns whether it is: it belongs to a split connection.
+    pub fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
+        let Some(id) = self.host.handle_known(now, packet) else { return false };
+        let relay = self.host.application(id).map(|half| half.relay);
+        self.measure(now, id);
         self.run(now);
         if let Some(relay) = relay {
             self.count_held(relay);
         }
+        true
     }
 
     /// Takes note of what a half has delivered over the hop.
@@ -371,7 +377,8 @@ impl Relays {
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
         let connections = entry.halves.iter().flatten().filter_map(|&id| self.host.connection(id));
         let of_halves = connections.map(|half| half.readable() + half.unacknowledged());
-        let held = of_halves.sum::<u64>() + entry.relay.held();
+        let held = of_halves.sum::<u64>()
+            + entry.relay.rest().map(|rest| u64::from(rest.len)).sum::<u64>();
         self.held = self.held + held - core::mem::replace(&mut entry.held, held);
         let Statistics { held_at_most, held_of_one_at_most, .. } = &mut self.statistics;
         *held_at_most = self.held.max(*held_at_most);

@@ -225,6 +225,13 @@ impl Reassembly {
         true
     }
 
+    /// All pieces; one may be listed twice.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = Payload> {
+        // The map has the last piece of the most recent run at its earlier length.
+        let last = Some(self.tail).filter(|tail| tail.len > 0);
+        self.pieces.values().copied().chain(last)
+    }
+
     /// Takes out the first run if it begins at or before `nxt`; returns its start and end. The
     /// caller takes its pieces by [`Reassembly::take_piece`] at once.
     pub(crate) fn take_run(&mut self, nxt: u64) -> Option<(u64, u64)> {

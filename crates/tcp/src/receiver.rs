@@ -137,6 +137,11 @@ impl Receiver {
         self.unread.iter()
     }
 
+    /// All payload in the buffer, in order or not; some may be listed twice.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = Payload> {
+        self.unread.iter().chain(self.reassembly.payloads())
+    }
+
     /// Processes the peer's SYN: full-sized segments have `mss` bytes, and `sack` is whether it
     /// permits selective acknowledgments.
     pub(crate) fn on_syn(&mut self, mss: u32, sack: bool) {

@@ -111,7 +111,7 @@ impl Stream {
         if end >= self.end {
             return !self.more_coming;
         }
-        end == self.front.end() || self.later.iter().any(|run| run.end() == end)
+        end == self.front.end() || self.later.binary_search_by_key(&end, Run::end).is_ok()
     }
 
     /// The sequence number after the last octet that may be sent, the FIN included.
@@ -137,7 +137,23 @@ impl Stream {
         if start < self.front.end() {
             return Some(&self.front);
         }
-        self.later.iter().find(|run| start < run.end())
+        // A relay of many connections has a run for each packet.
+        self.later.get(self.later.partition_point(|run| run.end() <= start))
+    }
+
+    /// The runs from `una` on that are not acknowledged, in order.
+    pub(crate) fn payloads(&self, una: u64) -> impl Iterator<Item = Payload> {
+        let runs = core::iter::once(&self.front).chain(&self.later);
+        runs.flat_map(move |run| {
+            let start = una.clamp(run.start, run.end());
+            // A run may be longer than a payload.
+            let starts = (start..run.end()).step_by(u32::MAX as usize);
+            starts.map(|start| Payload {
+                stream: run.stream,
+                offset: run.offset + (start - run.start),
+                len: u32::try_from(run.end() - start).unwrap_or(u32::MAX),
+            })
+        })
     }
 
     /// The octet up to which full-sized segments of the run being sent carry its data only: less
@@ -210,6 +226,23 @@ mod tests {
         stream.write(2, 0, 10, true);
         assert_eq!(stream.payload(91, 100), Payload { stream: 1, offset: 90, len: 60 });
         assert_eq!(stream.payload(151, 100), Payload { stream: 2, offset: 0, len: 10 });
+    }
+
+    #[test]
+    fn runs_are_listed_from_the_first_octet_that_is_not_acknowledged() {
+        let mut stream = Stream::new();
+        assert_eq!(stream.payloads(1).count(), 0);
+        stream.write(1, 500, 100, true);
+        stream.write(2, 0, 5 << 32, true);
+        stream.write(3, 7, 1, true);
+        let found: Vec<_> = stream.payloads(31).map(|p| (p.stream, p.offset, p.len)).collect();
+        let most = u32::MAX;
+        let rest = (5_u64 << 32) % u64::from(most);
+        let long = (0..5).map(|n| (2, n * u64::from(most), most));
+        let mut expected = vec![(1, 530, 70)];
+        expected.extend(long.chain([(2, 5 * u64::from(most), rest as u32), (3, 7, 1)]));
+        assert_eq!(found, expected);
+        assert_eq!(stream.payloads(stream.end()).count(), 0);
     }
 
     #[test]

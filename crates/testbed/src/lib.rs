@@ -9,6 +9,8 @@
 
 #[cfg(target_os = "linux")]
 mod addresses;
+#[cfg(target_os = "linux")]
+mod emulation;
 mod error;
 #[cfg(target_os = "linux")]
 mod hosts;
@@ -26,6 +28,8 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod state;
 
+#[cfg(target_os = "linux")]
+pub use emulation::Emulation;
 pub use error::Error;
 pub use report::{Health, Outcome};
 

@@ -130,6 +130,9 @@ pub(crate) fn health(scenario: &Scenario, report: &Report) -> Health {
 
 /// Why the run is void: the worst direction, by the names of its nodes.
 fn why_void(scenario: &Scenario, report: &Report) -> Option<String> {
+    if report.without_bytes > 0 {
+        return Some(report.about_bytes());
+    }
     let worst = report.void_by()?;
     let [from, to] = [worst.from, worst.to].map(|node| &scenario.nodes[node]);
     Some(format!(

@@ -126,27 +126,34 @@ pub(crate) fn run_beside(
     let report = emulator.stop();
     result?;
     let report = report?;
-    let health = links::health(scenario, &report);
     for accounts in accounts {
         ledger.enter_all(accounts?);
     }
     read(&state, &mut ledger)?;
-    let (links, totals) = links::statistics(scenario, &report);
-    let rows = ledger.rows();
-    let events = health.packets;
+    Ok(outcome(scenario, &report, ledger.rows()))
+}
+
+/// The outcome of a run with these rows.
+pub(crate) fn outcome(
+    scenario: &Scenario,
+    report: &live::emulator::Report,
+    rows: Vec<lab::Row>,
+) -> Outcome {
+    let health = links::health(scenario, report);
+    let (links, totals) = links::statistics(scenario, report);
     let run = lab::Outcome {
         rows,
         totals,
         links,
         queue_delays_s: Vec::new(),
-        box_drops: links::box_drops(scenario, &report),
-        box_counts: links::box_counts(scenario, &report),
-        events,
+        box_drops: links::box_drops(scenario, report),
+        box_counts: links::box_counts(scenario, report),
+        events: health.packets,
         paths: None,
         digest: None,
         series: None,
     };
-    Ok(Outcome { run, health })
+    Outcome { run, health }
 }
 
 /// Checks that the process may create namespaces and devices.

@@ -1,6 +1,6 @@
 //! Packets that arrive at a host, and the connections that they are for.
 
-use super::{FourTuple, Host, Slot};
+use super::{ConnectionId, FourTuple, Host, Slot};
 use crate::{Application, Bytes};
 use base::Time;
 use core::ops::Range;
@@ -18,6 +18,23 @@ impl<A: Application> Host<A> {
         self.take_in(now, packet, |slot, now, segment| {
             slot.connection.handle_segment(now, segment, packet.payload, packet.ecn_fields());
         });
+    }
+
+    /// Processes a packet if it belongs to a connection, as a segment or as an ICMP message about one;
+    /// returns the connection then. Segments that would open one are none of it.
+    pub fn handle_known(&mut self, now: Time, packet: &Packet) -> Option<ConnectionId> {
+        let Body::Tcp(segment) = &packet.body else {
+            let id = self.connection_of(packet)?;
+            self.handle_packet(now, packet);
+            return Some(id);
+        };
+        let tuple = FourTuple::of_segment(&packet.ip, segment);
+        let &number = self.by_tuple.get(&tuple)?;
+        let id = self.slots[number as usize].id;
+        self.take_segment(now, (packet, segment), (tuple, Some(number)), |slot, now, segment| {
+            slot.connection.handle_segment(now, segment, packet.payload, packet.ecn_fields());
+        });
+        Some(id)
     }
 
     /// Like [`Host::handle_packet`], with the bytes of the payload, as many as the packet
@@ -93,37 +110,52 @@ impl<A: Application> Host<A> {
         packet: &Packet,
         take: impl FnOnce(&mut Slot<A>, Time, &Segment),
     ) {
+        let Body::Tcp(segment) = &packet.body else { return self.take_message(now, packet) };
+        let tuple = FourTuple::of_segment(&packet.ip, segment);
+        let known = self.by_tuple.get(&tuple).copied();
+        if known.is_none() && !self.owns(packet.ip.destination) {
+            self.statistics.no_connection += 1;
+            return;
+        }
+        self.take_segment(now, (packet, segment), (tuple, known), take);
+    }
+
+    /// Processes a packet that is no segment.
+    fn take_message(&mut self, now: Time, packet: &Packet) {
         if !self.takes(packet) {
             self.statistics.no_connection += 1;
             return;
         }
-        let segment = match &packet.body {
-            Body::Tcp(segment) => segment,
+        match &packet.body {
             Body::Icmp(Icmp::Corruption { notice, .. }) => {
-                return match notice.destination == packet.ip.destination {
+                match notice.destination == packet.ip.destination {
                     true => self.notify_of_peer(now, notice),
                     false => self.notify(now, notice),
-                };
+                }
             }
-            Body::Icmp(Icmp::Survival(notice)) => {
-                return self.on_survival(now, &packet.ip, notice);
-            }
-            Body::Icmp(icmp) => return self.on_icmp(now, icmp),
-            Body::Udp(udp) => return self.on_datagram(*udp, packet.payload),
+            Body::Icmp(Icmp::Survival(notice)) => self.on_survival(now, &packet.ip, notice),
+            Body::Icmp(icmp) => self.on_icmp(now, icmp),
+            Body::Udp(udp) => self.on_datagram(*udp, packet.payload),
             // No decoder or gateway has consumed it.
-            Body::Repair(_) | Body::Esp(_) => {
-                self.statistics.no_connection += 1;
-                return;
-            }
-        };
+            Body::Repair(_) | Body::Esp(_) | Body::Tcp(_) => self.statistics.no_connection += 1,
+        }
+    }
+
+    /// Processes a segment; `known` is the connection with its 4-tuple, if there is one.
+    #[inline]
+    fn take_segment(
+        &mut self,
+        now: Time,
+        (packet, segment): (&Packet, &Segment),
+        (tuple, known): (FourTuple, Option<u32>),
+        take: impl FnOnce(&mut Slot<A>, Time, &Segment),
+    ) {
         if packet.unparsed.is_marked_corrupted() {
             let (source, destination) = (packet.ip.source, packet.ip.destination);
             let len = packet.payload.len;
             let notice = CorruptionNotice::about(source, destination, segment, len);
             return self.notify_of_peer(now, &notice);
         }
-        let tuple = FourTuple::of_segment(&packet.ip, segment);
-        let known = self.by_tuple.get(&tuple).copied();
         let known = known.filter(|&id| !self.is_reopened(id, &tuple, segment));
         if known.is_none() && self.is_bogus(tuple.remote) {
             return;

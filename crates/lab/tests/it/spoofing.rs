@@ -67,6 +67,20 @@ fn a_small_cache_holds_the_server_back() {
 }
 
 #[test]
+fn connections_beyond_the_limit_are_whole_but_not_split() {
+    let flows =
+        SIZED.to_owned() + &format!("\n[[flows]]\nfrom = \"server\"\nto = \"user\"\n{SIZED}");
+    let outcome = run(&spoofed(", connections = 1", &flows));
+    for row in &outcome.rows {
+        assert_eq!((row.payload_bytes, row.misplaced), (3_000_000, 0));
+    }
+    let mut counts: Vec<_> = outcome.box_counts.iter().map(|one| (one.name, one.count)).collect();
+    counts.retain(|(name, _)| !name.ends_with("over"));
+    let full = "connections not split: too many connections";
+    assert_eq!(counts, [("split connections", 1), (full, 1)]);
+}
+
+#[test]
 fn teardown_end_to_end_tells_the_sender_when_all_has_arrived() {
     for teardown in ["spoofed", "end-to-end"] {
         let text = spoofed(&format!(", teardown = \"{teardown}\""), SIZED);
@@ -99,7 +113,7 @@ fn a_spoofer_has_tcp_settings_of_its_own() {
         (
             ", tpc = {}",
             "`nodes.gateway.boxes.0.tpc`: unknown key `tpc`, expected one of `box`, `cache`, \
-          `teardown`, `hop`, `rate`, `profile`, `tcp`",
+         `teardown`, `hop`, `rate`, `connections`, `profile`, `tcp`",
         ),
     ];
     for (settings, message) in wrong {

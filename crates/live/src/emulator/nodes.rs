@@ -1,6 +1,7 @@
 //! The nodes at the ends of links: the boxes in each, which see packets before its kernel does and
 //! after.
 
+use super::payloads::Payloads;
 use crate::Copies;
 use base::Time;
 use core::net::IpAddr;
@@ -8,7 +9,7 @@ use host::{Boxes, DropReason, HostIndication, LinkEvent, Outbox, Port, Verdict};
 use link::{Move, Movement};
 use std::collections::BTreeMap;
 use tcp::Connectivity;
-use wire::{Packet, Payload};
+use wire::Packet;
 
 /// What a node does besides what its kernel does.
 #[derive(Default)]
@@ -40,6 +41,8 @@ pub(super) struct Nodes {
     pub(super) surroundings: Box<dyn Surroundings>,
     payloads: Payloads,
     pub(super) copies: Copies,
+    /// Packets that were dropped because there were no bytes for them, or no memory.
+    pub(super) without_bytes: u64,
 }
 
 /// What boxes make of a packet's bytes.
@@ -60,6 +63,7 @@ impl Nodes {
             surroundings: Box::new(Nowhere),
             payloads: Payloads::default(),
             copies: Copies::default(),
+            without_bytes: 0,
         }
     }
 
@@ -125,7 +129,9 @@ impl Nodes {
         if from.is_none() && !self.owns(node, packet.ip.source) {
             return Passed::AsItIs;
         }
-        self.complete(&mut packet, &bytes[payload]);
+        if !self.complete(&mut packet, &bytes[payload]) {
+            return Passed::Gone;
+        }
         let before = packet;
         if self.nodes[node].boxes.packet(now, from, &mut packet) != Verdict::Forward {
             return Passed::Gone;
@@ -223,26 +229,45 @@ impl Nodes {
     }
 
     /// Writes a packet of a box's. Says whether it can be written.
-    pub(super) fn write(&self, packet: &Packet, out: &mut Vec<u8>) -> bool {
+    pub(super) fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) -> bool {
         let mut payload = vec![0; packet.payload.len as usize];
-        self.payloads.fetch(packet.payload, &mut payload);
+        if !self.payloads.fetch(packet.payload, &mut payload) {
+            self.without_bytes += 1;
+            return false;
+        }
         out.clear();
         packet.emit(&payload, out).is_ok()
     }
 
+    /// Frees bytes that no box holds, if there are many. To be called when no packet is between boxes
+    /// and links.
+    pub(super) fn free_payloads(&mut self) {
+        if self.payloads.has_many() {
+            let nodes = &self.nodes;
+            self.payloads.free_all_but(|held| {
+                nodes.iter().for_each(|node| node.boxes.held_payloads(held));
+            });
+        }
+    }
+
     fn read(&mut self, bytes: &[u8]) -> Option<Packet> {
         let (mut packet, payload) = Packet::parse(bytes).ok()?;
-        self.complete(&mut packet, &bytes[payload]);
-        Some(packet)
+        self.complete(&mut packet, &bytes[payload]).then_some(packet)
     }
 
     /// Adds what the bytes of a packet do not say: where its payload is kept, and which copy it is.
-    fn complete(&mut self, packet: &mut Packet, payload: &[u8]) {
-        packet.payload = self.payloads.keep(payload);
+    /// Returns false if there is no memory for its payload.
+    fn complete(&mut self, packet: &mut Packet, payload: &[u8]) -> bool {
+        let Some(kept) = self.payloads.keep(payload) else {
+            self.without_bytes += 1;
+            return false;
+        };
+        packet.payload = kept;
         self.copies.mark(packet);
+        true
     }
 
-    fn changed(&self, before: &Packet, after: &Packet, out: &mut Vec<u8>) -> Passed {
+    fn changed(&mut self, before: &Packet, after: &Packet, out: &mut Vec<u8>) -> Passed {
         if before == after {
             Passed::AsItIs
         } else if self.write(after, out) {
@@ -250,82 +275,5 @@ impl Nodes {
         } else {
             Passed::Gone
         }
-    }
-}
-
-/// The bytes of payloads that boxes have seen, for those that they keep: the latest of them. A packet
-/// carries their place in place of its stream's.
-#[derive(Default)]
-struct Payloads {
-    ring: Vec<u8>,
-    /// Bytes that were ever kept.
-    end: u64,
-}
-
-impl Payloads {
-    /// The stream of such places, which no box's own packets have.
-    const STREAM: u32 = u32::MAX - 1;
-    /// Bytes: what a fast link carries in longer than any box keeps a packet.
-    const ROOM: usize = 1 << 26;
-
-    fn keep(&mut self, bytes: &[u8]) -> Payload {
-        let (offset, len) = (self.end, bytes.len() as u32);
-        if len == 0 {
-            return Payload::default();
-        }
-        if self.ring.is_empty() {
-            self.ring = vec![0; Payloads::ROOM];
-        }
-        let start = (offset % Payloads::ROOM as u64) as usize;
-        let first = bytes.len().min(Payloads::ROOM - start);
-        self.ring[start..start + first].copy_from_slice(&bytes[..first]);
-        self.ring[..bytes.len() - first].copy_from_slice(&bytes[first..]);
-        self.end += bytes.len() as u64;
-        Payload { stream: Payloads::STREAM, offset, len }
-    }
-
-    /// The bytes of a payload: those that were kept, or for a box's own packet those that its
-    /// identity stands for. What is no longer kept is zero.
-    fn fetch(&self, payload: Payload, out: &mut [u8]) {
-        if payload.stream != Payloads::STREAM {
-            return payload.render(out);
-        }
-        if payload.offset + (Payloads::ROOM as u64) < self.end {
-            return out.fill(0);
-        }
-        let start = (payload.offset % Payloads::ROOM as u64) as usize;
-        let first = out.len().min(Payloads::ROOM - start);
-        let (head, tail) = out.split_at_mut(first);
-        head.copy_from_slice(&self.ring[start..start + first]);
-        tail.copy_from_slice(&self.ring[..tail.len()]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn payloads_come_back_as_they_were_until_their_room_is_used_again() {
-        let mut payloads = Payloads::default();
-        let bytes = |n: usize| -> Vec<u8> { (0..60_000).map(|i| (i * 7 + n) as u8).collect() };
-        let count = Payloads::ROOM / 60_000;
-        let kept: Vec<Payload> = (0..2 * count).map(|n| payloads.keep(&bytes(n))).collect();
-        let mut out = vec![0; 60_000];
-        for (n, payload) in kept.iter().enumerate().skip(count + 1) {
-            payloads.fetch(*payload, &mut out);
-            assert!(out == bytes(n), "{n}");
-        }
-        payloads.fetch(kept[0], &mut out);
-        assert!(out.iter().all(|byte| *byte == 0), "it is gone, and says so");
-    }
-
-    #[test]
-    fn packets_of_boxes_have_the_bytes_that_they_stand_for() {
-        let payload = Payload { stream: 3, offset: 5, len: 100 };
-        let (mut expected, mut found) = ([0; 100], [1; 100]);
-        payload.render(&mut expected);
-        Payloads::default().fetch(payload, &mut found);
-        assert_eq!(found, expected);
     }
 }

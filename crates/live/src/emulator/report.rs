@@ -80,6 +80,9 @@ pub struct Report {
     pub injected: u64,
     /// Packets that no route led on, where nodes move.
     pub unroutable: u64,
+    /// Packets that were dropped because boxes held more bytes than there is memory for (1 GiB), or
+    /// sent bytes that they had not held: the run is void if there are any.
+    pub without_bytes: u64,
     /// Packets that the boxes of a node dropped, by node and reason.
     pub box_drops: Vec<(usize, DropReason, u64)>,
     /// What boxes counted, by node and name.
@@ -106,6 +109,13 @@ pub enum Verdict {
 }
 
 impl Report {
+    /// What [`Report::without_bytes`] means.
+    #[must_use]
+    pub fn about_bytes(&self) -> String {
+        let packets = self.without_bytes;
+        format!("{packets} packets of boxes were dropped: there was no memory for their bytes")
+    }
+
     /// The worst direction, if the run is void because of it.
     #[must_use]
     pub fn void_by(&self) -> Option<&DirectionReport> {
@@ -119,6 +129,9 @@ impl Report {
     /// Judges the run by its worst direction.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        if self.without_bytes > 0 {
+            return Verdict::Void(self.about_bytes());
+        }
         let Some(worst) = self.void_by() else { return Verdict::Valid };
         Verdict::Void(format!(
             "from node {} to node {}, {:.1} % of {} packets were late or lost beyond the model: {} \
@@ -153,6 +166,13 @@ mod tests {
         let Verdict::Void(why) = report(10, 0).verdict() else { panic!("1.1 %") };
         assert!(why.contains("from node 3 to node 5, 1.1 % of 900 packets"), "{why}");
         assert!(matches!(report(0, 10).verdict(), Verdict::Void(_)));
+    }
+
+    #[test]
+    fn a_run_is_void_if_the_bytes_of_a_packet_were_missing() {
+        let report = Report { without_bytes: 1, ..report(0, 0) };
+        let Verdict::Void(why) = report.verdict() else { panic!("one packet") };
+        assert!(why.starts_with("1 packets of boxes were dropped"), "{why}");
     }
 
     #[test]

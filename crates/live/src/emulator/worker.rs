@@ -119,6 +119,7 @@ impl Worker {
             limits: self.writer.limits,
             injected: self.writer.injected,
             unroutable: self.unroutable,
+            without_bytes: self.writer.nodes.without_bytes,
             box_drops: self.writer.nodes.box_drops(),
             box_counts: self.writer.nodes.box_counts(),
             span: self.clock.now().since(start),
@@ -151,6 +152,7 @@ impl Worker {
 
     /// Does what is next. Boxes come before links, as in the lab.
     fn deliver(&mut self, ends: &[End]) {
+        self.writer.nodes.free_payloads();
         let (due, wake) = (self.core.next(), self.writer.nodes.next_wake());
         if wake <= due {
             for node in 0..self.writer.nodes.len() {
@@ -267,6 +269,7 @@ impl Worker {
         if !self.writer.nodes.inspect(node) {
             return self.put(now, direction, bytes, ends);
         }
+        self.writer.nodes.free_payloads();
         let mut passing = std::mem::take(&mut self.passing);
         let passed = self.writer.nodes.pass(now, node, None, bytes, &mut passing);
         // What boxes make leaves before the packet that they saw.

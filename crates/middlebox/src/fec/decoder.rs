@@ -7,7 +7,7 @@ use super::{Flow, Settings, SideChannel};
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use std::collections::BTreeMap;
-use wire::{Body, Ecn, Flags, Packet, PathFields, Place, Repair};
+use wire::{Body, Ecn, Flags, Packet, PathFields, Payload, Place, Repair};
 
 /// Which losses of the encoded stream are signalled to TCP's congestion control, as ECN congestion
 /// marks. The others count as corruption.
@@ -305,5 +305,10 @@ impl Middlebox for Decoder {
 
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
         self.advance(now, cx);
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        // The encoder names those of the side channel.
+        self.held.values().for_each(|waiting| held(waiting.packet.payload));
     }
 }

@@ -151,4 +151,9 @@ impl Middlebox for Encoder {
     fn wake(&mut self, _now: Time, cx: &mut Context<'_>) {
         self.close(cx);
     }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.open.iter().for_each(|packet| held(packet.payload));
+        self.side_channel.held_payloads(held);
+    }
 }

@@ -3,7 +3,7 @@
 use super::codec::{self, Fault};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::Packet;
+use wire::{Packet, Payload};
 
 /// State that a flow's encoder and decoder share: simulated packets have no bytes, so the contents of
 /// repair packets travel here.
@@ -120,6 +120,13 @@ impl SideChannel {
         if shelf.blocks.len() > SideChannel::MOST_BLOCKS {
             shelf.blocks.pop_first();
         }
+    }
+
+    /// Calls `held` with the payload of every source packet that is kept.
+    pub(super) fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        let shelf = self.shelf();
+        let sources = shelf.blocks.values().flat_map(|block| &block.sources);
+        sources.for_each(|packet| held(packet.payload));
     }
 
     /// Forgets blocks that start before `first`.

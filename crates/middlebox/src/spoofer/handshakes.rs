@@ -30,12 +30,20 @@ pub(super) enum Left {
     Unseen,
     /// Too many handshakes were pending.
     Overflow,
+    /// Too many connections were split.
+    Full,
 }
 
 impl Left {
     /// Every reason.
-    pub(super) const ALL: [Left; 5] =
-        [Left::Authenticated, Left::Multipath, Left::FastOpen, Left::Unseen, Left::Overflow];
+    pub(super) const ALL: [Left; 6] = [
+        Left::Authenticated,
+        Left::Multipath,
+        Left::FastOpen,
+        Left::Unseen,
+        Left::Overflow,
+        Left::Full,
+    ];
 
     /// The name of the count of connections that are left alone for this reason.
     pub(super) fn name(self) -> &'static str {
@@ -45,6 +53,7 @@ impl Left {
             Left::FastOpen => "connections not split: data in the SYN",
             Left::Unseen => "connections not split: SYN not seen",
             Left::Overflow => "connections not split: too many handshakes",
+            Left::Full => "connections not split: too many connections",
         }
     }
 }
@@ -214,7 +223,8 @@ impl Handshakes {
         }
     }
 
-    fn count(&mut self, why: Left) {
+    /// Counts a connection that is left alone.
+    pub(super) fn count(&mut self, why: Left) {
         self.left[why as usize] += 1;
     }
 }

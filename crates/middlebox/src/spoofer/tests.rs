@@ -223,6 +223,65 @@ fn pending_handshakes_are_bounded() {
     assert_eq!(verdict, Verdict::Consume);
 }
 
+/// Passes the handshake of a client port and a first request; returns the verdict about that.
+fn open(splitter: &mut Splitter, at: u64, port: u16) -> Verdict {
+    let of = |mut packet: Packet| {
+        let is_client = packet.ip.source == CLIENT;
+        let segment = packet.tcp_mut().unwrap();
+        *(if is_client { &mut segment.source_port } else { &mut segment.destination_port }) = port;
+        packet
+    };
+    passes(splitter, at, of(syn()));
+    passes(splitter, at + 30, of(syn_ack()));
+    pass(splitter, at + 530, of(packet(true, Flags::ACK, 1001, 5001, 100))).0
+}
+
+#[test]
+fn connections_beyond_the_limit_pass_until_there_is_room_again() {
+    let mut splitter = splitter().with_limit(2);
+    assert_eq!(open(&mut splitter, 0, 4000), Verdict::Consume);
+    assert_eq!(open(&mut splitter, 1000, 4001), Verdict::Consume);
+    assert_eq!(open(&mut splitter, 2000, 4002), Verdict::Forward);
+    // Its further segments pass, too, and it counts once.
+    let mut next = packet(true, Flags::ACK, 1101, 5001, 100);
+    next.tcp_mut().unwrap().source_port = 4002;
+    passes(&mut splitter, 2600, next);
+    let full = "connections not split: too many connections";
+    assert_eq!((count(&splitter, "split connections"), count(&splitter, full)), (2, 1));
+    // A reset of either end ends both halves of the first.
+    pass(&mut splitter, 3000, packet(true, Flags::RST, 1101, 5001, 0));
+    assert_eq!(count(&splitter, "split connections that are over"), 1);
+    assert_eq!(open(&mut splitter, 4000, 4003), Verdict::Consume);
+    assert_eq!((count(&splitter, "split connections"), count(&splitter, full)), (3, 1));
+}
+
+#[test]
+fn the_payload_that_is_held_is_that_which_may_still_be_sent() {
+    let held = |splitter: &Splitter| {
+        let mut held = Vec::new();
+        splitter.held_payloads(&mut |payload| held.push((payload.offset, payload.len)));
+        held
+    };
+    let mut splitter = splitter();
+    open(&mut splitter, 0, 4000);
+    assert_eq!(held(&splitter), [(0, 100)]);
+    // The second segment of the client overtakes the first: neither has been read.
+    let of_client = |seq: u32, len: u32| {
+        let mut packet = packet(true, Flags::ACK, seq, 5001, len);
+        packet.payload.offset = u64::from(seq - 1001);
+        packet
+    };
+    pass(&mut splitter, 600, of_client(1301, 50));
+    assert_eq!(held(&splitter), [(300, 50), (300, 50), (0, 100)]);
+    pass(&mut splitter, 610, of_client(1101, 200));
+    assert_eq!(held(&splitter), [(0, 350)]);
+    // What the server has acknowledged is no longer held.
+    pass(&mut splitter, 620, packet(false, Flags::ACK, 5001, 1201, 0));
+    assert_eq!(held(&splitter), [(200, 150)]);
+    pass(&mut splitter, 630, packet(false, Flags::ACK, 5001, 1351, 0));
+    assert_eq!(held(&splitter), []);
+}
+
 #[test]
 fn a_connection_of_an_end_with_itself_is_left_alone() {
     let mut splitter = splitter();

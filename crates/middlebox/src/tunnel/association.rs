@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::{Body, Esp, Packet};
+use wire::{Body, Esp, Packet, Payload};
 
 /// The addresses and identifiers of a security association (RFC 4301 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,11 @@ impl Association {
             inner.first += 1;
         }
         Some(packet)
+    }
+
+    /// Calls `held` with the payload of every packet in flight.
+    pub(super) fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.inner().packets.iter().flatten().for_each(|packet| held(packet.payload));
     }
 
     /// The inner packet of a packet of this association, for nodes that can read it: with

@@ -173,4 +173,8 @@ impl Middlebox for Ingress {
         }
         self.encapsulate(from.is_some(), packet)
     }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.association.held_payloads(held);
+    }
 }

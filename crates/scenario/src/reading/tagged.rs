@@ -64,9 +64,12 @@ fn entry<T: Table>(
         let alone = [(T::TAG.into(), name.clone()), (written.get_ref().clone(), value.clone())];
         let alone = alone.into_iter().map(|(key, value)| (Spanned::new(0..0, key), value));
         let alone = Spanned::new(node.span(), DeValue::Table(alone.collect()));
-        match T::deserialize(ValueDeserializer::from(alone)) {
-            Err(error) => problems.push(Problem::at(value.span(), words(error.message()))),
-            Ok(_) => check(key.kind, value, problems),
+        // Bounds of the key are narrower than those of the value's type.
+        if !check(key.kind, value, problems) {
+            continue;
+        }
+        if let Err(error) = T::deserialize(ValueDeserializer::from(alone)) {
+            problems.push(Problem::at(value.span(), words(error.message())));
         }
     }
     if problems.len() > before {
@@ -81,8 +84,9 @@ fn entry<T: Table>(
     }
 }
 
-/// Checks the bounds that the type of a setting does not have.
-fn check(kind: Kind, value: &Node<'_>, problems: &mut Vec<Problem>) {
+/// Checks the bounds that the type of a setting does not have. Says whether the value keeps them, or is
+/// of another type.
+fn check(kind: Kind, value: &Node<'_>, problems: &mut Vec<Problem>) -> bool {
     let inside = match kind {
         Kind::Whole { least } => {
             integer(value).is_none_or(|number| u64::try_from(number).is_ok_and(|n| n >= least))
@@ -94,6 +98,7 @@ fn check(kind: Kind, value: &Node<'_>, problems: &mut Vec<Problem>) {
     if !inside {
         problems.push(Problem::at(value.span(), format!("expected {kind:?}")));
     }
+    inside
 }
 
 /// The entry of this name with its defaults, if it needs no setting.

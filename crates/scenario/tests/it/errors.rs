@@ -669,3 +669,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_spoofer_has_room_for_at_least_one_connection_and_one_byte() {
+    let bytes = "expected at least 1 byte and at most 1 EiB, such as 1500 or \"64 KiB\"";
+    let whole = "expected a whole number, 1 or more";
+    let cases = [
+        ("cache", "0", bytes),
+        ("cache", "-1", bytes),
+        ("cache", "\"0 kB\"", bytes),
+        ("cache", "\"9 packets\"", bytes),
+        ("cache", "\"large\"", bytes),
+        ("connections", "0", whole),
+        ("connections", "-1", whole),
+        ("connections", "1.5", "found floating point `1.5`, expected a whole number, 0 or more"),
+        ("teardown", "\"never\"", "unknown name `never`, expected `spoofed` or `end-to-end`"),
+        (
+            "conections",
+            "7",
+            "unknown key `conections`, expected one of `box`, `cache`, `teardown`, `connections`, \
+             `profile`, `tcp`",
+        ),
+    ];
+    for (key, value, message) in cases {
+        let node = format!("b = {{ boxes = [{{ box = \"spoofer\", {key} = {value} }}] }}");
+        let (marked, written) = match key {
+            "conections" => ("conections = 7", String::new()),
+            _ => (value, format!(" = {value}")),
+        };
+        let message = format!("`nodes.b.boxes.0.{key}{written}`: {message}");
+        rejects(("b = {}", &node), &format!("{marked} }}] }}"), &message);
+    }
+}

@@ -86,6 +86,13 @@ impl Connection {
         self.receiver.peek()
     }
 
+    /// The payload in the receive and send buffers: what may still be read or sent. Some may be listed
+    /// twice.
+    pub fn held_payloads(&self) -> impl Iterator<Item = Payload> {
+        let unacknowledged = self.sender.stream.payloads(self.sender.una());
+        self.receiver.payloads().chain(unacknowledged)
+    }
+
     /// Closes the sending half: a FIN follows the data. The receiving half stays open (half-close,
     /// RFC 9293 §3.6).
     pub fn close(&mut self) {

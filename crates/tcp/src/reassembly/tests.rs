@@ -19,6 +19,22 @@ fn pieces(queue: &Reassembly) -> Vec<(u64, Payload)> {
 }
 
 #[test]
+fn all_that_is_queued_is_listed() {
+    let mut queue = queue(64);
+    for (start, len) in [(10, 10), (50, 5), (55, 5), (60, 5), (12, 30)] {
+        queue.keep(start, piece(start, len));
+        let mut listed: Vec<u64> =
+            queue.payloads().flat_map(|piece| piece.offset..piece.end()).collect();
+        listed.sort_unstable();
+        listed.dedup();
+        let queued = pieces(&queue)
+            .into_iter()
+            .flat_map(|(start, piece)| start..start + u64::from(piece.len));
+        assert_eq!(listed, queued.collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn entries_are_bounded_by_the_window() {
     assert_eq!(Reassembly::new(1 << 20).limit, 8192);
     assert_eq!(Reassembly::new(1000).limit, 64);

@@ -248,6 +248,19 @@ impl Transport for Connection<'_> {
         ranges + (self.bytes.len() - self.passed_on) as u64
     }
 
+    /// The same: the kernel sends what it has room for.
+    fn unsent(&self) -> u64 {
+        self.unacknowledged()
+    }
+
+    fn readable(&self) -> u64 {
+        rustix::io::ioctl_fionread(self.socket).unwrap_or(0)
+    }
+
+    fn segment_size(&self) -> u32 {
+        self.socket.tcp_mss().unwrap_or(0)
+    }
+
     fn notify_below(&mut self, bytes: u64) {
         if self.low_water.is_none() {
             let size = usize::try_from(bytes.saturating_add(1)).unwrap_or(usize::MAX);

@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
-use testbed::{Error, Outcome};
+use testbed::{Emulation, Error, Outcome};
 
 /// One transfer over one link. Its text can be replaced by a test.
 pub(crate) const TRANSFER: &str = r#"title    = "a transfer"
@@ -96,6 +96,18 @@ pub(crate) fn run_once(text: &str) -> Option<Outcome> {
             eprintln!("{:?}", outcome.health);
             Some(outcome)
         }
+        Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
+            skip(&error);
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The network of a scenario without its flows; `None` as above.
+pub(crate) fn emulate(text: &str, label: &str) -> Option<Emulation> {
+    match Emulation::start(&scenario(text), 1, label) {
+        Ok(emulation) => Some(emulation),
         Err(error @ (Error::Forbidden(_) | Error::Platform)) => {
             skip(&error);
             None

@@ -225,9 +225,8 @@ impl Nodes {
     /// Writes a packet of a box's. Says whether it can be written.
     pub(super) fn write(&self, packet: &Packet, out: &mut Vec<u8>) -> bool {
         let mut payload = vec![0; packet.payload.len as usize];
-        self.payloads.fetch(packet.payload, &mut payload);
         out.clear();
-        packet.emit(&payload, out).is_ok()
+        self.payloads.fetch(packet.payload, &mut payload) && packet.emit(&payload, out).is_ok()
     }
 
     fn read(&mut self, bytes: &[u8]) -> Option<Packet> {
@@ -265,7 +264,7 @@ struct Payloads {
 impl Payloads {
     /// The stream of such places, which no box's own packets have.
     const STREAM: u32 = u32::MAX - 1;
-    /// Bytes: what a fast link carries in longer than any box keeps a packet.
+    /// Bytes. A box's packet whose bytes are gone is not sent.
     const ROOM: usize = 1 << 26;
 
     fn keep(&mut self, bytes: &[u8]) -> Payload {
@@ -285,19 +284,22 @@ impl Payloads {
     }
 
     /// The bytes of a payload: those that were kept, or for a box's own packet those that its
-    /// identity stands for. What is no longer kept is zero.
-    fn fetch(&self, payload: Payload, out: &mut [u8]) {
+    /// identity stands for. Returns whether they are still kept.
+    #[must_use]
+    fn fetch(&self, payload: Payload, out: &mut [u8]) -> bool {
         if payload.stream != Payloads::STREAM {
-            return payload.render(out);
+            payload.render(out);
+            return true;
         }
         if payload.offset + (Payloads::ROOM as u64) < self.end {
-            return out.fill(0);
+            return false;
         }
         let start = (payload.offset % Payloads::ROOM as u64) as usize;
         let first = out.len().min(Payloads::ROOM - start);
         let (head, tail) = out.split_at_mut(first);
         head.copy_from_slice(&self.ring[start..start + first]);
         tail.copy_from_slice(&self.ring[..tail.len()]);
+        true
     }
 }
 
@@ -313,11 +315,9 @@ mod tests {
         let kept: Vec<Payload> = (0..2 * count).map(|n| payloads.keep(&bytes(n))).collect();
         let mut out = vec![0; 60_000];
         for (n, payload) in kept.iter().enumerate().skip(count + 1) {
-            payloads.fetch(*payload, &mut out);
-            assert!(out == bytes(n), "{n}");
+            assert!(payloads.fetch(*payload, &mut out) && out == bytes(n), "{n}");
         }
-        payloads.fetch(kept[0], &mut out);
-        assert!(out.iter().all(|byte| *byte == 0), "it is gone, and says so");
+        assert!(!payloads.fetch(kept[0], &mut out), "it is gone, and says so");
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
         let payload = Payload { stream: 3, offset: 5, len: 100 };
         let (mut expected, mut found) = ([0; 100], [1; 100]);
         payload.render(&mut expected);
-        Payloads::default().fetch(payload, &mut found);
+        assert!(Payloads::default().fetch(payload, &mut found));
         assert_eq!(found, expected);
     }
 }

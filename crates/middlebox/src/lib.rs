@@ -22,6 +22,7 @@ pub use table::{Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};
 
 use host::Middlebox;
+use tcp::mechanism::Needs;
 
 // The table of boxes that stand in a node by themselves, as scenario files name them. A new one is
 // a file in this directory and a line here. Groups of boxes that depend on each other (a tunnel, an
@@ -70,6 +71,12 @@ impl BoxSettings {
     #[must_use]
     pub fn runs_tcp(&self) -> bool {
         self.settings().runs_tcp()
+    }
+
+    /// What it needs as a remedy ([`BoxSettings::remedies`]).
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.settings().needs()
     }
 
     /// The box, at its place.

@@ -18,6 +18,7 @@ use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use tcp::mechanism::Needs;
 use wire::{Body, Flags, Packet};
 
 base::settings! {
@@ -56,6 +57,14 @@ impl Default for Snoop {
 impl Settings for Snoop {
     fn neighbour(&self) -> Option<&str> {
         Some(&self.hop)
+    }
+
+    fn remedies(hop: &str) -> Vec<Snoop> {
+        vec![Snoop { hop: hop.to_owned(), cache: 1000, ..Snoop::default() }]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::MIDDLEBOX | Needs::BOTH_DIRECTIONS | Needs::CLEAR_HEADERS
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {

@@ -12,6 +12,7 @@ use handshakes::{Handshakes, Left};
 use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
 use relay::{Half, Policy, Relays, Split, Teardown};
 use serde::{Deserialize, Serialize};
+use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
 use wire::{Body, Packet, Segment};
 
@@ -34,6 +35,17 @@ base::settings! {
 impl Settings for Spoofer {
     fn runs_tcp(&self) -> bool {
         true
+    }
+
+    fn remedies(_: &str) -> Vec<Spoofer> {
+        vec![Spoofer::default()]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::MIDDLEBOX
+            | Needs::BOTH_DIRECTIONS
+            | Needs::CLEAR_HEADERS
+            | Needs::SPLIT_CONNECTION
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {

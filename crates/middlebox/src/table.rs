@@ -6,6 +6,7 @@ use base::Random;
 use core::net::IpAddr;
 use host::{Middlebox, Port};
 use std::collections::BTreeMap;
+use tcp::mechanism::Needs;
 
 /// Where a box stands, and what it may need to know there.
 pub struct Site<'a> {
@@ -63,6 +64,21 @@ pub trait Settings {
         false
     }
 
+    /// The settings with which it may improve the flows that pass its node, if this neighbour is behind
+    /// the bad hop. None if it is no remedy.
+    fn remedies(hop: &str) -> Vec<Self>
+    where
+        Self: Sized,
+    {
+        let _ = hop;
+        Vec::new()
+    }
+
+    /// What it needs as a remedy.
+    fn needs(&self) -> Needs {
+        Needs::empty()
+    }
+
     /// The box.
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send>;
 }
@@ -92,6 +108,17 @@ macro_rules! boxes {
         }
 
         impl BoxSettings {
+            /// The boxes, with settings, that may improve the flows that pass their node, if this
+            /// neighbour is behind the bad hop.
+            #[must_use]
+            pub fn remedies(hop: &str) -> Vec<BoxSettings> {
+                let mut remedies = Vec::new();
+                $(remedies.extend(
+                    <$Settings as table::Settings>::remedies(hop).into_iter().map(BoxSettings::from),
+                );)+
+                remedies
+            }
+
             fn settings(&self) -> &dyn table::Settings {
                 match self { $(BoxSettings::$Settings(settings) => settings,)+ }
             }

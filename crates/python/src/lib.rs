@@ -231,6 +231,14 @@ mod _lasthop {
         scenario::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 
+    /// The remedies in boxes of a node before a bad hop.
+    #[pyfunction]
+    #[pyo3(text_signature = "(hop)")]
+    fn box_remedies<'py>(py: Python<'py>, hop: &str) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let remedies = scenario::box_remedies(hop);
+        remedies.iter().map(|remedy| convert::remedy(py, remedy)).collect()
+    }
+
     /// Runs a sweep, and appends finished runs to a journal.
     #[pyfunction]
     #[pyo3(signature = (

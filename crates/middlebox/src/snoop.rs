@@ -37,7 +37,7 @@ base::settings! {
         /// retransmitted it, too. Then its loss is left to the sender.
         pub retransmissions: u32 as Kind::at_least(1),
         /// The shortest time after which a segment is retransmitted that nothing was heard of. It
-        /// follows from the round trip of the hop (SRTT + 4 RTTVAR) if that is longer.
+        /// follows from the round trip of the hop (SRTT + 4 RTTVAR, at least 2 SRTT) if that is longer.
         pub min_timeout: Span,
     }
 }

@@ -1,14 +1,17 @@
 """Advice on paths whose remedies every textbook knows."""
 
 import json
+import tomllib
 from pathlib import Path as File
 
 import pytest
 from typer.testing import CliRunner
 
+import lasthop
+from lasthop import _lasthop as engine
 from lasthop import advice
 from lasthop._lasthop import ScenarioError
-from lasthop.advice import Advice, Path, advise
+from lasthop.advice import Advice, Path, Remedy, advise
 from lasthop.cli import app
 from lasthop.errors import UserError
 from lasthop.scenario import Scenario
@@ -134,6 +137,77 @@ def test_rare_losses_are_chance_all_the_same() -> None:
     said = advise(Path("2 Mbit/s", "100 ms", loss=0.003, size="100 kB"))
     assert said.today.n == 20
     assert said.today.half > 0
+
+
+def boxes(said: Advice) -> dict[tuple[str, str | None], Remedy]:
+    """What is said of boxes, by their names and nodes."""
+    found = [remedy for remedy in said.remedies if remedy.at is not None]
+    return {(tomllib.loads(remedy.setting)["box"], remedy.at): remedy for remedy in found}
+
+
+def test_snoop_repairs_a_noisy_hop_from_a_gateway_before_it() -> None:
+    """It hides corruption from the sender, and reads TCP headers in both directions."""
+    said = advise(Path(rate="2 Mbit/s", delay="40 ms", bit_errors=3e-6), seeds=SEEDS)
+    snoop = boxes(said)["snoop", ""]
+    assert snoop.verdict == "helps"
+    assert snoop.gain.value > 1.5
+    assert set(snoop.needs) == {"middlebox", "both directions", "clear headers"}
+    assert 'hop = "receiver"' in snoop.setting
+    # What is said of the rest does not depend on boxes: the path without them is the same.
+    assert said.remedies[0].gain.n == snoop.gain.n == SEEDS
+
+
+SATELLITE = """
+title    = "a download through a gateway"
+duration = "60 s"
+[nodes]
+server  = {}
+gateway = {}
+user    = {}
+[[links]]
+between = ["server", "gateway"]
+rate    = "50 Mbit/s"
+delay   = "40 ms"
+queue   = "250 packets"
+[[links]]
+between = ["gateway", "user"]
+rate    = "10 Mbit/s"
+delay   = "250 ms"
+queue   = "420 packets"
+[[flows]]
+from    = "server"
+to      = "user"
+traffic = { size = "3 MB" }
+"""
+
+
+def test_a_spoofer_shortens_downloads_at_the_node_before_a_satellite() -> None:
+    """It gives up the end-to-end meaning of acknowledgments, and says so."""
+    said = advise(Scenario.from_toml(SATELLITE), seeds=SEEDS)
+    spoofer = boxes(said)["spoofer", "gateway"]
+    assert spoofer.verdict == "helps"
+    assert "split connection" in spoofer.needs
+    # A clean hop has nothing for Snoop to do.
+    assert boxes(said)["snoop", "gateway"].verdict == "changes nothing"
+    assert {at for _, at in boxes(said)} == {"gateway"}
+
+
+def test_boxes_stand_beside_those_that_are_there() -> None:
+    """In every node between the ends of the only way, and nowhere if there are several ways."""
+    path = Scenario.from_toml(SATELLITE).set(
+        {"nodes.gateway.boxes": [{"box": "mss-clamp"}], "flows.0.traffic.size": "30 kB"}
+    )
+    assert boxes(advise(path, seeds=2))
+    assert not boxes(advise("examples/handover", seeds=2))
+
+
+def test_an_assumed_gateway_changes_nothing_by_itself() -> None:
+    """The link and its errors are the same; the sender is behind a fast link without delay."""
+    path = Path("2 Mbit/s", "40 ms", bit_errors=1e-6).scenario()
+    said = engine.document(path.source, path.name)
+    behind, _ = advice._behind_gateway(path, said, 0)
+    first, second = (lasthop.sweep(scenario, seeds=3).rows for scenario in (path, behind))
+    assert first["goodput_bps"].to_list() == pytest.approx(second["goodput_bps"], rel=0.02)
 
 
 def test_what_contradicts_the_scenario_is_left_out() -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "TransferError",
     "__version__",
     "applications",
+    "box_remedies",
     "boxes",
     "check",
     "clean_testbed",
@@ -314,6 +315,14 @@ def remedies() -> list[dict[str, Any]]:
     "middlebox": who must change; "clear headers": that middlebox reads TCP headers; "split
     connection": an acknowledgment no longer comes from the receiver), `buildable` (bool; what
     cannot be built says how much there is to be won).
+    """
+
+def box_remedies(hop: str, rate: str) -> list[dict[str, Any]]:
+    """What may help flows in the `boxes` of a node that they pass, of everything that there is.
+
+    `hop` is the neighbour behind the bad hop, `rate` the rate of that hop as TOML has it; if it is
+    no quantity, the rate is not known. The dicts are those of `remedies`; `toml` has lines
+    for an entry of `boxes`, and `needs` may also be "both directions": both pass that node.
     """
 
 def applications() -> list[str]:

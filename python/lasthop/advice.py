@@ -1,22 +1,23 @@
 """Which remedies would help on a path, and by how much.
 
 Everything that there is gets simulated, each remedy by itself beside the path as it is, with the
-same errors; nothing is looked up. What comes to the engine's tables comes here by itself.
+same errors; nothing is looked up. What comes to the engine's tables comes here by itself: settings
+of the flow's TCP, and boxes in the nodes between its ends.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from lasthop import _lasthop as engine
-from lasthop import lab, terminal, units
+from lasthop import lab, terminal, toml, units
 from lasthop.errors import UserError, unknown
 from lasthop.results import Progress
 from lasthop.scenario import Scenario
@@ -122,7 +123,7 @@ tcp     = {{ receive_window = "16 MB" }}
 class Remedy:
     """One remedy on a path."""
 
-    #: Lines for the flow's `tcp` table.
+    #: Lines for the flow's `tcp` table, or for an entry of the `boxes` of a node.
     setting: str
     #: How many times better than the path as it is, over pairs of runs.
     gain: Estimate
@@ -132,6 +133,9 @@ class Remedy:
     needs: tuple[str, ...]
     #: False for what shows how much there is to be won, and cannot be built.
     buildable: bool
+    #: The node that has the box; "" stands for one that is assumed at the beginning of the flow's
+    #: only link. None for a setting of the flow's TCP.
+    at: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -181,6 +185,7 @@ class Advice:
             "used": self.used,
             "remedies": [
                 {
+                    "at": remedy.at,
                     "setting": tomllib.loads(remedy.setting),
                     "verdict": remedy.verdict,
                     "gain": _numbers(remedy.gain),
@@ -221,7 +226,8 @@ def advise(
         )
     index = _flow(outline.flows, flow)
     name = outline.flows[index]
-    known, variants = _variants(scenario, index)
+    known = [*_variants(scenario, index), *_box_variants(scenario, index)]
+    variants = [variant.scenario for variant in known]
     first = lab.sweep(scenario, seeds=seeds, threads=threads)
     if all(len(set(values)) == 1 for values in _column(first.rows, name).values()):
         seeds = 2  # Chance has no part in it: more runs would all be the same.
@@ -233,13 +239,14 @@ def advise(
     today, *others = [[float(v) for v in column[metric] if v is not None] for column in columns]
     found = [
         Remedy(
-            setting=remedy["toml"],
+            setting=variant.remedy["toml"],
             gain=_gain(values, today, faster_is_less=ends),
             value=mean_interval(values),
-            needs=tuple(remedy["needs"]),
-            buildable=remedy["buildable"],
+            needs=tuple(variant.remedy["needs"]),
+            buildable=variant.remedy["buildable"],
+            at=variant.at,
         )
-        for remedy, values in zip(known, others, strict=True)
+        for variant, values in zip(known, others, strict=True)
     ]
     found.sort(key=lambda remedy: -remedy.gain.value)
     rate = _slowest(scenario, index)
@@ -248,20 +255,75 @@ def advise(
     return Advice(outline.title, metric, _tcp(scenario, index), mean, used, found)
 
 
-def _variants(scenario: Scenario, flow: int) -> tuple[list[dict[str, Any]], list[Scenario]]:
-    """The remedies, and the scenario with each; without those that contradict what it says."""
-    known, variants = [], []
+@dataclass(frozen=True)
+class _Variant:
+    """A remedy of the engine's, and the scenario with it."""
+
+    remedy: dict[str, Any]
+    scenario: Scenario
+    at: str | None = None
+
+
+def _variants(scenario: Scenario, flow: int) -> Iterator[_Variant]:
+    """The remedies in the flow's TCP, without those that contradict what the scenario says."""
     for remedy in engine.remedies():
         keys = tomllib.loads(remedy["toml"])
-        put = {f"flows.{flow}.tcp.{key}": value for key, value in keys.items()}
-        variant = scenario.set(put)
-        try:
-            variant.outline()
-        except engine.ScenarioError:
-            continue
-        known.append(remedy)
-        variants.append(variant)
-    return known, variants
+        variant = scenario.set({f"flows.{flow}.tcp.{key}": value for key, value in keys.items()})
+        if _is_valid(variant):
+            yield _Variant(remedy, variant)
+
+
+def _box_variants(scenario: Scenario, flow: int) -> Iterator[_Variant]:
+    """The remedies in boxes of every node between the flow's ends, if it has but one way.
+
+    Where there is no such node, one is assumed at the beginning of the flow's only link.
+    """
+    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
+    way = _way(said, flow)
+    if way is None:
+        return
+    names = way[1:-1]
+    if not names:
+        scenario, said = _behind_gateway(scenario, said, flow)
+        names = way[:1]
+    rates = _rates(said)
+    for node, hop in zip(names, way[-len(names) :], strict=True):
+        present = said["nodes"][node].get("boxes", [])
+        for remedy in engine.box_remedies(hop, str(rates[node, hop])):
+            box = tomllib.loads(remedy["toml"])
+            variant = scenario.set({f"nodes.{node}.boxes": [*present, box]})
+            if _is_valid(variant):
+                yield _Variant(remedy, variant, node if len(way) > 2 else "")
+
+
+def _behind_gateway(
+    scenario: Scenario, said: dict[str, Any], flow: int
+) -> tuple[Scenario, dict[str, Any]]:
+    """The scenario with the flow's sender moved away from the link, to which its node is a gateway.
+
+    The link keeps its name, and so its errors. What leads to the gateway is fast and has no delay.
+    """
+    gateway = said["flows"][flow]["from"]
+    sender = next(name for name in _names(f"{gateway}-host") if name not in said["nodes"])
+    wire = {"between": [sender, gateway], "rate": "10 Gbit/s", "delay": "0 s"}
+    flows = [*said["flows"]]
+    flows[flow] = {**flows[flow], "from": sender}
+    nodes = {**said["nodes"], sender: {}}
+    changed = {**said, "nodes": nodes, "links": [*said["links"], wire], "flows": flows}
+    return Scenario.from_toml(toml.write(changed), scenario.name), changed
+
+
+def _names(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
+
+
+def _is_valid(scenario: Scenario) -> bool:
+    try:
+        scenario.outline()
+    except engine.ScenarioError:
+        return False
+    return True
 
 
 def _gain(values: list[float], today: list[float], *, faster_is_less: bool) -> Estimate:
@@ -328,11 +390,28 @@ def _tcp(scenario: Scenario, flow: int) -> str:
 def _slowest(scenario: Scenario, flow: int) -> float | None:
     """The lowest rate on a flow's way, if there is but one way and every rate is a number."""
     said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
+    rates, way = _rates(said), _way(said, flow)
+    if way is None:
+        return None
+    try:
+        return min(units.parse(str(rates[hop])) for hop in pairwise(way))
+    except ValueError:
+        return None
+
+
+def _rates(said: dict[str, Any]) -> dict[tuple[str, str], Any]:
+    """The rates of links, by their two ends in this order."""
     rates = {}
     for link in said.get("links", []):
         a, b = link["between"]
         rates[a, b] = link.get("forward", {}).get("rate", link.get("rate"))
         rates[b, a] = link.get("backward", {}).get("rate", link.get("rate"))
+    return rates
+
+
+def _way(said: dict[str, Any], flow: int) -> list[str] | None:
+    """The nodes of a flow's way from its sender on, if there is but one way."""
+    hops = _rates(said)
     to = said["flows"][flow]["to"]
     found: list[list[str]] = []
     ways = [[said["flows"][flow]["from"]]]
@@ -341,13 +420,8 @@ def _slowest(scenario: Scenario, flow: int) -> float | None:
         if way[-1] == to:
             found.append(way)
         else:
-            ways += [[*way, b] for a, b in rates if a == way[-1] and b not in way]
-    if len(found) != 1:
-        return None
-    try:
-        return min(units.parse(str(rates[hop])) for hop in pairwise(found[0]))
-    except ValueError:
-        return None
+            ways += [[*way, b] for a, b in hops if a == way[-1] and b not in way]
+    return found[0] if len(found) == 1 else None
 
 
 def _numbers(estimate: Estimate) -> dict[str, float]:
@@ -362,6 +436,7 @@ _NEEDS = {
     "middlebox": "a node on the path",
 }
 _COSTS = {
+    "both directions": "both directions must pass it",
     "clear headers": "the node reads TCP headers: not with IPsec",
     "split connection": "acknowledgments no longer come from the receiver",
 }
@@ -393,13 +468,13 @@ def show(advice: Advice) -> None:
         found = [r for r in advice.remedies if r.verdict == verdict and r.buildable]
         if found:
             settings = ", ".join(
-                _one_line(r.setting) + (f" ({_times(r.gain)})" if verdict == "harms" else "")
-                for r in found
+                _label(r) + (f" ({_times(r.gain)})" if verdict == "harms" else "") for r in found
             )
             terminal.out().print(f"[dim]{words}: {escape(settings)}.[/]")
     terminal.say(
-        "[dim]Each remedy alone, for one flow; a setting goes into the flow's `tcp` table. Means of"
-        f" {advice.today.n} runs with the same errors, gains with 95 % confidence.[/]"
+        "[dim]Each remedy alone, for one flow; a setting goes into the flow's `tcp` table, a box"
+        f" into the `boxes` of its node. Means of {advice.today.n} runs with the same errors, gains"
+        " with 95 % confidence.[/]"
     )
 
 
@@ -407,18 +482,29 @@ def _table(advice: Advice, show_value: Callable[[Estimate], str]) -> Table:
     shown = terminal.table("Would help")
     shown.add_column("gain", no_wrap=True)
     shown.add_column("goodput" if show_value is _rate else "time", no_wrap=True, justify="right")
-    shown.add_column("setting", no_wrap=True)
-    shown.add_column("takes a change of")
+    # In one column, so that both have room in a narrow terminal.
+    shown.add_column("setting, and what takes a change", overflow="fold")
     for remedy in advice.helping:
-        who = " and ".join(_NEEDS[need] for need in remedy.needs if need in _NEEDS)
+        who = " and ".join(_who(need, remedy.at) for need in remedy.needs if need in _NEEDS)
         costs = "; ".join(_COSTS[need] for need in remedy.needs if need in _COSTS)
+        needs = f"{who} ({costs})" if costs else who
         shown.add_row(
             _times(remedy.gain),
             show_value(remedy.value),
-            escape(_one_line(remedy.setting)),
-            who + (f" [dim]({costs})[/]" if costs else ""),
+            f"{escape(_one_line(remedy.setting))}\n[dim]{needs}[/]",
         )
     return shown
+
+
+def _who(need: str, at: str | None) -> str:
+    if need != "middlebox" or at is None:
+        return _NEEDS[need]
+    return f"the node {escape(at)}" if at else "a gateway before the link"
+
+
+def _label(remedy: Remedy) -> str:
+    line = _one_line(remedy.setting)
+    return f"{line} at {remedy.at}" if remedy.at else line
 
 
 def _times(gain: Estimate) -> str:

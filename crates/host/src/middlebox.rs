@@ -10,6 +10,14 @@ use wire::{CorruptionNotice, Packet, Payload};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u32);
 
+impl Port {
+    /// The other direction of the same link: the two have adjacent numbers, the lower one even.
+    #[must_use]
+    pub const fn opposite(self) -> Port {
+        Port(self.0 ^ 1)
+    }
+}
+
 /// The decision of a box about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

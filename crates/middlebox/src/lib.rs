@@ -16,11 +16,13 @@ pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
 pub use link_mtu::LinkMtu;
 pub use on_path_attacker::{DISCARD, Forger, Forges};
+pub use snoop::Retransmitter;
 pub use spoofer::Splitter;
 pub use table::{Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};
 
 use host::Middlebox;
+use tcp::mechanism::Needs;
 
 // The table of boxes that stand in a node by themselves, as scenario files name them. A new one is
 // a file in this directory and a line here. Groups of boxes that depend on each other (a tunnel, an
@@ -40,6 +42,9 @@ table::boxes! {
     /// Splits the TCP connections that pass, so that each of two paths has one of its own (TCP
     /// spoofing, `ishac2001`).
     spoofer::Spoofer = "spoofer";
+    /// Repairs the losses of a wireless hop, and hides them from TCP senders (Snoop, Balakrishnan et al.
+    /// 1995).
+    snoop::Snoop = "snoop";
     /// An attacker on the path of flows, which forges notices of corruption or changes of
     /// connectivity (`bbn8333` §7.1, `koutsianas2007` §3.6).
     on_path_attacker::OnPathAttacker = "on-path-attacker";
@@ -74,6 +79,12 @@ impl BoxSettings {
     #[must_use]
     pub fn runs_tcp(&self) -> bool {
         self.settings().runs_tcp()
+    }
+
+    /// What it needs as a remedy ([`BoxSettings::remedies`]).
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.settings().needs()
     }
 
     /// The box, at its place.

@@ -6,12 +6,13 @@ mod tests;
 
 use crate::table::{Settings, Site};
 use base::settings::{Bytes, Kind};
-use base::{Random, Time};
+use base::{Random, Rate, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
 use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
 use relay::{Half, HopRate, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
+use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
 use wire::{Body, Packet, Payload, Segment};
 
@@ -68,6 +69,24 @@ impl Settings for Spoofer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// As published, and one that does not overrun the hop.
+    fn remedies(hop: &str, rate: Option<Rate>) -> Vec<Spoofer> {
+        let mended = Spoofer {
+            cache: Some(Bytes(1_000_000)),
+            hop: Some(hop.to_owned()),
+            rate: Some(rate.map_or(HopRate::Measured, HopRate::Given)),
+            ..Spoofer::default()
+        };
+        vec![Spoofer::default(), mended]
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::MIDDLEBOX
+            | Needs::BOTH_DIRECTIONS
+            | Needs::CLEAR_HEADERS
+            | Needs::SPLIT_CONNECTION
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {

@@ -2,10 +2,11 @@
 
 use crate::fec::Flow;
 use crate::{Association, Ends};
-use base::Random;
+use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{Middlebox, Port};
 use std::collections::BTreeMap;
+use tcp::mechanism::Needs;
 
 /// Where a box stands, and what it may need to know there.
 pub struct Site<'a> {
@@ -71,6 +72,21 @@ pub trait Settings {
         false
     }
 
+    /// The settings with which it may improve the flows that pass its node, if this neighbour is behind
+    /// the bad hop, and that hop has this rate, if it has one. None if it is no remedy.
+    fn remedies(hop: &str, rate: Option<Rate>) -> Vec<Self>
+    where
+        Self: Sized,
+    {
+        let _ = (hop, rate);
+        Vec::new()
+    }
+
+    /// What it needs as a remedy.
+    fn needs(&self) -> Needs {
+        Needs::empty()
+    }
+
     /// The box.
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send>;
 }
@@ -100,6 +116,17 @@ macro_rules! boxes {
         }
 
         impl BoxSettings {
+            /// The boxes, with settings, that may improve the flows that pass their node, if this
+            /// neighbour is behind the bad hop, which has this rate, if it has one.
+            #[must_use]
+            pub fn remedies(hop: &str, rate: Option<base::Rate>) -> Vec<BoxSettings> {
+                let mut remedies = Vec::new();
+                $(remedies.extend(
+                    <$Settings as table::Settings>::remedies(hop, rate).into_iter().map(BoxSettings::from),
+                );)+
+                remedies
+            }
+
             fn settings(&self) -> &dyn table::Settings {
                 match self { $(BoxSettings::$Settings(settings) => settings,)+ }
             }

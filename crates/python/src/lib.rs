@@ -231,6 +231,18 @@ mod _lasthop {
         scenario::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 
+    /// The remedies in boxes of a node before a bad hop; a `rate` that is no fixed one is not known.
+    #[pyfunction]
+    #[pyo3(text_signature = "(hop, rate)")]
+    fn box_remedies<'py>(
+        py: Python<'py>,
+        hop: &str,
+        rate: &str,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let remedies = scenario::box_remedies(hop, rate.parse().ok());
+        remedies.iter().map(|remedy| convert::remedy(py, remedy)).collect()
+    }
+
     /// Runs a sweep, and appends finished runs to a journal.
     #[pyfunction]
     #[pyo3(signature = (

@@ -83,7 +83,11 @@ pub(crate) fn resolve(
         if let Err(message) = settings.check().and(context.check(node, &settings)) {
             problems.push(Problem::at(span.clone(), message));
         }
-        if let Some(name) = settings.neighbour() {
+        if settings.neighbour() == Some("") {
+            let known = context.neighbours(node).join(", ");
+            let problem = Problem::at(span.clone(), "missing key `hop`");
+            problems.push(problem.help(format!("the node's neighbours are: {known}")));
+        } else if let Some(name) = settings.neighbour() {
             let neighbours = context.neighbours(node);
             if !neighbours.contains(&name) {
                 let problem =

@@ -1,6 +1,10 @@
-//! Settings that may improve a flow's use of its path: all entries of the tables of `tcp`, so that
-//! a new entry is included.
+//! Settings that may improve a flow's use of its path: all entries of the tables of `tcp`, and boxes
+//! of nodes, so that a new entry is included.
 
+use crate::reading::tagged;
+use base::Rate;
+use base::settings::Table as _;
+use middlebox::BoxSettings;
 use tcp::Recovery;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Mechanism, Needs};
@@ -8,8 +12,8 @@ use tcp::mechanism::{Mechanism, Needs};
 /// Settings that may help.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remedy {
-    /// Keys of the flow's `tcp` table, and their values.
-    pub settings: Vec<(&'static str, toml::Value)>,
+    /// Keys of the flow's `tcp` table, or of an entry of a node's `boxes`, and their values.
+    pub settings: Vec<(String, toml::Value)>,
     /// Which parties must change for it.
     pub needs: Needs,
     /// Whether it can be built; one that cannot shows the upper bound of the gain.
@@ -29,12 +33,31 @@ impl Remedy {
         settings: impl IntoIterator<Item = (&'static str, V)>,
         needs: Needs,
     ) -> Remedy {
-        let settings = settings.into_iter().map(|(key, value)| (key, value.into())).collect();
-        Remedy { settings, needs, buildable: true }
+        let settings = settings.into_iter().map(|(key, value)| (key.to_owned(), value.into()));
+        Remedy { settings: settings.collect(), needs, buildable: true }
     }
 }
 
-/// All remedies, in the order of the tables.
+/// All remedies in boxes of a node before a bad hop of this rate, behind which this neighbour is, in the
+/// order of the table. Only settings that differ from the defaults are given.
+#[must_use]
+pub fn box_remedies(hop: &str, rate: Option<Rate>) -> Vec<Remedy> {
+    let remedy = |settings: &BoxSettings| {
+        let table = toml::Table::try_from(settings).unwrap_or_default();
+        let name = table.get(BoxSettings::TAG).and_then(toml::Value::as_str).unwrap_or_default();
+        let default = tagged::default::<BoxSettings>(name).map(toml::Table::try_from);
+        let default = default.and_then(Result::ok).unwrap_or_default();
+        let is_set = |key: &str, value: &toml::Value| {
+            key == BoxSettings::TAG || default.get(key) != Some(value)
+        };
+        let settings_of = table.iter().filter(|(key, value)| is_set(key, value));
+        let settings_of = settings_of.map(|(key, value)| (key.clone(), value.clone()));
+        Remedy { settings: settings_of.collect(), needs: settings.needs(), buildable: true }
+    };
+    BoxSettings::remedies(hop, rate).iter().map(remedy).collect()
+}
+
+/// All remedies in the TCP of a flow, in the order of the tables.
 #[must_use]
 pub fn remedies() -> Vec<Remedy> {
     let both = Needs::SENDER | Needs::RECEIVER;
@@ -121,7 +144,7 @@ mod tests {
         for (name, _) in helping() {
             // Error notification of a kind is `eten = KIND`, or a table that reports so.
             let kind = name.strip_suffix("-eten").unwrap_or(name);
-            let named = |(key, value): &(&str, toml::Value)| match value.as_str() {
+            let named = |(key, value): &(String, toml::Value)| match value.as_str() {
                 Some(value) if *key == "eten" => name == "eten" || value == kind,
                 _ if *key == "eten" => value.to_string().contains(&format!("\"{kind}\"")),
                 _ => value.to_string().contains(&format!("\"{name}\"")),
@@ -145,6 +168,16 @@ mod tests {
             }
             assert!(Experiment::read(&source).is_ok(), "{remedy:?}");
             assert!(!remedy.needs.is_empty(), "{remedy:?}");
+        }
+        let boxes = box_remedies("b", Rate::from_bps(2_000_000));
+        assert!(boxes.iter().any(|remedy| remedy.toml() == "box = \"spoofer\""), "{boxes:?}");
+        assert!(boxes.iter().any(|remedy| remedy.toml().contains("\"snoop\"\n")), "{boxes:?}");
+        for remedy in boxes {
+            let mut source = Source::new(file, "path");
+            let entry = toml::Table::from_iter(remedy.settings.clone());
+            source.put("nodes.a.boxes", &toml::Value::Array(vec![entry.into()])).unwrap();
+            assert!(Experiment::read(&source).is_ok(), "{remedy:?}");
+            assert!(remedy.needs.contains(Needs::MIDDLEBOX), "{remedy:?}");
         }
     }
 }

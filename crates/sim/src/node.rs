@@ -209,6 +209,7 @@ impl<A: Application> Node<A> {
                 boxes.link(now, Port(link), LinkEvent::Dropped(packet));
             }
         });
+        self.await_boxes(index, network);
     }
 
     /// Forwards a packet for another node.

@@ -35,5 +35,6 @@ pub use connection::{
 pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication};
 pub use recovery::Recovery;
+pub use rtt::Rtt;
 pub use sender::Statistics;
 pub use state::{Info, Pressure, RecoveryState, Side, State, Vitals};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Round-trip estimator and the timeout that follows from it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Rtt {
+pub struct Rtt {
     config: Rto,
     /// Whether there has been a sample.
     sampled: bool,
@@ -25,7 +25,9 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    pub(crate) fn new(config: Rto) -> Rtt {
+    /// An estimator without a sample, with these settings of its timeout.
+    #[must_use]
+    pub fn new(config: Rto) -> Rtt {
         let base = config.initial;
         Rtt {
             config,
@@ -45,7 +47,7 @@ impl Rtt {
     /// Takes the round-trip sample of a segment that was sent once, from `sent_at` to `now`. It is
     /// a part of the fast path, which makes no calls.
     #[inline(always)]
-    pub(crate) fn sample(&mut self, now: Time, sent_at: Time) {
+    pub fn sample(&mut self, now: Time, sent_at: Time) {
         let timeout = match self.config.estimator {
             Estimator::Exact => self.exact(now.since(sent_at)),
             Estimator::Ticks => self.ticks(now, sent_at),
@@ -71,8 +73,9 @@ impl Rtt {
 
     /// The time after which a loss probe is sent (RFC 8985 §7.2, TLP_calc_PTO): at least two ticks
     /// of the clock, as in Linux.
+    #[must_use]
     #[inline]
-    pub(crate) fn probe_timeout(&self) -> Duration {
+    pub fn probe_timeout(&self) -> Duration {
         let two_round_trips = |srtt: Duration| (srtt * 2).max(self.config.granularity * 2);
         self.smoothed().map_or(Duration::from_secs(1), two_round_trips)
     }
@@ -121,8 +124,9 @@ impl Rtt {
     }
 
     /// The present timeout, back-off included.
+    #[must_use]
     #[inline]
-    pub(crate) fn rto(&self) -> Duration {
+    pub fn rto(&self) -> Duration {
         self.base.doubled(self.backoff).min(self.config.maximum)
     }
 
@@ -146,7 +150,7 @@ impl Rtt {
     }
 
     /// Doubles the timeout (RFC 6298 §5.5).
-    pub(crate) fn back_off(&mut self) {
+    pub fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
 

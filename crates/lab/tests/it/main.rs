@@ -26,6 +26,7 @@ mod path_mtu;
 mod per_packet;
 mod receive_window;
 mod runs;
+mod snoop;
 mod spoofing;
 mod sweeps;
 mod traffic;

@@ -45,7 +45,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// What a mechanism needs: the nodes that must change, and its other conditions.
+    /// What a mechanism or a box needs: the nodes that must change, and its other conditions.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Needs: u8 {
         /// The sender.
@@ -58,6 +58,8 @@ bitflags! {
         const CLEAR_HEADERS = 1 << 3;
         /// The end-to-end meaning of acknowledgments is given up.
         const SPLIT_CONNECTION = 1 << 4;
+        /// Both directions of the path pass that node.
+        const BOTH_DIRECTIONS = 1 << 5;
     }
 }
 

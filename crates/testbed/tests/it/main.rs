@@ -10,4 +10,5 @@ mod links;
 mod mobility;
 mod path_mtu;
 mod runs;
+mod snoop;
 mod spoofing;

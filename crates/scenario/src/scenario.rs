@@ -70,7 +70,7 @@ table! {
         duration: Spanned<Written<Duration>>, needed;
         /// A flow of one transfer: once all of its data has arrived and was acknowledged, the run ends,
         /// at the end of the next hundredth of its duration or second. On real packets, a run ends
-        /// when all flows have completed.
+        /// when all flows have completed, or with its duration.
         ends_with: Spanned<String>;
         /// The runs of a sweep measure round trips and queueing delays, too: the columns `rtt_*` and
         /// `queue_delay_*` of rows. A single run always does.

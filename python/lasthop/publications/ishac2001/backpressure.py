@@ -74,7 +74,7 @@ def cells() -> list[Cell]:
         for arm, sizes in (
             (REGULAR, _SIZES),
             (SPOOFED, _SIZES),
-            (BOUNDED, _SIZES),
+            *((arm, _SIZES) for arm in SETTINGS),
             (UNLIMITED, NEAR),
         )
         for vantage in VANTAGES
@@ -99,7 +99,7 @@ def figure(runs: Runs) -> Figure:
     with pictures.figure(11, 7) as drawn:
         axes = drawn.subplots(2, 2, sharex=True)
         for column, competitors in enumerate(LEVELS):
-            for arm in (REGULAR, SPOOFED, BOUNDED):
+            for arm in (REGULAR, SPOOFED, *SETTINGS):
                 look = _LOOKS[arm]
                 where: dict[str, Any] = {
                     "spoofer": arm,

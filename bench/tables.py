@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import agreement_tables
+import ishac_calibration
 import obanaik_calibration
 from fidelity import summarised
 from record import RESULTS
@@ -408,6 +409,10 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     **{
         f"obanaik2003-fairness-{what}": ("obanaik2003-calibration.json", table)
         for what, table in obanaik_calibration.TABLES.items()
+    },
+    **{
+        f"ishac2001-{what}": ("ishac2001-calibration.json", table)
+        for what, table in ishac_calibration.TABLES.items()
     },
 }
 

@@ -4,6 +4,7 @@ Plain TCP's runs stand in for those of the mechanism: other draws of the same, s
 differs but by chance. A statement that holds then would hold for any mechanism, or for none.
 published.toml names the mechanism of each statement (`effect_of`). Of figure 4.2 of koutsianas2007,
 which is deterministic, the runs with the mechanism are needed, too: see test_koutsianas2007.py.
+ishac2001's are in test_ishac2001.py.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ Off = Callable[..., Runs]
 #: What a statement may claim an effect of, by publication.
 MECHANISMS = {
     "bbn8333": {"eten", "ceten", "westwood", "sack"},
+    "ishac2001": {"spoofer"},
     "koutsianas2007": {"rlci"},
     "obanaik2003": {"policy", "window", "buffer"},
 }

@@ -225,6 +225,8 @@ def sweep(
       full-sized segment, as publications of old count;
     - `completed_s`: from the flow's start until the receiver had everything; None for a flow that
       never ends or did not end in time;
+    - `acknowledged_s`: from the start of a single transfer until its sender had the acknowledgment
+      of everything; None if it had not;
     - `started`, `finished`: transfers, or requests, and how many of them have all their data;
     - `failed`: those that were given up;
     - `time_mean_s`, `time_median_s`, `time_p95_s`: how long those took that have; None without any;
@@ -232,6 +234,8 @@ def sweep(
       time;
     - `datagrams_sent`, `datagrams_received`, `datagram_loss` (the share that did not arrive): of
       flows of UDP; 0, 0, None for others;
+    - `data_dropped`: packets with the flow's data that queues, or links that went down, have
+      dropped on the whole path;
     - `rtt_min_s`, `rtt_median_s`, `rtt_p95_s`, `rtt_p99_s`: of the sender's round-trip samples;
       None without any, and in a sweep unless the scenario has `latency = true`;
     - `segments`, `retransmissions`, `timeouts`, `reductions` (of the window, those by timeouts

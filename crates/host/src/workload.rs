@@ -3,6 +3,8 @@
 
 use crate::Opening;
 use base::{Duration, Random, Time};
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// When connections are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,10 +14,14 @@ pub enum Arrivals {
         /// From one to the next, on average.
         interval: Duration,
     },
-    /// So many at the start, and another one whenever one is over: so many at all times.
+    /// So many at the start, and another one whenever one is over: so many at all times, but for those
+    /// that wait.
     Replaced {
         /// How many.
         flows: u32,
+        /// How long each waits before it is opened, on average; exponential. With 0 all are opened at
+        /// once, and replaced at once.
+        think: Duration,
     },
 }
 
@@ -72,8 +78,10 @@ pub struct Workload<A> {
     arrivals: Arrivals,
     /// When the next is due.
     pub(crate) next: Time,
-    /// How many are due then, of those that others made room for.
-    vacancies: u64,
+    /// When those that others made room for are due.
+    vacancies: BinaryHeap<Reverse<Time>>,
+    /// No vacancy is filled before: no port was left.
+    retry: Time,
     /// How many it may yet open.
     left: u64,
     opened: u64,
@@ -94,12 +102,20 @@ impl<A> Workload<A> {
         random: Random,
         make: impl FnMut(Time, u64) -> Opening<A> + Send + 'static,
     ) -> Workload<A> {
-        let (left, opened, make) = (u64::MAX, 0, Box::new(make));
-        let (next, vacancies) = match arrivals {
-            Arrivals::Poisson { .. } => (start, 0),
-            Arrivals::Replaced { flows } => (start, u64::from(flows)),
+        let mut workload = Workload {
+            arrivals,
+            next: start,
+            vacancies: BinaryHeap::new(),
+            retry: start,
+            left: u64::MAX,
+            opened: 0,
+            random,
+            make: Box::new(make),
         };
-        let mut workload = Workload { arrivals, next, vacancies, left, opened, random, make };
+        match arrivals {
+            Arrivals::Poisson { .. } => {}
+            Arrivals::Replaced { flows, .. } => (0..flows).for_each(|_| workload.vacate(start)),
+        }
         workload.arrange();
         workload
     }
@@ -114,11 +130,26 @@ impl<A> Workload<A> {
         self
     }
 
-    /// Settles when the next connection of a Poisson process comes.
+    /// Settles when the next connection is due.
     fn arrange(&mut self) {
-        if let Arrivals::Poisson { interval } = self.arrivals {
-            self.next += self.random.exponential_span(interval);
-        }
+        self.next = match self.arrivals {
+            _ if self.left == 0 => Time::NEVER,
+            Arrivals::Poisson { interval } => self.next + self.random.exponential_span(interval),
+            Arrivals::Replaced { .. } => {
+                let first = self.vacancies.peek();
+                first.map_or(Time::NEVER, |&Reverse(at)| at.max(self.retry))
+            }
+        };
+    }
+
+    /// Makes room for a connection from now on; it is due when it has waited.
+    fn vacate(&mut self, now: Time) {
+        let Arrivals::Replaced { think, .. } = self.arrivals else { return };
+        let waits = match think {
+            Duration::ZERO => Duration::ZERO,
+            think => self.random.exponential_span(think),
+        };
+        self.vacancies.push(Reverse(now + waits));
     }
 
     /// When the next is due; [`Time::NEVER`] if that depends on the end of others.
@@ -135,33 +166,27 @@ impl<A> Workload<A> {
         let opening = (self.make)(self.next, self.opened);
         self.opened += 1;
         self.left -= 1;
-        self.vacancies = self.vacancies.saturating_sub(1);
-        match self.arrivals {
-            _ if self.left == 0 => self.next = Time::NEVER,
-            Arrivals::Poisson { .. } => self.arrange(),
-            Arrivals::Replaced { .. } if self.vacancies == 0 => self.next = Time::NEVER,
-            Arrivals::Replaced { .. } => {}
-        }
+        self.vacancies.pop();
+        self.arrange();
         Some(opening)
     }
 
     /// One of its connections is over.
     pub fn ended(&mut self, now: Time) {
         if let Arrivals::Replaced { .. } = self.arrivals {
-            self.vacancies += 1;
-            if self.left > 0 {
-                self.next = self.next.min(now);
-            }
+            self.vacate(now);
+            // It has left a port.
+            self.retry = self.retry.min(now);
+            self.arrange();
         }
     }
 
     /// One of its connections could not be opened.
     pub(crate) fn failed(&mut self, now: Time) {
         if let Arrivals::Replaced { .. } = self.arrivals {
-            self.vacancies += 1;
-            if self.left > 0 {
-                self.next = now + RETRY;
-            }
+            self.vacancies.push(Reverse(now));
+            self.retry = now + RETRY;
+            self.arrange();
         }
     }
 }

@@ -31,6 +31,8 @@ pub enum Part {
     Sender {
         /// Its transfer, if the connection is one.
         spec: Option<TransferSpec>,
+        /// When all of it was acknowledged.
+        acknowledged_at: Option<Time>,
         /// Its counts.
         counts: Counts,
         /// Its round trips, nanoseconds, if they were measured.
@@ -143,7 +145,12 @@ impl Account {
     ) -> Account {
         let Progress { sink, started, times } = end.traffic.progress();
         let part = match end.role {
-            Role::Sender => Part::Sender { spec: end.spec, counts, round_trips },
+            Role::Sender => Part::Sender {
+                spec: end.spec,
+                acknowledged_at: end.acknowledged_at,
+                counts,
+                round_trips,
+            },
             Role::Receiver => Part::Receiver {
                 received: sink.map_or(0, |sink| sink.received),
                 finished_at: sink.and_then(|sink| sink.finished_at),

@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     round_trips: Quantiles,
     /// When the last was finished.
     pub(crate) finished_at: Option<Time>,
+    /// When the sender of a single connection had everything acknowledged.
+    pub(crate) acknowledged_at: Option<Time>,
     /// Transfers that have not ended at both ends.
     pending: BTreeMap<u64, Pending>,
 }
@@ -65,8 +67,9 @@ impl Tally {
                     self.settle(transfer, flow, ideal);
                 }
             }
-            Part::Sender { spec, counts, round_trips } => {
+            Part::Sender { spec, acknowledged_at, counts, round_trips } => {
                 self.sender += counts;
+                self.acknowledged_at = acknowledged_at.filter(|_| !is_many(flow));
                 round_trips.iter().for_each(|times| self.round_trips.merge(times));
                 if let Some(spec) = spec {
                     self.started += 1;
@@ -95,7 +98,7 @@ impl Tally {
     }
 
     /// The row of a flow at the end of the run.
-    fn row(&self, scenario: &Scenario, flow: &Flow, ideal: &Ideal) -> Row {
+    fn row(&self, scenario: &Scenario, end: Time, flow: &Flow, ideal: &Ideal) -> Row {
         let time_s = Spread::of(&self.times, 1e9);
         let finished = self.times.count();
         let completed_at = self.finished_at.filter(|_| match flow.traffic {
@@ -110,7 +113,7 @@ impl Tally {
             }
             _ => Spread::of(&self.slowdowns, 1e6),
         };
-        let mut end = completed_at.unwrap_or(Time::ZERO + scenario.duration);
+        let mut end = completed_at.unwrap_or(end);
         let mss = f64::from(flow.sender.mss);
         let mut headers = (mss + headers(flow.ip) as f64) / mss;
         if let Traffic::Datagrams(datagrams) = flow.traffic {
@@ -129,12 +132,14 @@ impl Tally {
             payload_bps,
             goodput_bps: payload_bps * headers,
             completed_s: completed_at.map(|at| at.since(flow.start).as_secs_f64()),
+            acknowledged_s: self.acknowledged_at.map(|at| at.since(flow.start).as_secs_f64()),
             started: self.started,
             finished,
             failed: self.failed,
             time_s,
             slowdown,
             datagrams: self.datagrams,
+            data_dropped: None,
             rtt_s: Tail::of(&self.round_trips),
             sender: self.sender,
             coding: fec::Statistics::default(),
@@ -173,6 +178,16 @@ impl Accounts {
         }
     }
 
+    /// Whether an end of a single transfer is here to which nothing is left to do: all data has
+    /// arrived, or was acknowledged.
+    pub(crate) fn has_completed(&self, flow: usize) -> bool {
+        let mut ends = self.connections.iter().filter(|(of, _)| *of == flow);
+        ends.any(|(_, account)| match account.part {
+            Part::Sender { acknowledged_at, .. } => acknowledged_at.is_some(),
+            Part::Receiver { finished_at, .. } => finished_at.is_some(),
+        })
+    }
+
     /// The accounts of closed connections of flows of many, which the host drops.
     #[must_use]
     pub fn of_ended(scenario: &Scenario, pairing: Pairing, host: &mut Host<End>) -> Accounts {
@@ -195,6 +210,8 @@ pub struct Ledger<'s> {
     ideals: Vec<Ideal>,
     /// By the index of the flow.
     tallies: Vec<Tally>,
+    /// The end of the run.
+    end: Time,
 }
 
 impl<'s> Ledger<'s> {
@@ -202,7 +219,13 @@ impl<'s> Ledger<'s> {
     #[must_use]
     pub fn new(scenario: &'s Scenario) -> Ledger<'s> {
         let tallies = vec![Tally::default(); scenario.flows.len()];
-        Ledger { scenario, ideals: ideals(scenario), tallies }
+        let end = Time::ZERO + scenario.duration;
+        Ledger { scenario, ideals: ideals(scenario), tallies, end }
+    }
+
+    /// The run has ended before its duration.
+    pub(crate) fn end_at(&mut self, end: Time) {
+        self.end = end;
     }
 
     /// Enters an end of a connection of a flow, each once.
@@ -246,7 +269,9 @@ impl<'s> Ledger<'s> {
             }
         }
         let flows = self.scenario.flows.iter().zip(&self.ideals).zip(&self.tallies);
-        flows.map(|((flow, ideal), tally)| tally.row(self.scenario, flow, ideal)).collect()
+        flows
+            .map(|((flow, ideal), tally)| tally.row(self.scenario, self.end, flow, ideal))
+            .collect()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::watch::Watch;
 use crate::world::Built;
 use host::{DropReason, Role};
 use middlebox::fec::SideChannel;
-use scenario::{End, Scenario};
+use scenario::{End, Scenario, port};
 use sim::{Digest, FlowSample, LinkId, QueueSample, World};
 
 /// The outcome of a run.
@@ -126,6 +126,10 @@ pub(crate) fn of(
 ) -> Result<Outcome, RunError> {
     let world = &built.world;
     let mut rows = ledger.rows();
+    for (index, row) in rows.iter_mut().enumerate() {
+        let to = built.address(scenario, index, scenario.flows[index].to);
+        row.data_dropped = Some(world.data_drops(to, port(index)));
+    }
     for (row, beside) in rows.iter_mut().zip(&built.codings) {
         row.coding = beside.as_ref().map(SideChannel::statistics).unwrap_or_default();
         if row.coding.faults > 0 {
@@ -379,6 +383,7 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("payload_bps", floats(|row| Some(row.payload_bps)));
     table.push("goodput_bps", floats(|row| Some(row.goodput_bps)));
     table.push("completed_s", floats(|row| row.completed_s));
+    table.push("acknowledged_s", floats(|row| row.acknowledged_s));
     table.push("started", integers(|r| r.row.started));
     table.push("finished", integers(|r| r.row.finished));
     table.push("failed", integers(|r| r.row.failed));
@@ -391,6 +396,8 @@ pub(crate) fn tabulate(table: &mut Table, records: &[Record<'_>]) {
     table.push("datagrams_sent", integers(|r| r.row.datagrams.sent));
     table.push("datagrams_received", integers(|r| r.row.datagrams.received));
     table.push("datagram_loss", floats(|row| row.datagrams.loss()));
+    let dropped = records.iter().map(|r| r.row.data_dropped.map(count));
+    table.push("data_dropped", Column::Count(dropped.collect()));
     table.push("rtt_min_s", floats(|row| row.rtt_s.map(|rtt| rtt.min)));
     table.push("rtt_median_s", floats(|row| row.rtt_s.map(|rtt| rtt.median)));
     table.push("rtt_p95_s", floats(|row| row.rtt_s.map(|rtt| rtt.p95)));

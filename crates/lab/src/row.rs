@@ -25,6 +25,9 @@ pub struct Row {
     /// From the flow's start until the receiver had everything, seconds; `None` for a flow that
     /// never ends or did not end in time.
     pub completed_s: Option<f64>,
+    /// From the start of a single transfer until its sender had the acknowledgment of everything,
+    /// seconds; `None` if it had not, or if its stack does not report it.
+    pub acknowledged_s: Option<f64>,
     /// Transfers that were started, or requests that were made.
     pub started: u64,
     /// Those that are complete.
@@ -38,6 +41,9 @@ pub struct Row {
     pub slowdown: Option<Spread>,
     /// The counts of datagrams, if the flow sent datagrams.
     pub datagrams: Delivery,
+    /// Packets with the flow's data that a queue dropped, or a link that went down, on the whole path;
+    /// those that hide in a tunnel are not counted. `None` on real packets.
+    pub data_dropped: Option<u64>,
     /// The senders' round trips, seconds; `None` without any, or if they were not measured.
     pub rtt_s: Option<Tail>,
     /// The sender's counts; of many connections, the sums.

@@ -7,7 +7,7 @@ use crate::ledger::{Accounts, Ledger};
 use crate::log::{Owners, owners};
 use crate::outcome::{self, Outcome};
 use crate::watch::Watch;
-use crate::world;
+use crate::world::{self, Built};
 use base::{Duration, Time};
 use middlebox::fec::SideChannel;
 use scenario::{Flow, Scenario};
@@ -58,7 +58,7 @@ pub fn run(
     if let Some(capture) = &watch.capture {
         capture::start(capture, scenario, seed, &mut built)?;
     }
-    // In slices, to check for cancellation and drop closed connections in between.
+    // In slices, to check for cancellation and for the end, and drop closed connections in between.
     let end = Time::ZERO + scenario.duration;
     let slice = (scenario.duration / 100).clamp(Duration::from_nanos(1), Duration::from_secs(1));
     let mut ledger = Ledger::new(scenario);
@@ -79,6 +79,10 @@ pub fn run(
             let host = built.world.host_mut(node);
             ledger.enter_all(Accounts::of_ended(scenario, Pairing::Stream, host));
         }
+        if scenario.ends_with.is_some_and(|flow| has_completed(scenario, &built, flow)) {
+            ledger.end_at(until);
+            break;
+        }
     }
     if let Some(capture) = &watch.capture {
         capture::finish(capture, &mut built)?;
@@ -90,4 +94,13 @@ pub fn run(
         all.extend(owners(&built.world, &built.nodes));
     }
     outcome::of(scenario, seed, built, ledger, owned, watch)
+}
+
+/// Whether a single transfer is over at both ends.
+fn has_completed(scenario: &Scenario, built: &Built, flow: usize) -> bool {
+    let Flow { from, to, .. } = scenario.flows[flow];
+    [from, to].into_iter().all(|node| {
+        let host = built.world.host(built.nodes[node]);
+        Accounts::of(scenario, Pairing::Stream, host).has_completed(flow)
+    })
 }

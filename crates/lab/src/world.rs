@@ -61,6 +61,21 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Built {
     Built { world, nodes, links, codings }
 }
 
+impl Built {
+    /// The address of a flow at a node.
+    pub(crate) fn address(&self, scenario: &Scenario, flow: usize, node: usize) -> IpAddr {
+        address(scenario, flow, self.nodes[node])
+    }
+}
+
+fn address(scenario: &Scenario, flow: usize, node: NodeId) -> IpAddr {
+    let [v4, v6] = node.addresses(address_number(flow));
+    match scenario.flows[flow].ip {
+        IpVersion::V4 => v4,
+        IpVersion::V6 => v6,
+    }
+}
+
 /// The simulator's nodes, each with a host.
 struct Nodes<'a> {
     scenario: &'a Scenario,
@@ -76,11 +91,7 @@ impl Placement for Nodes<'_> {
     }
 
     fn address(&self, flow: usize, node: usize) -> IpAddr {
-        let [v4, v6] = self.nodes[node].addresses(address_number(flow));
-        match self.scenario.flows[flow].ip {
-            IpVersion::V4 => v4,
-            IpVersion::V6 => v6,
-        }
+        address(self.scenario, flow, self.nodes[node])
     }
 
     fn node_host(&mut self, node: usize) -> &mut Host<End> {

@@ -96,6 +96,8 @@ pub struct End {
     pub spec: Option<TransferSpec>,
     /// What it does.
     pub traffic: host::Traffic,
+    /// When the other end had acknowledged all data and the end of it.
+    pub acknowledged_at: Option<Time>,
     /// Received bytes that differ from those that were sent at their offset, where packets have
     /// bytes.
     pub wrong: u64,
@@ -121,6 +123,12 @@ pub fn bytes_of(flow: usize, sender: Role, offset: u64, len: u32) -> Payload {
 }
 
 impl End {
+    /// An end at the start of its connection.
+    #[must_use]
+    pub fn new(flow: usize, role: Role, spec: Option<TransferSpec>, traffic: host::Traffic) -> End {
+        End { flow, role, spec, traffic, acknowledged_at: None, wrong: 0 }
+    }
+
     /// The bytes from `offset` on that the other end sends.
     #[must_use]
     pub fn expected(&self, offset: u64, len: u32) -> Payload {
@@ -141,6 +149,9 @@ impl Bytes for End {
 impl<C: Transport> Application<C> for End {
     #[inline]
     fn handle(&mut self, now: Time, connection: &mut C, events: Events) {
+        if events.contains(Events::FINISHED) {
+            self.acknowledged_at = Some(now);
+        }
         self.traffic.handle(now, connection, events);
     }
 
@@ -228,7 +239,7 @@ impl Installer<'_> {
         let [sender, receiver] = settings.ends(&place);
         let transfer = TransferSpec { stream, at: flow.start, size: settings.size() };
         let spec = settings.is_transfer().then_some(transfer);
-        let end = |role, spec, traffic| End { flow: index, role, spec, traffic, wrong: 0 };
+        let end = |role, spec, traffic| End::new(index, role, spec, traffic);
         let sender = (flow.from, flow.sender.clone(), end(Role::Sender, spec, sender));
         let receiver = (flow.to, flow.receiver.clone(), end(Role::Receiver, None, receiver));
         let (opens, accepts, local_port) = match settings.opener() {
@@ -256,7 +267,7 @@ impl Installer<'_> {
         let [local, remote] = [flow.from, flow.to].map(|node| placement.address(index, node));
         let accepted = flow.receiver.clone();
         let traffic = host::Traffic::Sink(Sink::of_any());
-        let sink = End { flow: index, role: Role::Receiver, spec: None, traffic, wrong: 0 };
+        let sink = End::new(index, Role::Receiver, None, traffic);
         let accept = move |_| (accepted.clone(), sink.clone());
         let endpoint = placement.endpoint(index, flow.to);
         endpoint.give(remote);
@@ -271,7 +282,7 @@ impl Installer<'_> {
             let size = Some(sizes.draw(&mut random));
             let traffic = host::Traffic::Source(Source::new(stream, size));
             let spec = Some(TransferSpec { stream, at, size });
-            let application = End { flow: index, role: Role::Sender, spec, traffic, wrong: 0 };
+            let application = End::new(index, Role::Sender, spec, traffic);
             let (remote_port, config) = (port(index), config.clone());
             let local = Some(local);
             Opening { at, remote, remote_port, local, local_port: None, config, application }

@@ -8,7 +8,7 @@
 use crate::attachments;
 use crate::attacks::{self, Attack};
 use crate::ceten;
-use crate::flow::{self, Flow, Profile};
+use crate::flow::{self, Flow, Profile, Traffic};
 use crate::grid;
 use crate::links::{self, Link};
 use crate::loss_meters;
@@ -34,6 +34,8 @@ pub struct Scenario {
     pub title: String,
     /// The simulated time of a run, at most [`Scenario::LONGEST`].
     pub duration: Duration,
+    /// The flow, one transfer, with whose completion a run ends before its duration.
+    pub ends_with: Option<usize>,
     /// Every run measures round trips and queueing delays.
     pub latency: bool,
     /// The names of the nodes, in the order of declaration.
@@ -66,6 +68,10 @@ table! {
         title: String, needed;
         /// The simulated time of a run, up to 1e6 seconds.
         duration: Spanned<Written<Duration>>, needed;
+        /// A flow of one transfer: once all of its data has arrived and was acknowledged, the run ends,
+        /// at the end of the next hundredth of its duration or second. On real packets, a run ends
+        /// when all flows have completed, or with its duration.
+        ends_with: Spanned<String>;
         /// The runs of a sweep measure round trips and queueing delays, too: the columns `rtt_*` and
         /// `queue_delay_*` of rows. A single run always does.
         latency: bool = false;
@@ -210,6 +216,8 @@ impl Scenario {
             _ => Vec::new(),
         };
         let flows = flows?;
+        let ends_with =
+            file.ends_with.and_then(|name| ends_with(&name, &flows).or_report(problems));
         let attackable =
             attacks::Context { nodes: &nodes, links: &links, flows: &flows, routes: &routes };
         let attacks = attackable.resolve(file.attacks.unwrap_or_default(), problems);
@@ -223,6 +231,7 @@ impl Scenario {
         Some(Scenario {
             title: file.title?,
             duration: duration?,
+            ends_with,
             latency: file.latency,
             nodes,
             links,
@@ -235,6 +244,16 @@ impl Scenario {
             testbed,
             boxes,
         })
+    }
+}
+
+/// The flow with which a run ends.
+fn ends_with(name: &Spanned<String>, flows: &[Flow]) -> Result<usize, Problem> {
+    let index = flows.iter().position(|flow| flow.name == *name.get_ref());
+    let index = index.ok_or_else(|| Problem::at(name.span(), "there is no such flow"))?;
+    match &flows[index].traffic {
+        Traffic::Application(of) if of.settings().size().is_some() => Ok(index),
+        _ => Err(Problem::at(name.span(), "expected a flow that is one transfer with a `size`")),
     }
 }
 

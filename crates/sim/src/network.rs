@@ -7,9 +7,11 @@ use crate::observer::Observer;
 use crate::slab::{Handle, Slab};
 use crate::topology::{LinkId, Topology};
 use base::{Duration, Quantiles, Random, Schedule, Seed, Time};
+use core::net::IpAddr;
 use core::ops::Range;
 use link::{Acted, Arrival, Fate, Link, Move, Output, Routes, Switches, Turn};
-use wire::{Ecn, Packet, Ports};
+use std::collections::BTreeMap;
+use wire::{Body, Ecn, Packet, Ports};
 
 /// The network between the nodes. In the schedule, nodes are components 0, 1, 2, ..., then links,
 /// then their switches, then the mistakes of an oracle.
@@ -34,6 +36,8 @@ pub(crate) struct Network {
     pub(crate) fixed_routes: bool,
     switches: Switches,
     nodes: u32,
+    /// Packets with payload that links have dropped, by where they were going.
+    data_drops: BTreeMap<(IpAddr, u16), u64>,
     /// By link; used by mistakes only.
     passages: Vec<Passage>,
     mistakes: Option<Box<Mistakes>>,
@@ -153,6 +157,7 @@ impl Network {
             fixed_routes: !switches.change_routes(),
             switches,
             nodes: nodes as u32,
+            data_drops: BTreeMap::new(),
             passages: topology.links.iter().map(|link| Passage::of(&link.config)).collect(),
             mistakes: None,
         }
@@ -452,11 +457,25 @@ impl Network {
     /// Handles a packet that a link has dropped.
     #[cold]
     pub(crate) fn dropped(&mut self, index: usize, handle: Handle) {
+        let packet = self.slab.get(handle);
+        let port = match &packet.body {
+            Body::Tcp(segment) => Some(segment.destination_port),
+            Body::Udp(datagram) => Some(datagram.destination_port),
+            _ => None,
+        };
+        if let Some(port) = port.filter(|_| packet.payload.len > 0) {
+            *self.data_drops.entry((packet.ip.destination, port)).or_default() += 1;
+        }
         if let Some(mistakes) = &mut self.mistakes {
             mistakes.dropped(self.now, self.slab.get(handle), self.passages[index]);
             self.schedule.bring_forward(mistakes.component(), mistakes.next());
         }
         self.slab.release(handle);
+    }
+
+    /// The packets with payload for an address and port that links have dropped.
+    pub(crate) fn data_drops(&self, address: IpAddr, port: u16) -> u64 {
+        self.data_drops.get(&(address, port)).copied().unwrap_or(0)
     }
 
     /// Reports packets of a flow that links drop from now on as corrupted, with this probability.

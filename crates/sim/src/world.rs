@@ -324,6 +324,13 @@ impl<A: Application> World<A> {
         self.network.queue_delays(link)
     }
 
+    /// The TCP segments and UDP datagrams with payload for an address and port that links have dropped:
+    /// their queues, or because they went down. Those inside a tunnel are not known.
+    #[must_use]
+    pub fn data_drops(&self, address: IpAddr, port: u16) -> u64 {
+        self.network.data_drops(address, port)
+    }
+
     /// Packets without a route.
     #[must_use]
     pub fn unroutable(&self) -> u64 {

@@ -28,6 +28,11 @@ fn poisson(interval: Duration) -> Workload<Traffic> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// So many at all times, which never wait.
+fn replaced(flows: u32) -> Arrivals {
+    Arrivals::Replaced { flows, think: Duration::ZERO }
+}
+
 #[test]
 fn the_counts_of_a_poisson_process_have_a_variance_as_large_as_their_mean() {
     let mut workload = poisson(Duration::from_millis(50));
@@ -66,7 +71,7 @@ fn a_workload_opens_no_more_than_it_may() {
     assert_eq!(core::iter::from_fn(|| few.due(late)).count(), 3);
     assert_eq!((few.next, poisson(SECOND).at_most(0).next), (Time::NEVER, Time::NEVER));
 
-    let mut replaced = workload(Arrivals::Replaced { flows: 2 }, Time::ZERO).at_most(3);
+    let mut replaced = workload(replaced(2), Time::ZERO).at_most(3);
     assert_eq!(core::iter::from_fn(|| replaced.due(late)).count(), 2);
     for rest in [1, 0, 0] {
         replaced.ended(late);
@@ -77,7 +82,7 @@ fn a_workload_opens_no_more_than_it_may() {
 #[test]
 fn what_ends_is_replaced_at_once_and_what_cannot_be_opened_a_second_later() {
     let start = Time::ZERO + SECOND;
-    let mut workload = workload(Arrivals::Replaced { flows: 5 }, start);
+    let mut workload = workload(replaced(5), start);
     assert!(workload.due(Time::ZERO).is_none());
     assert_eq!(core::iter::from_fn(|| workload.due(start)).count(), 5);
     assert_eq!(workload.next, Time::NEVER);
@@ -86,6 +91,30 @@ fn what_ends_is_replaced_at_once_and_what_cannot_be_opened_a_second_later() {
     assert_eq!(workload.due(later).map(|opening| opening.at), Some(later));
     workload.failed(later);
     assert_eq!((workload.next, workload.due(later).is_none()), (later + RETRY, true));
+}
+
+#[test]
+fn those_that_think_start_as_a_poisson_process_and_are_replaced_after_a_time_of_their_own() {
+    let think = SECOND * 2;
+    let flows = 10_000;
+    let mut workload = workload(Arrivals::Replaced { flows, think }, Time::ZERO);
+    // Of independent exponential times, 1 - 1/e are less than their mean.
+    let opened = core::iter::from_fn(|| workload.due(Time::ZERO + think)).count();
+    assert!(opened.abs_diff(6321) < 145, "{opened}");
+    assert!(core::iter::from_fn(|| workload.due(Time::NEVER - SECOND)).count() + opened == 10_000);
+    assert_eq!(workload.next, Time::NEVER);
+    let ended = Time::ZERO + SECOND * 1000;
+    let mut waits = Vec::new();
+    for _ in 0..10_000 {
+        workload.ended(ended);
+        waits.push(workload.next.since(ended).as_secs_f64());
+        assert!(workload.due(ended + SECOND * 1000).is_some());
+    }
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    assert!(close(mean, 2.0, 0.04), "{mean}");
+    // What has waited and found no port waits a second more, not for another time of its own.
+    workload.failed(ended);
+    assert_eq!(workload.next, ended + RETRY);
 }
 
 /// Sorted sizes, 200,000 of them.

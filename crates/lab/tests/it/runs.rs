@@ -1,7 +1,7 @@
 //! A run depends on its scenario and its seed alone, and obeys the arithmetic of its path.
 
 use crate::common::{
-    LONG_LINK, SACK_AND_AIMD, chain, digest, fast_share, run, run_with, scenario, with,
+    LONG_LINK, SACK_AND_AIMD, chain, digest, error, fast_share, run, run_with, scenario, with,
 };
 use base::Duration;
 use base::settings::{Span, Table as _};
@@ -561,4 +561,46 @@ fn the_lab_runs_our_stack_whatever_the_file_says_of_the_testbed() {
     let text = with(&[("from    = \"a\"", "stack = \"linux\"\nfrom    = \"a\"")])
         + "[testbed]\ncorrupted = \"flip\"\n";
     assert_eq!(digest(&text), digest(LONG_LINK));
+}
+
+#[test]
+fn a_run_ends_with_its_flow_and_says_of_others_what_they_did_until_then() {
+    let rest = "[[flows]]\nname = \"own\"\nfrom = \"a\"\nto = \"b\"\nstart = \"1 s\"\n\
+                traffic = { size = \"100 kB\" }\n[[flows]]";
+    let text = with(&[("[[flows]]", rest)]);
+    let whole = run(&text);
+    let cut = run(&format!("ends_with = \"own\"\n{text}"));
+    assert_eq!(cut.rows[0], whole.rows[0]);
+    let own = &cut.rows[0];
+    // The last acknowledgment arrives a round trip after the last data was sent.
+    let (completed, acknowledged) = (own.completed_s.unwrap(), own.acknowledged_s.unwrap());
+    assert!(completed < acknowledged && acknowledged < completed + 0.2, "{own:?}");
+    // In slices of a hundredth of the duration, here 0.6 s.
+    let end = cut.rows[1].duration_s;
+    assert!((acknowledged..acknowledged + 0.6).contains(&(end - 1.0)), "{end} {own:?}");
+    assert!(cut.events < whole.events / 2);
+    assert!(cut.rows[1].payload_bytes < whole.rows[1].payload_bytes / 2);
+}
+
+#[test]
+fn a_run_ends_only_with_one_transfer_of_a_size() {
+    for (name, message) in [
+        ("nobody", "there is no such flow"),
+        ("flow 0", "expected a flow that is one transfer with a `size`"),
+    ] {
+        let text = format!("ends_with = \"{name}\"\n{LONG_LINK}");
+        let found = error(&text).to_string();
+        assert!(found.contains("ends_with") && found.contains(message), "{found}");
+    }
+}
+
+#[test]
+fn a_flow_has_the_drops_of_its_own_data() {
+    let text = with(&[("[[flows]]", "[[flows]]\nfrom = \"b\"\nto = \"a\"\n[[flows]]")]);
+    let text = text.replace("bit = 1e-5", "bit = 0").replace("50 packets", "5 packets");
+    let outcome = run(&text);
+    let own: Vec<u64> = outcome.rows.iter().filter_map(|row| row.data_dropped).collect();
+    let links: Vec<u64> = outcome.links.iter().map(|(_, link)| link.dropped).collect();
+    assert!(own[1] > 0 && own[1] <= links[0], "{own:?} {links:?}");
+    assert!(own[0] > 0 && own[0] <= links[1], "{own:?} {links:?}");
 }

@@ -76,8 +76,17 @@ fn so_many_are_under_way_at_all_times() {
 }
 
 #[test]
+fn flows_that_think_are_idle_between_transfers() {
+    let row = row("8 Mbit/s", "{ arrivals = { flows = 40, think = \"2 s\" }, size = \"20 kB\" }");
+    // Each cycle is a transfer and a pause.
+    let cycle = row.time_s.unwrap().mean + 2.0;
+    let started = 40.0 * 100.0 / cycle;
+    assert!(close(row.started as f64, started, 0.08), "{row:?} {started}");
+}
+
+#[test]
 fn a_workload_of_a_given_number_ends() {
-    for arrivals in ["rate = 50", "flows = 7"] {
+    for arrivals in ["rate = 50", "flows = 7", "flows = 7, think = \"50 ms\""] {
         let traffic = format!("{{ arrivals = {{ {arrivals} }}, size = 3000, count = 100 }}");
         let row = row("8 Mbit/s", &traffic);
         assert_eq!((row.started, row.finished, row.payload_bytes), (100, 100, 300_000));
@@ -189,6 +198,11 @@ fn workloads_that_make_no_sense_are_refused() {
         ("arrivals = { rate = 0 }, size = 1", "arrivals.rate = 0`", "a number above 0"),
         ("arrivals = { rate = -1.5 }, size = 1", "arrivals.rate = -1.5`", "a number above 0"),
         ("arrivals = { rate = inf }, size = 1", "arrivals.rate = inf`", "a number above 0"),
+        (
+            "arrivals = { rate = 1, think = \"1 s\" }, size = 1",
+            "arrivals.think = \"1 s\"`",
+            "expected `flows` beside `think`",
+        ),
         ("arrivals = { flows = 0 }, size = 1", "arrivals.flows = 0`", "whole number, at least 1"),
         (
             "arrivals = { flows = 10001 }, size = 1",
@@ -266,6 +280,7 @@ proptest! {
         arrivals in prop_oneof![
             (1..100u32).prop_map(|rate| format!("rate = {rate}")),
             (1..40u32).prop_map(|flows| format!("flows = {flows}")),
+            (1..40u32).prop_map(|flows| format!("flows = {flows}, think = \"300 ms\"")),
         ],
         mean in 1..30_000u64,
         count in 1..150u64,

@@ -1,7 +1,7 @@
 //! Many transfers: when they start, and their sizes.
 
 use crate::reading::error::Problem;
-use crate::reading::quantity::{Amount, Count, Positive, bytes};
+use crate::reading::quantity::{Amount, Count, Positive, Written, bytes};
 use crate::reading::shape::{OrReport as _, Tried, table};
 use base::Duration;
 use host::{Arrivals, Sizes};
@@ -25,6 +25,9 @@ table! {
         rate: Tried<Positive>;
         /// The number at the start; each that ends is replaced by another.
         flows: Tried<Spanned<Count>>;
+        /// With `flows`: how long each waits before it starts, the first ones and their replacements, on
+        /// average (exponential, so that starts are a Poisson process). They do not wait if absent.
+        think: Spanned<Written<Duration>>;
     }
 }
 
@@ -104,14 +107,22 @@ pub(crate) fn resolve(
 const MOST_AT_ONCE: u64 = 10_000;
 
 fn when(arrivals: &Spanned<ArrivalsTable>) -> Option<Result<Arrivals, Problem>> {
-    Some(match (&arrivals.get_ref().rate, &arrivals.get_ref().flows) {
+    let ArrivalsTable { rate, flows, think } = arrivals.get_ref();
+    Some(match (rate, flows) {
+        (Some(_), None) if think.is_some() => {
+            let place = think.as_ref().map_or(arrivals.span(), Spanned::span);
+            Err(Problem::at(place, "expected `flows` beside `think`"))
+        }
         (Some(rate), None) => {
             // `as` saturates.
             let interval = Duration::from_nanos((1e9 / rate.0?.0).round() as u64);
             Ok(Arrivals::Poisson { interval: interval.min(Duration::MAX) })
         }
         (None, Some(Tried(flows))) => match flows.as_ref()?.get_ref().0 {
-            flows @ ..=MOST_AT_ONCE => Ok(Arrivals::Replaced { flows: flows as u32 }),
+            count @ ..=MOST_AT_ONCE => {
+                let think = think.as_ref().map_or(Duration::ZERO, |think| think.get_ref().0);
+                Ok(Arrivals::Replaced { flows: count as u32, think })
+            }
             _ => {
                 let message = format!("expected at most {MOST_AT_ONCE} flows");
                 Err(Problem::at(flows.as_ref()?.span(), message))

@@ -311,7 +311,7 @@ traffic  = { size = "200 kB", send_buffer = "8 KiB" }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = Socket::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         let traffic = host::Traffic::Sink(host::Sink::of_any());
-        let end = End { flow: 0, role: Role::Sender, spec: None, traffic, wrong: 0 };
+        let end = End::new(0, Role::Sender, None, traffic);
         let mut connection = Connection::new(&state, &socket, &end);
         let before = socket.send_buffer_size().unwrap();
         connection.notify_below(8191);

@@ -67,9 +67,12 @@ class Table:
         return any(self._is_of(row, column) for column in self.columns)
 
     def _is_of(self, row: Row, column: Column) -> bool:
+        # Rows of explanations have no case.
+        if row["metric"] != column.metric:
+            return False
         wanted = {**self.where, **column.where}
         case = row["case"]
-        if row["metric"] != column.metric or (self.only and case.get(self.key) not in self.only):
+        if self.only and case.get(self.key) not in self.only:
             return False
         return bool(wanted.items() <= case.items())
 

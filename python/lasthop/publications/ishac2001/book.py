@@ -1,0 +1,101 @@
+"""ishac2001: its tables in the book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lasthop.publications.study.book import Column, Table
+
+_SHOWN = (
+    *(1, 2, 5, 10, 15, 20, 40, 70, 100, 200, 300, 350, 370, 380, 390, 400, 450),
+    *(500, 700, 1000, 2000),
+)
+
+_GAINS = [("receiver", "receiver's gain, %"), ("sender", "sender's gain, %")]
+
+
+def _gains(arm: str, **where: object) -> list[Column]:
+    return [
+        Column(words, "gain_percent", {"spoofer": arm, "vantage": vantage, **where})
+        for vantage, words in _GAINS
+    ]
+
+
+def _dropped(arm: str, words: str, **where: object) -> Column:
+    return Column(
+        f"dropped, {words}", "dropped_packets", {"spoofer": arm, "vantage": "receiver", **where}
+    )
+
+
+TABLES: Mapping[str, Table] = {
+    "fig5": Table(
+        "packets",
+        "packets",
+        {},
+        [
+            Column(
+                f"{words}, kb/s",
+                "throughput_bps",
+                {"spoofer": arm, "vantage": "receiver"},
+                1e3,
+            )
+            for arm, words in (("none", "regular"), ("published", "spoofed"))
+        ]
+        + _gains("published")
+        + [
+            _dropped("none", "regular"),
+            _dropped("published", "spoofed"),
+            _dropped("unlimited-queue", "unlimited satellite queue"),
+        ],
+        only=_SHOWN,
+    ),
+    "fig9": Table(
+        "packets",
+        "packets",
+        {"spoofer": "published"},
+        [
+            Column(
+                f"receiver's gain, %: {competitors}",
+                "gain_percent",
+                {"vantage": "receiver", "competitors": competitors},
+            )
+            for competitors in (1, 10, 50, 200)
+        ],
+        only=_SHOWN,
+        more={
+            "senders": Table(
+                "packets",
+                "packets",
+                {"spoofer": "published"},
+                [
+                    Column(
+                        f"sender's gain, %: {competitors}",
+                        "gain_percent",
+                        {"vantage": "sender", "competitors": competitors},
+                    )
+                    for competitors in (1, 10, 50, 200)
+                ],
+                only=_SHOWN,
+            )
+        },
+    ),
+    "backpressure": Table(
+        "packets",
+        "packets",
+        {},
+        [
+            column
+            for competitors in (0, 50)
+            for arm, words in (("published", "as published"), ("bounded", "bounded cache"))
+            for column in (
+                Column(
+                    f"{competitors} competitors: receiver's gain, %, {words}",
+                    "gain_percent",
+                    {"spoofer": arm, "vantage": "receiver", "competitors": competitors},
+                ),
+                _dropped(arm, words, competitors=competitors),
+            )
+        ],
+        only=_SHOWN,
+    ),
+}

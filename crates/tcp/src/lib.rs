@@ -36,4 +36,4 @@ pub use event::{DropReason, Event};
 pub use indication::{Connectivity, Indication};
 pub use recovery::Recovery;
 pub use sender::Statistics;
-pub use state::{Info, Pressure, RecoveryState, Side, State, Vitals};
+pub use state::{Info, OutstandingSegments, Pressure, RecoveryState, Side, State, Vitals};

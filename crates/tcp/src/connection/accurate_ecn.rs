@@ -254,7 +254,8 @@ impl Connection {
                 return CeMarks::default();
             }
         }
-        let shows_marks = counters.and_then(|counters| counters.get(Ecn::Congested)).is_some();
+        let marked = counters.and_then(|counters| counters.get(Ecn::Congested));
+        let shows_marks = marked.is_some_and(|bytes| bytes > 0);
         if accurate.reported.is_first() && ace == 0 && !shows_marks {
             // RFC 9768 §3.2.2.4: the counter begins with 5, so the path has cleared the field, or the
             // peer is in another mode.

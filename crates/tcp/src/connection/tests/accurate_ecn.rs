@@ -390,6 +390,17 @@ fn a_cleared_field_turns_ecn_off() {
 }
 
 #[test]
+fn a_cleared_field_beside_an_option_without_marks_turns_ecn_off() {
+    // RFC 9768 §3.2.2.4: the field begins with 5, so zero would take three marks.
+    for (marked, expected) in [(0, MANGLED), (3000, ACCURATE)] {
+        let mut t = filling(accurate());
+        t.time(200);
+        t.send(ack(4).ace(0).counting(&[1, marked]));
+        assert_eq!(mode(&t), expected);
+    }
+}
+
+#[test]
 fn marked_bytes_without_marked_packets_turn_ect_off() {
     // RFC 9768 §3.2.3.2.5
     let mut t = filling(accurate());

@@ -198,6 +198,25 @@ fn a_timeout_spares_what_was_sent_within_the_last_round_trip() {
 }
 
 #[test]
+fn a_timeout_marks_what_is_as_old_as_itself_lost() {
+    // RFC 8985 §6.3 spares what was sent within RACK.rtt and the reordering window: before there is a
+    // sample, and if the timer's upper bound is shorter, that is all but the first.
+    let maximum = Duration::from_millis(150);
+    let rto = Rto { minimum: Duration::ZERO, maximum, ..Rto::default() };
+    let mut t = established(Config { rto, ..rack() });
+    t.write(2000);
+    t.recv(each(1..=2));
+    t.time(250);
+    t.recv([data(2)]); // The probe.
+    t.time(400);
+    t.recv([data(1)]);
+    t.time(410);
+    t.send(ack(2));
+    t.recv([data(2)]);
+    assert_eq!(t.statistics().timeouts, 1);
+}
+
+#[test]
 fn an_acknowledgment_too_early_for_a_retransmission_makes_nothing_else_lost() {
     let mut t = sending_only(10, rack());
     t.time(200);

@@ -406,6 +406,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "beside": ("beside.json", beside),
     "packetdrill": ("packetdrill.json", packetdrill),
     "packetdrill-scripts": ("packetdrill.json", packetdrill_scripts),
+    "packetdrill-beyond": ("packetdrill-beyond.json", packetdrill),
+    "packetdrill-beyond-scripts": ("packetdrill-beyond.json", packetdrill_scripts),
     **{
         f"obanaik2003-fairness-{what}": ("obanaik2003-calibration.json", table)
         for what, table in obanaik_calibration.TABLES.items()

@@ -5,7 +5,8 @@ python bench/packetdrill/run.py PACKETDRILL SCRIPTS [PATTERN...]
 PACKETDRILL is the program; SCRIPTS is a folder that holds the repositories of `scripts.txt`, each
 under its name there: google/packetdrill, freebsd-net/tcp-testsuite, and Linux. Neither is part of
 lasthop. Every script runs in a network namespace of its own, so root is needed. Without a PATTERN
-(part of a script's path) all run, and the outcome is kept for the book.
+(part of a script's path) all run, and the outcome is kept for the book. With --beyond the scripts
+of `beyond.txt` run: those that not every conforming stack can pass.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("scripts.txt")
 RESULT = ROOT / "bench" / "results" / "packetdrill.json"
+BEYOND = Path(__file__).with_name("beyond.txt")
+BEYOND_RESULT = ROOT / "bench" / "results" / "packetdrill-beyond.json"
 LIBRARY = ROOT / "target" / "release" / "liblasthop_packetdrill.so"
 
 # Virtual time is short; what takes longer has got stuck.
@@ -39,11 +42,23 @@ COMMANDS = {
     "tc": "exit 0",
     "sysctl": """for setting; do
     case $setting in *=*) ;; *) continue ;; esac
-    file=/proc/sys/$(printf %s "${setting%%=*}" | tr . /)
-    [ -w "$file" ] && printf '%s\\n' "${setting#*=}" >"$file"
+    name=$(printf %s "${setting%%=*}" | tr . /)
+    file=/proc/sys/$name
+    # What the kernel of this machine refuses, the shared object reads elsewhere.
+    other=$LASTHOP_SYSCTL/${name##*/}
+    rm -f "$other"
+    if [ -w "$file" ] && printf '%s\\n' "${setting#*=}" 2>/dev/null >"$file"; then continue; fi
+    printf '%s\\n' "${setting#*=}" >"$other"
 done
 exit 0""",
 }
+
+# The Fast Open cookie that our stack grants to the scripts' peer: its secrets are always the same.
+# Scripts contain a placeholder for it.
+COOKIES = {"ipv4": "8bcb7b042a63fc71", "ipv6": "20ff8161b00ee913"}
+
+# The cookies that Linux grants with the keys of scripts.
+LINUX_COOKIES = ("3021b9d889017eeb", "00abaaabe8e954c2", "1313a2da994a0951", "76d2c1c530f51f79")
 
 # packetdrill's options for the version of IP.
 IP_OPTIONS = {
@@ -92,9 +107,9 @@ class Outcome:
     why: str
 
 
-def cases(patterns: Sequence[str]) -> Iterator[Case]:
-    """All cases in the order of the list. Scripts of FreeBSD name their version of IP."""
-    for script in LIST.read_text().split():
+def cases(scripts: Path, patterns: Sequence[str]) -> Iterator[Case]:
+    """All cases in the order of a list. Scripts of FreeBSD name their version of IP."""
+    for script in scripts.read_text().split():
         if patterns and not any(pattern in script for pattern in patterns):
             continue
         if script.startswith("freebsd"):
@@ -103,7 +118,38 @@ def cases(patterns: Sequence[str]) -> Iterator[Case]:
             yield from (Case(script, ip) for ip in IP_OPTIONS)
 
 
-def relax(text: str) -> str:
+def relax(text: str, suite: str) -> str:
+    """A script without what is its system's own choice."""
+    return relax_freebsd(text) if suite.startswith("freebsd") else relax_linux(text)
+
+
+def relax_linux(text: str) -> str:
+    """A script for Linux without what is Linux's own choice.
+
+    That is: Fast Open cookies, their padding (RFC 9293 has zeros, Linux no-operations), which
+    segments carry an AccECN option, with which counters and in which place, and whether pure
+    acknowledgments are ECN-capable (RFC 3168 does not permit it).
+    """
+    lines = []
+    accurate = bool(re.search(r"<[^<>]*ECN e[01]b|tcp_ecn=[345]", text))
+    for line in text.splitlines():
+        for cookie in LINUX_COOKIES:
+            line = line.replace(cookie, "TFO_COOKIE")
+        if re.match(r"\s*[+*]?[\s\d.~+]*>\s", line):
+            line = re.sub(r"(FO(?: \w+)?)((?:,nop)+)>", padded_with_zeros, line)
+            if accurate and ("ECN e" in line or "TS val" not in line):
+                line = line.replace("[ect0] ", "") if "(0) ack" in line else line
+                line = re.sub(r"\s*(<.*>)?\s*(//.*)?$", " <...>", line, count=1)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def padded_with_zeros(option: re.Match[str]) -> str:
+    """A Fast Open option that is padded by `eol`."""
+    return f"{option[1]}{option[2].replace('nop', 'eol')}>"
+
+
+def relax_freebsd(text: str) -> str:
     """A script of FreeBSD's without what is FreeBSD's own choice.
 
     That is: the advertised windows, the layout of a SYN's options, the sizes of buffers, and the
@@ -144,10 +190,11 @@ class Runner:
         """Plays a script and says what became of it."""
         script = self.scripts / case.script
         text = script.read_text()
-        if case.suite.startswith("freebsd"):
+        relaxed = relax(text, case.suite)
+        if relaxed != text:
             # Beside the original nothing is written.
-            copy = self.work / case.script.replace("/", "_")
-            copy.write_text(relax(text))
+            copy = self.work / f"{case.ip}_{case.script.replace('/', '_')}"
+            copy.write_text(relaxed)
             script = copy
         command = [
             *("unshare", "--net", "env", f"LD_PRELOAD={self.library}"),
@@ -157,7 +204,13 @@ class Runner:
             "--send_omit_free",
             str(script),
         ]
-        environment = dict(os.environ, PATH=f"{self.commands}:{os.environ['PATH']}")
+        with tempfile.TemporaryDirectory(dir=self.work) as settings:
+            return self.run(case, script, command, settings)
+
+    def run(self, case: Case, script: Path, command: list[str], settings: str) -> Outcome:
+        """Runs packetdrill; `settings` is the directory of what the kernel refuses."""
+        path = f"{self.commands}:{os.environ['PATH']}"
+        environment = dict(os.environ, PATH=path, LASTHOP_SYSCTL=settings)
         try:
             done = subprocess.run(
                 command,
@@ -179,7 +232,10 @@ class Runner:
 def options(case: Case) -> list[str]:
     """packetdrill's options. Scripts of FreeBSD set the IP version of packets themselves."""
     wide = case.ip == "ipv6" and not case.suite.startswith("freebsd")
-    return [*IP_OPTIONS[case.ip], *(["--mtu=1520"] if wide else [])]
+    cookie = COOKIES["ipv6" if case.ip == "ipv6" else "ipv4"]
+    defines = [f"TFO_COOKIE={cookie}", *([] if case.ip == "ipv6" else ["CODE=host_unreachable"])]
+    extra = ["--mtu=1520"] if wide else []
+    return [*IP_OPTIONS[case.ip], *(f"--define={define}" for define in defines), *extra]
 
 
 def flags(case: Case, text: str) -> str:
@@ -195,6 +251,7 @@ def complaint(output: str, script: Path) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if script.name in line), 0)
     text = " / ".join(lines[first : first + 3]) if lines else "failed without a word"
+    text = re.sub(r"/tmp/code_\w+", "code", text)
     return text.replace(f"{script}:", "line ").replace(f"{script.name}:", "line ")
 
 
@@ -210,6 +267,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("packetdrill", type=Path, help="the program")
     parser.add_argument("scripts", type=Path, help="the folder that holds the repositories")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="part of a script's path")
+    parser.add_argument("--beyond", action="store_true", help=f"play the list {BEYOND.name}")
     parser.add_argument("--library", type=Path, default=LIBRARY, help="the shared object")
     return parser.parse_args()
 
@@ -226,13 +284,14 @@ def check(given: argparse.Namespace, chosen: Sequence[Case]) -> None:
         others = f" (nor {len(missing) - 1} more)" if len(missing) > 1 else ""
         sys.exit(f"run.py: {given.scripts / missing[0]}: no such file{others}")
     if not chosen:
-        sys.exit(f"run.py: no script of {LIST.name} has {' or '.join(given.patterns)} in its path")
+        sys.exit(f"run.py: no script of the list has {' or '.join(given.patterns)} in its path")
 
 
 def main() -> int:
     """Plays all that was asked for."""
     given = parse()
-    chosen = list(cases(given.patterns))
+    scripts, result = (BEYOND, BEYOND_RESULT) if given.beyond else (LIST, RESULT)
+    chosen = list(cases(scripts, given.patterns))
     check(given, chosen)
     with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(os.cpu_count()) as pool:
         program, library = given.packetdrill.resolve(), given.library.resolve()
@@ -243,7 +302,7 @@ def main() -> int:
         print(f"{outcome.script} ({outcome.ip})\n    {outcome.why}")
     print(f"{len(outcomes) - len(failed)} of {len(outcomes)} passed")
     if not given.patterns:
-        RESULT.write_text(render(outcomes))
+        result.write_text(render(outcomes))
     return int(bool(failed))
 
 

@@ -15,6 +15,8 @@ pub(crate) struct Endpoint {
     /// A system call has returned it.
     pub(crate) accepted: bool,
     pub(crate) established: bool,
+    /// Data that was accepted with the peer's SYN (Fast Open).
+    pub(crate) had_syn_data: bool,
     /// The peer has sent a FIN, and everything before it has arrived.
     pub(crate) peer_closed: bool,
     /// The error with which it ended, until it is read (`SO_ERROR`).
@@ -27,9 +29,15 @@ pub(crate) struct Endpoint {
 }
 
 impl Application for Endpoint {
-    fn handle(&mut self, now: Time, _: &mut Connection, events: Events) {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
         self.changes += 1;
-        self.established |= events.contains(Events::CONNECTED);
+        // A client of Fast Open has written what goes with its SYN, and waits for the answer.
+        let early = self.listener.is_none() && !connection.is_confirmed();
+        let opened = events.intersects(Events::CONNECTED | Events::CONFIRMED);
+        self.established |= opened && !early;
+        self.had_syn_data |= self.listener.is_some()
+            && !connection.is_confirmed()
+            && events.contains(Events::CONNECTED | Events::READABLE);
         self.peer_closed |= events.contains(Events::PEER_CLOSED);
         if events.contains(Events::RESET) {
             let refused = if self.established { Errno::CONNRESET } else { Errno::CONNREFUSED };

@@ -5,7 +5,7 @@ use crate::stack::Stack;
 use base::Duration;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
-use tcp::{RecoveryState, State};
+use tcp::{FastOpenResult, RecoveryState, State};
 
 /// Bytes of the structure in Linux 6.18. Fields that the stack does not have are 0.
 const LENGTH: usize = 280;
@@ -19,6 +19,9 @@ mod at {
     pub(super) const RTO: usize = 8;
     pub(super) const SND_MSS: usize = 16;
     pub(super) const UNACKED: usize = 24;
+    pub(super) const SACKED: usize = 28;
+    pub(super) const LOST: usize = 32;
+    pub(super) const RETRANS: usize = 36;
     pub(super) const LAST_DATA_RECV: usize = 52;
     pub(super) const PMTU: usize = 60;
     pub(super) const RTT: usize = 68;
@@ -31,9 +34,15 @@ mod at {
     pub(super) const BYTES_RECEIVED: usize = 128;
     pub(super) const SEGS_OUT: usize = 136;
     pub(super) const NOTSENT_BYTES: usize = 144;
+    pub(super) const MIN_RTT: usize = 148;
+    pub(super) const DELIVERED: usize = 192;
+    pub(super) const DELIVERED_CE: usize = 196;
     pub(super) const DSACK_DUPS: usize = 216;
     pub(super) const SND_WND: usize = 228;
     pub(super) const RCV_WND: usize = 232;
+    pub(super) const RECEIVED_CE: usize = 248;
+    pub(super) const DELIVERED_CE_BYTES: usize = 260;
+    pub(super) const RECEIVED_CE_BYTES: usize = 272;
 }
 
 /// Writes fields at their places.
@@ -92,7 +101,7 @@ impl Stack {
     pub(crate) fn tcp_info(&self, fd: RawFd) -> Result<Vec<u8>, Errno> {
         let mut fields = Fields([0; LENGTH]);
         match self.find(fd)?.kind {
-            Kind::Idle => fields.byte(at::STATE, CLOSED),
+            Kind::Idle | Kind::Deferred(_) => fields.byte(at::STATE, CLOSED),
             Kind::Listening { .. } => fields.byte(at::STATE, LISTEN),
             Kind::Connected(_) => self.connection_info(fd, &mut fields)?,
         }
@@ -108,15 +117,24 @@ impl Stack {
         fields.byte(at::STATE, state(connection.state()));
         fields.byte(at::CA_STATE, congestion_avoidance_state(info.recovery_state));
         let scaled = info.window_shifts.is_some();
-        let options = [info.timestamps, info.sack, scaled, info.ecn].map(u8::from);
+        let host = self.host_ref(place.is_ipv6);
+        let endpoint = host.application(place.id);
+        // Data that went with our SYN, or came with the peer's.
+        let accepted = connection.fast_open_result() == Some(FastOpenResult::Accepted);
+        let syn_data = accepted || endpoint.is_some_and(|endpoint| endpoint.had_syn_data);
+        let ecn = info.ecn || info.accurate_ecn;
+        let options = [info.timestamps, info.sack, scaled, ecn, false, syn_data].map(u8::from);
         fields.byte(at::OPTIONS, options.iter().enumerate().map(|(bit, on)| on << bit).sum());
         let (send, receive) = info.window_shifts.unwrap_or((0, 0));
         fields.byte(at::WSCALE, send | receive << 4);
         fields.word(at::RTO, micros(vitals.rto));
         fields.word(at::SND_MSS, u64::from(info.mss));
-        fields.word(at::UNACKED, segments(vitals.flight));
-        let host = self.host_ref(place.is_ipv6);
-        let data_at = host.application(place.id).and_then(|endpoint| endpoint.data_at);
+        let outstanding = connection.outstanding_segments();
+        fields.word(at::UNACKED, outstanding.all);
+        fields.word(at::SACKED, outstanding.sacked);
+        fields.word(at::LOST, outstanding.lost);
+        fields.word(at::RETRANS, outstanding.retransmitted);
+        let data_at = endpoint.and_then(|endpoint| endpoint.data_at);
         fields.word(at::LAST_DATA_RECV, data_at.map_or(0, |at| micros(self.now.since(at)) / 1000));
         fields.word(at::PMTU, u64::from(self.setup.mtu));
         fields.word(at::RTT, vitals.srtt.map_or(0, micros));
@@ -132,6 +150,15 @@ impl Stack {
         fields.long(at::BYTES_RECEIVED, info.received);
         fields.word(at::SEGS_OUT, statistics.segments);
         fields.word(at::NOTSENT_BYTES, info.written - info.sent);
+        fields.word(at::MIN_RTT, info.min_rtt.map_or(u64::MAX, micros));
+        // Linux counts the SYN as a segment, but not beside data that went with it.
+        let syn = u64::from(connection.is_confirmed());
+        let alone = if accepted { 0 } else { syn };
+        fields.word(at::DELIVERED, alone + segments(connection.delivered().saturating_sub(syn)));
+        fields.word(at::DELIVERED_CE, info.delivered_marks.packets);
+        fields.word(at::RECEIVED_CE, info.received_marks.packets);
+        fields.word(at::DELIVERED_CE_BYTES, info.delivered_marks.bytes);
+        fields.word(at::RECEIVED_CE_BYTES, info.received_marks.bytes);
         fields.word(at::DSACK_DUPS, statistics.dsacks);
         fields.word(at::SND_WND, info.peer_window);
         fields.word(at::RCV_WND, info.own_window);

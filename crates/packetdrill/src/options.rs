@@ -2,6 +2,7 @@
 
 use crate::socket::{Kind, Name};
 use crate::stack::Stack;
+use base::Duration;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
 use tcp::congestion::Congestion;
@@ -17,6 +18,9 @@ const KEPT: &[Name] = &[
     (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
     (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
 ];
+
+/// The longest time in the options of keep-alive probes, seconds (Linux: `MAX_TCP_KEEPIDLE`).
+const MAX_KEEP_ALIVE: u16 = 32_767;
 
 const CONGESTION: &[(&str, Congestion)] =
     &[("cubic", Congestion::Cubic), ("reno", Congestion::Aimd)];
@@ -70,6 +74,33 @@ impl Stack {
                     self.using(place, |connection, _| connection.cork(corked));
                 }
             }
+            (libc::IPPROTO_TCP, libc::TCP_FASTOPEN) => {
+                options.accepts_fast_open = Some(positive::<u32>(value)? > 0);
+            }
+            (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT) => {
+                let on = number(value)? != 0;
+                if on && !self.setup.offers_fast_open() {
+                    return Err(Errno::OPNOTSUPP);
+                }
+                self.find_mut(fd)?.options.connects_fast = on;
+            }
+            (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => {
+                let retries = positive::<u8>(value)?;
+                options.syn_retries = Some(u32::from(retries));
+                if let Ok(place) = self.place(fd) {
+                    self.using(place, |connection, _| {
+                        connection.set_syn_retries(u32::from(retries));
+                    });
+                }
+            }
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => options.keep_alive = number(value)? != 0,
+            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => {
+                let idle = positive::<u16>(value)?;
+                if !(1..=MAX_KEEP_ALIVE).contains(&idle) {
+                    return Err(Errno::INVAL);
+                }
+                options.keep_alive_idle = Some(Duration::from_secs(u64::from(idle)));
+            }
             name if KEPT.contains(&name) => {
                 options.kept.insert(name, number(value)?);
             }
@@ -78,7 +109,7 @@ impl Stack {
         // A listener's connections have the settings that it has now.
         match self.find(fd)?.kind {
             Kind::Listening { backlog } => self.listen(fd, backlog),
-            Kind::Idle | Kind::Connected(_) => Ok(()),
+            Kind::Idle | Kind::Deferred(_) | Kind::Connected(_) => Ok(()),
         }
     }
 
@@ -126,6 +157,7 @@ impl Stack {
                 return Ok(fields.iter().flat_map(|field| field.to_ne_bytes()).collect());
             }
             (libc::SOL_SOCKET, libc::SO_MEMINFO) => return self.memory(fd),
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => i32::from(options.keep_alive),
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => i32::from(options.nodelay),
             (libc::IPPROTO_TCP, libc::TCP_CORK) => i32::from(options.corked),
             (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(options.reports_inq),

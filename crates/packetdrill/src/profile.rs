@@ -3,7 +3,8 @@
 use base::Duration;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
-use std::fs;
+use std::path::Path;
+use std::{env, fs};
 use tcp::congestion::Congestion;
 use tcp::{Config, EcnMode, InitialWindow, ReceiveWindow, Recovery, Reduction, Rto, Validation};
 use thiserror::Error;
@@ -134,6 +135,20 @@ impl Setup {
         Config { ecn, ..config }
     }
 
+    /// Whether connections may be opened by Fast Open.
+    pub(crate) fn offers_fast_open(&self) -> bool {
+        self.profile == Profile::Linux && sysctl("tcp_fastopen", OFFER_FAST_OPEN) & 1 != 0
+    }
+
+    /// Whether a listener accepts Fast Open; `asked` is what its socket says, if anything.
+    pub(crate) fn accepts_fast_open(&self, asked: Option<bool>) -> bool {
+        let flags = match self.profile {
+            Profile::Linux => sysctl("tcp_fastopen", OFFER_FAST_OPEN),
+            Profile::FreeBsd => 0,
+        };
+        flags & 2 != 0 && asked.unwrap_or(flags & 0x400 != 0)
+    }
+
     /// Segments that are handed to the interface at once. Linux takes two as long as it sends less
     /// than some megabytes a second (`tcp_min_tso_segs`).
     pub(crate) fn unit(&self) -> u16 {
@@ -179,6 +194,13 @@ fn linux(config: Config) -> Config {
 /// Linux's default of `tcp_ecn`: ECN is accepted, not offered.
 const ACCEPT_ECN: u64 = 2;
 
+/// The environment variable with the directory of settings that the kernel refuses.
+const OWN_SETTINGS: &str = "LASTHOP_SYSCTL";
+
+/// Linux's default of `tcp_fastopen`: connections may be opened by Fast Open, listeners do not accept
+/// it. 2 permits listeners to accept it, and with 0x400 all do.
+const OFFER_FAST_OPEN: u64 = 1;
+
 /// What an active open offers with a value of `tcp_ecn`.
 fn offered_ecn(tcp_ecn: u64) -> EcnMode {
     match tcp_ecn {
@@ -197,9 +219,13 @@ fn accepted_ecn(tcp_ecn: u64) -> EcnMode {
     }
 }
 
-/// The last number that `/proc/sys/net/ipv4` has under a name, in this network namespace.
+/// The last number that `/proc/sys/net/ipv4` has under a name, in this network namespace, or a file
+/// of that name in the directory `$LASTHOP_SYSCTL`: values that the kernel does not know.
 fn sysctl(name: &str, default: u64) -> u64 {
-    let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let own = env::var_os(OWN_SETTINGS).map(|directory| Path::new(&directory).join(name));
+    let own = own.and_then(|file| fs::read_to_string(file).ok());
+    let kernel = || fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let text = own.unwrap_or_else(kernel);
     text.split_whitespace().last().and_then(|number| number.parse().ok()).unwrap_or(default)
 }
 

@@ -24,6 +24,7 @@ impl Stack {
         let place = match socket.kind {
             Kind::Idle => return Ok(OUT | HUP),
             Kind::Listening { .. } => return Ok(if self.is_acceptable(fd) { IN } else { 0 }),
+            Kind::Deferred(_) => return Ok(OUT),
             Kind::Connected(place) => place,
         };
         let connection = self.connection(place)?;

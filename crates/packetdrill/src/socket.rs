@@ -1,13 +1,15 @@
 //! The state of a socket and its options.
 
 use crate::profile::Setup;
+use base::Duration;
+use core::net::SocketAddr;
 use host::ConnectionId;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use tcp::congestion::Congestion;
-use tcp::{Config, ReceiveWindow};
+use tcp::{Config, KeepAlive, ReceiveWindow};
 
 /// The address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,11 @@ pub(crate) struct Socket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Idle,
-    Listening { backlog: u32 },
+    Listening {
+        backlog: u32,
+    },
+    /// `connect` has returned, and the SYN is sent with the first data (`TCP_FASTOPEN_CONNECT`).
+    Deferred(SocketAddr),
     Connected(Place),
 }
 
@@ -69,6 +75,15 @@ pub(crate) struct Options {
     pub(crate) receive_buffer: Option<u32>,
     pub(crate) mss: Option<u16>,
     pub(crate) congestion: Option<Congestion>,
+    /// A listener accepts Fast Open, or does not, whatever the system's default (`TCP_FASTOPEN`).
+    pub(crate) accepts_fast_open: Option<bool>,
+    /// `connect` opens by Fast Open (`TCP_FASTOPEN_CONNECT`).
+    pub(crate) connects_fast: bool,
+    /// Retransmissions of a SYN (`TCP_SYNCNT`).
+    pub(crate) syn_retries: Option<u32>,
+    pub(crate) keep_alive: bool,
+    /// Silence before the first keep-alive probe (`TCP_KEEPIDLE`).
+    pub(crate) keep_alive_idle: Option<Duration>,
     /// On `close`, nothing lingers: the connection is aborted.
     pub(crate) linger: Option<u32>,
     /// Options that make no difference here, as they were set.
@@ -85,6 +100,11 @@ impl Options {
             receive_buffer: None,
             mss: None,
             congestion: None,
+            accepts_fast_open: None,
+            connects_fast: false,
+            syn_retries: None,
+            keep_alive: false,
+            keep_alive_idle: None,
             linger: None,
             kept: BTreeMap::new(),
         }
@@ -98,6 +118,12 @@ impl Options {
         config.receive_window =
             self.receive_buffer.map_or(config.receive_window, ReceiveWindow::fixed);
         config.congestion = self.congestion.unwrap_or(config.congestion);
+        config.syn_retries = self.syn_retries.unwrap_or(config.syn_retries);
+        if self.keep_alive {
+            let usual = KeepAlive::default();
+            let idle = self.keep_alive_idle.unwrap_or(usual.idle);
+            config.keep_alive = Some(KeepAlive { idle, ..usual });
+        }
         config
     }
 

@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use host::{Listener, Opening};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, RawFd};
-use tcp::{Connection, State};
+use tcp::{Config, Connection, State};
 
 /// Which half of a connection is shut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub enum Shutdown {
     Write,
     /// `SHUT_RDWR`
     Both,
+}
+
+/// Whether an active open waits for the answer to its SYN.
+fn is_unanswered(connection: &Connection) -> bool {
+    connection.state() == State::SynSent
 }
 
 impl Stack {
@@ -106,7 +111,9 @@ impl Stack {
         socket.kind = Kind::Listening { backlog };
         for is_ipv6 in socket.versions() {
             let config = self.find(fd)?.options.config(&self.setup, is_ipv6);
-            let config = self.setup.accepting(config);
+            let asked = self.find(fd)?.options.accepts_fast_open;
+            let fast_open = self.setup.accepts_fast_open(asked);
+            let config = Config { fast_open, ..self.setup.accepting(config) };
             let accept =
                 move |_| (config.clone(), Endpoint { listener: Some(fd), ..Endpoint::default() });
             // Linux accepts one more than the backlog.
@@ -150,7 +157,8 @@ impl Stack {
         self.first_of(fd).is_some()
     }
 
-    /// The beginning of `connect(2)`, which [`Stack::connected`] ends.
+    /// The beginning of `connect(2)`, which [`Stack::connected`] ends. With `TCP_FASTOPEN_CONNECT`
+    /// and a cookie of the server it ends at once, and the SYN is sent with the first data.
     ///
     /// # Errors
     /// As the system call.
@@ -158,6 +166,7 @@ impl Stack {
         let socket = self.find(fd)?;
         match socket.kind {
             Kind::Idle => {}
+            Kind::Deferred(_) => return Err(Errno::ISCONN),
             Kind::Listening { .. } => return Err(Errno::OPNOTSUPP),
             Kind::Connected(place) => {
                 return Err(match self.connection(place)?.state() {
@@ -166,27 +175,45 @@ impl Stack {
                 });
             }
         }
+        let fast = socket.options.connects_fast;
+        let remote = address.ip().to_canonical();
+        if fast && self.host_ref(remote.is_ipv6()).has_fast_open_cookie(self.now, remote) {
+            self.find_mut(fd)?.kind = Kind::Deferred(address);
+            return Ok(());
+        }
+        let place = self.open(fd, address, fast)?;
+        self.using(place, |_, _| ());
+        Ok(())
+    }
+
+    /// Opens a connection; nothing is sent yet.
+    pub(crate) fn open(
+        &mut self,
+        fd: RawFd,
+        address: SocketAddr,
+        fast_open: bool,
+    ) -> Result<Place, Errno> {
+        let socket = self.find(fd)?;
         let remote = address.ip().to_canonical();
         if socket.family == Family::Inet && remote.is_ipv6() {
             return Err(Errno::AFNOSUPPORT);
         }
         let is_ipv6 = remote.is_ipv6();
+        let config = socket.options.config(&self.setup, is_ipv6);
         let opening = Opening {
             at: self.now,
             remote,
             remote_port: address.port(),
             local: None,
             local_port: socket.local_port,
-            config: socket.options.config(&self.setup, is_ipv6),
+            config: Config { fast_open, ..config },
             application: Endpoint { accepted: true, ..Endpoint::default() },
         };
-        let nagle = !socket.options.nodelay;
         let now = self.now;
         let id = self.host(is_ipv6).connect(now, opening).ok_or(Errno::ADDRNOTAVAIL)?;
         let place = Place { is_ipv6, id };
         self.find_mut(fd)?.kind = Kind::Connected(place);
-        self.using(place, |connection, _| connection.set_nagle(nagle));
-        Ok(())
+        Ok(place)
     }
 
     /// Whether the connection is established.
@@ -194,6 +221,9 @@ impl Stack {
     /// # Errors
     /// `AGAIN` as long as it may be, else why it never will.
     pub fn connected(&mut self, fd: RawFd) -> Result<(), Errno> {
+        if matches!(self.find(fd)?.kind, Kind::Deferred(_)) {
+            return Ok(());
+        }
         let place = self.place(fd)?;
         let status = self.using(place, |connection, endpoint| match endpoint.error.take() {
             Some(error) => Err(error),
@@ -233,11 +263,13 @@ impl Stack {
         }
         let socket = self.sockets.remove(&fd).ok_or(Errno::BADF)?;
         match socket.kind {
-            Kind::Idle => {}
+            Kind::Idle | Kind::Deferred(_) => {}
             Kind::Listening { .. } => self.close_listener(fd, &socket),
             Kind::Connected(place) => {
                 let (now, aborts) = (self.now, socket.options.aborts());
-                self.using(place, |connection, _| match aborts {
+                // Before the answer to its SYN, a connection is deleted (RFC 9293 §3.10.4), also one
+                // of Fast Open.
+                self.using(place, |connection, _| match aborts || is_unanswered(connection) {
                     true => connection.abort(),
                     false => connection.close_both(now),
                 });
@@ -267,7 +299,7 @@ impl Stack {
     pub(crate) fn place(&self, fd: RawFd) -> Result<Place, Errno> {
         match self.find(fd)?.kind {
             Kind::Connected(place) => Ok(place),
-            Kind::Idle | Kind::Listening { .. } => Err(Errno::NOTCONN),
+            Kind::Idle | Kind::Deferred(_) | Kind::Listening { .. } => Err(Errno::NOTCONN),
         }
     }
 

@@ -187,7 +187,8 @@ impl<A> Outlet<A> for Interface<'_> {
                 if begin > 0 {
                     segment.flags -= Flags::CWR;
                 }
-                if end < unit.payload.len {
+                // Linux leaves PSH out of a SYN with data (Fast Open).
+                if end < unit.payload.len || segment.flags.contains(Flags::SYN) {
                     segment.flags -= Flags::PSH | Flags::FIN;
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::socket::Kind;
 use crate::stack::Stack;
+use core::net::SocketAddr;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
 use tcp::{Connection, State};
@@ -42,6 +43,9 @@ impl Stack {
     /// # Errors
     /// As the system call; `AGAIN` if there is nothing to read yet.
     pub fn read(&mut self, fd: RawFd, into: &mut [u8], how: Reading) -> Result<usize, Errno> {
+        if matches!(self.find(fd)?.kind, Kind::Deferred(_)) {
+            return Err(Errno::AGAIN);
+        }
         let place = self.place(fd)?;
         let read_shut = self.find(fd)?.read_shut;
         let most = u32::try_from(into.len()).unwrap_or(u32::MAX);
@@ -111,6 +115,61 @@ impl Stack {
             }
         });
         Ok(length)
+    }
+
+    /// The beginning of `send(2)` with `MSG_FASTOPEN`, which [`Stack::connected`] ends: opens a
+    /// connection whose SYN carries the first of `bytes`, if the server has given a cookie. With
+    /// `all` it takes all bytes, as for a call that waits; otherwise those of the SYN. A socket whose
+    /// `connect` was deferred is connected `to` the address of that call.
+    ///
+    /// Returns the number of bytes taken.
+    ///
+    /// # Errors
+    /// As the system call; `INPROGRESS` if none was taken, unless `all` are.
+    pub fn connect_with(
+        &mut self,
+        fd: RawFd,
+        to: Result<SocketAddr, Errno>,
+        bytes: &[u8],
+        all: bool,
+    ) -> Result<usize, Errno> {
+        let address = match self.find(fd)?.kind {
+            Kind::Deferred(address) => address,
+            Kind::Idle if !self.setup.offers_fast_open() => return Err(Errno::OPNOTSUPP),
+            // Linux refuses an address of another family thus.
+            Kind::Idle if to == Err(Errno::AFNOSUPPORT) => return Err(Errno::OPNOTSUPP),
+            Kind::Idle => to?,
+            Kind::Listening { .. } => return Err(Errno::PIPE),
+            Kind::Connected(_) => return Err(Errno::ALREADY),
+        };
+        let place = self.open(fd, address, true)?;
+        let length = if all {
+            bytes.len()
+        } else {
+            bytes.len().min(self.connection(place)?.syn_room() as usize)
+        };
+        let stream = self.new_stream();
+        self.written[stream as usize].extend_from_slice(&bytes[..length]);
+        self.using(place, |connection, endpoint| {
+            endpoint.stream = Some(stream);
+            connection.write(stream, 0, length as u64);
+        });
+        if length > 0 || all { Ok(length) } else { Err(Errno::INPROGRESS) }
+    }
+
+    /// Whether data that is sent now opens the connection: `connect` was deferred, or the call has
+    /// `MSG_FASTOPEN` (`fast_open`) and comes before the end of a handshake.
+    ///
+    /// # Errors
+    /// `BADF`
+    pub fn opens_by_data(&self, fd: RawFd, fast_open: bool) -> Result<bool, Errno> {
+        Ok(match self.find(fd)?.kind {
+            Kind::Deferred(_) => true,
+            Kind::Idle | Kind::Listening { .. } => fast_open,
+            Kind::Connected(place) => {
+                fast_open && self.connection(place)?.state() == State::SynSent
+            }
+        })
     }
 
     /// The number of unread bytes, if `TCP_INQ` is set. If only the end of the stream is left, 1,

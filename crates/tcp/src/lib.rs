@@ -37,4 +37,4 @@ pub use indication::{Connectivity, Indication};
 pub use recovery::Recovery;
 pub use rtt::Rtt;
 pub use sender::Statistics;
-pub use state::{Info, Pressure, RecoveryState, Side, State, Vitals};
+pub use state::{Info, OutstandingSegments, Pressure, RecoveryState, Side, State, Vitals};

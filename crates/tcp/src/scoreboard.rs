@@ -172,6 +172,11 @@ impl Scoreboard {
         self.records.first()
     }
 
+    /// The records, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
+        (self.records.begin()..self.records.end()).map(|index| self.get(index))
+    }
+
     /// The number of the first record.
     pub(crate) fn head(&self) -> u64 {
         self.records.begin()

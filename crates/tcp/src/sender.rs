@@ -29,8 +29,7 @@ use crate::mechanism::View;
 use crate::recovery::{Detector, Phase};
 use crate::rtt::Rtt;
 use crate::scoreboard::{Delivered, Record, Scoreboard, State as RecordState};
-use crate::state::RecoveryState;
-use crate::state::Side;
+use crate::state::{OutstandingSegments, RecoveryState, Side};
 use crate::stream::Stream;
 use base::{Duration, Quantiles, Time};
 use frto::Frto;
@@ -342,6 +341,10 @@ impl Sender {
         self.config.nagle = nagle;
     }
 
+    pub(crate) fn set_syn_retries(&mut self, retries: u32) {
+        self.config.syn_retries = retries.min(self.config.retries);
+    }
+
     /// Retransmits our SYN at once.
     pub(crate) fn retransmit_syn(&mut self) {
         self.forced_queue.push_back(self.board.una());
@@ -433,6 +436,21 @@ impl Sender {
 
     pub(crate) fn outstanding(&self) -> u64 {
         self.board.outstanding()
+    }
+
+    pub(crate) fn outstanding_segments(&self) -> OutstandingSegments {
+        let mut count = OutstandingSegments::default();
+        for record in self.board.iter() {
+            let segments = u64::from(record.len.div_ceil(self.mss.max(1)));
+            let when = |state| if record.state.contains(state) { segments } else { 0 };
+            count.all += segments;
+            count.sacked += when(RecordState::SACKED);
+            if !record.state.contains(RecordState::SACKED) {
+                count.lost += when(RecordState::LOST);
+                count.retransmitted += when(RecordState::RESENT);
+            }
+        }
+        count
     }
 
     /// The congestion window, bytes; during a proportional rate reduction, its current value.

@@ -87,6 +87,19 @@ pub struct Info {
     pub min_rtt: Option<Duration>,
 }
 
+/// Segments that are sent and not acknowledged, as `TCP_INFO` counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutstandingSegments {
+    /// All.
+    pub all: u64,
+    /// Those that are SACKed.
+    pub sacked: u64,
+    /// Those whose first copy counts as lost.
+    pub lost: u64,
+    /// Retransmissions in flight.
+    pub retransmitted: u64,
+}
+
 /// The memory pressure of the host, mildest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pressure {

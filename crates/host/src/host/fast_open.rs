@@ -30,7 +30,7 @@ pub(super) struct Path {
     local: IpAddr,
     pub(super) remote: IpAddr,
     pub(super) cookie: Option<FastOpenCookie>,
-    /// What the server announced with it, bytes.
+    /// What the server announced with its last SYN-ACK, bytes.
     mss: u16,
     /// Consecutive failures (RFC 7413 §4.1.3.1).
     pub(super) failures: u32,
@@ -84,6 +84,17 @@ impl Pending {
 }
 
 impl<A: Application> Host<A> {
+    /// Whether a connection to `remote` would send data with its SYN: its server has given a cookie, and
+    /// the path has not failed lately (RFC 7413 §4.1.3).
+    #[must_use]
+    pub fn has_fast_open_cookie(&self, now: Time, remote: IpAddr) -> bool {
+        let (local, now) = (self.address_towards(remote), self.numbering.local(now));
+        self.fast_open_cookies.paths.iter().any(|path| {
+            let same = (path.local, path.remote) == (local, remote);
+            same && path.cookie.is_some() && path.paused_until <= now
+        })
+    }
+
     /// Chooses how a connection of ours opens (RFC 7413 §4.2.1).
     pub(super) fn open_fast(&mut self, now: Time, id: u32, config: &Config) {
         let local = self.numbering.local(now);
@@ -145,14 +156,19 @@ impl<A: Application> Host<A> {
         if !accepted || !connection.uses_fast_open() {
             return;
         }
+        let path = self.fast_open_cookies.path(&self.slots[id as usize].tuple());
+        path.mss = syn_ack.options.mss.unwrap_or(DEFAULT_MSS);
         if let Some(cookie) = cookie.filter(|cookie| !cookie.is_request()) {
-            let path = self.fast_open_cookies.path(&self.slots[id as usize].tuple());
             path.cookie = Some(cookie);
-            path.mss = syn_ack.options.mss.unwrap_or(DEFAULT_MSS);
             match connection.fast_open_result() {
                 // The server has another key now: no fault of the path.
                 Some(FastOpenResult::Refused) => return,
-                Some(FastOpenResult::Accepted | FastOpenResult::Unanswered) => {}
+                // It answers our first SYN, which only was slow: the others had no option.
+                Some(FastOpenResult::Unanswered) => {
+                    path.failures = 0;
+                    return;
+                }
+                Some(FastOpenResult::Accepted) => {}
                 None => path.failures = 0,
             }
         }

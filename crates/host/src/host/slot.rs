@@ -2,7 +2,7 @@
 
 use super::{ConnectionId, FourTuple, Inlet, Outlet, Statistics};
 use crate::Application;
-use base::Time;
+use base::{Duration, Time};
 use tcp::{Connection, Events, FastPathOutcome, State};
 use wire::{Body, Flags, Ip, Packet, Payload, Ports, Segment};
 
@@ -236,6 +236,40 @@ impl<A: Application> Slot<A> {
         statistics.segments += taken;
         statistics.fast_path += taken;
         stop
+    }
+
+    /// When a segment is due that pacing holds back.
+    #[inline]
+    pub(super) fn held_until(&self) -> Time {
+        self.connection.held_until()
+    }
+
+    /// Sends what pacing has held back until now, if that is all that is due and can take the fast path;
+    /// false if it is left to the general path.
+    #[inline]
+    pub(super) fn release(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
+        let next = now + Duration::from_nanos(1);
+        let wakes = self.connection.clock().world(self.application.next_wake()) <= now;
+        if wakes || outlet.segments() > 1 {
+            return false;
+        }
+        let Slot { ip, route, connection, application, .. } = self;
+        let Some(mut path) = connection.fast_path(next) else { return false };
+        if !path.is_held() {
+            return false;
+        }
+        let mut written = path.release(now, outlet.packet());
+        while written.is_some() {
+            outlet.packet().ip = *ip;
+            outlet.packet().ip.ecn = path.data_ecn();
+            outlet.send(0, route, Some(application));
+            written = path.has_more().then(|| path.poll_transmit(now, outlet.packet())).flatten();
+        }
+        // A smaller segment may be next.
+        if path.is_over() && !path.is_held() {
+            self.transmit(now, outlet);
+        }
+        true
     }
 
     /// Dispatches the connection's events to the application. Returns whether the connection was

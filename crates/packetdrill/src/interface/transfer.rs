@@ -1,13 +1,15 @@
 //! Reading and writing.
 
 use super::{User, blocking, now, reply, shared};
-use crate::memory::{bytes, bytes_mut, gather, put_control, room, scatter};
+use crate::memory::{address, bytes, bytes_mut, gather, put_control, room, scatter};
 use crate::transfer::{Reading, Writing};
+use core::net::SocketAddr;
 use libc::{c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 use rustix::io::Errno;
 
 const READ_FLAGS: c_int = libc::MSG_PEEK | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-const WRITE_FLAGS: c_int = libc::MSG_MORE | libc::MSG_EOR | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+const WRITE_FLAGS: c_int =
+    libc::MSG_MORE | libc::MSG_EOR | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_FASTOPEN;
 
 fn read_into(fd: c_int, into: &mut [u8], flags: c_int) -> Result<usize, Errno> {
     if flags & !READ_FLAGS != 0 {
@@ -17,9 +19,24 @@ fn read_into(fd: c_int, into: &mut [u8], flags: c_int) -> Result<usize, Errno> {
     shared()?.wait_for(blocking(fd, flags)?, None, |stack| stack.read(fd, into, how))
 }
 
-fn write_all(fd: c_int, bytes: &[u8], flags: c_int) -> Result<usize, Errno> {
+/// Writes `bytes`; `to` is the destination of a call that may open a connection.
+fn write_all(
+    fd: c_int,
+    bytes: &[u8],
+    flags: c_int,
+    to: Result<SocketAddr, Errno>,
+) -> Result<usize, Errno> {
     if flags & !WRITE_FLAGS != 0 {
         return Err(Errno::OPNOTSUPP);
+    }
+    let fast_open = flags & libc::MSG_FASTOPEN != 0;
+    if now(|stack| stack.opens_by_data(fd, fast_open))? {
+        let blocks = blocking(fd, flags)?;
+        let taken = now(|stack| stack.connect_with(fd, to, bytes, blocks))?;
+        if blocks {
+            shared()?.wait_for(true, None, |stack| stack.connected(fd))?;
+        }
+        return Ok(taken);
     }
     let how =
         Writing { more: flags & libc::MSG_MORE != 0, end_of_record: flags & libc::MSG_EOR != 0 };
@@ -150,21 +167,22 @@ pub(super) unsafe extern "C" fn send(
 ) -> ssize_t {
     // SAFETY: as of send(2).
     let from = unsafe { bytes(from, size) };
-    length(from.and_then(|from| write_all(fd, from, flags)))
+    length(from.and_then(|from| write_all(fd, from, flags, Err(Errno::DESTADDRREQ))))
 }
 
 pub(super) unsafe extern "C" fn sendto(
-    user: User,
+    _: User,
     fd: c_int,
     from: *const c_void,
     size: size_t,
     flags: c_int,
-    _: *const sockaddr,
-    _: socklen_t,
+    to: *const sockaddr,
+    address_length: socklen_t,
 ) -> ssize_t {
     // The destination address of a connected stream is ignored.
     // SAFETY: as of sendto(2).
-    unsafe { send(user, fd, from, size, flags) }
+    let (from, to) = unsafe { (bytes(from, size), address(to, address_length)) };
+    length(from.and_then(|from| write_all(fd, from, flags, to)))
 }
 
 pub(super) unsafe extern "C" fn writev(
@@ -176,7 +194,7 @@ pub(super) unsafe extern "C" fn writev(
     let count = usize::try_from(count).map_err(|_| Errno::INVAL);
     // SAFETY: as of writev(2).
     let data = count.and_then(|count| unsafe { gather(vector, count) });
-    length(data.and_then(|data| write_all(fd, &data, 0)))
+    length(data.and_then(|data| write_all(fd, &data, 0, Err(Errno::DESTADDRREQ))))
 }
 
 pub(super) unsafe extern "C" fn sendmsg(
@@ -189,6 +207,9 @@ pub(super) unsafe extern "C" fn sendmsg(
         return length(Err(Errno::FAULT));
     }
     // SAFETY: as of sendmsg(2).
-    let data = unsafe { gather((*message).msg_iov, (*message).msg_iovlen) };
-    length(data.and_then(|data| write_all(fd, &data, flags)))
+    let (data, to) = unsafe {
+        let data = gather((*message).msg_iov, (*message).msg_iovlen);
+        (data, address((*message).msg_name.cast(), (*message).msg_namelen))
+    };
+    length(data.and_then(|data| write_all(fd, &data, flags, to)))
 }

@@ -1,5 +1,6 @@
 //! Accurate ECN (AccECN, RFC 9768): the feedback of both half-connections once it is negotiated.
 
+mod continuous;
 mod receiver;
 mod sender;
 
@@ -9,6 +10,7 @@ use super::output::Transmit;
 use super::{Connection, Negotiated, Side};
 use crate::config::EcnMode;
 use crate::congestion::CeMarks;
+use continuous::Continuous;
 use receiver::Received;
 use sender::{Feedback, Place, Reported};
 use serde::{Deserialize, Serialize};
@@ -58,6 +60,8 @@ pub(super) struct AccurateEcn {
     sends_ect: bool,
     /// Reported marks count as congestion.
     responds: bool,
+    /// Whether everything is marked.
+    continuous: Continuous,
     /// Our SYN, or SYN-ACK, was reported as marked.
     syn_marked: bool,
     /// The codepoint of the latest SYN, or SYN-ACK, that arrived (RFC 9768 §3.1.5).
@@ -79,6 +83,7 @@ impl AccurateEcn {
             reported: Reported::default(),
             sends_ect: true,
             responds: true,
+            continuous: Continuous::default(),
             syn_marked: false,
             handshake,
             acks_syn_ack: false,
@@ -239,7 +244,7 @@ impl Connection {
         let delivered = self.sender.newly_delivered(ack, &blocks[..count]);
         // Our SYN-ACK is not acknowledged, whatever the state: the application may have closed.
         let in_handshake = self.sender.una() == 0;
-        let mss = self.sender.mss();
+        let (mss, nxt) = (self.sender.mss(), self.sender.nxt());
         let Some(accurate) = &mut self.accurate_ecn else { return CeMarks::default() };
         let (counters, len) = core::mem::take(&mut accurate.arrived);
         // The flags of a SYN, and of a repeated SYN-ACK, are no ACE field.
@@ -254,7 +259,8 @@ impl Connection {
                 return CeMarks::default();
             }
         }
-        let shows_marks = counters.and_then(|counters| counters.get(Ecn::Congested)).is_some();
+        let marked = counters.and_then(|counters| counters.get(Ecn::Congested));
+        let shows_marks = marked.is_some_and(|bytes| bytes > 0);
         if accurate.reported.is_first() && ace == 0 && !shows_marks {
             // RFC 9768 §3.2.2.4: the counter begins with 5, so the path has cleared the field, or the
             // peer is in another mode.
@@ -269,6 +275,12 @@ impl Connection {
             return CeMarks::default();
         };
         accurate.sends_ect &= !report.contradicts;
+        let marked = report.marks.packets;
+        if accurate.continuous.on_feedback(ack, nxt, delivered.segments, marked) {
+            // The path mangles the field, so that a mark is no sign of congestion.
+            accurate.sends_ect = false;
+            accurate.responds = false;
+        }
         if accurate.responds { report.marks } else { CeMarks::default() }
     }
 

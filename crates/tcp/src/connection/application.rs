@@ -37,6 +37,11 @@ impl Connection {
         self.sender.set_nagle(nagle);
     }
 
+    /// Changes [`Config::syn_retries`](crate::Config::syn_retries) (`TCP_SYNCNT` of Linux).
+    pub fn set_syn_retries(&mut self, retries: u32) {
+        self.sender.set_syn_retries(retries);
+    }
+
     /// Bytes written and not yet acknowledged.
     #[must_use]
     pub fn unacknowledged(&self) -> u64 {

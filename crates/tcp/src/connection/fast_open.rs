@@ -76,6 +76,19 @@ impl Connection {
         self.fast_open.is_some()
     }
 
+    /// The most bytes of data that our SYN carries: 0 unless we have a cookie of the server.
+    #[must_use]
+    pub fn syn_room(&self) -> u32 {
+        match self.fast_open.as_deref() {
+            Some(&FastOpenState { how: FastOpen::Offer { mss, .. }, sent: false, .. }) => {
+                // RFC 7413 §4.2.1: up to the server's MSS, beside the options.
+                let options = Options::ROOM as u32 + self.mechanisms.overhead();
+                u32::from(mss.min(self.mss)).saturating_sub(options)
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether our SYN has been acknowledged.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
@@ -90,14 +103,11 @@ impl Connection {
 
     /// Sends data with the first SYN; returns the number of bytes.
     pub(super) fn send_data_with_syn(&mut self, now: Time) -> u32 {
-        let Some(state) = self.fast_open.as_deref_mut() else { return 0 };
-        let FastOpen::Offer { mss, .. } = state.how else { return 0 };
-        if state.sent {
+        let most = self.syn_room();
+        if most == 0 {
             return 0;
         }
-        // RFC 7413 §4.2.1: up to the server's MSS, beside the options.
-        let room = Options::ROOM as u32 + self.mechanisms.overhead();
-        let most = u32::from(mss.min(self.mss)).saturating_sub(room);
+        let Some(state) = self.fast_open.as_deref_mut() else { return 0 };
         let len = self.sender.send_with_syn(now, most);
         state.data_end = 1 + u64::from(len);
         len

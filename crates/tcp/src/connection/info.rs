@@ -3,7 +3,7 @@
 use super::{Clock, Connection, Negotiated};
 use crate::event::Event;
 use crate::sender::Statistics;
-use crate::state::{Info, Pressure, State, Vitals};
+use crate::state::{Info, OutstandingSegments, Pressure, State, Vitals};
 use base::{Duration, Quantiles, Time};
 use wire::{Segment, SeqNumber};
 
@@ -92,7 +92,21 @@ impl Connection {
         self.sender.mss()
     }
 
-    /// Bytes that the peer has acknowledged or selectively acknowledged so far.
+    /// When the segment may leave that pacing holds back; [`Time::NEVER`] if there is none.
+    #[must_use]
+    #[inline(always)]
+    pub fn held_until(&self) -> Time {
+        self.clock.world(self.sender.held_until())
+    }
+
+    /// The segments that are outstanding. It takes time in proportion to them.
+    #[must_use]
+    pub fn outstanding_segments(&self) -> OutstandingSegments {
+        self.sender.outstanding_segments()
+    }
+
+    /// Octets that the peer has received, as far as is known, in order or not: a SYN and a FIN of ours
+    /// count as one each.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.sender.delivered()

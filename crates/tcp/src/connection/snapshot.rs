@@ -32,7 +32,7 @@ pub enum AdoptError {
 
 impl Snapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 13;
+    pub const VERSION: u32 = 14;
 }
 
 impl Connection {

@@ -199,7 +199,9 @@ impl Sender {
         if len == 0 {
             return 0;
         }
-        let waits = self.config.nagle && self.board.outstanding() > 0;
+        // Our SYN-ACK is no data: a server of Fast Open may answer before it is acknowledged (RFC 7413
+        // §4.2.2).
+        let waits = self.config.nagle && self.board.nxt() > self.board.una().max(1);
         let worth = if len < available {
             // The window cuts it short: only if it is half of what the window ever was.
             2 * len >= self.max_window && !waits

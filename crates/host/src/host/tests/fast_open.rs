@@ -183,6 +183,33 @@ fn beyond_a_limit_handshakes_are_normal() {
     assert!(answer(millis(60_003), &mut server, &last).1);
 }
 
+#[test]
+fn a_cookie_that_comes_late_shows_that_the_path_works() {
+    // RFC 7413 §4.1.3.1: only the first SYN has asked for it, so that was slow, not dropped.
+    let (mut client, mut server) = (host(CLIENT), server());
+    let syn = open(Time::ZERO, &mut client, 80, 0);
+    let (answer, _) = answer(Time::ZERO, &mut server, &syn);
+    client.handle_timeout(millis(1000));
+    assert_eq!(carries(&sent(&mut client, millis(1000))[0]), (0, None));
+    client.handle_packet(millis(1000), &answer);
+    sent(&mut client, millis(1000));
+    assert_eq!(client.fast_open_cookies.paths[0].failures, 0);
+    assert_eq!(carries(&open(millis(2000), &mut client, 80, 1)).0, 100);
+}
+
+#[test]
+fn the_size_of_a_syn_is_bounded_by_the_last_mss_of_the_server() {
+    // Not every SYN-ACK has a cookie (RFC 7413 §4.1.3).
+    let (mut client, mut server) = known();
+    let syn = open(millis(1), &mut client, 80, 1);
+    let (answer, _) = answer(millis(1), &mut server, &syn);
+    assert_eq!(answer.unparsed.fast_open(), None);
+    let small = changed(&answer, |segment| segment.options.mss = Some(90));
+    client.handle_packet(millis(1), &small);
+    sent(&mut client, millis(1));
+    assert_eq!(carries(&open(millis(2), &mut client, 80, 2)).0, 50);
+}
+
 /// Opens a connection at `now` over a path that drops SYNs with the option; runs for ten seconds.
 fn through_a_black_hole(
     now: Time,

@@ -390,6 +390,48 @@ fn a_cleared_field_turns_ecn_off() {
 }
 
 #[test]
+fn a_cleared_field_beside_an_option_without_marks_turns_ecn_off() {
+    // RFC 9768 §3.2.2.4: the field begins with 5, so zero would take three marks.
+    for (marked, expected) in [(0, MANGLED), (3000, ACCURATE)] {
+        let mut t = filling(accurate());
+        t.time(200);
+        t.send(ack(4).ace(0).counting(&[1, marked]));
+        assert_eq!(mode(&t), expected);
+    }
+}
+
+#[test]
+fn marks_on_everything_from_the_first_round_trip_on_turn_ecn_off() {
+    // RFC 9768 §3.2.2.3
+    for unmarked in [None, Some(3)] {
+        let mut t = filling(accurate());
+        let (mut ace, mut acked) = (5, 1);
+        for round in 1..=5 {
+            assert_eq!(mode(&t), ACCURATE, "round trip {round}");
+            t.unseen.clear();
+            t.time(100 + 100 * round);
+            t.unseen.clear();
+            let segments = t.connection.vitals().flight / u64::from(MSS);
+            assert!(segments > 0);
+            for _ in 0..segments {
+                acked += 1;
+                ace += u8::from(unmarked != Some(round));
+                t.send(ack(acked).ace(ace % 8));
+                t.unseen.clear();
+            }
+        }
+        let expected = if unmarked.is_some() { ACCURATE } else { MANGLED };
+        assert_eq!(mode(&t), expected);
+        let reductions = t.statistics().reductions;
+        t.time(700);
+        t.unseen.clear();
+        t.send(ack(acked + 1).ace((ace + 1) % 8));
+        t.unseen.clear();
+        assert_eq!(t.statistics().reductions > reductions, unmarked.is_some(), "no response");
+    }
+}
+
+#[test]
 fn marked_bytes_without_marked_packets_turn_ect_off() {
     // RFC 9768 §3.2.3.2.5
     let mut t = filling(accurate());

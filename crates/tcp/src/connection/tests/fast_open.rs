@@ -225,6 +225,31 @@ fn a_server_delivers_the_data_of_the_syn_and_answers_before_the_handshake_is_com
 }
 
 #[test]
+fn a_small_answer_does_not_wait_for_the_handshake_under_nagle() {
+    // RFC 7413 §4.2.2: the SYN-ACK is no unacknowledged data.
+    let config = Config { nagle: true, ..config() };
+    let mut t = Diagram::new(&config, Side::Passive);
+    t.connection.fast_open(FastOpen::Accept(None));
+    t.arrive(syn_data(500));
+    t.connection.read();
+    t.write(100);
+    t.recv([syn_ack().acking(501), bytes(0, 100).acking(501)]);
+    t.write(100); // But the first answer is.
+    t.silent();
+}
+
+#[test]
+fn the_room_of_a_syn_is_a_segment_less_the_options() {
+    let t = client(&config(), FastOpen::Request, 0);
+    assert_eq!(t.connection.syn_room(), 0);
+    let mut connection = Connection::new(&config(), Side::Active, IDENTITY);
+    connection.fast_open(offer());
+    assert_eq!(connection.syn_room(), MSS - 40);
+    let t = client(&config(), offer(), 500);
+    assert_eq!(t.connection.syn_room(), 0, "it has left");
+}
+
+#[test]
 fn the_end_of_the_handshake_does_not_start_a_servers_sender_again() {
     let mut t = server(FastOpen::Accept(None));
     t.arrive(syn_data(500));

@@ -198,6 +198,31 @@ fn a_timeout_spares_what_was_sent_within_the_last_round_trip() {
 }
 
 #[test]
+fn a_timeout_marks_what_is_as_old_as_itself_lost() {
+    // RFC 8985 §6.3 spares what was sent within RACK.rtt and the reordering window, here 140 and 25 ms.
+    // The timer's upper bound is shorter, so that would be all but the first.
+    let maximum = Duration::from_millis(150);
+    let rto = Rto { minimum: Duration::ZERO, maximum, ..Rto::default() };
+    let mut t = established(Config { rto, ..rack() });
+    t.write(2000);
+    t.recv(each(1..=2));
+    t.time(240);
+    t.send(ack(1).sack(2..=2));
+    t.time(245);
+    t.send(ack(3)); // The first was late.
+    t.write(2000);
+    t.recv(each(3..=4));
+    t.time(395);
+    t.recv([data(4)]); // The probe.
+    t.time(545);
+    t.recv([data(3)]);
+    t.time(555);
+    t.send(ack(4));
+    t.recv([data(4)]);
+    assert_eq!(t.statistics().timeouts, 1);
+}
+
+#[test]
 fn an_acknowledgment_too_early_for_a_retransmission_makes_nothing_else_lost() {
     let mut t = sending_only(10, rack());
     t.time(200);

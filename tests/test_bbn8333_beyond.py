@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import tables
+from selection import some
 
 from lasthop import lab, publications
 from lasthop.publications.bbn8333.beyond import (
@@ -199,7 +200,7 @@ def test_other_patterns_corrupt_as_much_on_average(name: str) -> None:
 
 def test_notices_help_with_single_errors_and_with_bursts(runs: Mapping[str, Runs]) -> None:
     found = runs["burst"]
-    for case in found.cases(eten="backward", bit_error_rate=channels.HIGH, recovery="sack"):
+    for case in some(found, eten="backward", bit_error_rate=channels.HIGH, recovery="sack"):
         assert _goodput(found, case) > 1.5 * _goodput(found, case.but(eten="none")), case
 
 
@@ -230,7 +231,7 @@ def test_the_larger_the_transfer_the_larger_the_gain(runs: Mapping[str, Runs]) -
 
 def test_pages_and_objects_come_sooner(runs: Mapping[str, Runs]) -> None:
     found = runs["web"]
-    for case in found.cases(eten="oracle", bit_error_rate=1.56e-5):
+    for case in some(found, eten="oracle", bit_error_rate=1.56e-5):
         for metric in ("page_p95_s", "object_p95_s"):
             ratio = found.ratio(case, case.but(eten="none"), metric)
             assert ratio is not None
@@ -268,7 +269,7 @@ def test_notices_come_out_of_a_tunnel_if_its_ingress_resolves_them(
     runs: Mapping[str, Runs],
 ) -> None:
     found = runs["tunnel"]
-    for case in found.cases(notices=tunnel.RESOLVE, bit_error_rate=tunnel.HIGH):
+    for case in some(found, notices=tunnel.RESOLVE, bit_error_rate=tunnel.HIGH):
         direct = case.but(notices=tunnel.READABLE)
         if case["way_back"] == tunnel.SAME:
             # The ingress is on their way.
@@ -300,9 +301,9 @@ def test_every_strategy_is_beside_plain_tcp_with_the_same_errors(
     name: str, runs: Mapping[str, Runs]
 ) -> None:
     found = runs[name]
-    rates = {case["bit_error_rate"] for case in found.cases(eten="none")}
+    rates = {case["bit_error_rate"] for case in some(found, eten="none")}
     for strategy in ceten.STRATEGIES:
-        cases = found.cases(strategy=strategy)
+        cases = some(found, strategy=strategy)
         assert {case["bit_error_rate"] for case in cases} == rates
         assert all(min(found.values(case, "goodput_bps")) > 0 for case in cases)
 
@@ -311,19 +312,19 @@ def test_alone_and_notified_of_corruption_goodput_is_no_less(runs: Mapping[str, 
     found = runs["alpha"]
     where = {"competitors": 0, "bit_error_rate": ceten.HIGH}
     plain = found.case(eten="none", **where)
-    for case in found.cases(strategy="loss-ratio", **where):
+    for case in some(found, strategy="loss-ratio", **where):
         assert _goodput(found, case) > 0.9 * _goodput(found, plain), case
 
 
 def test_connections_that_are_alike_share_alike(runs: Mapping[str, Runs]) -> None:
     found = runs["fairness"]
-    for case in found.cases(eten="none", bit_error_rate=0.0):
+    for case in some(found, eten="none", bit_error_rate=0.0):
         assert min(found.values(case, "fairness")) > 0.9
 
 
 def test_marks_take_the_place_of_drops(runs: Mapping[str, Runs]) -> None:
     found = runs["ecn"]
-    for case in found.cases(eten="none", bit_error_rate=0.0, ecn_on=True):
+    for case in some(found, eten="none", bit_error_rate=0.0, ecn_on=True):
         (marked,) = found.values(case, "dropped_share")
         (dropped,) = found.values(case.but(ecn_on=False), "dropped_share")
         assert marked < 0.5 * dropped, case
@@ -338,7 +339,7 @@ def test_without_a_defence_forged_notices_make_the_victim_send(
 ) -> None:
     found = runs[name]
     strongest = {"rate_per_s": 10_000} if name == "flood" else {"every": 1}
-    for case in found.cases(defences="none", sent="notices", **strongest):
+    for case in some(found, defences="none", sent="notices", **strongest):
         if case["bursts_bps"]:
             (sent,) = found.values(case, "segments")
             (plain,) = found.values(attacks.plain(case), "segments")
@@ -357,7 +358,7 @@ def test_a_limit_is_never_passed(runs: Mapping[str, Runs]) -> None:
     found = runs["forged"]
     # 30 s, in round trips of no less than 44 ms.
     for limit in (1, 10, 100):
-        for case in found.cases(defences=f"limit {limit}", sent="notices"):
+        for case in some(found, defences=f"limit {limit}", sent="notices"):
             (believed,) = found.values(case, "believed")
             assert believed <= limit * (30 / 0.044 + 1), case
 
@@ -371,7 +372,7 @@ def test_a_liar_gains_without_nonces_and_nothing_with_a_bound_of_a_half(
     nonces = lies.but(defences="nonce")
     assert _goodput(found, nonces) < 1.05 * _goodput(found, nonces.but(receiver="honest"))
     found = runs["false-fields"]
-    for case in found.cases(eten="cumulative", bound=0.5):
+    for case in some(found, eten="cumulative", bound=0.5):
         assert found.found[case] == found.found[false_fields.plain(case)], case
 
 

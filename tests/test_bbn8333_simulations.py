@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selection import some
 from typer.testing import CliRunner
 
 from lasthop import library, publications
@@ -153,10 +154,9 @@ def test_every_sender_is_at_every_point_of_the_figure(name: str, runs: Mapping[s
 def test_error_notification_helps_most_where_errors_are_most(
     name: str, runs: Mapping[str, Runs]
 ) -> None:
-    cases = runs[name].cases(
-        **BACKWARD, bit_error_rate=1.56e-5, errors="both", competitors=(None, 4)
-    )
-    for case in cases:
+    notified = ceten.BACKWARD if name in CUMULATIVE else BACKWARD
+    where = {"bit_error_rate": 1.56e-5, "errors": "both", "competitors": (None, 4)}
+    for case in some(runs[name], **notified, **where):
         assert gain_of(runs[name], case).value > 1.5, case
 
 
@@ -170,7 +170,7 @@ def test_simulation_7_in_whole_runs_is_as_complete(tmp_path: Path) -> None:
 def test_cross_traffic_takes_its_share(runs: Mapping[str, Runs]) -> None:
     for name in ("sim3", "sim4", "sim6"):
         of = runs[name]
-        for case in of.cases(bit_error_rate=0.0, competitors=8):
+        for case in some(of, bit_error_rate=0.0, competitors=8):
             alone = case.but(cross_traffic=None, competitors=None)
             assert goodput_of(of, case).value < goodput_of(of, alone).value, case
 
@@ -179,7 +179,7 @@ def test_without_errors_westwood_does_as_sack_where_nothing_is_lost(
     runs: Mapping[str, Runs],
 ) -> None:
     of = runs["sim5"]
-    for case in of.cases(bit_error_rate=0.0):
+    for case in some(of, bit_error_rate=0.0):
         assert goodput_of(of, case).value == pytest.approx(1.499e6, rel=1e-3)
     # And keeps more than SACK where much is.
     westwood = of.case(window=WESTWOOD, bit_error_rate=1.56e-5)
@@ -371,7 +371,7 @@ def test_with_a_clean_return_what_counts_for_both_directions_is_run_once() -> No
     assert len(cells) == 8
     assert len(_scenarios(cells)) == 4
     runs = _run(cells)
-    for case in runs.cases(errors="both"):
+    for case in some(runs, errors="both"):
         assert goodput_of(runs, case) == goodput_of(runs, case.but(errors="forward"))
     # As errors do that there are none of.
     assert len(_scenarios(block.cells(1))) == 7

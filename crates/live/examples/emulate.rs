@@ -5,7 +5,7 @@
 //! queue are of both directions, losses of the forward direction. The nodes are the namespaces
 //! lasthop-<pid>-NAME-a (10.9.0.1, fd09::1) and lasthop-<pid>-NAME-b (10.9.0.2, fd09::2).
 
-#[path = "../tests/common/pair.rs"]
+#[path = "../tests/it/pair.rs"]
 mod pair;
 
 use base::{Duration, Rate, Seed};

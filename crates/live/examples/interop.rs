@@ -6,16 +6,16 @@
 #![allow(dead_code, reason = "what is shared with the tests is not all used here")]
 
 #[cfg(target_os = "linux")]
-#[path = "../tests/interop/cases.rs"]
+#[path = "../tests/it/interop/cases.rs"]
 mod cases;
 #[cfg(target_os = "linux")]
-#[path = "../tests/common/kernel.rs"]
+#[path = "../tests/it/kernel.rs"]
 mod kernel;
 #[cfg(target_os = "linux")]
-#[path = "../tests/interop/path.rs"]
+#[path = "../tests/it/interop/path.rs"]
 mod path;
 #[cfg(target_os = "linux")]
-#[path = "../tests/interop/programs.rs"]
+#[path = "../tests/it/interop/programs.rs"]
 mod programs;
 
 #[cfg(not(target_os = "linux"))]

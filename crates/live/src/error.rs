@@ -5,21 +5,13 @@ use std::io;
 /// An error of the operating system.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A system call failed.
+    /// A system call failed, or the kernel refused a netlink request.
     #[error("{action}: {source}")]
     System {
         /// The action that failed.
         action: String,
         /// The cause.
         source: io::Error,
-    },
-    /// The kernel answered a netlink request with an error.
-    #[error("{action}: {source}")]
-    Netlink {
-        /// The action that failed.
-        action: String,
-        /// The cause.
-        source: Box<rtnetlink::Error>,
     },
     /// There is no such network device in the namespace.
     #[error("no network device is called {0:?} here")]

@@ -1,24 +1,25 @@
 //! Devices, addresses, routes and settings of a network namespace.
 
+mod requests;
 mod routes;
 
 pub use routes::{Network, Route};
 
 use crate::Error;
 use crate::error::Doing;
-use futures_util::TryStreamExt;
-use rtnetlink::packet_route::address::AddressHeaderFlags;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
-use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
-use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tokio::runtime::{Builder, Runtime};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use requests::Requests;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The network of one namespace.
 pub struct Netlink {
-    runtime: Runtime,
-    handle: Handle,
+    requests: Requests,
 }
 
 /// The kernel's counters of a device. "Received" packets are those that a TUN's owner wrote.
@@ -40,15 +41,8 @@ impl Netlink {
     /// # Errors
     /// If there is no netlink.
     pub fn open() -> Result<Netlink, Error> {
-        let action = || "opening netlink".to_owned();
-        let runtime = Builder::new_current_thread().enable_io().build().doing(action)?;
-        let handle = {
-            let _inside = runtime.enter();
-            let (connection, handle, _) = rtnetlink::new_connection().doing(action)?;
-            runtime.spawn(connection);
-            handle
-        };
-        Ok(Netlink { runtime, handle })
+        let requests = Requests::open().doing(|| "opening netlink".to_owned())?;
+        Ok(Netlink { requests })
     }
 
     /// Sets a device up.
@@ -56,8 +50,10 @@ impl Netlink {
     /// # Errors
     /// If there is none of that name, or the kernel refuses.
     pub fn set_up(&self, device: &str) -> Result<(), Error> {
-        let message = LinkUnspec::new_with_index(self.index(device)?).up().build();
-        self.set(message, || format!("setting {device} up"))
+        let mut link = self.numbered(device)?;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.set(link, || format!("setting {device} up"))
     }
 
     /// Sets a device down; routes by it are gone.
@@ -65,8 +61,9 @@ impl Netlink {
     /// # Errors
     /// As [`Netlink::set_up`].
     pub fn set_down(&self, device: &str) -> Result<(), Error> {
-        let message = LinkUnspec::new_with_index(self.index(device)?).down().build();
-        self.set(message, || format!("setting {device} down"))
+        let mut link = self.numbered(device)?;
+        link.header.change_mask = LinkFlags::Up;
+        self.set(link, || format!("setting {device} down"))
     }
 
     /// Sets how many packets may wait at a device until they are read.
@@ -74,8 +71,9 @@ impl Netlink {
     /// # Errors
     /// As [`Netlink::set_up`].
     pub fn set_queue_length(&self, device: &str, packets: u32) -> Result<(), Error> {
-        let message = LinkUnspec::new_with_index(self.index(device)?).txqueuelen(packets).build();
-        self.set(message, || format!("setting the queue of {device} to {packets}"))
+        let mut link = self.numbered(device)?;
+        link.attributes.push(LinkAttribute::TxQueueLen(packets));
+        self.set(link, || format!("setting the queue of {device} to {packets}"))
     }
 
     /// Adds an address to a device. If the device is up, the address is usable on return; there is
@@ -86,20 +84,30 @@ impl Netlink {
     pub fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
         let link = self.find(device)?;
         let action = || format!("adding address {address}/{prefix} to {device}");
-        let mut request = self.handle.address().add(link.header.index, address, prefix);
-        request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
-        self.ask(request.execute(), action)?;
-        match address {
-            IpAddr::V6(address) if link.header.flags.contains(LinkFlags::Up) => {
-                self.wait_for(address).doing(action)
-            }
-            _ => Ok(()),
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.header.index = link.header.index;
+        message.attributes =
+            vec![AddressAttribute::Address(address), AddressAttribute::Local(address)];
+        if let IpAddr::V4(address) = address
+            && prefix < 31
+        {
+            let hosts = u32::MAX >> prefix;
+            let broadcast = Ipv4Addr::from_bits(address.to_bits() | hosts);
+            message.attributes.push(AddressAttribute::Broadcast(broadcast));
         }
+        self.create(RouteNetlinkMessage::NewAddress(message), action)?;
+        if address.is_ipv6() && link.header.flags.contains(LinkFlags::Up) {
+            self.wait_for(address).doing(action)?;
+        }
+        Ok(())
     }
 
     /// The kernel makes the route to a new address of IPv6 later, and until then takes packets to
     /// it for another node's.
-    fn wait_for(&self, address: Ipv6Addr) -> std::io::Result<()> {
+    fn wait_for(&self, address: IpAddr) -> std::io::Result<()> {
         const PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
         for _ in 0..5000 {
             if self.is_local(address) {
@@ -110,16 +118,11 @@ impl Netlink {
         Err(std::io::ErrorKind::TimedOut.into())
     }
 
-    fn is_local(&self, address: Ipv6Addr) -> bool {
-        let all = RouteMessageBuilder::<Ipv6Addr>::new().build();
-        let mut routes = self.handle.route().get(all).execute();
-        let address = RouteAttribute::Destination(RouteAddress::Inet6(address));
-        let mut found = false;
-        // Read to the end: the next answer would follow unread messages.
-        while let Ok(Some(route)) = self.runtime.block_on(routes.try_next()) {
-            found |= route.header.kind == RouteType::Local && route.attributes.contains(&address);
-        }
-        found
+    fn is_local(&self, address: IpAddr) -> bool {
+        let destination = RouteAttribute::Destination(address.into());
+        self.routes(family(address)).iter().any(|route| {
+            route.header.kind == RouteType::Local && route.attributes.contains(&destination)
+        })
     }
 
     /// Routes packets for `destination`/`prefix` by a device. `source` is the preferred source
@@ -134,30 +137,23 @@ impl Netlink {
         device: &str,
         source: Option<IpAddr>,
     ) -> Result<(), Error> {
-        let index = self.index(device)?;
         let action = || format!("routing {destination}/{prefix} by {device}");
-        let message = match (destination, source) {
-            (IpAddr::V4(to), None | Some(IpAddr::V4(_))) => {
-                let mut route = RouteMessageBuilder::<Ipv4Addr>::new()
-                    .destination_prefix(to, prefix)
-                    .output_interface(index);
-                if let Some(IpAddr::V4(from)) = source {
-                    route = route.pref_source(from);
-                }
-                route.build()
-            }
-            (IpAddr::V6(to), None | Some(IpAddr::V6(_))) => {
-                let mut route = RouteMessageBuilder::<Ipv6Addr>::new()
-                    .destination_prefix(to, prefix)
-                    .output_interface(index);
-                if let Some(IpAddr::V6(from)) = source {
-                    route = route.pref_source(from);
-                }
-                route.build()
-            }
-            _ => return Err(std::io::Error::other("two address families")).doing(action),
-        };
-        self.ask(self.handle.route().add(message).execute(), action)
+        if source.is_some_and(|source| family(source) != family(destination)) {
+            return Err(std::io::Error::other("two address families")).doing(action);
+        }
+        let mut route = RouteMessage::default();
+        route.header.address_family = family(destination);
+        route.header.destination_prefix_length = prefix;
+        route.header.table = RouteHeader::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Static;
+        route.header.scope = RouteScope::Universe;
+        route.header.kind = RouteType::Unicast;
+        route.attributes = vec![
+            RouteAttribute::Destination(destination.into()),
+            RouteAttribute::Oif(self.find(device)?.header.index),
+        ];
+        route.attributes.extend(source.map(|from| RouteAttribute::PrefSource(from.into())));
+        self.create(RouteNetlinkMessage::NewRoute(route), action)
     }
 
     /// The kernel's counters of a device.
@@ -177,30 +173,44 @@ impl Netlink {
         Ok(found.unwrap_or_default())
     }
 
-    fn index(&self, device: &str) -> Result<u32, Error> {
-        Ok(self.find(device)?.header.index)
+    /// A message about a device that changes nothing.
+    fn numbered(&self, device: &str) -> Result<LinkMessage, Error> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.find(device)?.header.index;
+        Ok(link)
     }
 
     fn find(&self, device: &str) -> Result<LinkMessage, Error> {
-        let mut links = self.handle.link().get().match_name(device.to_owned()).execute();
-        match self.runtime.block_on(links.try_next()) {
-            Ok(Some(link)) => Ok(link),
-            _ => Err(Error::NoDevice(device.to_owned())),
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(device.to_owned()));
+        self.link(link).ok_or_else(|| Error::NoDevice(device.to_owned()))
+    }
+
+    /// The device that a message names.
+    fn link(&self, message: LinkMessage) -> Option<LinkMessage> {
+        match self.requests.get(RouteNetlinkMessage::GetLink(message)) {
+            Ok(RouteNetlinkMessage::NewLink(link)) => Some(link),
+            _ => None,
         }
     }
 
     fn set(&self, message: LinkMessage, action: impl FnOnce() -> String) -> Result<(), Error> {
-        self.ask(self.handle.link().set(message).execute(), action)
+        self.requests.change(RouteNetlinkMessage::SetLink(message), 0).doing(action)
     }
 
-    fn ask(
+    fn create(
         &self,
-        request: impl Future<Output = Result<(), rtnetlink::Error>>,
+        message: RouteNetlinkMessage,
         action: impl FnOnce() -> String,
     ) -> Result<(), Error> {
-        self.runtime
-            .block_on(request)
-            .map_err(|error| Error::Netlink { action: action(), source: Box::new(error) })
+        self.requests.change(message, NLM_F_CREATE | NLM_F_EXCL).doing(action)
+    }
+}
+
+fn family(of: IpAddr) -> AddressFamily {
+    match of {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
     }
 }
 

@@ -275,7 +275,7 @@ fn an_error_of_a_tunnel_points_at_its_place() {
         assert!(error.to_string().contains(message), "{report}");
         let start = text.rfind(place).expect("it is in the file");
         let line = text[..start].matches('\n').count() + 1;
-        assert!(report.contains(&format!("[case.toml:{line}:")), "not line {line}:\n{report}");
+        assert!(report.contains(&format!("╭▸ case.toml:{line}:")), "not line {line}:\n{report}");
     };
     let here = "[[tunnels]]";
     at(&[], ("b", "x"), "", "to = \"x\"", "there is no such node");

@@ -19,7 +19,7 @@ fn main() {
 }
 
 #[cfg(target_os = "linux")]
-#[path = "../../tests/common/kernel.rs"]
+#[path = "../../tests/it/kernel.rs"]
 mod kernel;
 
 #[cfg(target_os = "linux")]

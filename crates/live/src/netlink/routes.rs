@@ -1,14 +1,14 @@
 //! What the kernel's routes say.
 
-use super::Netlink;
+use super::{Netlink, family};
 use crate::Error;
-use futures_util::TryStreamExt;
-use rtnetlink::RouteMessageBuilder;
-use rtnetlink::packet_route::link::LinkAttribute;
-use rtnetlink::packet_route::route::{
+use crate::error::Doing;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType,
 };
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use std::net::IpAddr;
 
 /// The way to a destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,21 +55,15 @@ impl Netlink {
     /// # Errors
     /// If there is none.
     pub fn route_to(&self, destination: IpAddr) -> Result<Route, Error> {
-        let message = match destination {
-            IpAddr::V4(to) => {
-                RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(to, 32).build()
-            }
-            IpAddr::V6(to) => {
-                RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(to, 128).build()
-            }
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(destination);
+        message.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(destination.into()));
+        let action = || format!("looking up the route to {destination}");
+        let found = self.requests.get(RouteNetlinkMessage::GetRoute(message)).doing(action)?;
+        let RouteNetlinkMessage::NewRoute(found) = found else {
+            return Err(std::io::Error::other("the answer is no route")).doing(action);
         };
-        let failed = |source: rtnetlink::Error| Error::Netlink {
-            action: format!("looking up the route to {destination}"),
-            source: Box::new(source),
-        };
-        let mut routes = self.handle.route().get(message).execute();
-        let found = self.runtime.block_on(routes.try_next()).map_err(failed)?;
-        let found = found.ok_or_else(|| failed(rtnetlink::Error::RequestFailed))?;
         let index = found.attributes.iter().find_map(|attribute| match attribute {
             RouteAttribute::Oif(index) => Some(*index),
             _ => None,
@@ -87,41 +81,44 @@ impl Netlink {
     /// The networks, other than the whole internet, to which there are routes.
     #[must_use]
     pub fn networks(&self) -> Vec<Network> {
-        let all = [
-            RouteMessageBuilder::<Ipv4Addr>::new().build(),
-            RouteMessageBuilder::<Ipv6Addr>::new().build(),
-        ];
-        let mut networks = Vec::new();
-        for request in all {
-            let mut routes = self.handle.route().get(request).execute();
-            while let Ok(Some(route)) = self.runtime.block_on(routes.try_next()) {
-                let prefix = route.header.destination_prefix_length;
-                let network = route.attributes.iter().find_map(|attribute| match attribute {
-                    RouteAttribute::Destination(RouteAddress::Inet(to)) => {
-                        Some(Network { address: IpAddr::V4(*to), prefix })
-                    }
-                    RouteAttribute::Destination(RouteAddress::Inet6(to)) => {
-                        Some(Network { address: IpAddr::V6(*to), prefix })
-                    }
-                    _ => None,
-                });
-                networks.extend(network.filter(|network| network.prefix > 0));
-            }
-        }
-        networks
+        let of = |route: RouteMessage| {
+            let prefix = route.header.destination_prefix_length;
+            let address = route.attributes.iter().find_map(|attribute| match attribute {
+                RouteAttribute::Destination(RouteAddress::Inet(to)) => Some(IpAddr::V4(*to)),
+                RouteAttribute::Destination(RouteAddress::Inet6(to)) => Some(IpAddr::V6(*to)),
+                _ => None,
+            })?;
+            (prefix > 0).then_some(Network { address, prefix })
+        };
+        [AddressFamily::Inet, AddressFamily::Inet6]
+            .into_iter()
+            .flat_map(|family| self.routes(family))
+            .filter_map(of)
+            .collect()
+    }
+
+    /// All routes of a family, as far as the kernel lists them.
+    pub(super) fn routes(&self, family: AddressFamily) -> Vec<RouteMessage> {
+        let mut all = RouteMessage::default();
+        all.header.address_family = family;
+        let found = self.requests.dump(RouteNetlinkMessage::GetRoute(all)).unwrap_or_default();
+        let routes = found.into_iter().filter_map(|message| match message {
+            RouteNetlinkMessage::NewRoute(route) => Some(route),
+            _ => None,
+        });
+        routes.collect()
     }
 
     /// The name and the MTU of a device.
     fn device(&self, index: u32) -> (String, u32) {
-        let mut links = self.handle.link().get().match_index(index).execute();
+        let mut message = LinkMessage::default();
+        message.header.index = index;
         let (mut name, mut mtu) = (String::new(), u32::MAX);
-        if let Ok(Some(link)) = self.runtime.block_on(links.try_next()) {
-            for attribute in link.attributes {
-                match attribute {
-                    LinkAttribute::IfName(is) => name = is,
-                    LinkAttribute::Mtu(is) => mtu = is,
-                    _ => {}
-                }
+        for attribute in self.link(message).into_iter().flat_map(|link| link.attributes) {
+            match attribute {
+                LinkAttribute::IfName(is) => name = is,
+                LinkAttribute::Mtu(is) => mtu = is,
+                _ => {}
             }
         }
         (name, mtu)

@@ -1,7 +1,8 @@
 //! The problems of a scenario, with their places.
 
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str};
 use core::fmt;
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NamedSource, SourceSpan};
 use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
@@ -89,19 +90,16 @@ impl ScenarioError {
     /// help where there is any.
     #[must_use]
     pub fn render(&self, style: Style) -> String {
-        let theme = match style {
-            Style::Plain => GraphicalTheme::unicode_nocolor(),
-            Style::Coloured => GraphicalTheme::unicode(),
+        let renderer = match style {
+            Style::Plain => Renderer::plain(),
+            Style::Coloured => Renderer::styled().hyperlink(false),
         };
-        let handler =
-            GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(false);
+        // Lines are shown whole: a terminal wraps them.
+        let renderer = renderer.decor_style(DecorStyle::Unicode).term_width(2 * LONGEST);
         let mut all = String::new();
         for finding in &self.findings {
-            let mut report = String::new();
-            match handler.render_report(&mut report, &finding.report()) {
-                Ok(()) => all.push_str(&report),
-                Err(_) => all.push_str(&format!("{finding}\n")),
-            }
+            all.push_str(&renderer.render(&[finding.report()]));
+            all.push('\n');
         }
         match (self.findings.len(), self.more) {
             (1, 0) => {}
@@ -150,40 +148,43 @@ impl Finding {
         self.position == other.position && self.message == other.message
     }
 
-    fn report(&self) -> Report {
-        let text = NamedSource::new(&self.file, Arc::clone(&self.text));
-        let (message, help) = (self.to_string(), self.help.clone());
+    /// What is drawn of it.
+    fn report(&self) -> Group<'_> {
+        let help = self.help.iter().map(|help| Level::HELP.message(normalize_untrusted_str(help)));
+        let (file, message) = (one_line(&self.file), self.to_string());
+        let title = |text: String| Level::ERROR.primary_title(text);
         let Some((line, column)) = self.at else {
-            let message = format!("{}: {message}", one_line(&self.file));
-            return Report { message, text, span: None, help };
+            return title(format!("{file}: {message}")).elements(help);
         };
-        // The line in question, and those that are shown around it.
-        let around = self.text.lines().skip(line.saturating_sub(2)).take(3);
-        if around.into_iter().all(presentable) {
-            let span = self.span.as_ref().map(|span| SourceSpan::from((span.start, span.len())));
-            return Report { message, text, span, help };
+        let place = self.span.as_ref().map(|span| (span, excerpt(&self.text, span)));
+        match place.filter(|(_, shown)| self.text[shown.clone()].lines().all(presentable)) {
+            Some((span, shown)) => {
+                let marked = span.start - shown.start..span.end - shown.start;
+                let snippet = Snippet::source(&self.text[shown])
+                    .path(file)
+                    .line_start(line.saturating_sub(1).max(1))
+                    .fold(false)
+                    .annotation(AnnotationKind::Primary.span(marked));
+                title(message).element(snippet).elements(help)
+            }
+            None => title(format!("{file}:{line}:{column}: {message}")).elements(help),
         }
-        let message = format!("{}:{line}:{column}: {message}", one_line(&self.file));
-        Report { message, text, span: None, help }
     }
 }
 
-/// A finding as miette draws it.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{message}")]
-struct Report {
-    message: String,
-    #[source_code]
-    text: NamedSource<Arc<String>>,
-    #[label("here")]
-    span: Option<SourceSpan>,
-    #[help]
-    help: Option<String>,
+/// The lines of a place, and those before and after them.
+fn excerpt(text: &str, place: &Range<usize>) -> Range<usize> {
+    let from = text[..place.start].rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
+    let after = &text[place.end..];
+    let to = after.match_indices('\n').nth(1).map_or(text.len(), |(at, _)| place.end + at);
+    from..to
 }
+
+/// The longest line that is shown, bytes.
+const LONGEST: usize = 500;
 
 /// Whether a line is short and without control characters.
 fn presentable(line: &str) -> bool {
-    const LONGEST: usize = 500;
     line.len() <= LONGEST && !line.contains(|c: char| c.is_control() && c != '\t')
 }
 

@@ -80,7 +80,7 @@ fn features_of_the_lab_alone_are_reported_at_their_place() {
         assert!(report.contains(message), "{report}");
         let before = &text[..text.find(marked).unwrap()];
         let line = before.matches('\n').count() + 1;
-        assert!(report.contains(&format!("[case.toml:{line}:")), "{report}");
+        assert!(report.contains(&format!("╭▸ case.toml:{line}:")), "{report}");
     }
 }
 

@@ -66,7 +66,10 @@ pub(crate) fn rejects(change: (&str, &str), marked: &str, message: &str) {
     let before = &text[..text.find(marked).expect("what is marked is in the scenario")];
     let line = before.matches('\n').count() + 1;
     let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
-    assert!(report.contains(&format!("[case.toml:{line}:{column}]")), "not {marked:?}:\n{report}");
+    assert!(
+        report.contains(&format!("╭▸ case.toml:{line}:{column}\n")),
+        "not {marked:?}:\n{report}"
+    );
 }
 
 pub(crate) fn scenario(text: &str) -> Scenario {

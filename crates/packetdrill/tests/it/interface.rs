@@ -1,8 +1,5 @@
 //! The table of C functions, called as packetdrill calls it.
 #![allow(unsafe_code, reason = "C functions are called")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -53,7 +50,7 @@ impl Script {
 
     /// What the peer answers.
     fn answer(&self, to: &Packet, flags: Flags, bytes: &[u8]) {
-        let out = common::answer(to, flags, bytes);
+        let out = crate::common::answer(to, flags, bytes);
         // SAFETY: the packet has that size.
         let status =
             unsafe { (self.0.netdev_send)(self.0.userdata, out.as_ptr().cast(), out.len()) };

@@ -1,5 +1,4 @@
 //! The other end of a connection, as far as a test needs it.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use wire::{Body, Flags, Ip, Packet, Payload, Segment};
 

@@ -1,11 +1,6 @@
 //! Transfers of files to and from the kernel's TCP, in namespaces.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
-use common::permitted;
+use crate::common::permitted;
 use live::transfer::{Direction, Error, Failure, Peer, PeerEnd, Progress, Report, Transfer};
 use live::{Namespace, Netlink, transfer};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};

@@ -1,8 +1,8 @@
 //! One connection, or many, between a host of ours and the kernel.
 
-use super::kernel;
 use super::path::{KERNELS, OURS, Path, address};
 use super::programs::{Exchange, Outcome, Plan, exchange};
+use crate::kernel;
 use base::{Duration, Time};
 use host::Opening;
 use live::{Stream, netlink, sockopt};

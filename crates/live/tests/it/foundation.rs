@@ -1,11 +1,6 @@
 //! Namespaces, TUN devices and netlink, as the kernel has them.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
-use common::permitted;
+use crate::common::permitted;
 use live::tun::VIRTIO_HEADER_LEN;
 use live::{Namespace, Netlink, Offload, Tun, namespace, netlink};
 use std::io::ErrorKind;

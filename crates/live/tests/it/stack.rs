@@ -1,12 +1,7 @@
 //! How a stack begins and ends, and what it does on its device.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
+use crate::common::permitted;
 use base::{Duration, Seed, Time};
-use common::permitted;
 use host::{Host, HostIndication, Settings};
 use live::stack::{self, Running, Stack};
 use live::{Bytes, Clock, Error, Namespace, Netlink, Program, Socket, Stream, netlink};

@@ -1,12 +1,7 @@
 //! A stack of several workers on the queues of one device, with the kernel as the peer.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
+use crate::common::permitted;
 use base::{Duration, Seed, Time};
-use common::permitted;
 use host::{Host, Listener, Opening, Settings};
 use live::stack::{self, Counts, Ended, Workers};
 use live::{Clock, Error, Namespace, Netlink, Program, Socket, Stream, netlink};

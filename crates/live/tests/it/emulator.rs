@@ -1,20 +1,13 @@
 //! Links in real time, as sockets of the kernel see them. Times are never asserted to be short: a
 //! busy machine is late, and says so. That nothing is early is.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-#[path = "common/pair.rs"]
-mod pair;
-
+use crate::common::permitted;
+use crate::pair::{ADDRESSES, Pair};
 use base::{Duration, Rate, Seed, Time};
-use common::permitted;
 use host::{Boxes, Context, HostIndication, LinkEvent, Middlebox, Port};
 use link::{Config, ErrorModel, Fate, Impairments, Link, Output, Uniform};
 use live::emulator::{Corruption, Direction, Node, Surroundings, Verdict};
 use live::{Clock, Error, Namespace, Netlink};
-use pair::{ADDRESSES, Pair};
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};

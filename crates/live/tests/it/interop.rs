@@ -1,19 +1,12 @@
 //! Our stack and the kernel's, one at either end: small samples of what `make interop` runs.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 mod cases;
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/kernel.rs"]
-mod kernel;
 mod path;
 mod programs;
 
+use crate::common::permitted;
 use base::{Duration, Rate, Seed};
 use cases::Meeting;
-use common::permitted;
 use link::{CoDel, Config, Discipline, Impairments, Reordering};
 use path::Path;
 

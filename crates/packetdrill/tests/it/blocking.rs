@@ -1,7 +1,4 @@
 //! Calls that block, on the second of two threads, as packetdrill makes them.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
 
 use base::Duration;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +18,7 @@ fn millis(millis: u64) -> Duration {
 /// The peer answers a segment of the stack.
 fn answer(shared: &Shared, to: &[u8], flags: Flags, bytes: &[u8]) {
     let (packet, _) = Packet::parse(to).unwrap();
-    shared.receive(&common::answer(&packet, flags, bytes));
+    shared.receive(&crate::common::answer(&packet, flags, bytes));
 }
 
 /// A socket whose connection is established by a thread of its own, which then does `call`.

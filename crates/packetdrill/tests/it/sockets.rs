@@ -1,5 +1,4 @@
 //! Two stacks, and a network between them that loses nothing.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use base::{Duration, Time};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

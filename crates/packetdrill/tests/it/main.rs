@@ -1,0 +1,7 @@
+//! packetdrill's table of functions, and the sockets behind it.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod blocking;
+mod common;
+mod interface;
+mod sockets;

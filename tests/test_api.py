@@ -85,6 +85,11 @@ def test_a_traced_run_has_series(scenario: Path) -> None:
     ]
     assert series["t_s"].is_sorted()
     assert series["cwnd_bytes"].min() == 536
+    # There is no smoothed round trip before the first sample, and from then on always.
+    known = series["srtt_s"].is_not_null()
+    assert known.to_list() == sorted(known.to_list())
+    assert not known[0]
+    assert (series["srtt_s"].drop_nulls() > 0.02).all()
     assert result.queue("a->b").filter(pl.col("packets") > 50).is_empty()
     with pytest.raises(lasthop.UserError, match="did you mean 'bulk'"):
         result.series("bluk")

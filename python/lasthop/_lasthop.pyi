@@ -128,6 +128,8 @@ def run(
       `rto_s`, `flight_bytes`;
     - `queues`, by direction ("a->b"), a row for every change: `t_s`, `packets` (waiting or in
       transmission).
+    Their columns are tuples: the type of the values ("i8" or "f8"), the values as bytes, and None
+    or a byte for each that is 0 where there is none.
 
     With `byte_mode`, every packet is written as bytes and read again before every link, which
     changes nothing but the speed. `pcap` is a file to be written (pcapng) with the packets of

@@ -13,7 +13,7 @@ from lasthop import _lasthop as engine
 from lasthop.errors import UserError
 from lasthop.events import read_events
 from lasthop.files import whole
-from lasthop.results import Health, Progress, Result, Sweep, about, frame
+from lasthop.results import Buffer, Health, Progress, Result, Sweep, about, frame, frame_of_buffers
 from lasthop.scenario import Scenario
 
 
@@ -76,15 +76,15 @@ def run(
             pcap_at=pcap_at,
             events=files.enter_context(whole(Path(events))) if events else None,
         )
-    series = cast("dict[str, dict[str, dict[str, list[Any]]]]", done["series"] or {})
+    series = cast("dict[str, dict[str, dict[str, Buffer]]]", done["series"] or {})
     return Result(
         rows=frame(cast("dict[str, list[Any]]", done["rows"])),
         links=frame(cast("dict[str, list[Any]]", done["links"])),
         box_drops=frame(cast("dict[str, list[Any]]", done["box_drops"])),
         box_counts=frame(cast("dict[str, list[Any]]", done["box_counts"])),
         digest=str(done["digest"]),
-        flows={name: frame(columns) for name, columns in series.get("flows", {}).items()},
-        queues={name: frame(columns) for name, columns in series.get("queues", {}).items()},
+        flows={name: frame_of_buffers(of) for name, of in series.get("flows", {}).items()},
+        queues={name: frame_of_buffers(of) for name, of in series.get("queues", {}).items()},
         about=about(scenario),
         fast_path_share=cast("float | None", done["fast_path_share"]),
     )

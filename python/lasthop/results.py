@@ -43,6 +43,28 @@ def frame(columns: Mapping[str, Sequence[Any]]) -> pl.DataFrame:
     return pl.DataFrame(dict(columns), schema_overrides=empty)
 
 
+#: A column of numbers: the type ("i8", "f8"), the values as bytes, and a byte for each that is 0
+#: where there is none; None if there are all.
+Buffer = tuple[str, bytes, "bytes | None"]
+
+
+def frame_of_buffers(columns: Mapping[str, Buffer]) -> pl.DataFrame:
+    """A data frame of columns of numbers."""
+    import numpy as np
+    import polars as pl
+
+    found = []
+    for name, (kind, values, there) in columns.items():
+        series = pl.Series(name, np.frombuffer(values, kind))
+        if there is not None:
+            known = pl.Series(np.frombuffer(there, np.bool_))
+            series = series.zip_with(known, pl.Series(name, [None], series.dtype))
+            if not known.any():
+                series = series.cast(pl.Float64)
+        found.append(series)
+    return pl.DataFrame(found)
+
+
 @dataclass(frozen=True)
 class Health:
     """How well the machine kept up with a run on real packets."""

@@ -7,7 +7,7 @@ use pyo3::exceptions::{
     PyFileExistsError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use scenario::{Experiment, Scenario, Source, Style, Value};
 
 /// A dotted key and its value.
@@ -125,8 +125,8 @@ pub(crate) fn outcome<'py>(
         None => None,
         Some(series) => {
             let both = PyDict::new(py);
-            both.set_item("flows", tables(py, series.flows)?)?;
-            both.set_item("queues", tables(py, series.queues)?)?;
+            both.set_item("flows", all_buffers(py, series.flows)?)?;
+            both.set_item("queues", all_buffers(py, series.queues)?)?;
             Some(both)
         }
     };
@@ -162,12 +162,51 @@ pub(crate) fn real_outcome<'py>(
     Ok(dict)
 }
 
-fn tables<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<'py, PyDict>> {
+fn all_buffers<'py>(py: Python<'py>, tables: Vec<(String, Table)>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, columns) in tables {
-        dict.set_item(name, table(py, columns)?)?;
+        dict.set_item(name, buffers(py, columns)?)?;
     }
     Ok(dict)
+}
+
+/// Columns of numbers by name, each as its type, its values in this machine's byte order, and, if
+/// some are missing, a byte for each that says whether it is there. An object for each of a million
+/// values would take longer than the run.
+fn buffers<'py>(py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in table.into_columns() {
+        match column {
+            Column::Integer(values) => {
+                let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+                dict.set_item(name, ("i8", PyBytes::new(py, &bytes), None::<()>))?;
+            }
+            Column::Count(values) => {
+                let (bytes, there) = parts(&values, i64::to_ne_bytes);
+                let there = there.map(|there| PyBytes::new(py, &there));
+                dict.set_item(name, ("i8", PyBytes::new(py, &bytes), there))?;
+            }
+            Column::Float(values) => {
+                let (bytes, there) = parts(&values, f64::to_ne_bytes);
+                let there = there.map(|there| PyBytes::new(py, &there));
+                dict.set_item(name, ("f8", PyBytes::new(py, &bytes), there))?;
+            }
+            Column::Text(_) | Column::Boolean(_) => {
+                return Err(PyTypeError::new_err(format!("{name}: no column of numbers")));
+            }
+        }
+    }
+    Ok(dict)
+}
+
+/// The bytes of values, and which there are unless all are.
+fn parts<T: Copy + Default>(
+    values: &[Option<T>],
+    bytes: fn(T) -> [u8; 8],
+) -> (Vec<u8>, Option<Vec<u8>>) {
+    let all = values.iter().flat_map(|value| bytes(value.unwrap_or_default())).collect();
+    let missing = values.iter().any(Option::is_none);
+    (all, missing.then(|| values.iter().map(|value| u8::from(value.is_some())).collect()))
 }
 
 /// A remedy, as a dict.

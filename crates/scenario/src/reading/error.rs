@@ -152,7 +152,8 @@ impl Finding {
     fn report(&self) -> Group<'_> {
         let help = self.help.iter().map(|help| Level::HELP.message(normalize_untrusted_str(help)));
         let (file, message) = (one_line(&self.file), self.to_string());
-        let title = |text: String| Level::ERROR.primary_title(text);
+        // Who prints it says that it is an error.
+        let title = |text: String| Level::ERROR.no_name().primary_title(text);
         let Some((line, column)) = self.at else {
             return title(format!("{file}: {message}")).elements(help);
         };

@@ -7,7 +7,7 @@ use scenario::{Experiment, Flow, Source, Style, Value};
 #[test]
 fn a_report_shows_the_line_and_marks_the_place() {
     let report = error(&with(&[("1.5 Mbit/s", "0 Mbit/s")])).render(Style::Plain);
-    let expected = r#"error: `links.0.rate = "0 Mbit/s"`: `0 Mbit/s` is no rate: expected a number above 0 and bit/s, kbit/s, Mbit/s or Gbit/s, such as "1.5 Mbit/s"
+    let expected = r#"`links.0.rate = "0 Mbit/s"`: `0 Mbit/s` is no rate: expected a number above 0 and bit/s, kbit/s, Mbit/s or Gbit/s, such as "1.5 Mbit/s"
    ╭▸ case.toml:9:11
    │
  8 │ between = ["a", "b"]

@@ -3,5 +3,6 @@
 
 mod blocking;
 mod common;
+mod fast_open;
 mod interface;
 mod sockets;

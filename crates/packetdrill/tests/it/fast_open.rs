@@ -1,7 +1,4 @@
 //! Data that opens a connection: `MSG_FASTOPEN` and `TCP_FASTOPEN_CONNECT`.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
 
 use core::net::{Ipv4Addr, SocketAddr};
 use lasthop_packetdrill::{Family, Setup, Stack, Writing};
@@ -32,7 +29,7 @@ fn known() -> (Stack, FastOpenCookie) {
     let syn = sent(&mut stack);
     assert_eq!((syn.payload.len, syn.unparsed.fast_open()), (0, Some(FastOpenCookie::REQUEST)));
     let cookie = FastOpenCookie::new(&[7; 8]).unwrap();
-    let answer = common::answer(&syn, Flags::SYN | Flags::ACK, &[]);
+    let answer = crate::common::answer(&syn, Flags::SYN | Flags::ACK, &[]);
     let mut answer = Packet::parse(&answer).unwrap().0;
     assert!(answer.unparsed.add_fast_open(&cookie));
     let mut bytes = Vec::new();

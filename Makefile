@@ -39,15 +39,17 @@ test: ## Run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: soak
-soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections sixteen times that; larger models; every point of every sweep
+soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections ten times that; larger models; every point of every sweep
 	@scripts/setup.sh dev
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
-		-p lasthop-tcp -p lasthop-host -p lasthop-middlebox --test it
+		-p lasthop-tcp -p lasthop-host --test it
+	PROPTEST_CASES=$(or $(CASES),100000)0 $(CARGO) test --profile soak $(CARGO_FLAGS) \
+		-p lasthop-middlebox --test it
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 	$(BIN)/python -m pytest -m soak
 
-.PHONY: interop throughput fidelity worlds beside spoofing
+.PHONY: interop throughput fidelity worlds beside spoofing relay
 interop: setup ## Our stack at one end, the kernel's at the other; minutes, as root, like the next five
 	$(BIN)/python bench/kernel.py interop
 
@@ -65,6 +67,9 @@ beside: setup ## Seven transfers by our sender and by the kernel's
 
 spoofing: setup ## Downloads between two kernels with a spoofer on their path, as tshark sees them
 	$(BIN)/python bench/spoofing.py
+
+relay: setup ## The CPU time and memory of split connections
+	$(BIN)/python bench/relay.py
 
 .PHONY: lint
 lint: ## Check formatting, lints and types

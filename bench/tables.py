@@ -244,6 +244,37 @@ def throughput(result: Result) -> str:
     return "\n".join([*lines, "", f"{about} {circumstances(result)}"])
 
 
+def relay(result: Result) -> str:
+    """The CPU time and the memory of split connections: one line for each case."""
+    names = {"one": "1 transfer", "fifty": "50 transfers", "10,000": "10,000 transfers"}
+    names |= {"idle": "10,000 idle", "100 kB buffered": "10,000 that fill their buffers"}
+    routers = ("no box", "spoofer, not split", "spoofer")
+    head = "| connections | " + " | ".join(routers) + " |"
+    parts = []
+    for key, title in (
+        ("ns_per_segment", "CPU time of a delivered segment, ns"),
+        ("kib_per_connection", "Memory of the whole simulation for each connection, KiB"),
+    ):
+        rows = [row for row in result["rows"] if key in row]
+        lines = [f"{title}:", "", head, "| --- |" + " ---: |" * len(routers)]
+        for case in dict.fromkeys(row["case"] for row in rows):
+            found = {row["router"]: row for row in rows if row["case"] == case}
+            cells = [found.get(router) for router in routers]
+            shown = [f"{row[key]:,.0f} ({spread_of(row)})" if row else "" for row in cells]
+            lines.append(f"| {names[case]} | " + " | ".join(shown) + " |")
+        parts.append("\n".join(lines))
+    about = (
+        f"*The median of {result['rounds']} runs, and least to largest.* {circumstances(result)}"
+    )
+    return "\n\n".join([*parts, about])
+
+
+def spread_of(row: Result) -> str:
+    """The least and the largest value of a row."""
+    low, high = row["range"]
+    return f"{low:,.0f} to {high:,.0f}"
+
+
 def worlds(result: Result) -> str:
     """The lab, the testbed, and the kernel's stack."""
     lines = [
@@ -402,6 +433,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "fidelity": ("fidelity.json", fidelity),
     "interop": ("interop.json", interop),
     "throughput": ("throughput.json", throughput),
+    "relay": ("relay.json", relay),
     "worlds": ("worlds.json", worlds),
     "beside": ("beside.json", beside),
     "packetdrill": ("packetdrill.json", packetdrill),

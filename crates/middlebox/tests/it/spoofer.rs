@@ -502,7 +502,8 @@ fn spoofing() -> impl Strategy<Value = Spoofing> {
 }
 
 proptest! {
-    // A case takes a fifth of a millisecond: there are sixteen times as many as of other tests.
+    // A case takes a fifth of a millisecond: there are sixteen times as many as of other tests, unless
+    // PROPTEST_CASES says how many.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases * 16,
         failure_persistence: None,

@@ -134,7 +134,7 @@ fn unknown_keys_come_with_those_that_are_known_and_the_one_that_was_meant() {
     rejects(
         ("duration", "duratoin"),
         "duratoin",
-        "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `latency`, \
+        "`duratoin`: unknown key `duratoin`, expected one of `title`, `duration`, `ends_with`, `latency`, \
          `profile`, `nodes`, `links`, `flows`, `tunnels`, `attacks`, `ceten`, `testbed`, `sweep`",
     );
     let report = error(&with(&[("duration", "duratoin")])).render(Style::Plain);
@@ -686,8 +686,8 @@ fn a_spoofer_has_room_for_at_least_one_connection_and_one_byte() {
         (
             "conections",
             "7",
-            "unknown key `conections`, expected one of `box`, `cache`, `teardown`, `connections`, \
-             `profile`, `tcp`",
+            "unknown key `conections`, expected one of `box`, `cache`, `teardown`, `hop`, `rate`, \
+             `connections`, `profile`, `tcp`",
         ),
     ];
     for (key, value, message) in cases {

@@ -128,8 +128,10 @@ def measured(
     rates, used = {}, {}
     for (point, competitors), done in zip(order, lab.sweeps(scenarios), strict=True):
         rows = done.rows.filter(done.rows["seed"] > first[competitors])
-        rates[point, competitors] = rows["data_dropped"].sum() / rows["segments"].sum()
-        bits = 8 * rows["payload_bytes"].sum() / count[competitors]
+        rates[point, competitors] = float(rows["data_dropped"].sum()) / float(
+            rows["segments"].sum()
+        )
+        bits = 8 * float(rows["payload_bytes"].sum()) / count[competitors]
         used[point, competitors] = bits / (2 * RATE_BPS * DURATION_S)
     found = []
     for point in points:

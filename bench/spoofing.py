@@ -19,7 +19,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -66,6 +65,19 @@ GATEWAYS: Mapping[str, str] = {
 }
 #: Shares of packets that the satellite's link to the user loses.
 LOSSES = (0.0, 0.001)
+#: A web server: address, port and folder. The kernel's default is not CUBIC everywhere.
+SERVER = """
+import functools, http.server, socket, sys
+class Server(http.server.HTTPServer):
+    address_family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+    def server_bind(self):
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        super().server_bind()
+files = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[3])
+server = Server((sys.argv[1], int(sys.argv[2])), files)
+print("Serving")
+server.serve_forever()
+"""
 #: Seconds for the last segments of a connection, and for captures to be written.
 REST = 2.0
 
@@ -104,7 +116,7 @@ class Nodes:
 
 @contextlib.contextmanager
 def background(namespace: str, *command: str, ready: str) -> Iterator[None]:
-    """Runs a command meanwhile, once it has printed `ready`, and interrupts it in the end."""
+    """Runs a command meanwhile, once it has printed `ready`, and ends it."""
     process = subprocess.Popen(
         ["ip", "netns", "exec", namespace, *command],
         stdout=subprocess.PIPE,
@@ -118,7 +130,7 @@ def background(namespace: str, *command: str, ready: str) -> Iterator[None]:
                 raise SystemExit(f"spoofing: {' '.join(command)} does not start")
         yield
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.communicate()
 
 
@@ -237,6 +249,8 @@ def malformed(file: Path) -> int:
     """The number of packets that tshark cannot dissect, or whose checksum is wrong."""
     bad = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0"
     options = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+    # Where it reassembles HTTP, it takes every retransmission in other pieces for malformed.
+    options += ["--disable-protocol", "http"]
     words = ["tshark", "-n", "-r", str(file), *options, "-T", "fields", "-e", "frame.number"]
     printed = subprocess.run([*words, "-Y", bad], capture_output=True, text=True, check=True)
     return len(printed.stdout.splitlines())
@@ -261,8 +275,7 @@ def download(program: Path, content: bytes, ip: int, loss: float, gateway: str) 
             address = path.server["addresses"][version]
             running.enter_context(capture(server, "link0", files["server"]))
             running.enter_context(capture(user, "link1", files["user"]))
-            web = ["-u", "-m", "http.server", "--bind", address, "--directory", str(site)]
-            web = [sys.executable, *web, str(PORT)]
+            web = [sys.executable, "-u", "-c", SERVER, address, str(PORT), str(site)]
             running.enter_context(background(server, *web, ready="Serving"))
             host = f"[{address}]" if ip == 6 else address
             words = ["curl", "--silent", "--show-error", "--fail", "--output", str(found)]

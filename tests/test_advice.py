@@ -116,7 +116,10 @@ def test_a_short_transfer_is_judged_by_its_time() -> None:
     said = advise(path.set({"flows.0.tcp.initial_window": 1}), seeds=SEEDS)
     assert said.metric == "completed_s"
     assert said.used is None
-    assert settings(said)[0] == 'initial_window = "rfc6928"'
+    in_tcp = [remedy.setting for remedy in said.helping if remedy.at is None]
+    assert in_tcp[0] == 'initial_window = "rfc6928"'
+    # A gateway that knows the rate of its hop sends the whole at once.
+    assert "rate" in settings(said)[0]
 
 
 def test_the_share_of_the_rate_is_that_of_the_flows_way() -> None:
@@ -140,9 +143,14 @@ def test_rare_losses_are_chance_all_the_same() -> None:
 
 
 def boxes(said: Advice) -> dict[tuple[str, str | None], Remedy]:
-    """What is said of boxes, by their names and nodes."""
-    found = [remedy for remedy in said.remedies if remedy.at is not None]
-    return {(tomllib.loads(remedy.setting)["box"], remedy.at): remedy for remedy in found}
+    """What is said of boxes, by their names and nodes; of those with a rate, with that word."""
+    found = {}
+    for remedy in said.remedies:
+        box = tomllib.loads(remedy.setting) if remedy.at is not None else {}
+        if box:
+            found[box["box"] + " with a rate" * ("rate" in box), remedy.at] = remedy
+    assert len(found) == sum(remedy.at is not None for remedy in said.remedies)
+    return found
 
 
 def test_snoop_repairs_a_noisy_hop_from_a_gateway_before_it() -> None:
@@ -184,9 +192,11 @@ traffic = { size = "3 MB" }
 def test_a_spoofer_shortens_downloads_at_the_node_before_a_satellite() -> None:
     """It gives up the end-to-end meaning of acknowledgments, and says so."""
     said = advise(Scenario.from_toml(SATELLITE), seeds=SEEDS)
-    spoofer = boxes(said)["spoofer", "gateway"]
-    assert spoofer.verdict == "helps"
-    assert "split connection" in spoofer.needs
+    plain = boxes(said)["spoofer", "gateway"]
+    paced = boxes(said)["spoofer with a rate", "gateway"]
+    assert plain.verdict == paced.verdict == "helps"
+    assert paced.gain.value > plain.gain.value
+    assert "split connection" in plain.needs and "split connection" in paced.needs
     # A clean hop has nothing for Snoop to do.
     assert boxes(said)["snoop", "gateway"].verdict == "changes nothing"
     assert {at for _, at in boxes(said)} == {"gateway"}

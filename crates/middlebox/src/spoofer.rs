@@ -71,15 +71,16 @@ impl Settings for Spoofer {
         }
     }
 
-    /// As published, and one that does not overrun the hop.
+    /// As published, but with a cache that is limited, to what auto-tuned windows take at most; and one
+    /// that does not overrun the hop.
     fn remedies(hop: &str, rate: Option<Rate>) -> Vec<Spoofer> {
+        let plain = Spoofer { cache: Some(Bytes(16 << 20)), ..Spoofer::default() };
         let mended = Spoofer {
-            cache: Some(Bytes(1_000_000)),
             hop: Some(hop.to_owned()),
             rate: Some(rate.map_or(HopRate::Measured, HopRate::Given)),
-            ..Spoofer::default()
+            ..plain.clone()
         };
-        vec![Spoofer::default(), mended]
+        vec![plain, mended]
     }
 
     fn needs(&self) -> Needs {

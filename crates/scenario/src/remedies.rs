@@ -170,7 +170,7 @@ mod tests {
             assert!(!remedy.needs.is_empty(), "{remedy:?}");
         }
         let boxes = box_remedies("b", Rate::from_bps(2_000_000));
-        assert!(boxes.iter().any(|remedy| remedy.toml() == "box = \"spoofer\""), "{boxes:?}");
+        assert!(boxes.iter().any(|remedy| remedy.toml().contains("\"spoofer\"\n")), "{boxes:?}");
         assert!(boxes.iter().any(|remedy| remedy.toml().contains("\"snoop\"\n")), "{boxes:?}");
         for remedy in boxes {
             let mut source = Source::new(file, "path");

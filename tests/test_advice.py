@@ -196,7 +196,8 @@ def test_a_spoofer_shortens_downloads_at_the_node_before_a_satellite() -> None:
     paced = boxes(said)["spoofer with a rate", "gateway"]
     assert plain.verdict == paced.verdict == "helps"
     assert paced.gain.value > plain.gain.value
-    assert "split connection" in plain.needs and "split connection" in paced.needs
+    assert "split connection" in plain.needs
+    assert "split connection" in paced.needs
     # A clean hop has nothing for Snoop to do.
     assert boxes(said)["snoop", "gateway"].verdict == "changes nothing"
     assert {at for _, at in boxes(said)} == {"gateway"}

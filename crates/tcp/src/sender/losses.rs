@@ -210,7 +210,9 @@ impl Sender {
             Reduction::PrrCrb => Bound::Conservative,
         };
         let prr = Prr::begin(bound, flight.outstanding, self.controller.window());
-        self.prr = Some(PrrState { prr, window: self.pipe() });
+        // The fast retransmit, if nothing is in flight that could bring an acknowledgment (RFC 9937 §6.2).
+        let window = self.pipe().max(self.mss.into());
+        self.prr = Some(PrrState { prr, window });
     }
 
     /// Updates the window of a proportional rate reduction after an acknowledgment.

@@ -45,7 +45,7 @@ impl Requests {
         self.socket().ask(message, NLM_F_DUMP)
     }
 
-    /// Has the kernel do something, with more flags.
+    /// Requests a change, with these flags besides, and waits for its acknowledgment.
     pub(super) fn change(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.socket().ask(message, NLM_F_ACK | flags).map(drop)
     }

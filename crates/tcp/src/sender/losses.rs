@@ -210,7 +210,8 @@ impl Sender {
             Reduction::PrrCrb => Bound::Conservative,
         };
         let prr = Prr::begin(bound, flight.outstanding, self.controller.window());
-        // The fast retransmit, if nothing is in flight that could bring an acknowledgment (RFC 9937 §6.2).
+        // An acknowledgment that delivers nothing leaves this window as it is. With nothing in flight, it
+        // has to let the fast retransmit go: no other acknowledgment would come.
         let window = self.pipe().max(self.mss.into());
         self.prr = Some(PrrState { prr, window });
     }

@@ -269,6 +269,33 @@ def relay(result: Result) -> str:
     return "\n\n".join([*parts, about])
 
 
+def spoofing(result: Result) -> str:
+    """Downloads over a spoofer: one line for each path, and what tshark found."""
+    rows = result["rows"]
+    gateways = list(dict.fromkeys(row["gateway"] for row in rows))
+    names = {"none": "no spoofer"}
+    head = "| path | " + " | ".join(names.get(gateway, gateway) for gateway in gateways) + " |"
+    lines = ["Seconds:", "", head, "| --- |" + " ---: |" * len(gateways)]
+    for ip, loss in dict.fromkeys((row["ip"], row["loss"]) for row in rows):
+        of = [row["seconds"] for row in rows if (row["ip"], row["loss"]) == (ip, loss)]
+        cells = " | ".join(f"{seconds:.1f}" for seconds in of)
+        lines.append(f"| IPv{ip}, {100 * loss:g} % loss | {cells} |")
+    ends = [row[end] for row in rows for end in ("at_server", "at_user")]
+    found = {
+        what: sum(end[name] for end in ends)
+        for name, what in (
+            ("segments", "segments"),
+            ("malformed", "malformed"),
+            ("out_of_window", "beyond the window"),
+            ("unsent_acknowledged", "acknowledgments of what was not sent"),
+            ("changed_bytes", "changed bytes"),
+        )
+    }
+    words = ", ".join(f"{count:,} {what}" for what, count in found.items())
+    about = f"*One run each. All captures together: {words}.* {circumstances(result)}"
+    return "\n\n".join(["\n".join(lines), about])
+
+
 def spread_of(row: Result) -> str:
     """The least and the largest value of a row."""
     low, high = row["range"]
@@ -434,6 +461,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "interop": ("interop.json", interop),
     "throughput": ("throughput.json", throughput),
     "relay": ("relay.json", relay),
+    "spoofing": ("spoofing.json", spoofing),
     "worlds": ("worlds.json", worlds),
     "beside": ("beside.json", beside),
     "packetdrill": ("packetdrill.json", packetdrill),

@@ -178,7 +178,7 @@ impl Splitter {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
         let complete = self.handshakes.see(now, tuple, (from, packet), segment);
         let Some(Complete { handshake, ports }) = complete else { return false };
-        if self.relays.open() >= self.limit as usize {
+        if self.relays.open_connections() >= self.limit as usize {
             self.handshakes.count(Left::Full);
             return false;
         }

@@ -1,16 +1,20 @@
 //! The split connections of a box, with all halves in one host.
 
+mod opening;
 mod snapshot;
+mod split;
 
 pub use snapshot::{AdoptError, RelaySnapshot};
+pub use split::{Seen, Split};
 
 use crate::hop::{FlowId, Hop, Metered};
 use crate::{Half, HopRate, Next, Policy, Relay, Side};
-use base::{Duration, Random, Time};
+use base::{Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, FourTuple, Host, Outlet};
-use tcp::{Config, Connection, Events, Handshake, InitialWindow, State};
-use wire::{Ip, Packet, Payload, Segment};
+use opening::Waiting;
+use tcp::{Connection, Events};
+use wire::{Packet, Payload};
 
 /// Split connections.
 pub struct Relays {
@@ -23,37 +27,28 @@ pub struct Relays {
     held: u64,
 }
 
+#[derive(Debug)]
 struct Entry {
     relay: Relay,
-    /// By [`Side`]; `None` if it was over when the relay was adopted.
+    /// By [`Side`]; `None` if it was over when the relay was adopted, or has not been accepted yet.
     halves: [Option<ConnectionId>; 2],
+    /// The client, if its half has not been accepted yet.
+    waiting: Option<Box<Waiting>>,
     /// The connection as its client names it.
     client: FourTuple,
     /// Bytes held as of the last event.
     held: u64,
 }
 
+impl Entry {
+    /// Without halves.
+    fn new(client: FourTuple) -> Entry {
+        let relay = Relay::new(Policy::default());
+        Entry { relay, halves: [None; 2], waiting: None, client, held: 0 }
+    }
+}
+
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
-
-/// How a connection is split.
-#[derive(Clone, Debug)]
-pub struct Split {
-    /// The settings of the halves, by the [`Side`] that each speaks with.
-    pub configs: [Config; 2],
-    /// How its relay treats it.
-    pub policy: Policy,
-}
-
-/// What was seen of a connection that is to be split.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// Its name, as its client has it.
-    pub client: FourTuple,
-    /// Its handshake.
-    pub handshake: Handshake,
-    /// By [`Side`], whether that end is behind the hop ([`Relays::set_hop`]).
-    pub behind_hop: [bool; 2],
-}
 
 /// Counts of split connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,9 +69,6 @@ pub struct Statistics {
 }
 
 impl Relays {
-    /// The longest round trip over the hop that an initial window is made for: two satellites in a row.
-    const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(2);
-
     /// None yet. `address` is the box's own, `random` is for secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Relays {
@@ -131,45 +123,8 @@ impl Relays {
 
     /// The number of split connections that are not over.
     #[must_use]
-    pub fn open(&self) -> usize {
+    pub fn open_connections(&self) -> usize {
         self.splits.len() - self.vacant.len()
-    }
-
-    /// Splits a connection whose handshake has passed. Returns false if there is such a connection, or
-    /// if both its ends are one.
-    pub fn split(&mut self, now: Time, seen: &Seen, split: &Split) -> bool {
-        let Seen { client, handshake, .. } = seen;
-        if self.is_taken(client) {
-            return false;
-        }
-        let number = self.next_number();
-        let halves = SIDES.map(|side| {
-            // Each half takes the place of the other end.
-            let end = match side {
-                Side::Client => tcp::Side::Passive,
-                Side::Server => tcp::Side::Active,
-            };
-            let mut config = split.configs[side as usize].clone();
-            if seen.behind_hop[side as usize] {
-                config.initial_window = self.initial_window(now, side, seen, &config);
-            }
-            let half = Half::new(number, side);
-            let tuple = towards(side, client);
-            self.host.adopt_handshake(now, tuple, (end, handshake), &config, half)
-        });
-        let [Some(to_client), Some(to_server)] = halves else {
-            unreachable!("no connection has these 4-tuples")
-        };
-        let relay = self.host.access_both(now, [to_client, to_server], |both| {
-            Relay::new(split.policy, both.map(|(connection, _)| connection))
-        });
-        if let Some(relay) = relay {
-            let entry = Entry { relay, halves, client: *client, held: 0 };
-            self.put(number, entry, seen.behind_hop);
-        }
-        self.statistics.split += 1;
-        self.run(now);
-        true
     }
 
     /// Whether there is a connection between these ends, or none can be split: forged packets may name
@@ -213,30 +168,6 @@ impl Relays {
         Some(entry)
     }
 
-    /// The initial window of a half over the hop: what the hop carries in a round trip, if its rate is
-    /// known; its scheduler sends no faster. So nothing is to be found out by a slow start.
-    fn initial_window(&self, now: Time, side: Side, seen: &Seen, config: &Config) -> InitialWindow {
-        let Some(rate) = self.hop_rate() else { return config.initial_window };
-        let Handshake { syn, syn_at, syn_ack, syn_ack_at, .. } = &seen.handshake;
-        // The last copy of what was answered: if it was an earlier one, the round trip is longer.
-        let rtt = match side {
-            Side::Client => now.since(*syn_ack_at),
-            Side::Server => syn_ack_at.since(*syn_at),
-        };
-        let rtt = rtt.min(Relays::LONGEST_ROUND_TRIP).as_nanos();
-        let bytes = u128::from(rate.as_bps()) * u128::from(rtt) / 8_000_000_000;
-        let mss =
-            [syn, syn_ack].map(|segment| segment.options.mss.unwrap_or(536)).into_iter().min();
-        let mss = u32::from(mss.unwrap_or(536)).max(1);
-        let ip = Ip::new(seen.client.local, seen.client.remote);
-        let packet = mss + (ip.len() + Segment::HEADER) as u32;
-        let segments = u32::try_from(bytes / u128::from(packet)).unwrap_or(u32::MAX);
-        match u64::from(segments) * u64::from(mss) > config.initial_window.bytes(mss) {
-            true => InitialWindow::Segments(segments),
-            false => config.initial_window,
-        }
-    }
-
     /// Processes a packet if it is for a half; returns whether it is: it belongs to a split connection.
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
         let Some(id) = self.host.handle_known(now, packet) else { return false };
@@ -262,26 +193,6 @@ impl Relays {
                 hop.on_delivered(now, flow, connection.delivered(), rtt);
             }
         }
-    }
-
-    /// Forgets the split connection of a packet, which opens a new one between the same ends, if its
-    /// halves have nothing more to do but to wait in TIME-WAIT. Returns whether it did.
-    pub fn forget(&mut self, now: Time, packet: &Packet) -> bool {
-        let id = self.host.connection_of(packet);
-        let number = id.and_then(|id| Some(self.host.application(id)?.relay));
-        let Some(number) = number else { return false };
-        let Some(Entry { halves, .. }) = self.splits[number as usize] else { return false };
-        let waits =
-            |connection: &Connection| matches!(connection.state(), State::TimeWait | State::Closed);
-        let halves = halves.into_iter().flatten();
-        if !halves.clone().all(|id| self.host.connection(id).is_none_or(waits)) {
-            return false;
-        }
-        halves.for_each(|id| {
-            self.host.access(now, id, |connection, _| connection.fail());
-        });
-        self.run(now);
-        true
     }
 
     /// When [`Relays::handle_timeout`] is to be called.
@@ -330,8 +241,10 @@ impl Relays {
             })
         });
         // Perhaps the other half is over, and its connection removed.
-        let passed = both
-            .or_else(|| self.host.access(now, far, |far, _| relay.pass_segment(side, None, far)));
+        let passed = both.or_else(|| {
+            self.host
+                .access(now, far, |far, _| relay.pass_segment(side, None::<&mut Connection>, far))
+        });
         passed.unwrap_or(Next::Nothing)
     }
 
@@ -352,9 +265,9 @@ impl Relays {
                 })
             });
             if both.is_none() {
-                // The other half is over, and its connection removed.
+                // The other half is over, and its connection removed; or it is not accepted yet.
                 self.host.access(now, id, |near, half| {
-                    relay.handle(now, (side, half.take_events()), near, None);
+                    relay.handle(now, (side, half.take_events()), near, None::<&mut Connection>);
                 });
             }
             if let Some(hop) = &mut self.hop {
@@ -363,7 +276,9 @@ impl Relays {
                     hop.make_ready(FlowId::new(number, side));
                 }
             }
-            if relay.is_over() {
+            let is_over = relay.is_over();
+            self.on_answer(now, number, events);
+            if is_over {
                 self.take(number);
                 self.statistics.over += 1;
             } else {

@@ -103,6 +103,7 @@ fn of_any(packet: &Packet) -> u64 {
         Body::Udp(udp) => pair(udp.source_port.into(), udp.destination_port.into()),
         Body::Repair(repair) => pair(repair.place.sequence, repair.place.index.into()),
         Body::Esp(esp) => pair(esp.sequence, esp.spi),
+        Body::Mobility(message) => pair(message.attachment as u32, message.tag[0].into()),
     };
     mix(word ^ KEYS[2], KEYS[3])
 }

@@ -3,8 +3,8 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Esp, Header, Icmp, Ip, Options, ParseError, Payload, Ports, Repair, Segment, Udp,
-    UnparsedOptions, ipv4, ipv6,
+    EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Repair,
+    Segment, Udp, UnparsedOptions, ipv4, ipv6,
 };
 use core::hint::black_box;
 use core::net::IpAddr;
@@ -24,6 +24,8 @@ pub enum Body {
     Repair(Repair),
     /// A packet that hides another, or its transport; what is encrypted is the packet's payload.
     Esp(Esp),
+    /// A message between a mobile host and a base station, in UDP.
+    Mobility(Mobility),
 }
 
 /// A packet as a node sees it.
@@ -68,7 +70,7 @@ impl Packet {
                 segment.options.clear();
                 segment
             }
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
+            _ => {
                 unreachable!("it has just been made a segment")
             }
         }
@@ -88,7 +90,7 @@ impl Packet {
     pub fn ports(&self) -> Ports {
         match &self.body {
             Body::Tcp(segment) => Ports::new(segment.source_port, segment.destination_port),
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => Ports::NONE,
+            _ => Ports::NONE,
         }
     }
 
@@ -102,7 +104,7 @@ impl Packet {
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => None,
+            _ => None,
         }
     }
 
@@ -167,6 +169,7 @@ impl Packet {
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
             Body::Esp(_) => Esp::HEADER,
+            Body::Mobility(message) => message.len(),
         }
     }
 
@@ -208,6 +211,9 @@ impl Packet {
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
             Body::Esp(_) => return Err(EmitError::NoChecksum { header: Header::Esp }),
+            Body::Mobility(_) => {
+                return Err(EmitError::NoChecksum { header: Header::Mobility });
+            }
         };
         Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
     }
@@ -216,7 +222,7 @@ impl Packet {
     pub(crate) fn protocol(&self) -> u8 {
         match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
-            (Body::Udp(_), _) => protocol::UDP,
+            (Body::Udp(_) | Body::Mobility(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
@@ -233,6 +239,7 @@ impl Packet {
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
             Body::Esp(esp) => esp.emit(tail, out),
+            Body::Mobility(message) => message.emit(ends, tail, out),
         }
     }
 
@@ -308,7 +315,10 @@ impl Packet {
             }
             (protocol::UDP, _) => {
                 let (udp, end) = Udp::parse(transport, ends, trusted)?;
-                (Body::Udp(udp), Udp::HEADER..end)
+                match Mobility::parse(udp, &transport[Udp::HEADER..end]) {
+                    Some(message) => (Body::Mobility(message), end..end),
+                    None => (Body::Udp(udp), Udp::HEADER..end),
+                }
             }
             (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {
                 let (icmp, len) = Icmp::parse(transport, ends, inner.start)?;

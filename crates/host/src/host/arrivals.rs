@@ -136,8 +136,10 @@ impl<A: Application> Host<A> {
             Body::Icmp(Icmp::Survival(notice)) => self.on_survival(now, &packet.ip, notice),
             Body::Icmp(icmp) => self.on_icmp(now, icmp),
             Body::Udp(udp) => self.on_datagram(*udp, packet.payload),
-            // No decoder or gateway has consumed it.
-            Body::Repair(_) | Body::Esp(_) | Body::Tcp(_) => self.statistics.no_connection += 1,
+            // No box has consumed it.
+            Body::Repair(_) | Body::Esp(_) | Body::Mobility(_) | Body::Tcp(_) => {
+                self.statistics.no_connection += 1
+            }
         }
     }
 

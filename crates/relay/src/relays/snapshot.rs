@@ -60,7 +60,7 @@ impl Relays {
     }
 
     /// The number of the relay of a connection.
-    fn number_of(&self, client: &FourTuple) -> Option<u32> {
+    pub(super) fn number_of(&self, client: &FourTuple) -> Option<u32> {
         let half = |side| self.host.connection_at(&towards(side, client));
         let id = half(Side::Client).or_else(|| half(Side::Server))?;
         let number = self.host.application(id)?.relay;
@@ -129,7 +129,7 @@ impl Relays {
             }
         }
         let number = self.next_number();
-        self.put(number, Entry { relay, halves: adopted, client, held: 0 }, behind_hop);
+        self.put(number, Entry { relay, halves: adopted, ..Entry::new(client) }, behind_hop);
         for id in adopted.into_iter().flatten() {
             self.host.access(now, id, |_, half| {
                 half.relay = number;

@@ -3,7 +3,7 @@
 use crate::checksum::Tail;
 use crate::ip::{array, u16_at};
 use crate::{EmitError, Header, Udp};
-use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 
 /// A message between a mobile host and a base station, in UDP from and to [`Mobility::PORT`].
@@ -45,13 +45,15 @@ pub enum MobilityMessage {
     },
     /// The answer of the base station: data transfer is to resume.
     Resume(Outcome),
-    /// From the mobile host to its base station: the state of this connection is lost, and its other
-    /// end is to be reset.
+    /// The state of this connection is lost, and its other end is to be reset. The mobile host repeats it
+    /// until its base station has answered with the same message.
     Reset {
-        /// The mobile host's end.
-        mobile: SocketAddr,
+        /// The mobile host's end, address and port.
+        mobile: (IpAddr, u16),
         /// The other end.
-        fixed: SocketAddr,
+        fixed: (IpAddr, u16),
+        /// It is the answer: the base station has begun.
+        is_done: bool,
     },
 }
 
@@ -114,7 +116,7 @@ impl Mobility {
         let (kind, detail) = match self.message {
             MobilityMessage::Attach { .. } => (ATTACH, 0),
             MobilityMessage::Resume(outcome) => (RESUME, outcome as u8),
-            MobilityMessage::Reset { .. } => (RESET, 0),
+            MobilityMessage::Reset { is_done, .. } => (RESET, u8::from(is_done)),
         };
         let mut bytes = vec![VERSION, kind, detail, 0];
         bytes.extend_from_slice(&self.attachment.to_be_bytes());
@@ -125,10 +127,10 @@ impl Mobility {
                 }
             }
             MobilityMessage::Resume(_) => {}
-            MobilityMessage::Reset { mobile, fixed } => {
-                for end in [mobile, fixed] {
-                    put_address(Some(end.ip()), &mut bytes);
-                    bytes.extend_from_slice(&end.port().to_be_bytes());
+            MobilityMessage::Reset { mobile, fixed, .. } => {
+                for (address, port) in [mobile, fixed] {
+                    put_address(Some(address), &mut bytes);
+                    bytes.extend_from_slice(&port.to_be_bytes());
                 }
             }
         }
@@ -145,7 +147,7 @@ impl Mobility {
         let address = |at: usize| get_address(fields.get(at..at + ADDRESS)?);
         let end = |at: usize| {
             let port = fields.get(at + ADDRESS..at + ADDRESS + 2)?;
-            Some(SocketAddr::new(address(at)??, u16_at(port, 0)))
+            Some((address(at)??, u16_at(port, 0)))
         };
         let message = match (bytes[1], bytes[2]) {
             (ATTACH, 0) => MobilityMessage::Attach {
@@ -155,7 +157,11 @@ impl Mobility {
             },
             (RESUME, 0) => MobilityMessage::Resume(Outcome::Complete),
             (RESUME, 1) => MobilityMessage::Resume(Outcome::Lost),
-            (RESET, 0) => MobilityMessage::Reset { mobile: end(0)?, fixed: end(ADDRESS + 2)? },
+            (RESET, done @ (0 | 1)) => MobilityMessage::Reset {
+                mobile: end(0)?,
+                fixed: end(ADDRESS + 2)?,
+                is_done: done == 1,
+            },
             _ => return None,
         };
         let read = Mobility { attachment, message, tag: *tag };

@@ -93,9 +93,12 @@ impl Relays {
         }
     }
 
-    /// Resets the halves of a connection, and forgets it.
-    fn abandon(&mut self, now: Time, number: u32) {
-        let Some(Entry { halves, .. }) = self.take(number) else { return };
+    /// Resets the ends of a connection, and forgets it.
+    pub(super) fn abandon(&mut self, now: Time, number: u32) {
+        let Some(Entry { halves, waiting, .. }) = self.take(number) else { return };
+        if let Some(waiting) = waiting {
+            self.host.reset_sender(now, &waiting.syn);
+        }
         for id in halves.into_iter().flatten() {
             self.host.access(now, id, |half, _| half.abort());
         }

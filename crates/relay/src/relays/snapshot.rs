@@ -7,6 +7,7 @@ use host::{ConnectionSnapshot, FourTuple};
 use serde::{Deserialize, Serialize};
 use tcp::Events;
 use thiserror::Error;
+use wire::{Packet, Payload};
 
 /// A split connection at one moment, to be stored or sent: both halves, the bytes between them, and how
 /// they are relayed.
@@ -68,11 +69,13 @@ impl Relays {
         (entry.client == *client).then_some(number)
     }
 
-    /// A snapshot of a split connection, which its client names so; `None` if there is none. To be taken
+    /// A snapshot of a split connection, which its client names so; `None` if there is none, or if its
+    /// client is not accepted yet. To be taken
     /// after [`Relays::transmit`]: what was sent is not in it.
     #[must_use]
     pub fn snapshot(&self, now: Time, client: &FourTuple) -> Option<RelaySnapshot> {
-        let Entry { relay, halves, .. } = self.splits[self.number_of(client)? as usize].as_ref()?;
+        let entry = self.splits[self.number_of(client)? as usize].as_ref()?;
+        let Entry { relay, halves, waiting: None, .. } = entry else { return None };
         Some(RelaySnapshot {
             version: RelaySnapshot::VERSION,
             client: *client,
@@ -80,6 +83,29 @@ impl Relays {
             halves: halves.map(|id| self.host.snapshot_connection(now, id?)),
             behind_hop: SIDES.map(|side| relay.is_scheduled(side)),
         })
+    }
+
+    /// The bytes that a split connection holds, as payloads of the packets that brought them.
+    pub fn held_payloads_of(&self, client: &FourTuple, held: &mut dyn FnMut(Payload)) {
+        let number = self.number_of(client).map(|number| number as usize);
+        let Some(entry) = number.and_then(|number| self.splits[number].as_ref()) else { return };
+        for half in entry.halves.iter().flatten().filter_map(|&id| self.host.connection(id)) {
+            half.held_payloads().for_each(&mut *held);
+        }
+        entry.relay.rest().for_each(held);
+    }
+
+    /// Resets both ends of a split connection.
+    pub fn reset(&mut self, now: Time, client: &FourTuple) {
+        if let Some(number) = self.number_of(client) {
+            self.abandon(now, number);
+            self.run(now);
+        }
+    }
+
+    /// Answers a segment of a connection that does not exist with a reset.
+    pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
+        self.host.reset_sender(now, packet);
     }
 
     /// Removes a split connection, after a snapshot of it; its ends are not told. Returns whether there

@@ -21,14 +21,8 @@ fn messages() -> [MobilityMessage; 6] {
         MobilityMessage::Attach { other: None, station: v6(2), previous: None },
         MobilityMessage::Resume(Outcome::Complete),
         MobilityMessage::Resume(Outcome::Lost),
-        MobilityMessage::Reset {
-            mobile: SocketAddr::new(v4(1), 4000),
-            fixed: SocketAddr::new(v4(9), 80),
-        },
-        MobilityMessage::Reset {
-            mobile: SocketAddr::new(v6(1), 4000),
-            fixed: SocketAddr::new(v6(9), 80),
-        },
+        MobilityMessage::Reset { mobile: (v4(1), 4000), fixed: (v4(9), 80), is_done: false },
+        MobilityMessage::Reset { mobile: (v6(1), 4000), fixed: (v6(9), 80), is_done: true },
     ]
 }
 

@@ -3,7 +3,7 @@
 pub(crate) mod corpus;
 
 use proptest::prelude::*;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use wire::{
     Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
     EspNotice, Flags, Icmp, Ip, LocalStatus, Mobility, MobilityMessage, Options, Outcome, Packet,
@@ -283,14 +283,16 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
 
 fn mobility() -> impl Strategy<Value = Mobility> {
     let address = || any::<bool>().prop_flat_map(address);
-    let end = (address(), any::<u16>()).prop_map(SocketAddr::from);
+    let end = (address(), any::<u16>());
     let message = prop_oneof![
         (proptest::option::of(address()), address(), proptest::option::of(address())).prop_map(
             |(other, station, previous)| MobilityMessage::Attach { other, station, previous }
         ),
         Just(MobilityMessage::Resume(Outcome::Complete)),
         Just(MobilityMessage::Resume(Outcome::Lost)),
-        [end.clone(), end].prop_map(|[mobile, fixed]| MobilityMessage::Reset { mobile, fixed }),
+        ([end.clone(), end], any::<bool>()).prop_map(|([mobile, fixed], is_done)| {
+            MobilityMessage::Reset { mobile, fixed, is_done }
+        }),
     ];
     (any::<u64>(), message, any::<[u8; 16]>()).prop_map(|(attachment, message, tag)| Mobility {
         attachment,

@@ -26,6 +26,8 @@ pub enum Header {
     Repair,
     /// ESP (RFC 4303).
     Esp,
+    /// SRP in UDP (`yavatkar1994` §2.3).
+    Srp,
     /// The start of a packet that an ICMP error is about.
     Quote,
 }
@@ -43,6 +45,7 @@ impl fmt::Display for Header {
             Header::Icmpv6 => "ICMPv6",
             Header::Repair => "repair packet",
             Header::Esp => "ESP",
+            Header::Srp => "SRP",
             Header::Quote => "packet quoted by ICMP",
         })
     }
@@ -162,6 +165,16 @@ pub enum EmitError {
         found: u32,
         /// The greatest there may be.
         most: u32,
+    },
+    /// Neither port is that by which a receiver recognises the protocol.
+    #[error("{header}: expected port {expected} at either end, found {found} as destination")]
+    Port {
+        /// Of which protocol.
+        header: Header,
+        /// The destination port.
+        found: u16,
+        /// The port that one end must have.
+        expected: u16,
     },
     /// A checksum is to be completed elsewhere, and there is none.
     #[error("{header}: expected a transport with a checksum")]

@@ -88,6 +88,7 @@ impl Packet {
     pub fn flow_key(&self) -> FlowKey {
         let ports = match &self.body {
             Body::Udp(udp) => Ports::new(udp.source_port, udp.destination_port),
+            Body::Srp(srp) => Ports::new(srp.source_port, srp.destination_port),
             _ => self.ports(),
         };
         FlowKey {

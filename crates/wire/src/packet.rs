@@ -3,8 +3,8 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Esp, Header, Icmp, Ip, Options, ParseError, Payload, Ports, Repair, Segment, Udp,
-    UnparsedOptions, ipv4, ipv6,
+    EmitError, Esp, Header, Icmp, Ip, Options, ParseError, Payload, Ports, Repair, Segment, Srp,
+    Udp, UnparsedOptions, ipv4, ipv6,
 };
 use core::hint::black_box;
 use core::net::IpAddr;
@@ -18,6 +18,8 @@ pub enum Body {
     Tcp(Segment),
     /// A UDP datagram; its bytes are the packet's payload.
     Udp(Udp),
+    /// A PDU of SRP in a UDP datagram; its data is the packet's payload.
+    Srp(Srp),
     /// A message of ICMP or ICMPv6, as the packet's addresses are.
     Icmp(Icmp),
     /// A repair packet of an erasure code; its symbol is the packet's payload.
@@ -68,7 +70,7 @@ impl Packet {
                 segment.options.clear();
                 segment
             }
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
+            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
                 unreachable!("it has just been made a segment")
             }
         }
@@ -88,7 +90,9 @@ impl Packet {
     pub fn ports(&self) -> Ports {
         match &self.body {
             Body::Tcp(segment) => Ports::new(segment.source_port, segment.destination_port),
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => Ports::NONE,
+            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
+                Ports::NONE
+            }
         }
     }
 
@@ -102,7 +106,7 @@ impl Packet {
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => None,
+            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => None,
         }
     }
 
@@ -164,6 +168,7 @@ impl Packet {
                 Segment::HEADER + segment.options.len_with(self.unparsed.tcp_options().len())
             }
             Body::Udp(_) => Udp::HEADER,
+            Body::Srp(srp) => Udp::HEADER + srp.len(),
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
             Body::Esp(_) => Esp::HEADER,
@@ -204,7 +209,7 @@ impl Packet {
         }
         let offset = match self.body {
             Body::Tcp(_) => Segment::CHECKSUM,
-            Body::Udp(_) => Udp::CHECKSUM,
+            Body::Udp(_) | Body::Srp(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
             Body::Esp(_) => return Err(EmitError::NoChecksum { header: Header::Esp }),
@@ -216,7 +221,7 @@ impl Packet {
     pub(crate) fn protocol(&self) -> u8 {
         match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
-            (Body::Udp(_), _) => protocol::UDP,
+            (Body::Udp(_) | Body::Srp(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
@@ -230,6 +235,7 @@ impl Packet {
         match &self.body {
             Body::Tcp(segment) => segment.emit(ends, &self.unparsed, tail, out),
             Body::Udp(udp) => udp.emit(ends, tail, out),
+            Body::Srp(srp) => srp.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
             Body::Esp(esp) => esp.emit(tail, out),
@@ -308,7 +314,10 @@ impl Packet {
             }
             (protocol::UDP, _) => {
                 let (udp, end) = Udp::parse(transport, ends, trusted)?;
-                (Body::Udp(udp), Udp::HEADER..end)
+                match Srp::parse(udp, &transport[Udp::HEADER..end]) {
+                    Some((srp, len)) => (Body::Srp(srp), Udp::HEADER + len..end),
+                    None => (Body::Udp(udp), Udp::HEADER..end),
+                }
             }
             (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {
                 let (icmp, len) = Icmp::parse(transport, ends, inner.start)?;

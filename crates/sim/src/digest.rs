@@ -2,6 +2,7 @@
 
 use base::Time;
 use link::Fate;
+use wire::srp::{Pdu, Srp};
 use wire::{Body, Icmp, Packet, Segment};
 
 /// A fingerprint of every packet that arrived at the end of a link, and when: two runs that differ
@@ -86,6 +87,22 @@ fn of_plain(segment: &Segment) -> u64 {
     all
 }
 
+/// The fields that say which PDU it is.
+fn of_srp(srp: &Srp) -> u64 {
+    let (number, rest) = match &srp.pdu {
+        Pdu::Data(segment) => (segment.number, segment.stream.into()),
+        Pdu::Sack(sack) => {
+            let words = sack.bitmap.iter().copied();
+            (sack.cumulative, words.fold(sack.latest, |all, word| all.rotate_left(5) ^ word))
+        }
+        Pdu::Probe { number } => ((*number).into(), 1),
+        Pdu::Open(_) => (0, 2),
+        Pdu::Opened(_) => (0, 3),
+        Pdu::Reset { reason } => (*reason as u32, 4),
+    };
+    mix(pair(srp.token, rest), KEYS[4]) ^ pair(number, srp.source_port.into())
+}
+
 #[inline(never)]
 fn of_any(packet: &Packet) -> u64 {
     let word = match &packet.body {
@@ -101,6 +118,7 @@ fn of_any(packet: &Packet) -> u64 {
             icmp.quote().map_or(0, |quote| pair(quote.seq.0, quote.source_port.into()))
         }
         Body::Udp(udp) => pair(udp.source_port.into(), udp.destination_port.into()),
+        Body::Srp(srp) => of_srp(srp),
         Body::Repair(repair) => pair(repair.place.sequence, repair.place.index.into()),
         Body::Esp(esp) => pair(esp.sequence, esp.spi),
         Body::Mobility(message) => pair(message.attachment as u32, message.tag[0].into()),

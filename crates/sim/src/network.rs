@@ -461,6 +461,7 @@ impl Network {
         let port = match &packet.body {
             Body::Tcp(segment) => Some(segment.destination_port),
             Body::Udp(datagram) => Some(datagram.destination_port),
+            Body::Srp(srp) => Some(srp.destination_port),
             _ => None,
         };
         if let Some(port) = port.filter(|_| packet.payload.len > 0) {

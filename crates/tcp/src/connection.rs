@@ -4,7 +4,6 @@ mod accurate_ecn;
 mod ack_budget;
 mod acks;
 mod application;
-mod clock;
 mod ecn;
 mod fast_open;
 mod fast_path;
@@ -21,7 +20,7 @@ mod timestamps;
 mod unacceptable;
 
 pub(crate) use accurate_ecn::NewlyDelivered;
-pub use clock::Clock;
+pub use base::{Clock, Events};
 pub use fast_open::{FastOpen, FastOpenResult};
 pub use fast_path::{FastPath, FastPathOutcome, Reader};
 pub use from_handshake::Handshake;
@@ -63,35 +62,6 @@ pub struct Identity {
 }
 
 bitflags! {
-    /// Events since the last call of [`Connection::take_events`].
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(transparent)]
-    pub struct Events: u16 {
-        /// Data may be written: the handshake is complete, or Fast Open does not wait for it.
-        const CONNECTED = 1;
-        /// Data can be read.
-        const READABLE = 1 << 1;
-        /// The peer's FIN and all data before it have arrived.
-        const PEER_CLOSED = 1 << 2;
-        /// The connection is closed.
-        const CLOSED = 1 << 3;
-        /// The peer has reset the connection.
-        const RESET = 1 << 4;
-        /// The connection was aborted by a timeout: retransmission, user or keep-alive.
-        const TIMED_OUT = 1 << 5;
-        /// The peer is unreachable.
-        const UNREACHABLE = 1 << 6;
-        /// At most as many bytes are unacknowledged as [`Connection::notify_below`] asked for.
-        const WRITABLE = 1 << 7;
-        /// The handshake is complete, of a connection that was connected before (Fast Open).
-        const CONFIRMED = 1 << 8;
-        /// The peer has acknowledged our FIN, and all data before it.
-        const FINISHED = 1 << 9;
-        /// The peer's FIN and all data before it have arrived, and the FIN is held
-        /// ([`Connection::hold_fin`]).
-        const PEER_CLOSING = 1 << 10;
-    }
-
     /// The negotiated options; before the peer's SYN, those that we offer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(transparent)]

@@ -28,6 +28,8 @@ pub enum Header {
     Esp,
     /// A message between a mobile host and a base station.
     Mobility,
+    /// SRP in UDP (`yavatkar1994` §2.3).
+    Srp,
     /// The start of a packet that an ICMP error is about.
     Quote,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Header {
             Header::Repair => "repair packet",
             Header::Esp => "ESP",
             Header::Mobility => "mobility message",
+            Header::Srp => "SRP",
             Header::Quote => "packet quoted by ICMP",
         })
     }
@@ -165,6 +168,16 @@ pub enum EmitError {
         found: u32,
         /// The greatest there may be.
         most: u32,
+    },
+    /// Neither port is that by which a receiver recognises the protocol.
+    #[error("{header}: expected port {expected} at either end, found {found} as destination")]
+    Port {
+        /// Of which protocol.
+        header: Header,
+        /// The destination port.
+        found: u16,
+        /// The port that one end must have.
+        expected: u16,
     },
     /// A checksum is to be completed elsewhere, and there is none.
     #[error("{header}: expected a transport with a checksum")]

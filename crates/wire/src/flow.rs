@@ -89,6 +89,7 @@ impl Packet {
         let ports = match &self.body {
             Body::Udp(udp) => Ports::new(udp.source_port, udp.destination_port),
             Body::Mobility(_) => Ports::new(Mobility::PORT, Mobility::PORT),
+            Body::Srp(srp) => Ports::new(srp.source_port, srp.destination_port),
             _ => self.ports(),
         };
         FlowKey {

@@ -1,8 +1,8 @@
 //! Packets: plain structs that are `Copy`, and their bytes on the wire.
 //!
 //! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
-//! headers, TCP with all options, UDP, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any bytes
-//! give a packet or a typed error.
+//! headers, TCP with all options, UDP, SRP, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any
+//! bytes give a packet or a typed error.
 //! Unknown options and extension headers are kept in [`UnparsedOptions`] and forwarded unchanged.
 //!
 //! A simulated packet carries no payload bytes, only the payload's identity ([`Payload`]), so that
@@ -34,6 +34,7 @@ mod quote;
 mod sack;
 mod segment;
 mod seq;
+pub mod srp;
 mod survival;
 mod udp;
 mod unparsed;
@@ -61,6 +62,7 @@ pub use quote::Quote;
 pub use sack::{SackBlock, SackBlocks};
 pub use segment::{CopyId, Flags, Ports, Segment};
 pub use seq::SeqNumber;
+pub use srp::Srp;
 pub use survival::SurvivalNotice;
 pub use udp::Udp;
 pub use unparsed::UnparsedOptions;

@@ -4,7 +4,7 @@ use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
     EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Repair,
-    Segment, Udp, UnparsedOptions, ipv4, ipv6,
+    Segment, Srp, Udp, UnparsedOptions, ipv4, ipv6,
 };
 use core::hint::black_box;
 use core::net::IpAddr;
@@ -18,6 +18,8 @@ pub enum Body {
     Tcp(Segment),
     /// A UDP datagram; its bytes are the packet's payload.
     Udp(Udp),
+    /// A PDU of SRP in a UDP datagram; its data is the packet's payload.
+    Srp(Srp),
     /// A message of ICMP or ICMPv6, as the packet's addresses are.
     Icmp(Icmp),
     /// A repair packet of an erasure code; its symbol is the packet's payload.
@@ -166,6 +168,7 @@ impl Packet {
                 Segment::HEADER + segment.options.len_with(self.unparsed.tcp_options().len())
             }
             Body::Udp(_) => Udp::HEADER,
+            Body::Srp(srp) => Udp::HEADER + srp.len(),
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
             Body::Esp(_) => Esp::HEADER,
@@ -207,7 +210,7 @@ impl Packet {
         }
         let offset = match self.body {
             Body::Tcp(_) => Segment::CHECKSUM,
-            Body::Udp(_) => Udp::CHECKSUM,
+            Body::Udp(_) | Body::Srp(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
             Body::Esp(_) => return Err(EmitError::NoChecksum { header: Header::Esp }),
@@ -222,7 +225,7 @@ impl Packet {
     pub(crate) fn protocol(&self) -> u8 {
         match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
-            (Body::Udp(_) | Body::Mobility(_), _) => protocol::UDP,
+            (Body::Udp(_) | Body::Srp(_) | Body::Mobility(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
@@ -236,6 +239,7 @@ impl Packet {
         match &self.body {
             Body::Tcp(segment) => segment.emit(ends, &self.unparsed, tail, out),
             Body::Udp(udp) => udp.emit(ends, tail, out),
+            Body::Srp(srp) => srp.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
             Body::Esp(esp) => esp.emit(tail, out),
@@ -315,9 +319,13 @@ impl Packet {
             }
             (protocol::UDP, _) => {
                 let (udp, end) = Udp::parse(transport, ends, trusted)?;
-                match Mobility::parse(udp, &transport[Udp::HEADER..end]) {
-                    Some(message) => (Body::Mobility(message), end..end),
-                    None => (Body::Udp(udp), Udp::HEADER..end),
+                let payload = &transport[Udp::HEADER..end];
+                if let Some((srp, len)) = Srp::parse(udp, payload) {
+                    (Body::Srp(srp), Udp::HEADER + len..end)
+                } else if let Some(message) = Mobility::parse(udp, payload) {
+                    (Body::Mobility(message), end..end)
+                } else {
+                    (Body::Udp(udp), Udp::HEADER..end)
                 }
             }
             (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {

@@ -37,9 +37,8 @@ fn unusable(field: &'static str, found: u32) -> ParseError {
 const TRANSPORT: usize = 8;
 
 impl Quote {
-    /// The quote of a packet that carries TCP, UDP or ESP; `None` for ICMP, about which no errors are
-    /// sent (RFC 1122 §3.2.2), and for packets that belong to no
-    /// connection.
+    /// The quote of a packet that carries TCP, UDP (SRP, too) or ESP; `None` for ICMP, about which no errors
+    /// are sent (RFC 1122 §3.2.2), and for packets that belong to no connection.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Quote> {
         let (protocol, source_port, destination_port, seq) = match &packet.body {
@@ -48,6 +47,11 @@ impl Quote {
                 // Length and checksum: the checksum need not be right in a quote.
                 let len = crate::Udp::HEADER as u32 + packet.payload.len;
                 (protocol::UDP, udp.source_port, udp.destination_port, SeqNumber(len << 16))
+            }
+            Body::Srp(srp) => {
+                let len = (crate::Udp::HEADER + srp.len()) as u32 + packet.payload.len;
+                let ports = (srp.source_port, srp.destination_port);
+                (protocol::UDP, ports.0, ports.1, SeqNumber(len << 16))
             }
             // RFC 4303 §2: SPI and sequence number are its first eight octets.
             Body::Esp(esp) => {

@@ -1,8 +1,7 @@
 //! Snapshots, by which a connection moves to another host or survives a pause.
 
 use super::Connection;
-use super::clock::Clock;
-use base::Time;
+use base::{Clock, Time};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

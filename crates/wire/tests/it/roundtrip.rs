@@ -3,7 +3,7 @@
 
 use crate::common::packet;
 use proptest::prelude::*;
-use wire::{FlowKey, Packet, ParseError, Ports};
+use wire::{Body, FlowKey, Packet, ParseError, Payload, Ports, Srp, Udp};
 
 fn emitted(packet: &Packet, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -107,6 +107,38 @@ proptest! {
             bytes[place] = byte;
         }
         let _ = settles(&bytes);
+    }
+
+    /// Whatever a datagram of SRP's port carries is written as it was read.
+    #[test]
+    fn any_payload_at_the_port_of_srp_keeps_its_bytes(
+        kind in 0u8..8,
+        payload in prop::collection::vec(any::<u8>(), 0..100),
+        flips in prop::collection::vec(0usize..160, 0..3),
+        (real, real_payload) in packet(),
+    ) {
+        let udp = Udp { source_port: 7, destination_port: Srp::PORT };
+        let mut payload = payload;
+        if let Some(first) = payload.first_mut() {
+            *first = Srp::VERSION << 4 | kind;
+        }
+        // Or a real one with some bits flipped.
+        if let Body::Srp(_) = real.body {
+            let start = (real.ip.len() + real.unparsed.ip().len()) + Udp::HEADER;
+            payload = emitted(&real, &real_payload).split_off(start);
+            for bit in flips {
+                if let Some(byte) = payload.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+        }
+        let ip = wire::Ip::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let len = payload.len() as u32;
+        let payload_of = Payload { len, ..Payload::default() };
+        let packet = Packet { ip, body: Body::Udp(udp), payload: payload_of, ..Packet::BLANK };
+        let bytes = emitted(&packet, &payload);
+        let (read, place) = Packet::parse(&bytes).unwrap();
+        prop_assert_eq!(emitted(&read, &bytes[place]), bytes);
     }
 
     #[test]

@@ -4,10 +4,11 @@ pub(crate) mod corpus;
 
 use proptest::prelude::*;
 use std::net::IpAddr;
+use wire::srp::{self, Chunk, Ends, Limits, Pdu, Reason, Sack};
 use wire::{
     Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
     EspNotice, Flags, Icmp, Ip, LocalStatus, Mobility, MobilityMessage, Options, Outcome, Packet,
-    Payload, Place, Probability, Quote, Repair, SackBlock, SackBlocks, Segment, SeqNumber,
+    Payload, Place, Probability, Quote, Repair, SackBlock, SackBlocks, Segment, SeqNumber, Srp,
     SurvivalNotice, Timestamps, Udp, UnparsedOptions,
 };
 
@@ -24,7 +25,8 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
                 Body::Tcp(segment) => fit(&mut packet.unparsed, segment, &unknown),
                 Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. })
                 | Body::Mobility(_) => payload.clear(),
-                Body::Udp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
+                Body::Srp(srp) if !srp.pdu.carries_data() => payload.clear(),
+                Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
             }
             // A notice says how long it is; one that is too short is longer.
             let len = packet.len();
@@ -109,7 +111,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
         Network::V6(headers) => {
             let transport = match packet.body {
                 Body::Tcp(_) => 6,
-                Body::Udp(_) | Body::Mobility(_) => 17,
+                Body::Udp(_) | Body::Srp(_) | Body::Mobility(_) => 17,
                 Body::Icmp(_) => 58,
                 Body::Repair(_) => 253,
                 Body::Esp(_) => 50,
@@ -262,8 +264,85 @@ fn icmp(v6: bool) -> impl Strategy<Value = Icmp> {
     ]
 }
 
+fn srp() -> impl Strategy<Value = Srp> {
+    let limits = any::<(u16, u32, u16)>();
+    let limits =
+        limits.prop_map(|(segments, window, streams)| Limits { segments, window, streams });
+    let reason = prop::sample::select(
+        &[
+            Reason::Aborted,
+            Reason::Refused,
+            Reason::Unreachable,
+            Reason::TimedOut,
+            Reason::Unknown,
+            Reason::Full,
+        ][..],
+    );
+    let ends = any::<bool>().prop_flat_map(|v6| {
+        (address(v6), address(v6), any::<[u16; 2]>()).prop_map(
+            |(client, server, [client_port, server_port])| Ends {
+                client,
+                server,
+                client_port,
+                server_port,
+            },
+        )
+    });
+    let chunk = prop_oneof![
+        any::<(u32, bool)>().prop_map(|(offset, end)| Chunk::Data { offset, end }),
+        ends.prop_map(Chunk::Open),
+        Just(Chunk::Accept),
+        any::<u32>().prop_map(|limit| Chunk::Credit { limit }),
+        reason.clone().prop_map(|reason| Chunk::Reset { reason }),
+        Just(Chunk::Finished),
+    ];
+    let data = (any::<(u32, u16)>(), 1..=srp::Segment::MOST_COPIES, chunk).prop_map(
+        |((number, stream), copy, chunk)| Pdu::Data(srp::Segment { number, copy, stream, chunk }),
+    );
+    let bitmap = prop::collection::vec(any::<u8>(), 0..=Sack::MOST_BYTES);
+    let sack = (any::<[u32; 3]>(), any::<[u16; 4]>(), 0u8..16, any::<[bool; 2]>(), bitmap);
+    let sack = sack.prop_map(|(words, halves, copy, prompt, bytes)| {
+        let mut bitmap = [0; Sack::MOST_BYTES / 4];
+        for (index, byte) in bytes.iter().enumerate() {
+            bitmap[index / 4] |= u32::from(*byte) << (8 * (index % 4));
+        }
+        let [cumulative, latest, limit] = words;
+        let [span, start, probe, stream] = halves;
+        let [is_prompt, is_probe_prompt] = prompt;
+        let length = bytes.len() as u8;
+        Pdu::Sack(Sack {
+            cumulative,
+            latest,
+            limit,
+            span,
+            start,
+            probe,
+            stream,
+            copy,
+            length,
+            is_prompt,
+            is_probe_prompt,
+            bitmap,
+        })
+    });
+    let pdu = prop_oneof![
+        1 => limits.clone().prop_map(Pdu::Open),
+        1 => limits.prop_map(Pdu::Opened),
+        3 => data,
+        2 => sack,
+        1 => (1..=u16::MAX).prop_map(|number| Pdu::Probe { number }),
+        1 => reason.prop_map(|reason| Pdu::Reset { reason }),
+    ];
+    (any::<(u32, u16, bool)>(), pdu).prop_map(|((token, port, is_source), pdu)| {
+        let (source_port, destination_port) =
+            if is_source { (Srp::PORT, port) } else { (port, Srp::PORT) };
+        Srp { source_port, destination_port, token, pdu }
+    })
+}
+
 fn body(v6: bool) -> impl Strategy<Value = Body> {
     let udp = any::<[u16; 2]>()
+        .prop_filter("SRP's", |ports| !ports.contains(&Srp::PORT))
         .prop_map(|[source_port, destination_port]| Udp { source_port, destination_port });
     let repair = (any::<(u16, u8)>(), 0..Place::MODULUS, 1u8..200, 1u8..50).prop_map(
         |((port, index), sequence, sources, repairs)| {
@@ -274,6 +353,7 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
     prop_oneof![
         4 => segment().prop_map(Body::Tcp),
         1 => udp.prop_map(Body::Udp),
+        2 => srp().prop_map(Body::Srp),
         3 => icmp(v6).prop_map(Body::Icmp),
         1 => repair.prop_map(Body::Repair),
         1 => esp().prop_map(Body::Esp),

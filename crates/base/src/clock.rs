@@ -1,9 +1,9 @@
-//! The clock of a connection.
+//! The clock of a state machine that may be restored elsewhere.
 
-use base::Time;
+use crate::Time;
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds that the caller's clock is ahead of the connection's, modulo 2^64.
+/// Nanoseconds that the caller's clock is ahead of a transport connection's, modulo 2^64.
 ///
 /// A connection computes in its own time. If another host adopts it, or it is restored after a
 /// pause, it continues as if no time had passed: only this offset changes.
@@ -12,7 +12,8 @@ pub struct Clock(u64);
 
 impl Clock {
     /// The clock that shows `local` when the caller's shows `world`.
-    pub(super) fn showing(local: Time, world: Time) -> Clock {
+    #[must_use]
+    pub fn showing(local: Time, world: Time) -> Clock {
         Clock(world.as_nanos().wrapping_sub(local.as_nanos()))
     }
 

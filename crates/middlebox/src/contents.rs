@@ -44,6 +44,12 @@ impl Contents {
         bytes.map(|bytes| out.extend_from_slice(bytes)).is_some()
     }
 
+    /// Whether nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.streams().bytes.is_empty()
+    }
+
     /// Forgets the bytes of a payload's stream.
     pub fn remove(&self, payload: Payload) {
         self.streams().bytes.remove(&payload.stream);

@@ -87,8 +87,9 @@ impl MobileAgent {
         }
     }
 
-    /// The host is attached to a base station.
-    fn on_attached(&mut self, now: Time, station: IpAddr) {
+    /// The host is attached to a base station. [`Middlebox::wake`] is to be called at
+    /// [`Middlebox::next_wake`].
+    pub fn on_attached(&mut self, now: Time, station: IpAddr) {
         self.counts.attachments += 1;
         self.attachment.on_attached(now, station);
     }

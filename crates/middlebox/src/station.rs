@@ -33,7 +33,7 @@ base::settings! {
         /// published, or once the receiver has acknowledged it: then a close that was acknowledged
         /// means that all data was delivered.
         pub semantics: Teardown,
-        /// The most connections that are split at once. Further ones are refused.
+        /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
         /// their messages follow from it.
@@ -192,11 +192,11 @@ impl BaseStation {
             self.hold(mobile, packet);
             return Verdict::Consume;
         }
-        if !mobiles.any(|mobile| self.registry.serves(mobile)) {
+        if !mobiles.clone().any(|mobile| self.registry.serves(mobile)) {
             return Verdict::Forward;
         }
-        self.on_segment(now, packet, segment);
-        Verdict::Consume
+        let is_lost = mobiles.any(|mobile| self.registry.has_lost(mobile));
+        self.on_segment(now, packet, segment, is_lost)
     }
 
     /// Keeps a packet of a connection that is being fetched.
@@ -211,22 +211,33 @@ impl BaseStation {
     }
 
     /// Processes a segment from or to a mobile host whose connections are here.
-    fn on_segment(&mut self, now: Time, packet: &Packet, segment: &Segment) {
+    fn on_segment(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        segment: &Segment,
+        is_lost: bool,
+    ) -> Verdict {
         let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
         if opens {
             self.relays.forget(now, packet);
         }
         if self.relays.handle_packet(now, packet) {
-            return;
+            return Verdict::Consume;
         }
         let is_full = self.relays.open_connections() >= self.settings.connections as usize;
-        if opens && !is_full && self.relays.open(now, packet, &self.split(packet)) {
-            return;
+        if opens && !is_lost && !is_full && self.relays.open(now, packet, &self.split(packet)) {
+            return Verdict::Consume;
         }
-        // The connection is over, or its state is lost: its sender must not wait in vain.
-        self.counts.refused += 1;
-        self.resets.on_segment(&FourTuple::of_segment(&packet.ip, segment));
-        self.relays.reset_sender(now, packet);
+        // Its state is lost: its sender must not wait in vain.
+        let wants_reset = self.resets.take(&FourTuple::of_segment(&packet.ip, segment));
+        if is_lost || wants_reset {
+            self.counts.refused += 1;
+            self.relays.reset_sender(now, packet);
+            return Verdict::Consume;
+        }
+        // It was opened before the host was attached, or is over.
+        Verdict::Forward
     }
 
     /// How the connection of a SYN is split.

@@ -194,7 +194,9 @@ impl Relay {
         half.is_over |= events.contains(Events::CLOSED);
         let Some(far) = far else { return };
         let failed = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
-        if events.intersects(failed) {
+        // A passive open that is reset fails silently (RFC 9293 §3.10.7.4).
+        let has_vanished = events.contains(Events::CLOSED) && !half.is_ended;
+        if events.intersects(failed) || has_vanished {
             return self.reset(side.other(), far);
         }
         if events.contains(Events::FINISHED) {

@@ -40,8 +40,11 @@ pub enum MobilityMessage {
         other: Option<IpAddr>,
         /// The new base station.
         station: IpAddr,
-        /// The base station that last confirmed an attachment, if there was one.
+        /// The base station at which the host was before: the last one that has confirmed an
+        /// attachment, or that was told of one. None if the host has no connections.
         previous: Option<IpAddr>,
+        /// That one has confirmed it.
+        is_confirmed: bool,
     },
     /// The answer of the base station: data transfer is to resume.
     Resume(Outcome),
@@ -114,14 +117,14 @@ impl Mobility {
     /// The bytes of the message up to the tag.
     fn untagged(&self) -> Vec<u8> {
         let (kind, detail) = match self.message {
-            MobilityMessage::Attach { .. } => (ATTACH, 0),
+            MobilityMessage::Attach { is_confirmed, .. } => (ATTACH, u8::from(is_confirmed)),
             MobilityMessage::Resume(outcome) => (RESUME, outcome as u8),
             MobilityMessage::Reset { is_done, .. } => (RESET, u8::from(is_done)),
         };
         let mut bytes = vec![VERSION, kind, detail, 0];
         bytes.extend_from_slice(&self.attachment.to_be_bytes());
         match self.message {
-            MobilityMessage::Attach { other, station, previous } => {
+            MobilityMessage::Attach { other, station, previous, .. } => {
                 for address in [other, Some(station), previous] {
                     put_address(address, &mut bytes);
                 }
@@ -150,10 +153,11 @@ impl Mobility {
             Some((address(at)??, u16_at(port, 0)))
         };
         let message = match (bytes[1], bytes[2]) {
-            (ATTACH, 0) => MobilityMessage::Attach {
+            (ATTACH, confirmed @ (0 | 1)) => MobilityMessage::Attach {
                 other: address(0)?,
                 station: address(ADDRESS)??,
                 previous: address(2 * ADDRESS)?,
+                is_confirmed: confirmed == 1,
             },
             (RESUME, 0) => MobilityMessage::Resume(Outcome::Complete),
             (RESUME, 1) => MobilityMessage::Resume(Outcome::Lost),

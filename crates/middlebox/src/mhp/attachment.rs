@@ -13,9 +13,11 @@ pub(crate) struct Attachment {
     /// The present attachment.
     number: u64,
     state: State,
-    /// The base station that last confirmed an attachment; none, if there are no connections that
-    /// another one could have.
-    confirmed: Option<IpAddr>,
+    /// The base station that last confirmed an attachment; or, as long as none has, that was last told
+    /// of one. None, if there are no connections that a base station could have.
+    previous: Option<IpAddr>,
+    /// It has confirmed it.
+    is_confirmed: bool,
     /// A base station has answered once.
     has_answer: bool,
     /// When the base station is told next.
@@ -51,7 +53,8 @@ impl Attachment {
             other,
             number: first,
             state: State::Detached,
-            confirmed: None,
+            previous: None,
+            is_confirmed: false,
             has_answer: false,
             next: Time::NEVER,
         }
@@ -77,6 +80,11 @@ impl Attachment {
 
     /// The host is attached to a base station anew (the upcall *handoff completed*).
     pub(crate) fn on_attached(&mut self, now: Time, station: IpAddr) {
+        if let State::Waiting { station, told: 1.. } = self.state
+            && !self.is_confirmed
+        {
+            self.previous = Some(station);
+        }
         self.number += 1;
         self.state = State::Waiting { station, told: 0 };
         self.next = now;
@@ -85,6 +93,11 @@ impl Attachment {
     /// The host is no longer attached (the upcall *handoff in progress*).
     pub(crate) fn on_detached(&mut self, station: IpAddr) {
         if self.station().is_none_or(|present| present == station) {
+            if let State::Waiting { station, told: 1.. } = self.state
+                && !self.is_confirmed
+            {
+                self.previous = Some(station);
+            }
             self.state = State::Detached;
             self.next = Time::NEVER;
         }
@@ -101,14 +114,15 @@ impl Attachment {
         match (self.state, outcome) {
             (State::Waiting { station, .. }, Outcome::Complete) => {
                 self.state = State::Confirmed { station };
-                self.confirmed = Some(station);
+                (self.previous, self.is_confirmed) = (Some(station), true);
                 self.next = now + Attachment::REFRESH;
                 Some(outcome)
             }
             // Perhaps in answer to a refresh: it has lost its state since. A new attachment, without
             // connections, shows that the host knows.
             (State::Waiting { station, .. } | State::Confirmed { station }, Outcome::Lost) => {
-                self.confirmed = None;
+                self.state = State::Detached;
+                (self.previous, self.is_confirmed) = (None, false);
                 self.on_attached(now, station);
                 Some(outcome)
             }
@@ -147,8 +161,8 @@ impl Attachment {
                 return None;
             }
         };
-        let previous = self.confirmed;
-        let message = MobilityMessage::Attach { other: self.other, station, previous };
+        let Attachment { other, previous, is_confirmed, .. } = *self;
+        let message = MobilityMessage::Attach { other, station, previous, is_confirmed };
         Some((station, Mobility::new(self.number, message)))
     }
 }

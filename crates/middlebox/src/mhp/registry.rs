@@ -119,6 +119,12 @@ impl<R: Copy> Registry<R> {
         self.state(mobile).is_some_and(|state| matches!(state, State::Serving { .. }))
     }
 
+    /// Whether their state is lost, which the mobile host does not know yet.
+    pub(crate) fn has_lost(&self, mobile: IpAddr) -> bool {
+        let lost = |state: &State<R>| matches!(state, State::Serving { outcome: Outcome::Lost });
+        self.state(mobile).is_some_and(lost)
+    }
+
     /// Whether they are fetched.
     pub(crate) fn fetches(&self, mobile: IpAddr) -> bool {
         self.state(mobile).is_some_and(|state| matches!(state, State::Fetching { .. }))
@@ -130,18 +136,21 @@ impl<R: Copy> Registry<R> {
 
     /// A mobile host says that it is attached here; its message is authentic.
     pub(crate) fn on_attach(&mut self, now: Time, mobile: IpAddr, attach: &Mobility) {
-        let MobilityMessage::Attach { other, station, previous } = attach.message else { return };
+        let MobilityMessage::Attach { other, station, previous, is_confirmed } = attach.message
+        else {
+            return;
+        };
         if !self.own.contains(&station) {
             return;
         }
         let attachment = attach.attachment;
         let elsewhere = previous.filter(|previous| !self.own.contains(previous));
         let Some(record) = self.mobiles.get_mut(&mobile) else {
-            let state = match (previous, elsewhere) {
-                (_, Some(_)) => State::Fetching { asked: 1, waiting: Vec::new() },
-                (None, None) => State::Serving { outcome: Outcome::Complete },
+            let state = match (elsewhere, is_confirmed) {
+                (Some(_), _) => State::Fetching { asked: 1, waiting: Vec::new() },
                 // It was here, and nothing is known of it any more.
-                (Some(_), None) => State::Serving { outcome: Outcome::Lost },
+                (None, true) => State::Serving { outcome: Outcome::Lost },
+                (None, false) => State::Serving { outcome: Outcome::Complete },
             };
             let record = Record { other, attachment, attach: *attach, state, seen: now };
             self.mobiles.insert(mobile, record);
@@ -264,8 +273,10 @@ impl<R: Copy> Registry<R> {
             }
             _ => core::mem::take(waiting),
         };
-        let outcome = match reply {
-            Some(Reply::State) => Outcome::Complete,
+        let outcome = match (reply, record.attach.message) {
+            (Some(Reply::State), _) => Outcome::Complete,
+            // It was told of the attachment, but did not confirm it: perhaps it never learned of it.
+            (_, MobilityMessage::Attach { is_confirmed: false, .. }) => Outcome::Complete,
             _ => Outcome::Lost,
         };
         record.state = State::Serving { outcome };

@@ -110,6 +110,13 @@ impl Transfer {
         }
     }
 
+    /// Forgets the bytes that were written.
+    fn forget(&self) {
+        if let Some(head) = self.message.first() {
+            self.contents.remove(*head);
+        }
+    }
+
     fn write(&self, connection: &mut Connection) {
         for &Payload { stream, offset, len } in &self.message {
             connection.write(stream, offset, len.into());
@@ -129,10 +136,8 @@ impl Application for Transfer {
         if events.intersects(Events::PEER_CLOSED | Events::CLOSED) && self.state == State::Reading {
             self.state = State::Due { is_whole: events.contains(Events::PEER_CLOSED) };
         }
-        if events.contains(Events::CLOSED)
-            && let Some(head) = self.message.first()
-        {
-            self.contents.remove(*head);
+        if events.contains(Events::CLOSED) {
+            self.forget();
         }
     }
 
@@ -282,6 +287,12 @@ impl Transfers {
     pub(crate) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Transfer>) {
         // The owner asks for the next deadline after each call anyway.
         let _ = self.host.transmit(now, outlet);
+    }
+}
+
+impl Drop for Transfers {
+    fn drop(&mut self) {
+        self.host.connections().for_each(|(_, _, transfer)| transfer.forget());
     }
 }
 

@@ -4,7 +4,7 @@ use super::BaseStation;
 use crate::mhp::{Action, Answer, Reply, Transferred};
 use base::Time;
 use core::net::IpAddr;
-use host::{ConnectionId, FourTuple};
+use host::{ConnectionId, FourTuple, Verdict};
 use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet};
 
 impl BaseStation {
@@ -81,7 +81,9 @@ impl BaseStation {
             }
             Action::Release { mobile } => {
                 for packet in self.held.remove(&mobile).unwrap_or_default() {
-                    self.take(now, &packet);
+                    if self.take(now, &packet) == Verdict::Forward {
+                        self.outgoing.push(packet);
+                    }
                 }
             }
             Action::Forget { mobile } => {

@@ -43,10 +43,10 @@ impl Resets {
         }
     }
 
-    /// A segment of a connection without state is answered with a reset; `to` names the connection as
-    /// its receiver does. If it came from a fixed host, that is what was wanted.
-    pub(super) fn on_segment(&mut self, to: &FourTuple) {
-        self.pending.remove(&key(to));
+    /// A segment has arrived; `to` names its connection as its receiver does. Returns whether it is
+    /// of an end that is to be reset.
+    pub(super) fn take(&mut self, to: &FourTuple) -> bool {
+        self.pending.remove(&key(to)).is_some()
     }
 
     pub(super) fn poll_timeout(&self) -> Time {

@@ -93,12 +93,10 @@ impl Relays {
         }
     }
 
-    /// Resets the ends of a connection, and forgets it.
+    /// Resets the ends of a connection, and forgets it. A client that waits is not told: if it still
+    /// wants the connection, its next SYN opens another one.
     pub(super) fn abandon(&mut self, now: Time, number: u32) {
-        let Some(Entry { halves, waiting, .. }) = self.take(number) else { return };
-        if let Some(waiting) = waiting {
-            self.host.reset_sender(now, &waiting.syn);
-        }
+        let Some(Entry { halves, .. }) = self.take(number) else { return };
         for id in halves.into_iter().flatten() {
             self.host.access(now, id, |half, _| half.abort());
         }

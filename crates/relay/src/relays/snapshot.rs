@@ -95,7 +95,7 @@ impl Relays {
         entry.relay.rest().for_each(held);
     }
 
-    /// Resets both ends of a split connection.
+    /// Resets both ends of a split connection; of one whose client is not accepted yet, the server's.
     pub fn reset(&mut self, now: Time, client: &FourTuple) {
         if let Some(number) = self.number_of(client) {
             self.abandon(now, number);

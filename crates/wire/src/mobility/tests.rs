@@ -17,8 +17,18 @@ fn packet(message: Mobility, is_ipv6: bool) -> Packet {
 
 fn messages() -> [MobilityMessage; 6] {
     [
-        MobilityMessage::Attach { other: Some(v6(1)), station: v4(2), previous: Some(v4(3)) },
-        MobilityMessage::Attach { other: None, station: v6(2), previous: None },
+        MobilityMessage::Attach {
+            other: Some(v6(1)),
+            station: v4(2),
+            previous: Some(v4(3)),
+            is_confirmed: true,
+        },
+        MobilityMessage::Attach {
+            other: None,
+            station: v6(2),
+            previous: None,
+            is_confirmed: false,
+        },
         MobilityMessage::Resume(Outcome::Complete),
         MobilityMessage::Resume(Outcome::Lost),
         MobilityMessage::Reset { mobile: (v4(1), 4000), fixed: (v4(9), 80), is_done: false },

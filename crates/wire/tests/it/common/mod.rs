@@ -365,9 +365,15 @@ fn mobility() -> impl Strategy<Value = Mobility> {
     let address = || any::<bool>().prop_flat_map(address);
     let end = (address(), any::<u16>());
     let message = prop_oneof![
-        (proptest::option::of(address()), address(), proptest::option::of(address())).prop_map(
-            |(other, station, previous)| MobilityMessage::Attach { other, station, previous }
-        ),
+        (
+            proptest::option::of(address()),
+            address(),
+            proptest::option::of(address()),
+            any::<bool>()
+        )
+            .prop_map(|(other, station, previous, is_confirmed)| {
+                MobilityMessage::Attach { other, station, previous, is_confirmed }
+            }),
         Just(MobilityMessage::Resume(Outcome::Complete)),
         Just(MobilityMessage::Resume(Outcome::Lost)),
         ([end.clone(), end], any::<bool>()).prop_map(|([mobile, fixed], is_done)| {

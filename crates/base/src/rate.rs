@@ -2,9 +2,11 @@
 
 use crate::Duration;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 
 /// A transmission rate in bits per second, at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct Rate(u64);
 
 impl Rate {
@@ -36,6 +38,20 @@ impl Rate {
                 Duration::from_nanos(if nanos > longest as u128 { longest } else { nanos as u64 })
             }
         }
+    }
+}
+
+impl From<Rate> for u64 {
+    fn from(rate: Rate) -> u64 {
+        rate.0
+    }
+}
+
+impl TryFrom<u64> for Rate {
+    type Error = &'static str;
+
+    fn try_from(bits: u64) -> Result<Rate, &'static str> {
+        Rate::from_bps(bits).ok_or("expected a rate of 1 bit/s or more, found 0")
     }
 }
 

@@ -1,0 +1,171 @@
+//! PDUs to be sent.
+
+use super::{Association, Phase};
+use crate::sender::{Content, Record};
+use crate::stream::{Control, Flags, StreamId, StreamState};
+use base::Time;
+use wire::srp::{Chunk, Limits, Pdu, Segment};
+use wire::{Payload, Srp};
+
+impl Association {
+    /// The next PDU to be sent, with its data; ports are 0, the owner addresses it. `None`: nothing until the
+    /// next call of another function.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(Srp, Payload)> {
+        let now = self.clock.local(now);
+        let (pdu, payload) = self.next_pdu(now)?;
+        Some((Srp { source_port: 0, destination_port: 0, token: self.token, pdu }, payload))
+    }
+
+    fn next_pdu(&mut self, now: Time) -> Option<(Pdu, Payload)> {
+        let alone = |pdu| Some((pdu, Payload::default()));
+        if self.is_suspended {
+            return None;
+        }
+        if let Some(reason) = self.reset_due.take() {
+            return alone(Pdu::Reset { reason });
+        }
+        match self.phase {
+            Phase::Closed => return None,
+            Phase::Opening if self.open_due > now => return None,
+            Phase::Opening => {
+                self.on_open_sent(now);
+                return alone(Pdu::Open(self.own_limits()));
+            }
+            Phase::Open => {}
+        }
+        if core::mem::take(&mut self.opened_due) {
+            return alone(Pdu::Opened(self.own_limits()));
+        }
+        if core::mem::take(&mut self.probe_due) {
+            self.statistics.probes += 1;
+            let number = self.sender.send_probe(now);
+            self.on_question_sent(now);
+            return alone(Pdu::Probe { number });
+        }
+        if self.receiver.due() <= now {
+            self.statistics.sacks += 1;
+            let credit = match self.slots.get(self.latest_stream) {
+                Some(stream) => (stream.number, stream.receive.limit() as u32),
+                // A stream that does not exist.
+                None => (0, 0),
+            };
+            return alone(Pdu::Sack(self.receiver.sack(now, credit)));
+        }
+        self.next_segment(now)
+    }
+
+    fn own_limits(&self) -> Limits {
+        Limits {
+            segments: self.config.segments,
+            // At most 2^30.
+            window: self.config.window as u32,
+            streams: self.config.streams,
+        }
+    }
+
+    /// Whether a segment may be added to what is in flight.
+    pub(super) fn flight_allows(&self) -> bool {
+        let size = self.sender.size(self.config.segment_size);
+        self.sender.pacing.allows(self.sender.in_flight_bytes(), size, &self.sender.rtt)
+    }
+
+    fn next_segment(&mut self, now: Time) -> Option<(Pdu, Payload)> {
+        if self.sender.pacing.next() > now || !self.flight_allows() {
+            return None;
+        }
+        if let Some((number, record)) = self.sender.first_lost() {
+            self.statistics.retransmissions += 1;
+            let id = StreamId { slot: record.slot, generation: record.generation };
+            let stream = self.slots.named_mut(id);
+            let (name, chunk, payload) = chunk_of(stream, &record);
+            self.sender.send_lost(now, number, payload.len, extra(chunk));
+            self.on_question_sent(now);
+            return Some(self.segment(number, name, chunk, payload));
+        }
+        if self.sender.accepts_new()
+            && let Some(slot) = self.slots.next_active()
+        {
+            return self.new_segment(now, slot);
+        }
+        self.sender.pacing.on_idle();
+        None
+    }
+
+    fn new_segment(&mut self, now: Time, slot: u32) -> Option<(Pdu, Payload)> {
+        let generation = self.slots.id(slot).generation;
+        let number = self.sender.next_number();
+        let most = self.config.segment_size;
+        let stream = self.slots.get_mut(slot)?;
+        let mut record = Record::new(slot, generation);
+        if let Some((flag, content)) = next_control(stream.control) {
+            stream.control -= flag;
+            stream.outstanding_control += 1;
+            record.content = content;
+            if content == Content::Open {
+                stream.flags |= Flags::OPENED;
+            }
+        } else {
+            let piece = stream.send.take(number, most)?;
+            (record.offset, record.len, record.end) = (piece.offset, piece.len, piece.end);
+        }
+        let (name, chunk, payload) = chunk_of(Some(stream), &record);
+        self.statistics.segments += 1;
+        self.sender.send_new(now, record, extra(chunk));
+        self.on_question_sent(now);
+        Some(self.segment(number, name, chunk, payload))
+    }
+
+    fn segment(
+        &self,
+        number: u64,
+        stream: Option<u16>,
+        chunk: Chunk,
+        payload: Payload,
+    ) -> (Pdu, Payload) {
+        let copy = self.sender.copies(number);
+        // A filler belongs to no stream any more; the peer looks at nothing but its number.
+        let stream = stream.unwrap_or(u16::from(self.is_opener));
+        (Pdu::Data(Segment { number: number as u32, copy, stream, chunk }), payload)
+    }
+}
+
+/// The control chunk to be sent first.
+fn next_control(control: Control) -> Option<(Control, Content)> {
+    let order = [
+        (Control::OPEN, Content::Open),
+        (Control::RESET, Content::Reset),
+        (Control::ACCEPT, Content::Accept),
+        (Control::FINISHED, Content::Finished),
+        (Control::CREDIT, Content::Credit),
+    ];
+    order.into_iter().find(|(flag, _)| control.contains(*flag))
+}
+
+/// What a segment brings now: the stream's number, the chunk, and the data. Of a stream that was reset
+/// nothing but that is told.
+fn chunk_of(stream: Option<&mut StreamState>, record: &Record) -> (Option<u16>, Chunk, Payload) {
+    let empty = Chunk::Data { offset: 0, end: false };
+    let Some(stream) = stream else { return (None, empty, Payload::default()) };
+    let is_reset = stream.flags.contains(Flags::RESET);
+    let mut payload = Payload::default();
+    let chunk = match (record.content, stream.ends) {
+        (Content::Reset, _) => Chunk::Reset { reason: stream.reason },
+        _ if is_reset => empty,
+        (Content::Open, Some(ends)) => Chunk::Open(ends),
+        (Content::Open, None) => empty,
+        (Content::Accept, _) => Chunk::Accept,
+        (Content::Finished, _) => Chunk::Finished,
+        (Content::Credit, _) => Chunk::Credit { limit: stream.receive.tell_limit() },
+        (Content::Data, _) => {
+            payload = stream.send.payload(record.offset, record.len);
+            Chunk::Data { offset: record.offset as u32, end: record.end }
+        }
+    };
+    (Some(stream.number), chunk, payload)
+}
+
+/// Bytes of a segment that are neither header nor data.
+fn extra(chunk: Chunk) -> u64 {
+    let segment = Segment { number: 0, copy: 1, stream: 0, chunk };
+    (Pdu::Data(segment).len() - Srp::DATA) as u64
+}

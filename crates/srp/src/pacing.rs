@@ -1,0 +1,182 @@
+//! When the next segment may be sent, and how much may be in flight.
+
+mod measured;
+mod shared;
+
+use crate::config::Config;
+use crate::rtt::Rtt;
+use base::{Duration, Rate, Time};
+use measured::Measured;
+use serde::{Deserialize, Serialize};
+use shared::Shared;
+
+/// How the rate is found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Source {
+    Known(Rate),
+    Measured(Measured),
+    Shared(Shared),
+}
+
+/// The pacer of an association. All sizes are bytes of IP packets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Pacing {
+    source: Source,
+    /// The size of a full segment.
+    segment: u64,
+    /// The most at which the hop may be used, whatever the source says.
+    most: Option<Rate>,
+    /// When what was sent has left at the present pace.
+    next: Time,
+}
+
+/// What is to be remembered of a copy that is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tag(u32);
+
+/// A copy that has arrived or is lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    pub(crate) size: u64,
+    pub(crate) order: u64,
+    pub(crate) tag: Tag,
+}
+
+impl Pacing {
+    /// Segments that may be in flight although the round trip is short.
+    const LEAST_FLIGHT: u64 = 16;
+    /// Segments and time for which a late wake is made up.
+    const BURST: u64 = 8;
+    const LONGEST_BURST: Duration = Duration::from_millis(5);
+
+    pub(crate) fn new(config: &Config, header: u32) -> Pacing {
+        let segment = u64::from(config.segment_size + config.overhead + header);
+        let source = match (config.share, config.rate) {
+            (true, _) => Source::Shared(Shared::new(segment)),
+            (false, Some(rate)) => Source::Known(rate),
+            (false, None) => Source::Measured(Measured::new(segment)),
+        };
+        Pacing { source, segment, most: config.rate, next: Time::ZERO }
+    }
+
+    /// The rate that is known of the hop.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        match &self.source {
+            Source::Known(rate) => Some(*rate),
+            Source::Measured(measured) => measured.rate(),
+            Source::Shared(_) => None,
+        }
+    }
+
+    /// The rate at which to send now; without a limit if `None`.
+    fn pace(&self, rtt: &Rtt) -> Option<Rate> {
+        let pace = match &self.source {
+            Source::Known(rate) => Some(*rate),
+            Source::Measured(measured) => measured.pace(rtt),
+            Source::Shared(shared) => shared.pace(rtt),
+        };
+        match (pace, self.most) {
+            (Some(pace), Some(most)) => Some(pace.min(most)),
+            (pace, most) => pace.or(most),
+        }
+    }
+
+    /// Whether a segment of `size` may be added to the data in flight.
+    pub(crate) fn allows(&self, flight: u64, size: u64, rtt: &Rtt) -> bool {
+        let least = Pacing::LEAST_FLIGHT * self.segment;
+        let limit = match &self.source {
+            Source::Known(rate) => twice_the_pipe(*rate, rtt).saturating_add(least),
+            Source::Measured(measured) => measured.limit(rtt, least),
+            Source::Shared(shared) => shared.limit(),
+        };
+        flight == 0 || flight + size <= limit
+    }
+
+    /// When the next segment may be sent.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// A packet of `size` is sent. Those that are no segments are counted and not delayed.
+    pub(crate) fn on_sent(&mut self, now: Time, size: u64, rtt: &Rtt) {
+        let Some(pace) = self.pace(rtt) else { return };
+        let burst = pace.time_for(Pacing::BURST * self.segment).min(Pacing::LONGEST_BURST);
+        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(burst.as_nanos()));
+        self.next = self.next.max(earliest) + pace.time_for(size);
+    }
+
+    /// The tag of a segment that is sent now.
+    pub(crate) fn tag(&mut self, now: Time, rtt: &Rtt) -> Tag {
+        match &mut self.source {
+            Source::Measured(measured) => measured.tag(now, rtt),
+            Source::Known(_) | Source::Shared(_) => Tag::default(),
+        }
+    }
+
+    /// There is nothing to send, although it might be sent.
+    pub(crate) fn on_idle(&mut self) {
+        if let Source::Measured(measured) = &mut self.source {
+            measured.on_idle();
+        }
+    }
+
+    /// A copy has arrived.
+    pub(crate) fn on_arrived(&mut self, copy: Copy) {
+        match &mut self.source {
+            Source::Known(_) => {}
+            Source::Measured(measured) => measured.on_arrived(copy),
+            Source::Shared(shared) => shared.on_arrived(copy),
+        }
+    }
+
+    /// A copy is lost; `sent` is the order of the next transmission.
+    pub(crate) fn on_lost(&mut self, copy: Copy, sent: u64) {
+        match &mut self.source {
+            Source::Known(_) => {}
+            Source::Measured(measured) => measured.on_lost(copy),
+            Source::Shared(shared) => shared.on_lost(copy, sent),
+        }
+    }
+
+    /// A SACK names a copy as the latest that has arrived.
+    pub(crate) fn on_latest(&mut self, now: Time, tag: Tag, rtt: &Rtt) {
+        if let Source::Measured(measured) = &mut self.source {
+            measured.on_latest(now, tag, rtt);
+        }
+    }
+
+    /// All that was in flight is lost, as a probe shows after a timeout.
+    pub(crate) fn on_outage(&mut self) {
+        if let Source::Shared(shared) = &mut self.source {
+            shared.on_outage();
+        }
+    }
+
+    /// The path has changed.
+    pub(crate) fn on_path_change(&mut self, now: Time) {
+        self.next = now;
+        match &mut self.source {
+            Source::Known(_) => {}
+            Source::Measured(measured) => measured.on_path_change(),
+            Source::Shared(shared) => *shared = Shared::new(self.segment),
+        }
+    }
+}
+
+/// Twice what is on the way at this rate without a queue: so a deep queue does not fill.
+fn twice_the_pipe(rate: Rate, rtt: &Rtt) -> u64 {
+    let Some(shortest) = rtt.shortest() else { return 0 };
+    let bits = u128::from(rate.as_bps()) * u128::from(shortest.as_nanos()) / 1_000_000_000;
+    u64::try_from(bits / 4).unwrap_or(u64::MAX)
+}
+
+/// A rate of so many bits per second, at least one.
+fn rate_of(bps: u64) -> Rate {
+    Rate::from_bps(bps).unwrap_or(Rate::MIN)
+}
+
+/// Bytes in a time, as a rate.
+fn rate_over(bytes: u64, span: Duration) -> u64 {
+    let bits = u128::from(bytes) * 8_000_000_000 / u128::from(span.as_nanos().max(1));
+    u64::try_from(bits).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,1 @@
+//! Forged and contradictory PDUs.

@@ -18,7 +18,7 @@ pub use false_echoes::EchoForger;
 pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
 pub use link_mtu::LinkMtu;
-pub use mobile::MobileAgent;
+pub use mobile::{HopTransport, MobileAgent};
 pub use on_path_attacker::{DISCARD, Forger, Forges};
 pub use snoop::Retransmitter;
 pub use spoofer::Splitter;

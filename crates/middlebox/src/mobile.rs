@@ -2,15 +2,20 @@
 //! and by which one its connections were served before.
 
 mod connections;
+mod hop;
 
 use crate::mhp::{Attachment, Keys};
 use crate::table::{Settings, Site};
-use base::{Duration, Time};
+use base::settings::{Bytes, Kind, Setting, names};
+use base::{Duration, Random, Time};
 use connections::Connections;
+use hop::Hop;
 use core::net::IpAddr;
 use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
+use relay::Teardown;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
+use tcp::Config;
 use tcp::mechanism::Needs;
 use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload};
 
@@ -18,22 +23,63 @@ base::settings! {
     /// A mobile host, whose base stations (box `station`) split its connections. It tells each base
     /// station to which it is attached where the connections were before. Until that one has them, the
     /// host sends nothing of them.
-    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     pub struct Mobile {
+        /// The transport of connections on the wireless hop: TCP (MTCP in the publication), or SRP.
+        pub hop: HopTransport,
+        /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
+        pub mtu: u32 as Kind::at_least(96),
+        /// The most data of a connection over SRP that the host holds in each direction, besides what the
+        /// receive window of its TCP takes.
+        pub cache: Bytes,
+        /// When the end of a stream (FIN) is acknowledged to the application's TCP, if the hop's
+        /// transport is SRP: at once (`"spoofed"`), or once the base station has acknowledged it.
+        pub semantics: Teardown,
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
         /// their messages follow from it.
         pub secret: String,
     }
 }
 
+/// The transport of connections on the wireless hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HopTransport {
+    /// TCP: the host's own connections end at the base station.
+    #[default]
+    Tcp,
+    /// SRP: the host's connections end in the host, and are carried on by streams of an association.
+    Srp,
+}
+
+impl Setting for HopTransport {
+    const KIND: Kind = Kind::Words(names::<HopTransport>);
+}
+
+impl Default for Mobile {
+    fn default() -> Mobile {
+        Mobile {
+            hop: HopTransport::default(),
+            mtu: 1500,
+            cache: Bytes(64 << 10),
+            semantics: Teardown::default(),
+            secret: String::new(),
+        }
+    }
+}
+
 impl Settings for Mobile {
+    fn runs_tcp(&self) -> bool {
+        true
+    }
+
     fn needs(&self) -> Needs {
         Needs::SENDER | Needs::RECEIVER | Needs::MIDDLEBOX
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
-        let mut agent = MobileAgent::new(self, site.own);
+        let mut agent = MobileAgent::new(self, site.own, site.tcp, (site.random)());
         if let Some(station) = site.attached {
             agent.on_attached(Time::ZERO, station);
         }
@@ -47,6 +93,8 @@ pub struct MobileAgent {
     keys: Keys,
     attachment: Attachment,
     connections: Connections,
+    /// If the hop's transport is SRP.
+    hop: Option<Hop>,
     /// Packets of the host that wait for the base station.
     held: VecDeque<Packet>,
     /// Connections whose other ends are to be reset, as this host names them.
@@ -72,10 +120,15 @@ impl MobileAgent {
     /// How often the base station is asked to reset the other ends.
     const RESET_INTERVAL: Duration = Duration::from_millis(500);
 
-    /// The agent of a host with these addresses.
+    /// The agent of a host with these addresses and settings of TCP. `random` is for secrets.
     #[must_use]
-    pub fn new(settings: &Mobile, own: [IpAddr; 2]) -> MobileAgent {
+    pub fn new(settings: &Mobile, own: [IpAddr; 2], tcp: &Config, random: Random) -> MobileAgent {
+        let hop = match settings.hop {
+            HopTransport::Tcp => None,
+            HopTransport::Srp => Some(Hop::new(settings, own, tcp, random)),
+        };
         MobileAgent {
+            hop,
             own,
             keys: Keys::new(&settings.secret),
             attachment: Attachment::new(Some(own[1]), 0),
@@ -92,6 +145,9 @@ impl MobileAgent {
     pub fn on_attached(&mut self, now: Time, station: IpAddr) {
         self.counts.attachments += 1;
         self.attachment.on_attached(now, station);
+        if let Some(hop) = &mut self.hop {
+            hop.suspend(now);
+        }
     }
 
     /// Processes a message of a base station.
@@ -108,14 +164,38 @@ impl MobileAgent {
             Some(Outcome::Complete) => {
                 self.counts.resumed += 1;
                 self.next_reset = now;
-                self.held.drain(..).for_each(|packet| cx.send(packet));
+                if let (Some(hop), Some(station)) = (&mut self.hop, self.attachment.station()) {
+                    hop.resume(now, station);
+                }
+                self.release(now, cx);
             }
             Some(Outcome::Lost) => {
                 self.counts.lost += 1;
                 self.held.clear();
+                if let Some(hop) = &mut self.hop {
+                    hop.abort(now);
+                }
                 self.reset_all(cx);
             }
             None => {}
+        }
+    }
+
+    /// Lets the packets go that have waited.
+    fn release(&mut self, now: Time, cx: &mut Context<'_>) {
+        for packet in core::mem::take(&mut self.held) {
+            if self.take(now, &packet) == Verdict::Forward {
+                cx.send(packet);
+            }
+        }
+    }
+
+    /// Processes a packet of the host's own connections, which need not wait.
+    fn take(&mut self, now: Time, packet: &Packet) -> Verdict {
+        let station = self.attachment.station();
+        match (&mut self.hop, station) {
+            (Some(hop), Some(station)) => hop.on_departure(now, packet, station),
+            _ => Verdict::Forward,
         }
     }
 
@@ -135,8 +215,11 @@ impl MobileAgent {
             cx.send(self.message_to(station, message));
         }
         // No base station: they may go.
-        if !self.attachment.is_waiting() {
-            self.held.drain(..).for_each(|packet| cx.send(packet));
+        if !self.attachment.is_waiting() && !self.held.is_empty() {
+            self.release(now, cx);
+        }
+        if let Some(hop) = &mut self.hop {
+            hop.transmit(now, cx);
         }
         if self.next_reset > now {
             return;
@@ -173,14 +256,28 @@ impl Middlebox for MobileAgent {
                 self.tell(now, cx);
                 Verdict::Consume
             }
+            Body::Srp(_) if from.is_some() => {
+                if let Some(hop) = &mut self.hop {
+                    hop.on_srp(now, packet);
+                    hop.transmit(now, cx);
+                }
+                Verdict::Consume
+            }
             Body::Tcp(segment) => {
                 let to = FourTuple::of_segment(&packet.ip, segment);
                 match from {
                     Some(_) => self.connections.on_arrival(&to, segment),
                     None => self.connections.on_departure(&to.reversed(), segment),
                 }
-                if from.is_some() || !self.attachment.is_waiting() {
+                if from.is_some() {
                     return Verdict::Forward;
+                }
+                if !self.attachment.is_waiting() {
+                    let verdict = self.take(now, packet);
+                    if let (Verdict::Consume, Some(hop)) = (verdict, &mut self.hop) {
+                        hop.transmit(now, cx);
+                    }
+                    return verdict;
                 }
                 match self.held.len() < MobileAgent::MOST_HELD {
                     true => self.held.push_back(*packet),
@@ -194,6 +291,9 @@ impl Middlebox for MobileAgent {
 
     fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
         self.held.iter().for_each(|packet| held(packet.payload));
+        if let Some(hop) = &self.hop {
+            hop.held_payloads(held);
+        }
     }
 
     fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
@@ -203,13 +303,20 @@ impl Middlebox for MobileAgent {
         count("connections reset", self.counts.reset);
         count("packets dropped during an attachment", self.counts.dropped);
         count("messages that are not authentic", self.counts.forged);
+        if let Some(hop) = &self.hop {
+            hop.counts(count);
+        }
     }
 
     fn next_wake(&self) -> Time {
-        self.attachment.poll_timeout().min(self.next_reset)
+        let hop = self.hop.as_ref().map_or(Time::NEVER, Hop::poll_timeout);
+        self.attachment.poll_timeout().min(self.next_reset).min(hop)
     }
 
     fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
+        if let Some(hop) = &mut self.hop {
+            hop.handle_timeout(now);
+        }
         self.tell(now, cx);
     }
 
@@ -219,7 +326,12 @@ impl Middlebox for MobileAgent {
                 self.on_attached(now, peer);
                 self.tell(now, cx);
             }
-            LinkEvent::Down { peer } => self.attachment.on_detached(peer),
+            LinkEvent::Down { peer } => {
+                self.attachment.on_detached(peer);
+                if let Some(hop) = self.hop.as_mut().filter(|_| self.attachment.station().is_none()) {
+                    hop.suspend(now);
+                }
+            }
             LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => {}
         }
     }

@@ -10,7 +10,7 @@ use base::settings::{Bytes, Kind, Span};
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{ConnectionId, Context, FourTuple, Middlebox, Outlet, Port, Verdict};
-use relay::{Half, Policy, Relays, Split, Teardown};
+use relay::{Half, Onward, Policy, Relays, Split, Teardown};
 use resets::Resets;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,8 @@ base::settings! {
         /// published, or once the receiver has acknowledged it: then a close that was acknowledged
         /// means that all data was delivered.
         pub semantics: Teardown,
+        /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
+        pub mtu: u32 as Kind::at_least(96),
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
         /// What the base stations and mobile hosts of a network share: the keys that authenticate
@@ -48,6 +50,7 @@ impl Default for Station {
         Station {
             cache: Bytes(64 << 10),
             semantics: Teardown::default(),
+            mtu: 1500,
             connections: 65_536,
             secret: String::new(),
             restarts: Vec::new(),
@@ -128,13 +131,15 @@ impl BaseStation {
         let keys = Keys::new(&settings.secret);
         let mut later = random;
         let secrets = core::array::from_fn(|_| fork(&mut later));
-        let [of_relays, of_transfers, of_resets] = secrets;
+        let [of_relays, of_transfers, of_resets, of_associations] = secrets;
+        let mut relays = Relays::new(own[0], of_relays);
+        relays.enable_srp(srp_config(settings.mtu), of_associations);
         BaseStation {
             own,
             tcp: tcp.clone(),
             registry: Registry::new(own),
             transfers: Transfers::new(own, keys.clone(), contents.clone(), of_transfers),
-            relays: Relays::new(own[0], of_relays),
+            relays,
             resets: Resets::new(of_resets),
             outgoing: Vec::new(),
             settings,
@@ -156,7 +161,9 @@ impl BaseStation {
     /// Whether nothing is left: no connection, no transfer, no packet.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.relays.open_connections() == 0 && self.transfers.open() == 0 && self.held.is_empty()
+        let relays = &self.relays;
+        let is_quiet = relays.open_connections() == 0 && relays.host().open_connections() == 0;
+        is_quiet && self.transfers.open() == 0 && self.held.is_empty()
     }
 
     /// Loses all state.
@@ -183,6 +190,10 @@ impl BaseStation {
             Body::Tcp(_) if self.transfers.handle_packet(now, packet) => return Verdict::Consume,
             Body::Tcp(segment) => segment,
             Body::Icmp(_) if self.relays.handle_packet(now, packet) => return Verdict::Consume,
+            Body::Srp(_) if self.own.contains(&packet.ip.destination) => {
+                self.on_srp(now, packet);
+                return Verdict::Consume;
+            }
             _ => return Verdict::Forward,
         };
         let ends = [packet.ip.source, packet.ip.destination];
@@ -197,6 +208,37 @@ impl BaseStation {
         }
         let is_lost = mobiles.any(|mobile| self.registry.has_lost(mobile));
         self.on_segment(now, packet, segment, is_lost)
+    }
+
+    /// Processes a packet of SRP to this node.
+    fn on_srp(&mut self, now: Time, packet: &Packet) {
+        let Some(mobile) = self.registry.mobile(packet.ip.source) else { return };
+        if self.registry.fetches(mobile) {
+            return self.hold(mobile, packet);
+        }
+        // Of a host that has moved on, nothing is known here any more.
+        if self.registry.serves(mobile) {
+            self.relays.handle_srp(now, packet, !self.registry.has_lost(mobile));
+        }
+    }
+
+    /// Opens the connections of the streams that mobile hosts have opened.
+    fn open_incoming(&mut self, now: Time) {
+        while let Some((name, client)) = self.relays.poll_incoming() {
+            let split = self.split([client.local, client.remote]);
+            let onward = self.onward(client.remote);
+            self.relays.open_incoming(now, (name, client), &split, onward);
+        }
+    }
+
+    /// How a connection goes on to an address.
+    fn onward(&self, to: IpAddr) -> Onward {
+        match self.registry.mobile(to) {
+            Some(mobile) if self.relays.has_association(mobile) => {
+                Onward::Srp { local: self.own[usize::from(mobile.is_ipv6())], remote: mobile }
+            }
+            _ => Onward::Tcp,
+        }
     }
 
     /// Keeps a packet of a connection that is being fetched.
@@ -226,8 +268,12 @@ impl BaseStation {
             return Verdict::Consume;
         }
         let is_full = self.relays.open_connections() >= self.settings.connections as usize;
-        if opens && !is_lost && !is_full && self.relays.open(now, packet, &self.split(packet)) {
-            return Verdict::Consume;
+        if opens && !is_lost && !is_full {
+            let split = self.split([packet.ip.source, packet.ip.destination]);
+            let onward = self.onward(packet.ip.destination);
+            if self.relays.open(now, packet, &split, onward) {
+                return Verdict::Consume;
+            }
         }
         // Its state is lost: its sender must not wait in vain.
         let wants_reset = self.resets.take(&FourTuple::of_segment(&packet.ip, segment));
@@ -240,8 +286,8 @@ impl BaseStation {
         Verdict::Forward
     }
 
-    /// How the connection of a SYN is split.
-    fn split(&self, syn: &Packet) -> Split {
+    /// How the connection between a client and a server is split.
+    fn split(&self, ends: [IpAddr; 2]) -> Split {
         let policy = Policy {
             capacity: Some(self.settings.cache.0),
             teardown: self.settings.semantics,
@@ -254,12 +300,13 @@ impl BaseStation {
             keep_alive: self.tcp.keep_alive.or(Some(KeepAlive::default())),
             ..self.tcp.clone()
         };
-        Split { configs: [syn.ip.source, syn.ip.destination].map(config), policy }
+        Split { configs: ends.map(config), policy }
     }
 
     /// Carries out what is to be done, and sends all that may be sent.
     fn proceed(&mut self, now: Time, cx: &mut Context<'_>) {
         self.carry_out(now);
+        self.open_incoming(now);
         self.outgoing.drain(..).for_each(|packet| cx.send(packet));
         self.resets.send(now, cx);
         self.relays.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
@@ -267,8 +314,16 @@ impl BaseStation {
     }
 }
 
+/// The settings of SRP over a hop with an MTU.
+pub(crate) fn srp_config(mtu: u32) -> srp::Config {
+    let default = srp::Config::default();
+    // Behind the headers of IPv4, UDP and SRP.
+    let segment_size = mtu - default.overhead - wire::Srp::DATA as u32;
+    srp::Config { segment_size, ..default }
+}
+
 /// A stream of randomness that depends on another one.
-fn fork(random: &mut Random) -> Random {
+pub(crate) fn fork(random: &mut Random) -> Random {
     base::Seed(random.bits()).stream("fork")
 }
 
@@ -310,6 +365,10 @@ impl Middlebox for BaseStation {
         count("packets dropped during a handover", self.counts.overflowed);
         count("attachments whose state was lost", self.counts.lost);
         count("segments answered with a reset", self.counts.refused);
+        let srp = self.relays.srp_statistics();
+        count("SRP segments", srp.segments);
+        count("SRP retransmissions", srp.retransmissions);
+        count("SRP timeouts", srp.timeouts);
         count("messages that are not authentic", self.counts.forged);
     }
 
@@ -335,9 +394,9 @@ impl Middlebox for BaseStation {
 }
 
 /// Hands packets to the node.
-struct Sending<'a, 'b> {
-    cx: &'a mut Context<'b>,
-    packet: Packet,
+pub(crate) struct Sending<'a, 'b> {
+    pub(crate) cx: &'a mut Context<'b>,
+    pub(crate) packet: Packet,
 }
 
 impl Outlet<Half> for Sending<'_, '_> {

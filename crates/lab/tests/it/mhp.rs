@@ -3,21 +3,25 @@
 use crate::common::run;
 use lab::{Outcome, Row};
 
+/// The transports of the wireless hop.
+const HOPS: [&str; 2] = ["tcp", "srp"];
+
 /// A mobile host that is at the station `left`, away for a pause from 4 s on, and at `right` then; and a
 /// server in the wired network.
-fn path(pause: f64, hop: &str, flows: &str) -> String {
+fn path(pause: f64, transport: &str, hop: &str, flows: &str) -> String {
     let back = 4.0 + pause;
     path_with(
         &format!(
             r#"{{ to = "left", start = "0 s", end = "4 s" }}, {{ to = "right", start = "{back} s" }}"#
         ),
-        "{ box = \"station\" }",
+        "{ box = \"station\", mtu = 256 }",
+        transport,
         hop,
         flows,
     )
 }
 
-fn path_with(places: &str, station: &str, hop: &str, flows: &str) -> String {
+fn path_with(places: &str, station: &str, transport: &str, hop: &str, flows: &str) -> String {
     format!(
         r#"title = "handoff"
 duration = "120 s"
@@ -27,7 +31,7 @@ right = {{ boxes = [{station}] }}
 campus = {{}}
 server = {{}}
 [nodes.mobile]
-boxes = [{{ box = "mobile" }}]
+boxes = [{{ box = "mobile", hop = "{transport}", mtu = 256 }}]
 attached = {{ at = [{places}] }}
 [[links]]
 between = ["mobile", "left"]
@@ -76,9 +80,9 @@ fn whole(row: &Row) {
 
 #[test]
 fn a_transfer_survives_a_handoff_in_both_directions() {
-    for pause in [0.0, 1.0, 2.8] {
+    for (pause, transport) in [0.0, 1.0, 2.8].into_iter().flat_map(|p| HOPS.map(|hop| (p, hop))) {
         let flows = flow("mobile", "server", 1.0) + &flow("server", "mobile", 1.0);
-        let outcome = run(&path(pause, "", &flows));
+        let outcome = run(&path(pause, transport, "", &flows));
         outcome.rows.iter().for_each(whole);
         assert_eq!(count(&outcome, "left", "connections handed over"), 2);
         assert_eq!(count(&outcome, "right", "connections taken over"), 2);

@@ -5,7 +5,7 @@ use crate::Contents;
 use base::{Duration, Random, Time};
 use core::net::IpAddr;
 use host::{Application, ConnectionId, Host, Listener, Opening, Outlet};
-use relay::RelaySnapshot;
+use relay::{AssociationSnapshot, RelaySnapshot};
 use serde::{Deserialize, Serialize};
 use tcp::{Config, Connection, Events, KeepAlive};
 use wire::{Body, Mobility, Packet, Payload};
@@ -42,7 +42,9 @@ pub(crate) enum Transferred {
 pub(crate) struct Answer {
     pub(crate) mobile: IpAddr,
     pub(crate) reply: Reply,
-    /// The connections of the host, if the reply is [`Reply::State`].
+    /// The SRP associations with the host, if the reply is [`Reply::State`].
+    pub(crate) associations: Vec<AssociationSnapshot>,
+    /// The connections of the host, likewise.
     pub(crate) relays: Vec<RelaySnapshot>,
 }
 

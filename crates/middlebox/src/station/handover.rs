@@ -76,7 +76,8 @@ impl BaseStation {
             }
             Action::Give { mobile, to } => self.give(now, mobile, to),
             Action::Answer { mobile, to, reply } => {
-                let answer = Answer { mobile, reply, relays: Vec::new() };
+                let (associations, relays) = (Vec::new(), Vec::new());
+                let answer = Answer { mobile, reply, associations, relays };
                 self.transfers.answer(now, to, &answer, &[]);
             }
             Action::Release { mobile } => {
@@ -91,6 +92,7 @@ impl BaseStation {
                 for client in self.connections_of(mobile) {
                     self.relays.remove(now, &client);
                 }
+                self.relays.take_associations(now, mobile, &mut |_| ());
             }
         }
     }
@@ -102,8 +104,12 @@ impl BaseStation {
             }
             Transferred::Answer(mobile, None) => self.registry.on_reply(mobile, None),
             Transferred::Answer(mobile, Some(answer)) => {
-                let Answer { reply, relays, .. } = answer;
+                let Answer { reply, associations, relays, .. } = answer;
                 if self.registry.fetches(mobile) {
+                    let own = self.own[usize::from(mobile.is_ipv6())];
+                    for snapshot in associations {
+                        self.relays.adopt_association(now, own, snapshot);
+                    }
                     for snapshot in relays {
                         // One that cannot be adopted is lost; its ends are reset by their next segments.
                         if self.relays.adopt(now, snapshot).is_ok() {
@@ -132,7 +138,9 @@ impl BaseStation {
             }
         }
         self.counts.handed_over += relays.len() as u64;
-        let answer = Answer { mobile, reply: Reply::State, relays };
+        let mut hold = |payload| data.push(payload);
+        let associations = self.relays.take_associations(now, mobile, &mut hold);
+        let answer = Answer { mobile, reply: Reply::State, associations, relays };
         self.transfers.answer(now, to, &answer, &data);
     }
 

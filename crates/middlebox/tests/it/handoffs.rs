@@ -7,7 +7,7 @@ use base::{Duration, Rate, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, Context, LinkEvent, Middlebox, Opening, Port, Verdict};
 use link::{ErrorModel, Impairments, Interval, Intervals, Reordering, Uniform};
-use middlebox::{BaseStation, Contents, Mobile, MobileAgent, Station};
+use middlebox::{BaseStation, Contents, HopTransport, Mobile, MobileAgent, Station};
 use proptest::prelude::*;
 use relay::Teardown;
 use sim::{LinkId, NodeId, Roaming, Topology, World};
@@ -147,6 +147,7 @@ struct Case {
     restarts: Vec<(usize, Time)>,
     semantics: Teardown,
     cache: u64,
+    hop: HopTransport,
 }
 
 /// A box that the test keeps a hand on.
@@ -249,7 +250,15 @@ impl Case {
             base
         });
         let boxes: Vec<_> = boxes.collect();
-        let mut agent = MobileAgent::new(&Mobile::default(), mobile.addresses(0));
+        let settings = Mobile {
+            hop: self.hop,
+            semantics: self.semantics,
+            cache: Bytes(self.cache),
+            ..Mobile::default()
+        };
+        let random = Seed(self.seed).stream("agent");
+        let mut agent =
+            MobileAgent::new(&settings, mobile.addresses(0), &Config::default(), random);
         agent.on_attached(Time::ZERO, stations[self.stays[0].station].address());
         world.add_box(mobile, Box::new(agent));
         self.open(&mut world, mobile, server);
@@ -388,10 +397,12 @@ fn case() -> impl Strategy<Value = Case> {
     let semantics = prop_oneof![Just(Teardown::Spoofed), Just(Teardown::EndToEnd)];
     let paths = (path(0.2, 50), path(0.1, 100));
     let transfers = prop::collection::vec(transfer(), 1..4);
-    (any::<u64>(), transfers, paths, stays(), restarts, semantics, 2000..100_000_u64).prop_map(
-        |(seed, transfers, (wireless, wired), stays, mut restarts, semantics, cache)| {
+    let hop = prop_oneof![Just(HopTransport::Tcp), Just(HopTransport::Srp)];
+    let rest = (restarts, semantics, 2000..100_000_u64, hop);
+    (any::<u64>(), transfers, paths, stays(), rest).prop_map(
+        |(seed, transfers, (wireless, wired), stays, (mut restarts, semantics, cache, hop))| {
             restarts.sort_unstable_by_key(|&(_, at)| at);
-            Case { seed, transfers, wireless, wired, stays, restarts, semantics, cache }
+            Case { seed, transfers, wireless, wired, stays, restarts, semantics, cache, hop }
         },
     )
 }

@@ -1,6 +1,6 @@
 //! Connections whose handshake has passed, end to end: each half continues it.
 
-use super::{Entry, Relays, SIDES, towards};
+use super::{Entry, HalfId, Relays, SIDES, towards};
 use crate::{Half, Policy, Relay, Side};
 use base::{Duration, Time};
 use host::FourTuple;
@@ -51,15 +51,17 @@ impl Relays {
             }
             let half = Half::new(number, side);
             let tuple = towards(side, client);
-            self.host.adopt_handshake(now, tuple, (end, handshake), &config, half)
+            self.halves.host.adopt_handshake(now, tuple, (end, handshake), &config, half)
         });
         let [Some(to_client), Some(to_server)] = halves else {
             unreachable!("no connection has these 4-tuples")
         };
         let relay = Relay::new(split.policy);
-        for id in [to_client, to_server] {
-            self.host.access(now, id, |half, _| relay.join(half));
+        let ids = [to_client, to_server].map(HalfId::Tcp);
+        for id in ids {
+            self.halves.access(now, id, |half| relay.join(half));
         }
+        let halves = ids.map(Some);
         self.put(number, Entry { relay, halves, ..Entry::new(*client) }, seen.behind_hop);
         self.statistics.split += 1;
         self.run(now);

@@ -1,5 +1,5 @@
-"""Beyond ishac2001: figures 6 and 8 with a spoofer that holds a bounded amount of data, and with one
-that knows the satellite link's rate besides.
+"""Beyond ishac2001: figures 6 and 8 with a spoofer that holds a bounded amount of data, and with
+one that knows the satellite link's rate besides.
 
 The publication leaves open how to keep data from accumulating at the spoofer without losing what it
 gains for large transfers (section 5).
@@ -268,8 +268,8 @@ STUDY = Study(
     experiment="backpressure",
     title="A spoofer that does not overrun the satellite link",
     asks="The publication leaves open how to keep the spoofer from overrunning the satellite link"
-    " while large transfers still gain. Does a bounded cache with back-pressure do so, and what does"
-    " the satellite link's rate add?",
+    " while large transfers still gain. Does a bounded cache with back-pressure do so, and what"
+    " does the satellite link's rate add?",
     where="§5",
     method=(
         *network.METHOD,

@@ -1,5 +1,8 @@
 //! Relays that move to another box.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Entry, Relays, SIDES, towards};
 use crate::{Half, Relay, Side};
 use base::Time;
@@ -142,8 +145,13 @@ impl Relays {
                 Ok(id) => *place = id,
                 Err(error) => {
                     for id in adopted.into_iter().flatten() {
-                        self.host.access(now, id, |half, _| half.fail());
+                        self.host.access(now, id, |connection, half| {
+                            // Its number is that of a relay in the other box.
+                            half.relay = Half::NO_RELAY;
+                            connection.fail();
+                        });
                     }
+                    self.run(now);
                     return Err(error.into());
                 }
             }

@@ -129,8 +129,8 @@ def run(
     - `queues`, by direction ("a->b"), a row for every change: `t_s`, `packets` (waiting or in
       transmission);
     - `boxes`, by node, if boxes there hold something, a row for every change: `t_s`, and a column
-      for each quantity: `held_bytes` and `split_connections` of spoofers, `cached_segments` of
-      Snoop; where a node has several boxes, their sums.
+      for each quantity: `held_bytes` and `split_connections` of spoofers and stations,
+      `cached_segments` of Snoop; where a node has several boxes, their sums.
     Their columns are tuples: the type of the values ("i8" or "f8"), the values as bytes, and None
     or a byte for each that is 0 where there is none.
 

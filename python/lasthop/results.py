@@ -112,9 +112,9 @@ class Result:
     box_counts: pl.DataFrame
     #: A hash of all packets and their times, equal for equal runs; empty for runs on the testbed.
     digest: str
-    #: Time series by flow, queue lengths by link and direction, and what boxes hold by node (columns
-    #: `t_s`, and `held_bytes` and `split_connections` of spoofers, `cached_segments` of Snoop);
-    #: empty without tracing.
+    #: Time series by flow, queue lengths by link and direction, and what boxes hold by node
+    #: (columns `t_s`, and `held_bytes` and `split_connections` of spoofers and stations,
+    #: `cached_segments` of Snoop); empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     boxes: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)

@@ -167,6 +167,16 @@ fn the_rate_is_measured_by_the_first_connection_that_fills_the_hop() {
 }
 
 #[test]
+fn while_the_rate_is_unknown_pacing_helps_over_a_short_queue() {
+    let completed = |more: &str| {
+        let outcome = run(&path(&format!("{MEASURED}{more}"), SHORT, &sized("30 MB")));
+        outcome.rows[0].completed_s.unwrap()
+    };
+    let (burst, paced) = (completed(""), completed(", tcp = { pacing = true }"));
+    assert!(paced < 0.75 * burst, "{paced} {burst}");
+}
+
+#[test]
 fn a_changed_rate_is_measured_during_a_transfer() {
     for (rate, expected) in [("3 Mbit/s", 3e6), ("20 Mbit/s", 20e6)] {
         let changes = format!("changes = {{ at = [{{ start = \"30 s\", rate = \"{rate}\" }}] }}");

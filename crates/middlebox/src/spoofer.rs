@@ -235,6 +235,11 @@ impl Middlebox for Splitter {
         }
     }
 
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("held_bytes", self.relays.held());
+        gauge("split_connections", self.relays.open_connections() as u64);
+    }
+
     fn next_wake(&self) -> Time {
         self.relays.poll_timeout()
     }

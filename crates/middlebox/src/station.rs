@@ -372,6 +372,11 @@ impl Middlebox for BaseStation {
         count("messages that are not authentic", self.counts.forged);
     }
 
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("held_bytes", self.relays.held());
+        gauge("split_connections", self.relays.open_connections() as u64);
+    }
+
     fn next_wake(&self) -> Time {
         let restart = self.restarts.front().copied().unwrap_or(Time::NEVER);
         restart

@@ -1,5 +1,8 @@
 //! Relays that move to another box.
 
+#[cfg(test)]
+mod tests;
+
 use super::opening::Waiting;
 use super::{Entry, HalfId, Relays, SIDES, StreamName};
 use crate::{Half, Relay, Side};
@@ -163,7 +166,16 @@ impl Relays {
             match half.map(|half| self.adopt_half(now, &client, half)).transpose() {
                 Ok(id) => *place = id,
                 Err(error) => {
-                    adopted.into_iter().flatten().for_each(|id| self.halves.fail(now, id));
+                    for id in adopted.into_iter().flatten() {
+                        if let HalfId::Tcp(id) = id {
+                            self.halves.host.access(now, id, |connection, half| {
+                                // Its number is that of a relay in the other box.
+                                half.relay = Half::NO_RELAY;
+                                connection.fail();
+                            });
+                        }
+                    }
+                    self.run(now);
                     return Err(error);
                 }
             }

@@ -106,9 +106,9 @@ impl Pacing {
     }
 
     /// The tag of a segment that is sent now.
-    pub(crate) fn tag(&mut self, now: Time, rtt: &Rtt) -> Tag {
+    pub(crate) fn tag(&mut self, now: Time, flight: u64, rtt: &Rtt) -> Tag {
         match &mut self.source {
-            Source::Measured(measured) => measured.tag(now, rtt),
+            Source::Measured(measured) => measured.tag(now, flight, rtt),
             Source::Known(_) | Source::Shared(_) => Tag::default(),
         }
     }

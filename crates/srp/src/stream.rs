@@ -116,11 +116,10 @@ impl StreamState {
             && self.outstanding_control == 0
             && self.send.has_none_outstanding()
             && self.last_segment < cumulative;
-        is_quiet
-            && match self.flags.contains(Flags::RESET) {
-                true => self.flags.contains(Flags::PEER_RESET),
-                false => self.flags.contains(Flags::FINISHED | Flags::CONFIRMED),
-            }
+        // If all had arrived in both directions, the peer may have forgotten it before our reset arrived, which
+        // it then does not answer.
+        let is_finished = self.flags.contains(Flags::FINISHED | Flags::CONFIRMED);
+        is_quiet && (is_finished || self.flags.contains(Flags::RESET | Flags::PEER_RESET))
     }
 
     /// Discards all that was to be sent and all that has arrived: the stream is reset.

@@ -170,8 +170,11 @@ impl Association {
     fn on_chunk(&mut self, slot: u32, chunk: Chunk, payload: Payload) {
         let Some(stream) = self.slots.get_mut(slot) else { return };
         if stream.flags.contains(Flags::RESET) {
-            if let Chunk::Reset { .. } = chunk {
-                stream.flags |= Flags::PEER_RESET;
+            match chunk {
+                Chunk::Reset { .. } => stream.flags |= Flags::PEER_RESET,
+                // Sent before it has heard of the reset.
+                Chunk::Finished => stream.flags |= Flags::FINISHED,
+                _ => {}
             }
             return;
         }

@@ -100,6 +100,52 @@ impl Transport for Connection {
     }
 }
 
+impl Transport for srp::Stream<'_> {
+    fn write(&mut self, stream: u32, offset: u64, len: u64) {
+        srp::Stream::write(self, stream, offset, len);
+    }
+
+    fn read_up_to(&mut self, bytes: u32) -> Option<Payload> {
+        srp::Stream::read_up_to(self, bytes)
+    }
+
+    fn close(&mut self) {
+        srp::Stream::close(self);
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        srp::Stream::unacknowledged(self)
+    }
+
+    fn unsent(&self) -> u64 {
+        srp::Stream::unsent(self)
+    }
+
+    fn readable(&self) -> u64 {
+        srp::Stream::readable(self)
+    }
+
+    fn segment_size(&self) -> u32 {
+        srp::Stream::segment_size(self)
+    }
+
+    fn notify_below(&mut self, bytes: u64) {
+        srp::Stream::notify_below(self, bytes);
+    }
+
+    fn abort(&mut self) {
+        srp::Stream::abort(self);
+    }
+
+    fn hold_end(&mut self) {
+        srp::Stream::hold_end(self);
+    }
+
+    fn release_end(&mut self, now: Time) {
+        srp::Stream::release_end(self, now);
+    }
+}
+
 /// The program at one end of one connection, of our TCP unless `C` says otherwise.
 ///
 /// All times are those of the connection's own clock ([`Connection::clock`]): if both are restored

@@ -28,6 +28,8 @@ pub(crate) struct Pacing {
     most: Option<Rate>,
     /// When what was sent has left at the present pace.
     next: Time,
+    /// Bytes that may be in flight in addition, because the timeout has passed.
+    extra: u64,
 }
 
 /// What is to be remembered of a copy that is sent.
@@ -44,10 +46,12 @@ pub(crate) struct Copy {
 
 impl Pacing {
     /// Segments that may be in flight although the round trip is short.
-    const LEAST_FLIGHT: u64 = 16;
+    const LEAST_FLIGHT: u64 = 24;
     /// Segments and time for which a late wake is made up.
     const BURST: u64 = 8;
     const LONGEST_BURST: Duration = Duration::from_millis(5);
+    /// Segments that may follow the probe of a timeout (RFC 9002 §6.2.4).
+    const WITH_PROBE: u64 = 2;
 
     pub(crate) fn new(config: &Config, header: u32) -> Pacing {
         let segment = u64::from(config.segment_size + config.overhead + header);
@@ -56,7 +60,7 @@ impl Pacing {
             (false, Some(rate)) => Source::Known(rate),
             (false, None) => Source::Measured(Measured::new(segment)),
         };
-        Pacing { source, segment, most: config.rate, next: Time::ZERO }
+        Pacing { source, segment, most: config.rate, next: Time::ZERO, extra: 0 }
     }
 
     /// The rate that is known of the hop.
@@ -89,7 +93,7 @@ impl Pacing {
             Source::Measured(measured) => measured.limit(rtt, least),
             Source::Shared(shared) => shared.limit(),
         };
-        flight == 0 || flight + size <= limit
+        flight == 0 || flight + size <= limit.saturating_add(self.extra)
     }
 
     /// When the next segment may be sent.
@@ -106,9 +110,9 @@ impl Pacing {
     }
 
     /// The tag of a segment that is sent now.
-    pub(crate) fn tag(&mut self, now: Time, rtt: &Rtt) -> Tag {
+    pub(crate) fn tag(&mut self, now: Time, flight: u64, rtt: &Rtt) -> Tag {
         match &mut self.source {
-            Source::Measured(measured) => measured.tag(now, rtt),
+            Source::Measured(measured) => measured.tag(now, flight, rtt),
             Source::Known(_) | Source::Shared(_) => Tag::default(),
         }
     }
@@ -150,6 +154,17 @@ impl Pacing {
         if let Source::Shared(shared) = &mut self.source {
             shared.on_outage();
         }
+    }
+
+    /// The timeout has passed: what is in flight may be lost, and a burst of losses may last as long as
+    /// nothing is sent.
+    pub(crate) fn on_timeout(&mut self) {
+        self.extra += Pacing::WITH_PROBE * self.segment;
+    }
+
+    /// The peer has answered.
+    pub(crate) fn on_answer(&mut self) {
+        self.extra = 0;
     }
 
     /// The path has changed.

@@ -122,9 +122,10 @@ impl Receiver {
     pub(crate) fn sack(&mut self, now: Time, (stream, limit): (u16, u32)) -> Sack {
         (self.pending, self.due) = (0, Time::NEVER);
         let cumulative = self.cumulative();
-        let start = if self.shown >= self.end { cumulative } else { self.shown.max(cumulative) };
+        let start = self.shown.max(cumulative);
         let count = (self.end.max(start) - start).min(Sack::MOST_SEGMENTS.into());
-        self.shown = start + count;
+        // After the highest, the first that is missing is the next.
+        self.shown = if start + count < self.end { start + count } else { 0 };
         let mut bitmap = [0; Sack::MOST_BYTES / 4];
         for (word, first) in bitmap.iter_mut().zip((0..count).step_by(32)) {
             let known = (count - first).min(32);

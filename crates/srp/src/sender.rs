@@ -195,7 +195,7 @@ impl Sender {
     }
 
     fn sent(&mut self, now: Time, number: u64, extra: u64) {
-        let tag = self.pacing.tag(now, &self.rtt);
+        let tag = self.pacing.tag(now, self.in_flight_bytes, &self.rtt);
         let order = self.next_order();
         let fixed = self.overhead + u64::from(Sender::HEADER) + extra;
         let Some(record) = self.records.get_mut(number) else { return };

@@ -77,8 +77,8 @@ pub(crate) struct StreamState {
     pub(crate) ends: Option<Ends>,
     pub(crate) reason: Reason,
     pub(crate) events: Events,
-    /// The highest segment number that the peer has sent on it.
-    pub(crate) last_segment: u64,
+    /// The number after the highest segment that the peer has sent on it; 0 if it has sent none.
+    pub(crate) segments_end: u64,
     pub(crate) send: SendHalf,
     pub(crate) receive: ReceiveHalf,
 }
@@ -93,7 +93,7 @@ impl StreamState {
             ends: None,
             reason: Reason::Aborted,
             events: Events::empty(),
-            last_segment: 0,
+            segments_end: 0,
             send: SendHalf::new(credit),
             receive: ReceiveHalf::new(window),
         }
@@ -115,12 +115,11 @@ impl StreamState {
         let is_quiet = self.control.is_empty()
             && self.outstanding_control == 0
             && self.send.has_none_outstanding()
-            && self.last_segment < cumulative;
-        is_quiet
-            && match self.flags.contains(Flags::RESET) {
-                true => self.flags.contains(Flags::PEER_RESET),
-                false => self.flags.contains(Flags::FINISHED | Flags::CONFIRMED),
-            }
+            && self.segments_end <= cumulative;
+        // If all had arrived in both directions, the peer may have forgotten it before our reset arrived, which
+        // it then does not answer.
+        let is_finished = self.flags.contains(Flags::FINISHED | Flags::CONFIRMED);
+        is_quiet && (is_finished || self.flags.contains(Flags::RESET | Flags::PEER_RESET))
     }
 
     /// Discards all that was to be sent and all that has arrived: the stream is reset.

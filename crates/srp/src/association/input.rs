@@ -73,6 +73,7 @@ impl Association {
         self.statistics.sacks_received += 1;
         if told.is_news {
             self.sender.rtt.end_back_off();
+            self.sender.pacing.on_answer();
             self.restart_timer(now);
         }
         if let Some(slot) = self.slots.find(sack.stream)
@@ -127,7 +128,7 @@ impl Association {
         self.statistics.received += 1;
         let Some(slot) = slot else { return };
         if let Some(stream) = self.slots.get_mut(slot) {
-            stream.last_segment = stream.last_segment.max(number);
+            stream.segments_end = stream.segments_end.max(number + 1);
         }
         self.latest_stream = slot;
         self.on_chunk(slot, segment.chunk, payload);
@@ -170,8 +171,11 @@ impl Association {
     fn on_chunk(&mut self, slot: u32, chunk: Chunk, payload: Payload) {
         let Some(stream) = self.slots.get_mut(slot) else { return };
         if stream.flags.contains(Flags::RESET) {
-            if let Chunk::Reset { .. } = chunk {
-                stream.flags |= Flags::PEER_RESET;
+            match chunk {
+                Chunk::Reset { .. } => stream.flags |= Flags::PEER_RESET,
+                // Sent before it has heard of the reset.
+                Chunk::Finished => stream.flags |= Flags::FINISHED,
+                _ => {}
             }
             return;
         }

@@ -37,6 +37,7 @@ impl Association {
         if self.timer <= now {
             self.statistics.timeouts += 1;
             self.sender.rtt.back_off();
+            self.sender.pacing.on_timeout();
             self.probe_due = true;
             self.timer = now + self.sender.rtt.timeout();
         }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 /// What is sent is divided into phases. A phase lasts a round trip, or longer if that is too short for a
 /// good sample. Each copy has the number of its phase, so that what is delivered is attributed to
 /// the pace at which it was sent. After the start, phases repeat in a cycle of eight: a probe sends a
-/// quarter more than the rate; the next sends less, until the queue of the probe is gone; the others
-/// send at the rate (as in BBR, draft-ietf-ccwg-bbr §4.3.3).
+/// quarter more than the rate, then less is sent until the queue of the probe is gone; the next sends a little
+/// less than the rate; the others send at the rate (as in BBR, draft-ietf-ccwg-bbr §4.3.3).
 ///
-/// Losses count only in phases that cannot have overrun the queue of the hop: those that sent less than the
-/// rate, and those in which no round trip shows a queue. Counted in all phases, they would include
+/// Losses count only in phases that cannot have overrun the queue of the hop: those that sent a little
+/// less than the rate, and those in which no round trip shows a queue. Counted in all phases, they would include
 /// the overflow, and the rate divided by the share delivered would be the present pace, whatever that is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
@@ -24,8 +24,9 @@ pub(super) struct Measured {
     /// The present phase.
     phase: u32,
     began: Option<Time>,
-    /// Phases of the cycle that have begun.
-    place: u32,
+    /// Phases of the cycle at the rate that have begun, and those that drain.
+    cruises: u32,
+    drains: u32,
     phases: [Phase; Measured::KEPT as usize],
     /// The phase whose copies are being delivered, since when, and what was delivered then.
     delivering: u32,
@@ -52,8 +53,10 @@ enum Kind {
     #[default]
     Start,
     Probe,
-    /// Sends less than the rate.
+    /// Sends much less than the rate, while there is a queue.
     Drain,
+    /// Sends a little less than the rate: what is lost is not lost by overflow.
+    Measure,
     Cruise,
 }
 
@@ -65,6 +68,8 @@ struct Phase {
     is_limited: bool,
     /// A round trip shows a queue.
     is_queued: bool,
+    /// A round trip shows that there is none.
+    is_free: bool,
     arrived: u64,
     lost: u64,
 }
@@ -76,10 +81,14 @@ impl Measured {
     const ASSUMED: Duration = Duration::from_millis(50);
     /// Phases whose copies are not all known to have arrived or to be lost.
     const KEPT: u32 = 8;
-    const CYCLE: u32 = 8;
+    /// Phases at the rate between two probes, and those that drain, at most.
+    const CRUISES: u32 = 6;
+    const DRAINS: u32 = 2;
     /// Segments for a good sample, and the time after which a sample is good enough.
     const SEGMENTS: u64 = 256;
-    const LONGEST: Duration = Duration::from_millis(500);
+    const LONGEST: Duration = Duration::from_secs(1);
+    /// Segments of a sample that chance hardly changes.
+    const MANY: u64 = 512;
     /// Copies of which the loss is the average.
     const COPIES: u64 = 4096;
 
@@ -89,7 +98,8 @@ impl Measured {
             kind: Kind::Start,
             phase: 0,
             began: None,
-            place: 0,
+            cruises: 0,
+            drains: 0,
             phases: [Phase::default(); Measured::KEPT as usize],
             delivering: 0,
             since: Time::ZERO,
@@ -134,8 +144,9 @@ impl Measured {
                 rate_over(2 * self.window, span)
             }
             Kind::Probe => carried.saturating_add(carried / 4),
-            Kind::Drain if self.shows_queue(rtt, 16) => carried / 4 * 3,
-            Kind::Drain => carried - carried / 20,
+            Kind::Drain if self.drains < Measured::DRAINS => carried / 4 * 3,
+            Kind::Drain => carried / 2,
+            Kind::Measure => carried - carried / 20,
             Kind::Cruise => carried,
         };
         Some(rate_of(bps))
@@ -182,25 +193,49 @@ impl Measured {
         (entry.number == tag.0).then_some(entry)
     }
 
-    pub(super) fn tag(&mut self, now: Time, rtt: &Rtt) -> Tag {
+    /// The tag of a copy that is sent now, when so many bytes are in flight.
+    pub(super) fn tag(&mut self, now: Time, flight: u64, rtt: &Rtt) -> Tag {
         let began = *self.began.get_or_insert(now);
-        if now.since(began) >= self.span(rtt) {
-            self.next_phase(now);
+        let is_over = now.since(began) >= self.span(rtt);
+        let kind = self.next_kind(is_over, flight, rtt);
+        if is_over || kind != self.kind {
+            (self.phase, self.began) = (self.phase.wrapping_add(1), Some(now));
+            self.enter(kind);
         }
         self.present();
         Tag(self.phase)
     }
 
-    fn next_phase(&mut self, now: Time) {
-        (self.phase, self.began) = (self.phase.wrapping_add(1), Some(now));
-        if self.kind != Kind::Start {
-            self.kind = match self.place % Measured::CYCLE {
-                0 => Kind::Probe,
-                1 => Kind::Drain,
-                _ => Kind::Cruise,
-            };
-            self.place = (self.place + 1) % Measured::CYCLE;
+    /// What comes now, if the present phase has lasted long enough, or not.
+    fn next_kind(&self, is_over: bool, flight: u64, rtt: &Rtt) -> Kind {
+        // The round trip shows a queue that was; less in flight than the pipe holds leaves none.
+        let pipe = twice_the_pipe(rate_of(self.carried()), rtt) / 2;
+        let is_queued = self.shows_queue(rtt, 16) && flight > pipe + 4 * self.segment;
+        match self.kind {
+            Kind::Drain if !is_queued => Kind::Measure,
+            Kind::Measure if is_queued && self.drains < Measured::DRAINS => Kind::Drain,
+            present if !is_over => present,
+            Kind::Start => Kind::Start,
+            Kind::Drain if self.drains < Measured::DRAINS => Kind::Drain,
+            Kind::Probe if is_queued => Kind::Drain,
+            Kind::Probe | Kind::Drain => Kind::Measure,
+            // Another hop, or a slower one.
+            Kind::Cruise if is_queued && self.shows_queue(rtt, 4) => Kind::Drain,
+            Kind::Cruise if self.cruises >= Measured::CRUISES => Kind::Probe,
+            Kind::Measure | Kind::Cruise => Kind::Cruise,
         }
+    }
+
+    fn enter(&mut self, kind: Kind) {
+        match kind {
+            Kind::Probe => (self.cruises, self.drains) = (0, 0),
+            Kind::Drain => {
+                self.drains = if self.kind == Kind::Cruise { 1 } else { self.drains + 1 };
+            }
+            Kind::Cruise => self.cruises += 1,
+            Kind::Start | Kind::Measure => {}
+        }
+        self.kind = kind;
     }
 
     pub(super) fn on_idle(&mut self) {
@@ -225,9 +260,10 @@ impl Measured {
 
     /// The first copy of a phase to arrive ends the sample of the phase before.
     pub(super) fn on_latest(&mut self, now: Time, tag: Tag, rtt: &Rtt) {
-        let is_queued = self.shows_queue(rtt, 64);
+        let (is_queued, is_free) = (self.shows_queue(rtt, 64), !self.shows_queue(rtt, 16));
         if let Some(phase) = self.entry(tag) {
             phase.is_queued |= is_queued;
+            phase.is_free |= is_free;
         }
         let ahead = tag.0.wrapping_sub(self.delivering);
         if ahead == 0 || ahead > u32::MAX / 2 {
@@ -252,8 +288,8 @@ impl Measured {
     /// Counts the losses of a phase, if none of them can be overflow.
     fn count(&mut self, phase: Phase) {
         let counts = match phase.kind {
-            Kind::Start | Kind::Probe => false,
-            Kind::Drain => true,
+            Kind::Start | Kind::Probe | Kind::Drain => false,
+            Kind::Measure => true,
             Kind::Cruise => !phase.is_queued,
         };
         if counts {
@@ -269,20 +305,29 @@ impl Measured {
             return self.on_start_sample(phase, sample, rtt);
         }
         let known = self.delivery();
+        let average = |old: u64, weight: u64| (old - old / weight) + sample / weight;
+        // The hop was never idle: that is its rate.
+        if phase.kind == Kind::Drain && !phase.is_free {
+            let weight = (Measured::MANY / segments.max(1)).clamp(1, 8);
+            (self.cruise, self.probe) = (average(known, weight), average(known, weight));
+            return;
+        }
         if phase.is_limited && sample <= known {
             return;
         }
-        // No chance of few losses.
-        if segments >= 64 && sample > known + known / 8 {
+        // It is no chance of few losses: more is probed at once.
+        if segments >= Measured::MANY && sample > known + known / 8 {
             (self.cruise, self.probe) = (sample, sample);
-            self.place = 0;
+            self.cruises = Measured::CRUISES;
             return;
         }
-        let average = |old: u64, weight: u64| (old - old / weight) + sample / weight;
         match phase.kind {
-            Kind::Probe => self.probe = average(self.probe, 4),
+            Kind::Probe => {
+                let weight = if segments >= Measured::MANY { 2 } else { 4 };
+                self.probe = average(self.probe, weight);
+            }
             Kind::Cruise => self.cruise = average(self.cruise, 8),
-            Kind::Start | Kind::Drain => {}
+            Kind::Start | Kind::Drain | Kind::Measure => {}
         }
     }
 
@@ -299,9 +344,9 @@ impl Measured {
         self.stalled += 1;
         (self.cruise, self.probe) = (self.best, self.best);
         if self.stalled > 1 || self.shows_queue(rtt, 4) {
-            // A drain follows.
-            (self.kind, self.place, self.began) = (Kind::Drain, 2, None);
             self.phase = self.phase.wrapping_add(1);
+            self.began = None;
+            self.enter(Kind::Drain);
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Hop {
     is_bad: bool,
     departures: std::collections::VecDeque<Time>,
     pub(crate) dropped: u64,
+    pub(crate) carried: u64,
+    pub(crate) lost: u64,
     pub(crate) longest_queue: usize,
 }
 
@@ -42,6 +44,8 @@ impl Hop {
             is_bad: false,
             departures: std::collections::VecDeque::new(),
             dropped: 0,
+            carried: 0,
+            lost: 0,
             longest_queue: 0,
         }
     }
@@ -77,7 +81,9 @@ impl Hop {
                 begin + rate.time_for(bytes)
             }
         };
+        self.carried += 1;
         if self.loses() {
+            self.lost += 1;
             return Vec::new();
         }
         let copies = 1 + usize::from(self.random.chance(self.duplication));

@@ -124,9 +124,11 @@ def test_split_connections_have_an_agent_in_every_station_and_in_the_mobile(sche
     (station,) = found["nodes.station1.boxes"]
     assert found["nodes.station2.boxes"] == [station]
     mobile, clamp = found["nodes.mobile.boxes"]
-    assert clamp == {"box": "mss-clamp", "mss": path.Path.of_scenario().mtu - path.HEADERS}
-    assert (station["box"], mobile["box"]) == ("station", "mobile")
-    assert station.get("hop") == mobile.get("hop") == ("srp" if scheme == SRP else None)
+    mtu = path.Path.of_scenario().mtu
+    assert (station["box"], station["mtu"]) == ("station", mtu)
+    assert (mobile["box"], mobile["mtu"]) == ("mobile", mtu)
+    assert mobile["hop"] == ("srp" if scheme == SRP else "tcp")
+    assert clamp == {"box": "mss-clamp", "mss": mtu - schemes.HEADERS}
     # Over the wired part segments are as large as SunOS makes them.
     assert station["tcp"]["mss"] == found["flows.0.tcp.mss"] == 512
 
@@ -139,9 +141,9 @@ def test_segments_fill_the_wireless_mtu() -> None:
     row = lab.run(scenario).rows.row(0, named=True)
     assert (row["payload_bytes"], row["misplaced"]) == (100_000, 0)
     mtu = path.Path.of_scenario().mtu
-    assert row["segments"] - row["retransmissions"] >= math.ceil(1e5 / (mtu - path.HEADERS))
+    assert row["segments"] - row["retransmissions"] >= math.ceil(1e5 / (mtu - schemes.HEADERS))
     # A byte more does not pass.
-    larger = scenario.set({"flows.0.tcp.mss": mtu - path.HEADERS + 1, "duration": "10 s"})
+    larger = scenario.set({"flows.0.tcp.mss": mtu - schemes.HEADERS + 1, "duration": "10 s"})
     with_drops = lab.run(larger)
     assert "too-big" in with_drops.box_drops["reason"].to_list()
 

@@ -14,8 +14,7 @@ from lasthop.publications.study.runs import Case, Cell, Runs, column
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
 from lasthop.publications.study.words import phrase
 from lasthop.publications.yavatkar1994 import path, schemes
-from lasthop.publications.yavatkar1994.path import HEADERS
-from lasthop.publications.yavatkar1994.schemes import BBR, CUBIC, SACK
+from lasthop.publications.yavatkar1994.schemes import BBR, CUBIC, HEADERS, SACK
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
@@ -31,7 +30,7 @@ RTTS_S = (0.01, 0.1, 0.3, 0.6)
 UNIFORM, BURSTY = "uniform", "bursty"
 SEEDS, QUICK_SEEDS = 20, 2
 #: Of the scenario.
-_MSS = 216
+_MTU = 256
 _COLOURS = (pictures.BLUE, pictures.GREEN, pictures.ORANGE)
 
 
@@ -55,7 +54,7 @@ def cells() -> list[Cell]:
             Case(scheme=scheme, errors=errors, rtt_s=rtt, loss=loss),
             SCENARIO,
             {
-                **schemes.SCHEMES[scheme].settings("mobile", ("station",), _MSS),
+                **schemes.SCHEMES[scheme].settings("mobile", ("station",), _MTU),
                 "links.0.delay": f"{round(500 * rtt)} ms",
                 "links.0.errors": {"packet": loss} if errors == UNIFORM else path.bursts(loss),
             },

@@ -13,6 +13,7 @@ from lasthop import lab
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.yavatkar1994 import schemes
+from lasthop.publications.yavatkar1994.schemes import HEADERS
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
@@ -28,8 +29,6 @@ BURST = 2.0
 FIRST_S = (4.0, 8.0)
 
 MOBILE, STATIONS = "mobile", ("station1", "station2")
-#: Of TCP and IP.
-HEADERS = 40
 _ATTACHED = "nodes.mobile.attached.at"
 #: By their place in the file.
 WIRELESS, _INTERNET = (0, 1), 5
@@ -137,7 +136,7 @@ def one_handoff(pause: float, run: int) -> Mapping[str, Any]:
 def settings(scheme: str, of: Path | None = None) -> dict[str, Any]:
     """Settings of a scheme, on another path than that of the scenario if one is given."""
     chosen = of or Path.of_scenario()
-    own = schemes.SCHEMES[scheme].settings(MOBILE, STATIONS, chosen.mtu - HEADERS)
+    own = schemes.SCHEMES[scheme].settings(MOBILE, STATIONS, chosen.mtu)
     return {**(of.settings if of else {}), **own}
 
 

@@ -15,7 +15,9 @@ SACK, CUBIC, BBR, RLCI = "sack", "cubic", "bbr", "rlci"
 #: The published schemes that this build can run. Tables 2 and 3 are of the other two.
 ENABLED: Sequence[str] = (TCP,)
 
-_MODERN = {"profile": "modern"}
+#: Of TCP and IP.
+HEADERS = 40
+_MODERN, _SUNOS = {"profile": "modern"}, "sunos-1994"
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,17 @@ class Scheme:
     flow: Mapping[str, Any] = field(default_factory=dict)
     tcp: Mapping[str, Any] = field(default_factory=dict)
 
-    def settings(self, mobile: str, stations: Sequence[str], hop_mss: int) -> dict[str, Any]:
-        """Settings of a scenario with these nodes, whose hop takes segments of so many bytes."""
+    def settings(self, mobile: str, stations: Sequence[str], mtu: int) -> dict[str, Any]:
+        """Settings of a scenario with these nodes, whose hop takes packets of so many bytes."""
         found: dict[str, Any] = {f"flows.0.{key}": of for key, of in self.flow.items()}
         found |= {f"flows.0.tcp.{key}": of for key, of in self.tcp.items()}
-        if self.station:
-            found |= {f"nodes.{node}.boxes": list(self.station) for node in stations}
+        for node in stations if self.station else ():
+            found[f"nodes.{node}.boxes"] = [{**box, "mtu": mtu} for box in self.station]
         if self.mobile:
             # The MTU of the mobile host's interface limits its connection only.
-            clamp = {"box": "mss-clamp", "mss": hop_mss}
-            found[f"nodes.{mobile}.boxes"] = [*self.mobile, clamp]
+            clamp = {"box": "mss-clamp", "mss": mtu - HEADERS}
+            boxes = [{**box, "mtu": mtu} for box in self.mobile]
+            found[f"nodes.{mobile}.boxes"] = [*boxes, clamp]
         return found
 
 
@@ -48,15 +51,16 @@ class Scheme:
 _WIRED = {"mss": 512}
 
 
-def _split(name: str, **hop: Any) -> Scheme:
-    station = {"box": "station", "profile": "sunos-1994", "tcp": _WIRED, **hop}
-    return Scheme(name, (station,), ({"box": "mobile", **hop},), tcp=_WIRED)
+def _split(name: str, hop: str) -> Scheme:
+    tcp = {"profile": _SUNOS, "tcp": _WIRED}
+    station = {"box": "station", **tcp}
+    return Scheme(name, (station,), ({"box": "mobile", "hop": hop, **tcp},), tcp=_WIRED)
 
 
 SCHEMES: Mapping[str, Scheme] = {
     TCP: Scheme("TCP"),
-    MTCP: _split("MTCP"),
-    SRP: _split("SRP", hop="srp"),
+    MTCP: _split("MTCP", "tcp"),
+    SRP: _split("SRP", "srp"),
     SACK: Scheme(
         "SACK", flow=_MODERN, tcp={"recovery": "sack", "congestion": "aimd", "hystart": False}
     ),

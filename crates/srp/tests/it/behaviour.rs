@@ -28,7 +28,7 @@ fn known() -> Config {
 
 fn open(world: &mut World, connection: u16, up: u64) -> StreamId {
     let user = User { connection, reads: u32::MAX, ..User::default() };
-    world.open(0, [User { to_write: up, ..user.clone() }, user]).unwrap()
+    world.open(0, [User { to_write: up, ..user.clone() }, user]).expect("there is room")
 }
 
 fn read(world: &World, connection: u16) -> u64 {

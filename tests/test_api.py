@@ -97,6 +97,31 @@ def test_a_traced_run_has_series(scenario: Path) -> None:
         result.series()
 
 
+def test_a_traced_run_has_what_boxes_hold_over_time() -> None:
+    spoofer = {"box": "spoofer", "cache": "50 kB", "tcp": {"receive_window": "100 kB"}}
+    path = lasthop.Scenario(
+        "a gateway",
+        duration="30 s",
+        nodes={"server": {}, "gateway": {"boxes": [spoofer]}, "user": {}},
+        links=[
+            lasthop.link("server", "gateway", rate="20 Mbit/s", delay="5 ms"),
+            lasthop.link("gateway", "user", rate="2 Mbit/s", delay="100 ms"),
+        ],
+        flows=[lasthop.flow("server", "user", traffic={"size": "500 kB"})],
+    )
+    traced, plain = (lasthop.run(path, trace=trace) for trace in (True, False))
+    assert traced.digest == plain.digest
+    assert not plain.boxes
+    assert list(traced.boxes) == ["gateway"]
+    held = traced.boxes["gateway"]
+    assert held.columns == ["t_s", "held_bytes", "split_connections"]
+    assert held["t_s"].is_sorted()
+    most = traced.box_counts.filter(pl.col("what") == "bytes held at most")["count"][0]
+    assert held["held_bytes"].max() == most
+    assert 50_000 <= most <= 150_000
+    assert held["held_bytes"][-1] == 0
+
+
 def test_settings_override_the_file(scenario: Path) -> None:
     lossless = lasthop.run(scenario, settings={"links.0.errors.bit": 0.0})
     assert lossless.rows["corrupted"].sum() == 0

@@ -15,10 +15,11 @@ import pytest
 import tables
 
 from lasthop import lab, library, publications
-from lasthop.publications.ishac2001 import fig5, fig9, network
+from lasthop.publications.ishac2001 import backpressure, fig5, fig9, network
 from lasthop.publications.ishac2001.book import TABLES
 from lasthop.publications.ishac2001.network import (
     BOUNDED,
+    PACED,
     RECEIVER,
     REGULAR,
     SENDER,
@@ -219,18 +220,33 @@ def test_what_spoofing_does_needs_the_spoofer(off: Off, runs: Mapping[str, Runs]
         assert {id for id in effects if verdicts[id] is Verdict.HOLDS} == set(), name
 
 
-def test_what_a_bounded_cache_does_needs_it(off: Off, runs: Mapping[str, Runs]) -> None:
-    """The published spoofer's runs in the place of the bounded one's."""
+@pytest.mark.parametrize(
+    ("effect", "arms", "without"),
+    [("cache", tuple(backpressure.SETTINGS), SPOOFED), ("rate", (PACED,), BOUNDED)],
+)
+def test_what_a_bounded_cache_and_a_rate_do_needs_them(
+    effect: str, arms: Sequence[str], without: str, off: Off, runs: Mapping[str, Runs]
+) -> None:
+    """Runs of the spoofer without it in the place of those with it."""
     study = _study("backpressure")
     cases = [cell.case for cell in _small(study, (0,)).cells()]
 
-    def published(case: Case) -> Case:
-        return case.but(spoofer=SPOOFED) if case["spoofer"] == BOUNDED else case
+    def plain(case: Case) -> Case:
+        return case.but(spoofer=without) if case["spoofer"] in arms else case
 
-    without = off(runs["backpressure"], cases, published, 24, 0.001)
-    claims = [of for of in study.judge(without) if of.effect_of == "cache"]
+    claims = [
+        of
+        for of in study.judge(off(runs["backpressure"], cases, plain, 24, 0.001))
+        if of.effect_of == effect
+    ]
     assert claims
     assert [of.claim for of in claims if of.verdict is Verdict.HOLDS] == []
+
+
+def test_the_gateway_knows_the_rate_of_the_satellite_link_and_its_near_end() -> None:
+    _, satellite, *_ = tomllib.loads(Scenario.load(network.SCENARIO).source)["links"]
+    given = backpressure.SETTINGS[PACED]
+    assert (given["hop"], given["rate"]) == (satellite["between"][0], satellite["rate"])
 
 
 def _regular(case: Case) -> Case:

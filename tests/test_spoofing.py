@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import struct
+from ipaddress import IPv6Address
+from pathlib import Path
+
 import pytest
-from spoofing import Stream
+from spoofing import PORT, Stream, malformed
 
 #: Raw sequence numbers wrap within the connection.
 CLIENT, SERVER = 0xFFFF_FF00, 0x1000
@@ -72,3 +77,58 @@ def test_a_byte_that_changes_is_found() -> None:
     server.segment(client, words(SERVER + 1, CLIENT + 1, 10, PSH, "4242"))
     server.segment(client, words(SERVER + 2, CLIENT + 1, 10, PSH, "4342"))
     assert faults(server) == (0, 0, 1)
+
+
+# --- Malformed packets ---
+
+SERVER_IP, USER_IP = (IPv6Address(f"fd00::{host}").packed for host in (1, 3))
+#: EtherCAT's, which tshark reads as that.
+ECAT_PORT = 34980
+
+
+def tcp_header(source: int, to: int, seq: int, checksum: int) -> bytes:
+    return struct.pack("!HHIIBBHHH", source, to, seq, 1, 0x50, 0x10, 500, checksum, 0)
+
+
+def packet(ends: tuple[bytes, bytes], segment: bytes) -> bytes:
+    header = struct.pack("!IHBB", 0x60000000, len(segment), 6, 64)
+    return header + b"".join(ends) + segment
+
+
+def checksum(ends: tuple[bytes, bytes], segment: bytes) -> int:
+    data = b"".join(ends) + struct.pack("!IxxxB", len(segment), 6) + segment
+    words: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while words > 0xFFFF:
+        words = (words & 0xFFFF) + (words >> 16)
+    return 0xFFFF - words
+
+
+def written(file: Path, packets: list[bytes]) -> Path:
+    """A capture of IPv6 packets without link headers."""
+    with file.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+        for number, one in enumerate(packets):
+            out.write(struct.pack("<IIII", number, 0, len(one), len(one)) + one)
+    return file
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="it needs tshark")
+def test_a_wrong_checksum_is_found_and_the_other_zero_is_not_wrong(tmp_path: Path) -> None:
+    ends = (USER_IP, SERVER_IP)
+    # With the sequence number that makes the sum 0xffff, the checksum is 0.
+    seq = checksum(ends, tcp_header(40000, PORT, 0, 0))
+    assert checksum(ends, tcp_header(40000, PORT, seq, 0)) == 0
+    packets = [packet(ends, tcp_header(40000, PORT, seq, of)) for of in (0, 0xFFFF, 0x1234)]
+    (found,) = malformed(written(tmp_path / "acks.pcap", packets))
+    frame, *_, words = found.split("\t")
+    assert frame == "3"
+    assert words.startswith("Bad checksum")
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="it needs tshark")
+def test_content_is_no_protocol_whatever_the_port_of_the_client(tmp_path: Path) -> None:
+    ends = (SERVER_IP, USER_IP)
+    content = bytes.fromhex("751d591be537aa9d0aa5dcb3b12155c1c139eca62ecef0863aefbaf017263700")
+    right = checksum(ends, tcp_header(PORT, ECAT_PORT, 1, 0) + content)
+    data = packet(ends, tcp_header(PORT, ECAT_PORT, 1, right) + content)
+    assert malformed(written(tmp_path / "data.pcap", [data])) == []

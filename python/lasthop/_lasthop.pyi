@@ -121,13 +121,16 @@ def run(
     `packets`. Reasons are "hop-limit", "sequence-exhausted" (of a security association), "replay",
     "congestion" (a mark that an inner packet cannot carry) and "loss" (of a modelled device).
 
-    `series`: None unless `trace`, else a dict of two:
+    `series`: None unless `trace`, else a dict of three:
     - `flows`, by the flow's name, a row for every change of what its sender thinks: `t_s`,
       `cwnd_bytes`, `cwnd_plus_dupacked_bytes` (the window as RFC 5681 inflates it),
       `ssthresh_bytes` (None while arbitrarily high), `srtt_s` (None before the first sample),
       `rto_s`, `flight_bytes`;
     - `queues`, by direction ("a->b"), a row for every change: `t_s`, `packets` (waiting or in
-      transmission).
+      transmission);
+    - `boxes`, by node, if boxes there hold something, a row for every change: `t_s`, and a column
+      for each quantity: `held_bytes` and `split_connections` of spoofers and stations,
+      `cached_segments` of Snoop; where a node has several boxes, their sums.
     Their columns are tuples: the type of the values ("i8" or "f8"), the values as bytes, and None
     or a byte for each that is 0 where there is none.
 

@@ -85,6 +85,7 @@ def run(
         digest=str(done["digest"]),
         flows={name: frame_of_buffers(of) for name, of in series.get("flows", {}).items()},
         queues={name: frame_of_buffers(of) for name, of in series.get("queues", {}).items()},
+        boxes={name: frame_of_buffers(of) for name, of in series.get("boxes", {}).items()},
         about=about(scenario),
         fast_path_share=cast("float | None", done["fast_path_share"]),
     )

@@ -112,9 +112,12 @@ class Result:
     box_counts: pl.DataFrame
     #: A hash of all packets and their times, equal for equal runs; empty for runs on the testbed.
     digest: str
-    #: Time series by flow, and queue lengths by link and direction; empty without tracing.
+    #: Time series by flow, queue lengths by link and direction, and what boxes hold by node
+    #: (columns `t_s`, and `held_bytes` and `split_connections` of spoofers and stations,
+    #: `cached_segments` of Snoop); empty without tracing.
     flows: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     queues: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    boxes: Mapping[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     #: The events of all connections, with `events=True`; `read_events` describes the columns.
     events: pl.DataFrame | None = field(default=None, repr=False)
     #: `format`, `lasthop` (the version) and `scenario` (its SHA-256).

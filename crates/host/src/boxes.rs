@@ -124,6 +124,23 @@ impl Boxes {
         counts
     }
 
+    /// The present value of each quantity that boxes hold ([`Middlebox::gauges`]), in the order of the boxes;
+    /// where several have one of the same name, the sum.
+    #[must_use]
+    pub fn gauges(&self) -> Vec<(&'static str, u64)> {
+        let mut gauges: Vec<(&'static str, u64)> = Vec::new();
+        for middlebox in &self.boxes {
+            middlebox.gauges(&mut |name, value| match gauges
+                .iter_mut()
+                .find(|gauge| gauge.0 == name)
+            {
+                Some((_, sum)) => *sum += value,
+                None => gauges.push((name, value)),
+            });
+        }
+        gauges
+    }
+
     /// The number of packets that boxes dropped for a reason.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {
@@ -162,6 +179,10 @@ mod tests {
         fn next_wake(&self) -> Time {
             Time::ZERO + base::Duration::from_millis(u64::from(self.1))
         }
+
+        fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+            gauge("packets", self.1.into());
+        }
     }
 
     fn packet(len: u32) -> Packet {
@@ -190,6 +211,7 @@ mod tests {
         assert_eq!(boxes.drops().collect::<Vec<_>>(), [(DropReason::Replay, 1)]);
         // The first has seen three packets, the second two: the earlier wake is returned.
         assert_eq!(boxes.next_wake(), Time::ZERO + base::Duration::from_millis(2));
+        assert_eq!(boxes.gauges(), [("packets", 5)]);
     }
 
     #[test]

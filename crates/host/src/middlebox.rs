@@ -218,6 +218,12 @@ pub trait Middlebox {
         let _ = count;
     }
 
+    /// Calls `gauge` with the name and present value of each quantity that the box holds, such as
+    /// `held_bytes`, for time series. The names are the same at every call, values of 0 included.
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        let _ = gauge;
+    }
+
     /// Handles an event of a link that begins or ends at the node.
     fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
         let _ = (now, port, event, cx);

@@ -5,13 +5,14 @@ use crate::failure::RunError;
 use crate::ledger::Ledger;
 use crate::log::{self, Owners};
 use crate::row::{Row, Tail};
+use crate::series::{self, Series};
 use crate::table::{Column, Table, count};
 use crate::watch::Watch;
 use crate::world::Built;
-use host::{DropReason, Role};
+use host::DropReason;
 use middlebox::fec::SideChannel;
-use scenario::{End, Scenario, port};
-use sim::{Digest, FlowSample, LinkId, QueueSample, World};
+use scenario::{Scenario, port};
+use sim::Digest;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,17 +105,6 @@ impl Paths {
     }
 }
 
-/// Time series of a run. Each has a column `t_s`, seconds since the start of the run, and a row
-/// for every change.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
-    /// Per flow, by name: the variables of its sender.
-    pub flows: Vec<(String, Table)>,
-    /// Per direction of a link, by the names of its ends (`a->b`): `packets`, those waiting or in
-    /// transmission.
-    pub queues: Vec<(String, Table)>,
-}
-
 /// Reads the outcome of a world at its end.
 pub(crate) fn of(
     scenario: &Scenario,
@@ -198,33 +188,13 @@ fn observations(
 ) -> Result<(Option<Series>, Option<Digest>), RunError> {
     let Built { world, nodes, links, .. } = built;
     // Series that were not requested are not made.
-    let owners = if watch.series { owners(&world, &nodes) } else { Vec::new() };
+    let senders = watch.series.then(|| series::senders(&world, &nodes));
     let (recorded, digest) = world.observations();
     if let (Some(file), Some(all)) = (&watch.log, &owned) {
         log::write(file, scenario, all, &recorded.events)?;
     }
-    if !watch.series {
-        return Ok((None, digest));
-    }
-    let mut series = Series::default();
-    for (index, flow) in scenario.flows.iter().enumerate() {
-        if !flow.traffic.is_one_connection() {
-            continue;
-        }
-        let samples = owners.iter().find(|(flow, ..)| *flow == index).and_then(|owner| {
-            let of = recorded.flows.iter().find(|f| (f.0, f.1) == (owner.1, owner.2));
-            of.map(|(_, _, samples)| samples.as_slice())
-        });
-        series.flows.push((flow.name.clone(), flow_table(samples.unwrap_or_default())));
-    }
-    for (link, &(forward, backward)) in scenario.links.iter().zip(&links) {
-        for (id, name) in [forward, backward].into_iter().zip(scenario.directions(link)) {
-            let of = |queue: &&(LinkId, Vec<QueueSample>)| queue.0 == id;
-            let samples = recorded.queues.iter().find(of).map(|(_, samples)| samples.as_slice());
-            series.queues.push((name, queue_table(samples.unwrap_or_default())));
-        }
-    }
-    Ok((Some(series), digest))
+    let series = senders.map(|senders| Series::of(scenario, &senders, (&nodes, &links), &recorded));
+    Ok((series, digest))
 }
 
 impl Outcome {
@@ -294,51 +264,6 @@ impl Outcome {
         table.push("count", Column::Integer(counts.iter().map(|one| count(one.count)).collect()));
         table
     }
-}
-
-/// The sending connections, by flow.
-fn owners(
-    world: &World<End>,
-    nodes: &[sim::NodeId],
-) -> Vec<(usize, sim::NodeId, host::ConnectionId)> {
-    let mut owners = Vec::new();
-    for &node in nodes {
-        for (id, _, End { flow, role, .. }) in world.host(node).connections() {
-            if *role == Role::Sender {
-                owners.push((*flow, node, id));
-            }
-        }
-    }
-    owners
-}
-
-fn flow_table(samples: &[FlowSample]) -> Table {
-    let floats =
-        |value: fn(&FlowSample) -> Option<f64>| Column::Float(samples.iter().map(value).collect());
-    let integers = |value: fn(&FlowSample) -> u64| {
-        Column::Integer(samples.iter().map(|s| count(value(s))).collect())
-    };
-    let mut table = Table::default();
-    table.push("t_s", floats(|s| Some(s.at.as_secs_f64())));
-    table.push("cwnd_bytes", integers(|s| s.vitals.window));
-    table.push("cwnd_plus_dupacked_bytes", integers(|s| s.vitals.window + s.vitals.dupack_credit));
-    table.push(
-        "ssthresh_bytes",
-        floats(|s| Some(s.vitals.ssthresh).filter(|&bytes| bytes != u64::MAX).map(|b| b as f64)),
-    );
-    table.push("srtt_s", floats(|s| s.vitals.srtt.map(|srtt| srtt.as_secs_f64())));
-    table.push("rto_s", floats(|s| Some(s.vitals.rto.as_secs_f64())));
-    table.push("flight_bytes", integers(|s| s.vitals.flight));
-    table
-}
-
-fn queue_table(samples: &[QueueSample]) -> Table {
-    let mut table = Table::default();
-    let times = samples.iter().map(|sample| Some(sample.at.as_secs_f64()));
-    table.push("t_s", Column::Float(times.collect()));
-    let packets = samples.iter().map(|sample| i64::from(sample.packets));
-    table.push("packets", Column::Integer(packets.collect()));
-    table
 }
 
 impl Outcome {

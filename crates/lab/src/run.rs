@@ -34,6 +34,8 @@ pub fn run(
         for &(forward, backward) in &built.links {
             built.world.trace(&[TraceTarget::Queue(forward), TraceTarget::Queue(backward)]);
         }
+        let boxes: Vec<_> = built.nodes.iter().map(|&node| TraceTarget::Boxes(node)).collect();
+        built.world.trace(&boxes);
     }
     if watch.log.is_some() {
         let nodes: Vec<_> = built.nodes.iter().map(|&node| TraceTarget::Events(node)).collect();

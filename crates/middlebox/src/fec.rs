@@ -55,7 +55,7 @@ impl Flow {
             Body::Tcp(segment) => {
                 segment.destination_port == self.port || segment.source_port == self.port
             }
-            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => false,
+            _ => false,
         }
     }
 

@@ -1,23 +1,28 @@
 //! Boxes on the path, which inspect, send or change packets.
 
 mod attack;
+mod contents;
 mod detection;
 pub mod fec;
 mod link_mtu;
+mod mhp;
 mod table;
 mod tunnel;
 
 pub use attack::{Aim, BlindAttacker, Changes, Forged, Forgery, Guesser, Notices, Target};
 pub use ceten::{Meter, Traceback};
+pub use contents::Contents;
 pub use detection::{Headers, Reading};
 pub use eten::Reporter;
 pub use false_echoes::EchoForger;
 pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
 pub use link_mtu::LinkMtu;
+pub use mobile::{HopTransport, MobileAgent};
 pub use on_path_attacker::{DISCARD, Forger, Forges};
 pub use snoop::Retransmitter;
 pub use spoofer::Splitter;
+pub use station::BaseStation;
 pub use table::{Settings, Site};
 pub use tunnel::{Association, Egress, Ends, Ingress};
 
@@ -45,6 +50,11 @@ table::boxes! {
     /// Repairs the losses of a wireless hop, and hides them from TCP senders (Snoop, Balakrishnan et al.
     /// 1995).
     snoop::Snoop = "snoop";
+    /// A base station, which splits the connections of mobile hosts and hands them over to the next
+    /// one (MHP, `yavatkar1994`).
+    station::Station = "station";
+    /// A mobile host, whose base stations split its connections (MHP, `yavatkar1994`).
+    mobile::Mobile = "mobile";
     /// An attacker on the path of flows, which forges notices of corruption or changes of
     /// connectivity (`bbn8333` §7.1, `koutsianas2007` §3.6).
     on_path_attacker::OnPathAttacker = "on-path-attacker";

@@ -295,4 +295,8 @@ impl Middlebox for Retransmitter {
         count("segments not cached: cache full", counts.overflow);
         count("segments not cached: too many connections", counts.unwatched);
     }
+
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("cached_segments", self.cached() as u64);
+    }
 }

@@ -178,7 +178,7 @@ impl Splitter {
         let tuple = FourTuple::of_segment(&packet.ip, segment);
         let complete = self.handshakes.see(now, tuple, (from, packet), segment);
         let Some(Complete { handshake, ports }) = complete else { return false };
-        if self.relays.open() >= self.limit as usize {
+        if self.relays.open_connections() >= self.limit as usize {
             self.handshakes.count(Left::Full);
             return false;
         }
@@ -233,6 +233,11 @@ impl Middlebox for Splitter {
         for why in Left::ALL {
             count(why.name(), self.handshakes.left(why));
         }
+    }
+
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("held_bytes", self.relays.held());
+        gauge("split_connections", self.relays.open_connections() as u64);
     }
 
     fn next_wake(&self) -> Time {

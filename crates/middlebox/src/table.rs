@@ -1,7 +1,7 @@
 //! What boxes that stand in a node by themselves have in common: settings, and a site.
 
 use crate::fec::Flow;
-use crate::{Association, Ends};
+use crate::{Association, Contents, Ends};
 use base::{Random, Rate};
 use core::net::IpAddr;
 use host::{Middlebox, Port};
@@ -14,6 +14,9 @@ pub struct Site<'a> {
     pub own: [IpAddr; 2],
     /// The node's neighbours, by their names, each with the port at which its packets arrive.
     pub neighbours: &'a [(&'a str, Port)],
+    /// The address of the node to which the node is attached at the start, if it is attached by one
+    /// link only.
+    pub attached: Option<IpAddr>,
     /// All flows, by their names.
     pub flows: &'a BTreeMap<&'a str, Flow>,
     /// The directions of tunnels through which the data of flows pass, by the flow.
@@ -22,6 +25,8 @@ pub struct Site<'a> {
     pub readable: &'a [Association],
     /// The settings of the box's own TCP, if it runs TCP.
     pub tcp: &'a tcp::Config,
+    /// The bytes of what the boxes of the world write themselves.
+    pub contents: &'a Contents,
     /// A stream of randomness that nothing else uses.
     pub random: &'a dyn Fn() -> Random,
 }

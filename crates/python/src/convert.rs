@@ -124,10 +124,11 @@ pub(crate) fn outcome<'py>(
     let series = match outcome.series {
         None => None,
         Some(series) => {
-            let both = PyDict::new(py);
-            both.set_item("flows", all_buffers(py, series.flows)?)?;
-            both.set_item("queues", all_buffers(py, series.queues)?)?;
-            Some(both)
+            let all = PyDict::new(py);
+            all.set_item("flows", all_buffers(py, series.flows)?)?;
+            all.set_item("queues", all_buffers(py, series.queues)?)?;
+            all.set_item("boxes", all_buffers(py, series.boxes)?)?;
+            Some(all)
         }
     };
     dict.set_item("series", series)?;

@@ -16,6 +16,9 @@ pub struct Half {
 }
 
 impl Half {
+    /// The number of no relay.
+    pub(crate) const NO_RELAY: u32 = u32::MAX;
+
     pub(crate) fn new(relay: u32, side: Side) -> Half {
         Half { relay, side, events: Events::empty() }
     }

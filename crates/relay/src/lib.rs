@@ -13,4 +13,7 @@ mod relays;
 pub use half::Half;
 pub use hop::HopRate;
 pub use relay::{Next, Policy, Relay, Side, Teardown};
-pub use relays::{AdoptError, RelaySnapshot, Relays, Seen, Split, Statistics};
+pub use relays::{
+    AdoptError, AssociationSnapshot, Onward, RelaySnapshot, Relays, Seen, Split, Statistics,
+    StreamName,
+};

@@ -116,7 +116,7 @@ struct State {
 
 impl State {
     /// The next run of bytes of its peer, at most `bytes`.
-    fn read<T: Transport>(&mut self, half: Option<&mut T>, bytes: u32) -> Option<Payload> {
+    fn read<T: Transport + ?Sized>(&mut self, half: Option<&mut T>, bytes: u32) -> Option<Payload> {
         let Some(first) = self.rest.front_mut() else { return half?.read_up_to(bytes) };
         let len = first.len.min(bytes);
         let read = Payload { len, ..*first };
@@ -129,13 +129,17 @@ impl State {
 }
 
 impl Relay {
-    /// A relay between two open halves.
+    /// A relay, whose halves are to join ([`Relay::join`]).
     #[must_use]
-    pub fn new<T: Transport>(policy: Policy, halves: [&mut T; 2]) -> Relay {
-        if policy.teardown == Teardown::EndToEnd {
-            halves.into_iter().for_each(T::hold_end);
-        }
+    pub fn new(policy: Policy) -> Relay {
         Relay { policy, halves: Default::default() }
+    }
+
+    /// A half joins; to be called before its first event is handled.
+    pub fn join<T: Transport + ?Sized>(&self, half: &mut T) {
+        if self.policy.teardown == Teardown::EndToEnd {
+            half.hold_end();
+        }
     }
 
     /// From now on, what is written to the half of a side is scheduled.
@@ -150,7 +154,7 @@ impl Relay {
     }
 
     /// What is written to the half of a side, `far`, is not scheduled any more.
-    pub(crate) fn unschedule<T: Transport>(&mut self, side: Side, far: &mut T) {
+    pub(crate) fn unschedule<T: Transport + ?Sized>(&mut self, side: Side, far: &mut T) {
         let [from, to] = self.both(side.other());
         to.is_scheduled = false;
         for Payload { stream, offset, len } in from.rest.drain(..) {
@@ -173,23 +177,26 @@ impl Relay {
         self.halves.iter().all(|half| half.is_over)
     }
 
-    /// Handles the events of one half, `near`. Without `far`, the other half is over, and gone.
+    /// Handles the events of one half, `near`. Without `far`, the other half is over, and gone; or it has not
+    /// joined yet, and [`Events::READABLE`] of this one is to follow once it has.
     ///
     /// Its data goes to the other half, as far as that has room, and its end after all data: a FIN becomes
     /// a FIN (half-close stays half-close), and a reset, a timeout or an unreachable peer becomes a reset.
-    pub fn handle<T: Transport>(
+    pub fn handle<N: Transport + ?Sized, F: Transport + ?Sized>(
         &mut self,
         now: Time,
         (side, events): (Side, Events),
-        near: &mut T,
-        far: Option<&mut T>,
+        near: &mut N,
+        far: Option<&mut F>,
     ) {
         let half = &mut self.halves[side as usize];
         half.is_ended |= events.intersects(Events::PEER_CLOSED | Events::PEER_CLOSING);
         half.is_over |= events.contains(Events::CLOSED);
         let Some(far) = far else { return };
         let failed = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
-        if events.intersects(failed) {
+        // A passive open that is reset fails silently (RFC 9293 §3.10.7.4).
+        let has_vanished = events.contains(Events::CLOSED) && !half.is_ended;
+        if events.intersects(failed) || has_vanished {
             return self.reset(side.other(), far);
         }
         if events.contains(Events::FINISHED) {
@@ -202,7 +209,7 @@ impl Relay {
     }
 
     /// Resets a half after the failure of the other.
-    fn reset<T: Transport>(&mut self, side: Side, half: &mut T) {
+    fn reset<T: Transport + ?Sized>(&mut self, side: Side, half: &mut T) {
         let state = &mut self.halves[side as usize];
         if !state.is_over {
             state.is_closed = true;
@@ -211,7 +218,12 @@ impl Relay {
     }
 
     /// Passes on all that one half has received and the other has room for, unless it is scheduled.
-    fn pass<T: Transport>(&mut self, side: Side, near: &mut T, far: &mut T) {
+    fn pass<N: Transport + ?Sized, F: Transport + ?Sized>(
+        &mut self,
+        side: Side,
+        near: &mut N,
+        far: &mut F,
+    ) {
         let [from, to] = self.both(side);
         if to.is_closed || to.is_over {
             return;
@@ -246,11 +258,11 @@ impl Relay {
 
     /// Passes on at most one segment to the half of a side, `far`. Without `near`, the other half is
     /// over, and gone.
-    pub fn pass_segment<T: Transport>(
+    pub fn pass_segment<N: Transport + ?Sized, F: Transport + ?Sized>(
         &mut self,
         side: Side,
-        mut near: Option<&mut T>,
-        far: &mut T,
+        mut near: Option<&mut N>,
+        far: &mut F,
     ) -> Next {
         let policy = self.policy;
         let [from, to] = self.both(side.other());

@@ -1,21 +1,33 @@
 //! The split connections of a box, with all halves in one host.
 
+mod associations;
+mod halves;
+mod opening;
+mod over_srp;
 mod snapshot;
+mod split;
 
+pub use associations::{AssociationSnapshot, StreamName};
+pub use opening::Onward;
 pub use snapshot::{AdoptError, RelaySnapshot};
+pub use split::{Seen, Split};
 
 use crate::hop::{FlowId, Hop, Metered};
 use crate::{Half, HopRate, Next, Policy, Relay, Side};
-use base::{Duration, Random, Time};
+use base::{Random, Time};
 use core::net::IpAddr;
+use halves::{HalfEvents, HalfId, Halves};
 use host::{ConnectionId, FourTuple, Host, Outlet};
-use tcp::{Config, Connection, Events, Handshake, InitialWindow, State};
-use wire::{Ip, Packet, Payload, Segment};
+use opening::Waiting;
+use rustc_hash::FxHashMap;
+use tcp::{Connection, Events};
+use wire::{Packet, Payload};
 
 /// Split connections.
 pub struct Relays {
-    host: Host<Half>,
+    halves: Halves,
     splits: Vec<Option<Entry>>,
+    by_client: FxHashMap<FourTuple, u32>,
     vacant: Vec<u32>,
     hop: Option<Hop>,
     statistics: Statistics,
@@ -23,37 +35,28 @@ pub struct Relays {
     held: u64,
 }
 
+#[derive(Debug)]
 struct Entry {
     relay: Relay,
-    /// By [`Side`]; `None` if it was over when the relay was adopted.
-    halves: [Option<ConnectionId>; 2],
+    /// By [`Side`]; `None` if it was over when the relay was adopted, or has not been accepted yet.
+    halves: [Option<HalfId>; 2],
+    /// The client, if its half has not been accepted yet.
+    waiting: Option<Waiting>,
     /// The connection as its client names it.
     client: FourTuple,
     /// Bytes held as of the last event.
     held: u64,
 }
 
+impl Entry {
+    /// Without halves.
+    fn new(client: FourTuple) -> Entry {
+        let relay = Relay::new(Policy::default());
+        Entry { relay, halves: [None; 2], waiting: None, client, held: 0 }
+    }
+}
+
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
-
-/// How a connection is split.
-#[derive(Clone, Debug)]
-pub struct Split {
-    /// The settings of the halves, by the [`Side`] that each speaks with.
-    pub configs: [Config; 2],
-    /// How its relay treats it.
-    pub policy: Policy,
-}
-
-/// What was seen of a connection that is to be split.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// Its name, as its client has it.
-    pub client: FourTuple,
-    /// Its handshake.
-    pub handshake: Handshake,
-    /// By [`Side`], whether that end is behind the hop ([`Relays::set_hop`]).
-    pub behind_hop: [bool; 2],
-}
 
 /// Counts of split connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,15 +77,13 @@ pub struct Statistics {
 }
 
 impl Relays {
-    /// The longest round trip over the hop that an initial window is made for: two satellites in a row.
-    const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(2);
-
     /// None yet. `address` is the box's own, `random` is for secrets.
     #[must_use]
     pub fn new(address: IpAddr, random: Random) -> Relays {
         Relays {
-            host: Host::new(address, random),
+            halves: Halves::new(address, random),
             splits: Vec::new(),
+            by_client: FxHashMap::default(),
             vacant: Vec::new(),
             hop: None,
             statistics: Statistics::default(),
@@ -106,7 +107,7 @@ impl Relays {
     /// The host of the halves.
     #[must_use]
     pub fn host(&self) -> &Host<Half> {
-        &self.host
+        &self.halves.host
     }
 
     /// Counts.
@@ -123,60 +124,26 @@ impl Relays {
 
     /// The bytes that the relays hold, as payloads of the packets that brought them.
     pub fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
-        for (_, half, _) in self.host.connections() {
+        for (_, half, _) in self.halves.host.connections() {
             half.held_payloads().for_each(&mut *held);
         }
+        self.halves.associations.held_payloads(held);
         self.splits.iter().flatten().flat_map(|entry| entry.relay.rest()).for_each(held);
     }
 
     /// The number of split connections that are not over.
     #[must_use]
-    pub fn open(&self) -> usize {
+    pub fn open_connections(&self) -> usize {
         self.splits.len() - self.vacant.len()
-    }
-
-    /// Splits a connection whose handshake has passed. Returns false if there is such a connection, or
-    /// if both its ends are one.
-    pub fn split(&mut self, now: Time, seen: &Seen, split: &Split) -> bool {
-        let Seen { client, handshake, .. } = seen;
-        if self.is_taken(client) {
-            return false;
-        }
-        let number = self.next_number();
-        let halves = SIDES.map(|side| {
-            // Each half takes the place of the other end.
-            let end = match side {
-                Side::Client => tcp::Side::Passive,
-                Side::Server => tcp::Side::Active,
-            };
-            let mut config = split.configs[side as usize].clone();
-            if seen.behind_hop[side as usize] {
-                config.initial_window = self.initial_window(now, side, seen, &config);
-            }
-            let half = Half::new(number, side);
-            let tuple = towards(side, client);
-            self.host.adopt_handshake(now, tuple, (end, handshake), &config, half)
-        });
-        let [Some(to_client), Some(to_server)] = halves else {
-            unreachable!("no connection has these 4-tuples")
-        };
-        let relay = self.host.access_both(now, [to_client, to_server], |both| {
-            Relay::new(split.policy, both.map(|(connection, _)| connection))
-        });
-        if let Some(relay) = relay {
-            let entry = Entry { relay, halves, client: *client, held: 0 };
-            self.put(number, entry, seen.behind_hop);
-        }
-        self.statistics.split += 1;
-        self.run(now);
-        true
     }
 
     /// Whether there is a connection between these ends, or none can be split: forged packets may name
     /// the same end twice, and there is no room for two halves.
     fn is_taken(&self, client: &FourTuple) -> bool {
-        let exists = |side| self.host.connection_at(&towards(side, client)).is_some();
-        *client == client.reversed() || SIDES.into_iter().any(exists)
+        let exists = |side| self.halves.host.connection_at(&towards(side, client)).is_some();
+        *client == client.reversed()
+            || self.by_client.contains_key(client)
+            || SIDES.into_iter().any(exists)
     }
 
     /// The number of the next relay.
@@ -188,7 +155,7 @@ impl Relays {
     fn put(&mut self, number: u32, mut entry: Entry, behind_hop: [bool; 2]) {
         if let Some(hop) = &mut self.hop {
             for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
-                let half = entry.halves[side as usize].and_then(|id| self.host.connection(id));
+                let half = entry.halves[side as usize].and_then(|id| self.halves.connection(id));
                 let delivered = half.map_or(0, Connection::delivered);
                 let flow = FlowId::new(number, side);
                 hop.add(flow, towards(side, &entry.client).remote, delivered);
@@ -196,6 +163,7 @@ impl Relays {
                 entry.relay.schedule(side);
             }
         }
+        self.by_client.insert(entry.client, number);
         match self.splits.get_mut(number as usize) {
             Some(place) => *place = Some(entry),
             None => self.splits.push(Some(entry)),
@@ -206,6 +174,7 @@ impl Relays {
     fn take(&mut self, number: u32) -> Option<Entry> {
         let entry = self.splits.get_mut(number as usize)?.take()?;
         self.vacant.push(number);
+        self.by_client.remove(&entry.client);
         self.held -= entry.held;
         if let Some(hop) = &mut self.hop {
             SIDES.into_iter().for_each(|side| hop.remove(FlowId::new(number, side)));
@@ -213,34 +182,10 @@ impl Relays {
         Some(entry)
     }
 
-    /// The initial window of a half over the hop: what the hop carries in a round trip, if its rate is
-    /// known; its scheduler sends no faster. So nothing is to be found out by a slow start.
-    fn initial_window(&self, now: Time, side: Side, seen: &Seen, config: &Config) -> InitialWindow {
-        let Some(rate) = self.hop_rate() else { return config.initial_window };
-        let Handshake { syn, syn_at, syn_ack, syn_ack_at, .. } = &seen.handshake;
-        // The last copy of what was answered: if it was an earlier one, the round trip is longer.
-        let rtt = match side {
-            Side::Client => now.since(*syn_ack_at),
-            Side::Server => syn_ack_at.since(*syn_at),
-        };
-        let rtt = rtt.min(Relays::LONGEST_ROUND_TRIP).as_nanos();
-        let bytes = u128::from(rate.as_bps()) * u128::from(rtt) / 8_000_000_000;
-        let mss =
-            [syn, syn_ack].map(|segment| segment.options.mss.unwrap_or(536)).into_iter().min();
-        let mss = u32::from(mss.unwrap_or(536)).max(1);
-        let ip = Ip::new(seen.client.local, seen.client.remote);
-        let packet = mss + (ip.len() + Segment::HEADER) as u32;
-        let segments = u32::try_from(bytes / u128::from(packet)).unwrap_or(u32::MAX);
-        match u64::from(segments) * u64::from(mss) > config.initial_window.bytes(mss) {
-            true => InitialWindow::Segments(segments),
-            false => config.initial_window,
-        }
-    }
-
     /// Processes a packet if it is for a half; returns whether it is: it belongs to a split connection.
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) -> bool {
-        let Some(id) = self.host.handle_known(now, packet) else { return false };
-        let relay = self.host.application(id).map(|half| half.relay);
+        let Some(id) = self.halves.host.handle_known(now, packet) else { return false };
+        let relay = self.halves.host.application(id).map(|half| half.relay);
         self.measure(now, id);
         self.run(now);
         if let Some(relay) = relay {
@@ -253,7 +198,7 @@ impl Relays {
     fn measure(&mut self, now: Time, id: ConnectionId) {
         if let Some(hop) = self.hop.as_mut().filter(|hop| hop.is_measured())
             && let (Some(half), Some(connection)) =
-                (self.host.application(id), self.host.connection(id))
+                (self.halves.host.application(id), self.halves.host.connection(id))
         {
             let flow = FlowId::new(half.relay, half.side);
             if hop.contains(flow)
@@ -264,48 +209,31 @@ impl Relays {
         }
     }
 
-    /// Forgets the split connection of a packet, which opens a new one between the same ends, if its
-    /// halves have nothing more to do but to wait in TIME-WAIT. Returns whether it did.
-    pub fn forget(&mut self, now: Time, packet: &Packet) -> bool {
-        let id = self.host.connection_of(packet);
-        let number = id.and_then(|id| Some(self.host.application(id)?.relay));
-        let Some(number) = number else { return false };
-        let Some(Entry { halves, .. }) = self.splits[number as usize] else { return false };
-        let waits =
-            |connection: &Connection| matches!(connection.state(), State::TimeWait | State::Closed);
-        let halves = halves.into_iter().flatten();
-        if !halves.clone().all(|id| self.host.connection(id).is_none_or(waits)) {
-            return false;
-        }
-        halves.for_each(|id| {
-            self.host.access(now, id, |connection, _| connection.fail());
-        });
-        self.run(now);
-        true
-    }
-
     /// When [`Relays::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Time {
         let wake = self.hop.as_ref().map_or(Time::NEVER, Hop::poll_timeout);
-        self.host.poll_timeout().min(wake)
+        let halves = &self.halves;
+        halves.host.poll_timeout().min(halves.associations.poll_timeout()).min(wake)
     }
 
     /// Handles the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.host.handle_timeout(now);
+        self.halves.host.handle_timeout(now);
+        self.halves.associations.handle_timeout(now);
         self.run(now);
     }
 
     /// Sends all that may be sent now. To be called after every other call.
     pub fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
+        self.halves.associations.transmit(now, outlet);
         loop {
             // The owner asks for the next deadline after each call anyway.
             let Some(hop) = &mut self.hop else {
-                let _ = self.host.transmit(now, outlet);
+                let _ = self.halves.host.transmit(now, outlet);
                 return;
             };
-            let _ = self.host.transmit(now, &mut Metered { now, hop, outlet });
+            let _ = self.halves.host.transmit(now, &mut Metered { now, hop, outlet });
             let Some(flow) = hop.next(now) else { return hop.on_transmitted(now) };
             let next = self.pass_segment(now, flow);
             if let Some(hop) = &mut self.hop {
@@ -325,36 +253,36 @@ impl Relays {
         let [near, far] = [halves[side.other() as usize], halves[side as usize]];
         let Some(far) = far else { return Next::Nothing };
         let both = near.and_then(|near| {
-            self.host.access_both(now, [near, far], |[(near, _), (far, _)]| {
+            self.halves.access_both(now, [near, far], |near, far| {
                 relay.pass_segment(side, Some(near), far)
             })
         });
         // Perhaps the other half is over, and its connection removed.
-        let passed = both
-            .or_else(|| self.host.access(now, far, |far, _| relay.pass_segment(side, None, far)));
+        let passed = both.or_else(|| {
+            self.halves
+                .access(now, far, |far| relay.pass_segment(side, None::<&mut Connection>, far))
+        });
         passed.unwrap_or(Next::Nothing)
     }
 
     /// Lets the relays handle the events of their halves.
     fn run(&mut self, now: Time) {
-        while let Some(id) = self.host.poll_request() {
-            let Some(&Half { relay: number, side, events }) = self.host.application(id) else {
-                continue;
-            };
+        while let Some(HalfEvents { id, relay: number, side, events }) =
+            self.halves.poll_events(now)
+        {
             let Some(Some(Entry { relay, halves, .. })) = self.splits.get_mut(number as usize)
             else {
-                self.host.access(now, id, |_, half| half.take_events());
                 continue;
             };
             let both = halves[side.other() as usize].and_then(|other| {
-                self.host.access_both(now, [id, other], |[(near, half), (far, _)]| {
-                    relay.handle(now, (side, half.take_events()), near, Some(far));
+                self.halves.access_both(now, [id, other], |near, far| {
+                    relay.handle(now, (side, events), near, Some(far));
                 })
             });
             if both.is_none() {
-                // The other half is over, and its connection removed.
-                self.host.access(now, id, |near, half| {
-                    relay.handle(now, (side, half.take_events()), near, None);
+                // The other half is over, and its connection removed; or it is not accepted yet.
+                self.halves.access(now, id, |near| {
+                    relay.handle(now, (side, events), near, None::<&mut Connection>);
                 });
             }
             if let Some(hop) = &mut self.hop {
@@ -363,7 +291,9 @@ impl Relays {
                     hop.make_ready(FlowId::new(number, side));
                 }
             }
-            if relay.is_over() {
+            let is_over = relay.is_over();
+            self.on_answer(now, number, side, events);
+            if is_over {
                 self.take(number);
                 self.statistics.over += 1;
             } else {
@@ -375,9 +305,8 @@ impl Relays {
     /// Counts what is held of a connection after an event.
     fn count_held(&mut self, number: u32) {
         let Some(Some(entry)) = self.splits.get_mut(number as usize) else { return };
-        let connections = entry.halves.iter().flatten().filter_map(|&id| self.host.connection(id));
-        let of_halves = connections.map(|half| half.readable() + half.unacknowledged());
-        let held = of_halves.sum::<u64>()
+        let halves = entry.halves.into_iter().flatten();
+        let held = halves.map(|id| self.halves.held(id)).sum::<u64>()
             + entry.relay.rest().map(|rest| u64::from(rest.len)).sum::<u64>();
         self.held = self.held + held - core::mem::replace(&mut entry.held, held);
         let Statistics { held_at_most, held_of_one_at_most, .. } = &mut self.statistics;

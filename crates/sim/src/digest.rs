@@ -121,6 +121,7 @@ fn of_any(packet: &Packet) -> u64 {
         Body::Srp(srp) => of_srp(srp),
         Body::Repair(repair) => pair(repair.place.sequence, repair.place.index.into()),
         Body::Esp(esp) => pair(esp.sequence, esp.spi),
+        Body::Mobility(message) => pair(message.attachment as u32, message.tag[0].into()),
     };
     mix(word ^ KEYS[2], KEYS[3])
 }

@@ -17,6 +17,6 @@ mod world;
 
 pub use bytes::{ByteFault, Capture, CapturePoint};
 pub use digest::Digest;
-pub use observer::{FlowSample, QueueSample, Series, TraceTarget};
+pub use observer::{BoxSample, FlowSample, QueueSample, Series, TraceTarget};
 pub use topology::{LinkId, NodeId, Roaming, Topology};
 pub use world::World;

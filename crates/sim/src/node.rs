@@ -155,6 +155,7 @@ impl<A: Application> Node<A> {
         }
         self.empty_outbox(index, network);
         self.await_boxes(index, network);
+        self.watch_boxes(index, network);
         verdict == Verdict::Forward
     }
 
@@ -228,6 +229,7 @@ impl<A: Application> Node<A> {
             let was_due = self.host.handle_timeout(network.now) | box_due;
             self.boxes.wake(network.now);
             self.empty_outbox(index, network);
+            self.watch_boxes(index, network);
             self.transmit_inspected(index, network);
             Served { next: self.host.poll_timeout().min(self.boxes.next_wake()), was_due }
         } else {
@@ -273,6 +275,14 @@ impl<A: Application> Node<A> {
     fn settle(&mut self, index: usize, network: &mut Network) {
         network.schedule.bring_forward(index as u32, self.host.poll_timeout());
         self.watch(index, network);
+    }
+
+    /// Passes the boxes to the observer.
+    #[inline]
+    fn watch_boxes(&self, index: usize, network: &mut Network) {
+        if let Some(observer) = &mut network.observer {
+            observer.boxes(network.now, NodeId(index), &self.boxes);
+        }
     }
 
     /// Passes the host's events to the observer.

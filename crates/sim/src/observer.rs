@@ -5,7 +5,7 @@
 use crate::bytes::{Bytes, CapturePoint};
 use crate::{LinkId, NodeId};
 use base::Time;
-use host::{Application, ConnectionId, Host};
+use host::{Application, Boxes, ConnectionId, Host};
 use link::Fate;
 use tcp::{Event, Vitals};
 use wire::Packet;
@@ -28,6 +28,15 @@ pub struct QueueSample {
     pub packets: u32,
 }
 
+/// A change of what the boxes of a node hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoxSample {
+    /// When.
+    pub at: Time,
+    /// The present values ([`host::Middlebox::gauges`]).
+    pub gauges: Vec<(&'static str, u64)>,
+}
+
 /// The subject of a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTarget {
@@ -37,6 +46,8 @@ pub enum TraceTarget {
     Events(NodeId),
     /// A link's queue.
     Queue(LinkId),
+    /// What a node's boxes hold.
+    Boxes(NodeId),
 }
 
 /// The time series of a run.
@@ -46,6 +57,8 @@ pub struct Series {
     pub flows: Vec<(NodeId, ConnectionId, Vec<FlowSample>)>,
     /// Per traced link.
     pub queues: Vec<(LinkId, Vec<QueueSample>)>,
+    /// Per traced node.
+    pub boxes: Vec<(NodeId, Vec<BoxSample>)>,
     /// The events of the connections of traced nodes, in order.
     pub events: Vec<(Time, NodeId, ConnectionId, Event)>,
 }
@@ -107,6 +120,18 @@ impl Observer {
             if self.logs.contains(&node) {
                 self.series.events.push((now, node, id, event));
             }
+        }
+    }
+
+    /// Observes a node's boxes after a packet or a wake.
+    pub(crate) fn boxes(&mut self, now: Time, node: NodeId, boxes: &Boxes) {
+        let Some((_, samples)) = self.series.boxes.iter_mut().find(|traced| traced.0 == node)
+        else {
+            return;
+        };
+        let gauges = boxes.gauges();
+        if samples.last().is_none_or(|last| last.gauges != gauges) {
+            samples.push(BoxSample { at: now, gauges });
         }
     }
 

@@ -101,6 +101,7 @@ impl<A: Application> World<A> {
                 TraceTarget::Flows(node) => observer.flows.push(node),
                 TraceTarget::Events(node) => observer.logs.push(node),
                 TraceTarget::Queue(link) => observer.series.queues.push((link, Vec::new())),
+                TraceTarget::Boxes(node) => observer.series.boxes.push((node, Vec::new())),
             }
         }
     }

@@ -26,6 +26,8 @@ pub enum Header {
     Repair,
     /// ESP (RFC 4303).
     Esp,
+    /// A message between a mobile host and a base station.
+    Mobility,
     /// SRP in UDP (`yavatkar1994` §2.3).
     Srp,
     /// The start of a packet that an ICMP error is about.
@@ -45,6 +47,7 @@ impl fmt::Display for Header {
             Header::Icmpv6 => "ICMPv6",
             Header::Repair => "repair packet",
             Header::Esp => "ESP",
+            Header::Mobility => "mobility message",
             Header::Srp => "SRP",
             Header::Quote => "packet quoted by ICMP",
         })

@@ -1,7 +1,7 @@
 //! The flow of a packet, as a router sees it.
 
 use crate::ip::{protocol, u16_at};
-use crate::{Body, Packet, Ports, ipv4, ipv6};
+use crate::{Body, Mobility, Packet, Ports, ipv4, ipv6};
 use core::net::{IpAddr, Ipv4Addr};
 
 /// The 5-tuple of a packet's outermost IP header. A tunnelled or encrypted packet has the addresses of
@@ -88,6 +88,7 @@ impl Packet {
     pub fn flow_key(&self) -> FlowKey {
         let ports = match &self.body {
             Body::Udp(udp) => Ports::new(udp.source_port, udp.destination_port),
+            Body::Mobility(_) => Ports::new(Mobility::PORT, Mobility::PORT),
             Body::Srp(srp) => Ports::new(srp.source_port, srp.destination_port),
             _ => self.ports(),
         };

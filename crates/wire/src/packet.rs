@@ -3,8 +3,8 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Esp, Header, Icmp, Ip, Options, ParseError, Payload, Ports, Repair, Segment, Srp,
-    Udp, UnparsedOptions, ipv4, ipv6,
+    EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Repair,
+    Segment, Srp, Udp, UnparsedOptions, ipv4, ipv6,
 };
 use core::hint::black_box;
 use core::net::IpAddr;
@@ -26,6 +26,8 @@ pub enum Body {
     Repair(Repair),
     /// A packet that hides another, or its transport; what is encrypted is the packet's payload.
     Esp(Esp),
+    /// A message between a mobile host and a base station, in UDP.
+    Mobility(Mobility),
 }
 
 /// A packet as a node sees it.
@@ -70,7 +72,7 @@ impl Packet {
                 segment.options.clear();
                 segment
             }
-            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
+            _ => {
                 unreachable!("it has just been made a segment")
             }
         }
@@ -90,9 +92,7 @@ impl Packet {
     pub fn ports(&self) -> Ports {
         match &self.body {
             Body::Tcp(segment) => Ports::new(segment.source_port, segment.destination_port),
-            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
-                Ports::NONE
-            }
+            _ => Ports::NONE,
         }
     }
 
@@ -106,7 +106,7 @@ impl Packet {
     pub fn tcp_mut(&mut self) -> Option<&mut Segment> {
         match &mut self.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => None,
+            _ => None,
         }
     }
 
@@ -172,6 +172,7 @@ impl Packet {
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
             Body::Esp(_) => Esp::HEADER,
+            Body::Mobility(message) => message.len(),
         }
     }
 
@@ -213,6 +214,9 @@ impl Packet {
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
             Body::Esp(_) => return Err(EmitError::NoChecksum { header: Header::Esp }),
+            Body::Mobility(_) => {
+                return Err(EmitError::NoChecksum { header: Header::Mobility });
+            }
         };
         Ok(PartialChecksum { start: self.ip_len() as u16, offset: offset as u16 })
     }
@@ -221,7 +225,7 @@ impl Packet {
     pub(crate) fn protocol(&self) -> u8 {
         match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
-            (Body::Udp(_) | Body::Srp(_), _) => protocol::UDP,
+            (Body::Udp(_) | Body::Srp(_) | Body::Mobility(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
@@ -239,6 +243,7 @@ impl Packet {
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
             Body::Esp(esp) => esp.emit(tail, out),
+            Body::Mobility(message) => message.emit(ends, tail, out),
         }
     }
 
@@ -314,9 +319,13 @@ impl Packet {
             }
             (protocol::UDP, _) => {
                 let (udp, end) = Udp::parse(transport, ends, trusted)?;
-                match Srp::parse(udp, &transport[Udp::HEADER..end]) {
-                    Some((srp, len)) => (Body::Srp(srp), Udp::HEADER + len..end),
-                    None => (Body::Udp(udp), Udp::HEADER..end),
+                let payload = &transport[Udp::HEADER..end];
+                if let Some((srp, len)) = Srp::parse(udp, payload) {
+                    (Body::Srp(srp), Udp::HEADER + len..end)
+                } else if let Some(message) = Mobility::parse(udp, payload) {
+                    (Body::Mobility(message), end..end)
+                } else {
+                    (Body::Udp(udp), Udp::HEADER..end)
                 }
             }
             (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => {

@@ -37,8 +37,8 @@ fn unusable(field: &'static str, found: u32) -> ParseError {
 const TRANSPORT: usize = 8;
 
 impl Quote {
-    /// The quote of a packet that carries TCP, UDP (SRP, too) or ESP; `None` for ICMP, about which no errors are
-    /// sent (RFC 1122 §3.2.2), and for repair packets, which belong to no connection.
+    /// The quote of a packet that carries TCP, UDP (SRP, too) or ESP; `None` for ICMP, about which no errors
+    /// are sent (RFC 1122 §3.2.2), and for packets that belong to no connection.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Quote> {
         let (protocol, source_port, destination_port, seq) = match &packet.body {
@@ -57,7 +57,7 @@ impl Quote {
             Body::Esp(esp) => {
                 (protocol::ESP, (esp.spi >> 16) as u16, esp.spi as u16, SeqNumber(esp.sequence))
             }
-            Body::Icmp(_) | Body::Repair(_) => return None,
+            Body::Icmp(_) | Body::Repair(_) | Body::Mobility(_) => return None,
         };
         Some(Quote {
             source: packet.ip.source,

@@ -136,9 +136,9 @@ impl<A: Application> Host<A> {
             Body::Icmp(Icmp::Survival(notice)) => self.on_survival(now, &packet.ip, notice),
             Body::Icmp(icmp) => self.on_icmp(now, icmp),
             Body::Udp(udp) => self.on_datagram(*udp, packet.payload),
-            // No decoder, gateway or relay has consumed it.
-            Body::Srp(_) | Body::Repair(_) | Body::Esp(_) | Body::Tcp(_) => {
-                self.statistics.no_connection += 1
+            // No box has consumed it.
+            Body::Srp(_) | Body::Repair(_) | Body::Esp(_) | Body::Mobility(_) | Body::Tcp(_) => {
+                self.statistics.no_connection += 1;
             }
         }
     }

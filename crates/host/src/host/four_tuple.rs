@@ -39,7 +39,7 @@ impl FourTuple {
         match &packet.body {
             Body::Tcp(segment) => Some(FourTuple::of_segment(&packet.ip, segment)),
             Body::Icmp(icmp) => FourTuple::of_icmp(&packet.ip, icmp),
-            Body::Udp(_) | Body::Srp(_) | Body::Repair(_) | Body::Esp(_) => None,
+            _ => None,
         }
     }
 

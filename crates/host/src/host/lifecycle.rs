@@ -1,10 +1,11 @@
 //! Connections in a host's table: insertion, state changes, removal.
 
+use super::listeners::opens;
 use super::{ConnectionId, FourTuple, Host, Slot};
 use crate::Application;
 use base::Time;
 use tcp::{Config, Connection, Handshake, Identity, Side, State};
-use wire::{Ip, Ports, SeqNumber};
+use wire::{Body, Ip, Packet, Ports, SeqNumber};
 
 impl<A: Application> Host<A> {
     pub(super) fn add(
@@ -40,6 +41,31 @@ impl<A: Application> Host<A> {
         let id = self.put_in(tuple, connection, false, application);
         self.after(now, id);
         Some(self.slots[id as usize].id)
+    }
+
+    /// Accepts the connection that a SYN opens, without a listener; the host need not own the address
+    /// that it goes to. `None` if it is no such SYN, or if there is such a connection already.
+    pub fn accept_syn(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        config: &Config,
+        application: A,
+    ) -> Option<ConnectionId> {
+        let Body::Tcp(segment) = &packet.body else { return None };
+        let tuple = FourTuple::of_segment(&packet.ip, segment);
+        if !opens(segment.flags)
+            || self.by_tuple.contains_key(&tuple)
+            || self.is_bogus(tuple.remote)
+        {
+            return None;
+        }
+        let iss = self.numbering.sequence(now, &tuple);
+        let connection = self.make_connection(now, &tuple, config, Side::Passive, iss);
+        let number = self.put_in(tuple, connection, false, application);
+        let id = self.slots[number as usize].id;
+        self.handle_packet(now, packet);
+        Some(id)
     }
 
     /// Puts a connection into the table.

@@ -122,7 +122,7 @@ impl<A> Listeners<A> {
 }
 
 /// Whether the flags are those of a SYN that may open a connection; one with a FIN may not.
-fn is_opening(flags: Flags) -> bool {
+pub(super) fn opens(flags: Flags) -> bool {
     let control = Flags::SYN | Flags::ACK | Flags::RST | Flags::FIN;
     flags & control == Flags::SYN
 }
@@ -174,7 +174,7 @@ impl<A: Application> Host<A> {
         if segment.flags.intersects(Flags::RST | Flags::ACK) {
             return Err(Rejection::Closed);
         }
-        if !is_opening(segment.flags) {
+        if !opens(segment.flags) {
             return Err(Rejection::Ignored);
         }
         if self.memory.is_used_up() {
@@ -222,7 +222,7 @@ impl<A: Application> Host<A> {
     /// Whether a connection in TIME-WAIT makes room for a segment that opens another
     /// (RFC 9293 §3.6.1, RFC 6191).
     pub(super) fn is_reopened(&self, id: u32, tuple: &FourTuple, segment: &Segment) -> bool {
-        is_opening(segment.flags)
+        opens(segment.flags)
             && self.listeners.binding(tuple).is_some()
             && self.slots[id as usize].connection.yields_to(segment)
     }

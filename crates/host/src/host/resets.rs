@@ -6,7 +6,7 @@ use crate::Application;
 use base::{Duration, Time};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use wire::{Flags, Ip, Packet, ParseError, Segment, SeqNumber};
+use wire::{Body, Flags, Ip, Packet, ParseError, Segment, SeqNumber};
 
 /// Why a segment without a connection opens none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,16 @@ impl<A: Application> Host<A> {
             Rejection::CookieSent => self.statistics.cookies += 1,
             Rejection::Ignored => self.statistics.no_connection += 1,
             Rejection::Closed => self.on_closed_port(now, packet, segment),
+        }
+    }
+
+    /// Answers a segment as one that comes to a closed port (RFC 9293 §3.10.7.1), whoever owns the address
+    /// that it goes to: a SYN is refused, and a connection that its sender believes to exist is reset.
+    pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
+        if let Body::Tcp(segment) = &packet.body
+            && !self.is_bogus(packet.ip.source)
+        {
+            self.on_closed_port(now, packet, segment);
         }
     }
 

@@ -20,6 +20,7 @@ mod journals;
 mod latency;
 mod links;
 mod mended_spoofer;
+mod mhp;
 mod mobility;
 mod pacing;
 mod path_mtu;

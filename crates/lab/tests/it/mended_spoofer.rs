@@ -1,7 +1,7 @@
 //! A spoofer that knows the rate of the satellite hop, or measures it.
 
-use crate::common::{error, run};
-use lab::{Outcome, Row};
+use crate::common::{error, run, run_with};
+use lab::{Column, Outcome, Row, Watch};
 
 /// A server 20 ms from a gateway, a terminal behind a satellite hop of 10 Mbit/s and 250 ms, and two
 /// users behind that. `hop` is what the hop has besides.
@@ -124,6 +124,33 @@ fn what_the_gateway_holds_is_bounded() {
     }
 }
 
+/// What the gateway holds, at every change.
+fn held_over_time(spoofer: &str, megabytes: u64) -> Vec<i64> {
+    let text = path(spoofer, LONG, &sized(&format!("{megabytes} MB")));
+    let series = run_with(&text, 1, &Watch { series: true, ..Watch::default() }).series.unwrap();
+    let [(node, table)] = &series.boxes[..] else { panic!("{:?}", series.boxes) };
+    assert_eq!(node, "gateway");
+    let held = table.columns().iter().find(|(name, _)| name == "held_bytes");
+    let Some((_, Column::Integer(held))) = held else { panic!("{table:?}") };
+    held.clone()
+}
+
+#[test]
+fn what_the_gateway_holds_is_bounded_at_every_moment() {
+    let plain = held_over_time("", 30);
+    assert!(plain.iter().any(|&held| held > 25_000_000), "{:?}", plain.iter().max());
+    assert_eq!(plain.last(), Some(&0));
+    let window = ", tcp = { receive_window = \"100 kB\" }";
+    for rate in ["", GIVEN] {
+        let bounded = held_over_time(&format!("{rate}, cache = 300000{window}"), 5);
+        assert!(bounded.iter().all(|&held| held <= 400_000), "{rate}: {:?}", bounded.iter().max());
+        // The bound holds it back for most of the transfer.
+        let full = bounded.iter().filter(|&&held| held > 250_000).count();
+        assert!(full > bounded.len() / 2, "{rate}: {full} of {}", bounded.len());
+        assert_eq!(bounded.last(), Some(&0), "{rate}");
+    }
+}
+
 #[test]
 fn the_rate_is_measured_by_the_first_connection_that_fills_the_hop() {
     // Ten seconds of one user alone, whose slow start overruns the queue.
@@ -137,6 +164,16 @@ fn the_rate_is_measured_by_the_first_connection_that_fills_the_hop() {
     assert!(rest > 0.95 * MOST * 38.9 / 40.0, "{rest}");
     let later = dropped(&outcome) - dropped(&alone);
     assert!(later < dropped(&alone), "{later} {}", dropped(&alone));
+}
+
+#[test]
+fn while_the_rate_is_unknown_pacing_helps_over_a_short_queue() {
+    let completed = |more: &str| {
+        let outcome = run(&path(&format!("{MEASURED}{more}"), SHORT, &sized("30 MB")));
+        outcome.rows[0].completed_s.unwrap()
+    };
+    let (burst, paced) = (completed(""), completed(", tcp = { pacing = true }"));
+    assert!(paced < 0.75 * burst, "{paced} {burst}");
 }
 
 #[test]

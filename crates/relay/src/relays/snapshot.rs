@@ -1,12 +1,17 @@
 //! Relays that move to another box.
 
-use super::{Entry, Relays, SIDES, towards};
+#[cfg(test)]
+mod tests;
+
+use super::opening::Waiting;
+use super::{Entry, HalfId, Relays, SIDES, StreamName};
 use crate::{Half, Relay, Side};
 use base::Time;
 use host::{ConnectionSnapshot, FourTuple};
 use serde::{Deserialize, Serialize};
 use tcp::Events;
 use thiserror::Error;
+use wire::{Packet, Payload};
 
 /// A split connection at one moment, to be stored or sent: both halves, the bytes between them, and how
 /// they are relayed.
@@ -18,9 +23,19 @@ pub struct RelaySnapshot {
     client: FourTuple,
     relay: Relay,
     /// By [`Side`]; `None` if it is over.
-    halves: [Option<ConnectionSnapshot<Half>>; 2],
+    halves: [Option<HalfSnapshot>; 2],
+    /// Its client, which waits for the server, has opened it over SRP.
+    is_waiting: bool,
     /// By [`Side`], whether the end is behind the hop.
     behind_hop: [bool; 2],
+}
+
+/// A half of a [`RelaySnapshot`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum HalfSnapshot {
+    Tcp(Box<ConnectionSnapshot<Half>>),
+    /// A stream of an association, which moves by itself.
+    Srp(StreamName),
 }
 
 /// Why a snapshot was not adopted.
@@ -37,6 +52,9 @@ pub enum AdoptError {
     /// A half was not adopted.
     #[error(transparent)]
     Half(#[from] host::AdoptError),
+    /// The association of a half has not been adopted.
+    #[error("there is no association for the half of connection {0}")]
+    NoAssociation(FourTuple),
     /// The box has a connection between these ends already.
     #[error("there is a connection {0} already")]
     Taken(FourTuple),
@@ -44,7 +62,7 @@ pub enum AdoptError {
 
 impl RelaySnapshot {
     /// The version of the snapshots that this code makes and adopts.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// The connection as its client names it.
     #[must_use]
@@ -60,26 +78,59 @@ impl Relays {
     }
 
     /// The number of the relay of a connection.
-    fn number_of(&self, client: &FourTuple) -> Option<u32> {
-        let half = |side| self.host.connection_at(&towards(side, client));
-        let id = half(Side::Client).or_else(|| half(Side::Server))?;
-        let number = self.host.application(id)?.relay;
-        let entry = self.splits.get(number as usize)?.as_ref()?;
-        (entry.client == *client).then_some(number)
+    pub(super) fn number_of(&self, client: &FourTuple) -> Option<u32> {
+        self.by_client.get(client).copied()
     }
 
-    /// A snapshot of a split connection, which its client names so; `None` if there is none. To be taken
+    /// A snapshot of a split connection, which its client names so; `None` if there is none, or if its
+    /// client is not accepted yet. To be taken
     /// after [`Relays::transmit`]: what was sent is not in it.
     #[must_use]
     pub fn snapshot(&self, now: Time, client: &FourTuple) -> Option<RelaySnapshot> {
-        let Entry { relay, halves, .. } = self.splits[self.number_of(client)? as usize].as_ref()?;
+        let entry = self.splits[self.number_of(client)? as usize].as_ref()?;
+        let Entry { relay, halves, waiting, .. } = entry;
+        if let Some(Waiting::Syn { .. }) = waiting {
+            return None;
+        }
+        let half = |id: Option<HalfId>| match id? {
+            HalfId::Tcp(id) => {
+                let snapshot = self.halves.host.snapshot_connection(now, id)?;
+                Some(HalfSnapshot::Tcp(Box::new(snapshot)))
+            }
+            HalfId::Srp(name) => Some(HalfSnapshot::Srp(name)),
+        };
         Some(RelaySnapshot {
             version: RelaySnapshot::VERSION,
             client: *client,
             relay: relay.clone(),
-            halves: halves.map(|id| self.host.snapshot_connection(now, id?)),
+            halves: halves.map(half),
+            is_waiting: waiting.is_some(),
             behind_hop: SIDES.map(|side| relay.is_scheduled(side)),
         })
+    }
+
+    /// The bytes that a split connection holds, but for those of streams of an association, as payloads of
+    /// the packets that brought them.
+    pub fn held_payloads_of(&self, client: &FourTuple, held: &mut dyn FnMut(Payload)) {
+        let number = self.number_of(client).map(|number| number as usize);
+        let Some(entry) = number.and_then(|number| self.splits[number].as_ref()) else { return };
+        for half in entry.halves.iter().flatten().filter_map(|&id| self.halves.connection(id)) {
+            half.held_payloads().for_each(&mut *held);
+        }
+        entry.relay.rest().for_each(held);
+    }
+
+    /// Resets both ends of a split connection; of one whose client is not accepted yet, the server's.
+    pub fn reset(&mut self, now: Time, client: &FourTuple) {
+        if let Some(number) = self.number_of(client) {
+            self.abandon(now, number);
+            self.run(now);
+        }
+    }
+
+    /// Answers a segment of a connection that does not exist with a reset.
+    pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
+        self.halves.host.reset_sender(now, packet);
     }
 
     /// Removes a split connection, after a snapshot of it; its ends are not told. Returns whether there
@@ -88,7 +139,7 @@ impl Relays {
         let entry = self.number_of(client).and_then(|number| self.take(number));
         let Some(Entry { halves, .. }) = entry else { return false };
         for id in halves.into_iter().flatten() {
-            self.host.access(now, id, |half, _| half.fail());
+            self.halves.fail(now, id);
         }
         self.statistics.removed += 1;
         self.run(now);
@@ -103,7 +154,7 @@ impl Relays {
     /// If the snapshot has another version, or there is such a connection already. Nothing has changed
     /// then.
     pub fn adopt(&mut self, now: Time, snapshot: RelaySnapshot) -> Result<(), AdoptError> {
-        let RelaySnapshot { version, client, mut relay, halves, behind_hop } = snapshot;
+        let RelaySnapshot { version, client, mut relay, halves, is_waiting, behind_hop } = snapshot;
         if version != RelaySnapshot::VERSION {
             return Err(AdoptError::Version { found: version, expected: RelaySnapshot::VERSION });
         }
@@ -112,34 +163,69 @@ impl Relays {
         }
         let mut adopted = [None; 2];
         for (place, half) in adopted.iter_mut().zip(halves) {
-            match half.map(|half| self.host.adopt_connection(now, half)).transpose() {
+            match half.map(|half| self.adopt_half(now, &client, half)).transpose() {
                 Ok(id) => *place = id,
                 Err(error) => {
                     for id in adopted.into_iter().flatten() {
-                        self.host.access(now, id, |half, _| half.fail());
+                        if let HalfId::Tcp(id) = id {
+                            self.halves.host.access(now, id, |connection, half| {
+                                // Its number is that of a relay in the other box.
+                                half.relay = Half::NO_RELAY;
+                                connection.fail();
+                            });
+                        }
                     }
-                    return Err(error.into());
+                    self.run(now);
+                    return Err(error);
                 }
             }
         }
         if self.hop.is_none() {
             for side in SIDES.into_iter().filter(|&side| behind_hop[side as usize]) {
                 let Some(far) = adopted[side as usize] else { continue };
-                self.host.access(now, far, |far, _| relay.unschedule(side, far));
+                self.halves.access(now, far, |far| relay.unschedule(side, far));
             }
         }
         let number = self.next_number();
-        self.put(number, Entry { relay, halves: adopted, client, held: 0 }, behind_hop);
-        for id in adopted.into_iter().flatten() {
-            self.host.access(now, id, |_, half| {
-                half.relay = number;
-                // What was scheduled there is passed on here at once, without a hop.
-                half.events |= Events::READABLE;
-            });
+        let waiting = match adopted[Side::Client as usize] {
+            Some(HalfId::Srp(name)) if is_waiting => Some(Waiting::Stream(name)),
+            _ => None,
+        };
+        let entry = Entry { relay, halves: adopted, waiting, ..Entry::new(client) };
+        self.put(number, entry, behind_hop);
+        for (side, id) in SIDES.into_iter().zip(adopted) {
+            match id {
+                Some(HalfId::Tcp(id)) => {
+                    self.halves.host.access(now, id, |_, half| {
+                        half.relay = number;
+                        // What was scheduled there is passed on here at once, without a hop.
+                        half.events |= Events::READABLE;
+                    });
+                }
+                Some(HalfId::Srp(name)) => self.halves.associations.assign(name, number, side),
+                None => {}
+            }
         }
         self.statistics.adopted += 1;
         self.run(now);
         self.count_held(number);
         Ok(())
+    }
+
+    fn adopt_half(
+        &mut self,
+        now: Time,
+        client: &FourTuple,
+        half: HalfSnapshot,
+    ) -> Result<HalfId, AdoptError> {
+        match half {
+            HalfSnapshot::Tcp(half) => {
+                Ok(HalfId::Tcp(self.halves.host.adopt_connection(now, *half)?))
+            }
+            HalfSnapshot::Srp(name) => match self.halves.associations.stream(name) {
+                Some(_) => Ok(HalfId::Srp(name)),
+                None => Err(AdoptError::NoAssociation(*client)),
+            },
+        }
     }
 }

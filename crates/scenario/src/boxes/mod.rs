@@ -10,16 +10,16 @@ mod tunnels;
 
 use crate::attacks::{Attack, Method};
 use crate::flow::IpVersion;
-use crate::links::Mtu;
+use crate::links::{Link, Mtu};
 use crate::node_boxes::NodeBox;
 use crate::placement::{Placement, port};
 use crate::scenario::Scenario;
 use attacks::Attacker;
-use base::Seed;
+use base::{Seed, Time};
 use host::Port;
 use middlebox::fec::Flow;
 use middlebox::fec::SideChannel;
-use middlebox::{Association, BoxSettings, Ends, LinkMtu, Site};
+use middlebox::{Association, BoxSettings, Contents, Ends, LinkMtu, Site};
 use std::collections::BTreeMap;
 use tcp::Config;
 use tunnels::Tunnels;
@@ -40,7 +40,14 @@ pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placem
     let readable: Vec<Association> = tunnels.readable().cloned().collect();
     let flows = flows(scenario, placement);
     let inside = tunnels.inside(&flows);
-    let alone = Alone { scenario, seed, tunnels: &inside, readable: &readable, flows };
+    let alone = Alone {
+        scenario,
+        seed,
+        tunnels: &inside,
+        readable: &readable,
+        contents: Contents::default(),
+        flows,
+    };
     alone.install_in_every_node(reports::notifying(scenario), placement);
     tunnels.install_reporters(placement);
     alone.install_in_every_node(reports::metering(scenario), placement);
@@ -85,6 +92,18 @@ fn neighbours(scenario: &Scenario, node: usize) -> Vec<(&str, Port)> {
     named.collect()
 }
 
+/// The node to which another one is attached at the start, if it is attached by one link only.
+fn attached(scenario: &Scenario, node: usize) -> Option<usize> {
+    let other = |link: &Link| if link.from == node { link.to } else { link.from };
+    let moves = scenario.attachments.iter().find(|attachments| attachments.node == node);
+    if let Some(attachments) = moves {
+        let (link, _) = attachments.links.at(Time::ZERO);
+        return link.map(|&link| other(&scenario.links[link]));
+    }
+    let mut links = scenario.links.iter().filter(|link| link.from == node || link.to == node);
+    links.next().map(other).filter(|_| links.next().is_none())
+}
+
 /// The flows, by their names.
 fn flows<'a>(scenario: &'a Scenario, placement: &impl Placement) -> BTreeMap<&'a str, Flow> {
     let flows = scenario.flows.iter().enumerate();
@@ -102,6 +121,7 @@ struct Alone<'a> {
     flows: BTreeMap<&'a str, Flow>,
     tunnels: &'a [(Flow, Ends)],
     readable: &'a [Association],
+    contents: Contents,
 }
 
 impl Alone<'_> {
@@ -156,11 +176,13 @@ impl Alone<'_> {
         let neighbours = neighbours(self.scenario, node);
         let site = Site {
             neighbours: &neighbours,
+            attached: attached(self.scenario, node).map(|to| placement.own(to, IpVersion::V4)),
             own: [IpVersion::V4, IpVersion::V6].map(|ip| placement.own(node, ip)),
             flows: &self.flows,
             tunnels: self.tunnels,
             readable: self.readable,
             tcp,
+            contents: &self.contents,
             random: &|| self.seed.stream(stream),
         };
         placement.add_box(node, settings.build(&site));

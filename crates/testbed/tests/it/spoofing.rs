@@ -38,6 +38,31 @@ fn two_kernels_do_not_notice_that_their_connection_is_split() {
     drop(outcomes);
 }
 
+/// A hop of 4 Mbit/s whose queue holds 8 packets, a quarter of what it carries in a round trip.
+fn over_a_short_queue(spoofer: &str) -> String {
+    let gateway = format!("boxes = [{{ box = \"spoofer\"{spoofer} }}]");
+    let text = download(&gateway, "4").replace("queue = \"100 packets\"", "queue = \"8 packets\"");
+    text.replace("errors = { packet = 0.002 }\n", "")
+        .replace("delay = \"150 ms\"", "delay = \"50 ms\"")
+}
+
+#[test]
+fn with_the_rate_of_the_hop_its_queue_does_not_overflow_between_kernels() {
+    let rate = ", cache = \"200 kB\", hop = \"user\", rate = \"4 Mbit/s\"";
+    let outcomes = at_once(["", rate], |spoofer| {
+        let outcome = run(&over_a_short_queue(spoofer))?;
+        complete(&outcome.run.rows[0], 300_000);
+        let hop = outcome.run.links.iter().find(|(name, _)| name == "gateway->user");
+        let counts = &outcome.run.box_counts;
+        let held = count(counts, "bytes held at most of one connection");
+        let given = count(counts, "rate of the hop, bit/s");
+        Some((hop.unwrap().1.dropped, held, given))
+    });
+    let [Some(plain), Some(paced)] = outcomes[..] else { return };
+    assert!(plain.0 > 0, "{plain:?}");
+    assert_eq!((paced.0, paced.2), (0, 4_000_000), "{paced:?}");
+}
+
 /// A fast path with a little loss, for connections of programs; flows of it are not started.
 const CROWD: &str = r#"title = "a crowd"
 duration = "1 s"

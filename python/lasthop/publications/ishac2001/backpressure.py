@@ -1,4 +1,5 @@
-"""Beyond ishac2001: figures 6 and 8 with a spoofer that holds a bounded amount of data.
+"""Beyond ishac2001: figures 6 and 8 with a spoofer that holds a bounded amount of data, and with
+one that knows the satellite link's rate besides.
 
 The publication leaves open how to keep data from accumulating at the spoofer without losing what it
 gains for large transfers (section 5).
@@ -14,6 +15,7 @@ from lasthop.publications.ishac2001 import fig5, network
 from lasthop.publications.ishac2001.fig5 import BEFORE, NEAR
 from lasthop.publications.ishac2001.network import (
     BOUNDED,
+    PACED,
     RECEIVER,
     REGULAR,
     SIZES,
@@ -30,7 +32,7 @@ from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Study
 from lasthop.publications.study.verdict import Check, Joint, above, below, every
-from lasthop.publications.study.words import SMALL, phrase
+from lasthop.publications.study.words import NEGLIGIBLE, SMALL, phrase
 from lasthop.publications.study.words import percent as share
 from lasthop.stats import Estimate
 
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
 
 #: Settings of the spoofer. The data that it holds of a connection in each direction: 120 segments,
 #: less than the satellite link and its queue hold (126), so that it never overruns them, and about
-#: twice what fills the link.
+#: twice what fills the link. The rate of the satellite link is that of the scenario; r2 is its near
+#: end.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     BOUNDED: {"cache": "180 kB"},
+    PACED: {"cache": "180 kB", "hop": "r2", "rate": "1.544 Mbit/s"},
 }
-_NAMES = {BOUNDED: "a bounded cache"}
+_NAMES = {BOUNDED: "a bounded cache", PACED: "a bounded cache and the satellite link's rate"}
 #: The load of figures 5 to 8, and none, where data comes to the spoofer as fast as it can.
 LEVELS = (0, network.COMPETITORS)
 _GROUPS = (
@@ -56,6 +60,8 @@ _GROUPS = (
 GROUPS: Mapping[str, Sequence[int]] = {
     " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1])))): sizes for sizes in _GROUPS
 }
+#: Sizes of which slow start over the satellite link is most of the time.
+_SHORT = tuple(name for name, sizes in GROUPS.items() if sizes[-1] <= max(NEAR))
 _SIZES = tuple(size for size in SIZES if size % 10 == 0 or size < 10)
 
 
@@ -86,6 +92,7 @@ _LOOKS = {
     REGULAR: ("regular", pictures.BLACK, "-"),
     SPOOFED: ("as published", pictures.BLUE, "-"),
     BOUNDED: ("bounded cache", pictures.ORANGE, "--"),
+    PACED: ("bounded cache and rate", pictures.GREEN, "-."),
     UNLIMITED: ("as published with an unlimited satellite queue", pictures.GREY, ":"),
 }
 
@@ -205,9 +212,31 @@ def _no_fewer_gains(runs: Runs, competitors: int, arm: str, vantage: str) -> Ans
     )
 
 
+def _more_with_rate(runs: Runs, competitors: int) -> Answer:
+    ratios = {
+        name: estimate(
+            group_times(runs, RECEIVER, GROUPS[name], PACED, BOUNDED, competitors=competitors)
+        )
+        for name in _SHORT
+    }
+    words = "; ".join(f"{name} packets {phrase(ratio)}" for name, ratio in ratios.items())
+    return Answer(
+        f"With the satellite link's rate and {competitors} competitors, the receiver's gain of"
+        f" transfers of up to {max(NEAR)} packets is larger than with the bounded cache alone.",
+        "§5",
+        every([Check(ratio, above(1 + NEGLIGIBLE)) for ratio in ratios.values()]).verdict,
+        f"Throughput over that with the bounded cache alone: {words}. Larger is taken as more than"
+        f" {share(NEGLIGIBLE)}.",
+        measured=min(
+            (of for of in ratios.values() if of is not None), key=lambda of: of.value, default=None
+        ),
+        effect_of="rate",
+    )
+
+
 def answers(runs: Runs) -> Sequence[Answer]:
     """Whether it mends what it is for, and what it costs."""
-    return [
+    mended = [
         answer
         for arm in SETTINGS
         for competitors in LEVELS
@@ -217,20 +246,21 @@ def answers(runs: Runs) -> Sequence[Answer]:
             *(_no_fewer_gains(runs, competitors, arm, vantage) for vantage in VANTAGES),
         )
     ]
+    return [*mended, *(_more_with_rate(runs, competitors) for competitors in LEVELS)]
 
 
 def _outcome(runs: Runs) -> str:
     words = []
-    for competitors in LEVELS:
-        times = group_times(runs, RECEIVER, NEAR, BOUNDED, SPOOFED, competitors=competitors)
-        faster = estimate(times)
-        drops = [_drops(runs, NEAR, arm, competitors) for arm in (SPOOFED, BOUNDED)]
-        words.append(
-            f"{competitors} competitors: {phrase(faster)} times the published spoofer's throughput"
-            f" near 400 packets, {fig5.mean_of(drops[1])} instead of {fig5.mean_of(drops[0])}"
-            " dropped segments"
-        )
-    return f"{'; '.join(words)}."
+    for arm in SETTINGS:
+        for competitors in LEVELS:
+            times = group_times(runs, RECEIVER, NEAR, arm, SPOOFED, competitors=competitors)
+            drops = [_drops(runs, NEAR, of, competitors) for of in (SPOOFED, arm)]
+            words.append(
+                f"with {_NAMES[arm]} and {competitors} competitors {phrase(estimate(times))} times"
+                f" the throughput, {fig5.mean_of(drops[1])} instead of {fig5.mean_of(drops[0])}"
+                " dropped segments"
+            )
+    return f"Near 400 packets, compared with the published spoofer: {'; '.join(words)}."
 
 
 STUDY = Study(
@@ -238,14 +268,16 @@ STUDY = Study(
     experiment="backpressure",
     title="A spoofer that does not overrun the satellite link",
     asks="The publication leaves open how to keep the spoofer from overrunning the satellite link"
-    " while large transfers still gain. Does a bounded cache with back-pressure, and a rate for the"
-    " satellite link, do so?",
+    " while large transfers still gain. Does a bounded cache with back-pressure do so, and what"
+    " does the satellite link's rate add?",
     where="§5",
     method=(
         *network.METHOD,
         f"The bounded spoofer holds at most {SETTINGS[BOUNDED]['cache']} of a connection in each"
         " direction besides its receive window. When that is reached, it stops reading, and its"
         " window closes for the server.",
+        f"With the satellite link's rate ({SETTINGS[PACED]['rate']}), it also sends no faster than"
+        " that, and its initial window over the link is what the link carries in a round trip.",
         f"{' and '.join(map(str, LEVELS))} competitors.",
     ),
     cells=cells,

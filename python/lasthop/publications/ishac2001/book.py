@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lasthop.publications.ishac2001.network import BOUNDED, PACED, SPOOFED
 from lasthop.publications.study.book import Column, Table
 
 _SHOWN = (
@@ -21,11 +22,25 @@ def _gains(arm: str, **where: object) -> list[Column]:
     ]
 
 
-def _dropped(arm: str, words: str, **where: object) -> Column:
-    return Column(
-        f"dropped, {words}", "dropped_packets", {"spoofer": arm, "vantage": "receiver", **where}
-    )
+def _dropped(arm: str, words: str) -> Column:
+    return Column(f"dropped, {words}", "dropped_packets", {"spoofer": arm, "vantage": "receiver"})
 
+
+#: The published spoofer, and those of `backpressure`.
+_MENDED = [
+    column
+    for arm, words in (
+        (SPOOFED, "as published"),
+        (BOUNDED, "bounded cache"),
+        (PACED, "bounded cache and rate"),
+    )
+    for column in (
+        Column(
+            f"receiver's gain, %, {words}", "gain_percent", {"spoofer": arm, "vantage": "receiver"}
+        ),
+        _dropped(arm, words),
+    )
+]
 
 TABLES: Mapping[str, Table] = {
     "fig5": Table(
@@ -82,20 +97,11 @@ TABLES: Mapping[str, Table] = {
     "backpressure": Table(
         "packets",
         "packets",
-        {},
-        [
-            column
-            for competitors in (0, 50)
-            for arm, words in (("published", "as published"), ("bounded", "bounded cache"))
-            for column in (
-                Column(
-                    f"{competitors} competitors: receiver's gain, %, {words}",
-                    "gain_percent",
-                    {"spoofer": arm, "vantage": "receiver", "competitors": competitors},
-                ),
-                _dropped(arm, words, competitors=competitors),
-            )
-        ],
+        {"competitors": 0},
+        _MENDED,
         only=_SHOWN,
+        more={
+            "competitors": Table("packets", "packets", {"competitors": 50}, _MENDED, only=_SHOWN)
+        },
     ),
 }

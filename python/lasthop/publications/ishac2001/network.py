@@ -32,8 +32,8 @@ COMPETITORS = 50
 
 #: What the gateway does.
 REGULAR, SPOOFED, UNLIMITED = "none", "published", "unlimited-queue"
-#: Beyond the publication: with a bounded cache.
-BOUNDED = "bounded"
+#: Beyond the publication: with a bounded cache, and with the satellite link's rate besides.
+BOUNDED, PACED = "bounded", "bounded-rate"
 #: Whose clock.
 SENDER, RECEIVER = "sender", "receiver"
 VANTAGES = (RECEIVER, SENDER)

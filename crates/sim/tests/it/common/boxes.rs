@@ -98,6 +98,6 @@ impl Middlebox for Muddle {
 pub fn segment(packet: &Packet) -> Option<&Segment> {
     match &packet.body {
         Body::Tcp(segment) => Some(segment),
-        Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => None,
+        _ => None,
     }
 }

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use wire::srp::{self, Chunk, Ends, Limits, Pdu, Reason, Sack};
 use wire::{
     Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
-    EspNotice, Flags, Icmp, Ip, LocalStatus, Options, Packet, Payload, Place, Probability, Quote,
-    Repair, SackBlock, SackBlocks, Segment, SeqNumber, Srp, SurvivalNotice, Timestamps, Udp,
-    UnparsedOptions,
+    EspNotice, Flags, Icmp, Ip, LocalStatus, Mobility, MobilityMessage, Options, Outcome, Packet,
+    Payload, Place, Probability, Quote, Repair, SackBlock, SackBlocks, Segment, SeqNumber, Srp,
+    SurvivalNotice, Timestamps, Udp, UnparsedOptions,
 };
 
 /// A packet and its payload.
@@ -23,7 +23,8 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
             let mut payload = payload;
             match &mut packet.body {
                 Body::Tcp(segment) => fit(&mut packet.unparsed, segment, &unknown),
-                Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. }) => payload.clear(),
+                Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. })
+                | Body::Mobility(_) => payload.clear(),
                 Body::Srp(srp) if !srp.pdu.carries_data() => payload.clear(),
                 Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
             }
@@ -110,7 +111,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
         Network::V6(headers) => {
             let transport = match packet.body {
                 Body::Tcp(_) => 6,
-                Body::Udp(_) | Body::Srp(_) => 17,
+                Body::Udp(_) | Body::Srp(_) | Body::Mobility(_) => 17,
                 Body::Icmp(_) => 58,
                 Body::Repair(_) => 253,
                 Body::Esp(_) => 50,
@@ -356,7 +357,34 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
         3 => icmp(v6).prop_map(Body::Icmp),
         1 => repair.prop_map(Body::Repair),
         1 => esp().prop_map(Body::Esp),
+        1 => mobility().prop_map(Body::Mobility),
     ]
+}
+
+fn mobility() -> impl Strategy<Value = Mobility> {
+    let address = || any::<bool>().prop_flat_map(address);
+    let end = (address(), any::<u16>());
+    let message = prop_oneof![
+        (
+            proptest::option::of(address()),
+            address(),
+            proptest::option::of(address()),
+            any::<bool>()
+        )
+            .prop_map(|(other, station, previous, is_confirmed)| {
+                MobilityMessage::Attach { other, station, previous, is_confirmed }
+            }),
+        Just(MobilityMessage::Resume(Outcome::Complete)),
+        Just(MobilityMessage::Resume(Outcome::Lost)),
+        ([end.clone(), end], any::<bool>()).prop_map(|([mobile, fixed], is_done)| {
+            MobilityMessage::Reset { mobile, fixed, is_done }
+        }),
+    ];
+    (any::<u64>(), message, any::<[u8; 16]>()).prop_map(|(attachment, message, tag)| Mobility {
+        attachment,
+        message,
+        tag,
+    })
 }
 
 /// Many, for they are short; `PROPTEST_CASES` may say otherwise.

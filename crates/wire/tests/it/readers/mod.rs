@@ -115,6 +115,8 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         Body::Srp(srp) => Transport::Udp { ports: [srp.source_port, srp.destination_port] },
         Body::Icmp(icmp) => icmp_of(icmp, ip.source.is_ipv6()),
         Body::Repair(_) => return Err("other readers do not know repair packets".to_owned()),
+        // Other readers see a datagram, whose payload they do not know.
+        Body::Mobility(_) => return Err("others see a datagram with a payload".to_owned()),
         Body::Esp(_) => return Err("others see no header behind ESP".to_owned()),
     };
     Ok(Fields {

@@ -1,0 +1,16 @@
+//! MHP: the split connections of a mobile host, and how they move from one base station to the next
+//! (`yavatkar1994`).
+//!
+//! [`Attachment`] is the part of the mobile host, [`Registry`] that of a base station: which of them has
+//! the state of the host's connections, and who is asked for it. [`Transfers`] carries the state between base
+//! stations. The boxes [`crate::Mobile`] and [`crate::Station`] put them together with the relays.
+
+mod attachment;
+mod key;
+mod registry;
+mod transfer;
+
+pub(crate) use attachment::Attachment;
+pub(crate) use key::Keys;
+pub(crate) use registry::{Action, Registry, Reply, Request};
+pub(crate) use transfer::{Answer, Transfer, Transferred, Transfers};

@@ -1,0 +1,329 @@
+//! The mobile hosts of a base station: where the state of their connections is.
+
+use base::{Duration, Time};
+use core::net::IpAddr;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use wire::{Mobility, MobilityMessage, Outcome};
+
+/// The request of a base station to another one (the *handover* message of `yavatkar1994` §2.4): the
+/// state of a mobile host's connections, which shows by its message that it is attached to the requester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) mobile: IpAddr,
+    pub(crate) attach: Mobility,
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    /// The state follows.
+    State,
+    /// The state went to this base station before.
+    Moved(IpAddr),
+    /// There is no state.
+    Nothing,
+    /// The mobile host is attached elsewhere by now.
+    Superseded,
+}
+
+/// What a base station is to do. `R` names a requester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action<R> {
+    /// To tell the mobile host that data transfer is to resume.
+    Confirm { mobile: IpAddr, attachment: u64, outcome: Outcome },
+    /// To request the state from another base station.
+    Fetch { request: Request, from: IpAddr },
+    /// To answer a requester with the state of all connections of the mobile host, and to remove them.
+    Give { mobile: IpAddr, to: R },
+    /// To answer a requester.
+    Answer { mobile: IpAddr, to: R, reply: Reply },
+    /// To process the packets that were held for the mobile host.
+    Release { mobile: IpAddr },
+    /// To drop the packets that were held for the mobile host, and its connections, if there are any.
+    Forget { mobile: IpAddr },
+}
+
+/// The mobile hosts that a base station knows.
+///
+/// The attachments of a mobile host are numbered, and each of its messages and requests bears the
+/// number of the attachment that it is about. Of the base stations at most one has the state; one that has
+/// handed it over knows to which, so that a later one follows the chain. State that was handed over is never
+/// used again, because the next base station may have gone on with it: if that one has lost it, it is lost.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry<R> {
+    own: [IpAddr; 2],
+    mobiles: FxHashMap<IpAddr, Record<R>>,
+    /// The mobile host of its address of the other version of IP.
+    others: FxHashMap<IpAddr, IpAddr>,
+    actions: VecDeque<Action<R>>,
+}
+
+#[derive(Clone, Debug)]
+struct Record<R> {
+    other: Option<IpAddr>,
+    attachment: u64,
+    attach: Mobility,
+    state: State<R>,
+    /// When it was last heard of.
+    seen: Time,
+}
+
+#[derive(Clone, Debug)]
+enum State<R> {
+    /// It is attached here, or was; its connections are here.
+    Serving { outcome: Outcome },
+    /// It is attached here, and its connections are fetched; this many base stations were asked.
+    Fetching { asked: u8, waiting: Vec<(u64, IpAddr, R)> },
+    /// Its connections went to another base station.
+    Moved { to: IpAddr },
+}
+
+impl<R: Copy> Registry<R> {
+    /// How long a mobile host without connections is remembered that nothing was heard of.
+    pub(crate) const LIFETIME: Duration = Duration::from_secs(120);
+    /// The most base stations in a row that are asked for the state.
+    const MOST_ASKED: u8 = 16;
+
+    /// Of a base station with these addresses.
+    pub(crate) fn new(own: [IpAddr; 2]) -> Registry<R> {
+        Registry {
+            own,
+            mobiles: FxHashMap::default(),
+            others: FxHashMap::default(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// What is to be done next.
+    pub(crate) fn poll(&mut self) -> Option<Action<R>> {
+        self.actions.pop_front()
+    }
+
+    /// The mobile host that has an address, by its first address.
+    pub(crate) fn mobile(&self, address: IpAddr) -> Option<IpAddr> {
+        match self.mobiles.contains_key(&address) {
+            true => Some(address),
+            false => self.others.get(&address).copied(),
+        }
+    }
+
+    /// All addresses of a mobile host.
+    pub(crate) fn addresses(&self, mobile: IpAddr) -> [Option<IpAddr>; 2] {
+        [Some(mobile), self.mobiles.get(&mobile).and_then(|record| record.other)]
+    }
+
+    /// Whether the connections of a mobile host are here.
+    pub(crate) fn serves(&self, mobile: IpAddr) -> bool {
+        self.state(mobile).is_some_and(|state| matches!(state, State::Serving { .. }))
+    }
+
+    /// Whether their state is lost, which the mobile host does not know yet.
+    pub(crate) fn has_lost(&self, mobile: IpAddr) -> bool {
+        let lost = |state: &State<R>| matches!(state, State::Serving { outcome: Outcome::Lost });
+        self.state(mobile).is_some_and(lost)
+    }
+
+    /// Whether they are fetched.
+    pub(crate) fn fetches(&self, mobile: IpAddr) -> bool {
+        self.state(mobile).is_some_and(|state| matches!(state, State::Fetching { .. }))
+    }
+
+    fn state(&self, mobile: IpAddr) -> Option<&State<R>> {
+        self.mobiles.get(&mobile).map(|record| &record.state)
+    }
+
+    /// A mobile host says that it is attached here; its message is authentic.
+    pub(crate) fn on_attach(&mut self, now: Time, mobile: IpAddr, attach: &Mobility) {
+        let MobilityMessage::Attach { other, station, previous, is_confirmed } = attach.message
+        else {
+            return;
+        };
+        if !self.own.contains(&station) {
+            return;
+        }
+        let attachment = attach.attachment;
+        let elsewhere = previous.filter(|previous| !self.own.contains(previous));
+        let Some(record) = self.mobiles.get_mut(&mobile) else {
+            let state = match (elsewhere, is_confirmed) {
+                (Some(_), _) => State::Fetching { asked: 1, waiting: Vec::new() },
+                // It was here, and nothing is known of it any more.
+                (None, true) => State::Serving { outcome: Outcome::Lost },
+                (None, false) => State::Serving { outcome: Outcome::Complete },
+            };
+            let record = Record { other, attachment, attach: *attach, state, seen: now };
+            self.mobiles.insert(mobile, record);
+            if let Some(other) = other {
+                self.others.insert(other, mobile);
+            }
+            return self.proceed(mobile, elsewhere);
+        };
+        if attachment < record.attachment {
+            return;
+        }
+        record.seen = now;
+        let is_new = attachment > record.attachment;
+        (record.attachment, record.attach) = (attachment, *attach);
+        match &record.state {
+            State::Fetching { .. } => {}
+            // It has come back before anybody asked for its state.
+            State::Serving { .. } if is_new && previous.is_some() => self.proceed(mobile, None),
+            _ if is_new && previous.is_none() => {
+                record.state = State::Serving { outcome: Outcome::Complete };
+                self.proceed(mobile, None);
+            }
+            State::Serving { .. } => self.proceed(mobile, None),
+            // The base station that confirmed it last knows more than this one.
+            &State::Moved { to } if is_new => {
+                record.state = State::Fetching { asked: 1, waiting: Vec::new() };
+                self.proceed(mobile, Some(elsewhere.unwrap_or(to)));
+            }
+            State::Moved { .. } => {}
+        }
+    }
+
+    /// Asks the base station `from`, or confirms the attachment.
+    fn proceed(&mut self, mobile: IpAddr, from: Option<IpAddr>) {
+        let Some(Record { state, attachment, attach, .. }) = self.mobiles.get(&mobile) else {
+            return;
+        };
+        let request = Request { mobile, attach: *attach };
+        match (state, from) {
+            (State::Fetching { .. }, Some(from)) => {
+                self.actions.push_back(Action::Fetch { request, from });
+            }
+            (&State::Serving { outcome }, _) => {
+                let attachment = *attachment;
+                self.actions.push_back(Action::Confirm { mobile, attachment, outcome });
+            }
+            _ => {}
+        }
+    }
+
+    /// A base station, `station`, asks for the state of a mobile host; the message of the host in
+    /// the request is authentic.
+    pub(crate) fn on_request(&mut self, now: Time, request: &Request, station: IpAddr, to: R) {
+        let (mobile, attachment) = (request.mobile, request.attach.attachment);
+        match request.attach.message {
+            // The host has said that it is attached there.
+            MobilityMessage::Attach { station: named, .. } if named == station => {}
+            _ => return self.answer(mobile, to, Reply::Superseded),
+        }
+        let Some(record) = self.mobiles.get_mut(&mobile) else {
+            return self.answer(mobile, to, Reply::Nothing);
+        };
+        if attachment < record.attachment {
+            return self.answer(mobile, to, Reply::Superseded);
+        }
+        record.seen = now;
+        match &mut record.state {
+            State::Fetching { waiting, .. } => waiting.push((attachment, station, to)),
+            &mut State::Serving { outcome } => {
+                self.give(mobile, attachment, outcome, (station, to));
+            }
+            // It asks again: what it was given did not arrive.
+            State::Moved { to: next } if *next == station => {
+                self.answer(mobile, to, Reply::Nothing)
+            }
+            &mut State::Moved { to: next } => self.answer(mobile, to, Reply::Moved(next)),
+        }
+    }
+
+    fn answer(&mut self, mobile: IpAddr, to: R, reply: Reply) {
+        self.actions.push_back(Action::Answer { mobile, to, reply });
+    }
+
+    /// Hands the state of a mobile host over. The next base station learns, too, if it is lost.
+    fn give(
+        &mut self,
+        mobile: IpAddr,
+        attachment: u64,
+        outcome: Outcome,
+        (station, to): (IpAddr, R),
+    ) {
+        if let Some(record) = self.mobiles.get_mut(&mobile) {
+            record.attachment = attachment;
+            record.state = State::Moved { to: station };
+            match outcome {
+                Outcome::Complete => self.actions.push_back(Action::Give { mobile, to }),
+                Outcome::Lost => self.answer(mobile, to, Reply::Nothing),
+            }
+        }
+    }
+
+    /// A base station has answered a request of this one; none if it could not be reached. If it sent
+    /// the state, the connections are here now.
+    pub(crate) fn on_reply(&mut self, mobile: IpAddr, reply: Option<Reply>) {
+        let Some(record) = self.mobiles.get_mut(&mobile) else { return };
+        let State::Fetching { asked, waiting } = &mut record.state else { return };
+        let waiting = match reply {
+            Some(Reply::Moved(to)) if *asked < Self::MOST_ASKED && !self.own.contains(&to) => {
+                *asked += 1;
+                return self.proceed(mobile, Some(to));
+            }
+            Some(Reply::Superseded) => {
+                let waiting = core::mem::take(waiting);
+                self.remove(mobile);
+                self.actions.push_back(Action::Forget { mobile });
+                for (_, _, to) in waiting {
+                    self.answer(mobile, to, Reply::Nothing);
+                }
+                return;
+            }
+            _ => core::mem::take(waiting),
+        };
+        let outcome = match (reply, record.attach.message) {
+            (Some(Reply::State), _) => Outcome::Complete,
+            // It was told of the attachment, but did not confirm it: perhaps it never learned of it.
+            (_, MobilityMessage::Attach { is_confirmed: false, .. }) => Outcome::Complete,
+            _ => Outcome::Lost,
+        };
+        record.state = State::Serving { outcome };
+        // The latest of those that wait has the host; the others are too late.
+        let latest = waiting.iter().map(|&(attachment, ..)| attachment).max();
+        if latest.is_none_or(|latest| latest < record.attachment) {
+            self.proceed(mobile, None);
+        }
+        self.actions.push_back(Action::Release { mobile });
+        for (attachment, station, to) in waiting {
+            let here = self.mobiles.get(&mobile).map_or(0, |record| record.attachment);
+            match Some(attachment) == latest && attachment >= here && self.serves(mobile) {
+                true => self.give(mobile, attachment, outcome, (station, to)),
+                false => self.answer(mobile, to, Reply::Superseded),
+            }
+        }
+    }
+
+    fn remove(&mut self, mobile: IpAddr) {
+        if let Some(record) = self.mobiles.remove(&mobile)
+            && let Some(other) = record.other
+        {
+            self.others.remove(&other);
+        }
+    }
+
+    /// When [`Registry::expire`] is to be called.
+    pub(crate) fn poll_timeout(&self) -> Time {
+        let expires = self.mobiles.values().map(|record| record.seen + Self::LIFETIME);
+        expires.min().unwrap_or(Time::NEVER)
+    }
+
+    /// Forgets mobile hosts that nothing was heard of for long, but for those with connections here.
+    pub(crate) fn expire(&mut self, now: Time, has_connections: impl Fn(IpAddr) -> bool) {
+        let is_due = |record: &Record<R>| record.seen + Self::LIFETIME <= now;
+        let due = self.mobiles.iter().filter(|(_, record)| is_due(record)).map(|(&m, _)| m);
+        let mut due: Vec<IpAddr> = due.collect();
+        due.sort_unstable();
+        for mobile in due {
+            if has_connections(mobile) {
+                if let Some(record) = self.mobiles.get_mut(&mobile) {
+                    record.seen = now;
+                }
+            } else {
+                self.remove(mobile);
+                self.actions.push_back(Action::Forget { mobile });
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The mobile host's side of MHP (`yavatkar1994`): it tells each base station that it is attached to it,
+//! and by which one its connections were served before.
+
+mod connections;
+mod hop;
+
+use crate::mhp::{Attachment, Keys};
+use crate::table::{Settings, Site};
+use base::settings::{Bytes, Kind, Setting, names};
+use base::{Duration, Random, Time};
+use connections::Connections;
+use hop::Hop;
+use core::net::IpAddr;
+use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
+use relay::Teardown;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use tcp::Config;
+use tcp::mechanism::Needs;
+use wire::{Body, Ip, Mobility, MobilityMessage, Outcome, Packet, Payload};
+
+base::settings! {
+    /// A mobile host, whose base stations (box `station`) split its connections. It tells each base
+    /// station to which it is attached where the connections were before. Until that one has them, the
+    /// host sends nothing of them.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Mobile {
+        /// The transport of connections on the wireless hop: TCP (MTCP in the publication), or SRP.
+        pub hop: HopTransport,
+        /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
+        pub mtu: u32 as Kind::at_least(96),
+        /// The most data of a connection over SRP that the host holds in each direction, besides what the
+        /// receive window of its TCP takes.
+        pub cache: Bytes,
+        /// When the end of a stream (FIN) is acknowledged to the application's TCP, if the hop's
+        /// transport is SRP: at once (`"spoofed"`), or once the base station has acknowledged it.
+        pub semantics: Teardown,
+        /// What the base stations and mobile hosts of a network share: the keys that authenticate
+        /// their messages follow from it.
+        pub secret: String,
+    }
+}
+
+/// The transport of connections on the wireless hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HopTransport {
+    /// TCP: the host's own connections end at the base station.
+    #[default]
+    Tcp,
+    /// SRP: the host's connections end in the host, and are carried on by streams of an association.
+    Srp,
+}
+
+impl Setting for HopTransport {
+    const KIND: Kind = Kind::Words(names::<HopTransport>);
+}
+
+impl Default for Mobile {
+    fn default() -> Mobile {
+        Mobile {
+            hop: HopTransport::default(),
+            mtu: 1500,
+            cache: Bytes(64 << 10),
+            semantics: Teardown::default(),
+            secret: String::new(),
+        }
+    }
+}
+
+impl Settings for Mobile {
+    fn runs_tcp(&self) -> bool {
+        true
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::SENDER | Needs::RECEIVER | Needs::MIDDLEBOX
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let mut agent = MobileAgent::new(self, site.own, site.tcp, (site.random)());
+        if let Some(station) = site.attached {
+            agent.on_attached(Time::ZERO, station);
+        }
+        Box::new(agent)
+    }
+}
+
+/// The box in the mobile host.
+pub struct MobileAgent {
+    own: [IpAddr; 2],
+    keys: Keys,
+    attachment: Attachment,
+    connections: Connections,
+    /// If the hop's transport is SRP.
+    hop: Option<Hop>,
+    /// Packets of the host that wait for the base station.
+    held: VecDeque<Packet>,
+    /// Connections whose other ends are to be reset, as this host names them.
+    unreset: BTreeSet<[(IpAddr, u16); 2]>,
+    /// When the base station is asked again to reset them.
+    next_reset: Time,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    attachments: u64,
+    resumed: u64,
+    lost: u64,
+    reset: u64,
+    forged: u64,
+    dropped: u64,
+}
+
+impl MobileAgent {
+    /// The most packets that wait for the base station.
+    const MOST_HELD: usize = 64;
+    /// How often the base station is asked to reset the other ends.
+    const RESET_INTERVAL: Duration = Duration::from_millis(500);
+
+    /// The agent of a host with these addresses and settings of TCP. `random` is for secrets.
+    #[must_use]
+    pub fn new(settings: &Mobile, own: [IpAddr; 2], tcp: &Config, random: Random) -> MobileAgent {
+        let hop = match settings.hop {
+            HopTransport::Tcp => None,
+            HopTransport::Srp => Some(Hop::new(settings, own, tcp, random)),
+        };
+        MobileAgent {
+            hop,
+            own,
+            keys: Keys::new(&settings.secret),
+            attachment: Attachment::new(Some(own[1]), 0),
+            connections: Connections::default(),
+            held: VecDeque::new(),
+            unreset: BTreeSet::new(),
+            next_reset: Time::NEVER,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The host is attached to a base station. [`Middlebox::wake`] is to be called at
+    /// [`Middlebox::next_wake`].
+    pub fn on_attached(&mut self, now: Time, station: IpAddr) {
+        self.counts.attachments += 1;
+        self.attachment.on_attached(now, station);
+        if let Some(hop) = &mut self.hop {
+            hop.suspend(now);
+        }
+    }
+
+    /// Processes a message of a base station.
+    fn on_message(&mut self, now: Time, message: &Mobility, cx: &mut Context<'_>) {
+        if !self.keys.verify(self.own[0], message) {
+            self.counts.forged += 1;
+            return;
+        }
+        if let MobilityMessage::Reset { mobile, fixed, is_done: true } = message.message {
+            self.unreset.remove(&[mobile, fixed]);
+            return;
+        }
+        match self.attachment.on_message(now, message) {
+            Some(Outcome::Complete) => {
+                self.counts.resumed += 1;
+                self.next_reset = now;
+                if let (Some(hop), Some(station)) = (&mut self.hop, self.attachment.station()) {
+                    hop.resume(now, station);
+                }
+                self.release(now, cx);
+            }
+            Some(Outcome::Lost) => {
+                self.counts.lost += 1;
+                self.held.clear();
+                if let Some(hop) = &mut self.hop {
+                    hop.abort(now);
+                }
+                self.reset_all(cx);
+            }
+            None => {}
+        }
+    }
+
+    /// Lets the packets go that have waited.
+    fn release(&mut self, now: Time, cx: &mut Context<'_>) {
+        for packet in core::mem::take(&mut self.held) {
+            if self.take(now, &packet) == Verdict::Forward {
+                cx.send(packet);
+            }
+        }
+    }
+
+    /// Processes a packet of the host's own connections, which need not wait.
+    fn take(&mut self, now: Time, packet: &Packet) -> Verdict {
+        let station = self.attachment.station();
+        match (&mut self.hop, station) {
+            (Some(hop), Some(station)) => hop.on_departure(now, packet, station),
+            _ => Verdict::Forward,
+        }
+    }
+
+    /// Resets all connections: their state is lost.
+    fn reset_all(&mut self, cx: &mut Context<'_>) {
+        for (connection, reset) in self.connections.take_all() {
+            self.counts.reset += 1;
+            let FourTuple { local, local_port, remote, remote_port } = connection;
+            self.unreset.insert([(local, local_port), (remote, remote_port)]);
+            cx.send(reset);
+        }
+    }
+
+    /// Sends the messages that are due.
+    fn tell(&mut self, now: Time, cx: &mut Context<'_>) {
+        if let Some((station, message)) = self.attachment.poll(now) {
+            cx.send(self.message_to(station, message));
+        }
+        // No base station: they may go.
+        if !self.attachment.is_waiting() && !self.held.is_empty() {
+            self.release(now, cx);
+        }
+        if let Some(hop) = &mut self.hop {
+            hop.transmit(now, cx);
+        }
+        if self.next_reset > now {
+            return;
+        }
+        self.next_reset = Time::NEVER;
+        if let Some(station) = self.attachment.station().filter(|_| !self.unreset.is_empty()) {
+            for &[mobile, fixed] in &self.unreset {
+                let message = MobilityMessage::Reset { mobile, fixed, is_done: false };
+                let message = Mobility::new(self.attachment.number(), message);
+                cx.send(self.message_to(station, message));
+            }
+            self.next_reset = now + MobileAgent::RESET_INTERVAL;
+        }
+    }
+
+    fn message_to(&self, station: IpAddr, message: Mobility) -> Packet {
+        let body = Body::Mobility(self.keys.sign(self.own[0], message));
+        Packet { ip: Ip::new(self.own[0], station), body, ..Packet::BLANK }
+    }
+}
+
+impl Middlebox for MobileAgent {
+    fn packet(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        match &packet.body {
+            Body::Mobility(message) if from.is_some() => {
+                let message = *message;
+                self.on_message(now, &message, cx);
+                self.tell(now, cx);
+                Verdict::Consume
+            }
+            Body::Srp(_) if from.is_some() => {
+                if let Some(hop) = &mut self.hop {
+                    hop.on_srp(now, packet);
+                    hop.transmit(now, cx);
+                }
+                Verdict::Consume
+            }
+            Body::Tcp(segment) => {
+                let to = FourTuple::of_segment(&packet.ip, segment);
+                match from {
+                    Some(_) => self.connections.on_arrival(&to, segment),
+                    None => self.connections.on_departure(&to.reversed(), segment),
+                }
+                if from.is_some() {
+                    return Verdict::Forward;
+                }
+                if !self.attachment.is_waiting() {
+                    let verdict = self.take(now, packet);
+                    if let (Verdict::Consume, Some(hop)) = (verdict, &mut self.hop) {
+                        hop.transmit(now, cx);
+                    }
+                    return verdict;
+                }
+                match self.held.len() < MobileAgent::MOST_HELD {
+                    true => self.held.push_back(*packet),
+                    false => self.counts.dropped += 1,
+                }
+                Verdict::Consume
+            }
+            _ => Verdict::Forward,
+        }
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.held.iter().for_each(|packet| held(packet.payload));
+        if let Some(hop) = &self.hop {
+            hop.held_payloads(held);
+        }
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        count("attachments", self.counts.attachments);
+        count("attachments after which transfer resumed", self.counts.resumed);
+        count("attachments whose state was lost", self.counts.lost);
+        count("connections reset", self.counts.reset);
+        count("packets dropped during an attachment", self.counts.dropped);
+        count("messages that are not authentic", self.counts.forged);
+        if let Some(hop) = &self.hop {
+            hop.counts(count);
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        let hop = self.hop.as_ref().map_or(Time::NEVER, Hop::poll_timeout);
+        self.attachment.poll_timeout().min(self.next_reset).min(hop)
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
+        if let Some(hop) = &mut self.hop {
+            hop.handle_timeout(now);
+        }
+        self.tell(now, cx);
+    }
+
+    fn link(&mut self, now: Time, _: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        match event {
+            LinkEvent::Up { peer } => {
+                self.on_attached(now, peer);
+                self.tell(now, cx);
+            }
+            LinkEvent::Down { peer } => {
+                self.attachment.on_detached(peer);
+                if let Some(hop) = self.hop.as_mut().filter(|_| self.attachment.station().is_none()) {
+                    hop.suspend(now);
+                }
+            }
+            LinkEvent::Corrupted(_) | LinkEvent::Corrected(_) | LinkEvent::Dropped(_) => {}
+        }
+    }
+}

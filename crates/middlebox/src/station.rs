@@ -1,0 +1,425 @@
+//! A base station of MHP (`yavatkar1994`): it splits the connections of the mobile hosts that are
+//! attached to it, and hands them over to the next base station.
+
+mod handover;
+mod resets;
+
+use crate::mhp::{Keys, Registry, Transfer, Transfers};
+use crate::table::{Settings, Site};
+use base::settings::{Bytes, Kind, Span};
+use base::{Random, Time};
+use core::net::IpAddr;
+use host::{ConnectionId, Context, FourTuple, Middlebox, Outlet, Port, Verdict};
+use relay::{Half, Onward, Policy, Relays, Split, Teardown};
+use resets::Resets;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use tcp::mechanism::Needs;
+use tcp::{Config, KeepAlive};
+use wire::{Body, Flags, Packet, Payload, Segment};
+
+base::settings! {
+    /// A base station: it splits the TCP connections of the mobile hosts that are attached to it (box
+    /// `mobile`), so that the wireless hop and the wired path have a connection each. When a host
+    /// moves to another base station, the state of its connections follows.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Station {
+        /// The most data of a connection that the node holds in each direction, besides what its receive
+        /// window takes: beyond it, the window closes.
+        pub cache: Bytes,
+        /// When the end of a stream (FIN) is acknowledged to its sender: at once (`"spoofed"`), as
+        /// published, or once the receiver has acknowledged it: then a close that was acknowledged
+        /// means that all data was delivered.
+        pub semantics: Teardown,
+        /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
+        pub mtu: u32 as Kind::at_least(96),
+        /// The most connections that are split at once. Further ones pass as they are.
+        pub connections: u32 as Kind::at_least(1),
+        /// What the base stations and mobile hosts of a network share: the keys that authenticate
+        /// their messages follow from it.
+        pub secret: String,
+        /// Times at which the node restarts, and loses its state.
+        pub restarts: Vec<Span>,
+    }
+}
+
+impl Default for Station {
+    fn default() -> Station {
+        Station {
+            cache: Bytes(64 << 10),
+            semantics: Teardown::default(),
+            mtu: 1500,
+            connections: 65_536,
+            secret: String::new(),
+            restarts: Vec::new(),
+        }
+    }
+}
+
+impl Settings for Station {
+    fn runs_tcp(&self) -> bool {
+        true
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::MIDDLEBOX
+            | Needs::BOTH_DIRECTIONS
+            | Needs::CLEAR_HEADERS
+            | Needs::SPLIT_CONNECTION
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let restarts = self.restarts.iter().map(|&Span(after)| Time::ZERO + after).collect();
+        let random = (site.random)();
+        Box::new(BaseStation {
+            restarts,
+            ..BaseStation::new(self.clone(), site.own, site.tcp, site.contents.clone(), random)
+        })
+    }
+}
+
+/// The box.
+pub struct BaseStation {
+    settings: Station,
+    own: [IpAddr; 2],
+    tcp: Config,
+    contents: crate::Contents,
+    random: Random,
+    keys: Keys,
+    registry: Registry<ConnectionId>,
+    transfers: Transfers,
+    relays: Relays,
+    resets: Resets,
+    /// Messages to mobile hosts.
+    outgoing: Vec<Packet>,
+    /// Packets of connections that are being fetched, by the mobile host.
+    held: FxHashMap<IpAddr, VecDeque<Packet>>,
+    /// Times of restarts, the next first.
+    restarts: VecDeque<Time>,
+    counts: Counts,
+}
+
+/// Counts of a base station.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    confirmed: u64,
+    handed_over: u64,
+    taken_over: u64,
+    lost: u64,
+    refused: u64,
+    forged: u64,
+    held: u64,
+    overflowed: u64,
+    received: u64,
+}
+
+impl BaseStation {
+    /// The most packets that are held for a mobile host.
+    const MOST_HELD: usize = 256;
+
+    /// A base station with these addresses and settings of TCP. `random` is for secrets.
+    #[must_use]
+    pub fn new(
+        settings: Station,
+        own: [IpAddr; 2],
+        tcp: &Config,
+        contents: crate::Contents,
+        random: Random,
+    ) -> BaseStation {
+        let keys = Keys::new(&settings.secret);
+        let mut later = random;
+        let secrets = core::array::from_fn(|_| fork(&mut later));
+        let [of_relays, of_transfers, of_resets, of_associations] = secrets;
+        let mut relays = Relays::new(own[0], of_relays);
+        relays.enable_srp(srp_config(settings.mtu), of_associations);
+        BaseStation {
+            own,
+            tcp: tcp.clone(),
+            registry: Registry::new(own),
+            transfers: Transfers::new(own, keys.clone(), contents.clone(), of_transfers),
+            relays,
+            resets: Resets::new(of_resets),
+            outgoing: Vec::new(),
+            settings,
+            contents,
+            random: later,
+            keys,
+            held: FxHashMap::default(),
+            restarts: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The split connections.
+    #[must_use]
+    pub fn relays(&self) -> &Relays {
+        &self.relays
+    }
+
+    /// Whether nothing is left: no connection, no transfer, no packet.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let relays = &self.relays;
+        let is_quiet = relays.open_connections() == 0 && relays.host().open_connections() == 0;
+        is_quiet && self.transfers.open() == 0 && self.held.is_empty()
+    }
+
+    /// Loses all state.
+    pub fn restart(&mut self) {
+        let random = fork(&mut self.random);
+        let fresh = BaseStation::new(
+            self.settings.clone(),
+            self.own,
+            &self.tcp,
+            self.contents.clone(),
+            random,
+        );
+        let (restarts, counts) = (core::mem::take(&mut self.restarts), self.counts);
+        *self = BaseStation { restarts, counts, ..fresh };
+    }
+
+    /// Processes a packet that passes.
+    fn take(&mut self, now: Time, packet: &Packet) -> Verdict {
+        let segment = match &packet.body {
+            Body::Mobility(message) if self.own.contains(&packet.ip.destination) => {
+                self.on_message(now, packet.ip.source, message);
+                return Verdict::Consume;
+            }
+            Body::Tcp(_) if self.transfers.handle_packet(now, packet) => return Verdict::Consume,
+            Body::Tcp(segment) => segment,
+            Body::Icmp(_) if self.relays.handle_packet(now, packet) => return Verdict::Consume,
+            Body::Srp(_) if self.own.contains(&packet.ip.destination) => {
+                self.on_srp(now, packet);
+                return Verdict::Consume;
+            }
+            _ => return Verdict::Forward,
+        };
+        let ends = [packet.ip.source, packet.ip.destination];
+        let mobiles = ends.map(|address| self.registry.mobile(address));
+        let mut mobiles = mobiles.into_iter().flatten();
+        if let Some(mobile) = mobiles.clone().find(|&mobile| self.registry.fetches(mobile)) {
+            self.hold(mobile, packet);
+            return Verdict::Consume;
+        }
+        if !mobiles.clone().any(|mobile| self.registry.serves(mobile)) {
+            return Verdict::Forward;
+        }
+        let is_lost = mobiles.any(|mobile| self.registry.has_lost(mobile));
+        self.on_segment(now, packet, segment, is_lost)
+    }
+
+    /// Processes a packet of SRP to this node.
+    fn on_srp(&mut self, now: Time, packet: &Packet) {
+        let Some(mobile) = self.registry.mobile(packet.ip.source) else { return };
+        if self.registry.fetches(mobile) {
+            return self.hold(mobile, packet);
+        }
+        // Of a host that has moved on, nothing is known here any more.
+        if self.registry.serves(mobile) {
+            self.relays.handle_srp(now, packet, !self.registry.has_lost(mobile));
+        }
+    }
+
+    /// Opens the connections of the streams that mobile hosts have opened.
+    fn open_incoming(&mut self, now: Time) {
+        while let Some((name, client)) = self.relays.poll_incoming() {
+            let split = self.split([client.local, client.remote]);
+            let onward = self.onward(client.remote);
+            self.relays.open_incoming(now, (name, client), &split, onward);
+        }
+    }
+
+    /// How a connection goes on to an address.
+    fn onward(&self, to: IpAddr) -> Onward {
+        match self.registry.mobile(to) {
+            Some(mobile) if self.relays.has_association(mobile) => {
+                Onward::Srp { local: self.own[usize::from(mobile.is_ipv6())], remote: mobile }
+            }
+            _ => Onward::Tcp,
+        }
+    }
+
+    /// Keeps a packet of a connection that is being fetched.
+    fn hold(&mut self, mobile: IpAddr, packet: &Packet) {
+        let held = self.held.entry(mobile).or_default();
+        if held.len() == BaseStation::MOST_HELD {
+            self.counts.overflowed += 1;
+            return;
+        }
+        held.push_back(*packet);
+        self.counts.held += 1;
+    }
+
+    /// Processes a segment from or to a mobile host whose connections are here.
+    fn on_segment(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        segment: &Segment,
+        is_lost: bool,
+    ) -> Verdict {
+        let opens = segment.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN;
+        if opens {
+            self.relays.forget(now, packet);
+        }
+        if self.relays.handle_packet(now, packet) {
+            return Verdict::Consume;
+        }
+        let is_full = self.relays.open_connections() >= self.settings.connections as usize;
+        if opens && !is_lost && !is_full {
+            let split = self.split([packet.ip.source, packet.ip.destination]);
+            let onward = self.onward(packet.ip.destination);
+            if self.relays.open(now, packet, &split, onward) {
+                return Verdict::Consume;
+            }
+        }
+        // Its state is lost: its sender must not wait in vain.
+        let wants_reset = self.resets.take(&FourTuple::of_segment(&packet.ip, segment));
+        if is_lost || wants_reset {
+            self.counts.refused += 1;
+            self.relays.reset_sender(now, packet);
+            return Verdict::Consume;
+        }
+        // It was opened before the host was attached, or is over.
+        Verdict::Forward
+    }
+
+    /// How the connection between a client and a server is split.
+    fn split(&self, ends: [IpAddr; 2]) -> Split {
+        let policy = Policy {
+            capacity: Some(self.settings.cache.0),
+            teardown: self.settings.semantics,
+        };
+        let config = |end: IpAddr| Config {
+            // Small segments of the wireless hop become large ones of the wired path; what goes over
+            // the hop is sent as it comes.
+            nagle: self.registry.mobile(end).is_none(),
+            // An end that vanishes while nothing is outstanding would be remembered for ever.
+            keep_alive: self.tcp.keep_alive.or(Some(KeepAlive::default())),
+            ..self.tcp.clone()
+        };
+        Split { configs: ends.map(config), policy }
+    }
+
+    /// Carries out what is to be done, and sends all that may be sent.
+    fn proceed(&mut self, now: Time, cx: &mut Context<'_>) {
+        self.carry_out(now);
+        self.open_incoming(now);
+        self.outgoing.drain(..).for_each(|packet| cx.send(packet));
+        self.resets.send(now, cx);
+        self.relays.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
+        self.transfers.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
+    }
+}
+
+/// The settings of SRP over a hop with an MTU.
+pub(crate) fn srp_config(mtu: u32) -> srp::Config {
+    let default = srp::Config::default();
+    // Behind the headers of IPv4, UDP and SRP.
+    let segment_size = mtu - default.overhead - wire::Srp::DATA as u32;
+    srp::Config { segment_size, ..default }
+}
+
+/// A stream of randomness that depends on another one.
+pub(crate) fn fork(random: &mut Random) -> Random {
+    base::Seed(random.bits()).stream("fork")
+}
+
+impl Middlebox for BaseStation {
+    fn packet(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        // The node's own connections pass as they are.
+        if from.is_none() {
+            return Verdict::Forward;
+        }
+        let verdict = self.take(now, packet);
+        if verdict == Verdict::Consume {
+            self.proceed(now, cx);
+        }
+        verdict
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.relays.held_payloads(held);
+        self.transfers.held_payloads(held);
+        self.held.values().flatten().for_each(|packet| held(packet.payload));
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        let statistics = self.relays.statistics();
+        count("split connections", statistics.split);
+        count("split connections that are over", statistics.over);
+        count("bytes held at most", statistics.held_at_most);
+        count("attachments confirmed", self.counts.confirmed);
+        count("connections handed over", self.counts.handed_over);
+        count("connections taken over", self.counts.taken_over);
+        count("bytes of state received", self.counts.received);
+        count("packets held during a handover", self.counts.held);
+        count("packets dropped during a handover", self.counts.overflowed);
+        count("attachments whose state was lost", self.counts.lost);
+        count("segments answered with a reset", self.counts.refused);
+        let srp = self.relays.srp_statistics();
+        count("SRP segments", srp.segments);
+        count("SRP retransmissions", srp.retransmissions);
+        count("SRP timeouts", srp.timeouts);
+        count("messages that are not authentic", self.counts.forged);
+    }
+
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("held_bytes", self.relays.held());
+        gauge("split_connections", self.relays.open_connections() as u64);
+    }
+
+    fn next_wake(&self) -> Time {
+        let restart = self.restarts.front().copied().unwrap_or(Time::NEVER);
+        restart
+            .min(self.relays.poll_timeout())
+            .min(self.transfers.poll_timeout())
+            .min(self.resets.poll_timeout())
+            .min(self.registry.poll_timeout())
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
+        if self.restarts.front().is_some_and(|&at| at <= now) {
+            self.restarts.pop_front();
+            return self.restart();
+        }
+        self.relays.handle_timeout(now);
+        self.transfers.handle_timeout(now);
+        self.expire(now);
+        self.proceed(now, cx);
+    }
+}
+
+/// Hands packets to the node.
+pub(crate) struct Sending<'a, 'b> {
+    pub(crate) cx: &'a mut Context<'b>,
+    pub(crate) packet: Packet,
+}
+
+impl Outlet<Half> for Sending<'_, '_> {
+    fn packet(&mut self) -> &mut Packet {
+        &mut self.packet
+    }
+
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&Half>) {
+        self.cx.send(self.packet);
+    }
+}
+
+impl Outlet<Transfer> for Sending<'_, '_> {
+    fn packet(&mut self) -> &mut Packet {
+        &mut self.packet
+    }
+
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&Transfer>) {
+        self.cx.send(self.packet);
+    }
+}

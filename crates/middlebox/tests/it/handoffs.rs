@@ -1,0 +1,430 @@
+//! A mobile host that moves between base stations at any time, which may restart, on paths that lose,
+//! duplicate and reorder packets: each stream arrives whole, in order and once, or every end whose
+//! connection is open learns of the failure; and nothing is left in any base station.
+
+use base::settings::Bytes;
+use base::{Duration, Rate, Seed, Time};
+use core::net::IpAddr;
+use host::{Application, Context, LinkEvent, Middlebox, Opening, Port, Verdict};
+use link::{ErrorModel, Impairments, Interval, Intervals, Reordering, Uniform};
+use middlebox::{BaseStation, Contents, HopTransport, Mobile, MobileAgent, Station};
+use proptest::prelude::*;
+use relay::Teardown;
+use sim::{LinkId, NodeId, Roaming, Topology, World};
+use std::sync::{Arc, Mutex};
+use tcp::{Config, Connection, Events, KeepAlive, State};
+use wire::{Packet, Payload};
+
+const PORT: u16 = 80;
+
+/// What one end does.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Bytes that it sends, and closes.
+    size: u64,
+    /// It closes only when the peer has.
+    waits: bool,
+    /// It resets the connection at this time.
+    aborts_at: Option<Time>,
+}
+
+/// The program at one end of a connection.
+#[derive(Clone, Debug)]
+struct Program {
+    plan: Plan,
+    /// Its own stream is this one, the peer's the other.
+    stream: u32,
+    received: u64,
+    wrong: u64,
+    is_ended: bool,
+    is_aborted: bool,
+    next: Time,
+    over: Option<Events>,
+}
+
+impl Program {
+    fn new(stream: u32, plan: Plan) -> Program {
+        Program {
+            plan,
+            stream,
+            received: 0,
+            wrong: 0,
+            is_ended: false,
+            is_aborted: false,
+            next: Time::NEVER,
+            over: None,
+        }
+    }
+}
+
+impl Application for Program {
+    fn handle(&mut self, now: Time, connection: &mut Connection, events: Events) {
+        if events.contains(Events::CONNECTED) {
+            connection.write(self.stream, 0, self.plan.size);
+            if !self.plan.waits {
+                connection.close();
+            }
+            self.next = self.plan.aborts_at.unwrap_or(Time::NEVER).max(now);
+        }
+        while let Some(payload) = connection.read() {
+            let expected = (self.stream ^ 1, self.received);
+            self.wrong += u64::from((payload.stream, payload.offset) != expected);
+            self.received += u64::from(payload.len);
+        }
+        self.is_ended |= events.contains(Events::PEER_CLOSED);
+        if self.is_ended && self.plan.waits {
+            connection.close();
+        }
+        if events.contains(Events::CLOSED) {
+            self.over = Some(events);
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        if self.over.is_some() { Time::NEVER } else { self.next }
+    }
+
+    fn wake(&mut self, _: Time, connection: &mut Connection) {
+        self.is_aborted = true;
+        self.next = Time::NEVER;
+        connection.abort();
+    }
+}
+
+/// A connection.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    /// The mobile host opens it.
+    of_mobile: bool,
+    start: Time,
+    /// Of the opener and of its peer.
+    plans: [Plan; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    delay: Duration,
+    loss: f64,
+    duplication: f64,
+    reordering: f64,
+}
+
+impl Path {
+    fn config(self, bps: u64) -> link::Config {
+        link::Config {
+            rate: Rate::from_bps(bps),
+            delay: self.delay,
+            errors: ErrorModel::from(Uniform { bit: 0.0, packet: self.loss }),
+            impairments: Impairments {
+                duplication: self.duplication,
+                reordering: Reordering {
+                    probability: self.reordering,
+                    delay: Duration::from_millis(20),
+                },
+                ..Impairments::default()
+            },
+            ..link::Config::default()
+        }
+    }
+}
+
+/// A stay at a base station, and the time away afterwards.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    station: usize,
+    stays: Duration,
+    pause: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    transfers: Vec<Transfer>,
+    wireless: Path,
+    wired: Path,
+    stays: Vec<Stay>,
+    /// Restarts of base stations.
+    restarts: Vec<(usize, Time)>,
+    semantics: Teardown,
+    cache: u64,
+    hop: HopTransport,
+}
+
+/// A box that the test keeps a hand on.
+struct Shared<B>(Arc<Mutex<B>>);
+
+impl<B: Middlebox> Middlebox for Shared<B> {
+    fn packet(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        self.0.lock().unwrap().packet(now, from, packet, cx)
+    }
+
+    fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>, cx: &mut Context<'_>) {
+        self.0.lock().unwrap().link(now, port, event, cx);
+    }
+
+    fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.0.lock().unwrap().held_payloads(held);
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        self.0.lock().unwrap().counts(count);
+    }
+
+    fn next_wake(&self) -> Time {
+        self.0.lock().unwrap().next_wake()
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Context<'_>) {
+        self.0.lock().unwrap().wake(now, cx);
+    }
+}
+
+struct Run {
+    world: World<Program>,
+    mobile: NodeId,
+    server: NodeId,
+    nodes: Vec<NodeId>,
+    stations: Vec<Arc<Mutex<BaseStation>>>,
+    contents: Contents,
+}
+
+/// The settings of both ends. A reset may be lost: an end that waits for data learns of it by its
+/// keep-alive.
+fn config() -> Config {
+    Config {
+        time_wait: Duration::from_secs(10),
+        retries: 8,
+        keep_alive: Some(keep_alive()),
+        ..Config::default()
+    }
+}
+
+impl Case {
+    /// Where the mobile host is; at the last base station for ever.
+    fn places(&self, links: &[LinkId]) -> Intervals<LinkId> {
+        let mut at = Duration::ZERO;
+        let mut list = Vec::new();
+        for (n, stay) in self.stays.iter().enumerate() {
+            let is_last = n + 1 == self.stays.len();
+            let end = if is_last { Duration::MAX } else { at + stay.stays };
+            list.push(Interval { start: at, end, value: links[stay.station] });
+            if !is_last {
+                at = end + stay.pause;
+            }
+        }
+        Intervals::new(list, None).unwrap()
+    }
+
+    fn build(&self) -> Run {
+        let mut topology = Topology::new();
+        let [mobile, server, campus] = ["mobile", "server", "campus"].map(|n| topology.add_node(n));
+        let stations = ["left", "middle", "right"].map(|name| topology.add_node(name));
+        let wired = self.wired.config(10_000_000);
+        topology.add_link(campus, server, wired.clone(), wired.clone());
+        let links = stations.map(|station| {
+            topology.add_link(station, campus, wired.clone(), wired.clone());
+            let wireless = self.wireless.config(500_000);
+            topology.add_link(mobile, station, wireless.clone(), wireless).0
+        });
+        topology.add_roaming(Roaming {
+            notifies: Vec::new(),
+            ..Roaming::new(mobile, self.places(&links))
+        });
+        let mut world = topology.build(Seed(self.seed));
+        let contents = Contents::default();
+        let station =
+            Station { cache: Bytes(self.cache), semantics: self.semantics, ..Station::default() };
+        let boxes = stations.iter().enumerate().map(|(n, &node)| {
+            let random = Seed(self.seed).stream(&format!("station {n}"));
+            let own = node.addresses(0);
+            let tcp = Config { keep_alive: Some(keep_alive()), retries: 8, ..Config::default() };
+            let base = BaseStation::new(station.clone(), own, &tcp, contents.clone(), random);
+            let base = Arc::new(Mutex::new(base));
+            world.add_box(node, Box::new(Shared(base.clone())));
+            base
+        });
+        let boxes: Vec<_> = boxes.collect();
+        let settings = Mobile {
+            hop: self.hop,
+            semantics: self.semantics,
+            cache: Bytes(self.cache),
+            ..Mobile::default()
+        };
+        let random = Seed(self.seed).stream("agent");
+        let mut agent =
+            MobileAgent::new(&settings, mobile.addresses(0), &Config::default(), random);
+        agent.on_attached(Time::ZERO, stations[self.stays[0].station].address());
+        world.add_box(mobile, Box::new(agent));
+        self.open(&mut world, mobile, server);
+        let nodes = stations.into_iter().chain([mobile]).collect();
+        Run { world, mobile, server, nodes, stations: boxes, contents }
+    }
+
+    fn open(&self, world: &mut World<Program>, mobile: NodeId, server: NodeId) {
+        for (n, transfer) in self.transfers.iter().enumerate() {
+            let (from, to) = if transfer.of_mobile { (mobile, server) } else { (server, mobile) };
+            let [opener, peer] = transfer.plans;
+            let stream = 2 * n as u32;
+            let port = PORT + n as u16;
+            let program = Program::new(stream + 1, peer);
+            world.host_mut(to).listen(port, move || (config(), program.clone()));
+            world.host_mut(from).open(Opening {
+                at: transfer.start,
+                remote: to.address(),
+                remote_port: port,
+                local: None,
+                local_port: None,
+                config: config(),
+                application: Program::new(stream, opener),
+            });
+        }
+        world.wake(mobile);
+        world.wake(server);
+    }
+}
+
+fn keep_alive() -> KeepAlive {
+    let (idle, interval) = (Duration::from_secs(60), Duration::from_secs(10));
+    KeepAlive { idle, interval, probes: 6 }
+}
+
+impl Run {
+    fn programs(&self) -> Vec<(IpAddr, u32, State, Program)> {
+        let mut all = Vec::new();
+        for node in [self.mobile, self.server] {
+            for (_, connection, program) in self.world.host(node).connections() {
+                all.push((node.address(), program.stream, connection.state(), program.clone()));
+            }
+        }
+        all.sort_unstable_by_key(|&(_, stream, ..)| stream);
+        all
+    }
+
+    /// What the boxes counted, for messages.
+    fn counts(&self) -> String {
+        let nodes = self.nodes.iter();
+        let counts =
+            nodes.map(|&node| format!("{} {:?}", node.address(), self.world.box_counts(node)));
+        counts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Checks what each end has got.
+    fn check(&self, case: &Case) -> Result<(), TestCaseError> {
+        let all = self.programs();
+        // A peer may have accepted the connection twice: the first was given up during a handoff.
+        let has_all = |stream: u32, size: u64| {
+            let mut peers = all.iter().filter(|one| one.1 == stream ^ 1).map(|one| &one.3);
+            peers.any(|peer| peer.received == size || peer.is_aborted)
+        };
+        let failed = Events::RESET | Events::TIMED_OUT | Events::UNREACHABLE;
+        for (address, stream, state, program) in &all {
+            prop_assert_eq!(program.wrong, 0, "{} got other bytes of {}", address, stream);
+            let plans = case.transfers[*stream as usize / 2].plans;
+            let sent = plans[1 - *stream as usize % 2].size;
+            prop_assert!(program.received <= sent);
+            let counts = self.counts();
+            prop_assert_eq!(*state, State::Closed, "{} hangs in {}: {}", address, stream, counts);
+            let Some(events) = program.over else {
+                prop_assert!(program.is_aborted, "{} was not told the end of {}", address, stream);
+                continue;
+            };
+            if events.intersects(failed) || program.is_aborted {
+                continue;
+            }
+            prop_assert!(program.is_ended, "{} of {} ended without a FIN", address, stream);
+            prop_assert_eq!(program.received, sent, "{} misses bytes of {}", address, stream);
+            if case.semantics == Teardown::EndToEnd {
+                let size = program.plan.size;
+                prop_assert!(has_all(*stream, size), "{} believes in {}", address, stream);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn millis(range: core::ops::Range<u64>) -> impl Strategy<Value = Duration> {
+    range.prop_map(Duration::from_millis)
+}
+
+fn path(most_loss: f64, most_delay: u64) -> impl Strategy<Value = Path> {
+    let loss = prop_oneof![2 => Just(0.0), 2 => 0.0..most_loss];
+    let duplication = prop_oneof![3 => Just(0.0), 1 => 0.0..0.2];
+    let reordering = prop_oneof![3 => Just(0.0), 1 => 0.0..0.2];
+    (millis(0..most_delay), loss, duplication, reordering).prop_map(
+        |(delay, loss, duplication, reordering)| Path { delay, loss, duplication, reordering },
+    )
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let size = prop_oneof![Just(0), 1..3000_u64, 1..200_000_u64];
+    let at = millis(0..8000).prop_map(|at| Some(Time::ZERO + at));
+    let aborts_at = prop_oneof![8 => Just(None), 1 => at];
+    (size, any::<bool>(), aborts_at).prop_map(|(size, waits, aborts_at)| Plan {
+        size,
+        waits,
+        aborts_at,
+    })
+}
+
+fn transfer() -> impl Strategy<Value = Transfer> {
+    (any::<bool>(), millis(0..4000), plan(), plan()).prop_map(|(of_mobile, start, one, other)| {
+        let waits = other.waits && !one.waits;
+        let plans = [one, Plan { waits, ..other }];
+        Transfer { of_mobile, start: Time::ZERO + start, plans }
+    })
+}
+
+fn stays() -> impl Strategy<Value = Vec<Stay>> {
+    let stays = prop_oneof![1 => millis(1..100), 2 => millis(100..3000)];
+    let pause = prop_oneof![1 => Just(Duration::ZERO), 1 => millis(1..200), 1 => millis(200..5000)];
+    let stay = (0..3_usize, stays, pause).prop_map(|(station, stays, pause)| Stay {
+        station,
+        stays,
+        pause,
+    });
+    prop::collection::vec(stay, 1..7)
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let restart = (0..3_usize, millis(0..8000)).prop_map(|(n, at)| (n, Time::ZERO + at));
+    let restarts = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(restart, 1..3)];
+    let semantics = prop_oneof![Just(Teardown::Spoofed), Just(Teardown::EndToEnd)];
+    let paths = (path(0.2, 50), path(0.1, 100));
+    let transfers = prop::collection::vec(transfer(), 1..4);
+    let hop = prop_oneof![Just(HopTransport::Tcp), Just(HopTransport::Srp)];
+    let rest = (restarts, semantics, 2000..100_000_u64, hop);
+    (any::<u64>(), transfers, paths, stays(), rest).prop_map(
+        |(seed, transfers, (wireless, wired), stays, (mut restarts, semantics, cache, hop))| {
+            restarts.sort_unstable_by_key(|&(_, at)| at);
+            Case { seed, transfers, wireless, wired, stays, restarts, semantics, cache, hop }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn streams_survive_handoffs_whole_or_open_ends_learn_of_the_failure(case in case()) {
+        let mut run = case.build();
+        for &(station, at) in &case.restarts {
+            run.world.run_until(at);
+            run.stations[station].lock().unwrap().restart();
+        }
+        run.world.run_until(Time::ZERO + Duration::from_secs(1800));
+        run.check(&case)?;
+        for (n, station) in run.stations.iter().enumerate() {
+            prop_assert!(station.lock().unwrap().is_quiet(), "station {} has state left", n);
+        }
+        prop_assert!(run.contents.is_empty(), "bytes are left");
+    }
+}

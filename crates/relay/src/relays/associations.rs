@@ -1,0 +1,273 @@
+//! The SRP associations of a box.
+
+use crate::{Half, Side};
+use base::{Random, Time};
+use core::net::IpAddr;
+use host::Outlet;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use srp::{Association, Config, Ends, Reason, Snapshot, Statistics, Stream, StreamId};
+use std::collections::BTreeMap;
+use tcp::Events;
+use wire::{Body, Ip, Packet, Payload, Srp};
+
+/// Names a stream of an association of the box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StreamName {
+    /// The association's token.
+    pub(super) token: u32,
+    pub(super) id: StreamId,
+}
+
+/// An association that moves to another box.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AssociationSnapshot {
+    snapshot: Snapshot,
+    remote: IpAddr,
+}
+
+/// The associations, by their tokens. None begins before [`Associations::enable`].
+#[derive(Default)]
+pub(super) struct Associations {
+    config: Config,
+    /// For tokens.
+    random: Option<Random>,
+    peers: BTreeMap<u32, Peer>,
+    /// PDUs that answer those of unknown associations.
+    refusals: Vec<(Ip, Srp)>,
+}
+
+struct Peer {
+    association: Association,
+    local: IpAddr,
+    remote: IpAddr,
+    /// The relays of its streams.
+    relays: FxHashMap<StreamId, (u32, Side)>,
+}
+
+impl Associations {
+    /// The most answers to unknown associations between two transmissions.
+    const MOST_REFUSALS: usize = 64;
+
+    /// Lets associations begin, with these settings.
+    pub(super) fn enable(&mut self, config: Config, random: Random) {
+        (self.config, self.random) = (config, Some(random));
+    }
+
+    /// Opens an association; `None` if none may begin.
+    pub(super) fn connect(&mut self, now: Time, local: IpAddr, remote: IpAddr) -> Option<u32> {
+        let random = self.random.as_mut()?;
+        let peers = &self.peers;
+        let mut tokens = core::iter::repeat_with(|| random.bits() as u32);
+        let token = tokens.find(|token| !peers.contains_key(token))?;
+        let association = Association::connect(now, &self.config, token);
+        self.put(token, association, local, remote);
+        Some(token)
+    }
+
+    fn put(&mut self, token: u32, association: Association, local: IpAddr, remote: IpAddr) {
+        let relays = FxHashMap::default();
+        self.peers.insert(token, Peer { association, local, remote, relays });
+    }
+
+    /// The association with the peer at an address that is not over, if there is one.
+    pub(super) fn with(&self, remote: IpAddr) -> Option<u32> {
+        let mut peers = self.peers.iter();
+        let found = peers.find(|(_, peer)| peer.remote == remote && !peer.association.is_closed());
+        found.map(|(&token, _)| token)
+    }
+
+    /// All with the peer at an address.
+    pub(super) fn all_with(&self, remote: IpAddr) -> Vec<u32> {
+        let peers = self.peers.iter().filter(|(_, peer)| peer.remote == remote);
+        peers.map(|(&token, _)| token).collect()
+    }
+
+    pub(super) fn get_mut(&mut self, token: u32) -> Option<&mut Association> {
+        self.peers.get_mut(&token).map(|peer| &mut peer.association)
+    }
+
+    pub(super) fn for_all(&mut self, act: impl FnMut(&mut Association)) {
+        self.peers.values_mut().map(|peer| &mut peer.association).for_each(act);
+    }
+
+    /// From now on, all PDUs are sent to this address.
+    pub(super) fn redirect_all(&mut self, remote: IpAddr) {
+        self.peers.values_mut().for_each(|peer| peer.remote = remote);
+    }
+
+    /// Processes a PDU; one that opens an association is accepted if `accepts`.
+    pub(super) fn handle(&mut self, now: Time, packet: &Packet, accepts: bool) {
+        let Body::Srp(srp) = &packet.body else { return };
+        let (local, remote) = (packet.ip.destination, packet.ip.source);
+        if !self.peers.contains_key(&srp.token) {
+            let accepts = accepts && self.random.is_some();
+            let accepted = Association::accept(now, &self.config, srp).filter(|_| accepts);
+            if let Some(association) = accepted {
+                self.put(srp.token, association, local, remote);
+            } else if let Some(refusal) = Association::refusal(srp)
+                && self.refusals.len() < Associations::MOST_REFUSALS
+            {
+                self.refusals.push((Ip::new(local, remote), refusal));
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(&srp.token).filter(|peer| peer.remote == remote) {
+            peer.association.handle(now, srp, packet.payload);
+        }
+    }
+
+    /// Opens a stream for a relay.
+    pub(super) fn open(&mut self, now: Time, token: u32, ends: Ends) -> Option<StreamName> {
+        let id = self.get_mut(token)?.open(now, ends)?;
+        Some(StreamName { token, id })
+    }
+
+    /// The next stream that a peer has opened.
+    pub(super) fn poll_incoming(&mut self) -> Option<(StreamName, Ends)> {
+        self.peers.iter_mut().find_map(|(&token, peer)| {
+            let (id, ends) = peer.association.poll_incoming()?;
+            Some((StreamName { token, id }, ends))
+        })
+    }
+
+    /// Says which relay a stream belongs to.
+    pub(super) fn assign(&mut self, name: StreamName, relay: u32, side: Side) {
+        if let Some(peer) = self.peers.get_mut(&name.token) {
+            peer.relays.insert(name.id, (relay, side));
+        }
+    }
+
+    /// Forgets which relay a stream belongs to.
+    pub(super) fn forget(&mut self, name: StreamName) {
+        if let Some(peer) = self.peers.get_mut(&name.token) {
+            peer.relays.remove(&name.id);
+        }
+    }
+
+    pub(super) fn accept_stream(&mut self, name: StreamName) {
+        if let Some(association) = self.get_mut(name.token) {
+            association.accept_stream(name.id);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, name: StreamName, reason: Reason) {
+        if let Some(association) = self.get_mut(name.token) {
+            association.refuse(name.id, reason);
+        }
+    }
+
+    pub(super) fn stream(&mut self, name: StreamName) -> Option<Stream<'_>> {
+        self.get_mut(name.token)?.stream(name.id)
+    }
+
+    /// Two streams of different associations.
+    pub(super) fn both_streams(&mut self, names: [StreamName; 2]) -> Option<[Stream<'_>; 2]> {
+        let [mut one, mut other] = [None, None];
+        for (&token, peer) in &mut self.peers {
+            if token == names[0].token {
+                one = peer.association.stream(names[0].id);
+            } else if token == names[1].token {
+                other = peer.association.stream(names[1].id);
+            }
+        }
+        Some([one?, other?])
+    }
+
+    /// The next stream that has events, and its relay.
+    pub(super) fn poll_events(&mut self) -> Option<(StreamName, (u32, Side), Events)> {
+        self.peers.iter_mut().find_map(|(&token, peer)| {
+            while let Some((id, events)) = peer.association.poll_events() {
+                let relay = match events.contains(Events::CLOSED) {
+                    true => peer.relays.remove(&id),
+                    false => peer.relays.get(&id).copied(),
+                };
+                if let Some(relay) = relay {
+                    return Some((StreamName { token, id }, relay, events));
+                }
+            }
+            None
+        })
+    }
+
+    /// The payload that streams hold.
+    pub(super) fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
+        self.peers.values().flat_map(|peer| peer.association.held_payloads()).for_each(held);
+    }
+
+    /// Associations that are not over.
+    pub(super) fn open_associations(&self) -> usize {
+        self.peers.values().filter(|peer| !peer.association.is_closed()).count()
+    }
+
+    /// The counts of all associations that are there, added up.
+    pub(super) fn statistics(&self) -> Statistics {
+        let all = self.peers.values().map(|peer| peer.association.statistics());
+        all.fold(Statistics::default(), |sum, one| Statistics {
+            segments: sum.segments + one.segments,
+            retransmissions: sum.retransmissions + one.retransmissions,
+            received: sum.received + one.received,
+            duplicates: sum.duplicates + one.duplicates,
+            ignored: sum.ignored + one.ignored,
+            sacks: sum.sacks + one.sacks,
+            sacks_received: sum.sacks_received + one.sacks_received,
+            probes: sum.probes + one.probes,
+            timeouts: sum.timeouts + one.timeouts,
+        })
+    }
+
+    pub(super) fn poll_timeout(&self) -> Time {
+        let timeouts = self.peers.values().map(|peer| peer.association.poll_timeout());
+        timeouts.min().unwrap_or(Time::NEVER)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        for peer in self.peers.values_mut() {
+            if peer.association.poll_timeout() <= now {
+                peer.association.handle_timeout(now);
+            }
+        }
+    }
+
+    /// Sends all that may be sent now, and forgets the associations that are over.
+    pub(super) fn transmit(&mut self, now: Time, outlet: &mut impl Outlet<Half>) {
+        let mut send = |ip: Ip, srp: Srp, payload: Payload| {
+            let (source_port, destination_port) = (Srp::PORT, Srp::PORT);
+            let body = Body::Srp(Srp { source_port, destination_port, ..srp });
+            *outlet.packet() = Packet { ip, body, payload, ..Packet::BLANK };
+            outlet.send(0, &mut None, None);
+        };
+        for (ip, refusal) in self.refusals.drain(..) {
+            send(ip, refusal, Payload::default());
+        }
+        self.peers.retain(|_, peer| {
+            while let Some((srp, payload)) = peer.association.poll_transmit(now) {
+                send(Ip::new(peer.local, peer.remote), srp, payload);
+            }
+            !peer.association.is_closed() || !peer.relays.is_empty()
+        });
+    }
+
+    /// A snapshot of the association with this token.
+    pub(super) fn snapshot(&self, now: Time, token: u32) -> Option<AssociationSnapshot> {
+        let Peer { association, remote, .. } = self.peers.get(&token)?;
+        Some(AssociationSnapshot { snapshot: association.snapshot(now), remote: *remote })
+    }
+
+    pub(super) fn remove(&mut self, token: u32) {
+        self.peers.remove(&token);
+    }
+
+    /// Continues an association of another box, from this address. False if there is one with its token, or
+    /// if it is of another version.
+    pub(super) fn adopt(&mut self, now: Time, local: IpAddr, from: AssociationSnapshot) -> bool {
+        let AssociationSnapshot { snapshot, remote } = from;
+        let Ok(mut association) = Association::adopt(snapshot, now) else { return false };
+        let token = association.token();
+        if self.peers.contains_key(&token) {
+            return false;
+        }
+        association.resume(now);
+        self.put(token, association, local, remote);
+        true
+    }
+}

@@ -172,9 +172,7 @@ fn changed(packet: &Packet, change: impl FnOnce(&mut Segment)) -> Packet {
 fn tcp_of(packet: &Packet) -> Segment {
     match packet.body {
         Body::Tcp(segment) => segment,
-        Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {
-            panic!("not TCP")
-        }
+        _ => panic!("not TCP"),
     }
 }
 

@@ -64,7 +64,7 @@ impl Bits {
         loop {
             let ones = (self.word(number) >> (number % 64)).trailing_ones();
             number += u64::from(ones);
-            if ones == 0 || number % 64 != 0 {
+            if ones == 0 || !number.is_multiple_of(64) {
                 return number;
             }
         }

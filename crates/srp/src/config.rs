@@ -23,7 +23,7 @@ pub struct Config {
     /// Streams that the peer may have open at a time. Default: 1024.
     pub streams: u16,
     /// The rate of the hop, counted in bytes of IP packets, if it is known: what is sent is paced at it.
-    /// Default: it is measured.
+    /// A rate above that of the hop fills the hop's queue. Default: it is measured.
     pub rate: Option<Rate>,
     /// The hop is shared with other traffic: a congestion window bounds the data in flight, with the
     /// additive increase and multiplicative decrease of RFC 5681, and `rate` is an upper bound.
@@ -36,9 +36,9 @@ pub struct Config {
     pub sack_delay: Duration,
     /// The retransmission timeout before the first round trip is known (RFC 6298 §2.1). Default: 1 s.
     pub initial_timeout: Duration,
-    /// The least retransmission timeout. What is sent then is a probe of some 40 bytes, so it is short.
-    /// Default: 20 ms.
-    pub minimum_timeout: Duration,
+    /// The least time by which the retransmission timeout is longer than the smoothed round trip: more than the
+    /// peer's `sack_delay`. What is sent then is a probe of some 40 bytes, so it is short. Default: 20 ms.
+    pub minimum_margin: Duration,
     /// After this time without a sign of the peer, a probe asks for one. Default: 15 s.
     pub keep_alive: Option<Duration>,
     /// The association fails when the peer has not answered for this long. Time during which it is
@@ -80,7 +80,7 @@ impl Default for Config {
             sack_every: 2,
             sack_delay: Duration::from_millis(10),
             initial_timeout: Duration::from_secs(1),
-            minimum_timeout: Duration::from_millis(20),
+            minimum_margin: Duration::from_millis(20),
             keep_alive: Some(Duration::from_secs(15)),
             give_up: Duration::from_secs(60),
         }

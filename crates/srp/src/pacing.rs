@@ -14,7 +14,7 @@ use shared::Shared;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Source {
     Known(Rate),
-    Measured(Measured),
+    Measured(Box<Measured>),
     Shared(Shared),
 }
 
@@ -58,7 +58,7 @@ impl Pacing {
         let source = match (config.share, config.rate) {
             (true, _) => Source::Shared(Shared::new(segment)),
             (false, Some(rate)) => Source::Known(rate),
-            (false, None) => Source::Measured(Measured::new(segment)),
+            (false, None) => Source::Measured(Box::new(Measured::new(segment))),
         };
         Pacing { source, segment, most: config.rate, next: Time::ZERO, extra: 0 }
     }

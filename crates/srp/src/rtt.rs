@@ -16,7 +16,7 @@ pub(crate) struct Rtt {
     /// Timeouts since the last sign of the peer.
     backoff: u32,
     initial: Duration,
-    minimum: Duration,
+    margin: Duration,
 }
 
 impl Rtt {
@@ -25,7 +25,7 @@ impl Rtt {
     /// The timeout is doubled this often at most.
     const MOST_BACKOFF: u32 = 2;
 
-    pub(crate) fn new(initial: Duration, minimum: Duration) -> Rtt {
+    pub(crate) fn new(initial: Duration, margin: Duration) -> Rtt {
         Rtt {
             smoothed: None,
             deviation: Duration::ZERO,
@@ -34,7 +34,7 @@ impl Rtt {
             span_ends: Time::ZERO,
             backoff: 0,
             initial,
-            minimum,
+            margin,
         }
     }
 
@@ -77,10 +77,10 @@ impl Rtt {
     /// The present timeout.
     pub(crate) fn timeout(&self) -> Duration {
         let base = match self.smoothed {
-            Some(smoothed) => smoothed + self.deviation * 4,
+            Some(smoothed) => smoothed + (self.deviation * 4).max(self.margin),
             None => self.initial,
         };
-        base.max(self.minimum).max(Duration::from_micros(1)).doubled(self.backoff)
+        base.max(Duration::from_micros(1)).doubled(self.backoff)
     }
 
     /// The timeout has passed.
@@ -113,7 +113,7 @@ mod tests {
         for n in 0..200 {
             rtt.sample(Time::ZERO + millis(n), millis(1));
         }
-        assert_eq!(rtt.timeout(), millis(20));
+        assert_eq!(rtt.timeout(), millis(21));
     }
 
     #[test]

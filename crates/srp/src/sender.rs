@@ -111,7 +111,7 @@ impl Sender {
             limit: 0,
             overhead: config.overhead.into(),
             pacing: Pacing::new(config, Sender::HEADER),
-            rtt: Rtt::new(config.initial_timeout, config.minimum_timeout),
+            rtt: Rtt::new(config.initial_timeout, config.minimum_margin),
             copies_arrived: 0,
             copies_lost: 0,
             newly: Vec::new(),

@@ -25,14 +25,14 @@ fn exchange(ends: &mut [Association; 2]) {
 fn joined() -> ([Association; 2], [StreamId; 2]) {
     let config = Config { window: 5000, sack_every: 1, ..Config::default() };
     let mut opener = Association::connect(NOW, &config, 1);
-    let (open, _) = opener.poll_transmit(NOW).unwrap();
-    let mut ends = [opener, Association::accept(NOW, &config, &open).unwrap()];
+    let (open, _) = opener.poll_transmit(NOW).expect("an OPEN");
+    let mut ends = [opener, Association::accept(NOW, &config, &open).expect("it is one")];
     exchange(&mut ends);
     let address = IpAddr::from([10, 0, 0, 1]);
     let ports = Ends { client: address, server: address, client_port: 5000, server_port: 80 };
-    let client = ends[0].open(NOW, ports).unwrap();
+    let client = ends[0].open(NOW, ports).expect("there is room");
     exchange(&mut ends);
-    let (server, found) = ends[1].poll_incoming().unwrap();
+    let (server, found) = ends[1].poll_incoming().expect("the client's");
     assert_eq!(found, ports);
     ends[1].accept_stream(server);
     exchange(&mut ends);

@@ -260,7 +260,8 @@ impl Measured {
 
     /// The first copy of a phase to arrive ends the sample of the phase before.
     pub(super) fn on_latest(&mut self, now: Time, tag: Tag, rtt: &Rtt) {
-        let (is_queued, is_free) = (self.shows_queue(rtt, 64), !self.shows_queue(rtt, 16));
+        // Also a short queue may overflow, on a hop with a long round trip: there is no allowance.
+        let (is_queued, is_free) = (self.shows_queue(rtt, u64::MAX), !self.shows_queue(rtt, 16));
         if let Some(phase) = self.entry(tag) {
             phase.is_queued |= is_queued;
             phase.is_free |= is_free;

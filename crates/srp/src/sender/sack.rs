@@ -26,11 +26,11 @@ impl Sender {
             return None;
         }
         let mut told = Told::default();
+        self.newly.clear();
         let latest = self.on_latest(now, sack, begin..highest_end.max(cumulative))?;
         let answered = self.on_probe_answer(now, sack);
         told.is_news |= answered.is_some();
         let reached = latest.max(answered).unwrap_or(0);
-        let before = self.newly.len();
         for number in begin..cumulative {
             self.on_arrived(number);
         }
@@ -50,7 +50,7 @@ impl Sender {
         if answered.is_some() && flight > 1 && self.in_flight == 0 {
             self.pacing.on_outage();
         }
-        told.is_news |= self.newly.len() > before;
+        told.is_news |= !self.newly.is_empty();
         self.advance();
         Some(told)
     }

@@ -1,5 +1,6 @@
 //! Associations over a modelled hop.
 
+mod behaviour;
 mod exchange;
 mod goodput;
 mod hop;

@@ -1,0 +1,175 @@
+//! Single properties of the protocol, each on a hop made for it.
+
+use crate::hop::{Hop, Loss};
+use crate::world::{User, World};
+use base::{Duration, Events, Rate, Seed};
+use srp::{Config, StreamId};
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A hop of 10 Mbit/s and a round trip of 100 ms.
+fn world(config: Config, losses: [f64; 2]) -> World {
+    let hop = |name, loss| {
+        let random = Seed(3).stream(name);
+        Hop::new(Rate::from_bps(10_000_000), millis(50), Loss::Uniform(loss), random)
+    };
+    let mut world =
+        World::new([config.clone(), config], [hop("there", losses[0]), hop("back", losses[1])]);
+    world.settle(0);
+    world.run(world.now + millis(200));
+    world
+}
+
+fn known() -> Config {
+    Config { rate: Rate::from_bps(10_000_000), ..Config::default() }
+}
+
+fn open(world: &mut World, connection: u16, up: u64) -> StreamId {
+    let user = User { connection, reads: u32::MAX, ..User::default() };
+    world.open(0, [User { to_write: up, ..user.clone() }, user]).expect("there is room")
+}
+
+fn read(world: &World, connection: u16) -> u64 {
+    let users = world.ends[1].users.values();
+    users.filter(|user| user.connection == connection).map(|user| user.read).sum()
+}
+
+/// `yavatkar1994` §2.3: "SRP can recover more than one segment in one round trip time".
+#[test]
+fn all_that_a_burst_has_lost_is_repaired_in_a_round_trip() {
+    let mut world = world(known(), [0.0, 0.0]);
+    open(&mut world, 1, 2_000_000);
+    world.run(world.now + millis(500));
+    world.is_down = true;
+    world.run(world.now + millis(40));
+    world.is_down = false;
+    let sent = |world: &mut World| world.association(0).statistics();
+    assert_eq!(sent(&mut world).retransmissions, 0);
+    // What was sent at the end of the burst would have arrived 50 ms later; the SACK for what followed
+    // arrives a round trip after it, and the retransmissions follow at the rate of the hop.
+    world.run(world.now + millis(145));
+    let lost = sent(&mut world).retransmissions;
+    assert!((25..=35).contains(&lost), "40 ms of segments of 1.2 ms: {lost}");
+    let behind = read(&world, 1);
+    world.run(world.now + millis(55));
+    assert!(read(&world, 1) > behind + 100_000, "what waited behind the gap is delivered");
+    world.run(world.now + millis(2000));
+    assert_eq!(read(&world, 1), 2_000_000);
+    let statistics = sent(&mut world);
+    assert_eq!((statistics.retransmissions, statistics.timeouts), (lost, 0));
+    assert_eq!(world.association(1).statistics().duplicates, 0, "none was sent needlessly");
+}
+
+#[test]
+fn a_lost_tail_is_found_by_a_probe_and_no_segment_is_sent_needlessly() {
+    let mut world = world(known(), [0.0, 0.0]);
+    open(&mut world, 1, 100_000);
+    world.run(world.now + millis(20));
+    world.is_down = true;
+    world.run(world.now + millis(150));
+    world.is_down = false;
+    let id = *world.ends[0].users.keys().next().unwrap();
+    world.run(world.now + millis(600));
+    assert!(world.ends[0].users[&id].events.contains(Events::FINISHED));
+    let (ours, theirs) = (world.association(0).statistics(), world.association(1).statistics());
+    assert!(ours.timeouts >= 1 && ours.probes >= 1 && ours.retransmissions > 10, "{ours:?}");
+    assert_eq!(theirs.duplicates, 0, "{theirs:?}");
+}
+
+#[test]
+fn a_loss_in_one_stream_delays_no_other() {
+    let mut world = world(known(), [0.0, 0.0]);
+    // The whole of a short stream is lost, then another begins.
+    world.is_down = true;
+    open(&mut world, 1, 2000);
+    world.run(world.now + millis(10));
+    world.is_down = false;
+    open(&mut world, 2, 50_000);
+    world.run(world.now + millis(50 + 45));
+    assert_eq!((read(&world, 1), read(&world, 2)), (0, 50_000));
+    world.run(world.now + millis(150));
+    assert_eq!(read(&world, 1), 2000);
+}
+
+#[test]
+fn streams_share_the_hop_equally() {
+    let mut world = world(known(), [0.05, 0.05]);
+    for connection in 1..=20 {
+        open(&mut world, connection, 10_000_000);
+    }
+    world.run(world.now + Duration::from_secs(10));
+    let read: Vec<_> = (1..=20).map(|connection| read(&world, connection)).collect();
+    let (least, most) = (*read.iter().min().unwrap(), *read.iter().max().unwrap());
+    let all: u64 = read.iter().sum();
+    assert!(all > 10_750_000, "95 % of what the hop carries in 9.5 s: {all}");
+    assert!(least * 10 > most * 7, "{read:?}");
+}
+
+#[test]
+fn a_deep_queue_does_not_fill() {
+    let mut world = world(Config::default(), [0.01, 0.01]);
+    // A second. A bandwidth-delay product is 84 packets.
+    world.hops[0].queue = 850;
+    open(&mut world, 1, 100_000_000);
+    world.run(world.now + Duration::from_secs(5));
+    world.hops[0].longest_queue = 0;
+    world.run(world.now + Duration::from_secs(20));
+    let queue = world.hops[0].longest_queue;
+    assert!(queue <= 125, "{queue} packets");
+    assert_eq!(world.hops[0].dropped, 0);
+}
+
+#[test]
+fn thirty_percent_of_loss_leaves_seventy_percent_of_the_hop() {
+    let mut world = world(Config { window: 16 << 20, ..known() }, [0.3, 0.3]);
+    open(&mut world, 1, 100_000_000);
+    world.run(world.now + Duration::from_secs(5));
+    let before = read(&world, 1);
+    world.run(world.now + Duration::from_secs(30));
+    let share = (read(&world, 1) - before) as f64 * 8.0 / 30.0 / (1e7 * 1436.0 / 1480.0);
+    assert!((0.66..0.73).contains(&share), "{share}");
+}
+
+#[test]
+fn a_shared_hop_is_used_with_a_congestion_window() {
+    let share = Config { share: true, ..Config::default() };
+    let mut world = world(share, [0.0, 0.0]);
+    world.hops[0].queue = 84;
+    open(&mut world, 1, 100_000_000);
+    world.run(world.now + Duration::from_secs(10));
+    let (before, dropped) = (read(&world, 1), world.hops[0].dropped);
+    world.run(world.now + Duration::from_secs(20));
+    let share = (read(&world, 1) - before) as f64 * 8.0 / 20.0 / 1e7;
+    assert!(share > 0.9, "{share}");
+    // It fills the queue, halves, and takes some 80 round trips of 100 to 200 ms to fill it again.
+    let dropped = world.hops[0].dropped - dropped;
+    assert!((1..20).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn a_handoff_loses_nothing_and_goes_on_at_once() {
+    let mut world = world(known(), [0.0, 0.0]);
+    open(&mut world, 1, 5_000_000);
+    world.run(world.now + millis(1000));
+    for end in 0..2 {
+        let now = world.local(end);
+        world.association(end).suspend(now);
+    }
+    world.is_down = true;
+    // Longer than the time after which a silent peer is given up.
+    world.run(world.now + Duration::from_secs(100));
+    world.is_down = false;
+    let before = (read(&world, 1), world.association(0).statistics());
+    for end in 0..2 {
+        let now = world.local(end);
+        world.association(end).resume(now);
+        world.settle(end);
+    }
+    world.run(world.now + millis(170));
+    assert!(read(&world, 1) > before.0, "a round trip later data flows");
+    assert_eq!(world.association(0).statistics().timeouts, before.1.timeouts);
+    world.run(world.now + Duration::from_secs(5));
+    assert_eq!(read(&world, 1), 5_000_000);
+}

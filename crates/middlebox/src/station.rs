@@ -132,12 +132,13 @@ impl BaseStation {
         let mut later = random;
         let secrets = core::array::from_fn(|_| fork(&mut later));
         let [of_relays, of_transfers, of_resets, of_associations] = secrets;
+        let incarnation = later.bits() as u32;
         let mut relays = Relays::new(own[0], of_relays);
         relays.enable_srp(srp_config(settings.mtu), of_associations);
         BaseStation {
             own,
             tcp: tcp.clone(),
-            registry: Registry::new(own),
+            registry: Registry::new(own, incarnation),
             transfers: Transfers::new(own, keys.clone(), contents.clone(), of_transfers),
             relays,
             resets: Resets::new(of_resets),

@@ -1,7 +1,7 @@
 //! Messages between a mobile host and its base stations (MHP, `yavatkar1994` §2.4).
 
 use crate::checksum::Tail;
-use crate::ip::{array, u16_at};
+use crate::ip::{array, u16_at, u32_at};
 use crate::{EmitError, Header, Udp};
 use core::net::{IpAddr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
@@ -43,11 +43,17 @@ pub enum MobilityMessage {
         /// The base station at which the host was before: the last one that has confirmed an
         /// attachment, or that was told of one. None if the host has no connections.
         previous: Option<IpAddr>,
-        /// That one has confirmed it.
-        is_confirmed: bool,
+        /// The incarnation of that one when it confirmed the attachment; none, if it has not.
+        incarnation: Option<u32>,
     },
     /// The answer of the base station: data transfer is to resume.
-    Resume(Outcome),
+    Resume {
+        /// How the attachment has ended.
+        outcome: Outcome,
+        /// The incarnation of the base station: a number that differs after each restart, at which it loses
+        /// its state.
+        incarnation: u32,
+    },
     /// The state of this connection is lost, and its other end is to be reset. The mobile host repeats it
     /// until its base station has answered with the same message.
     Reset {
@@ -107,8 +113,8 @@ impl Mobility {
     /// Bytes with the UDP header.
     pub(crate) fn len(&self) -> usize {
         let fields = match self.message {
-            MobilityMessage::Attach { .. } => 3 * ADDRESS,
-            MobilityMessage::Resume(_) => 0,
+            MobilityMessage::Attach { .. } => 3 * ADDRESS + 4,
+            MobilityMessage::Resume { .. } => 4,
             MobilityMessage::Reset { .. } => 2 * (ADDRESS + 2),
         };
         Udp::HEADER + COMMON + fields + Mobility::TAG
@@ -117,19 +123,24 @@ impl Mobility {
     /// The bytes of the message up to the tag.
     fn untagged(&self) -> Vec<u8> {
         let (kind, detail) = match self.message {
-            MobilityMessage::Attach { is_confirmed, .. } => (ATTACH, u8::from(is_confirmed)),
-            MobilityMessage::Resume(outcome) => (RESUME, outcome as u8),
+            MobilityMessage::Attach { incarnation, .. } => {
+                (ATTACH, u8::from(incarnation.is_some()))
+            }
+            MobilityMessage::Resume { outcome, .. } => (RESUME, outcome as u8),
             MobilityMessage::Reset { is_done, .. } => (RESET, u8::from(is_done)),
         };
         let mut bytes = vec![VERSION, kind, detail, 0];
         bytes.extend_from_slice(&self.attachment.to_be_bytes());
         match self.message {
-            MobilityMessage::Attach { other, station, previous, .. } => {
+            MobilityMessage::Attach { other, station, previous, incarnation } => {
                 for address in [other, Some(station), previous] {
                     put_address(address, &mut bytes);
                 }
+                bytes.extend_from_slice(&incarnation.unwrap_or(0).to_be_bytes());
             }
-            MobilityMessage::Resume(_) => {}
+            MobilityMessage::Resume { incarnation, .. } => {
+                bytes.extend_from_slice(&incarnation.to_be_bytes());
+            }
             MobilityMessage::Reset { mobile, fixed, .. } => {
                 for (address, port) in [mobile, fixed] {
                     put_address(Some(address), &mut bytes);
@@ -152,15 +163,22 @@ impl Mobility {
             let port = fields.get(at + ADDRESS..at + ADDRESS + 2)?;
             Some((address(at)??, u16_at(port, 0)))
         };
+        let word = |at: usize| Some(u32_at(fields.get(at..at + 4)?, 0));
         let message = match (bytes[1], bytes[2]) {
             (ATTACH, confirmed @ (0 | 1)) => MobilityMessage::Attach {
                 other: address(0)?,
                 station: address(ADDRESS)??,
                 previous: address(2 * ADDRESS)?,
-                is_confirmed: confirmed == 1,
+                incarnation: match (confirmed, word(3 * ADDRESS)?) {
+                    (1, incarnation) => Some(incarnation),
+                    (_, 0) => None,
+                    _ => return None,
+                },
             },
-            (RESUME, 0) => MobilityMessage::Resume(Outcome::Complete),
-            (RESUME, 1) => MobilityMessage::Resume(Outcome::Lost),
+            (RESUME, lost @ (0 | 1)) => MobilityMessage::Resume {
+                outcome: if lost == 1 { Outcome::Lost } else { Outcome::Complete },
+                incarnation: word(0)?,
+            },
             (RESET, done @ (0 | 1)) => MobilityMessage::Reset {
                 mobile: end(0)?,
                 fixed: end(ADDRESS + 2)?,

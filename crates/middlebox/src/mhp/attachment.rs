@@ -16,8 +16,8 @@ pub(crate) struct Attachment {
     /// The base station that last confirmed an attachment; or, as long as none has, that was last told
     /// of one. None, if there are no connections that a base station could have.
     previous: Option<IpAddr>,
-    /// It has confirmed it.
-    is_confirmed: bool,
+    /// Its incarnation when it confirmed it, if it has.
+    incarnation: Option<u32>,
     /// A base station has answered once.
     has_answer: bool,
     /// When the base station is told next.
@@ -54,7 +54,7 @@ impl Attachment {
             number: first,
             state: State::Detached,
             previous: None,
-            is_confirmed: false,
+            incarnation: None,
             has_answer: false,
             next: Time::NEVER,
         }
@@ -81,7 +81,7 @@ impl Attachment {
     /// The host is attached to a base station anew (the upcall *handoff completed*).
     pub(crate) fn on_attached(&mut self, now: Time, station: IpAddr) {
         if let State::Waiting { station, told: 1.. } = self.state
-            && !self.is_confirmed
+            && self.incarnation.is_none()
         {
             self.previous = Some(station);
         }
@@ -94,7 +94,7 @@ impl Attachment {
     pub(crate) fn on_detached(&mut self, station: IpAddr) {
         if self.station().is_none_or(|present| present == station) {
             if let State::Waiting { station, told: 1.. } = self.state
-                && !self.is_confirmed
+                && self.incarnation.is_none()
             {
                 self.previous = Some(station);
             }
@@ -106,7 +106,7 @@ impl Attachment {
     /// A message has arrived that is authentic. Returns the outcome of the attachment, if it is now
     /// known.
     pub(crate) fn on_message(&mut self, now: Time, message: &Mobility) -> Option<Outcome> {
-        let MobilityMessage::Resume(outcome) = message.message else { return None };
+        let MobilityMessage::Resume { outcome, incarnation } = message.message else { return None };
         if message.attachment != self.number {
             return None;
         }
@@ -114,7 +114,7 @@ impl Attachment {
         match (self.state, outcome) {
             (State::Waiting { station, .. }, Outcome::Complete) => {
                 self.state = State::Confirmed { station };
-                (self.previous, self.is_confirmed) = (Some(station), true);
+                (self.previous, self.incarnation) = (Some(station), Some(incarnation));
                 self.next = now + Attachment::REFRESH;
                 Some(outcome)
             }
@@ -122,7 +122,7 @@ impl Attachment {
             // connections, shows that the host knows.
             (State::Waiting { station, .. } | State::Confirmed { station }, Outcome::Lost) => {
                 self.state = State::Detached;
-                (self.previous, self.is_confirmed) = (None, false);
+                (self.previous, self.incarnation) = (None, None);
                 self.on_attached(now, station);
                 Some(outcome)
             }
@@ -161,8 +161,8 @@ impl Attachment {
                 return None;
             }
         };
-        let Attachment { other, previous, is_confirmed, .. } = *self;
-        let message = MobilityMessage::Attach { other, station, previous, is_confirmed };
+        let Attachment { other, previous, incarnation, .. } = *self;
+        let message = MobilityMessage::Attach { other, station, previous, incarnation };
         Some((station, Mobility::new(self.number, message)))
     }
 }

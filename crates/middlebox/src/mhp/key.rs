@@ -65,6 +65,10 @@ mod tests {
     use super::*;
     use wire::{MobilityMessage, Outcome};
 
+    fn resume(outcome: Outcome) -> MobilityMessage {
+        MobilityMessage::Resume { outcome, incarnation: 3 }
+    }
+
     fn mobile(last: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, last])
     }
@@ -72,14 +76,14 @@ mod tests {
     #[test]
     fn a_message_is_valid_with_the_key_of_its_host_and_unchanged_only() {
         let keys = Keys::new("secret");
-        let message = Mobility::new(5, MobilityMessage::Resume(Outcome::Complete));
+        let message = Mobility::new(5, resume(Outcome::Complete));
         let signed = keys.sign(mobile(1), message);
         assert!(keys.verify(mobile(1), &signed));
         assert!(!keys.verify(mobile(1), &message));
         assert!(!keys.verify(mobile(2), &signed));
         assert!(!Keys::new("another").verify(mobile(1), &signed));
         assert!(!keys.verify(mobile(1), &Mobility { attachment: 6, ..signed }));
-        let message = MobilityMessage::Resume(Outcome::Lost);
+        let message = resume(Outcome::Lost);
         assert!(!keys.verify(mobile(1), &Mobility { message, ..signed }));
         for n in 0..Mobility::TAG {
             let mut tag = signed.tag;

@@ -69,8 +69,9 @@ fn number(address: IpAddr) -> usize {
 
 const MOBILE: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1));
 
-fn registry(n: usize) -> Registry<u32> {
-    Registry::new([station(n), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, n as u16])])
+fn registry(n: usize, incarnation: u32) -> Registry<u32> {
+    let own = [station(n), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, n as u16])];
+    Registry::new(own, incarnation)
 }
 
 impl Model {
@@ -78,7 +79,7 @@ impl Model {
         Model {
             mobile: Attachment::new(None, 0),
             place: None,
-            stations: (0..stations).map(registry).collect(),
+            stations: (0..stations).map(|n| registry(n, 0)).collect(),
             token: Token::None,
             network: Vec::new(),
             open: Vec::new(),
@@ -161,7 +162,7 @@ impl Model {
     fn crash(&mut self, n: usize) {
         self.budget.crashes -= 1;
         self.history.push(format!("{n} crashes"));
-        self.stations[n] = registry(n);
+        self.stations[n] = registry(n, 1 + self.budget.crashes);
         // Its own requests are forgotten, and those to it fail.
         for &(request, from, to) in &self.open.clone() {
             if from == n || to == n {
@@ -215,11 +216,16 @@ impl Model {
 
     /// The host learns the outcome of its attachment.
     fn resume(&mut self, from: usize, message: &Mobility) {
+        let MobilityMessage::Resume { incarnation, .. } = message.message else { return };
+        let has_crashed = incarnation != self.stations[from].incarnation();
         match self.mobile.on_message(self.now, message) {
             Some(Outcome::Complete) => match self.token {
                 // From now on it has connections; if the base station has crashed since, without it.
-                Token::None if self.stations[from].serves(MOBILE) => self.token = Token::At(from),
-                Token::None => self.token = Token::Lost,
+                Token::None => {
+                    self.token = if has_crashed { Token::Lost } else { Token::At(from) };
+                }
+                // It crashed after its answer: the host learns it by the next one.
+                Token::Lost if has_crashed => {}
                 token => assert_eq!(
                     token,
                     Token::At(from),
@@ -243,7 +249,9 @@ impl Model {
         while let Some(action) = self.stations[n].poll() {
             match action {
                 Action::Confirm { attachment, outcome, .. } => {
-                    let message = Mobility::new(attachment, MobilityMessage::Resume(outcome));
+                    let incarnation = self.stations[n].incarnation();
+                    let message = MobilityMessage::Resume { outcome, incarnation };
+                    let message = Mobility::new(attachment, message);
                     self.network.push(Message::ToMobile(n, message));
                 }
                 Action::Fetch { request, from } => {
@@ -273,13 +281,14 @@ impl Model {
         }
     }
 
-    /// Whether the host's base station confirms it, if nothing is lost any more.
+    /// Whether the host's base station confirms it, if nothing is lost any more; and the host learns it if
+    /// its state is lost.
     fn settles(mut self) -> bool {
         for _ in 0..100 {
             if !self.network.is_empty() {
                 let message = self.network.remove(0);
                 self.deliver(message);
-            } else if self.mobile.is_waiting() {
+            } else if self.mobile.is_waiting() || self.token == Token::Lost {
                 self.budget.tells += 1;
                 self.tell();
             } else {
@@ -312,26 +321,26 @@ fn explore(stations: usize, budget: Budget, depth: usize) -> usize {
 #[test]
 fn the_state_is_where_the_host_is_told_that_it_is() {
     let budget = Budget { moves: 3, tells: 5, losses: 1, duplicates: 1, crashes: 0 };
-    let states = explore(2, budget, 9);
-    assert!(states > 5_000, "{states}");
+    let states = explore(2, budget, 11);
+    assert!(states > 50_000, "{states}");
 }
 
 #[test]
 fn a_crash_loses_the_state_and_the_host_is_told() {
     let budget = Budget { moves: 3, tells: 4, losses: 0, duplicates: 0, crashes: 1 };
-    let states = explore(3, budget, 9);
-    assert!(states > 5_000, "{states}");
+    let states = explore(3, budget, 11);
+    assert!(states > 50_000, "{states}");
 }
 
 #[test]
 fn messages_of_earlier_attachments_change_nothing() {
-    let mut here = registry(0);
+    let mut here = registry(0, 0);
     let attach = |attachment| {
         let message = MobilityMessage::Attach {
             other: None,
             station: station(0),
             previous: None,
-            is_confirmed: false,
+            incarnation: None,
         };
         Keys::new("").sign(MOBILE, Mobility::new(attachment, message))
     };
@@ -340,13 +349,17 @@ fn messages_of_earlier_attachments_change_nothing() {
     here.on_attach(Time::ZERO, MOBILE, &attach(6));
     assert_eq!(here.poll(), None);
     // A request with it is too late as well.
-    let request = Request { mobile: MOBILE, attach: attach(6) };
-    here.on_request(Time::ZERO, &request, station(0), 1);
+    let request = |attachment| Request {
+        mobile: MOBILE,
+        attach: attach(attachment),
+        expects: None,
+        incarnation: 0,
+    };
+    here.on_request(Time::ZERO, &request(6), station(0), 1);
     let answer = Action::Answer { mobile: MOBILE, to: 1, reply: Reply::Superseded };
     assert_eq!((here.poll(), here.serves(MOBILE)), (Some(answer), true));
     // Nor may a base station ask for a host that is attached to another one.
-    let request = Request { mobile: MOBILE, attach: attach(8) };
-    here.on_request(Time::ZERO, &request, station(1), 2);
+    here.on_request(Time::ZERO, &request(8), station(1), 2);
     let answer = Action::Answer { mobile: MOBILE, to: 2, reply: Reply::Superseded };
     assert_eq!((here.poll(), here.serves(MOBILE)), (Some(answer), true));
 }

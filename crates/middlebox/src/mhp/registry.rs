@@ -13,6 +13,10 @@ use wire::{Mobility, MobilityMessage, Outcome};
 pub(crate) struct Request {
     pub(crate) mobile: IpAddr,
     pub(crate) attach: Mobility,
+    /// The incarnation of the base station that is asked, if it is known to have had the state.
+    pub(crate) expects: Option<u32>,
+    /// The incarnation of the one that asks.
+    pub(crate) incarnation: u32,
 }
 
 /// The answer to a [`Request`].
@@ -20,8 +24,8 @@ pub(crate) struct Request {
 pub(crate) enum Reply {
     /// The state follows.
     State,
-    /// The state went to this base station before.
-    Moved(IpAddr),
+    /// The state went to this base station before, in this incarnation.
+    Moved(IpAddr, u32),
     /// There is no state.
     Nothing,
     /// The mobile host is attached elsewhere by now.
@@ -54,6 +58,8 @@ pub(crate) enum Action<R> {
 #[derive(Clone, Debug)]
 pub(crate) struct Registry<R> {
     own: [IpAddr; 2],
+    /// Differs after a restart: what an earlier incarnation had is lost.
+    incarnation: u32,
     mobiles: FxHashMap<IpAddr, Record<R>>,
     /// The mobile host of its address of the other version of IP.
     others: FxHashMap<IpAddr, IpAddr>,
@@ -79,12 +85,12 @@ enum State<R> {
         /// This many base stations were asked.
         asked: u8,
         /// Those that ask for them in turn: the attachment, the base station, and how to answer it.
-        waiting: Vec<(u64, IpAddr, R)>,
+        waiting: Vec<(u64, (IpAddr, u32), R)>,
         /// The outcome if they are here already.
         before: Option<Outcome>,
     },
     /// Its connections went to another base station.
-    Moved { to: IpAddr },
+    Moved { to: IpAddr, incarnation: u32 },
 }
 
 impl<R> State<R> {
@@ -100,14 +106,20 @@ impl<R: Copy> Registry<R> {
     /// The most base stations in a row that are asked for the state.
     const MOST_ASKED: u8 = 16;
 
-    /// Of a base station with these addresses.
-    pub(crate) fn new(own: [IpAddr; 2]) -> Registry<R> {
+    /// Of a base station with these addresses, in this incarnation.
+    pub(crate) fn new(own: [IpAddr; 2], incarnation: u32) -> Registry<R> {
         Registry {
             own,
+            incarnation,
             mobiles: FxHashMap::default(),
             others: FxHashMap::default(),
             actions: VecDeque::new(),
         }
+    }
+
+    /// The incarnation.
+    pub(crate) fn incarnation(&self) -> u32 {
+        self.incarnation
     }
 
     /// What is to be done next.
@@ -150,7 +162,7 @@ impl<R: Copy> Registry<R> {
 
     /// A mobile host says that it is attached here; its message is authentic.
     pub(crate) fn on_attach(&mut self, now: Time, mobile: IpAddr, attach: &Mobility) {
-        let MobilityMessage::Attach { other, station, previous, is_confirmed } = attach.message
+        let MobilityMessage::Attach { other, station, previous, incarnation } = attach.message
         else {
             return;
         };
@@ -159,12 +171,15 @@ impl<R: Copy> Registry<R> {
         }
         let attachment = attach.attachment;
         let elsewhere = previous.filter(|previous| !self.own.contains(previous));
+        let elsewhere = elsewhere.map(|station| (station, incarnation));
+        // An earlier incarnation of this one has confirmed an attachment.
+        let is_lost = elsewhere.is_none() && incarnation.is_some_and(|it| it != self.incarnation);
         let Some(record) = self.mobiles.get_mut(&mobile) else {
-            let state = match (elsewhere, is_confirmed) {
+            let state = match (elsewhere, incarnation) {
                 (Some(_), _) => State::fetching(None),
                 // It was here, and nothing is known of it any more.
-                (None, true) => State::Serving { outcome: Outcome::Lost },
-                (None, false) => State::Serving { outcome: Outcome::Complete },
+                (None, Some(_)) => State::Serving { outcome: Outcome::Lost },
+                (None, None) => State::Serving { outcome: Outcome::Complete },
             };
             let record = Record { other, attachment, attach: *attach, state, seen: now };
             self.mobiles.insert(mobile, record);
@@ -181,9 +196,15 @@ impl<R: Copy> Registry<R> {
         (record.attachment, record.attach) = (attachment, *attach);
         match &record.state {
             State::Fetching { .. } => {}
+            _ if is_lost => {
+                record.state = State::Serving { outcome: Outcome::Lost };
+                self.proceed(mobile, None);
+            }
             // That one may have the state, if the host was here only to be told of by a late message; or it
             // knows that this one has it.
-            &State::Serving { outcome } if is_new && is_confirmed && elsewhere.is_some() => {
+            &State::Serving { outcome }
+                if is_new && incarnation.is_some() && elsewhere.is_some() =>
+            {
                 record.state = State::fetching(Some(outcome));
                 self.proceed(mobile, elsewhere);
             }
@@ -195,22 +216,24 @@ impl<R: Copy> Registry<R> {
             }
             State::Serving { .. } => self.proceed(mobile, None),
             // The base station that confirmed it last knows more than this one.
-            &State::Moved { to } if is_new => {
+            &State::Moved { to, incarnation } if is_new => {
                 record.state = State::fetching(None);
-                self.proceed(mobile, Some(elsewhere.unwrap_or(to)));
+                self.proceed(mobile, Some(elsewhere.unwrap_or((to, Some(incarnation)))));
             }
             State::Moved { .. } => {}
         }
     }
 
-    /// Asks the base station `from`, or confirms the attachment.
-    fn proceed(&mut self, mobile: IpAddr, from: Option<IpAddr>) {
+    /// Asks the base station `from`, which is known to have had the state in an incarnation or not; or
+    /// confirms the attachment.
+    fn proceed(&mut self, mobile: IpAddr, from: Option<(IpAddr, Option<u32>)>) {
         let Some(Record { state, attachment, attach, .. }) = self.mobiles.get(&mobile) else {
             return;
         };
-        let request = Request { mobile, attach: *attach };
         match (state, from) {
-            (State::Fetching { .. }, Some(from)) => {
+            (State::Fetching { .. }, Some((from, expects))) => {
+                let incarnation = self.incarnation;
+                let request = Request { mobile, attach: *attach, expects, incarnation };
                 self.actions.push_back(Action::Fetch { request, from });
             }
             (&State::Serving { outcome }, _) => {
@@ -230,6 +253,9 @@ impl<R: Copy> Registry<R> {
             MobilityMessage::Attach { station: named, .. } if named == station => {}
             _ => return self.answer(mobile, to, Reply::Superseded),
         }
+        if request.expects.is_some_and(|it| it != self.incarnation) {
+            return self.answer(mobile, to, Reply::Nothing);
+        }
         let Some(record) = self.mobiles.get_mut(&mobile) else {
             return self.answer(mobile, to, Reply::Nothing);
         };
@@ -238,15 +264,19 @@ impl<R: Copy> Registry<R> {
         }
         record.seen = now;
         match &mut record.state {
-            State::Fetching { waiting, .. } => waiting.push((attachment, station, to)),
+            State::Fetching { waiting, .. } => {
+                waiting.push((attachment, (station, request.incarnation), to));
+            }
             &mut State::Serving { outcome } => {
-                self.give(mobile, attachment, outcome, (station, to));
+                self.give(mobile, attachment, outcome, ((station, request.incarnation), to));
             }
             // It asks again: what it was given did not arrive.
-            State::Moved { to: next } if *next == station => {
-                self.answer(mobile, to, Reply::Nothing)
+            State::Moved { to: next, .. } if *next == station => {
+                self.answer(mobile, to, Reply::Nothing);
             }
-            &mut State::Moved { to: next } => self.answer(mobile, to, Reply::Moved(next)),
+            &mut State::Moved { to: next, incarnation } => {
+                self.answer(mobile, to, Reply::Moved(next, incarnation));
+            }
         }
     }
 
@@ -260,11 +290,11 @@ impl<R: Copy> Registry<R> {
         mobile: IpAddr,
         attachment: u64,
         outcome: Outcome,
-        (station, to): (IpAddr, R),
+        ((station, incarnation), to): ((IpAddr, u32), R),
     ) {
         if let Some(record) = self.mobiles.get_mut(&mobile) {
             record.attachment = attachment;
-            record.state = State::Moved { to: station };
+            record.state = State::Moved { to: station, incarnation };
             match outcome {
                 Outcome::Complete => self.actions.push_back(Action::Give { mobile, to }),
                 Outcome::Lost => self.answer(mobile, to, Reply::Nothing),
@@ -279,9 +309,11 @@ impl<R: Copy> Registry<R> {
         let State::Fetching { asked, waiting, before } = &mut record.state else { return };
         let before = *before;
         let waiting = match reply {
-            Some(Reply::Moved(to)) if *asked < Self::MOST_ASKED && !self.own.contains(&to) => {
+            Some(Reply::Moved(to, incarnation))
+                if *asked < Self::MOST_ASKED && !self.own.contains(&to) =>
+            {
                 *asked += 1;
-                return self.proceed(mobile, Some(to));
+                return self.proceed(mobile, Some((to, Some(incarnation))));
             }
             Some(Reply::Superseded) => {
                 let waiting = core::mem::take(waiting);
@@ -296,11 +328,11 @@ impl<R: Copy> Registry<R> {
         };
         let outcome = match (reply, record.attach.message) {
             (Some(Reply::State), _) => Outcome::Complete,
-            (Some(Reply::Moved(to)), _) if self.own.contains(&to) => {
+            (Some(Reply::Moved(_, incarnation)), _) if incarnation == self.incarnation => {
                 before.unwrap_or(Outcome::Lost)
             }
             // It was told of the attachment, but did not confirm it: perhaps it never learned of it.
-            (_, MobilityMessage::Attach { is_confirmed: false, .. }) => Outcome::Complete,
+            (_, MobilityMessage::Attach { incarnation: None, .. }) => Outcome::Complete,
             _ => Outcome::Lost,
         };
         record.state = State::Serving { outcome };

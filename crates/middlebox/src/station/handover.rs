@@ -19,7 +19,7 @@ impl BaseStation {
             MobilityMessage::Reset { mobile, fixed, is_done: false } => {
                 self.on_reset(now, from, [mobile, fixed], message.attachment);
             }
-            MobilityMessage::Resume(_) | MobilityMessage::Reset { .. } => {}
+            MobilityMessage::Resume { .. } | MobilityMessage::Reset { .. } => {}
         }
     }
 
@@ -66,7 +66,9 @@ impl BaseStation {
             Action::Confirm { mobile, attachment, outcome } => {
                 self.counts.confirmed += 1;
                 self.counts.lost += u64::from(outcome == Outcome::Lost);
-                let message = Mobility::new(attachment, MobilityMessage::Resume(outcome));
+                let incarnation = self.registry.incarnation();
+                let message = MobilityMessage::Resume { outcome, incarnation };
+                let message = Mobility::new(attachment, message);
                 self.outgoing.push(self.message_to(mobile, message));
             }
             Action::Fetch { request, from } => {

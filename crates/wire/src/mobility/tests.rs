@@ -21,16 +21,11 @@ fn messages() -> [MobilityMessage; 6] {
             other: Some(v6(1)),
             station: v4(2),
             previous: Some(v4(3)),
-            is_confirmed: true,
+            incarnation: Some(9),
         },
-        MobilityMessage::Attach {
-            other: None,
-            station: v6(2),
-            previous: None,
-            is_confirmed: false,
-        },
-        MobilityMessage::Resume(Outcome::Complete),
-        MobilityMessage::Resume(Outcome::Lost),
+        MobilityMessage::Attach { other: None, station: v6(2), previous: None, incarnation: None },
+        MobilityMessage::Resume { outcome: Outcome::Complete, incarnation: 1 << 31 },
+        MobilityMessage::Resume { outcome: Outcome::Lost, incarnation: 7 },
         MobilityMessage::Reset { mobile: (v4(1), 4000), fixed: (v4(9), 80), is_done: false },
         MobilityMessage::Reset { mobile: (v6(1), 4000), fixed: (v6(9), 80), is_done: true },
     ]
@@ -60,13 +55,13 @@ fn an_attach_message_fits_the_smallest_wireless_mtu() {
 
 #[test]
 fn the_bytes_are_those_of_the_format() {
-    let message = MobilityMessage::Resume(Outcome::Lost);
+    let message = MobilityMessage::Resume { outcome: Outcome::Lost, incarnation: 7 };
     let mut bytes = Vec::new();
     let packet = packet(Mobility { attachment: 0x0102, message, tag: [9; 16] }, false);
     packet.emit(&[], &mut bytes).unwrap();
-    let expected = b"\x01\x02\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02";
-    assert_eq!(bytes[28..40], *expected);
-    assert_eq!(bytes[40..], [9; 16]);
+    let expected = b"\x01\x02\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x07";
+    assert_eq!(bytes[28..44], *expected);
+    assert_eq!(bytes[44..], [9; 16]);
 }
 
 #[test]
@@ -83,7 +78,10 @@ fn the_tag_covers_every_field_and_the_mobile_host() {
 #[test]
 fn another_datagram_of_the_port_stays_a_datagram() {
     let mut bytes = Vec::new();
-    let message = Mobility::new(1, MobilityMessage::Resume(Outcome::Complete));
+    let message = Mobility::new(
+        1,
+        MobilityMessage::Resume { outcome: Outcome::Complete, incarnation: 1 << 31 },
+    );
     packet(message, false).emit(&[], &mut bytes).unwrap();
     let payload = bytes[28..].to_vec();
     for (at, wrong) in [(0, 2), (1, 9), (2, 5), (3, 1)] {

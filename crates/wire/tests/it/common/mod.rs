@@ -364,18 +364,16 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
 fn mobility() -> impl Strategy<Value = Mobility> {
     let address = || any::<bool>().prop_flat_map(address);
     let end = (address(), any::<u16>());
+    let maybe = || prop::option::of(address());
+    let attach = (maybe(), address(), maybe(), any::<Option<u32>>());
     let message = prop_oneof![
-        (
-            proptest::option::of(address()),
-            address(),
-            proptest::option::of(address()),
-            any::<bool>()
-        )
-            .prop_map(|(other, station, previous, is_confirmed)| {
-                MobilityMessage::Attach { other, station, previous, is_confirmed }
-            }),
-        Just(MobilityMessage::Resume(Outcome::Complete)),
-        Just(MobilityMessage::Resume(Outcome::Lost)),
+        attach.prop_map(|(other, station, previous, incarnation)| {
+            MobilityMessage::Attach { other, station, previous, incarnation }
+        }),
+        any::<(bool, u32)>().prop_map(|(is_lost, incarnation)| MobilityMessage::Resume {
+            outcome: if is_lost { Outcome::Lost } else { Outcome::Complete },
+            incarnation,
+        }),
         ([end.clone(), end], any::<bool>()).prop_map(|([mobile, fixed], is_done)| {
             MobilityMessage::Reset { mobile, fixed, is_done }
         }),

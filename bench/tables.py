@@ -14,6 +14,7 @@ from typing import Any
 import agreement_tables
 import ishac_calibration
 import obanaik_calibration
+import yavatkar_calibration
 from fidelity import summarised
 from record import RESULTS
 from speed import REFERENCE
@@ -475,6 +476,10 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     **{
         f"ishac2001-{what}": ("ishac2001-calibration.json", table)
         for what, table in ishac_calibration.TABLES.items()
+    },
+    **{
+        f"yavatkar1994-{what}": ("yavatkar1994-calibration.json", table)
+        for what, table in yavatkar_calibration.TABLES.items()
     },
 }
 

@@ -360,6 +360,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
     },
     "ns2-2001": {"congestion": "aimd", "recovery": "sack"},
     "ns2-2007": {"congestion": "aimd", "recovery": "sack"},
+    "sunos-1994": {"congestion": "aimd", "recovery": "tahoe"},
 }
 _WORDS = {
     "cubic": "CUBIC",

@@ -76,7 +76,7 @@ table! {
         /// `queue_delay_*` of rows. A single run always does.
         latency: bool = false;
         /// The defaults of TCP settings that the file leaves out. `modern`: today's RFCs;
-        /// `ns2-2001`, `ns2-2007`: ns-2 at that time.
+        /// `ns2-2001`, `ns2-2007`: ns-2 at that time; `sunos-1994`: SunOS 4.1, a 4.3BSD.
         profile: Profile = Profile::default();
         /// The nodes: a table by their names. Every node routes, and may be an end of flows.
         nodes: Names, needed;

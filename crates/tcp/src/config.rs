@@ -305,10 +305,14 @@ pub enum Estimator {
     /// RFC 6298, on a clock of nanoseconds.
     #[default]
     Exact,
-    /// Whole ticks of the granularity, in scaled integers that round down: 4.3BSD's code, as used
-    /// by ns-2. On a steady path the variance stays above half a tick, so the timeout stays two to
+    /// Whole ticks of the granularity, in scaled integers that round down: 4.3BSD Reno's code, as
+    /// used by ns-2. On a steady path the variance stays above half a tick, so the timeout stays two to
     /// three ticks above the round trip.
     Ticks,
+    /// 4.3BSD Tahoe's own: a round trip is the number of ticks while it lasted, and may be none; the
+    /// timeout is the mean and two mean deviations, and expires with a tick, so that it is up to one
+    /// tick shorter than it says. Back-off doubles the timeout before the lower bound applies.
+    Tahoe,
 }
 
 /// What the second and later consecutive timeouts do to ssthresh.

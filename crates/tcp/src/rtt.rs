@@ -51,8 +51,13 @@ impl Rtt {
         let timeout = match self.config.estimator {
             Estimator::Exact => self.exact(now.since(sent_at)),
             Estimator::Ticks => self.ticks(now, sent_at),
+            Estimator::Tahoe => self.tahoe(now, sent_at),
         };
-        self.base = timeout.max(self.config.minimum);
+        self.base = match self.config.estimator {
+            Estimator::Exact | Estimator::Ticks => timeout.max(self.config.minimum),
+            // Its bound applies after back-off.
+            Estimator::Tahoe => timeout,
+        };
         self.backoff = 0;
         self.min = self.min.min(now.since(sent_at));
     }
@@ -109,9 +114,28 @@ impl Rtt {
         self.config.granularity * ((self.rttvar * 8 + self.srtt) / 8)
     }
 
+    /// 4.3BSD Tahoe's arithmetic (`tcp_input`, June 1988): the first sample counts the tick at its
+    /// start, too.
+    #[inline(never)]
+    fn tahoe(&mut self, now: Time, sent_at: Time) -> Duration {
+        let rtt = self.ticks_between(sent_at, now);
+        if self.sampled {
+            let mean = self.srtt / 8;
+            self.rttvar = (self.rttvar + rtt.abs_diff(mean)).saturating_sub(self.rttvar / 4).max(1);
+            self.srtt = (self.srtt + rtt).saturating_sub(mean).max(1);
+        } else {
+            (self.sampled, self.srtt, self.rttvar) = (true, (rtt + 1) * 8, (rtt + 1) * 2);
+        }
+        self.config.granularity * ((self.srtt / 4 + self.rttvar) / 2)
+    }
+
     fn in_ticks(&self, now: Time, sent_at: Time) -> u64 {
+        self.ticks_between(sent_at, now).max(1)
+    }
+
+    fn ticks_between(&self, start: Time, end: Time) -> u64 {
         let tick = self.config.granularity.as_nanos().max(1);
-        (now.as_nanos() / tick - sent_at.as_nanos() / tick).max(1)
+        end.as_nanos() / tick - start.as_nanos() / tick
     }
 
     /// The time from `sent_at` to `now` as the round-trip clock measures it.
@@ -119,7 +143,9 @@ impl Rtt {
     pub(crate) fn measured(&self, now: Time, sent_at: Time) -> Duration {
         match self.config.estimator {
             Estimator::Exact => now.since(sent_at),
-            Estimator::Ticks => self.config.granularity * self.in_ticks(now, sent_at),
+            Estimator::Ticks | Estimator::Tahoe => {
+                self.config.granularity * self.in_ticks(now, sent_at)
+            }
         }
     }
 
@@ -127,7 +153,24 @@ impl Rtt {
     #[must_use]
     #[inline]
     pub fn rto(&self) -> Duration {
-        self.base.doubled(self.backoff).min(self.config.maximum)
+        let rto = self.base.doubled(self.backoff).min(self.config.maximum);
+        if self.config.estimator == Estimator::Tahoe { rto.max(self.config.minimum) } else { rto }
+    }
+
+    /// When a timer expires that is started now, for the present timeout.
+    #[inline]
+    pub(crate) fn expiry(&self, now: Time) -> Time {
+        match self.config.estimator {
+            Estimator::Exact | Estimator::Ticks => now + self.rto(),
+            // Not before the next tick.
+            Estimator::Tahoe => self.last_tick(now) + self.rto().max(self.config.granularity),
+        }
+    }
+
+    /// The last tick of the clock.
+    #[inline(never)]
+    fn last_tick(&self, now: Time) -> Time {
+        Time::ZERO + self.config.granularity * self.ticks_between(Time::ZERO, now)
     }
 
     /// Whether a retransmission of the segment at SND.UNA restarts the timer.
@@ -164,7 +207,7 @@ impl Rtt {
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.sampled.then(|| match self.config.estimator {
             Estimator::Exact => Duration::from_nanos(self.srtt),
-            Estimator::Ticks => self.config.granularity * self.srtt / 8,
+            Estimator::Ticks | Estimator::Tahoe => self.config.granularity * self.srtt / 8,
         })
     }
 }
@@ -230,6 +273,45 @@ mod tests {
         samples(&mut rtt, 1, 640);
         // Six ticks, and a variance of half of it times four.
         assert_eq!(rtt.rto(), Duration::from_millis(1800));
+    }
+
+    #[test]
+    fn tahoe_adds_two_deviations_to_the_ticks_of_a_round_trip() {
+        let mut rtt = rtt(500, 0, Estimator::Tahoe);
+        let millis = Duration::from_millis;
+        // From 0 to 1.6 s there are three ticks; with that at the start, and half of it times two.
+        rtt.sample(Time::ZERO + millis(1600), Time::ZERO);
+        assert_eq!(rtt.rto(), millis(4000));
+        // Of round trips between two ticks nothing is seen. The scaled integers end at 7 and 3, from
+        // which a shift by three and by two takes nothing.
+        for _ in 0..100 {
+            rtt.sample(Time::ZERO + millis(400), Time::ZERO + millis(100));
+        }
+        assert_eq!(rtt.rto(), millis(1000));
+    }
+
+    #[test]
+    fn tahoes_back_off_begins_below_the_lower_bound() {
+        let mut rtt = rtt(500, 3000, Estimator::Tahoe);
+        let millis = Duration::from_millis;
+        rtt.sample(Time::ZERO + millis(400), Time::ZERO + millis(100));
+        let mut timeouts = Vec::new();
+        for _ in 0..4 {
+            timeouts.push(rtt.rto());
+            rtt.back_off();
+        }
+        // One tick, and half of it times two.
+        assert_eq!(timeouts, [3000, 3000, 4000, 8000].map(millis));
+    }
+
+    #[test]
+    fn tahoes_timers_expire_with_a_tick() {
+        let rtt = rtt(500, 1000, Estimator::Tahoe);
+        let millis = Duration::from_millis;
+        assert_eq!(rtt.rto(), millis(1000)); // Before a sample, as is set.
+        for (now, expiry) in [(0, 1000), (1, 1000), (499, 1000), (500, 1500), (1234, 2000)] {
+            assert_eq!(rtt.expiry(Time::ZERO + millis(now)), Time::ZERO + millis(expiry));
+        }
     }
 
     #[test]

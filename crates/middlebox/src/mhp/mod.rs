@@ -7,6 +7,8 @@
 
 mod attachment;
 mod key;
+#[cfg(test)]
+mod model;
 mod registry;
 mod transfer;
 

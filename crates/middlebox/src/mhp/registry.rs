@@ -74,10 +74,24 @@ struct Record<R> {
 enum State<R> {
     /// It is attached here, or was; its connections are here.
     Serving { outcome: Outcome },
-    /// It is attached here, and its connections are fetched; this many base stations were asked.
-    Fetching { asked: u8, waiting: Vec<(u64, IpAddr, R)> },
+    /// It is attached here, and its connections are fetched.
+    Fetching {
+        /// This many base stations were asked.
+        asked: u8,
+        /// Those that ask for them in turn: the attachment, the base station, and how to answer it.
+        waiting: Vec<(u64, IpAddr, R)>,
+        /// The outcome if they are here already.
+        before: Option<Outcome>,
+    },
     /// Its connections went to another base station.
     Moved { to: IpAddr },
+}
+
+impl<R> State<R> {
+    /// One base station is asked.
+    fn fetching(before: Option<Outcome>) -> State<R> {
+        State::Fetching { asked: 1, waiting: Vec::new(), before }
+    }
 }
 
 impl<R: Copy> Registry<R> {
@@ -147,7 +161,7 @@ impl<R: Copy> Registry<R> {
         let elsewhere = previous.filter(|previous| !self.own.contains(previous));
         let Some(record) = self.mobiles.get_mut(&mobile) else {
             let state = match (elsewhere, is_confirmed) {
-                (Some(_), _) => State::Fetching { asked: 1, waiting: Vec::new() },
+                (Some(_), _) => State::fetching(None),
                 // It was here, and nothing is known of it any more.
                 (None, true) => State::Serving { outcome: Outcome::Lost },
                 (None, false) => State::Serving { outcome: Outcome::Complete },
@@ -167,6 +181,12 @@ impl<R: Copy> Registry<R> {
         (record.attachment, record.attach) = (attachment, *attach);
         match &record.state {
             State::Fetching { .. } => {}
+            // That one may have the state, if the host was here only to be told of by a late message; or it
+            // knows that this one has it.
+            &State::Serving { outcome } if is_new && is_confirmed && elsewhere.is_some() => {
+                record.state = State::fetching(Some(outcome));
+                self.proceed(mobile, elsewhere);
+            }
             // It has come back before anybody asked for its state.
             State::Serving { .. } if is_new && previous.is_some() => self.proceed(mobile, None),
             _ if is_new && previous.is_none() => {
@@ -176,7 +196,7 @@ impl<R: Copy> Registry<R> {
             State::Serving { .. } => self.proceed(mobile, None),
             // The base station that confirmed it last knows more than this one.
             &State::Moved { to } if is_new => {
-                record.state = State::Fetching { asked: 1, waiting: Vec::new() };
+                record.state = State::fetching(None);
                 self.proceed(mobile, Some(elsewhere.unwrap_or(to)));
             }
             State::Moved { .. } => {}
@@ -256,7 +276,8 @@ impl<R: Copy> Registry<R> {
     /// the state, the connections are here now.
     pub(crate) fn on_reply(&mut self, mobile: IpAddr, reply: Option<Reply>) {
         let Some(record) = self.mobiles.get_mut(&mobile) else { return };
-        let State::Fetching { asked, waiting } = &mut record.state else { return };
+        let State::Fetching { asked, waiting, before } = &mut record.state else { return };
+        let before = *before;
         let waiting = match reply {
             Some(Reply::Moved(to)) if *asked < Self::MOST_ASKED && !self.own.contains(&to) => {
                 *asked += 1;
@@ -275,6 +296,9 @@ impl<R: Copy> Registry<R> {
         };
         let outcome = match (reply, record.attach.message) {
             (Some(Reply::State), _) => Outcome::Complete,
+            (Some(Reply::Moved(to)), _) if self.own.contains(&to) => {
+                before.unwrap_or(Outcome::Lost)
+            }
             // It was told of the attachment, but did not confirm it: perhaps it never learned of it.
             (_, MobilityMessage::Attach { is_confirmed: false, .. }) => Outcome::Complete,
             _ => Outcome::Lost,

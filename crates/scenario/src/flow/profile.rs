@@ -18,6 +18,9 @@ pub enum Profile {
     /// ns-2 as it was in 2007.
     #[serde(rename = "ns2-2007")]
     Ns2In2007,
+    /// SunOS 4.1 as it was in 1994.
+    #[serde(rename = "sunos-1994")]
+    SunOsIn1994,
     /// Today's RFCs.
     #[default]
     #[serde(rename = "modern")]
@@ -142,6 +145,7 @@ impl Profile {
     pub const ALL: &[(&str, Profile)] = &[
         ("ns2-2001", Profile::Ns2In2001),
         ("ns2-2007", Profile::Ns2In2007),
+        ("sunos-1994", Profile::SunOsIn1994),
         ("modern", Profile::Modern),
     ];
 
@@ -184,6 +188,7 @@ impl Profile {
                 ..NS2
             },
             Profile::Ns2In2007 => NS2,
+            Profile::SunOsIn1994 => SUN_OS,
         }
     }
 }
@@ -223,6 +228,38 @@ const NS2: Defaults = Defaults {
     time_wait: Duration::from_secs(60),
 };
 
+/// SunOS 4.1.3, the TCP of 4.3BSD Tahoe, as Paxson classes it, too ("Automated packet trace analysis of
+/// TCP implementations", SIGCOMM 1997): fast retransmit without fast recovery. Its default for a remote
+/// host is segments of 512 bytes (`tcp_default_mss`), and for every socket 4096 bytes of buffer
+/// (`tcp_sendspace`, `tcp_recvspace`). The send buffer is set where the traffic is.
+///
+/// The clock of retransmissions is that of 4.3BSD, PR_SLOWHZ = 2 ticks a second: TCPTV_MIN is two ticks,
+/// TCPTV_REXMTMAX 64 s, and a SYN is repeated after 6 s. An acknowledgment is sent for every second
+/// segment, or by a timer of 200 ms (PR_FASTHZ = 5). Two details differ: 4.3BSD delays an acknowledgment
+/// up to the next tick of that timer, and takes one round-trip sample at a time.
+const SUN_OS: Defaults = Defaults {
+    mss: 512,
+    receive_window: ReceiveBuffer::Fixed(Window::Bytes(4096)),
+    recovery: Recovery::Tahoe,
+    initial_window: InitialWindow::Segments(1),
+    // TCP_MAXWIN.
+    initial_ssthresh: InitialSsthresh::At(Window::Bytes(65_535)),
+    limited_transmit: false,
+    delayed_ack: Some(Duration::from_millis(200)),
+    rto: Rto {
+        initial: Duration::from_secs(6),
+        minimum: Duration::from_secs(1),
+        maximum: Duration::from_secs(64),
+        granularity: Duration::from_millis(500),
+        estimator: Estimator::Tahoe,
+        restart: Restart::Retransmission,
+    },
+    notice_size: middlebox::Reporter::SIZE_ICMP,
+    // The rest is what ns-2 took from 4.3BSD: acknowledgments are counted, not bytes, every timeout
+    // halves ssthresh, and there are no options.
+    ..NS2
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +291,22 @@ mod tests {
             assert_eq!((defaults.reduction, defaults.byte_counting), (Reduction::Immediate, None));
             assert!(!defaults.hystart && !defaults.pacing && !defaults.frto);
         }
+    }
+
+    #[test]
+    fn sun_os_has_the_clock_and_the_buffers_of_4_3bsd() {
+        let old = Profile::SunOsIn1994.defaults();
+        assert_eq!((old.mss, old.recovery), (512, Recovery::Tahoe));
+        assert_eq!(old.receive_window, ReceiveBuffer::Fixed(Window::Bytes(4096)));
+        assert_eq!(old.rto.granularity, Duration::from_millis(500));
+        assert_eq!(old.rto.estimator, Estimator::Tahoe);
+        assert_eq!(
+            (old.rto.minimum, old.rto.initial),
+            (old.rto.granularity * 2, Duration::from_secs(6))
+        );
+        assert_eq!(old.delayed_ack, Some(Duration::from_millis(200)));
+        assert_eq!((old.initial_window, old.byte_counting), (InitialWindow::Segments(1), None));
+        assert!(!old.timestamps && !old.dsack && !old.undo && !old.frto && !old.limited_transmit);
     }
 
     #[test]

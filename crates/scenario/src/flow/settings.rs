@@ -137,7 +137,8 @@ table! {
         maximum: Written<Duration>;
         /// The clock granularity.
         granularity: Written<Duration>;
-        /// The arithmetic of the RTT estimate: RFC 6298, or whole ticks of the granularity.
+        /// The arithmetic of the RTT estimate: RFC 6298, whole ticks of the granularity as ns-2 has
+        /// them, or those of 4.3BSD Tahoe, whose timers also expire with a tick.
         estimator: Estimator;
         /// What restarts a running timer besides an advance of SND.UNA: a retransmission of the
         /// segment at SND.UNA (RFC 6675 §6), or nothing (`"advance"`); `"retransmission"` if

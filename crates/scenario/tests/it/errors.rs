@@ -172,7 +172,7 @@ fn names_that_are_not_in_a_table_come_with_those_that_are() {
         ("ns2-2001", "ns2-2002"),
         "\"ns2-2002\"",
         "`profile = \"ns2-2002\"`: unknown name `ns2-2002`, expected one of `ns2-2001`, \
-         `ns2-2007`, `modern`",
+         `ns2-2007`, `sunos-1994`, `modern`",
     );
     rejects(
         ("\"none\"", "\"sideways\""),

@@ -53,7 +53,7 @@ impl Sender {
     /// When the retransmission timer expires that was restarted at `now`.
     #[inline(always)]
     pub(super) fn retransmission_after(&self, now: Time) -> Time {
-        let at = now + self.rtt.rto();
+        let at = self.rtt.expiry(now);
         self.user_timeout.map_or(at, |timeout| at.min(self.progress_at + timeout))
     }
 
@@ -206,7 +206,7 @@ impl Sender {
         if waiting && self.deadline == Time::NEVER {
             self.held_back = self.has_peer_window_for_next();
             self.probing = !self.held_back;
-            self.deadline = now + self.rtt.rto();
+            self.deadline = self.rtt.expiry(now);
             self.timer = Timer::Retransmission;
         }
     }

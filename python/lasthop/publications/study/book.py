@@ -148,8 +148,12 @@ class SideBySide:
         if row["published"] is None:
             return ""
         of = Section.of(row["publication"], row["experiment"]).number(case, row["metric"])
-        mark = "\\*" if of is not None and of.misprint else ""
-        return f"{row['published'] / scale:g}{mark}"
+        value = f"{row['published'] / scale:g}"
+        if of is None:
+            return value
+        if of.of.ci95 is not None:
+            value += f" [{of.of.ci95[0] / scale:g}, {of.of.ci95[1] / scale:g}]"
+        return f"{value}\\*" if of.misprint else value
 
 
 def number(row: Row, scale: float) -> str:

@@ -17,6 +17,7 @@ from lasthop.publications.study.published import Answer, Number
 from lasthop.publications.study.runs import Runs
 from lasthop.publications.study.study import Measure, Study
 from lasthop.publications.study.verdict import (
+    Published,
     Verdict,
     error_factor,
     typical_factor,
@@ -101,7 +102,7 @@ def _numbers(study: Study, runs: Runs) -> list[dict[str, Any]]:
                     f"{study.keys[key]} {_word(study, key, case[key])}" for key in shown
                 ),
                 "words": measure.words,
-                "published": replace(of.of, value=of.value / measure.scale).words,
+                "published": _scaled(of.of, measure.scale).words,
                 "measured": _value(measure, value),
                 "single": [number(end / measure.scale) for end in single or ()],
                 "factor": error_factor(value, of.value),
@@ -111,6 +112,12 @@ def _numbers(study: Study, runs: Runs) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _scaled(of: Published, scale: float) -> Published:
+    """A published value and its interval in the report's unit."""
+    ends = None if of.ci95 is None else (of.ci95[0] / scale, of.ci95[1] / scale)
+    return replace(of, value=of.value / scale, ci95=ends)
 
 
 def _moved(study: Study, runs: Runs) -> dict[str, Any]:

@@ -8,6 +8,7 @@ published.toml has a section for each experiment:
     kind       = "printed"   # or "about", "almost", "above", "at-most", "figure": see verdict.py
     last_digit = 0.1         # of a printed number: what its last digit is worth
     runs       = 1           # optional: of which it is the mean
+    ci95       = [14.2, 15]  # optional: its published interval of 95 %
     case       = { scheme = "standard" }
     misprint   = "..."       # optional: why the value cannot be what was meant
 
@@ -105,8 +106,13 @@ class Number:
 
 def published(entry: Mapping[str, Any]) -> Published:
     """The value of a number or a statement in published.toml, with its kind."""
+    ends = entry.get("ci95")
     return Published(
-        float(entry["value"]), Kind(entry["kind"]), entry.get("last_digit"), entry.get("runs")
+        float(entry["value"]),
+        Kind(entry["kind"]),
+        entry.get("last_digit"),
+        entry.get("runs"),
+        None if ends is None else (float(ends[0]), float(ends[1])),
     )
 
 

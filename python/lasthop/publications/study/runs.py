@@ -71,9 +71,14 @@ class Cell:
     along: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     #: Settings drawn at random for one run, by its number from 0.
     drawn: Callable[[int], Mapping[str, Any]] | None = None
+    #: Whether runs with drawn settings have seeds of their own, too: where links lose packets at
+    #: random, for example. Only for runs that are observed one by one.
+    reseeded: bool = False
 
     def build(self, runs: int) -> Scenario:
         """The scenario of this cell alone, with so many runs."""
+        if self.reseeded:
+            raise ValueError(f"{self.case}: the seeds of a sweep do not go with drawn settings")
         if self.drawn is not None:
             each = [self.drawn(run) for run in range(runs)]
             columns = {key: [settings[key] for settings in each] for key in each[0]}
@@ -93,7 +98,7 @@ class Cell:
         settings = {} if self.drawn is None else self.drawn(run)
         return (
             Scenario.load(self.scenario).set({**self.settings, **settings}),
-            1 if self.drawn else 1 + run,
+            1 if self.drawn and not self.reseeded else 1 + run,
         )
 
     def _scenario(self, sweep: Mapping[str, Any]) -> Scenario:

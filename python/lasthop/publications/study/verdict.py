@@ -7,7 +7,8 @@ A published value
     `Published` has the value and its kind from published.toml. The kind alone fixes the band of
     measured values that meet it. `judge` is HOLDS if the measured interval of 95 % lies in the
     band, DIFFERS if it lies outside, else UNDECIDED. A value from a single run (`runs = 1`) is
-    held against the range in which 95 % of our single runs fall, given enough of them.
+    held against the range in which 95 % of our single runs fall, given enough of them. A value that
+    is published with its interval (`ci95`) is met within that interval, too.
 
 A statement
     Take an `Estimate` of the effect from every cell and say where the statement puts it:
@@ -149,6 +150,8 @@ class Published:
     last_digit: float | None = None
     #: Of which it is the mean; None: not known, and taken for many.
     runs: int | None = None
+    #: Its published interval of 95 %, within which it is met, too.
+    ci95: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.PRINTED) is (self.last_digit is None):
@@ -162,12 +165,16 @@ class Published:
         if self.kind is Kind.AT_MOST:
             return below(self.value)
         give = max(_TOLERANCE[self.kind] * abs(self.value), self.last_digit or 0.0)
-        return between(self.value - give, self.value + (0 if self.kind is Kind.ALMOST else give))
+        lo, hi = self.value - give, self.value + (0 if self.kind is Kind.ALMOST else give)
+        if self.ci95 is not None:
+            lo, hi = min(lo, self.ci95[0]), max(hi, self.ci95[1])
+        return between(lo, hi)
 
     @property
     def words(self) -> str:
         """As in "about 3.5"."""
-        return f"{_WORDS.get(self.kind, '')}{self.value:g}"
+        words = f"{_WORDS.get(self.kind, '')}{self.value:g}"
+        return words if self.ci95 is None else f"{words} [{self.ci95[0]:g}, {self.ci95[1]:g}]"
 
     def judge(
         self,

@@ -30,14 +30,7 @@ fn sender(starts: &[u64], bursts: Option<OnOff>) -> Host<Traffic> {
 fn datagrams(packets: &[Packet]) -> Vec<(u16, u64)> {
     let datagram = |packet: &Packet| match packet.body {
         Body::Udp(udp) => (udp.destination_port, packet.payload.offset),
-        Body::Tcp(_)
-        | Body::Srp(_)
-        | Body::Mobility(_)
-        | Body::Icmp(_)
-        | Body::Repair(_)
-        | Body::Esp(_) => {
-            panic!("not UDP")
-        }
+        _ => panic!("not UDP"),
     };
     packets.iter().map(datagram).collect()
 }

@@ -338,7 +338,11 @@ type Manners = ([bool; 10], Option<Duration>, Rto, Option<KeepAlive>, u32, Vec<M
 /// The maximum is above every round trip that [`luck`] can give.
 fn rto() -> impl Strategy<Value = Rto> {
     let maximum = prop_oneof![Just(Duration::from_secs(60)), millis(3000..60_000)];
-    let estimator = prop_oneof![3 => Just(Estimator::Exact), 1 => Just(Estimator::Ticks)];
+    let estimator = prop_oneof![
+        3 => Just(Estimator::Exact),
+        1 => Just(Estimator::Ticks),
+        1 => Just(Estimator::Tahoe),
+    ];
     let restart = prop_oneof![3 => Just(Restart::Retransmission), 1 => Just(Restart::Advance)];
     let times = (millis(100..3000), millis(0..1000), maximum, millis(1..500));
     (times, estimator, restart).prop_map(|(times, estimator, restart)| {

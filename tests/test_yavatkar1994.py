@@ -1,0 +1,373 @@
+"""yavatkar1994: what must hold of each experiment, with few seeds."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import math
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tables as book_tables
+import yavatkar_calibration as calibration
+
+from lasthop import lab, library, publications
+from lasthop.publications.study import book
+from lasthop.publications.study.published import Answer, Section
+from lasthop.publications.study.runs import Case, Runs
+from lasthop.publications.study.study import Study
+from lasthop.publications.study.verdict import Kind, Published, Verdict
+from lasthop.publications.yavatkar1994 import handoffs, hop, path, schemes, sensitivity, tables
+from lasthop.publications.yavatkar1994.book import TABLES
+from lasthop.publications.yavatkar1994.schemes import MTCP, SRP, TCP
+from lasthop.scenario import Scenario
+from lasthop.stats import Estimate
+
+#: The fixtures of those names.
+Off = Callable[..., Runs]
+Written = Callable[[Study, Runs], tuple[Path, Sequence[Answer]]]
+
+ROOT = Path(__file__).resolve().parent.parent
+CALIBRATION = ROOT / "bench" / "results" / "yavatkar1994-calibration.json"
+NAMES = publications.publications()["yavatkar1994"]
+SEEDS = 2
+
+
+def _study(name: str) -> Study:
+    found: Study = importlib.import_module(f"lasthop.publications.yavatkar1994.{name}").STUDY
+    return found
+
+
+def _few(study: Study) -> Study:
+    """The cells that the pictures and the answers need, without the slowest."""
+    most = 0.0 if study.experiment == "handoffs" else 0.1
+    cells = [cell for cell in study.cells() if cell.case["loss"] <= most]
+    return replace(study, cells=lambda: cells, most_seeds=0)
+
+
+@pytest.fixture(scope="module")
+def runs() -> Mapping[str, Runs]:
+    """Few runs of all."""
+    return {name: _few(_study(name)).measure(seeds=SEEDS) for name in NAMES}
+
+
+# --- What was published ---
+
+
+def test_all_published_cells_are_kept_with_their_intervals() -> None:
+    for scheme, count in ((TCP, 12), (MTCP, 12), (SRP, 9)):
+        numbers = Section.of("yavatkar1994", f"table{tables.NUMBERS[scheme]}").numbers
+        assert len(numbers) == count
+        for number in numbers:
+            assert number.case["scheme"] == scheme
+            assert number.of.ci95 is not None
+            assert number.of.ci95[0] < number.value < number.of.ci95[1]
+            assert number.of.runs == path.SEEDS
+    # The last row of table 3 is lost.
+    assert 5.0 not in {of.case["pause_s"] for of in Section.of("yavatkar1994", "table3").numbers}
+
+
+def test_the_cells_that_contradict_the_order_are_named() -> None:
+    """Of a table's columns, two fall with the pause; SRP is slower than MTCP in one cell."""
+
+    def value(table: int, loss: float, pause: float) -> float:
+        case = Case(scheme=(TCP, MTCP, SRP)[table - 1], loss=loss, pause_s=pause)
+        found = Section.of("yavatkar1994", f"table{table}").number(case, "transfer_s")
+        assert found is not None
+        return found.value
+
+    falls = {
+        (table, loss)
+        for table in (1, 2)
+        for loss in path.LOSSES
+        for before, after in itertools.pairwise(path.PAUSES_S)
+        if value(table, loss, after) < value(table, loss, before)
+    }
+    assert falls == {(1, 0.1), (2, 0.05)}
+    assert value(3, 0.05, 2.8) > value(2, 0.05, 2.8)
+    stated = [
+        of for n in (1, 2, 3) for of in library.published("yavatkar1994")[f"table{n}"]["statement"]
+    ]
+    assert sum("contradicts" in of for of in stated) == 3
+
+
+def test_a_published_interval_is_met_where_it_is_wider_than_the_tolerance() -> None:
+    wide = Published(21.7, Kind.PRINTED, 0.1, 40, (19.3, 24.1))
+    assert (wide.band.lo, wide.band.hi) == (19.3, 24.1)
+    assert wide.judge(Estimate(23.5, 23.1, 23.9, 40)) is Verdict.HOLDS
+    narrow = replace(wide, ci95=None)
+    assert narrow.judge(Estimate(23.5, 23.1, 23.9, 40)) is Verdict.DIFFERS
+    tight = Published(16.3, Kind.PRINTED, 0.1, 40, (16.0, 16.6))
+    assert (tight.band.lo, tight.band.hi) == pytest.approx((15.485, 17.115))
+
+
+# --- Schemes ---
+
+
+def test_a_scheme_that_the_build_has_not_got_is_not_run() -> None:
+    assert [name for name in NAMES if name.startswith("table")] == [
+        f"table{tables.NUMBERS[scheme]}" for scheme in schemes.ENABLED
+    ]
+    for name in NAMES:
+        used = {cell.case["scheme"] for cell in _study(name).cells()}
+        assert used & {TCP, MTCP, SRP} <= set(schemes.ENABLED)
+
+
+@pytest.mark.parametrize("scheme", [MTCP, SRP])
+def test_split_connections_have_an_agent_in_every_station_and_in_the_mobile(scheme: str) -> None:
+    found = path.settings(scheme)
+    (station,) = found["nodes.station1.boxes"]
+    assert found["nodes.station2.boxes"] == [station]
+    mobile, clamp = found["nodes.mobile.boxes"]
+    mtu = path.Path.of_scenario().mtu
+    assert (station["box"], station["mtu"]) == ("station", mtu)
+    assert (mobile["box"], mobile["mtu"]) == ("mobile", mtu)
+    assert mobile["hop"] == ("srp" if scheme == SRP else "tcp")
+    assert clamp == {"box": "mss-clamp", "mss": mtu - schemes.HEADERS}
+    # Over the wired part segments are as large as SunOS makes them.
+    assert station["tcp"]["mss"] == found["flows.0.tcp.mss"] == 512
+
+
+# --- The path ---
+
+
+def test_segments_fill_the_wireless_mtu() -> None:
+    scenario = Scenario.load(path.SCENARIO).set(path.attached([]))
+    row = lab.run(scenario).rows.row(0, named=True)
+    assert (row["payload_bytes"], row["misplaced"]) == (100_000, 0)
+    mtu = path.Path.of_scenario().mtu
+    assert row["segments"] - row["retransmissions"] >= math.ceil(1e5 / (mtu - schemes.HEADERS))
+    # A byte more does not pass.
+    larger = scenario.set({"flows.0.tcp.mss": mtu - schemes.HEADERS + 1, "duration": "10 s"})
+    with_drops = lab.run(larger)
+    assert "too-big" in with_drops.box_drops["reason"].to_list()
+
+
+@pytest.mark.parametrize("loss", [0.05, 0.1])
+@pytest.mark.parametrize("length", [1.0, path.BURST, 4.0])
+def test_bursts_lose_that_share_of_the_packets_in_both_directions(
+    loss: float, length: float
+) -> None:
+    datagrams = {"rate": "100 kbit/s", "packet": "100 B"}
+    up = {"name": "up", "from": "mobile", "to": "fixed", "traffic": {"udp": datagrams}}
+    file = {"name": "file", "from": "mobile", "to": "fixed", "traffic": {"size": "1 B"}}
+    scenario = Scenario.load(path.SCENARIO).set(
+        {
+            **path.attached([]),
+            **path.lossy(loss, length),
+            "links.5.errors": {},
+            "duration": "1000 s",
+            "flows": [
+                {**file, "start": "700 s"},
+                up,
+                {**up, "name": "down", "from": "fixed", "to": "mobile"},
+            ],
+        }
+    )
+    rows = lab.run(scenario).rows
+    for flow in ("up", "down"):
+        (share,) = rows.filter(rows["flow"] == flow)["datagram_loss"].to_list()
+        assert share == pytest.approx(loss, rel=0.15), flow
+
+
+def test_bursts_in_time_lose_that_share_of_the_time() -> None:
+    found = path.timed_bursts(0.05, 0.06, 3)
+    assert len(found) == 4
+    for errors in found.values():
+        spans = errors["fades"]["at"]
+        lost = sum(_s(span["end"]) - _s(span["start"]) for span in spans)
+        assert lost / 200.0 == pytest.approx(0.05, rel=0.25)
+    assert found != path.timed_bursts(0.05, 0.06, 4)
+
+
+def _s(text: str) -> float:
+    return float(text.removesuffix(" us")) / 1e6
+
+
+def test_pauses_begin_between_four_and_eight_seconds_whatever_the_scheme() -> None:
+    begins = [path.first_pause(run) for run in range(400)]
+    assert min(begins) > 4.0
+    assert max(begins) < 8.0
+    assert statistics.fmean(begins) == pytest.approx(6.0, abs=0.15)
+    moved = path.one_handoff(2.8, 5)["nodes.mobile.attached.at"]
+    assert [span["to"] for span in moved] == ["station1", "station2"]
+    assert _s(moved[1]["start"]) - _s(moved[0]["end"]) == pytest.approx(2.8)
+    assert path.one_handoff(0.0, 5) == {
+        "nodes.mobile.attached.at": [{"to": "station1", "start": "0 s"}]
+    }
+
+
+def test_runs_have_seeds_of_their_own_and_repeat() -> None:
+    cell = path.cell(TCP, 0.05, 1.0)
+    times = [path.observe(*cell.single(run))["transfer_s"] for run in (0, 1, 2, 0)]
+    assert len(set(times)) == 3
+    assert times[0] == times[3]
+    with pytest.raises(ValueError, match="seeds"):
+        cell.build(2)
+
+
+def test_the_mobile_is_silent_in_a_pause() -> None:
+    scenario, seed = path.cell(TCP, 0.0, 5.0).single(0)
+    result = lab.run(scenario, seed=seed, events=True)
+    assert result.events is not None
+    left = path.first_pause(0)
+    sender = result.events.filter(result.events["node"] == "mobile")
+    acks = sender.filter(sender["event"] == "acknowledged")["t_s"].to_list()
+    assert not [t for t in acks if left < t < left + 5.0]
+    assert [t for t in acks if t > left + 5.0]
+
+
+def test_handoffs_go_to_and_fro() -> None:
+    moves = handoffs.moves(2.8, 5.0, 1)
+    assert moves[0][0] == path.first_pause(1)
+    for (_, back), (left, _) in itertools.pairwise(moves):
+        assert left - back == pytest.approx(5.0)
+    spans = handoffs.drawn(2.8, 5.0, 1)["nodes.mobile.attached.at"]
+    assert [span["to"] for span in spans[:4]] == ["station1", "station2"] * 2
+
+
+# --- Calibration ---
+
+
+def test_the_scenario_has_the_calibrated_point() -> None:
+    kept = json.loads(CALIBRATION.read_text())
+    assert kept["schemes"] == list(schemes.ENABLED)
+    assert _point(kept["chosen"]) == path.Path.of_scenario()
+    others = [_point(of) for of in kept["best"] if of["mtu"] != kept["chosen"]["mtu"]]
+    assert others[0] == sensitivity.OTHER
+
+
+def _point(kept: Mapping[str, float]) -> path.Path:
+    return path.Path(**{key: kept[key] for key in path.Path.__dataclass_fields__})  # type: ignore[arg-type]
+
+
+def test_the_calibrated_point_is_the_best_of_the_whole_grid() -> None:
+    kept = json.loads(CALIBRATION.read_text())
+    axes = ("LOSSES", "INTERNET_MS", "DELAYS_MS", "RATES_KBPS", "MTUS")
+    assert len(kept["grid"]) == math.prod(len(getattr(calibration, axis)) for axis in axes)
+    least = min(round(of["error"], 2) for of in kept["best"])
+    assert round(kept["chosen"]["error"], 2) == least
+    screened = sorted(round(of["error"], 2) for of in kept["grid"])[calibration.KEPT - 1]
+    best = [_point(of) for of in kept["best"]]
+    assert all(_point(of) in best for of in kept["grid"] if round(of["error"], 2) < screened)
+
+
+def test_the_error_of_a_calibration_is_of_the_mean_and_of_the_interval() -> None:
+    point = path.Path.of_scenario()
+    mean, half = calibration.published(TCP)
+    assert (mean, half) == (21.7, pytest.approx(2.4))
+    assert calibration.Measured(point, {TCP: (mean, half)}).error == pytest.approx(0.0)
+    off = calibration.Measured(point, {TCP: (mean * math.e, half)})
+    assert off.error == pytest.approx(math.sqrt(0.5))
+
+
+def test_only_the_cell_without_pause_and_loss_is_calibrated() -> None:
+    assert dict(calibration.number(TCP).case) == {"scheme": TCP, "loss": 0.0, "pause_s": 0.0}
+
+
+# --- The studies ---
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_becomes_rows_pictures_and_a_page(
+    name: str, runs: Mapping[str, Runs], written: Written
+) -> None:
+    study = _study(name)
+    folder, answers = written(study, runs[name])
+    rows = json.loads((folder / "results.json").read_text())
+    assert {(row["publication"], row["experiment"]) for row in rows} == {("yavatkar1994", name)}
+    found = [row["claim"] for row in rows if row["metric"] == "finding"]
+    assert found == [answer.claim for answer in answers]
+    page = (folder / "report.html").read_text()
+    assert page.count("<svg") == len(study.figures)
+    shown = TABLES[name]
+    lines = shown.markdown(book.kept(shown, folder)).splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    assert f"yavatkar1994-{name}-numbers" in dict(book_tables.of_publications())
+
+
+def test_every_statement_is_tested() -> None:
+    for scheme, number in tables.NUMBERS.items():
+        stated = library.published("yavatkar1994")[f"table{number}"]["statement"]
+        assert {of["id"] for of in stated} == set(tables.TESTS[scheme])
+
+
+def test_every_cell_of_table_1_stands_beside_its_published_value(runs: Mapping[str, Runs]) -> None:
+    numbers = list(tables.study(TCP).numbers(runs["table1"]))
+    assert len(numbers) == 12
+    assert {measure.metric for _, measure, _ in numbers} == {"transfer_s"}
+
+
+def _world(effects: Mapping[str, float], seeds: int = 40) -> Runs:
+    """Runs about the published values, with these factors for loss, pause, and schemes."""
+    found = {}
+    for scheme, number in tables.NUMBERS.items():
+        for pause in path.PAUSES_S:
+            for loss in path.LOSSES:
+                case = Case(scheme=scheme, loss=loss, pause_s=pause)
+                dice = random.Random(f"{case!r} {number}")
+                level = 20.0
+                level += effects.get("loss", 0.0) * 400 * loss * (0.3 if scheme != TCP else 1.0)
+                level += effects.get("pause", 0.0) * 3 * pause
+                level *= effects.get(scheme, 1.0)
+                times = [level * math.exp(dice.gauss(0, 0.05)) for _ in range(seeds)]
+                found[case] = {"transfer_s": times}
+    return Runs(found)
+
+
+def _holding(scheme: str, runs: Runs) -> set[str]:
+    tests = tables.TESTS[scheme]
+    return {id for id, test in tests.items() if test(runs).verdict is Verdict.HOLDS}
+
+
+def test_every_statement_holds_in_a_world_where_it_is_so() -> None:
+    runs = _world({"loss": 1.0, "pause": 1.0, MTCP: 0.7, SRP: 0.5})
+    for scheme in tables.NUMBERS:
+        assert _holding(scheme, runs) == set(tables.TESTS[scheme])
+
+
+@pytest.mark.parametrize("off", ["loss", "pause", MTCP, SRP])
+def test_no_effect_holds_without_what_it_is_of(off: str) -> None:
+    effects = {"loss": 1.0, "pause": 1.0, MTCP: 0.7, SRP: 0.5}
+    runs = _world({**effects, off: 0.0 if off in ("loss", "pause") else 1.0})
+    if off in (MTCP, SRP):
+        # What costs a split connection less is that of TCP, too.
+        plain = {case: runs.found[case.but(scheme=TCP)] for case in runs.cases(scheme=off)}
+        other = random.Random(off)
+        runs = runs.joined(
+            Runs(
+                {
+                    case: {"transfer_s": other.sample([v for v in of["transfer_s"] if v], 40)}
+                    for case, of in plain.items()
+                }
+            )
+        )
+    for scheme, number in tables.NUMBERS.items():
+        stated = library.published("yavatkar1994")[f"table{number}"]["statement"]
+        effects_of = {of["id"] for of in stated if of["effect_of"] == off}
+        assert effects_of & _holding(scheme, runs) == set()
+
+
+def test_what_table_1_says_needs_losses_and_pauses(off: Off) -> None:
+    """Runs without loss in the place of those with, and without a pause likewise."""
+    pool = tables.study(TCP).measure(seeds=8)
+    for key, ids in (("loss", {"loss-hurts"}), ("pause_s", {"pause-hurts", "more-than-the-pause"})):
+        without = off(pool, list(pool), lambda case, key=key: case.but(**{key: 0.0}), 24)
+        assert _holding(TCP, without) & ids == set()
+
+
+# --- The wireless hop alone ---
+
+
+def test_nobody_exceeds_the_limit_of_the_hop(runs: Mapping[str, Runs]) -> None:
+    found = runs["hop"]
+    shares = {case: hop.share(found, case) for case in found}
+    assert all(share is not None and share.value < 1.0 for share in shares.values())
+    best = max(share.value for share in shares.values() if share)
+    assert best > 0.9
+    assert hop.limit_bps(0.25) == pytest.approx(2e6 * 216 / 256 * 0.75)

@@ -27,6 +27,8 @@ pub(super) struct Measured {
     /// Phases of the cycle at the rate that have begun, and those that drain.
     cruises: u32,
     drains: u32,
+    /// The last probe has delivered more: probes are short and follow each other.
+    rises: bool,
     phases: [Phase; Measured::KEPT as usize],
     /// The phase whose copies are being delivered, since when, and what was delivered then.
     delivering: u32,
@@ -87,6 +89,8 @@ impl Measured {
     /// Segments for a good sample, and the time after which a sample is good enough.
     const SEGMENTS: u64 = 256;
     const LONGEST: Duration = Duration::from_secs(1);
+    /// Segments of a sample while the rate rises.
+    const FEW: u64 = 64;
     /// Segments of a sample that chance hardly changes.
     const MANY: u64 = 512;
     /// Copies of which the loss is the average.
@@ -100,6 +104,7 @@ impl Measured {
             began: None,
             cruises: 0,
             drains: 0,
+            rises: false,
             phases: [Phase::default(); Measured::KEPT as usize],
             delivering: 0,
             since: Time::ZERO,
@@ -143,6 +148,7 @@ impl Measured {
                 let span = rtt.smoothed().unwrap_or(Measured::ASSUMED);
                 rate_over(2 * self.window, span)
             }
+            Kind::Probe if self.rises => carried.saturating_add(carried / 2),
             Kind::Probe => carried.saturating_add(carried / 4),
             Kind::Drain if self.drains < Measured::DRAINS => carried / 4 * 3,
             Kind::Drain => carried / 2,
@@ -172,7 +178,8 @@ impl Measured {
         match self.kind {
             Kind::Start => smoothed,
             _ => {
-                let good = rate_of(self.carried()).time_for(Measured::SEGMENTS * self.segment);
+                let segments = if self.rises { Measured::FEW } else { Measured::SEGMENTS };
+                let good = rate_of(self.carried()).time_for(segments * self.segment);
                 smoothed.max(good.min(Measured::LONGEST))
             }
         }
@@ -316,12 +323,17 @@ impl Measured {
         if phase.is_limited && sample <= known {
             return;
         }
-        // It is no chance of few losses: more is probed at once.
-        if segments >= Measured::MANY && sample > known + known / 8 {
+        // More is probed at once. If few segments were sent, chance may have lost fewer: the second such probe
+        // counts.
+        let is_more = sample > known + known / 8;
+        if is_more && (segments >= Measured::MANY || (self.rises && phase.kind == Kind::Probe)) {
             (self.cruise, self.probe) = (sample, sample);
-            self.cruises = Measured::CRUISES;
+        }
+        if is_more && (segments >= Measured::MANY || phase.kind == Kind::Probe) {
+            (self.cruises, self.rises) = (Measured::CRUISES, true);
             return;
         }
+        self.rises &= phase.kind != Kind::Probe;
         match phase.kind {
             Kind::Probe => {
                 let weight = if segments >= Measured::MANY { 2 } else { 4 };

@@ -173,3 +173,21 @@ fn a_handoff_loses_nothing_and_goes_on_at_once() {
     world.run(world.now + Duration::from_secs(5));
     assert_eq!(read(&world, 1), 5_000_000);
 }
+
+#[test]
+fn a_measured_rate_follows_that_of_the_hop() {
+    let mut world = world(Config::default(), [0.02, 0.02]);
+    world.hops[0].queue = 100;
+    open(&mut world, 1, 1_000_000_000);
+    world.run(world.now + Duration::from_secs(10));
+    for mbps in [10, 3, 30, 10] {
+        world.hops[0].rate = Rate::from_bps(mbps * 1_000_000);
+        world.run(world.now + Duration::from_secs(20));
+        let before = read(&world, 1);
+        world.run(world.now + Duration::from_secs(20));
+        let share = (read(&world, 1) - before) as f64 * 8.0 / 20e6 / mbps as f64;
+        assert!(share > 0.95 * 0.98 * 1436.0 / 1480.0, "{mbps} Mbit/s: {share}");
+        let rate = world.association(0).rate().expect("it is measured").as_bps();
+        assert!((900_000..1_100_000).contains(&(rate / mbps)), "{mbps} Mbit/s: {rate}");
+    }
+}

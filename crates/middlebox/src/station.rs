@@ -33,7 +33,8 @@ base::settings! {
         /// published, or once the receiver has acknowledged it: then a close that was acknowledged
         /// means that all data was delivered.
         pub semantics: Teardown,
-        /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
+        /// The largest packet of the wireless hop, bytes: segments to the mobile host, and those that it is
+        /// told to send, fit into it.
         pub mtu: u32 as Kind::at_least(96),
         /// The most connections that are split at once. Further ones pass as they are.
         pub connections: u32 as Kind::at_least(1),
@@ -293,9 +294,18 @@ impl BaseStation {
             capacity: Some(self.settings.cache.0),
             teardown: self.settings.semantics,
         };
+        let most = |end: IpAddr| {
+            // Behind the headers of IP and TCP.
+            let headers = if end.is_ipv6() { 60 } else { 40 };
+            u16::try_from(self.settings.mtu - headers).unwrap_or(u16::MAX)
+        };
         let config = |end: IpAddr| Config {
-            // Small segments of the wireless hop become large ones of the wired path; what goes over
-            // the hop is sent as it comes.
+            // Segments of the wireless hop fit into its packets. They become large ones of the wired path;
+            // what goes over the hop is sent as it comes.
+            mss: match self.registry.mobile(end) {
+                Some(_) => self.tcp.mss.min(most(end)),
+                None => self.tcp.mss,
+            },
             nagle: self.registry.mobile(end).is_none(),
             // An end that vanishes while nothing is outstanding would be remembered for ever.
             keep_alive: self.tcp.keep_alive.or(Some(KeepAlive::default())),

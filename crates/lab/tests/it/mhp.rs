@@ -3,6 +3,10 @@
 use crate::common::run;
 use lab::{Outcome, Row};
 
+/// At `left` for as long as anything happens.
+const STAYS: &str =
+    r#"{ to = "left", start = "0 s", end = "119 s" }, { to = "right", start = "119 s" }"#;
+
 /// The transports of the wireless hop.
 const HOPS: [&str; 2] = ["tcp", "srp"];
 
@@ -65,7 +69,7 @@ delay = "40 ms"
 fn flow(from: &str, to: &str, start: f64) -> String {
     format!(
         "[[flows]]\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"{start} s\"\n\
-         traffic = {{ size = \"100 kB\" }}\ntcp = {{ mss = 216 }}\n"
+         traffic = {{ size = \"100 kB\" }}\n"
     )
 }
 
@@ -86,5 +90,100 @@ fn a_transfer_survives_a_handoff_in_both_directions() {
         outcome.rows.iter().for_each(whole);
         assert_eq!(count(&outcome, "left", "connections handed over"), 2);
         assert_eq!(count(&outcome, "right", "connections taken over"), 2);
+    }
+}
+
+/// The settings of a path where the mobile host stays at one station.
+fn stays(restarts: &str, transport: &str, flows: &str) -> String {
+    let station = format!("{{ box = \"station\", mtu = 256{restarts} }}");
+    path_with(STAYS, &station, transport, "", flows)
+}
+
+#[test]
+fn a_base_station_that_loses_its_state_has_both_ends_reset() {
+    let flows = flow("mobile", "server", 1.0) + &flow("server", "mobile", 1.0);
+    for transport in HOPS {
+        let outcome = run(&stays(", restarts = [\"2 s\"]", transport, &flows));
+        for row in &outcome.rows {
+            assert!(row.failed == 1 && row.payload_bytes < 100_000, "{row:?}");
+            // The host refreshes its attachment every five seconds.
+            assert_eq!(row.misplaced, 0);
+        }
+        assert_eq!(count(&outcome, "mobile", "attachments whose state was lost"), 1, "{transport}");
+        assert_eq!(count(&outcome, "mobile", "connections reset"), 2, "{transport}");
+        let without = run(&stays("", transport, &flows));
+        without.rows.iter().for_each(whole);
+        assert_eq!(count(&without, "mobile", "attachments whose state was lost"), 0);
+    }
+}
+
+/// Both ends of the flow would send segments of 1460 bytes; the wireless hop takes packets of 256.
+#[test]
+fn the_small_packets_of_the_wireless_hop_become_large_ones_of_the_wired_path() {
+    let flows = flow("mobile", "server", 1.0);
+    for transport in HOPS {
+        let outcome = run(&stays("", transport, &flows));
+        let packets =
+            |name: &str| outcome.links.iter().find(|(link, _)| link == name).unwrap().1.packets;
+        let (wireless, wired) = (packets("mobile->left"), packets("campus->server"));
+        assert!(wireless > 100_000 / 216, "{transport}: {wireless}");
+        assert!(wireless > 3 * wired, "{transport}: {wireless} {wired}");
+        whole(&outcome.rows[0]);
+    }
+}
+
+#[test]
+fn boxes_of_another_network_do_not_serve_the_host() {
+    let flows = flow("mobile", "server", 1.0);
+    let strange = stays(", secret = \"another\"", "tcp", &flows);
+    let outcome = run(&strange);
+    // It goes on without.
+    whole(&outcome.rows[0]);
+    assert_eq!(count(&outcome, "left", "split connections"), 0);
+    assert!(count(&outcome, "left", "messages that are not authentic") > 0);
+}
+
+/// A mobile host `phone` at the station `far`, beside `mobile` at `left`.
+fn two_mobiles(far: &str, transports: [&str; 2], boxes: &str) -> String {
+    let station = format!("{{ box = \"station\", mtu = 256{boxes} }}");
+    let path = path_with(STAYS, &station, transports[0], "", &flow("mobile", "phone", 1.0));
+    let phone = format!(
+        "[nodes.phone]\nboxes = [{{ box = \"mobile\", hop = \"{}\", mtu = 256 }}]\n",
+        transports[1]
+    );
+    let link = format!(
+        "[[links]]\nbetween = [\"phone\", \"{far}\"]\nrate = \"256 kbit/s\"\ndelay = \"5 ms\"\n"
+    );
+    path.replace(
+        "[[links]]\nbetween = [\"mobile\", \"left\"]",
+        &format!("{phone}{link}[[links]]\nbetween = [\"mobile\", \"left\"]"),
+    )
+}
+
+#[test]
+fn between_two_mobile_hosts_each_station_splits_the_connection_once() {
+    for one in HOPS {
+        for other in HOPS {
+            for far in ["right", "left"] {
+                let outcome = run(&two_mobiles(far, [one, other], ""));
+                whole(&outcome.rows[0]);
+                let split = |node| count(&outcome, node, "split connections");
+                let expected = if far == "left" { [1, 0] } else { [1, 1] };
+                assert_eq!([split("left"), split("right")], expected, "{one} {other} {far}");
+            }
+        }
+    }
+}
+
+#[test]
+fn at_a_base_station_without_an_agent_packets_pass_as_they_are() {
+    let flows = flow("mobile", "server", 0.0).replace("traffic", "tcp = { mss = 216 }\ntraffic");
+    for transport in HOPS {
+        let plain = stays("", transport, &flows)
+            .replace("left = { boxes = [{ box = \"station\", mtu = 256 }] }", "left = {}");
+        let outcome = run(&plain);
+        whole(&outcome.rows[0]);
+        // It begins once the agent has given up.
+        assert!(outcome.rows[0].completed_s.unwrap() > 10.0);
     }
 }

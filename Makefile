@@ -44,9 +44,11 @@ test: ## Run all tests
 soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split connections ten times that; larger models; every point of every sweep
 	@scripts/setup.sh dev
 	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
-		-p lasthop-tcp -p lasthop-host --test it
+		-p lasthop-tcp -p lasthop-host -p lasthop-srp --test it
+	PROPTEST_CASES=$(or $(CASES),100000) $(CARGO) test --profile soak $(CARGO_FLAGS) \
+		-p lasthop-middlebox --test it -- handoffs
 	PROPTEST_CASES=$(or $(CASES),100000)0 $(CARGO) test --profile soak $(CARGO_FLAGS) \
-		-p lasthop-middlebox --test it
+		-p lasthop-middlebox --test it -- --skip handoffs
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 	$(BIN)/python -m pytest -m soak

@@ -408,7 +408,12 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
+    // Eight times as many as of other tests, unless PROPTEST_CASES says how many.
     #![proptest_config(ProptestConfig {
+        cases: match std::env::var_os("PROPTEST_CASES") {
+            Some(_) => ProptestConfig::default().cases,
+            None => 8 * ProptestConfig::default().cases,
+        },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

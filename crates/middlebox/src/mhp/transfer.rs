@@ -179,6 +179,7 @@ impl Transfers {
     /// Requests the state of a mobile host from a base station. Returns false if that cannot be tried.
     pub(crate) fn ask(&mut self, now: Time, request: &Request, from: IpAddr) -> bool {
         let message = self.message(request.mobile, request, &[]);
+        let head = message.first().copied();
         let opening = Opening {
             at: now,
             remote: from,
@@ -188,7 +189,11 @@ impl Transfers {
             config: self.config.clone(),
             application: Transfer::new(Some(request.mobile), self.contents.clone(), message),
         };
-        self.host.connect(now, opening).is_some()
+        let is_asked = self.host.connect(now, opening).is_some();
+        if let Some(head) = head.filter(|_| !is_asked) {
+            self.contents.remove(head);
+        }
+        is_asked
     }
 
     /// Answers a request. `data` is what the connections hold.
@@ -199,6 +204,11 @@ impl Transfers {
         answer: &Answer,
         data: &[Payload],
     ) {
+        // Its requester may be gone.
+        let closed = tcp::State::Closed;
+        if self.host.connection(to).is_none_or(|connection| connection.state() == closed) {
+            return;
+        }
         let message = self.message(answer.mobile, answer, data);
         self.host.access(now, to, |connection, transfer| {
             transfer.message = message;

@@ -453,6 +453,10 @@ pub(crate) fn undisturbed() -> impl Strategy<Value = Case> {
             for (end, slack) in case.ends.iter_mut().zip(slack) {
                 let rto = &mut end.config.rto;
                 rto.minimum = longest + slack;
+                if rto.estimator == Estimator::Tahoe {
+                    // Its timeout may be so much shorter.
+                    rto.minimum = rto.minimum + rto.granularity;
+                }
                 rto.initial = rto.minimum;
                 rto.maximum = rto.maximum.max(rto.minimum);
             }

@@ -17,8 +17,8 @@ this stands in scenarios/yavatkar1994/path.toml. The rule:
    smaller loss, then the shorter delay of the Internet, the shorter delay and the lower rate of the
    wireless hop, and the smaller MTU.
 
-With three schemes there are six published values and five parameters. How far the predictions depend
-on the choice is shown by the experiment `sensitivity`, which takes the best point of each MTU.
+With three schemes there are six published values and five parameters. How far the predictions
+depend on the choice is shown by the experiment `sensitivity`, with the best point of each MTU.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from lasthop.stats import student_t
 
 RESULT = File(__file__).resolve().parent / "results" / "yavatkar1994-calibration.json"
 
-#: The wireless hop of the time: from packet radio to wireless Ethernet. Below 64 kb/s even packets
-#: without headers take longer than the published 12.7 s of SRP; 60 shows that the least is not there.
+#: The wireless hop of the time: from packet radio to wireless Ethernet. Below 63 kb/s
+#: even packets without headers take longer than the published 12.7 s of SRP.
 RATES_KBPS = (60, 70, 80, 90, 100, 150, 500)
 DELAYS_MS = (1, 10, 20, 50, 100, 250)
 #: From Kentucky to California and back light takes 35 ms.

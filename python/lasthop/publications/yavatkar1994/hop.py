@@ -179,7 +179,7 @@ STUDY = Study(
         " bytes, times the share of the packets that arrive. TCP has headers of 40 bytes, and"
         " timestamps take 12 bytes more.",
         "With SRP the connection is split at the base station. The agents' TCP has the profile"
-        " modern, and the station holds 4 MiB, so that neither the wire nor a window limits the hop.",
+        " modern, and the station holds 4 MiB: neither the wire nor a window limits the hop.",
     ),
     cells=cells,
     observe=observe,

@@ -26,13 +26,16 @@ SCHEMES: Sequence[str] = (SRP, SACK, CUBIC, BBR)
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 RTTS_S = (0.01, 0.1, 0.3, 0.6)
 UNIFORM, BURSTY = "uniform", "bursty"
-SEEDS, QUICK_SEEDS = 10, 2
+SEEDS, QUICK_SEEDS = 5, 2
 #: Of the scenario.
 _MTU = 256
 #: Of IP (20 bytes), UDP (8) and SRP (16).
 _SRP_HEADERS = 44
-#: What a run delivers is counted after this time: the flow starts at 5 s.
-_START_S = 15
+#: The flow starts late, so that the mobile host has registered in spite of the losses; what it
+#: delivers is counted after its first 10 s, for 50 s.
+_START_S, _COUNTED_S, _END_S = 30, 40, 90
+#: The simulator's stack overflows when SRP hands over what arrived behind a gap for so long.
+_NOT_RUN = {SRP: [(0.6, 0.2), (0.6, 0.3)]}
 _COLOURS = (pictures.BLACK, pictures.BLUE, pictures.GREEN, pictures.ORANGE)
 
 #: What is besides the hop must not limit it: TCP of today, and a cache of the sending station that
@@ -70,6 +73,8 @@ def cells() -> list[Cell]:
             SCENARIO,
             {
                 **_settings(scheme),
+                "duration": f"{_END_S} s",
+                "flows.0.start": f"{_START_S} s",
                 "links.0.delay": f"{round(500 * rtt)} ms",
                 "links.0.errors": {"packet": loss} if errors == UNIFORM else path.bursts(loss),
             },
@@ -80,6 +85,7 @@ def cells() -> list[Cell]:
         for errors in (UNIFORM, BURSTY)
         for rtt in RTTS_S
         for loss in LOSSES
+        if (rtt, loss) not in _NOT_RUN.get(scheme, ())
     ]
 
 
@@ -87,7 +93,7 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
     """What arrives in order after the start: the same run, less its first seconds."""
     whole, start = (
         lab.run(of, seed=seed).rows.row(0, named=True)
-        for of in (scenario, scenario.set({"duration": f"{_START_S} s"}))
+        for of in (scenario, scenario.set({"duration": f"{_COUNTED_S} s"}))
     )
     payload = whole["payload_bytes"] - start["payload_bytes"]
     return {

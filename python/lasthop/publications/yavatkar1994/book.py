@@ -46,26 +46,38 @@ def _cells(scheme: str, **where: Any) -> list[Column]:
 
 _SENSITIVITY = {scheme: Table("arm", "choice", {}, _cells(scheme)) for scheme in schemes.ENABLED}
 
+
+def _handoffs(loss: float, more: Mapping[str, Table] | None = None) -> Table:
+    columns = [
+        Column(
+            f"{schemes.name(scheme)}, {_seconds(spacing)} apart",
+            "transfer_s",
+            {"scheme": scheme, "loss": loss, "spacing_s": spacing},
+        )
+        for scheme in handoffs.SCHEMES
+        for spacing in (10.0, 5.0)
+    ]
+    return Table("pause_s", "pause", {}, columns, _seconds, more=more or {})
+
+
+def _hop(errors: str, more: Mapping[str, Table] | None = None) -> Table:
+    columns = [
+        Column(
+            f"{schemes.name(scheme)}, {1e3 * rtt:g} ms",
+            "share",
+            {"scheme": scheme, "rtt_s": rtt, "errors": errors},
+        )
+        for scheme in hop.SCHEMES
+        for rtt in hop.RTTS_S
+    ]
+    return Table("loss", "loss", {}, columns, _percent, more=more or {})
+
+
 _ALL: Mapping[str, Shown] = {
     "table1": _TABLE,
     "table2": _TABLE,
     "table3": _TABLE,
-    "handoffs": Table(
-        "pause_s",
-        "pause",
-        {},
-        [
-            Column(
-                f"{schemes.name(scheme)}, {_percent(loss)}, {_seconds(spacing)} apart",
-                "transfer_s",
-                {"scheme": scheme, "loss": loss, "spacing_s": spacing},
-            )
-            for loss in (0.0, 0.05)
-            for scheme in handoffs.SCHEMES
-            for spacing in (10.0, 5.0)
-        ],
-        _seconds,
-    ),
+    "handoffs": _handoffs(0.0, {"lossy": _handoffs(0.05)}),
     "sensitivity": Table(
         "arm",
         "choice",
@@ -88,21 +100,6 @@ _ALL: Mapping[str, Shown] = {
         ],
         _seconds,
     ),
-    "hop": Table(
-        "loss",
-        "loss",
-        {},
-        [
-            Column(
-                f"{schemes.name(scheme)}, {1e3 * rtt:g} ms, {errors}",
-                "share",
-                {"scheme": scheme, "rtt_s": rtt, "errors": errors},
-            )
-            for errors in (hop.UNIFORM, hop.BURSTY)
-            for rtt in (0.01, 0.1, 0.6)
-            for scheme in hop.SCHEMES
-        ],
-        _percent,
-    ),
+    "hop": _hop(hop.UNIFORM, {"bursty": _hop(hop.BURSTY)}),
 }
 TABLES: Mapping[str, Shown] = {name: _ALL[name] for name in EXPERIMENTS}

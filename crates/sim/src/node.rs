@@ -5,8 +5,12 @@ use crate::network::{Network, NextArrival};
 use crate::slab::{Handle, Slab};
 use crate::topology::NodeId;
 use base::{Random, Time};
-use host::{Application, Boxes, Host, Inlet, LinkEvent, Outlet, Port, Served, Settings, Verdict};
+use host::{
+    Application, Boxes, Host, HostIndication, Inlet, LinkEvent, Outbox, Outlet, Port, Served,
+    Settings, Verdict,
+};
 use link::{Arrival, Fate};
+use std::collections::VecDeque;
 use wire::{Ecn, Packet, Ports};
 
 /// A host and the boxes in its node.
@@ -15,6 +19,16 @@ pub(crate) struct Node<A> {
     pub(crate) boxes: Boxes,
     /// Packets from the host that are to pass the boxes, likewise.
     host_outbox: Vec<Handle>,
+    /// What boxes want of the host while it reacts to what they wanted before.
+    for_host: VecDeque<ForHost>,
+    /// The host reacts to what boxes want.
+    is_reacting: bool,
+}
+
+/// What a box wants of the host of its node.
+enum ForHost {
+    Indication(HostIndication),
+    Packet(Packet),
 }
 
 impl<A: Application> Node<A> {
@@ -24,7 +38,13 @@ impl<A: Application> Node<A> {
         host.add_address(address::v6_of(index));
         // The results of a run include connections that have ended.
         host.set(Settings { keep_closed: true, ..Settings::default() });
-        Node { host, boxes: Boxes::default(), host_outbox: Vec::new() }
+        Node {
+            host,
+            boxes: Boxes::default(),
+            host_outbox: Vec::new(),
+            for_host: VecDeque::new(),
+            is_reacting: false,
+        }
     }
 
     /// Receives packets from a link: the one that is due, and more as long as they arrive before
@@ -164,30 +184,64 @@ impl<A: Application> Node<A> {
         network.schedule.bring_forward(index as u32, self.boxes.next_wake());
     }
 
-    /// Carries out what boxes have put into their outbox.
+    /// Carries out what boxes have put into their outbox, in order. A box may answer its own host, which
+    /// answers the box in turn, without any time passing: then what is for the host waits until it has
+    /// reacted to what came before.
     fn empty_outbox(&mut self, index: usize, network: &mut Network) {
         if self.boxes.outbox.is_empty() {
             return;
         }
-        // The host's reactions may fill the outbox again.
-        let mut outbox = core::mem::take(&mut self.boxes.outbox);
-        for indication in outbox.indications.drain(..) {
-            self.host.indicate(network.now, &indication);
-            self.flush(index, network);
+        if self.is_reacting {
+            let mut outbox = core::mem::take(&mut self.boxes.outbox);
+            self.for_host.extend(outbox.indications.drain(..).map(ForHost::Indication));
+            for packet in outbox.packets.drain(..) {
+                match self.host.takes(&packet) {
+                    true => self.for_host.push_back(ForHost::Packet(packet)),
+                    false => self.send_of_box(index, packet, network),
+                }
+            }
+            self.keep_outbox(outbox);
+            return;
         }
-        for packet in outbox.packets.drain(..) {
-            if self.host.takes(&packet) {
-                self.host.handle_packet(network.now, &packet);
-                self.flush(index, network);
-            } else {
-                let handle = network.slab.insert(packet);
-                self.forward(index, handle, network);
+        self.is_reacting = true;
+        while !self.boxes.outbox.is_empty() {
+            let mut outbox = core::mem::take(&mut self.boxes.outbox);
+            for indication in outbox.indications.drain(..) {
+                self.react(index, ForHost::Indication(indication), network);
+            }
+            for packet in outbox.packets.drain(..) {
+                match self.host.takes(&packet) {
+                    true => self.react(index, ForHost::Packet(packet), network),
+                    false => self.send_of_box(index, packet, network),
+                }
+            }
+            self.keep_outbox(outbox);
+            while let Some(next) = self.for_host.pop_front() {
+                self.react(index, next, network);
             }
         }
+        self.is_reacting = false;
+    }
+
+    /// Lets the host react to what a box wants.
+    fn react(&mut self, index: usize, wanted: ForHost, network: &mut Network) {
+        match wanted {
+            ForHost::Indication(indication) => self.host.indicate(network.now, &indication),
+            ForHost::Packet(packet) => self.host.handle_packet(network.now, &packet),
+        }
+        self.flush(index, network);
+    }
+
+    /// Sends a packet of a box.
+    fn send_of_box(&mut self, index: usize, packet: Packet, network: &mut Network) {
+        let handle = network.slab.insert(packet);
+        self.forward(index, handle, network);
+    }
+
+    /// Keeps the memory of an outbox that is carried out.
+    fn keep_outbox(&mut self, outbox: Outbox) {
         if self.boxes.outbox.is_empty() {
             self.boxes.outbox = outbox;
-        } else {
-            self.empty_outbox(index, network);
         }
     }
 

@@ -187,3 +187,13 @@ fn at_a_base_station_without_an_agent_packets_pass_as_they_are() {
         assert!(outcome.rows[0].completed_s.unwrap() > 10.0);
     }
 }
+
+#[test]
+fn a_host_whose_agent_answers_at_once_sends_as_much_as_its_agent_holds() {
+    let bulk = "[[flows]]\nfrom = \"mobile\"\nto = \"server\"\nstart = \"1 s\"\ntraffic = \"bulk\"\ntcp = { mss = 216 }\n";
+    let path = stays("", "srp", bulk).replace("hop = \"srp\"", "hop = \"srp\", cache = \"2 MiB\"");
+    let outcome = run(&path);
+    // The hop carries 212 bytes in a packet of 256.
+    let most = 256e3 * 212.0 / 256.0;
+    assert!(outcome.rows[0].payload_bps > 0.9 * most, "{:?}", outcome.rows[0]);
+}

@@ -260,7 +260,8 @@ def test_the_calibrated_point_is_the_best_of_the_whole_grid() -> None:
 def test_the_error_of_a_calibration_is_of_the_mean_and_of_the_interval() -> None:
     point = path.Path.of_scenario()
     mean, half = calibration.published(TCP)
-    assert (mean, half) == (21.7, pytest.approx(2.4))
+    assert mean == pytest.approx(21.7)
+    assert half == pytest.approx(2.4)
     assert calibration.Measured(point, {TCP: (mean, half)}).error == pytest.approx(0.0)
     off = calibration.Measured(point, {TCP: (mean * math.e, half)})
     assert off.error == pytest.approx(math.sqrt(0.5))

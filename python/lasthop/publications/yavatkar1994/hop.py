@@ -34,8 +34,6 @@ _SRP_HEADERS = 44
 #: The flow starts late, so that the mobile host has registered in spite of the losses; what it
 #: delivers is counted after its first 10 s, for 50 s.
 _START_S, _COUNTED_S, _END_S = 30, 40, 90
-#: The simulator's stack overflows when SRP hands over what arrived behind a gap for so long.
-_NOT_RUN = {SRP: [(0.6, loss) for loss in LOSSES if loss]}
 _COLOURS = (pictures.BLACK, pictures.BLUE, pictures.GREEN, pictures.ORANGE)
 
 #: What is besides the hop must not limit it: TCP of today, and a cache of the sending station that
@@ -85,7 +83,6 @@ def cells() -> list[Cell]:
         for errors in (UNIFORM, BURSTY)
         for rtt in RTTS_S
         for loss in LOSSES
-        if (rtt, loss) not in _NOT_RUN.get(scheme, ())
     ]
 
 

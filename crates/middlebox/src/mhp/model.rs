@@ -366,3 +366,26 @@ fn messages_of_earlier_attachments_change_nothing() {
     let answer = Action::Answer { mobile: MOBILE, to: 2, reply: Reply::Superseded };
     assert_eq!((here.poll(), here.serves(MOBILE)), (Some(answer), true));
 }
+
+#[test]
+fn a_host_without_connections_is_forgotten_when_nothing_was_heard_of_it_for_long() {
+    let mut here = registry(0, 0);
+    let message = MobilityMessage::Attach {
+        other: Some(station(9)),
+        station: station(0),
+        previous: None,
+        incarnation: None,
+    };
+    here.on_attach(Time::ZERO, MOBILE, &Mobility::new(1, message));
+    assert!(matches!(here.poll(), Some(Action::Confirm { .. })));
+    let due = here.poll_timeout();
+    assert_eq!(due, Time::ZERO + Registry::<u32>::LIFETIME);
+    // As long as it has connections by any of its addresses, it is not.
+    here.expire(due, |addresses| addresses.contains(&Some(station(9))));
+    assert!(here.poll().is_none() && here.serves(MOBILE));
+    let later = here.poll_timeout();
+    assert_eq!(later, due + Registry::<u32>::LIFETIME);
+    here.expire(later, |_| false);
+    assert_eq!(here.poll(), Some(Action::Forget { mobile: MOBILE }));
+    assert_eq!((here.mobile(station(9)), here.poll_timeout()), (None, Time::NEVER));
+}

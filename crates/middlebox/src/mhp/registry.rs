@@ -63,6 +63,8 @@ pub(crate) struct Registry<R> {
     mobiles: FxHashMap<IpAddr, Record<R>>,
     /// The mobile host of its address of the other version of IP.
     others: FxHashMap<IpAddr, IpAddr>,
+    /// No mobile host is to be forgotten before.
+    expires: Time,
     actions: VecDeque<Action<R>>,
 }
 
@@ -113,6 +115,7 @@ impl<R: Copy> Registry<R> {
             incarnation,
             mobiles: FxHashMap::default(),
             others: FxHashMap::default(),
+            expires: Time::NEVER,
             actions: VecDeque::new(),
         }
     }
@@ -182,6 +185,7 @@ impl<R: Copy> Registry<R> {
                 (None, None) => State::Serving { outcome: Outcome::Complete },
             };
             let record = Record { other, attachment, attach: *attach, state, seen: now };
+            self.expires = self.expires.min(now + Self::LIFETIME);
             self.mobiles.insert(mobile, record);
             if let Some(other) = other {
                 self.others.insert(other, mobile);
@@ -361,25 +365,29 @@ impl<R: Copy> Registry<R> {
 
     /// When [`Registry::expire`] is to be called.
     pub(crate) fn poll_timeout(&self) -> Time {
-        let expires = self.mobiles.values().map(|record| record.seen + Self::LIFETIME);
-        expires.min().unwrap_or(Time::NEVER)
+        self.expires
     }
 
-    /// Forgets mobile hosts that nothing was heard of for long, but for those with connections here.
-    pub(crate) fn expire(&mut self, now: Time, has_connections: impl Fn(IpAddr) -> bool) {
+    /// Forgets mobile hosts that nothing was heard of for long, but for those that have connections here;
+    /// it is asked by all addresses of a host.
+    pub(crate) fn expire(
+        &mut self,
+        now: Time,
+        has_connections: impl Fn([Option<IpAddr>; 2]) -> bool,
+    ) {
         let is_due = |record: &Record<R>| record.seen + Self::LIFETIME <= now;
         let due = self.mobiles.iter().filter(|(_, record)| is_due(record)).map(|(&m, _)| m);
         let mut due: Vec<IpAddr> = due.collect();
         due.sort_unstable();
         for mobile in due {
-            if has_connections(mobile) {
-                if let Some(record) = self.mobiles.get_mut(&mobile) {
-                    record.seen = now;
-                }
-            } else {
+            if !has_connections(self.addresses(mobile)) {
                 self.remove(mobile);
                 self.actions.push_back(Action::Forget { mobile });
+            } else if let Some(record) = self.mobiles.get_mut(&mobile) {
+                record.seen = now;
             }
         }
+        let expires = self.mobiles.values().map(|record| record.seen + Self::LIFETIME);
+        self.expires = expires.min().unwrap_or(Time::NEVER);
     }
 }

@@ -168,8 +168,9 @@ impl BaseStation {
         }
         let relays = &self.relays;
         let clients: Vec<FourTuple> = relays.connections().collect();
-        self.registry.expire(now, |mobile| {
-            clients.iter().any(|client| client.local == mobile || client.remote == mobile)
+        self.registry.expire(now, |addresses| {
+            let is_of = |address: IpAddr| addresses.contains(&Some(address));
+            clients.iter().any(|client| is_of(client.local) || is_of(client.remote))
         });
     }
 }

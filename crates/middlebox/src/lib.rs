@@ -6,6 +6,7 @@ mod detection;
 pub mod fec;
 mod link_mtu;
 mod mhp;
+mod sending;
 mod table;
 mod tunnel;
 

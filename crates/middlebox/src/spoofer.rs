@@ -9,8 +9,9 @@ use base::settings::{Bytes, Kind};
 use base::{Random, Rate, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
-use host::{Context, FourTuple, Middlebox, Outlet, Port, Verdict};
-use relay::{Half, HopRate, Policy, Relays, Seen, Split, Teardown};
+use crate::sending::Sending;
+use host::{Context, FourTuple, Middlebox, Port, Verdict};
+use relay::{HopRate, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
 use tcp::{Config, KeepAlive};
@@ -188,7 +189,7 @@ impl Splitter {
     }
 
     fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
-        self.relays.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
+        self.relays.transmit(now, &mut Sending::new(cx));
     }
 }
 
@@ -249,20 +250,3 @@ impl Middlebox for Splitter {
         self.transmit(now, cx);
     }
 }
-
-/// Hands the packets of halves to the node.
-struct Sending<'a, 'b> {
-    cx: &'a mut Context<'b>,
-    packet: Packet,
-}
-
-impl Outlet<Half> for Sending<'_, '_> {
-    fn packet(&mut self) -> &mut Packet {
-        &mut self.packet
-    }
-
-    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&Half>) {
-        self.cx.send(self.packet);
-    }
-}
-

@@ -4,13 +4,14 @@
 mod handover;
 mod resets;
 
-use crate::mhp::{Keys, Registry, Transfer, Transfers};
+use crate::mhp::{Keys, Registry, Transfers};
+use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use base::settings::{Bytes, Kind, Span};
 use base::{Random, Time};
 use core::net::IpAddr;
-use host::{ConnectionId, Context, FourTuple, Middlebox, Outlet, Port, Verdict};
-use relay::{Half, Onward, Policy, Relays, Split, Teardown};
+use host::{ConnectionId, Context, FourTuple, Middlebox, Port, Verdict};
+use relay::{Onward, Policy, Relays, Split, Teardown};
 use resets::Resets;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -320,8 +321,8 @@ impl BaseStation {
         self.open_incoming(now);
         self.outgoing.drain(..).for_each(|packet| cx.send(packet));
         self.resets.send(now, cx);
-        self.relays.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
-        self.transfers.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
+        self.relays.transmit(now, &mut Sending::new(cx));
+        self.transfers.transmit(now, &mut Sending::new(cx));
     }
 }
 
@@ -406,31 +407,5 @@ impl Middlebox for BaseStation {
         self.transfers.handle_timeout(now);
         self.expire(now);
         self.proceed(now, cx);
-    }
-}
-
-/// Hands packets to the node.
-pub(crate) struct Sending<'a, 'b> {
-    pub(crate) cx: &'a mut Context<'b>,
-    pub(crate) packet: Packet,
-}
-
-impl Outlet<Half> for Sending<'_, '_> {
-    fn packet(&mut self) -> &mut Packet {
-        &mut self.packet
-    }
-
-    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&Half>) {
-        self.cx.send(self.packet);
-    }
-}
-
-impl Outlet<Transfer> for Sending<'_, '_> {
-    fn packet(&mut self) -> &mut Packet {
-        &mut self.packet
-    }
-
-    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&Transfer>) {
-        self.cx.send(self.packet);
     }
 }

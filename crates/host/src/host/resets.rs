@@ -86,8 +86,8 @@ impl<A: Application> Host<A> {
         }
     }
 
-    /// Answers a segment as one that comes to a closed port (RFC 9293 §3.10.7.1), whoever owns the address
-    /// that it goes to: a SYN is refused, and a connection that its sender believes to exist is reset.
+    /// Answers a segment as one that comes to a closed port (RFC 9293 §3.10.7.1), even if it
+    /// goes to an address that the host does not own: a SYN is refused, and a connection that its sender believes to exist is reset.
     pub fn reset_sender(&mut self, now: Time, packet: &Packet) {
         if let Body::Tcp(segment) = &packet.body
             && !self.is_bogus(packet.ip.source)

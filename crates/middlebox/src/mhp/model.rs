@@ -386,6 +386,6 @@ fn a_host_without_connections_is_forgotten_when_nothing_was_heard_of_it_for_long
     let later = here.poll_timeout();
     assert_eq!(later, due + Registry::<u32>::LIFETIME);
     here.expire(later, |_| false);
-    assert_eq!(here.poll(), Some(Action::Forget { mobile: MOBILE }));
+    assert_eq!(here.poll(), Some(Action::Forget { mobile: MOBILE, other: Some(station(9)) }));
     assert_eq!((here.mobile(station(9)), here.poll_timeout()), (None, Time::NEVER));
 }

@@ -46,7 +46,7 @@ pub(crate) enum Action<R> {
     /// To process the packets that were held for the mobile host.
     Release { mobile: IpAddr },
     /// To drop the packets that were held for the mobile host, and its connections, if there are any.
-    Forget { mobile: IpAddr },
+    Forget { mobile: IpAddr, other: Option<IpAddr> },
 }
 
 /// The mobile hosts that a base station knows.
@@ -321,8 +321,7 @@ impl<R: Copy> Registry<R> {
             }
             Some(Reply::Superseded) => {
                 let waiting = core::mem::take(waiting);
-                self.remove(mobile);
-                self.actions.push_back(Action::Forget { mobile });
+                self.forget(mobile);
                 for (_, _, to) in waiting {
                     self.answer(mobile, to, Reply::Nothing);
                 }
@@ -355,12 +354,12 @@ impl<R: Copy> Registry<R> {
         }
     }
 
-    fn remove(&mut self, mobile: IpAddr) {
-        if let Some(record) = self.mobiles.remove(&mobile)
-            && let Some(other) = record.other
-        {
+    fn forget(&mut self, mobile: IpAddr) {
+        let Some(Record { other, .. }) = self.mobiles.remove(&mobile) else { return };
+        if let Some(other) = other {
             self.others.remove(&other);
         }
+        self.actions.push_back(Action::Forget { mobile, other });
     }
 
     /// When [`Registry::expire`] is to be called.
@@ -381,8 +380,7 @@ impl<R: Copy> Registry<R> {
         due.sort_unstable();
         for mobile in due {
             if !has_connections(self.addresses(mobile)) {
-                self.remove(mobile);
-                self.actions.push_back(Action::Forget { mobile });
+                self.forget(mobile);
             } else if let Some(record) = self.mobiles.get_mut(&mobile) {
                 record.seen = now;
             }

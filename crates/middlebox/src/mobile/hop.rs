@@ -2,7 +2,8 @@
 //! of an association with the base station.
 
 use super::Mobile;
-use crate::station::{Sending, srp_config};
+use crate::sending::Sending;
+use crate::station::srp_config;
 use base::{Random, Time};
 use core::net::IpAddr;
 use host::{Context, Verdict};
@@ -85,7 +86,7 @@ impl Hop {
     }
 
     pub(super) fn transmit(&mut self, now: Time, cx: &mut Context<'_>) {
-        self.relays.transmit(now, &mut Sending { cx, packet: Packet::BLANK });
+        self.relays.transmit(now, &mut Sending::new(cx));
     }
 
     pub(super) fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {

@@ -89,9 +89,9 @@ impl BaseStation {
                     }
                 }
             }
-            Action::Forget { mobile } => {
+            Action::Forget { mobile, other } => {
                 self.held.remove(&mobile);
-                for client in self.connections_of(mobile) {
+                for client in self.connections_of([Some(mobile), other]) {
                     self.relays.remove(now, &client);
                 }
                 self.relays.take_associations(now, mobile, &mut |_| ());
@@ -128,7 +128,7 @@ impl BaseStation {
     /// Hands the connections of a mobile host over.
     fn give(&mut self, now: Time, mobile: IpAddr, to: ConnectionId) {
         let (mut relays, mut data) = (Vec::new(), Vec::new());
-        for client in self.connections_of(mobile) {
+        for client in self.connections_of(self.registry.addresses(mobile)) {
             match self.relays.snapshot(now, &client) {
                 Some(snapshot) => {
                     relays.push(snapshot);
@@ -146,9 +146,8 @@ impl BaseStation {
         self.transfers.answer(now, to, &answer, &data);
     }
 
-    /// The split connections of a mobile host, as their clients name them.
-    fn connections_of(&self, mobile: IpAddr) -> Vec<FourTuple> {
-        let addresses = self.registry.addresses(mobile);
+    /// The split connections of the mobile host with these addresses, as their clients name them.
+    fn connections_of(&self, addresses: [Option<IpAddr>; 2]) -> Vec<FourTuple> {
         let is_of = |address: IpAddr| addresses.contains(&Some(address));
         let all = self.relays.connections();
         all.filter(|client| is_of(client.local) || is_of(client.remote)).collect()

@@ -155,7 +155,7 @@ impl Slots {
         if is_over && !stream.flags.contains(Flags::OVER) {
             stream.flags |= Flags::OVER;
             if !knows {
-                // Nobody knows of it.
+                // It has no owner that knows it.
                 stream.flags |= Flags::REPORTED;
             }
             self.closing.push(slot);
@@ -194,7 +194,7 @@ impl Slots {
         stream.reset(reason);
         if is_unknown_to_peer {
             stream.control = crate::stream::Control::empty();
-            // There is nobody to answer.
+            // No peer waits for an answer.
             stream.flags |= Flags::PEER_RESET;
         }
         self.raise(slot, Events::CLOSED);

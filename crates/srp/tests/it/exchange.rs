@@ -218,7 +218,7 @@ fn check(world: &World) -> Result<(), TestCaseError> {
                 continue;
             }
             let Some(peer) = users[1 - end] else {
-                return Err(TestCaseError::fail(format!("{connection}: nobody refused it")));
+                return Err(TestCaseError::fail(format!("{connection}: it was not refused")));
             };
             prop_assert_eq!(user.read, peer.to_write, "{} at {}: {:?}", connection, end, user);
             let all = Events::CONNECTED | Events::PEER_CLOSED | Events::FINISHED;

@@ -1,6 +1,7 @@
 //! Indications: what lower layers, routers or the peer report to a connection.
 
 use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
 use wire::{Causes, CopyId, PathFields, Probability, SeqNumber};
 
 /// A report to a connection.
@@ -27,6 +28,8 @@ pub enum Indication {
         /// Which copy it was; [`CopyId::NONE`] if that is unknown.
         copy: CopyId,
     },
+    /// The causes of packets of the peer that are missing before the segment that follows (`obanaik2003` §4.2).
+    PeerLosses(PeerLosses),
     /// The CETEN fields of a segment's header, about its path and the reverse path. The segment
     /// itself follows.
     Path(PathFields),
@@ -56,6 +59,58 @@ pub enum Indication {
         /// The link's MTU less the fixed headers of IP and TCP, bytes.
         mss: u16,
     },
+}
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LossCause {
+    /// A queue had no room for it, or nothing is known.
+    #[default]
+    Congestion,
+    /// A link damaged it.
+    Corruption,
+}
+
+/// The causes of consecutive packets that are missing, in the order in which they were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerLosses {
+    runs: [(LossCause, u32); PeerLosses::MOST_RUNS],
+}
+
+impl PeerLosses {
+    /// The most runs of one cause; what is beyond them is forgotten. Three blocks of received packets lie
+    /// between four gaps.
+    pub const MOST_RUNS: usize = 7;
+
+    /// Adds `count` packets with this cause.
+    pub fn push(&mut self, cause: LossCause, count: u32) {
+        let used = self.runs.iter().take_while(|run| run.1 > 0).count();
+        match used.checked_sub(1) {
+            Some(last) if self.runs[last].0 == cause => {
+                self.runs[last].1 = self.runs[last].1.saturating_add(count);
+            }
+            _ if used < PeerLosses::MOST_RUNS => self.runs[used] = (cause, count),
+            _ => {}
+        }
+    }
+
+    /// The cause of each packet.
+    pub fn iter(&self) -> impl Iterator<Item = LossCause> {
+        self.runs.iter().flat_map(|&(cause, count)| (0..count).map(move |_| cause))
+    }
+
+    /// Whether no packet is missing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs[0].1 == 0
+    }
+
+    /// Packets with this cause.
+    #[must_use]
+    pub fn count(&self, cause: LossCause) -> u64 {
+        let runs = self.runs.iter().filter(|run| run.0 == cause);
+        runs.map(|run| u64::from(run.1)).sum()
+    }
 }
 
 /// The change of connectivity.

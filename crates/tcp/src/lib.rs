@@ -33,7 +33,7 @@ pub use connection::{
     Handshake, Identity, Reader, Snapshot, Transmit,
 };
 pub use event::{DropReason, Event};
-pub use indication::{Connectivity, Indication};
+pub use indication::{Connectivity, Indication, LossCause, PeerLosses};
 pub use recovery::Recovery;
 pub use rtt::Rtt;
 pub use sender::Statistics;

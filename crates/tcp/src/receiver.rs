@@ -7,7 +7,7 @@ mod tuning;
 mod window;
 
 use crate::config::Config;
-use crate::mechanism::Mechanisms;
+use crate::mechanism::{Arrival, Mechanisms};
 use crate::reassembly::Reassembly;
 use crate::receive_queue::ReceiveQueue;
 use acks::PendingAcks;
@@ -214,7 +214,10 @@ impl Receiver {
             // RFC 5681 §4.2: acknowledge out-of-order segments, duplicates and filled gaps at once.
             self.duplicates = if duplicate_ack { self.duplicates + 1 } else { 0 };
             self.unacknowledged = 0;
-            self.pending_acks = self.ack_timing(now, duplicate_ack, mechanisms);
+            let end = start.max(before) + u64::from(payload.len);
+            let duplicates = self.duplicates;
+            let arrival = Arrival { now, start, end, nxt: before, duplicate_ack, duplicates };
+            self.pending_acks = self.ack_timing(&arrival, mechanisms);
         } else {
             self.duplicates = 0;
             self.delay_ack(now, payload.len);

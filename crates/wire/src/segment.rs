@@ -29,6 +29,9 @@ bitflags! {
         const CWR = 1 << 7;
         /// Accurate ECN (RFC 9768 §2.1), once the nonce sum.
         const AE = 1 << 8;
+        /// The first missing segment was lost to corruption (`obanaik2003` §4.2.3): the first of the three
+        /// reserved bits, not assigned to it.
+        const ELN = 1 << 9;
         /// The three reserved bits.
         const RESERVED = 0b111 << 9;
     }

@@ -65,8 +65,11 @@ impl Connection {
             Indication::Unreachable { seq, .. } | Indication::TooBig { seq, .. } => {
                 self.is_outstanding(seq)
             }
-            // These are about a path, not about a segment.
-            Indication::Path(_) | Indication::Link { .. } | Indication::Connectivity(_) => false,
+            // These are about a path, or about what follows, not about a segment.
+            Indication::Path(_)
+            | Indication::Link { .. }
+            | Indication::Connectivity(_)
+            | Indication::PeerLosses(_) => false,
         }
     }
 

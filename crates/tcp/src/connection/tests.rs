@@ -18,6 +18,7 @@ mod close;
 mod dsack;
 mod dupacks;
 mod ecn;
+mod eln;
 mod eten;
 mod exchange;
 mod fast_open;
@@ -52,7 +53,7 @@ mod windows;
 
 use super::*;
 use crate::congestion::{Congestion, Increase};
-use crate::indication::{Connectivity, Indication};
+use crate::indication::{Connectivity, Indication, LossCause, PeerLosses};
 use crate::sender::Statistics;
 use crate::state::Info;
 use crate::{InitialWindow, ReceiveWindow, Recovery, RecoveryState, Reduction, Rto, Validation};

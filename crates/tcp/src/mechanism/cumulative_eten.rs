@@ -213,7 +213,8 @@ impl Rules for CumulativeEten {
             | Indication::PeerCorrupted { .. }
             | Indication::Connectivity(_)
             | Indication::Unreachable { .. }
-            | Indication::TooBig { .. } => {}
+            | Indication::TooBig { .. }
+            | Indication::PeerLosses(_) => {}
         }
         None
     }

@@ -34,13 +34,17 @@ impl Rules for DelayedDupacks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Time;
 
     #[test]
     fn the_first_two_duplicates_go_at_once_and_later_ones_wait() {
         let mut rules = DelayedDupacks { delay_ms: 50 };
-        let mut timing = |duplicates| rules.arrival(&Arrival { duplicate_ack: true, duplicates });
+        let mut timing = |duplicates| {
+            let (now, duplicate_ack) = (Time::ZERO, duplicates > 0);
+            rules.arrival(&Arrival { now, start: 0, end: 0, nxt: 0, duplicate_ack, duplicates })
+        };
         assert_eq!(timing(2), None);
         assert_eq!(timing(3), Some(AckTiming::After(Duration::from_millis(50))));
-        assert_eq!(rules.arrival(&Arrival { duplicate_ack: false, duplicates: 0 }), None);
+        assert_eq!(timing(0), None);
     }
 }

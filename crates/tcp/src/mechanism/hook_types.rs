@@ -156,11 +156,19 @@ impl Incoming {
     }
 }
 
-/// A segment that the receiver is about to acknowledge.
+/// A segment that the receiver is about to acknowledge: it is out of order, was received before, or fills a
+/// gap.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The acknowledgment would be a duplicate: the segment is out of order, or was received
-    /// before.
+    /// The time.
+    pub now: Time,
+    /// Its first octet (absolute: 0 is the peer's SYN).
+    pub start: u64,
+    /// The octet after its last.
+    pub end: u64,
+    /// The first octet that was missing before it.
+    pub nxt: u64,
+    /// The acknowledgment would be a duplicate: the segment fills no gap.
     pub duplicate_ack: bool,
     /// The number of consecutive duplicates, this one included.
     pub duplicates: u32,

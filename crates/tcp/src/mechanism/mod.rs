@@ -248,6 +248,8 @@ mechanisms! {
     forward_eten::ForwardEten = "forward-eten";
     /// Explicit transport error notification, cumulative (`bbn8333` §2.2, §4).
     cumulative_eten::CumulativeEten = "cumulative-eten";
+    /// Explicit loss notification: the receiver tells the cause of a loss (`obanaik2003` §4.2.3).
+    eln::Eln = "eln";
     /// Duplicate acknowledgments held back by the receiver.
     delayed_dupacks::DelayedDupacks = "delayed-dupacks";
     /// Authentication and limits for notices.

@@ -25,15 +25,10 @@ impl PendingAcks {
 impl Receiver {
     /// The acknowledgments due after an out-of-order segment, a duplicate or a filled gap; a mechanism
     /// may delay them.
-    pub(super) fn ack_timing(
-        &self,
-        now: Time,
-        duplicate_ack: bool,
-        mechanisms: &mut Mechanisms,
-    ) -> PendingAcks {
+    pub(super) fn ack_timing(&self, arrival: &Arrival, mechanisms: &mut Mechanisms) -> PendingAcks {
         if mechanisms.has_hook(Hooks::ARRIVAL) {
-            let arrival = Arrival { duplicate_ack, duplicates: self.duplicates };
-            if let Some(AckTiming::After(delay)) = mechanisms.arrival(&arrival)
+            let now = arrival.now;
+            if let Some(AckTiming::After(delay)) = mechanisms.arrival(arrival)
                 && self.pending_acks.now == 0
             {
                 let PendingAcks { later, at, .. } = self.pending_acks;

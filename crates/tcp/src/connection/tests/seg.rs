@@ -104,6 +104,11 @@ impl Seg {
         Seg { flags: self.flags | Flags::CWR, ..self }
     }
 
+    /// Saying that the first missing segment was lost to corruption.
+    pub(super) fn eln(self) -> Seg {
+        Seg { flags: self.flags | Flags::ELN, ..self }
+    }
+
     /// With this number in the three flags AE, CWR and ECE.
     pub(super) fn ace(self, ace: u8) -> Seg {
         let others = self.flags - (Flags::AE | Flags::CWR | Flags::ECE);

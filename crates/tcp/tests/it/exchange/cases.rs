@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{
-    CumulativeEten, DelayedDupacks, Eten, Fields, ForwardEten, Freeze, Mechanism,
+    CumulativeEten, DelayedDupacks, Eln, Eten, Fields, ForwardEten, Freeze, Mechanism,
     NoticeAuthentication, Rlci, Strategy as Response, Suppression, Transport,
 };
 use tcp::{
@@ -378,10 +378,12 @@ fn manners() -> impl Strategy<Value = Manners> {
             prop::option::weighted(0.3, guard),
             prop::option::weighted(0.6, rlci()),
             prop::option::weighted(0.3, Just(Mechanism::Freeze(Freeze::default()))),
+            prop::option::weighted(0.3, any::<bool>().prop_map(Eln::new)),
         )
-            .prop_map(|(eten, ceten, held, guard, rlci, freeze)| {
+            .prop_map(|(eten, ceten, held, guard, rlci, freeze, eln)| {
                 let moves = freeze.into_iter().chain(rlci);
-                moves.chain(guard).chain(eten).chain(ceten).chain(held).collect()
+                let losses = eten.into_iter().chain(ceten).chain(eln.map(Mechanism::Eln));
+                moves.chain(guard).chain(losses).chain(held).collect()
             }),
     )
 }

@@ -40,6 +40,8 @@ pub(crate) struct Host {
     pub(crate) nxt: u32,
     /// The octet after the last that its own windows have ever allowed.
     pub(crate) edge: u32,
+    /// The one that its SYN announced, whose window field may have been too small for more.
+    syn_edge: u32,
     /// Ranges of the peer's data that have arrived since it last reported one by DSACK.
     pub(crate) arrived: Vec<(u32, u32)>,
     /// The octet that it last sent beyond the window.
@@ -73,6 +75,7 @@ impl Host {
             shift: 0,
             nxt: 0,
             edge: 0,
+            syn_edge: 0,
             arrived: Vec::new(),
             probe: None,
             rto: case.ends[index].config.rto.initial,
@@ -161,9 +164,13 @@ impl Host {
         let least = step.saturating_sub(rounding);
         let first = freezes
             || opens
+            || self.edge == self.syn_edge
             || self.edge <= 1 + u32::from(u16::MAX).min(self.end.config.receive_window.initial);
         assert!(first || moved <= rounding + fin || moved >= least, "the window moves by {moved}");
         self.edge = self.edge.max(edge);
+        if opens {
+            self.syn_edge = self.edge;
+        }
         // RFC 2883 §4: a report is of what has arrived, and is not repeated.
         let wire = |block: &SackBlock| (block.start - irs, block.end - irs);
         let mut blocks = segment.options.sack.as_slice().iter().map(wire);

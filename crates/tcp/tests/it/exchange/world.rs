@@ -7,7 +7,9 @@ use crate::exchange::peer::{Accepted, Peer};
 use base::{Duration, Random, Seed, Time};
 use std::collections::BTreeMap;
 use tcp::mechanism::Mechanism;
-use tcp::{Connection, Connectivity, Event, Events, Indication, Side, State};
+use tcp::{
+    Connection, Connectivity, Event, Events, Indication, LossCause, PeerLosses, Side, State,
+};
 use wire::{Body, Code, CopyId, Ecn, Flags, Packet, PathFields, Probability, Segment};
 
 /// A packet in flight, or the report of its corruption to its sender or receiver.
@@ -197,6 +199,14 @@ impl World {
         if let Some(connection) = &mut host.connection {
             if let Some(fields) = PathFields::of(&packet) {
                 connection.indicate(local, &Indication::Path(fields));
+            }
+            let learns = |mechanism: &Mechanism| matches!(mechanism, Mechanism::Eln(_));
+            if host.end.config.mechanisms.iter().any(learns) {
+                // Any causes, true or not: what is retransmitted may only be missing data.
+                let mut losses = PeerLosses::default();
+                losses.push(LossCause::Corruption, self.chance.between(0.0, 4.0) as u32);
+                losses.push(LossCause::Congestion, self.chance.between(0.0, 2.0) as u32);
+                connection.indicate(local, &Indication::PeerLosses(losses));
             }
             connection.handle_segment(local, &segment, packet.payload, packet.ecn_fields());
         }

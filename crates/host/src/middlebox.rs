@@ -2,7 +2,8 @@
 
 use base::Time;
 use core::net::IpAddr;
-use tcp::Connectivity;
+use crate::FourTuple;
+use tcp::{Connectivity, PeerLosses};
 use wire::{CorruptionNotice, Packet, Payload};
 
 /// The number of one direction of a link that begins or ends at a node; the simulator or emulator
@@ -44,17 +45,20 @@ pub enum DropReason {
     Loss,
     /// It is larger than the MTU of the link that it is to take.
     TooBig,
+    /// It is to be protected by ESP, and cannot be, or is not (RFC 4301 §5).
+    Unprotected,
 }
 
 impl DropReason {
     /// Every reason.
-    pub const ALL: [DropReason; 6] = [
+    pub const ALL: [DropReason; 7] = [
         DropReason::HopLimit,
         DropReason::SequenceExhausted,
         DropReason::Replay,
         DropReason::Congestion,
         DropReason::Loss,
         DropReason::TooBig,
+        DropReason::Unprotected,
     ];
 
     /// The reason's name, as in results.
@@ -67,6 +71,7 @@ impl DropReason {
             DropReason::Congestion => "congestion",
             DropReason::Loss => "loss",
             DropReason::TooBig => "too-big",
+            DropReason::Unprotected => "unprotected",
         }
     }
 }
@@ -99,6 +104,13 @@ pub enum LinkEvent<'a> {
 pub enum HostIndication {
     /// A packet of one of the host's connections was corrupted.
     Corruption(CorruptionNotice),
+    /// Packets are missing before the segment that arrives next on one of the host's connections.
+    PeerLosses {
+        /// The connection.
+        connection: FourTuple,
+        /// The causes of the packets.
+        losses: PeerLosses,
+    },
     /// The connectivity of the host changes.
     Connectivity {
         /// How.

@@ -14,6 +14,7 @@ pub use attack::{Aim, BlindAttacker, Changes, Forged, Forgery, Guesser, Notices,
 pub use ceten::{Meter, Traceback};
 pub use contents::Contents;
 pub use detection::{Headers, Reading};
+pub use esp::LossCauses;
 pub use eten::Reporter;
 pub use false_echoes::EchoForger;
 pub use false_fields::FieldForger;
@@ -51,6 +52,12 @@ table::boxes! {
     /// Repairs the losses of a wireless hop, and hides them from TCP senders (Snoop, Balakrishnan et al.
     /// 1995).
     snoop::Snoop = "snoop";
+    /// Hides the transport of a host's flows by ESP, and finds out why packets were lost (RFC 4303,
+    /// `obanaik2003` §4.2).
+    esp::TransportEsp = "esp";
+    /// Tells mobile hosts which packets were lost on the wireless hop, reading no transport (SPEP,
+    /// `obanaik2003` §4.2).
+    spep::SpepStation = "spep";
     /// A base station, which splits the connections of mobile hosts and hands them over to the next
     /// one (MHP, `yavatkar1994`).
     station::Station = "station";

@@ -28,6 +28,7 @@ mod per_packet;
 mod receive_window;
 mod runs;
 mod snoop;
+mod spep;
 mod spoofing;
 mod sweeps;
 mod traffic;

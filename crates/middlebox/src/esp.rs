@@ -1,0 +1,225 @@
+//! ESP in transport mode, a bump in the stack of a host: it hides the transport of the host's connections
+//! (RFC 4303), and finds out why packets were lost (SPEP, `obanaik2003` §4.2).
+
+mod classifier;
+
+use crate::table::{Settings, Site};
+use base::settings::Kind;
+use base::Time;
+use classifier::{Classifier, Counts};
+use core::net::IpAddr;
+use core::num::NonZeroUsize;
+use host::{Context, DropReason, FourTuple, HostIndication, LinkEvent, Middlebox, Port, Verdict};
+use lru::LruCache;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use serde::{Deserialize, Serialize};
+use tcp::mechanism::Needs;
+use wire::{FlowKey, Packet, Spep};
+
+/// How a host learns why packets of a flow were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossCauses {
+    /// Not at all.
+    #[default]
+    Unknown,
+    /// From the base station, which has the box `spep`, by an option in the packets.
+    Station,
+    /// From its own link, which says what it has damaged (end-to-end ELN).
+    Link,
+}
+
+base::words!(LossCauses);
+
+base::settings! {
+    /// Hides the transport of the host's flows by ESP in transport mode. Both ends must have it. Each connection has
+    /// a security association for each direction, and over IPv6 a flow label.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct TransportEsp {
+        /// The names of the flows; all flows if there is none.
+        pub flows: Vec<String>,
+        /// Packets have an option of 32 bytes, in which a base station with the box `spep` writes which packets
+        /// it has received. Only over IPv6.
+        pub spep: bool,
+        /// How the host learns why packets were lost, which it passes on to TCP (mechanism `eln`): not at all
+        /// (`unknown`); from the base station, if the other end has `spep` (`station`); or from its own link, which
+        /// says what it has damaged (`link`).
+        pub loss_causes: LossCauses,
+        /// The sequence number of an association's first packet.
+        pub first_sequence: u32 as Kind::at_least(1),
+    }
+}
+
+impl Default for TransportEsp {
+    fn default() -> TransportEsp {
+        TransportEsp {
+            flows: Vec::new(),
+            spep: false,
+            loss_causes: LossCauses::Unknown,
+            first_sequence: 1,
+        }
+    }
+}
+
+impl Settings for TransportEsp {
+    fn flows(&self) -> &[String] {
+        &self.flows
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::SENDER | Needs::RECEIVER
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let flows = site.flows(&self.flows).into_iter();
+        let flows = flows.map(|flow| (flow.source, flow.destination, flow.port));
+        let mut random = (site.random)();
+        Box::new(Protector {
+            flows: flows.collect(),
+            spep: self.spep,
+            loss_causes: self.loss_causes,
+            first_sequence: self.first_sequence,
+            // RFC 4303 §2.1: numbers below 256 are reserved.
+            next_spi: random.bits() as u32 | 1 << 31,
+            outgoing: LruCache::with_hasher(MOST_ASSOCIATIONS, FxBuildHasher),
+            incoming: LruCache::with_hasher(MOST_ASSOCIATIONS, FxBuildHasher),
+            protected: 0,
+            opened: 0,
+            counts: Counts::default(),
+        })
+    }
+}
+
+/// The most security associations in a direction; the one that has been idle longest makes room.
+const MOST_ASSOCIATIONS: NonZeroUsize = NonZeroUsize::new(65_536).unwrap();
+
+/// A connection as its packets show it: protocol, ends.
+type Connection = (u8, FourTuple);
+
+/// What sends the packets of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    spi: u32,
+    /// The number of the next packet.
+    sequence: u64,
+}
+
+/// The box.
+struct Protector {
+    /// Source, destination and port of the flows.
+    flows: FxHashSet<(IpAddr, IpAddr, u16)>,
+    spep: bool,
+    loss_causes: LossCauses,
+    first_sequence: u32,
+    next_spi: u32,
+    outgoing: LruCache<Connection, Outgoing, FxBuildHasher>,
+    /// By source, destination and SPI.
+    incoming: LruCache<(IpAddr, IpAddr, u32), Classifier, FxBuildHasher>,
+    protected: u64,
+    opened: u64,
+    counts: Counts,
+}
+
+impl Protector {
+    /// The connection of a packet from this host, if it is to be protected.
+    fn connection(&self, packet: &Packet) -> Option<Connection> {
+        let FlowKey { source, destination, protocol, ports } = packet.flow_key();
+        let (local_port, remote_port) = (ports.source(), ports.destination());
+        let ends = FourTuple { local: source, local_port, remote: destination, remote_port };
+        let is_of_flow = self.flows.contains(&(source, destination, remote_port))
+            || self.flows.contains(&(destination, source, local_port));
+        is_of_flow.then_some((protocol, ends))
+    }
+
+    /// Hides the transport of a packet.
+    fn protect(&mut self, packet: &mut Packet) -> Verdict {
+        let Some(connection) = self.connection(packet) else { return Verdict::Forward };
+        let (first, spi) = (self.first_sequence.into(), &mut self.next_spi);
+        let outgoing = self.outgoing.get_or_insert_mut(connection, || {
+            let outgoing = Outgoing { spi: *spi, sequence: first };
+            *spi = spi.wrapping_add(1) | 1 << 31;
+            outgoing
+        });
+        let &mut Outgoing { spi, sequence } = outgoing;
+        outgoing.sequence += 1;
+        if packet.ip.source.is_ipv6() {
+            packet.ip.flow_label = spi & 0xf_ffff;
+            // Without room for it the packet goes without.
+            let _ = self.spep && Spep::put(packet);
+        }
+        let esp = wire::Esp { spi, sequence: sequence as u32, iv: sequence.to_be_bytes() };
+        if !packet.protect(esp) {
+            return Verdict::Drop(DropReason::Unprotected);
+        }
+        self.protected += 1;
+        Verdict::Forward
+    }
+
+    /// Uncovers the transport of a packet, and finds out which packets of its association are missing before it.
+    fn open(&mut self, packet: &mut Packet, cx: &mut Context<'_>) -> Verdict {
+        let Some(esp) = packet.unprotect() else {
+            // RFC 4301 §5.2: a packet that should be protected and is not is discarded.
+            return match self.connection(packet) {
+                Some(_) => Verdict::Drop(DropReason::Unprotected),
+                None => Verdict::Forward,
+            };
+        };
+        self.opened += 1;
+        let spep = match self.loss_causes {
+            LossCauses::Unknown => return Verdict::Forward,
+            LossCauses::Station => Spep::of(packet),
+            LossCauses::Link => None,
+        };
+        let key = (packet.ip.source, packet.ip.destination, esp.spi);
+        let classifier = self.incoming.get_or_insert_mut(key, Classifier::default);
+        let losses = match spep {
+            Some(spep) => classifier.arrive(esp.sequence, &spep, &mut self.counts),
+            None if self.loss_causes == LossCauses::Link => {
+                classifier.arrive_knowing(esp.sequence, &mut self.counts)
+            }
+            None => return Verdict::Forward,
+        };
+        if !losses.is_empty()
+            && let Some(connection) = FourTuple::of_packet(packet)
+        {
+            cx.indicate(HostIndication::PeerLosses { connection, losses });
+        }
+        Verdict::Forward
+    }
+}
+
+impl Middlebox for Protector {
+    fn shares_state(&self) -> bool {
+        false
+    }
+
+    fn packet(
+        &mut self,
+        _: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) -> Verdict {
+        match from {
+            None => self.protect(packet),
+            Some(_) => self.open(packet, cx),
+        }
+    }
+
+    fn link(&mut self, _: Time, _: Port, event: LinkEvent<'_>, _: &mut Context<'_>) {
+        if let LinkEvent::Corrupted(packet) = event
+            && let Some(esp) = packet.esp()
+            && let key = (packet.ip.source, packet.ip.destination, esp.spi)
+            && let Some(classifier) = self.incoming.get_mut(&key)
+        {
+            classifier.damaged(esp.sequence);
+        }
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        count("protected", self.protected);
+        count("opened", self.opened);
+        self.counts.each(count);
+    }
+}

@@ -1,0 +1,115 @@
+//! SPEP, the base station: it writes into packets which packets of their flow it has received
+//! (`obanaik2003` §4.2).
+
+mod flows;
+mod runs;
+
+use crate::table::{Settings, Site};
+use base::settings::{Kind, Span};
+use base::{Duration, Time};
+use core::num::NonZeroUsize;
+use flows::{Flows, Secret};
+use host::{Context, Middlebox, Port, Verdict};
+use serde::{Deserialize, Serialize};
+use tcp::mechanism::Needs;
+use wire::{Packet, Spep};
+
+base::settings! {
+    /// Writes into the packets that leave for the wireless hop which packets of their flow have left for it: the
+    /// last three runs of ESP sequence numbers. The mobile host, with the box `esp`, tells by them a loss on the hop
+    /// from one before. Only the addresses, the flow label and the ESP header are read, and only packets with
+    /// the option for it are changed.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct SpepStation {
+        /// The name of the neighbour behind the wireless hop. It must be given.
+        pub hop: String,
+        /// The most flows; a new one takes the place of the one that has been idle longest.
+        pub flows: u32 as Kind::at_least(1),
+        /// A flow that has been idle for longer is forgotten.
+        pub idle: Span,
+        /// Join runs when the packet between them arrives late. The publication does not.
+        pub merge: bool,
+    }
+}
+
+impl Default for SpepStation {
+    fn default() -> SpepStation {
+        SpepStation {
+            hop: String::new(),
+            flows: 65_536,
+            idle: Span(Duration::from_secs(60)),
+            merge: false,
+        }
+    }
+}
+
+impl Settings for SpepStation {
+    fn neighbour(&self) -> Option<&str> {
+        Some(&self.hop)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::MIDDLEBOX
+    }
+
+    fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
+        let mut random = (site.random)();
+        let secret = Secret(random.bits(), random.bits());
+        let most = NonZeroUsize::new(self.flows as usize).unwrap_or(NonZeroUsize::MIN);
+        Box::new(Marker {
+            hop: site.ports_from(&self.hop).into_iter().map(Port::opposite).collect(),
+            flows: Flows::new(most, self.idle.0, self.merge, secret),
+            marked: 0,
+        })
+    }
+}
+
+/// The box.
+struct Marker {
+    /// The directions of links that lead to the hop.
+    hop: Vec<Port>,
+    flows: Flows,
+    /// Packets whose option was filled in.
+    marked: u64,
+}
+
+impl Middlebox for Marker {
+    fn shares_state(&self) -> bool {
+        false
+    }
+
+    /// What a queue of the base station drops has not been sent over the hop: it is congestion.
+    fn queued(&mut self, now: Time, to: Port, packet: &mut Packet, _: &mut Context<'_>) {
+        if !self.hop.contains(&to) || Spep::of(packet).is_none() {
+            return;
+        }
+        let Some(esp) = packet.esp() else { return };
+        let key = (packet.ip.source, packet.ip.flow_label, packet.ip.destination);
+        let runs = self.flows.note(now, &key, esp.sequence);
+        Spep { blocks: runs.blocks() }.renew(packet);
+        self.marked += 1;
+    }
+
+    fn packet(
+        &mut self,
+        _: Time,
+        _: Option<Port>,
+        _: &mut Packet,
+        _: &mut Context<'_>,
+    ) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn counts(&self, count: &mut dyn FnMut(&'static str, u64)) {
+        let flows::Counts { new, evicted, expired } = self.flows.counts;
+        count("marked", self.marked);
+        count("new_flows", new);
+        count("evicted_flows", evicted);
+        count("expired_flows", expired);
+    }
+
+    fn gauges(&self, gauge: &mut dyn FnMut(&'static str, u64)) {
+        gauge("flows", self.flows.len() as u64);
+    }
+}

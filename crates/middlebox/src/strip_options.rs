@@ -4,7 +4,7 @@ use crate::table::{Settings, Site};
 use base::Time;
 use host::{Context, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
-use wire::{Body, Packet};
+use wire::{Body, ConnectivityOption, Packet};
 
 base::settings! {
     /// Removes options from the headers of all TCP segments that pass the node. A connection does
@@ -74,7 +74,7 @@ impl Middlebox for StripOptions {
                 }
                 TcpOption::Timestamps => segment.options.timestamps = None,
                 TcpOption::Unknown => {
-                    segment.options.connectivity = None;
+                    segment.options.connectivity = ConnectivityOption::NONE;
                     segment.options.corrupted = None;
                     // It cannot fail: no options are no wrong ones.
                     let _ = packet.unparsed.set_tcp_options(&[]);

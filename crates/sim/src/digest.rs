@@ -3,7 +3,7 @@
 use base::Time;
 use link::Fate;
 use wire::srp::{Pdu, Srp};
-use wire::{Body, Icmp, Packet, Segment};
+use wire::{Body, Icmp, Packet, Protected, Segment, Udp};
 
 /// A fingerprint of every packet that arrived at the end of a link, and when: two runs that differ
 /// in any of them have different digests.
@@ -87,6 +87,17 @@ fn of_plain(segment: &Segment) -> u64 {
     all
 }
 
+/// A segment with any options.
+fn of_segment(segment: &Segment) -> u64 {
+    let blocks = segment.options.sack.as_slice().iter();
+    blocks
+        .fold(of_plain(segment), |all, block| mix(all ^ pair(block.start.0, block.end.0), KEYS[1]))
+}
+
+fn of_udp(udp: &Udp) -> u64 {
+    pair(udp.source_port.into(), udp.destination_port.into())
+}
+
 /// The fields that say which PDU it is.
 fn of_srp(srp: &Srp) -> u64 {
     let (number, rest) = match &srp.pdu {
@@ -106,21 +117,24 @@ fn of_srp(srp: &Srp) -> u64 {
 #[inline(never)]
 fn of_any(packet: &Packet) -> u64 {
     let word = match &packet.body {
-        Body::Tcp(segment) => {
-            let blocks = segment.options.sack.as_slice().iter();
-            return blocks.fold(of_plain(segment), |all, block| {
-                mix(all ^ pair(block.start.0, block.end.0), KEYS[1])
-            });
-        }
+        Body::Tcp(segment) => return of_segment(segment),
         Body::Icmp(Icmp::Corruption { notice, .. }) => pair(notice.seq.0, notice.copy.0),
         Body::Icmp(Icmp::EspCorruption { notice, .. }) => pair(notice.esp.sequence, notice.esp.spi),
         Body::Icmp(icmp) => {
             icmp.quote().map_or(0, |quote| pair(quote.seq.0, quote.source_port.into()))
         }
-        Body::Udp(udp) => pair(udp.source_port.into(), udp.destination_port.into()),
+        Body::Udp(udp) => of_udp(udp),
         Body::Srp(srp) => of_srp(srp),
         Body::Repair(repair) => pair(repair.place.sequence, repair.place.index.into()),
         Body::Esp(esp) => pair(esp.sequence, esp.spi),
+        Body::EspTransport(protected) => {
+            let esp = packet.esp().map_or(0, |esp| pair(esp.sequence, esp.spi));
+            let inner = match protected {
+                Protected::Tcp(segment) => of_segment(segment),
+                Protected::Udp(udp) => of_udp(udp),
+            };
+            mix(inner ^ esp, KEYS[1])
+        }
         Body::Mobility(message) => pair(message.attachment as u32, message.tag[0].into()),
     };
     mix(word ^ KEYS[2], KEYS[3])

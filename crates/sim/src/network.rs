@@ -11,7 +11,7 @@ use core::net::IpAddr;
 use core::ops::Range;
 use link::{Acted, Arrival, Fate, Link, Move, Output, Routes, Switches, Turn};
 use std::collections::BTreeMap;
-use wire::{Body, Ecn, Packet, Ports};
+use wire::{Body, Ecn, Packet, Ports, Protected};
 
 /// The network between the nodes. In the schedule, nodes are components 0, 1, 2, ..., then links,
 /// then their switches, then the mistakes of an oracle.
@@ -461,6 +461,9 @@ impl Network {
         let port = match &packet.body {
             Body::Tcp(segment) => Some(segment.destination_port),
             Body::Udp(datagram) => Some(datagram.destination_port),
+            // What is counted is the truth: nodes cannot read it.
+            Body::EspTransport(Protected::Tcp(segment)) => Some(segment.destination_port),
+            Body::EspTransport(Protected::Udp(datagram)) => Some(datagram.destination_port),
             Body::Srp(srp) => Some(srp.destination_port),
             _ => None,
         };

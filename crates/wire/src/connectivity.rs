@@ -1,6 +1,7 @@
 //! The TCP option by which the ends of a connection signal changes of connectivity.
 
 use crate::ip::u16_at;
+use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// TCP options for experiments (RFC 4727 §3.1, RFC 6994).
@@ -88,6 +89,11 @@ impl ConnectivityChange {
             [DRAFT_KIND, 3, bits] => (bits, Encoding::Draft),
             _ => return None,
         };
+        ConnectivityChange::from_bits(bits, encoding)
+    }
+
+    /// The option whose last byte has these bits; `None` if their status is unknown.
+    fn from_bits(bits: u8, encoding: Encoding) -> Option<ConnectivityChange> {
         let cs = match (bits & CS) >> 1 {
             0 => LocalStatus::Idle,
             1 => LocalStatus::New,
@@ -98,6 +104,11 @@ impl ConnectivityChange {
         Some(ConnectivityChange { c: is(C), ec: is(EC), cs, ecs: is(ECS), encoding })
     }
 
+    fn bits(self) -> u8 {
+        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+        bit(self.c, C) | bit(self.ec, EC) | (self.cs as u8) << 1 | bit(self.ecs, ECS)
+    }
+
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         match self.encoding {
             Encoding::Experimental => {
@@ -106,7 +117,65 @@ impl ConnectivityChange {
             }
             Encoding::Draft => out.extend_from_slice(&[DRAFT_KIND, 3]),
         }
-        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
-        out.push(bit(self.c, C) | bit(self.ec, EC) | (self.cs as u8) << 1 | bit(self.ecs, ECS));
+        out.push(self.bits());
+    }
+}
+
+/// The connectivity-change indication option of a segment, or its absence, in one byte: a packet's
+/// size is limited.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Option<ConnectivityChange>", into = "Option<ConnectivityChange>")]
+pub struct ConnectivityOption(u8);
+
+/// The bits above those of the option.
+const PRESENT: u8 = 1 << 7;
+const DRAFT: u8 = 1 << 6;
+
+impl ConnectivityOption {
+    /// No option.
+    pub const NONE: ConnectivityOption = ConnectivityOption(0);
+
+    /// The option, if there is one.
+    #[must_use]
+    pub fn get(self) -> Option<ConnectivityChange> {
+        let encoding = if self.0 & DRAFT == 0 { Encoding::Experimental } else { Encoding::Draft };
+        if self.is_some() { ConnectivityChange::from_bits(self.0, encoding) } else { None }
+    }
+
+    /// Whether there is one.
+    #[must_use]
+    #[inline]
+    pub fn is_some(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Removes the option and returns it.
+    pub fn take(&mut self) -> Option<ConnectivityChange> {
+        core::mem::take(self).get()
+    }
+}
+
+impl From<ConnectivityChange> for ConnectivityOption {
+    fn from(change: ConnectivityChange) -> ConnectivityOption {
+        let draft = if change.encoding == Encoding::Draft { DRAFT } else { 0 };
+        ConnectivityOption(PRESENT | draft | change.bits())
+    }
+}
+
+impl From<Option<ConnectivityChange>> for ConnectivityOption {
+    fn from(change: Option<ConnectivityChange>) -> ConnectivityOption {
+        change.map_or(ConnectivityOption::NONE, ConnectivityOption::from)
+    }
+}
+
+impl From<ConnectivityOption> for Option<ConnectivityChange> {
+    fn from(option: ConnectivityOption) -> Option<ConnectivityChange> {
+        option.get()
+    }
+}
+
+impl fmt::Debug for ConnectivityOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
     }
 }

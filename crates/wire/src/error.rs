@@ -185,6 +185,9 @@ pub enum EmitError {
         /// Which header.
         header: Header,
     },
+    /// What ESP hides is to be encrypted, and there are no keys.
+    #[error("ESP: expected a security association to encrypt with")]
+    NoKeys,
     /// Addresses of both IP versions.
     #[error("{header}: expected addresses of one IP version, found both")]
     Versions {

@@ -1,18 +1,21 @@
-//! ESP (RFC 4303): the header in front of an encrypted packet.
+//! ESP (RFC 4303): the header in front of an encrypted packet or transport.
 
 use crate::checksum::Tail;
 use crate::icmp::emit_address;
 use crate::ip::{array, u32_at};
-use crate::{EmitError, Header, ParseError, ipv4, ipv6};
+use crate::{Body, EmitError, Header, Packet, ParseError, Segment, Udp, ipv4, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 /// The header of ESP (RFC 4303 §2), and the initialization vector that AES-GCM and AES-GMAC put
 /// behind it (RFC 4106 §3, RFC 4543 §3).
 ///
-/// It is all that nodes on the path see besides the IP header. The packet's payload is the
-/// encrypted packet, its trailer and the integrity check value; in the lab, which encrypts nothing,
-/// the gateways keep the inner packet beside it.
+/// It is all that nodes on the path see besides the IP header and its extension headers.
+///
+/// In a packet with [`Body::Esp`](crate::Body::Esp), the payload is what is encrypted, its trailer and
+/// the integrity check value; in the lab, which encrypts nothing, the gateways of a tunnel keep the
+/// inner packet beside it. In a packet with [`Body::EspTransport`](crate::Body::EspTransport), what is
+/// encrypted is in the body.
 ///
 /// ```text
 /// |            security parameters index          |
@@ -49,7 +52,23 @@ impl Esp {
         if found < expected {
             return Err(ParseError::Truncated { header, expected, found });
         }
-        Ok(Esp { spi: u32_at(bytes, 0), sequence: u32_at(bytes, 4), iv: array(bytes, 8) })
+        Ok(Esp::read(bytes))
+    }
+
+    /// Reads a header that is there.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8]) -> Esp {
+        Esp { spi: u32_at(bytes, 0), sequence: u32_at(bytes, 4), iv: array(bytes, 8) }
+    }
+
+    /// The header as it is on the wire.
+    #[inline]
+    pub(crate) fn bytes(&self) -> [u8; Esp::HEADER] {
+        let mut bytes = [0; Esp::HEADER];
+        bytes[..4].copy_from_slice(&self.spi.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.iv);
+        bytes
     }
 
     /// Writes the header, and the payload behind it.
@@ -57,11 +76,62 @@ impl Esp {
         let Tail::Bytes(payload) = tail else {
             return Err(EmitError::NoChecksum { header: Header::Esp });
         };
-        out.extend_from_slice(&self.spi.to_be_bytes());
-        out.extend_from_slice(&self.sequence.to_be_bytes());
-        out.extend_from_slice(&self.iv);
+        out.extend_from_slice(&self.bytes());
         out.extend_from_slice(payload);
         Ok(())
+    }
+}
+
+/// The transport that ESP hides in transport mode (RFC 4303 §3.1.1); its bytes are the packet's
+/// payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Protected {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram.
+    Udp(Udp),
+}
+
+impl Packet {
+    /// The ESP header of a packet in either mode: what nodes on the path can read of it.
+    #[must_use]
+    #[inline]
+    pub fn esp(&self) -> Option<Esp> {
+        match self.body {
+            Body::Esp(esp) => Some(esp),
+            Body::EspTransport(_) => self.unparsed.esp(),
+            _ => None,
+        }
+    }
+
+    /// Hides the packet's transport, TCP or UDP, behind ESP in transport mode. The payload stays the
+    /// identity of the transport's bytes. False, without effect, if it has another transport, or
+    /// more than [`crate::UnparsedOptions::MOST_TCP_IN_ESP`] bytes of unknown TCP options.
+    #[must_use]
+    pub fn protect(&mut self, esp: Esp) -> bool {
+        let protected = match self.body {
+            Body::Tcp(segment) => Protected::Tcp(segment),
+            Body::Udp(udp) => Protected::Udp(udp),
+            _ => return false,
+        };
+        let has_room = self.unparsed.set_esp(esp);
+        if has_room {
+            self.body = Body::EspTransport(protected);
+        }
+        has_room
+    }
+
+    /// Undoes [`Packet::protect`] and returns the ESP header; `None`, without effect, if the packet is
+    /// not in transport mode.
+    pub fn unprotect(&mut self) -> Option<Esp> {
+        let Body::EspTransport(protected) = self.body else { return None };
+        let esp = self.unparsed.esp()?;
+        self.unparsed.clear_esp();
+        self.body = match protected {
+            Protected::Tcp(segment) => Body::Tcp(segment),
+            Protected::Udp(udp) => Body::Udp(udp),
+        };
+        Some(esp)
     }
 }
 
@@ -127,88 +197,4 @@ impl EspNotice {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Body, CorruptionNotice, Icmp, Ip, Packet, Vouched};
-
-    const ESP: Esp =
-        Esp { spi: 0x01020304, sequence: 0x05060708, iv: [9, 10, 11, 12, 13, 14, 15, 16] };
-
-    fn address(v6: bool, n: u8) -> IpAddr {
-        match v6 {
-            false => IpAddr::from([10, 0, 0, n]),
-            true => IpAddr::from([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, n]),
-        }
-    }
-
-    fn between(v6: bool, body: Body) -> Packet {
-        Packet { ip: Ip::new(address(v6, 1), address(v6, 2)), body, ..Packet::BLANK }
-    }
-
-    #[test]
-    fn a_packet_of_576_bytes_is_hidden_in_one_of_632() {
-        // 576 and the trailer are padded to 580 bytes; 20 + 8 + 8 are before, 16 behind.
-        let mut packet = between(false, Body::Esp(ESP));
-        packet.payload.len = Esp::sealed_len(576);
-        assert_eq!(packet.len(), 632);
-        // No more than 3 bytes of padding.
-        assert_eq!([38, 39, 40, 41, 42].map(Esp::sealed_len), [56, 60, 60, 60, 60]);
-    }
-
-    #[test]
-    fn the_header_is_that_of_the_standard() {
-        for (v6, at) in [(false, 20), (true, 40)] {
-            let mut packet = between(v6, Body::Esp(ESP));
-            packet.payload.len = 3;
-            let mut bytes = Vec::new();
-            packet.emit(b"abc", &mut bytes).unwrap();
-            assert_eq!(bytes[if v6 { 6 } else { 9 }], 50);
-            assert_eq!(
-                bytes[at..],
-                *b"\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10abc"
-            );
-            let (read, payload) = Packet::parse(&bytes).unwrap();
-            assert_eq!((read, payload), (packet, at + 16..at + 19));
-            let error = EmitError::NoChecksum { header: Header::Esp };
-            assert_eq!(packet.emit_headers(&mut bytes), Err(error));
-            assert_eq!(bytes.len(), at + 19);
-        }
-    }
-
-    #[test]
-    fn a_notice_names_the_header_and_has_the_size_it_is_given() {
-        let sizes = [(false, CorruptionNotice::SMALLEST), (true, CorruptionNotice::SMALLEST_V6)];
-        for (v6, smallest) in sizes {
-            let (source, destination) = (address(v6, 2), address(v6, 3));
-            let notice = EspNotice { source, destination, esp: ESP };
-            for size in [smallest, 180] {
-                let packet = between(v6, Body::Icmp(Icmp::EspCorruption { notice, size }));
-                let mut bytes = Vec::new();
-                packet.emit(&[], &mut bytes).unwrap();
-                assert_eq!(bytes.len(), usize::from(size));
-                assert_eq!(Packet::parse(&bytes).unwrap().0, packet);
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_vouches_for_a_damaged_header() {
-        for v6 in [false, true] {
-            let mut packet = between(v6, Body::Esp(ESP));
-            packet.payload.len = 4;
-            let mut bytes = Vec::new();
-            packet.emit(&[0; 4], &mut bytes).unwrap();
-            let start = bytes.len() - 20;
-            // A bit of the sequence number.
-            bytes[start + 7] ^= 1;
-            match Packet::parse_damaged(&mut bytes) {
-                Some((read, vouched)) => {
-                    assert_eq!((v6, vouched), (false, Vouched::Addresses));
-                    let wrong = Esp { sequence: ESP.sequence ^ 1, ..ESP };
-                    assert_eq!(read.body, Body::Esp(wrong));
-                }
-                None => assert!(v6),
-            }
-        }
-    }
-}
+mod tests;

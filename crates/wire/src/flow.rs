@@ -1,11 +1,11 @@
 //! The flow of a packet, as a router sees it.
 
-use crate::ip::{protocol, u16_at};
+use crate::ip::{protocol, u16_at, u32_at};
 use crate::{Body, Mobility, Packet, Ports, ipv4, ipv6};
 use core::net::{IpAddr, Ipv4Addr};
 
-/// The 5-tuple of a packet's outermost IP header. A tunnelled or encrypted packet has the addresses of
-/// the tunnel's ends and no ports.
+/// The 5-tuple of a packet's outermost IP header. ESP hides the ports: its flows are those of its
+/// security associations, and in IPv6 also of the flow label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Where the packet comes from.
@@ -14,8 +14,10 @@ pub struct FlowKey {
     pub destination: IpAddr,
     /// The number of the transport protocol.
     pub protocol: u8,
-    /// The ports of TCP or UDP.
+    /// The ports of TCP or UDP; the security parameters index (SPI) of ESP.
     pub ports: Ports,
+    /// The flow label of an ESP packet, else 0: other packets of a flow may have several.
+    pub label: u32,
 }
 
 impl FlowKey {
@@ -25,6 +27,7 @@ impl FlowKey {
         destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         protocol: 0,
         ports: Ports::NONE,
+        label: 0,
     };
 
     /// Reads the key of a packet without verifying it. All fragments of a packet have the same key,
@@ -47,6 +50,7 @@ impl FlowKey {
             destination: ipv4::address(bytes, 16),
             protocol: bytes[9],
             ports: if fragment { Ports::NONE } else { ports(bytes[9], bytes, header) },
+            label: 0,
         }
     }
 
@@ -68,14 +72,21 @@ impl FlowKey {
             destination: ipv6::address(bytes, 24),
             protocol,
             ports: ports(protocol, bytes, at),
+            label: label(protocol, u32_at(bytes, 0) & 0xf_ffff),
         }
     }
+}
+
+/// The flow label, where it is part of the key.
+fn label(number: u8, label: u32) -> u32 {
+    if number == protocol::ESP { label } else { 0 }
 }
 
 /// The ports at the start of a transport header.
 fn ports(number: u8, bytes: &[u8], at: usize) -> Ports {
     match (number, bytes.get(at..)) {
-        (protocol::TCP | protocol::UDP, Some(header)) if header.len() >= 4 => {
+        // RFC 4303 §2.1: the first four bytes are the SPI.
+        (protocol::TCP | protocol::UDP | protocol::ESP, Some(header)) if header.len() >= 4 => {
             Ports::new(u16_at(header, 0), u16_at(header, 2))
         }
         _ => Ports::NONE,
@@ -90,13 +101,18 @@ impl Packet {
             Body::Udp(udp) => Ports::new(udp.source_port, udp.destination_port),
             Body::Mobility(_) => Ports::new(Mobility::PORT, Mobility::PORT),
             Body::Srp(srp) => Ports::new(srp.source_port, srp.destination_port),
+            Body::Esp(_) | Body::EspTransport(_) => self
+                .esp()
+                .map_or(Ports::NONE, |esp| Ports::new((esp.spi >> 16) as u16, esp.spi as u16)),
             _ => self.ports(),
         };
+        let protocol = self.protocol();
         FlowKey {
             source: self.ip.source,
             destination: self.ip.destination,
-            protocol: self.protocol(),
+            protocol,
             ports,
+            label: label(protocol, self.ip.flow_label),
         }
     }
 }

@@ -11,8 +11,8 @@
 
 use crate::ip::{u16_at, u32_at};
 use crate::{
-    ConnectivityChange, CorruptionEcho, EmitError, Header, ParseError, SackBlock, SackBlocks,
-    SeqNumber, UnparsedOptions,
+    ConnectivityChange, ConnectivityOption, CorruptionEcho, EmitError, Header, ParseError,
+    SackBlock, SackBlocks, SeqNumber, UnparsedOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ pub struct Options {
     /// SACK blocks.
     pub sack: SackBlocks,
     /// A change of connectivity (`koutsianas2007` §3.1).
-    pub connectivity: Option<ConnectivityChange>,
+    pub connectivity: ConnectivityOption,
     /// The echo of a corruption report.
     pub corrupted: Option<CorruptionEcho>,
 }
@@ -97,7 +97,7 @@ impl Options {
         self.sack_permitted = false;
         self.timestamps = None;
         self.sack.clear();
-        self.connectivity = None;
+        self.connectivity = ConnectivityOption::NONE;
         self.corrupted = None;
     }
 
@@ -127,7 +127,7 @@ impl Options {
         if !self.sack.is_empty() {
             len += 4 + 8 * self.sack.as_slice().len();
         }
-        if let Some(change) = &self.connectivity {
+        if let Some(change) = self.connectivity.get() {
             len += change.encoding.aligned();
         }
         if self.corrupted.is_some() {
@@ -145,7 +145,7 @@ impl Options {
             + 2 * usize::from(self.sack_permitted)
             + 10 * usize::from(self.timestamps.is_some())
             + if sack > 0 { 2 + 8 * sack } else { 0 }
-            + self.connectivity.map_or(0, |change| change.encoding.size())
+            + self.connectivity.get().map_or(0, |change| change.encoding.size())
             + CorruptionEcho::LEN * usize::from(self.corrupted.is_some())
     }
 
@@ -189,7 +189,7 @@ impl Options {
                 out.extend_from_slice(&block.end.0.to_be_bytes());
             }
         }
-        if let Some(change) = &self.connectivity {
+        if let Some(change) = self.connectivity.get() {
             pad(out, change.encoding.aligned() - change.encoding.size());
             change.emit(out);
         }
@@ -251,7 +251,7 @@ pub(crate) fn parse(
                 if let Some(echo) = CorruptionEcho::parse(option) {
                     options.corrupted = Some(echo);
                 } else if let Some(change) = ConnectivityChange::parse(option) {
-                    options.connectivity = Some(change);
+                    options.connectivity = change.into();
                 } else {
                     unparsed.keep_tcp(option)?;
                 }
@@ -345,10 +345,10 @@ mod tests {
             ecs: true,
             encoding: Encoding::Experimental,
         };
-        let options = Options { connectivity: Some(change), ..Options::default() };
+        let options = Options { connectivity: change.into(), ..Options::default() };
         assert_eq!(written(options, &[]), [1, 1, 1, 253, 5, 0xcc, 0x1d, 0b1_0101]);
         let draft = ConnectivityChange { encoding: Encoding::Draft, ..change };
-        let options = Options { connectivity: Some(draft), ..Options::default() };
+        let options = Options { connectivity: draft.into(), ..Options::default() };
         assert_eq!(written(options, &[]), [1, 200, 3, 0b1_0101]);
         // Beside it and timestamps there is room for two blocks.
         assert_eq!(written(Options { sack: sack(2), timestamps: CLOCK, ..options }, &[]).len(), 36);
@@ -359,7 +359,7 @@ mod tests {
         let read = |bits: u8| {
             let (mut read, mut kept) = (Options::default(), UnparsedOptions::NONE);
             parse(&[253, 5, 0xcc, 0x1d, bits], &mut read, &mut kept).unwrap();
-            read.connectivity
+            read.connectivity.get()
         };
         assert_eq!(read(0b1110_0010).map(|change| change.cs), Some(LocalStatus::New));
         assert_eq!(read(0b0000_0110), None);

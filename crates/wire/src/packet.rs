@@ -3,8 +3,8 @@
 use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
-    EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Repair,
-    Segment, Srp, Udp, UnparsedOptions, ipv4, ipv6,
+    EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Protected,
+    Repair, Segment, Srp, Udp, UnparsedOptions, ipv4, ipv6,
 };
 use core::hint::black_box;
 use core::net::IpAddr;
@@ -26,6 +26,9 @@ pub enum Body {
     Repair(Repair),
     /// A packet that hides another, or its transport; what is encrypted is the packet's payload.
     Esp(Esp),
+    /// A packet whose transport is hidden, for a node that knows it ([`Packet::protect`]): nodes on
+    /// the path read only [`Packet::esp`]. Its payload is the hidden transport's.
+    EspTransport(Protected),
     /// A message between a mobile host and a base station, in UDP.
     Mobility(Mobility),
 }
@@ -164,16 +167,30 @@ impl Packet {
     #[inline]
     fn transport_len(&self) -> usize {
         match &self.body {
-            Body::Tcp(segment) => {
-                Segment::HEADER + segment.options.len_with(self.unparsed.tcp_options().len())
-            }
+            Body::Tcp(segment) => self.segment_len(segment),
             Body::Udp(_) => Udp::HEADER,
             Body::Srp(srp) => Udp::HEADER + srp.len(),
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
             Body::Esp(_) => Esp::HEADER,
+            // The trailer is counted, too.
+            Body::EspTransport(protected) => {
+                let header = match protected {
+                    Protected::Tcp(segment) => self.segment_len(segment),
+                    Protected::Udp(_) => Udp::HEADER,
+                };
+                let inner = header as u32 + self.payload.len;
+                let sealed = Esp::sealed_len(inner) - self.payload.len;
+                Esp::HEADER + sealed as usize
+            }
             Body::Mobility(message) => message.len(),
         }
+    }
+
+    /// Bytes of a TCP header with all its options.
+    #[inline]
+    fn segment_len(&self, segment: &Segment) -> usize {
+        Segment::HEADER + segment.options.len_with(self.unparsed.tcp_options().len())
     }
 
     /// Appends the packet to `out`, with these payload bytes and all checksums. Nothing is
@@ -213,7 +230,9 @@ impl Packet {
             Body::Udp(_) | Body::Srp(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
-            Body::Esp(_) => return Err(EmitError::NoChecksum { header: Header::Esp }),
+            Body::Esp(_) | Body::EspTransport(_) => {
+                return Err(EmitError::NoChecksum { header: Header::Esp });
+            }
             Body::Mobility(_) => {
                 return Err(EmitError::NoChecksum { header: Header::Mobility });
             }
@@ -229,7 +248,7 @@ impl Packet {
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
-            (Body::Esp(_), _) => protocol::ESP,
+            (Body::Esp(_) | Body::EspTransport(_), _) => protocol::ESP,
         }
     }
 
@@ -243,6 +262,7 @@ impl Packet {
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
             Body::Esp(esp) => esp.emit(tail, out),
+            Body::EspTransport(_) => Err(EmitError::NoKeys),
             Body::Mobility(message) => message.emit(ends, tail, out),
         }
     }

@@ -54,7 +54,8 @@ impl Quote {
                 (protocol::UDP, ports.0, ports.1, SeqNumber(len << 16))
             }
             // RFC 4303 §2: SPI and sequence number are its first eight octets.
-            Body::Esp(esp) => {
+            Body::Esp(_) | Body::EspTransport(_) => {
+                let esp = packet.esp()?;
                 (protocol::ESP, (esp.spi >> 16) as u16, esp.spi as u16, SeqNumber(esp.sequence))
             }
             Body::Icmp(_) | Body::Repair(_) | Body::Mobility(_) => return None,

@@ -1,6 +1,6 @@
 //! Options and extension headers that are kept unparsed.
 
-use crate::{Header, ParseError, ipv4, ipv6, options};
+use crate::{Esp, Header, ParseError, ipv4, ipv6, options};
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// A packet may carry its own error-correcting code after its payload
 /// ([`UnparsedOptions::set_corrects`]).
+///
+/// The ESP header of a packet in transport mode is here, too: a packet's size is limited, and unknown
+/// TCP options are few. It leaves them [`UnparsedOptions::MOST_TCP_IN_ESP`] bytes.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(into = "Kept", try_from = "Kept")]
 // The lengths come first, beside the fields that every packet needs; the rest is seldom read.
@@ -21,6 +24,7 @@ pub struct UnparsedOptions {
     /// The type of the first extension header.
     pub(crate) first: u8,
     ip_len: u8,
+    /// With [`HAS_ESP`] if the last bytes of `tcp` are an ESP header.
     tcp_len: u8,
     /// Two numbers of four bits, to keep a packet within its size: the wrong bytes that its own
     /// code corrects, and the first words of `ip`, of four bytes, that have a size of zero.
@@ -29,7 +33,13 @@ pub struct UnparsedOptions {
     tcp: [u8; options::MOST],
 }
 
+/// The bit of `tcp_len` that says that there is an ESP header.
+const HAS_ESP: u8 = 1 << 7;
+
 impl UnparsedOptions {
+    /// Room for unknown TCP options in a packet with ESP in transport mode, bytes.
+    pub const MOST_TCP_IN_ESP: usize = options::MOST - Esp::HEADER;
+
     /// Room for IPv6 extension headers, bytes; IPv4 options have 40 at most.
     pub const MOST_IP: usize = 56;
 
@@ -128,7 +138,38 @@ impl UnparsedOptions {
     /// TCP options of unknown kinds: kind, length and data of each, without padding.
     #[must_use]
     pub fn tcp_options(&self) -> &[u8] {
-        &self.tcp[..usize::from(self.tcp_len)]
+        &self.tcp[..self.tcp_len()]
+    }
+
+    #[inline]
+    fn tcp_len(&self) -> usize {
+        usize::from(self.tcp_len & !HAS_ESP)
+    }
+
+    /// The ESP header of a packet in transport mode.
+    #[inline]
+    pub(crate) fn esp(&self) -> Option<Esp> {
+        let has_esp = self.tcp_len & HAS_ESP != 0;
+        has_esp.then(|| Esp::read(&self.tcp[UnparsedOptions::MOST_TCP_IN_ESP..]))
+    }
+
+    /// Keeps an ESP header. False, without effect, if unknown TCP options leave no room.
+    pub(crate) fn set_esp(&mut self, esp: Esp) -> bool {
+        let has_room = self.tcp_len() <= UnparsedOptions::MOST_TCP_IN_ESP;
+        if has_room {
+            self.tcp_len |= HAS_ESP;
+            self.tcp[UnparsedOptions::MOST_TCP_IN_ESP..].copy_from_slice(&esp.bytes());
+        }
+        has_room
+    }
+
+    pub(crate) fn clear_esp(&mut self) {
+        self.tcp_len &= !HAS_ESP;
+    }
+
+    /// Room for unknown TCP options, bytes.
+    fn most_tcp(&self) -> usize {
+        if self.tcp_len & HAS_ESP == 0 { options::MOST } else { UnparsedOptions::MOST_TCP_IN_ESP }
     }
 
     /// The bytes that IPv4 options or IPv6 extension headers have on the wire.
@@ -181,7 +222,12 @@ impl UnparsedOptions {
                 expected: "to be of unknown kinds, without padding",
             });
         }
-        (self.tcp_len, self.tcp) = (kept.tcp_len, kept.tcp);
+        let (found, most) = (options.len(), self.most_tcp());
+        if found > most {
+            return Err(ParseError::TooLong { header: Header::Tcp, found, most });
+        }
+        self.tcp_len = (self.tcp_len & HAS_ESP) | kept.tcp_len;
+        self.tcp[..found].copy_from_slice(options);
         Ok(())
     }
 
@@ -207,19 +253,19 @@ impl UnparsedOptions {
 
     /// Keeps one more TCP option.
     pub(crate) fn keep_tcp(&mut self, option: &[u8]) -> Result<(), ParseError> {
-        let start = usize::from(self.tcp_len);
+        let (start, most) = (self.tcp_len(), self.most_tcp());
         let end = start + option.len();
-        let Some(room) = self.tcp.get_mut(start..end) else {
-            let (header, most) = (Header::Tcp, options::MOST);
-            return Err(ParseError::TooLong { header, found: end, most });
+        let Some(room) = self.tcp[..most].get_mut(start..end) else {
+            return Err(ParseError::TooLong { header: Header::Tcp, found: end, most });
         };
         room.copy_from_slice(option);
-        self.tcp_len = end as u8;
+        self.tcp_len = (self.tcp_len & HAS_ESP) | end as u8;
         Ok(())
     }
 
-    fn parts(&self) -> (u8, &[u8], &[u8], u8, u8) {
-        (self.first, self.ip(), self.tcp_options(), self.zero_size(), self.corrects())
+    fn parts(&self) -> (u8, &[u8], &[u8], u8, u8, Option<Esp>) {
+        let (zero_size, corrects) = (self.zero_size(), self.corrects());
+        (self.first, self.ip(), self.tcp_options(), zero_size, corrects, self.esp())
     }
 }
 
@@ -245,6 +291,7 @@ impl fmt::Debug for UnparsedOptions {
             .field("tcp", &self.tcp_options())
             .field("zero_size", &self.zero_size())
             .field("corrects", &self.corrects())
+            .field("esp", &self.esp())
             .finish()
     }
 }
@@ -258,12 +305,14 @@ struct Kept {
     zero_size: u8,
     #[serde(default)]
     corrects: u8,
+    #[serde(default)]
+    esp: Option<Esp>,
 }
 
 impl From<UnparsedOptions> for Kept {
     fn from(unparsed: UnparsedOptions) -> Kept {
-        let (first, ip, tcp, zero_size, corrects) = unparsed.parts();
-        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec(), zero_size, corrects }
+        let (first, ip, tcp, zero_size, corrects, esp) = unparsed.parts();
+        Kept { first, ip: ip.to_vec(), tcp: tcp.to_vec(), zero_size, corrects, esp }
     }
 }
 
@@ -276,6 +325,12 @@ impl TryFrom<Kept> for UnparsedOptions {
         unparsed.set_tcp_options(&kept.tcp)?;
         unparsed.set_zero_size_bytes(kept.zero_size.min(unparsed.ip_len));
         unparsed.set_corrects(kept.corrects);
+        if let Some(esp) = kept.esp
+            && !unparsed.set_esp(esp)
+        {
+            let most = UnparsedOptions::MOST_TCP_IN_ESP;
+            return Err(ParseError::TooLong { header: Header::Tcp, found: kept.tcp.len(), most });
+        }
         Ok(unparsed)
     }
 }

@@ -137,7 +137,12 @@ impl<A: Application> Host<A> {
             Body::Icmp(icmp) => self.on_icmp(now, icmp),
             Body::Udp(udp) => self.on_datagram(*udp, packet.payload),
             // No box has consumed it.
-            Body::Srp(_) | Body::Repair(_) | Body::Esp(_) | Body::Mobility(_) | Body::Tcp(_) => {
+            Body::Srp(_)
+            | Body::Repair(_)
+            | Body::Esp(_)
+            | Body::EspTransport(_)
+            | Body::Mobility(_)
+            | Body::Tcp(_) => {
                 self.statistics.no_connection += 1;
             }
         }

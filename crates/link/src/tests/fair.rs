@@ -10,7 +10,13 @@ use wire::{FlowKey, Ports};
 /// Flow `port` from one host to another.
 fn flow(from: u8, to: u8, port: u16) -> FlowKey {
     let host = |host: u8| IpAddr::from([10, 0, 0, host]);
-    FlowKey { source: host(from), destination: host(to), protocol: 6, ports: Ports::new(port, 80) }
+    FlowKey {
+        source: host(from),
+        destination: host(to),
+        protocol: 6,
+        ports: Ports::new(port, 80),
+        label: 0,
+    }
 }
 
 /// A packet: its flow, and its number among those of all flows.

@@ -171,6 +171,7 @@ fn flow(number: usize) -> FlowKey {
         destination: host(flow.min(1)),
         protocol: 6,
         ports: Ports::new(flow as u16, 80),
+        label: 0,
     }
 }
 

@@ -29,7 +29,7 @@ fn changed(like: Segment, c: bool) -> Segment {
     let mut segment = like;
     segment.options.sack = SackBlocks::default();
     segment.options.connectivity =
-        Some(ConnectivityChange { c, cs: LocalStatus::New, ..ConnectivityChange::default() });
+        ConnectivityChange { c, cs: LocalStatus::New, ..ConnectivityChange::default() }.into();
     segment
 }
 
@@ -144,7 +144,7 @@ mod tests {
             sent.extend(forged.iter().map(segment));
         }
         assert_eq!(sent.iter().map(|s| s.ack.0).collect::<Vec<_>>(), [2, 4, 6]);
-        let options = sent.iter().map(|s| s.options.connectivity.map(|o| (o.c, o.cs)));
+        let options = sent.iter().map(|s| s.options.connectivity.get().map(|o| (o.c, o.cs)));
         let new = LocalStatus::New;
         assert!(options.eq([Some((true, new)), Some((false, new)), Some((true, new))]));
     }

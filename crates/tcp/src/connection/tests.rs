@@ -202,7 +202,9 @@ impl Diagram {
             self.sent.last().map_or(0, |_| self.last().options.timestamps.map_or(0, |t| t.value));
         let echo = self.echoes.unwrap_or(echo);
         segment.options.timestamps = self.stamp.map(|value| wire::Timestamps { value, echo });
-        segment.options.connectivity = seg.change.or(segment.options.connectivity);
+        if let Some(change) = seg.change {
+            segment.options.connectivity = change.into();
+        }
         for &(start, end) in &seg.sack {
             segment.options.sack.push(SackBlock { start: ISS + start, end: ISS + end });
         }
@@ -261,7 +263,7 @@ impl Diagram {
                 ack: if acks { segment.ack - PEER_ISS } else { 0 },
                 sack: blocks.map(|b| (b.start - PEER_ISS, b.end - PEER_ISS)).collect(),
                 echo: segment.options.corrupted.map(|e| (e.seq - PEER_ISS, e.copy.0, e.alone)),
-                change: segment.options.connectivity,
+                change: segment.options.connectivity.get(),
                 counters: packet.unparsed.ecn_counters(),
                 window: None,
             };

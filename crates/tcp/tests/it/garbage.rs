@@ -84,7 +84,7 @@ fn options() -> impl Strategy<Value = wire::Options> {
                     sack_permitted,
                     timestamps,
                     sack: SackBlocks::from(sack),
-                    connectivity,
+                    connectivity: connectivity.into(),
                     corrupted,
                 }
             },

@@ -59,7 +59,8 @@ proptest! {
         }
         let key = FlowKey::read(&bytes);
         let first = if packet.ip.source.is_ipv4() { whole.protocol } else { bytes[40] };
-        prop_assert_eq!(key, FlowKey { ports: Ports::NONE, protocol: first, ..whole });
+        let label = if first == 50 { whole.label } else { 0 };
+        prop_assert_eq!(key, FlowKey { ports: Ports::NONE, protocol: first, label, ..whole });
     }
 
     #[test]
@@ -145,5 +146,20 @@ proptest! {
     fn a_packet_survives_a_snapshot((packet, _) in packet()) {
         let text = serde_json::to_string(&packet).unwrap();
         prop_assert_eq!(serde_json::from_str::<Packet>(&text).unwrap(), packet);
+    }
+
+    #[test]
+    fn a_protected_packet_survives_a_snapshot_and_is_unprotected_as_it_was(
+        (packet, _) in packet(),
+        (spi, sequence, iv) in any::<(u32, u32, [u8; 8])>(),
+    ) {
+        let esp = wire::Esp { spi, sequence, iv };
+        let mut protected = packet;
+        if protected.protect(esp) {
+            let text = serde_json::to_string(&protected).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Packet>(&text).unwrap(), protected);
+            prop_assert_eq!(protected.unprotect(), Some(esp));
+        }
+        prop_assert_eq!(protected, packet);
     }
 }

@@ -65,7 +65,7 @@ fn agreed(config: Config) -> Diagram {
 fn offered(config: Config) -> Diagram {
     let mut t = Diagram::new(&config, Side::Active);
     t.offer.mss = Some(SIZE);
-    t.offer.connectivity = Some(IDLE);
+    t.offer.connectivity = IDLE.into();
     t.recv([syn().change(IDLE)]);
     t
 }

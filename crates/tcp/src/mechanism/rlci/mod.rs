@@ -205,7 +205,7 @@ impl Rules for Rlci {
     }
 
     fn on_peer_syn(&mut self, syn: &Segment, timestamps: bool) {
-        self.state.negotiation = match (syn.options.connectivity, syn.options.timestamps) {
+        self.state.negotiation = match (syn.options.connectivity.get(), syn.options.timestamps) {
             (Some(option), Some(stamps)) if timestamps => {
                 self.encoding = option.encoding;
                 Negotiation::Agreed(Handshake::new(self.strict, stamps.value))
@@ -241,7 +241,7 @@ impl Rules for Rlci {
     fn incoming(&mut self, view: &View, segment: &Segment) -> Option<Incoming> {
         let stamps = segment.options.timestamps?;
         let Negotiation::Agreed(handshake) = &mut self.state.negotiation else { return None };
-        let actions = handshake.on_segment(segment.options.connectivity, stamps.value);
+        let actions = handshake.on_segment(segment.options.connectivity.get(), stamps.value);
         self.on_moved(actions);
         let action = self.act(view, actions, Origin::Remote, None);
         let mut incoming = Incoming { action, ..Incoming::NO_OPINION };
@@ -273,13 +273,13 @@ impl Rules for Rlci {
             if self.state.negotiation != Negotiation::Refused {
                 let encoding = self.encoding;
                 let option = ConnectivityChange { encoding, ..ConnectivityChange::default() };
-                segment.options.connectivity = Some(option);
+                segment.options.connectivity = option.into();
             }
             return;
         }
         let Negotiation::Agreed(handshake) = &mut self.state.negotiation else { return };
         let Some(option) = handshake.option(self.encoding) else { return };
-        segment.options.connectivity = Some(option);
+        segment.options.connectivity = option.into();
         while segment.options.len() > Options::ROOM && !segment.options.sack.is_empty() {
             let blocks = segment.options.sack.as_slice().len();
             segment.options.sack.truncate(blocks - 1);

@@ -27,6 +27,7 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
                 | Body::Mobility(_) => payload.clear(),
                 Body::Srp(srp) if !srp.pdu.carries_data() => payload.clear(),
                 Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
+                Body::EspTransport(_) => unreachable!("it cannot be written without keys"),
             }
             // A notice says how long it is; one that is too short is longer.
             let len = packet.len();
@@ -114,7 +115,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
                 Body::Udp(_) | Body::Srp(_) | Body::Mobility(_) => 17,
                 Body::Icmp(_) => 58,
                 Body::Repair(_) => 253,
-                Body::Esp(_) => 50,
+                Body::Esp(_) | Body::EspTransport(_) => 50,
             };
             let nexts = headers.iter().skip(1).map(|header| header.0).chain([transport]);
             let mut chain = Vec::new();
@@ -195,7 +196,7 @@ fn segment() -> impl Strategy<Value = Segment> {
                 sack_permitted,
                 timestamps,
                 sack,
-                connectivity,
+                connectivity: connectivity.into(),
                 corrupted,
             },
             copy: CopyId(0),

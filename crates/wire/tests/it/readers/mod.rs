@@ -117,7 +117,9 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         Body::Repair(_) => return Err("other readers do not know repair packets".to_owned()),
         // Other readers see a datagram, whose payload they do not know.
         Body::Mobility(_) => return Err("others see a datagram with a payload".to_owned()),
-        Body::Esp(_) => return Err("others see no header behind ESP".to_owned()),
+        Body::Esp(_) | Body::EspTransport(_) => {
+            return Err("others see no header behind ESP".to_owned());
+        }
     };
     Ok(Fields {
         source: ip.source,
@@ -136,7 +138,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
 /// The connectivity option as other readers see it: an option of a kind for experiments, or of an
 /// unassigned kind.
 fn change_of(options: &wire::Options) -> Vec<u8> {
-    let Some(change) = options.connectivity else { return Vec::new() };
+    let Some(change) = options.connectivity.get() else { return Vec::new() };
     let head: &[u8] = match change.encoding {
         wire::Encoding::Experimental => &[253, 5, 0xcc, 0x1d],
         wire::Encoding::Draft => &[200, 3],

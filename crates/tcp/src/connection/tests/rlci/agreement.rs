@@ -7,7 +7,7 @@ use crate::mechanism::Hooks;
 fn asked(option: Option<ConnectivityChange>, stamp: Option<u32>, timestamps: bool) -> Diagram {
     let mut t = Diagram::new(&Config { timestamps, ..with(corrected()) }, Side::Passive);
     t.offer.mss = Some(SIZE);
-    (t.offer.connectivity, t.stamp) = (option, stamp);
+    (t.offer.connectivity, t.stamp) = (option.into(), stamp);
     t.send(syn());
     t
 }

@@ -160,7 +160,7 @@ fn an_option_counts_only_inside_the_window() {
 fn sack_blocks_get_what_is_left_of_the_header() {
     for (encoding, blocks) in [(Encoding::Experimental, 2), (Encoding::Draft, 3)] {
         let mut t = offered(unlimited(false));
-        t.offer.connectivity = Some(ConnectivityChange { encoding, ..IDLE });
+        t.offer.connectivity = ConnectivityChange { encoding, ..IDLE }.into();
         t.time(100);
         t.stamp = Some(100);
         t.send(syn_ack());

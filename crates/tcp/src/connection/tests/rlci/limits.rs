@@ -116,7 +116,8 @@ fn what_comes_too_often_is_echoed_and_not_acted_on() {
         t.unseen.clear();
         (t.sent.len() - before, change.c)
     };
-    let echoed = |t: &Diagram| t.last().options.connectivity.map(|option| (option.ec, option.ecs));
+    let echoed =
+        |t: &Diagram| t.last().options.connectivity.get().map(|option| (option.ec, option.ecs));
     t.time(300);
     let (sent, c) = indicate(&mut t, 11);
     assert!(sent > 1);

@@ -206,7 +206,7 @@ fn timestamps_of_the_path_wrap() {
     t.unseen.clear();
     t.transmit();
     t.offer.mss = Some(SIZE);
-    t.offer.connectivity = Some(IDLE);
+    t.offer.connectivity = IDLE.into();
     t.recv([syn().change(IDLE)]);
     t.time(100);
     t.stamp = Some(100);

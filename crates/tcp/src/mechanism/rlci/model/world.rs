@@ -87,7 +87,7 @@ impl End {
         rlci.begin(&Identity { iss: SeqNumber(0), ..Identity::default() });
         let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
         syn.options.timestamps = Some(Timestamps { value: 0, echo: 0 });
-        syn.options.connectivity = Some(ConnectivityChange::default());
+        syn.options.connectivity = ConnectivityChange::default().into();
         rlci.on_peer_syn(&syn, true);
         End { rlci, clock: 0, indications: 0, signalled: 0, accepted: 0, ignored: None }
     }
@@ -219,7 +219,7 @@ impl World {
         // An indication that had to wait is signalled from now on.
         end.signalled += u8::from(end.handshake().local_cci != before.local_cci);
         let segment = packet.tcp_mut().expect("it was made");
-        if let Some(option) = segment.options.connectivity {
+        if let Some(option) = segment.options.connectivity.get() {
             let bits = (option.c, option.ec, option.cs as u8, option.ecs);
             self.flying.push(Flying {
                 from: at,
@@ -238,7 +238,7 @@ impl World {
         let change = ConnectivityChange { c, ec, cs: status(cs), ecs, ..Default::default() };
         let mut segment = Segment { flags: Flags::ACK, ack: SeqNumber(1), ..Segment::default() };
         segment.options.timestamps = Some(Timestamps { value: stamp, echo: 0 });
-        segment.options.connectivity = Some(change);
+        segment.options.connectivity = change.into();
 
         let end = &mut self.ends[at];
         let before = *end.handshake();

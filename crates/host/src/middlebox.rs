@@ -1,8 +1,8 @@
 //! Boxes on the path.
 
+use crate::FourTuple;
 use base::Time;
 use core::net::IpAddr;
-use crate::FourTuple;
 use tcp::{Connectivity, PeerLosses};
 use wire::{CorruptionNotice, Packet, Payload};
 

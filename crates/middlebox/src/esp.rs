@@ -124,7 +124,7 @@ struct Protector {
 impl Protector {
     /// The connection of a packet from this host, if it is to be protected.
     fn connection(&self, packet: &Packet) -> Option<Connection> {
-        let FlowKey { source, destination, protocol, ports } = packet.flow_key();
+        let FlowKey { source, destination, protocol, ports, .. } = packet.flow_key();
         let (local_port, remote_port) = (ports.source(), ports.destination());
         let ends = FourTuple { local: source, local_port, remote: destination, remote_port };
         let is_of_flow = self.flows.contains(&(source, destination, remote_port))

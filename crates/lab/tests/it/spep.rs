@@ -15,14 +15,8 @@ struct Path<'a> {
     hop: &'a str,
 }
 
-const WAN: Path<'_> = Path {
-    delay: "200 ms",
-    gap: "32 KiB",
-    boxes: [ESP, "", ESP],
-    tcp: "",
-    wired: "",
-    hop: "",
-};
+const WAN: Path<'_> =
+    Path { delay: "200 ms", gap: "32 KiB", boxes: [ESP, "", ESP], tcp: "", wired: "", hop: "" };
 
 const ESP: &str = "{ box = \"esp\" }";
 const ELN: &str = "mechanisms = [{ mechanism = \"eln\" }]";
@@ -47,8 +41,8 @@ duration = "100 s"
 profile = "ns2-2007"
 [nodes]
 fixed = {{ boxes = [{fixed}] }}
-station = {{ boxes = [{station}] }}
 mobile = {{ boxes = [{mobile}] }}
+station = {{ boxes = [{station}] }}
 [[links]]
 between = ["fixed", "station"]
 rate = "10 Mbit/s"
@@ -58,7 +52,7 @@ delay = "{delay}"
 between = ["station", "mobile"]
 rate = "10 Mbit/s"
 delay = "1 ms"
-errors = {{ forward = {{ bursts = {{ gap = "{gap}", length = 1 }} }} }}
+forward = {{ errors = {{ bursts = {{ gap = "{gap}", length = 1, damage = "corruption" }} }} }}
 {hop}
 [[flows]]
 from = "fixed"

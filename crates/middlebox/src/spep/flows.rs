@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn the_flow_that_has_been_idle_longest_makes_room() {
         let mut flows = flows(2);
-        for label in [1, 2, 1, 3] {
-            flows.note(at(0), &key(label), 1);
+        for (label, sequence) in [(1, 1), (2, 1), (1, 2), (3, 1)] {
+            flows.note(at(0), &key(label), sequence);
         }
         assert_eq!((flows.len(), flows.counts.evicted), (2, 1));
-        assert_eq!(flows.note(at(0), &key(1), 2).blocks()[0], (1, 2));
+        assert_eq!(flows.note(at(0), &key(1), 3).blocks()[0], (1, 3));
         assert_eq!(flows.note(at(0), &key(2), 2).blocks()[0], (2, 2), "it begins anew");
     }
 

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tables as book_tables
@@ -419,7 +420,7 @@ def test_resets_and_timeouts_at_the_fixed_host_are_counted() -> None:
         if (cell.case["sends"], cell.case["loss"], cell.case["pause_s"]) == ("fixed", 0.0, 2.8)
     }
     scenario, seed = cells[MTCP].single(0)
-    boxes = dict(scenario.overrides)["nodes.station2.boxes"]
+    boxes: Any = dict(scenario.overrides)["nodes.station2.boxes"]
     restarts = {"nodes.station2.boxes": [{**box, "restarts": ["12 s"]} for box in boxes]}
     lost = fixed.observe(scenario.set({**restarts, "duration": "60 s"}), seed)
     assert (lost["resets"], lost["transfer_s"]) == (1.0, None)

@@ -19,6 +19,7 @@ mod dsack;
 mod dupacks;
 mod ecn;
 mod eten;
+mod events;
 mod exchange;
 mod fast_open;
 mod forward;

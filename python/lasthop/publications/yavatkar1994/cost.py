@@ -40,7 +40,7 @@ def _settings(scheme: str, sends: str, cache: int, delay: float) -> dict[str, An
     for link in _SUBNETS:
         found[f"links.{link}.delay"] = f"{round(5e5 * delay)} us"
     # It lasts beyond the handoff in every cell, and nobody waits for its end.
-    return {**found, "flows.0.traffic.size": "1 MB", "duration": "30 s"}
+    return {**found, "flows.0.traffic.size": "1 MB", "duration": "60 s"}
 
 
 def cells() -> list[Cell]:
@@ -172,7 +172,7 @@ STUDY = Study(
     method=(
         *path.METHOD[:2],
         "One handoff pause of 1 s, which begins 4 to 8 s after the start, and no losses on the"
-        " wireless hop. The file has 1 MB, and a run 30 s: data is on its way whenever the pause"
+        " wireless hop. The file has 1 MB, and a run ends before: data is on its way when the pause"
         " begins. The stations' buffers (`cache`) take 4 to 64 KiB in each direction, besides a"
         " receive window of 4096 bytes. One way from one station to the other takes 0.2 to 300 ms,"
         " half of which is on the way to the fixed host, too.",

@@ -4,6 +4,7 @@ python bench/compare.py                  all of it
 python bench/compare.py speed            segments per CPU second, beside ns-2 and ns-3
 python bench/compare.py agreement        TCP beside ns-2's own families, and its Linux code
 python bench/compare.py bbn8333          a publication's experiments in full, and how long they take
+python bench/compare.py bbn8333 --only sim1      one of them; the others stay as they were kept
 python bench/compare.py tables           prints the tables from what was kept
 
 A peer that is not installed is left out, with a word about it.
@@ -16,6 +17,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import agreement
@@ -70,13 +72,19 @@ def measure_agreement() -> Row:
 # --- publications ---
 
 
-def keep_publication(publication: str, threads: int) -> None:
-    """Reproduces every experiment of a publication, and keeps what the book shows of it."""
+def keep_publication(publication: str, threads: int, only: Sequence[str] = ()) -> None:
+    """Reproduces every experiment of a publication, or `only` these, and keeps what the book shows
+    of it."""
     file = publication.replace("/", "-")
     shown = publications.book(publication)
     about = []
+    before = RESULTS / f"{file}-about.json"
+    kept = {row["name"]: row for row in json.loads(before.read_text())["rows"]} if only else {}
     for experiment in publications.find(publication):
         name = experiment.name
+        if only and name not in only:
+            about += [kept[name]] if name in kept else []
+            continue
         with tempfile.TemporaryDirectory() as folder:
             cpu = time.process_time()
             reproduce(experiment.load(), Path(folder), seeds=None, quick=False, threads=threads)
@@ -87,7 +95,7 @@ def keep_publication(publication: str, threads: int) -> None:
                 rows = json.loads(explained.read_text())
                 keep_rows(RESULTS / f"{file}-{name}-explanations.json", rows)
         about.append({"name": name, **circumstances(), "cpu_s": cpu_s})
-    keep(RESULTS / f"{file}-about.json", {"experiment": publication, "rows": about})
+    keep(before, {"experiment": publication, "rows": about})
 
 
 def main() -> int:
@@ -102,14 +110,19 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the speed comparison")
     parser.add_argument("--threads", type=int, default=0, help="for publications; 0: every core")
+    parser.add_argument("--only", nargs="+", default=[], help="experiments of the publication")
     options = parser.parse_args()
+    if options.only and options.what not in every:
+        parser.error("--only needs a publication")
+    if unknown := set(options.only) - set(every.get(options.what, ())):
+        parser.error(f"{options.what} has no experiment {', '.join(sorted(unknown))}")
     if options.what in ("speed", "all"):
         keep(SPEED, measure_speed(options.rounds))
     if options.what in ("agreement", "all"):
         keep(AGREEMENT, measure_agreement())
     for publication in every:
         if options.what in (publication, "all"):
-            keep_publication(publication, options.threads)
+            keep_publication(publication, options.threads, options.only)
     for name, text in tables.all_tables():
         if options.what in ("tables", "all") or name.startswith(options.what.replace("/", "-")):
             print(f"{text}\n")

@@ -123,6 +123,8 @@ def kind(form: Schema) -> str:
             return f"{name}, {low} to {high}" if high is not None else name
         case "array" if form["items"] == {"type": "string"}:
             return "list of texts"
+        case "array" if form["items"].get("type") == "integer":
+            return "list of whole numbers"
         case "array" if "enum" in form["items"]:
             return f"list of {kind(form['items'])}"
         case "array":

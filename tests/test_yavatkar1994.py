@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tables as book_tables
@@ -22,7 +23,17 @@ from lasthop.publications.study.published import Answer, Section
 from lasthop.publications.study.runs import Case, Runs
 from lasthop.publications.study.study import Study
 from lasthop.publications.study.verdict import Kind, Published, Verdict
-from lasthop.publications.yavatkar1994 import handoffs, hop, path, schemes, sensitivity, tables
+from lasthop.publications.yavatkar1994 import (
+    cost,
+    fixed,
+    handoffs,
+    hop,
+    path,
+    schemes,
+    sensitivity,
+    tables,
+    today,
+)
 from lasthop.publications.yavatkar1994.book import TABLES
 from lasthop.publications.yavatkar1994.schemes import MTCP, SRP, TCP
 from lasthop.scenario import Scenario
@@ -46,7 +57,7 @@ def _study(name: str) -> Study:
 def _few(study: Study) -> Study:
     """The cells that the pictures and the answers need, without the slowest."""
     most = 0.0 if study.experiment == "handoffs" else 0.1
-    cells = [cell for cell in study.cells() if cell.case["loss"] <= most]
+    cells = [cell for cell in study.cells() if cell.case.get("loss", 0.0) <= most]
     return replace(study, cells=lambda: cells, most_seeds=0)
 
 
@@ -296,6 +307,8 @@ def test_every_statement_is_tested() -> None:
     for scheme, number in tables.NUMBERS.items():
         stated = library.published("yavatkar1994")[f"table{number}"]["statement"]
         assert {of["id"] for of in stated} == set(tables.TESTS[scheme])
+    stated = library.published("yavatkar1994")["fixed"]["statement"]
+    assert {of["id"] for of in stated} == set(fixed.TESTS)
 
 
 def test_every_cell_of_table_1_stands_beside_its_published_value(runs: Mapping[str, Runs]) -> None:
@@ -381,3 +394,70 @@ def test_srp_reaches_the_limit_of_the_hop_whatever_the_losses(runs: Mapping[str,
         share = hop.share(found, case)
         assert share is not None
         assert share.value > (0.98 if case["loss"] <= 0.01 else 0.95 - 0.02), case
+
+
+# --- What a handoff costs, and whom ---
+
+
+def test_the_verdicts_on_the_fixed_host_fail_with_plain_tcp(runs: Mapping[str, Runs]) -> None:
+    found = runs["fixed"]
+    verdicts = {id: test(found).verdict for id, test in fixed.TESTS.items()}
+    assert set(verdicts.values()) == {Verdict.HOLDS}
+    # With plain TCP in their place both are contradicted.
+    for scheme in (MTCP, SRP):
+        plain = {case: found.found[case.but(scheme=TCP)] for case in found.cases(scheme=scheme)}
+        off = fixed.TESTS[f"fixed-host-{scheme}"](found.joined(Runs(plain)))
+        assert off.verdict is Verdict.DIFFERS
+
+
+def test_resets_and_timeouts_at_the_fixed_host_are_counted() -> None:
+    """A station that loses its state resets the fixed host; a long pause has TCP time out there."""
+    cells = {
+        cell.case["scheme"]: cell
+        for cell in fixed.cells()
+        if (cell.case["sends"], cell.case["loss"], cell.case["pause_s"]) == ("fixed", 0.0, 2.8)
+    }
+    scenario, seed = cells[MTCP].single(0)
+    boxes: Any = dict(scenario.overrides)["nodes.station2.boxes"]
+    restarts = {"nodes.station2.boxes": [{**box, "restarts": ["42 s"]} for box in boxes]}
+    lost = fixed.observe(scenario.set({**restarts, "duration": "90 s"}), seed)
+    assert (lost["resets"], lost["transfer_s"]) == (1.0, None)
+    assert fixed.observe(*cells[MTCP].single(0))["resets"] == 0.0
+    assert (fixed.observe(*cells[TCP].single(0))["timeouts"] or 0.0) > 0.0
+
+
+def test_a_handoff_ships_what_the_stations_hold(runs: Mapping[str, Runs]) -> None:
+    found = runs["cost"]
+    for case in found:
+        cache = 1024 * case["cache_kib"]
+        for data, shipped in zip(
+            found.values(case, "data_bytes"), found.values(case, "shipped_bytes"), strict=True
+        ):
+            # Data flows in one direction, which holds its buffer and a receive window at most.
+            assert data <= cache + 4096
+            assert data < shipped
+        # Nothing new arrives before the host is back, and something does within seconds.
+        assert all(0.0 <= value < 10.0 for value in found.values(case, "resume_s"))
+    small, large = (
+        found.mean(
+            found.case(scheme=SRP, sends="fixed", delay_s=0.0002, cache_kib=kib), "data_bytes"
+        )
+        for kib in (4, 64)
+    )
+    assert small is not None
+    assert large is not None
+    assert large.value > 5 * small.value
+    assert {case["sends"] for case in found} == set(path.SENDERS)
+    assert all(cell.settings["nodes.station1.boxes"][0]["cache"] for cell in cost.cells())
+
+
+def test_where_the_fixed_host_sends_the_station_of_the_hop_has_bbr() -> None:
+    def congestion(sends: str) -> list[str | None]:
+        found = path.settings(schemes.MTCP_BBR, sends=sends)
+        (station,) = found["nodes.station1.boxes"]
+        return [found.get("flows.0.tcp.congestion"), station["tcp"].get("congestion")]
+
+    assert congestion(path.MOBILE) == ["bbr", None]
+    assert congestion(path.FIXED) == [None, "bbr"]
+    assert schemes.FREEZE in today.SCHEMES[path.FIXED]
+    assert schemes.FREEZE not in today.SCHEMES[path.MOBILE]

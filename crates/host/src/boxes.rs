@@ -48,8 +48,21 @@ impl Boxes {
 
     /// Passes a packet to the boxes in order, until one does not forward it.
     pub fn packet(&mut self, now: Time, from: Option<Port>, packet: &mut Packet) -> Verdict {
-        for middlebox in &mut self.boxes {
-            match middlebox.packet(now, from, packet, &mut self.outbox.context()) {
+        self.pass(now, from, packet, 0)
+    }
+
+    /// Passes a packet to the boxes from the one with this number on.
+    fn pass(
+        &mut self,
+        now: Time,
+        from: Option<Port>,
+        packet: &mut Packet,
+        first: usize,
+    ) -> Verdict {
+        for n in first..self.boxes.len() {
+            let verdict = self.boxes[n].packet(now, from, packet, &mut self.outbox.context());
+            self.pass_on(now, n + 1);
+            match verdict {
                 Verdict::Forward => {}
                 Verdict::Consume => return Verdict::Consume,
                 Verdict::Drop(reason) => {
@@ -59,6 +72,19 @@ impl Boxes {
             }
         }
         Verdict::Forward
+    }
+
+    /// Passes the packets that the box before the one with this number passes on.
+    #[inline]
+    fn pass_on(&mut self, now: Time, next: usize) {
+        if self.outbox.passed.is_empty() {
+            return;
+        }
+        for (from, mut packet) in core::mem::take(&mut self.outbox.passed) {
+            if self.pass(now, from, &mut packet, next) == Verdict::Forward {
+                self.outbox.packets.push(packet);
+            }
+        }
     }
 
     /// Asks the boxes about a packet that is to take a link; returns whether none drops it.
@@ -81,8 +107,9 @@ impl Boxes {
 
     /// Passes on an event of a link that begins or ends at the node.
     pub fn link(&mut self, now: Time, port: Port, event: LinkEvent<'_>) {
-        for middlebox in &mut self.boxes {
-            middlebox.link(now, port, event, &mut self.outbox.context());
+        for n in 0..self.boxes.len() {
+            self.boxes[n].link(now, port, event, &mut self.outbox.context());
+            self.pass_on(now, n + 1);
         }
     }
 
@@ -95,9 +122,10 @@ impl Boxes {
 
     /// Wakes the boxes that are due.
     pub fn wake(&mut self, now: Time) {
-        for middlebox in &mut self.boxes {
-            if middlebox.next_wake() <= now {
-                middlebox.wake(now, &mut self.outbox.context());
+        for n in 0..self.boxes.len() {
+            if self.boxes[n].next_wake() <= now {
+                self.boxes[n].wake(now, &mut self.outbox.context());
+                self.pass_on(now, n + 1);
             }
         }
     }
@@ -212,6 +240,61 @@ mod tests {
         // The first has seen three packets, the second two: the earlier wake is returned.
         assert_eq!(boxes.next_wake(), Time::ZERO + base::Duration::from_millis(2));
         assert_eq!(boxes.gauges(), [("packets", 5)]);
+    }
+
+    /// Keeps each packet for a while.
+    #[derive(Default)]
+    struct Keeper(Option<Packet>);
+
+    impl Middlebox for Keeper {
+        fn packet(
+            &mut self,
+            _: Time,
+            _: Option<Port>,
+            packet: &mut Packet,
+            cx: &mut Context<'_>,
+        ) -> Verdict {
+            if let Some(kept) = self.0.replace(*packet) {
+                cx.pass_on(Some(Port(4)), kept);
+            }
+            Verdict::Consume
+        }
+
+        fn next_wake(&self) -> Time {
+            if self.0.is_some() { Time::ZERO } else { Time::NEVER }
+        }
+
+        fn wake(&mut self, _: Time, cx: &mut Context<'_>) {
+            self.0.take().into_iter().for_each(|kept| cx.pass_on(Some(Port(4)), kept));
+        }
+    }
+
+    #[test]
+    fn what_a_box_passes_on_goes_through_those_behind_it_only() {
+        let mut boxes = Boxes::default();
+        boxes.add(Box::new(Judge(|_| Verdict::Forward, 0)));
+        boxes.add(Box::new(Keeper::default()));
+        boxes.add(Box::new(Keeper::default()));
+        let drops = |len| match len {
+            22 => Verdict::Drop(DropReason::Replay),
+            _ => Verdict::Forward,
+        };
+        boxes.add(Box::new(Judge(drops, 0)));
+        for len in [10, 20, 30] {
+            let verdict = boxes.packet(Time::ZERO, Some(Port(4)), &mut packet(len));
+            assert_eq!(verdict, Verdict::Consume);
+        }
+        // Each keeper has one, and the last judge has added one to the third.
+        let sent = |boxes: &Boxes| -> Vec<u32> {
+            boxes.outbox.packets.iter().map(|sent| sent.payload.len).collect()
+        };
+        assert_eq!(sent(&boxes), [11, 21, 31, 12, 12]);
+        boxes.outbox = Outbox::default();
+        boxes.wake(Time::ZERO);
+        boxes.wake(Time::ZERO);
+        assert_eq!(sent(&boxes), [22, 32, 32]);
+        assert_eq!(boxes.dropped(DropReason::Replay), 1);
+        assert!(boxes.outbox.passed.is_empty());
     }
 
     #[test]

@@ -132,6 +132,12 @@ impl Context<'_> {
         self.outbox.packets.push(packet);
     }
 
+    /// Passes on a packet that the box has kept, or a copy of one, to the boxes behind it in the node;
+    /// if they forward it, it is sent as by [`Context::send`]. `from` is the link by which it arrived.
+    pub fn pass_on(&mut self, from: Option<Port>, packet: Packet) {
+        self.outbox.passed.push((from, packet));
+    }
+
     /// Passes an indication to the node's host, before the box's packets are sent.
     pub fn indicate(&mut self, indication: HostIndication) {
         self.outbox.indications.push(indication);
@@ -143,6 +149,8 @@ impl Context<'_> {
 pub struct Outbox {
     /// Packets that leave the node, as routed.
     pub packets: Vec<Packet>,
+    /// Packets for the boxes behind the one that passes them on, each with the link by which it arrived.
+    pub passed: Vec<(Option<Port>, Packet)>,
     /// Indications to the node's host.
     pub indications: Vec<HostIndication>,
 }

@@ -19,6 +19,7 @@ pub use eten::Reporter;
 pub use false_echoes::EchoForger;
 pub use false_fields::FieldForger;
 pub use forward::{Forwarder, Transport};
+pub use impairment::{Impaired, Protocol};
 pub use link_mtu::LinkMtu;
 pub use mobile::{HopTransport, MobileAgent};
 pub use on_path_attacker::{DISCARD, Forger, Forges};
@@ -46,6 +47,9 @@ table::boxes! {
     mss_clamp::MssClamp = "mss-clamp";
     /// Strips options from the headers of TCP segments that pass.
     strip_options::StripOptions = "strip-options";
+    /// Loses, delays, duplicates and reorders chosen packets, such as the control messages of a
+    /// protocol.
+    impairment::Impairment = "impairment";
     /// Splits the TCP connections that pass, so that each of two paths has one of its own (TCP
     /// spoofing, `ishac2001`).
     spoofer::Spoofer = "spoofer";

@@ -4,7 +4,7 @@
 mod handover;
 mod resets;
 
-use crate::mhp::{Keys, Registry, Transfers};
+use crate::mhp::{Keys, Received, Registry, Transfers};
 use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use base::settings::{Bytes, Kind, Span};
@@ -114,7 +114,7 @@ struct Counts {
     forged: u64,
     held: u64,
     overflowed: u64,
-    received: u64,
+    received: Received,
 }
 
 impl BaseStation {
@@ -372,7 +372,8 @@ impl Middlebox for BaseStation {
         count("attachments confirmed", self.counts.confirmed);
         count("connections handed over", self.counts.handed_over);
         count("connections taken over", self.counts.taken_over);
-        count("bytes of state received", self.counts.received);
+        count("bytes of state received", self.counts.received.state);
+        count("bytes of data received with it", self.counts.received.data);
         count("packets held during a handover", self.counts.held);
         count("packets dropped during a handover", self.counts.overflowed);
         count("attachments whose state was lost", self.counts.lost);

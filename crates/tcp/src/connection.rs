@@ -245,10 +245,14 @@ impl Connection {
             && self.accurate_ecn.is_none()
             && !self.mechanisms.has_hook(Hooks::OUTGOING | Hooks::INCOMING | Hooks::TIMER)
             && !self.receiver.announces_zero_window()
+            && !self.sender.log.is_enabled()
             && self.keep_alive.is_none();
     }
 
     fn enter_closed(&mut self, events: Events) {
+        if events.contains(Events::RESET) {
+            self.sender.log.push(|| Event::Reset);
+        }
         self.enter(State::Closed);
         self.state_timer = Time::NEVER;
         self.out_of_band = None;

@@ -39,6 +39,20 @@ pub enum Event {
         /// Octets newly known to have arrived, selectively acknowledged ones included.
         delivered: u64,
     },
+    /// A duplicate acknowledgment has arrived (RFC 5681 §2, RFC 6675 §2).
+    DuplicateAck,
+    /// RCV.NXT has advanced.
+    Received {
+        /// RCV.NXT
+        next: u64,
+    },
+    /// Data has arrived inside the window that does not advance RCV.NXT, which the answer repeats.
+    OutOfOrder {
+        /// Its first octet.
+        start: u64,
+        /// Octets.
+        len: u32,
+    },
     /// A SACK block that the last acknowledgment did not contain (RFC 2018).
     Sacked {
         /// Its first octet.
@@ -112,6 +126,8 @@ pub enum Event {
         /// Unanswered probes so far.
         probes: u32,
     },
+    /// A reset of the peer has ended the connection.
+    Reset,
     /// A challenge acknowledgment was sent (RFC 5961).
     Challenged,
     /// A segment that arrived was dropped.

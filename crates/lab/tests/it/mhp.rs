@@ -1,7 +1,7 @@
 //! A mobile host between base stations that split its connections and hand them over.
 
-use crate::common::run;
-use lab::{Outcome, Row};
+use crate::common::{run, run_with};
+use lab::{Outcome, Row, Watch};
 
 /// At `left` for as long as anything happens.
 const STAYS: &str =
@@ -196,4 +196,73 @@ fn a_host_whose_agent_answers_at_once_sends_as_much_as_its_agent_holds() {
     // The hop carries 212 bytes in a packet of 256.
     let most = 256e3 * 212.0 / 256.0;
     assert!(outcome.rows[0].payload_bps > 0.9 * most, "{:?}", outcome.rows[0]);
+}
+
+/// A mobile host that moves four times, on a path whose control messages (UDP), and whose transfers of
+/// state (TCP), are impaired where they arrive.
+fn impaired(transport: &str, messages: &str, transfers: &str) -> String {
+    let box_of = |protocol: &str, settings: &str| {
+        format!(
+            "{{ box = \"impairment\", protocol = \"{protocol}\", ports = [59434], {settings} }}"
+        )
+    };
+    let boxes = format!("{}, {}, ", box_of("udp", messages), box_of("tcp", transfers));
+    let stays = [("left", 3.0, 5.0), ("right", 5.5, 8.0), ("left", 8.0, 8.3), ("right", 9.3, 14.0)];
+    let stays = stays.map(|(to, start, end)| {
+        format!("{{ to = \"{to}\", start = \"{start} s\", end = \"{end} s\" }}, ")
+    });
+    let places = format!(
+        "{{ to = \"left\", start = \"0 s\", end = \"3 s\" }}, {}{{ to = \"left\", start = \"14 s\" }}",
+        stays.concat()
+    );
+    let flows = flow("mobile", "server", 1.0) + &flow("server", "mobile", 1.0);
+    let station = format!("{boxes}{{ box = \"station\", mtu = 256 }}");
+    path_with(&places, &station, transport, "", &flows)
+        .replace("boxes = [{ box = \"mobile\"", &format!("boxes = [{boxes}{{ box = \"mobile\""))
+}
+
+/// Runs it with several seeds; returns how many connections failed, and how many packets were impaired.
+fn outcomes(transport: &str, messages: &str, transfers: &str, seeds: u64) -> (u64, u64) {
+    let text = impaired(transport, messages, transfers);
+    let (mut failed, mut impaired) = (0, 0);
+    for seed in 1..=seeds {
+        let outcome = run_with(&text, seed, &Watch::default());
+        for row in &outcome.rows {
+            // It came to its end within the 120 s of the run: whole, or both ends know.
+            let at = format!("{transport}, {messages}, {transfers}, seed {seed}: {row:?}");
+            assert_eq!(row.finished + row.failed, 1, "{at}");
+            assert!(row.failed == 1 || row.payload_bytes == 100_000, "{at}");
+            failed += row.failed;
+        }
+        for node in ["mobile", "left", "right"] {
+            for what in ["lost", "duplicated", "reordered"] {
+                impaired += count(&outcome, node, &format!("selected packets {what}"));
+            }
+        }
+    }
+    (failed, impaired)
+}
+
+#[test]
+fn streams_survive_the_loss_of_control_messages_or_their_ends_are_reset() {
+    for transport in HOPS {
+        for loss in [0.0, 0.1, 0.3, 0.5] {
+            let settings = format!("loss = {loss}");
+            let (failed, impaired) = outcomes(transport, &settings, "loss = 0.0", 4);
+            assert_eq!(impaired > 0, loss > 0.0, "{transport} {loss}");
+            // Messages are repeated: the state is not lost with them.
+            assert_eq!(failed, 0, "{transport} {loss}");
+        }
+        outcomes(transport, "loss = 0.5", "loss = 0.5", 4);
+    }
+}
+
+#[test]
+fn late_repeated_and_reordered_control_messages_have_no_effect() {
+    let late =
+        "delay = \"300 ms\", duplication = 0.5, reordering = 0.3, reordering_delay = \"2 s\"";
+    for transport in HOPS {
+        let (failed, impaired) = outcomes(transport, late, late, 4);
+        assert!(failed == 0 && impaired > 0, "{transport}: {failed} {impaired}");
+    }
 }

@@ -220,7 +220,7 @@ impl Worker {
     /// Does what boxes want to be done.
     fn empty_outboxes(&mut self, now: Time, ends: &[End]) {
         for node in 0..self.writer.nodes.len() {
-            while let Some(Outbox { packets, indications }) = self.writer.nodes.outbox(node) {
+            while let Some(Outbox { packets, indications, .. }) = self.writer.nodes.outbox(node) {
                 for indication in indications {
                     self.writer.nodes.surroundings.indicate(node, indication);
                 }

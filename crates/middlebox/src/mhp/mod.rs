@@ -15,4 +15,4 @@ mod transfer;
 pub(crate) use attachment::Attachment;
 pub(crate) use key::Keys;
 pub(crate) use registry::{Action, Registry, Reply, Request};
-pub(crate) use transfer::{Answer, Transferred, Transfers};
+pub(crate) use transfer::{Answer, Received, Transferred, Transfers};

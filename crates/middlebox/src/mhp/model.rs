@@ -336,6 +336,14 @@ fn a_crash_loses_the_state_and_the_host_is_told() {
 }
 
 #[test]
+fn a_host_that_moves_to_and_fro_before_any_station_has_answered_keeps_its_state() {
+    // Without losses it takes more moves until two stations ask each other.
+    let budget = Budget { moves: 4, tells: 4, losses: 0, duplicates: 0, crashes: 0 };
+    let states = explore(2, budget, 15);
+    assert!(states > 10_000, "{states}");
+}
+
+#[test]
 fn messages_of_earlier_attachments_change_nothing() {
     let mut here = registry(0, 0);
     let attach = |attachment| {

@@ -88,17 +88,28 @@ enum State<R> {
         asked: u8,
         /// Those that ask for them in turn: the attachment, the base station, and how to answer it.
         waiting: Vec<(u64, (IpAddr, u32), R)>,
-        /// The outcome if they are here already.
-        before: Option<Outcome>,
+        /// The attachment with which the last of them was asked.
+        about: u64,
+        before: Before,
     },
     /// Its connections went to another base station.
     Moved { to: IpAddr, incarnation: u32 },
 }
 
+/// What a base station knew of the connections before it asked for them.
+#[derive(Clone, Copy, Debug)]
+enum Before {
+    Nothing,
+    /// They were here, with this outcome.
+    Here(Outcome),
+    /// They went to this base station, in this incarnation.
+    Moved(IpAddr, u32),
+}
+
 impl<R> State<R> {
     /// One base station is asked.
-    fn fetching(before: Option<Outcome>) -> State<R> {
-        State::Fetching { asked: 1, waiting: Vec::new(), before }
+    fn fetching(before: Before) -> State<R> {
+        State::Fetching { asked: 1, waiting: Vec::new(), about: 0, before }
     }
 }
 
@@ -173,13 +184,12 @@ impl<R: Copy> Registry<R> {
             return;
         }
         let attachment = attach.attachment;
-        let elsewhere = previous.filter(|previous| !self.own.contains(previous));
-        let elsewhere = elsewhere.map(|station| (station, incarnation));
+        let elsewhere = elsewhere(&self.own, attach);
         // An earlier incarnation of this one has confirmed an attachment.
         let is_lost = elsewhere.is_none() && incarnation.is_some_and(|it| it != self.incarnation);
         let Some(record) = self.mobiles.get_mut(&mobile) else {
             let state = match (elsewhere, incarnation) {
-                (Some(_), _) => State::fetching(None),
+                (Some(_), _) => State::fetching(Before::Nothing),
                 // It was here, and nothing is known of it any more.
                 (None, Some(_)) => State::Serving { outcome: Outcome::Lost },
                 (None, None) => State::Serving { outcome: Outcome::Complete },
@@ -198,18 +208,23 @@ impl<R: Copy> Registry<R> {
         record.seen = now;
         let is_new = attachment > record.attachment;
         (record.attachment, record.attach) = (attachment, *attach);
-        match &record.state {
-            State::Fetching { .. } => {}
+        match &mut record.state {
+            // Who waits for a host that is here again is too late, and must not be waited for in turn.
+            State::Fetching { waiting, .. } => {
+                let late = waiting.extract_if(.., |&mut (number, ..)| number < attachment);
+                let late: Vec<_> = late.collect();
+                self.answer_all(mobile, late, Reply::Superseded);
+            }
             _ if is_lost => {
                 record.state = State::Serving { outcome: Outcome::Lost };
                 self.proceed(mobile, None);
             }
             // That one may have the state, if the host was here only to be told of by a late message; or it
             // knows that this one has it.
-            &State::Serving { outcome }
+            &mut State::Serving { outcome }
                 if is_new && incarnation.is_some() && elsewhere.is_some() =>
             {
-                record.state = State::fetching(Some(outcome));
+                record.state = State::fetching(Before::Here(outcome));
                 self.proceed(mobile, elsewhere);
             }
             // It has come back before anybody asked for its state.
@@ -220,8 +235,8 @@ impl<R: Copy> Registry<R> {
             }
             State::Serving { .. } => self.proceed(mobile, None),
             // The base station that confirmed it last knows more than this one.
-            &State::Moved { to, incarnation } if is_new => {
-                record.state = State::fetching(None);
+            &mut State::Moved { to, incarnation } if is_new => {
+                record.state = State::fetching(Before::Moved(to, incarnation));
                 self.proceed(mobile, Some(elsewhere.unwrap_or((to, Some(incarnation)))));
             }
             State::Moved { .. } => {}
@@ -231,16 +246,17 @@ impl<R: Copy> Registry<R> {
     /// Asks the base station `from`, which is known to have had the state in an incarnation or not; or
     /// confirms the attachment.
     fn proceed(&mut self, mobile: IpAddr, from: Option<(IpAddr, Option<u32>)>) {
-        let Some(Record { state, attachment, attach, .. }) = self.mobiles.get(&mobile) else {
+        let Some(Record { state, attachment, attach, .. }) = self.mobiles.get_mut(&mobile) else {
             return;
         };
         match (state, from) {
-            (State::Fetching { .. }, Some((from, expects))) => {
+            (State::Fetching { about, .. }, Some((from, expects))) => {
+                *about = *attachment;
                 let incarnation = self.incarnation;
                 let request = Request { mobile, attach: *attach, expects, incarnation };
                 self.actions.push_back(Action::Fetch { request, from });
             }
-            (&State::Serving { outcome }, _) => {
+            (&mut State::Serving { outcome }, _) => {
                 let attachment = *attachment;
                 self.actions.push_back(Action::Confirm { mobile, attachment, outcome });
             }
@@ -274,10 +290,7 @@ impl<R: Copy> Registry<R> {
             &mut State::Serving { outcome } => {
                 self.give(mobile, attachment, outcome, ((station, request.incarnation), to));
             }
-            // It asks again: what it was given did not arrive.
-            State::Moved { to: next, .. } if *next == station => {
-                self.answer(mobile, to, Reply::Nothing);
-            }
+            // Also if it is the one that asks: it knows whether the state has arrived.
             &mut State::Moved { to: next, incarnation } => {
                 self.answer(mobile, to, Reply::Moved(next, incarnation));
             }
@@ -310,32 +323,45 @@ impl<R: Copy> Registry<R> {
     /// the state, the connections are here now.
     pub(crate) fn on_reply(&mut self, mobile: IpAddr, reply: Option<Reply>) {
         let Some(record) = self.mobiles.get_mut(&mobile) else { return };
-        let State::Fetching { asked, waiting, before } = &mut record.state else { return };
+        let State::Fetching { asked, waiting, about, before } = &mut record.state else { return };
         let before = *before;
+        let elsewhere = elsewhere(&self.own, &record.attach);
         let waiting = match reply {
+            Some(Reply::State) => core::mem::take(waiting),
+            // The host was attached anew in the meantime, and knows better where its connections are.
+            _ if *about < record.attachment && elsewhere.is_some() => {
+                *asked = 1;
+                return self.proceed(mobile, elsewhere);
+            }
             Some(Reply::Moved(to, incarnation))
                 if *asked < Self::MOST_ASKED && !self.own.contains(&to) =>
             {
                 *asked += 1;
                 return self.proceed(mobile, Some((to, Some(incarnation))));
             }
-            Some(Reply::Superseded) => {
-                let waiting = core::mem::take(waiting);
-                self.forget(mobile);
-                for (_, _, to) in waiting {
-                    self.answer(mobile, to, Reply::Nothing);
-                }
-                return;
-            }
             _ => core::mem::take(waiting),
         };
-        let outcome = match (reply, record.attach.message) {
-            (Some(Reply::State), _) => Outcome::Complete,
-            (Some(Reply::Moved(_, incarnation)), _) if incarnation == self.incarnation => {
-                before.unwrap_or(Outcome::Lost)
+        let outcome = match (reply, before, record.attach.message) {
+            // The host is elsewhere; what was known of its connections is still so.
+            (Some(Reply::Superseded), Before::Nothing, _) => {
+                self.forget(mobile);
+                return self.answer_all(mobile, waiting, Reply::Nothing);
+            }
+            (Some(Reply::Superseded), Before::Moved(to, incarnation), _) => {
+                record.state = State::Moved { to, incarnation };
+                self.actions.push_back(Action::Release { mobile });
+                return self.answer_all(mobile, waiting, Reply::Moved(to, incarnation));
+            }
+            (Some(Reply::Superseded), Before::Here(outcome), _) => outcome,
+            (Some(Reply::State), ..) => Outcome::Complete,
+            (Some(Reply::Moved(_, incarnation)), ..) if incarnation == self.incarnation => {
+                match before {
+                    Before::Here(outcome) => outcome,
+                    Before::Nothing | Before::Moved(..) => Outcome::Lost,
+                }
             }
             // It was told of the attachment, but did not confirm it: perhaps it never learned of it.
-            (_, MobilityMessage::Attach { incarnation: None, .. }) => Outcome::Complete,
+            (.., MobilityMessage::Attach { incarnation: None, .. }) => Outcome::Complete,
             _ => Outcome::Lost,
         };
         record.state = State::Serving { outcome };
@@ -351,6 +377,12 @@ impl<R: Copy> Registry<R> {
                 true => self.give(mobile, attachment, outcome, (station, to)),
                 false => self.answer(mobile, to, Reply::Superseded),
             }
+        }
+    }
+
+    fn answer_all(&mut self, mobile: IpAddr, all: Vec<(u64, (IpAddr, u32), R)>, reply: Reply) {
+        for (_, _, to) in all {
+            self.answer(mobile, to, reply);
         }
     }
 
@@ -388,4 +420,11 @@ impl<R: Copy> Registry<R> {
         let expires = self.mobiles.values().map(|record| record.seen + Self::LIFETIME);
         self.expires = expires.min().unwrap_or(Time::NEVER);
     }
+}
+
+/// The base station that a mobile host says it was attached to before, if that is not this one; and its
+/// incarnation, if it has confirmed the attachment.
+fn elsewhere(own: &[IpAddr; 2], attach: &Mobility) -> Option<(IpAddr, Option<u32>)> {
+    let MobilityMessage::Attach { previous, incarnation, .. } = attach.message else { return None };
+    previous.filter(|previous| !own.contains(previous)).map(|station| (station, incarnation))
 }

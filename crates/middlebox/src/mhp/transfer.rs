@@ -25,8 +25,16 @@ pub(crate) struct Transfers {
     config: Config,
     contents: Contents,
     keys: Keys,
-    /// Bytes of answers that arrived.
-    received: u64,
+    received: Received,
+}
+
+/// Bytes of messages that have arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Headers and text: the state of connections.
+    pub(crate) state: u64,
+    /// The data that connections hold.
+    pub(crate) data: u64,
 }
 
 /// What has arrived.
@@ -59,6 +67,8 @@ pub(crate) struct Transfer {
     message: Vec<Payload>,
     /// The bytes of header and text that have arrived.
     read: Vec<u8>,
+    /// Bytes of data that have arrived.
+    data: u64,
     state: State,
 }
 
@@ -77,7 +87,7 @@ const HEADER: usize = 4 + Mobility::TAG;
 
 impl Transfer {
     fn new(asks: Option<IpAddr>, contents: Contents, message: Vec<Payload>) -> Transfer {
-        Transfer { asks, contents, message, read: Vec::new(), state: State::Reading }
+        Transfer { asks, contents, message, read: Vec::new(), data: 0, state: State::Reading }
     }
 
     /// Tag and text of the message that has arrived.
@@ -106,6 +116,7 @@ impl Transfer {
         while payload.len > 0 {
             let head = payload.take(u32::try_from(self.missing()).unwrap_or(u32::MAX));
             if head.len == 0 || !self.contents.read(head, &mut self.read) {
+                self.data += u64::from(payload.len);
                 return;
             }
             payload = payload.skip(head.len);
@@ -173,7 +184,7 @@ impl Transfers {
         host.add_listener(Listener::new(Mobility::PORT, move |_| {
             (accepted.clone(), Transfer::new(None, shared.clone(), Vec::new()))
         }));
-        Transfers { host, own, config, contents, keys, received: 0 }
+        Transfers { host, own, config, contents, keys, received: Received::default() }
     }
 
     /// Requests the state of a mobile host from a base station. Returns false if that cannot be tried.
@@ -236,7 +247,8 @@ impl Transfers {
             let arrived = self.host.access(now, id, |connection, transfer| {
                 let is_whole = transfer.state == State::Due { is_whole: true };
                 transfer.state = State::Told;
-                *received += transfer.read.len() as u64;
+                received.state += transfer.read.len() as u64;
+                received.data += transfer.data;
                 let message = if is_whole { transfer.message() } else { None };
                 match transfer.asks {
                     Some(mobile) => {
@@ -282,8 +294,8 @@ impl Transfers {
         self.host.open_connections()
     }
 
-    /// Bytes of messages that arrived, without data.
-    pub(crate) fn received(&self) -> u64 {
+    /// Bytes of messages that have arrived.
+    pub(crate) fn received(&self) -> Received {
         self.received
     }
 

@@ -2,12 +2,15 @@
 //! duplicate and reorder packets: each stream arrives whole, in order and once, or every end whose
 //! connection is open learns of the failure; and nothing is left in any base station.
 
-use base::settings::Bytes;
+use base::settings::{Bytes, Span};
 use base::{Duration, Rate, Seed, Time};
 use core::net::IpAddr;
 use host::{Application, Context, LinkEvent, Middlebox, Opening, Port, Verdict};
 use link::{ErrorModel, Impairments, Interval, Intervals, Reordering, Uniform};
-use middlebox::{BaseStation, Contents, HopTransport, Mobile, MobileAgent, Station};
+use middlebox::{
+    BaseStation, Contents, HopTransport, Impaired, Impairment, Mobile, MobileAgent, Protocol,
+    Station,
+};
 use proptest::prelude::*;
 use relay::Teardown;
 use sim::{LinkId, NodeId, Roaming, Topology, World};
@@ -148,6 +151,8 @@ struct Case {
     semantics: Teardown,
     cache: u64,
     hop: HopTransport,
+    /// What becomes of control messages where they arrive, beside what the path does to all packets.
+    control: Impairment,
 }
 
 /// A box that the test keeps a hand on.
@@ -246,6 +251,8 @@ impl Case {
             let tcp = Config { keep_alive: Some(keep_alive()), retries: 8, ..Config::default() };
             let base = BaseStation::new(station.clone(), own, &tcp, contents.clone(), random);
             let base = Arc::new(Mutex::new(base));
+            let random = Seed(self.seed).stream(&format!("control {n}"));
+            world.add_box(node, Box::new(Impaired::new(self.control.clone(), None, random)));
             world.add_box(node, Box::new(Shared(base.clone())));
             base
         });
@@ -260,6 +267,8 @@ impl Case {
         let mut agent =
             MobileAgent::new(&settings, mobile.addresses(0), &Config::default(), random);
         agent.on_attached(Time::ZERO, stations[self.stays[0].station].address());
+        let random = Seed(self.seed).stream("control");
+        world.add_box(mobile, Box::new(Impaired::new(self.control.clone(), None, random)));
         world.add_box(mobile, Box::new(agent));
         self.open(&mut world, mobile, server);
         let nodes = stations.into_iter().chain([mobile]).collect();
@@ -398,6 +407,20 @@ fn stays() -> impl Strategy<Value = Vec<Stay>> {
     prop::collection::vec(stay, 1..7)
 }
 
+/// None, or up to half of the messages of mobile hosts and base stations, their transfers not.
+fn control() -> impl Strategy<Value = Impairment> {
+    let none = Impairment { protocol: Protocol::Udp, ports: vec![59_434], ..Impairment::default() };
+    let some = (0.0..0.5, 0.0..0.5, 0.0..0.5, millis(1..3000));
+    let some = some.prop_map(move |(loss, duplication, reordering, later)| Impairment {
+        loss,
+        duplication,
+        reordering,
+        reordering_delay: Span(later),
+        ..none.clone()
+    });
+    prop_oneof![2 => Just(Impairment::default()), 1 => some]
+}
+
 fn case() -> impl Strategy<Value = Case> {
     let restart = (0..3_usize, millis(0..8000)).prop_map(|(n, at)| (n, Time::ZERO + at));
     let restarts = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(restart, 1..3)];
@@ -405,11 +428,23 @@ fn case() -> impl Strategy<Value = Case> {
     let paths = (path(0.2, 50), path(0.1, 100));
     let transfers = prop::collection::vec(transfer(), 1..4);
     let hop = prop_oneof![Just(HopTransport::Tcp), Just(HopTransport::Srp)];
-    let rest = (restarts, semantics, 2000..100_000_u64, hop);
+    let rest = (restarts, semantics, 2000..100_000_u64, (hop, control()));
     (any::<u64>(), transfers, paths, stays(), rest).prop_map(
-        |(seed, transfers, (wireless, wired), stays, (mut restarts, semantics, cache, hop))| {
+        |(seed, transfers, (wireless, wired), stays, (mut restarts, semantics, cache, rest))| {
             restarts.sort_unstable_by_key(|&(_, at)| at);
-            Case { seed, transfers, wireless, wired, stays, restarts, semantics, cache, hop }
+            let (hop, control) = rest;
+            Case {
+                seed,
+                transfers,
+                wireless,
+                wired,
+                stays,
+                restarts,
+                semantics,
+                cache,
+                hop,
+                control,
+            }
         },
     )
 }

@@ -161,7 +161,9 @@ impl Connection {
         if payload.len == 0 {
             return payload;
         }
+        let before = self.receiver.nxt();
         let taken = self.receiver.on_data(now, 1, payload, false, &mut self.mechanisms);
+        self.log_arrival(before, 1, payload.len);
         self.events |= Events::READABLE;
         taken
     }

@@ -135,6 +135,7 @@ impl Connection {
     /// Turns recording of [`Event`]s for [`Connection::poll_event`] on or off.
     pub fn watch(&mut self, keep: bool) {
         self.sender.log.enable(keep);
+        self.update_fast_path();
     }
 
     /// The next event, if recording is turned on by [`Connection::watch`].

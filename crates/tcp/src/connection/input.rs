@@ -1,7 +1,7 @@
 //! Arriving segments: RFC 9293 §3.10.7, with the checks of RFC 5961 and RFC 7323.
 
 use super::{Connection, Events, Negotiated, absolute};
-use crate::event::DropReason;
+use crate::event::{DropReason, Event};
 use crate::mechanism::{Hooks, Incoming};
 use crate::state::State;
 use base::Time;
@@ -139,7 +139,9 @@ impl Connection {
             if payload.len > 0 {
                 self.tune_receive_buffer(now, segment);
             }
+            let before = self.receiver.nxt();
             taken = self.receiver.on_data(now, start, payload, fin, &mut self.mechanisms);
+            self.log_arrival(before, start, payload.len);
             if self.receiver.take_queue_overflow() {
                 self.log_drop(DropReason::QueueFull);
             }
@@ -182,6 +184,16 @@ impl Connection {
         let stamp = stamp.filter(|_| self.negotiated.contains(Negotiated::TIMESTAMPS));
         let echoed = stamp.and_then(|stamp| self.timestamps.age_of_echo(now, stamp.echo));
         self.receiver.tune(now, echoed, self.sender.min_rtt());
+    }
+
+    /// Records what has become of data that arrived when RCV.NXT was `before`.
+    #[inline]
+    pub(super) fn log_arrival(&mut self, before: u64, start: u64, len: u32) {
+        let next = self.receiver.nxt();
+        self.sender.log.push(|| match next > before {
+            true => Event::Received { next },
+            false => Event::OutOfOrder { start, len },
+        });
     }
 
     /// Calls the mechanisms' hooks for an arriving segment.

@@ -20,6 +20,7 @@ mod dupacks;
 mod ecn;
 mod eln;
 mod eten;
+mod events;
 mod exchange;
 mod fast_open;
 mod forward;

@@ -250,6 +250,7 @@ impl Sender {
             }
         }
         if duplicate {
+            self.log.push(|| Event::DuplicateAck);
             self.detector.on_dupack();
             if ack.force_limited_transmit
                 && self.phase == Phase::Open

@@ -1,6 +1,7 @@
 """yavatkar1994: TCP over a wireless hop with handoffs, and connections split at the base station.
 
-Tables 1 to 3, several handoffs in a row, and what the publication leaves open.
+Tables 1 to 3, several handoffs in a row, what a handoff costs and what the fixed host notices of
+it, and what the publication leaves open.
 """
 
 from lasthop.publications.yavatkar1994.schemes import ENABLED, MTCP, SRP
@@ -9,6 +10,8 @@ EXPERIMENTS = (
     "table1",
     *(name for name, scheme in (("table2", MTCP), ("table3", SRP)) if scheme in ENABLED),
     "handoffs",
+    "fixed",
+    "cost",
     "sensitivity",
     "today",
     "hop",

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lasthop import units
 from lasthop.publications.study.book import Column, Shown, SideBySide, Table
-from lasthop.publications.yavatkar1994 import EXPERIMENTS, handoffs, hop, path, schemes, sensitivity
-from lasthop.publications.yavatkar1994 import today as now
+from lasthop.publications.yavatkar1994 import (
+    EXPERIMENTS,
+    cost,
+    handoffs,
+    hop,
+    path,
+    schemes,
+    sensitivity,
+)
 
 
 def _percent(loss: float) -> str:
@@ -54,10 +62,54 @@ def _handoffs(loss: float, more: Mapping[str, Table] | None = None) -> Table:
             "transfer_s",
             {"scheme": scheme, "loss": loss, "spacing_s": spacing},
         )
-        for scheme in handoffs.SCHEMES
+        for scheme in (*handoffs.SCHEMES, *(() if loss else handoffs.CAPPED.values()))
         for spacing in (10.0, 5.0)
     ]
     return Table("pause_s", "pause", {}, columns, _seconds, more=more or {})
+
+
+def _today(sends: str, more: Mapping[str, Table] | None = None) -> Table:
+    columns = [
+        Column(
+            f"{_percent(loss)}, {_seconds(pause)}",
+            "transfer_s",
+            {"sends": sends, "loss": loss, "pause_s": pause},
+        )
+        for loss in path.LOSSES
+        for pause in path.PAUSES_S
+    ]
+    return Table("scheme", "sender", {}, columns, schemes.name, more=more or {})
+
+
+def _fixed(sends: str, more: Mapping[str, Table] | None = None) -> Table:
+    metrics = {
+        "timeouts": "timeouts",
+        "retransmissions": "retransmissions",
+        "window_probes": "window probes",
+        "duplicate_acks": "duplicate ACKs",
+        "resets": "resets",
+    }
+    columns = [
+        Column(f"{words}, {_percent(loss)}", metric, {"sends": sends, "loss": loss, "pause_s": 2.8})
+        for metric, words in metrics.items()
+        for loss in (0.0, 0.05)
+    ]
+    return Table("scheme", "scheme", {}, columns, schemes.name, more=more or {})
+
+
+def _cost(sends: str, more: Mapping[str, Table] | None = None) -> Table:
+    columns = [
+        Column(
+            f"{schemes.name(scheme)}, {words}, {cache} KiB",
+            metric,
+            {"scheme": scheme, "sends": sends, "cache_kib": cache},
+            scale,
+        )
+        for scheme in cost.SCHEMES
+        for metric, words, scale in (("shipped_bytes", "kB", 1e3), ("resume_s", "s", 1.0))
+        for cache in cost.CACHES_KIB
+    ]
+    return Table("delay_s", "between stations", {}, columns, units.duration, more=more or {})
 
 
 def _hop(errors: str, more: Mapping[str, Table] | None = None) -> Table:
@@ -85,21 +137,9 @@ _ALL: Mapping[str, Shown] = {
         _cells(schemes.TCP),
         more={of: table for of, table in _SENSITIVITY.items() if of != schemes.TCP},
     ),
-    "today": Table(
-        "pause_s",
-        "pause",
-        {},
-        [
-            Column(
-                f"{schemes.name(scheme)}, {_percent(loss)}",
-                "transfer_s",
-                {"scheme": scheme, "loss": loss},
-            )
-            for loss in path.LOSSES
-            for scheme in now.SCHEMES
-        ],
-        _seconds,
-    ),
+    "fixed": _fixed(path.FIXED, {"receives": _fixed(path.MOBILE)}),
+    "cost": _cost(path.MOBILE, {"receives": _cost(path.FIXED)}),
+    "today": _today(path.MOBILE, {"receives": _today(path.FIXED)}),
     "hop": _hop(hop.UNIFORM, {"bursty": _hop(hop.BURSTY)}),
 }
 TABLES: Mapping[str, Shown] = {name: _ALL[name] for name in EXPERIMENTS}

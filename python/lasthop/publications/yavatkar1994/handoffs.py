@@ -15,7 +15,14 @@ from lasthop.publications.study.study import Drawn, Measure, Study
 from lasthop.publications.study.words import phrase
 from lasthop.publications.yavatkar1994 import path, schemes
 from lasthop.publications.yavatkar1994.path import LOSSES, PAUSES_S
-from lasthop.publications.yavatkar1994.schemes import CUBIC, RLCI, TCP
+from lasthop.publications.yavatkar1994.schemes import (
+    CUBIC,
+    MTCP,
+    MTCP_CAPPED,
+    RLCI,
+    TCP,
+    TCP_CAPPED,
+)
 from lasthop.stats import Estimate, mean_interval
 
 if TYPE_CHECKING:
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 #: From the end of a pause to the start of the next, seconds.
 SPACINGS_S = (5.0, 7.5, 10.0)
 SCHEMES: Sequence[str] = (*schemes.ENABLED, CUBIC, RLCI)
+#: One factor changed: timers that do not back off. Without losses only.
+CAPPED: Mapping[str, str] = {TCP: TCP_CAPPED, MTCP: MTCP_CAPPED}
 _PAUSES = tuple(pause for pause in PAUSES_S if pause)
 #: So long handoffs go on, seconds; the longest transfers take less.
 _END_S = 3000.0
@@ -66,10 +75,10 @@ def cells() -> list[Cell]:
             drawn=partial(drawn, pause, spacing),
             reseeded=True,
         )
-        for scheme in SCHEMES
+        for scheme in (*SCHEMES, *CAPPED.values())
         for spacing in SPACINGS_S
         for pause in _PAUSES
-        for loss in LOSSES
+        for loss in (LOSSES if scheme in SCHEMES else LOSSES[:1])
     ]
 
 
@@ -128,9 +137,30 @@ def _at(runs: Runs, pause: float) -> Answer:
     )
 
 
+def _back_off(runs: Runs) -> Answer:
+    where = {"loss": 0.0, "pause_s": 5.0, "spacing_s": 5.0}
+    parts = []
+    for one, other in (*CAPPED.items(), (CUBIC, RLCI)):
+        values = [
+            phrase(path.transfer(runs, runs.case(scheme=scheme, **where)))
+            for scheme in (one, other)
+        ]
+        parts.append(f"{schemes.name(one)} {values[0]}, {schemes.name(other)} {values[1]}")
+    case = runs.case(scheme=TCP_CAPPED, **where)
+    return Answer(
+        "How much of the time with pauses of 5 s, 5 s apart, is owed to timers in back-off?",
+        "§3.1",
+        None,
+        f"Seconds, with one factor changed: {'; '.join(parts)}.",
+        case,
+        path.transfer(runs, case),
+        "s",
+    )
+
+
 def answers(runs: Runs) -> Sequence[Answer]:
     """What several handoffs cost."""
-    return [_at(runs, pause) for pause in _PAUSES]
+    return [*(_at(runs, pause) for pause in _PAUSES), _back_off(runs)]
 
 
 def outcome(runs: Runs) -> str:
@@ -154,7 +184,9 @@ STUDY = Study(
         "Here pauses follow each other until the transfer ends. From the end of a pause to the"
         " start of the next the mobile host is connected for 5, 7.5 or 10 s, in turn to either"
         " station."
-        " CUBIC, with and without RLCI, has the profile modern at both ends.",
+        " CUBIC, with and without RLCI, has the profile modern at both ends. Without losses, TCP"
+        " and MTCP are run again with one factor changed: their RTO is at most 2 s, so that it"
+        " hardly backs off.",
     ),
     cells=cells,
     observe=path.observe,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path as FilePath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from lasthop import lab
@@ -14,6 +17,7 @@ from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Measure, mean
 from lasthop.publications.yavatkar1994 import schemes
 from lasthop.publications.yavatkar1994.schemes import HEADERS
+from lasthop.results import Result
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
@@ -28,10 +32,15 @@ BURST = 2.0
 #: When the pause begins, seconds after the start of the connection: uniform.
 FIRST_S = (4.0, 8.0)
 
-MOBILE, STATIONS = "mobile", ("station1", "station2")
+MOBILE, STATIONS, FIXED = "mobile", ("station1", "station2"), "fixed"
+#: When the file starts, seconds. The fixed host sends so late that the mobile host has registered
+#: in spite of losses: a connection that was opened before passes the base station as it is.
+STARTS_S = {MOBILE: 0.0, FIXED: 30.0}
+#: Who sends the file, in words.
+SENDERS = {MOBILE: "the mobile host sends", FIXED: "the fixed host sends"}
 _ATTACHED = "nodes.mobile.attached.at"
 #: By their place in the file.
-WIRELESS, _INTERNET = (0, 1), 5
+WIRELESS, INTERNET = (0, 1), 5
 #: After which bursts in time repeat: longer than most transfers.
 _PERIOD_S = 200.0
 
@@ -51,7 +60,7 @@ class Path:
     def of_scenario(cls) -> Path:
         """As the scenario has it."""
         links = tomllib.loads(Scenario.load(SCENARIO).source)["links"]
-        wireless, internet = links[WIRELESS[0]], links[_INTERNET]
+        wireless, internet = links[WIRELESS[0]], links[INTERNET]
         return cls(
             internet.get("errors", {}).get("packet", 0.0),
             int(internet["delay"].removesuffix(" ms")),
@@ -65,8 +74,8 @@ class Path:
         """Settings of the scenario."""
         found: dict[str, Any] = {
             "flows.0.tcp.mss": self.mtu - HEADERS,
-            f"links.{_INTERNET}.delay": f"{self.internet_delay_ms} ms",
-            f"links.{_INTERNET}.errors": {"packet": self.internet_loss},
+            f"links.{INTERNET}.delay": f"{self.internet_delay_ms} ms",
+            f"links.{INTERNET}.errors": {"packet": self.internet_loss},
         }
         for link in WIRELESS:
             found[f"links.{link}.mtu"] = f"{self.mtu} B"
@@ -121,23 +130,41 @@ def _seconds(value: float) -> str:
     return f"{round(1e6 * value)} us"
 
 
+def attached_anew(scenario: Scenario) -> float:
+    """When the host was back, of a run with one handoff; seconds."""
+    found: Any = dict(scenario.overrides)[_ATTACHED]
+    return float(found[-1]["start"].removesuffix(" us")) / 1e6
+
+
 def first_pause(run: int) -> float:
     """When the first pause of a run begins: the same for all schemes, pauses and losses."""
     return random.Random(f"yavatkar1994, run {run}").uniform(*FIRST_S)
 
 
-def one_handoff(pause: float, run: int) -> Mapping[str, Any]:
+def one_handoff(pause: float, run: int, sends: str = MOBILE) -> Mapping[str, Any]:
     """A pause, at the old station until it begins and at the new one afterwards; a pause of 0 is no
     handoff."""
-    begins = first_pause(run)
+    begins = STARTS_S[sends] + first_pause(run)
     return attached([(begins, begins + pause)] if pause else [])
 
 
-def settings(scheme: str, of: Path | None = None) -> dict[str, Any]:
-    """Settings of a scheme, on another path than that of the scenario if one is given."""
+def settings(scheme: str, of: Path | None = None, sends: str = MOBILE) -> dict[str, Any]:
+    """Settings of a scheme, on another path than that of the scenario if one is given, and with
+    another sender than the mobile host."""
     chosen = of or Path.of_scenario()
-    own = schemes.SCHEMES[scheme].settings(MOBILE, STATIONS, chosen.mtu)
-    return {**(of.settings if of else {}), **own}
+    found = schemes.SCHEMES[scheme]
+    if sends != MOBILE:
+        found = schemes.RECEIVING.get(scheme, found)
+    own = found.settings(MOBILE, STATIONS, chosen.mtu)
+    return {**(of.settings if of else {}), **direction(sends), **own}
+
+
+def direction(sends: str) -> dict[str, Any]:
+    """Settings of the flow by who sends."""
+    if sends == MOBILE:
+        return {}
+    start = f"{STARTS_S[sends]:g} s"
+    return {"flows.0.from": sends, "flows.0.to": MOBILE, "flows.0.start": start}
 
 
 def cell(
@@ -148,21 +175,26 @@ def cell(
     seeds: int = SEEDS,
     quick: int = QUICK_SEEDS,
     burst: float = BURST,
+    sends: str = "",
     more: Mapping[str, Any] | None = None,
     **case: Any,
 ) -> Cell:
-    """A transfer with one handoff. `more` are further settings, and `case` further keys."""
+    """A transfer with one handoff; the mobile host sends, unless `sends` names who does. `more` are
+    further settings, and `case` further keys."""
+    if sends:
+        case["sends"] = sends
+    sender = sends or MOBILE
     return Cell(
         Case(scheme=scheme, loss=loss, pause_s=pause, **case),
         SCENARIO,
         {
-            **settings(scheme),
+            **settings(scheme, sends=sender),
             **lossy(loss, burst),
             **(more or {}),
         },
         seeds,
         quick,
-        drawn=partial(one_handoff, pause),
+        drawn=partial(one_handoff, pause, sends=sender),
         reseeded=True,
     )
 
@@ -176,6 +208,17 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
         "timeouts": float(row["timeouts"]),
         "retransmissions": float(row["retransmissions"]),
     }
+
+
+def logged(scenario: Scenario, seed: int, node: str) -> tuple[Result, list[dict[str, Any]]]:
+    """A run, and what happened to the connection at one end, in order."""
+    with TemporaryDirectory(prefix="lasthop-") as folder:
+        log = FilePath(folder) / "events.jsonl"
+        result = lab.run(scenario, seed=seed, events=log)
+        lines = log.read_text(encoding="utf-8").splitlines()
+    # A frame of all events of both ends would take ten times as long as the run.
+    events = [json.loads(line) for line in lines if f'"node":"{node}"' in line]
+    return result, events
 
 
 def transfer(runs: Runs, case: Case) -> Estimate | None:

@@ -10,7 +10,11 @@ from typing import Any
 #: selective-repeat protocol over the wireless hop.
 TCP, MTCP, SRP = "tcp", "mtcp", "srp"
 #: Of today's senders.
-SACK, CUBIC, BBR, RLCI = "sack", "cubic", "bbr", "rlci"
+SACK, CUBIC, BBR, RLCI, FREEZE = "sack", "cubic", "bbr", "rlci", "freeze"
+#: MTCP with today's TCP, and BBR over the wireless hop.
+MTCP_BBR = "mtcp-bbr"
+#: The published ones whose timers do not back off: one factor.
+TCP_CAPPED, MTCP_CAPPED = "tcp-capped", "mtcp-capped"
 
 #: The published schemes that this build can run.
 ENABLED: Sequence[str] = (TCP, MTCP, SRP)
@@ -32,11 +36,14 @@ class Scheme:
     #: Other keys of the flow, and settings of its TCP.
     flow: Mapping[str, Any] = field(default_factory=dict)
     tcp: Mapping[str, Any] = field(default_factory=dict)
+    #: Other keys of the mobile host.
+    host: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, mobile: str, stations: Sequence[str], mtu: int) -> dict[str, Any]:
         """Settings of a scenario with these nodes, whose hop takes packets of so many bytes."""
         found: dict[str, Any] = {f"flows.0.{key}": of for key, of in self.flow.items()}
         found |= {f"flows.0.tcp.{key}": of for key, of in self.tcp.items()}
+        found |= {f"nodes.{mobile}.{key}": of for key, of in self.host.items()}
         for node in stations if self.station else ():
             found[f"nodes.{node}.boxes"] = [{**box, "mtu": mtu} for box in self.station]
         if self.mobile:
@@ -51,10 +58,29 @@ class Scheme:
 _WIRED = {"mss": 512}
 
 
-def _split(name: str, hop: str) -> Scheme:
-    tcp = {"profile": _SUNOS, "tcp": _WIRED}
-    station = {"box": "station", **tcp}
-    return Scheme(name, (station,), ({"box": "mobile", "hop": hop, **tcp},), tcp=_WIRED)
+#: No back-off beyond this, about the RTO of the path. The initial RTO, of which nothing is lost,
+#: cannot be longer.
+_CAPPED = {"rto.initial": "2 s", "rto.maximum": "2 s"}
+
+
+def _split(name: str, hop: str, tcp: Mapping[str, Any] | None = None) -> Scheme:
+    agent = {"profile": _SUNOS, "tcp": _WIRED}
+    station = {"box": "station", **agent}
+    boxes = ({"box": "mobile", "hop": hop, **agent},)
+    return Scheme(name, (station,), boxes, tcp={**_WIRED, **(tcp or {})})
+
+
+def _bbr(*, of_station: bool) -> Scheme:
+    """MTCP with BBR at the end of the wireless hop that sends, and CUBIC at that of the wire."""
+    bbr = {**_WIRED, "congestion": "bbr"}
+    agent = {"profile": "modern", "tcp": bbr if of_station else _WIRED}
+    return Scheme(
+        "MTCP, BBR on the hop",
+        ({"box": "station", **agent},),
+        ({"box": "mobile", "hop": "tcp", **agent},),
+        flow=_MODERN,
+        tcp=_WIRED if of_station else bbr,
+    )
 
 
 SCHEMES: Mapping[str, Scheme] = {
@@ -67,7 +93,20 @@ SCHEMES: Mapping[str, Scheme] = {
     CUBIC: Scheme("CUBIC", flow=_MODERN),
     BBR: Scheme("BBR", flow=_MODERN, tcp={"congestion": "bbr"}),
     RLCI: Scheme("CUBIC with RLCI", flow=_MODERN, tcp={"mechanisms": [{"mechanism": "rlci"}]}),
+    # It needs a mobile host that receives; it is warned as long before it leaves as is best in
+    # koutsianas2007/freeze.
+    FREEZE: Scheme(
+        "CUBIC with Freeze-TCP",
+        flow=_MODERN,
+        tcp={"mechanisms": [{"mechanism": "freeze"}]},
+        host={"warning": "200 ms"},
+    ),
+    MTCP_BBR: _bbr(of_station=False),
+    TCP_CAPPED: Scheme("TCP, RTO up to 2 s", tcp=_CAPPED),
+    MTCP_CAPPED: _split("MTCP, RTO up to 2 s", "tcp", _CAPPED),
 }
+#: Those that differ where the fixed host sends.
+RECEIVING: Mapping[str, Scheme] = {MTCP_BBR: _bbr(of_station=True)}
 #: Senders that change nothing in the network.
 TODAY: Sequence[str] = (SACK, CUBIC, BBR, RLCI)
 

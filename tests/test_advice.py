@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import lasthop
 from lasthop import _lasthop as engine
-from lasthop import advice
+from lasthop import advice, hops, toml, units, variants
 from lasthop._lasthop import ScenarioError
 from lasthop.advice import Advice, Path, Remedy, advise
 from lasthop.cli import app
@@ -22,6 +22,11 @@ SEEDS = 6
 def settings(said: Advice) -> list[str]:
     """The settings that help, the best first."""
     return [remedy.setting for remedy in said.helping]
+
+
+def in_tcp(said: Advice) -> list[Remedy]:
+    """What helps in the flow's TCP alone, the best first."""
+    return [r for r in said.helping if {change.place for change in r.changes} == {"flow"}]
 
 
 def verdict(said: Advice, setting: str) -> str:
@@ -41,8 +46,8 @@ def test_a_small_window_is_what_limits_a_long_path() -> None:
     """64 KB in a round trip of 600 ms are less than a megabit a second."""
     path = Path(rate="10 Mbit/s", delay="300 ms").scenario()
     said = advise(path.set({"flows.0.tcp.receive_window": "64 KiB"}), seeds=SEEDS)
-    assert settings(said)[0] == 'receive_window = "1 GB"'
-    assert said.helping[0].needs == ("receiver",)
+    assert in_tcp(said)[0].setting == 'receive_window = "1 GB"'
+    assert in_tcp(said)[0].needs == ("receiver",)
 
 
 def test_on_a_lossy_satellite_path_notification_helps_most() -> None:
@@ -116,8 +121,7 @@ def test_a_short_transfer_is_judged_by_its_time() -> None:
     said = advise(path.set({"flows.0.tcp.initial_window": 1}), seeds=SEEDS)
     assert said.metric == "completed_s"
     assert said.used is None
-    in_tcp = [remedy.setting for remedy in said.helping if remedy.at is None]
-    assert in_tcp[0] == 'initial_window = "rfc6928"'
+    assert in_tcp(said)[0].setting == 'initial_window = "rfc6928"'
     # A gateway that knows the rate of its hop sends the whole at once.
     assert "rate" in settings(said)[0]
 
@@ -142,15 +146,27 @@ def test_rare_losses_are_chance_all_the_same() -> None:
     assert said.today.half > 0
 
 
-def boxes(said: Advice) -> dict[tuple[str, str | None], Remedy]:
-    """What is said of boxes, by their names and nodes; of those with a rate, with that word."""
+def boxes(said: Advice) -> dict[tuple[str, str], Remedy]:
+    """What is said of single boxes, by their names and nodes; of those with a rate, with that
+    word."""
     found = {}
-    for remedy in said.remedies:
-        box = tomllib.loads(remedy.setting) if remedy.at is not None else {}
-        if box:
-            found[box["box"] + " with a rate" * ("rate" in box), remedy.at] = remedy
-    assert len(found) == sum(remedy.at is not None for remedy in said.remedies)
+    before = [r for r in said.remedies if {c.place for c in r.changes} == {"before hop"}]
+    for remedy in before:
+        (change,) = remedy.changes
+        (node,), (box,) = change.nodes, tomllib.loads(change.setting)["boxes"]
+        found[box["box"] + " with a rate" * ("rate" in box), node] = remedy
+    assert len(found) == len(before)
     return found
+
+
+def named(said: Advice, name: str) -> list[Remedy]:
+    """What is said of remedies with this name."""
+    return [remedy for remedy in said.remedies if remedy.name == name]
+
+
+def places(remedy: Remedy) -> dict[str, tuple[str, ...]]:
+    """The nodes of a remedy's settings, by their place."""
+    return {change.place: change.nodes for change in remedy.changes}
 
 
 def test_snoop_repairs_a_noisy_hop_from_a_gateway_before_it() -> None:
@@ -200,7 +216,7 @@ def test_a_spoofer_shortens_downloads_at_the_node_before_a_satellite() -> None:
     assert "split connection" in paced.needs
     # A clean hop has nothing for Snoop to do.
     assert boxes(said)["snoop", "gateway"].verdict == "changes nothing"
-    assert {at for _, at in boxes(said)} == {"gateway"}
+    assert {node for _, node in boxes(said)} == {"gateway"}
 
 
 def test_boxes_stand_beside_those_that_are_there() -> None:
@@ -215,10 +231,172 @@ def test_boxes_stand_beside_those_that_are_there() -> None:
 def test_an_assumed_gateway_changes_nothing_by_itself() -> None:
     """The link and its errors are the same; the sender is behind a fast link without delay."""
     path = Path("2 Mbit/s", "40 ms", bit_errors=1e-6).scenario()
-    said = engine.document(path.source, path.name)
-    behind, _ = advice._behind_gateway(path, said, 0)
+    said = hops.behind_gateway(engine.document(path.source, path.name), 0)
+    behind = Scenario.from_toml(toml.write(said))
     first, second = (lasthop.sweep(scenario, seeds=3).rows for scenario in (path, behind))
     assert first["goodput_bps"].to_list() == pytest.approx(second["goodput_bps"], rel=0.02)
+
+
+RADIO = """
+title    = "a download over a radio hop"
+duration = "30 s"
+[nodes]
+server  = {}
+gateway = {}
+phone   = {}
+[[links]]
+between = ["server", "gateway"]
+rate    = "50 Mbit/s"
+delay   = "40 ms"
+queue   = "250 packets"
+[[links]]
+between = ["gateway", "phone"]
+rate    = "5 Mbit/s"
+delay   = "15 ms"
+queue   = "60 packets"
+errors  = { packet = 0.02 }
+[[flows]]
+name    = "download"
+from    = "server"
+to      = "phone"
+"""
+
+
+def test_a_lossy_last_hop_may_have_stations_and_a_mobile_host() -> None:
+    """With either transport; it says who changes, and that the server does not."""
+    said = advise(Scenario.from_toml(RADIO), seeds=SEEDS)
+    ((mtcp,), (srp,)) = (named(said, name) for name in ("MTCP", "SRP"))
+    for remedy in (mtcp, srp):
+        assert places(remedy) == {"attachments": ("gateway",), "host": ("phone",)}
+        assert remedy.verdict == "helps"
+    assert set(mtcp.needs) == {
+        "middlebox",
+        "host agent",
+        "both directions",
+        "clear headers",
+        "split connection",
+    }
+    assert set(srp.needs) - set(mtcp.needs) == {"hop transport"}
+    # Losses are none of congestion for SRP; TCP on the hop takes them for that.
+    assert srp.gain.value > mtcp.gain.value
+    # The rate of the hop, less the losses.
+    assert 0.8 * 5e6 < srp.value.value < 0.98 * 5e6
+
+
+def test_a_bad_link_in_the_middle_has_no_mobile_host() -> None:
+    """Nor has one of several that are as fast; a receiver that is attached by a slower one has."""
+    path = Scenario.from_toml(SATELLITE).set({"flows.0.traffic.size": "30 kB"})
+    assert len(named(advise(path, seeds=2), "SRP")) == 1
+    ends = {"flows.0.to": "lan", "nodes.lan": {}}
+    links = engine.document(path.source, path.name)["links"]
+    lan = {"between": ["user", "lan"], "rate": "100 Mbit/s", "delay": "1 ms"}
+    behind = path.set({"links": [*links, lan], **ends})
+    assert named(advise(behind, seeds=2), "SRP") == []
+    even = path.set({"links.1.rate": "50 Mbit/s"})
+    assert named(advise(even, seeds=2), "SRP") == []
+
+
+def test_an_only_link_has_its_station_in_an_assumed_gateway() -> None:
+    """Which is in neither end."""
+    said = advise(Path("2 Mbit/s", "40 ms", loss=0.02), seeds=2)
+    (srp,) = named(said, "SRP")
+    assert places(srp) == {"attachments": ("",), "host": ("receiver",)}
+    assert srp.setting.startswith('SRP (a gateway: box = "station"')
+
+
+HANDOFF = {"nodes.mobile.attached.at.1.start": "8.8 s"}
+
+
+def test_what_handoffs_cost_has_remedies_side_by_side() -> None:
+    """Those of TCP, with and without a warning, and stations that hand connections over."""
+    said = advise("yavatkar1994/path", settings=HANDOFF, seeds=SEEDS)
+    (srp,), (mtcp,) = (named(said, name) for name in ("SRP", "MTCP"))
+    # The fixed host is behind a lossy link, too: but the other one moves.
+    for remedy in (srp, mtcp):
+        assert places(remedy) == {"attachments": ("station1", "station2"), "host": ("mobile",)}
+        for change in remedy.changes:
+            assert "mtu = 256" in change.setting
+        assert remedy.verdict == "helps"
+        assert remedy.gain.n == SEEDS
+        assert 1 < remedy.gain.lo < remedy.gain.value < remedy.gain.hi
+    assert srp.gain.value > mtcp.gain.value
+    whole = [remedy.setting for remedy in said.remedies]
+    assert any("rlci" in setting for setting in whole)
+    freezing = [remedy for remedy in said.remedies if "freeze" in remedy.setting]
+    assert [places(remedy).get("host") for remedy in freezing].count(("mobile",)) == 2
+    for remedy in freezing:
+        assert ("warning" in remedy.needs) == ("host" in places(remedy))
+
+
+def test_a_warning_helps_a_receiver_that_freezes() -> None:
+    """Without one there is nothing to freeze for; a scenario that has one keeps it."""
+    said = advise("examples/handover", seeds=2)
+    freezing = {
+        remedy.changes[-1].setting: remedy.verdict
+        for remedy in said.remedies
+        if "freeze" in remedy.setting
+    }
+    assert freezing['warning = "200 ms"'] == "helps"
+    assert freezing['mechanisms = [{ mechanism = "freeze" }]'] == "changes nothing"
+    warned = advise("examples/handover", settings={"nodes.phone.warning": "300 ms"}, seeds=2)
+    (freeze,) = [remedy for remedy in warned.remedies if "freeze" in remedy.setting]
+    assert freeze.verdict == "helps"
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        {"nodes.a.boxes": [{"box": "station"}]},
+        {"nodes.phone.boxes": [{"box": "mobile"}]},
+        {
+            "nodes.a.boxes": [{"box": "station"}],
+            "nodes.b.boxes": [{"box": "station"}],
+            "nodes.phone.boxes": [{"box": "mobile", "hop": "srp"}],
+        },
+    ],
+)
+def test_a_node_has_no_second_box_of_a_kind(boxes: dict[str, object]) -> None:
+    """What has stations or a mobile host keeps them as they are; all else is tried."""
+    said = advise("examples/handover", settings=boxes, seeds=2)
+    assert not [remedy for remedy in said.remedies if remedy.name]
+    assert any("rlci" in remedy.setting for remedy in said.remedies)
+
+
+def test_other_boxes_of_the_nodes_stay() -> None:
+    """Those of remedies come after them."""
+    path = Scenario.load("examples/handover").set(
+        {"nodes.a.boxes": [{"box": "mss-clamp"}], "duration": "3 s"}
+    )
+    (srp,) = [v for v in variants.variants(path, 0) if v.remedy["name"] == "SRP"]
+    nodes = variants.document(srp.scenario)["nodes"]
+    assert [box["box"] for box in nodes["a"]["boxes"]] == ["mss-clamp", "station"]
+    assert [box["box"] for box in nodes["b"]["boxes"]] == ["station"]
+
+
+def test_time_for_hosts_to_register_changes_nothing_by_itself() -> None:
+    """The flow and the handoff are later by the same time."""
+    path = Scenario.load("examples/handover")
+    (mtcp,) = [v for v in variants.variants(path, 0) if v.remedy["name"] == "MTCP"]
+    assert mtcp.today != path
+    first, second = (lasthop.sweep(scenario, seeds=1).rows for scenario in (path, mtcp.today))
+    assert second["duration_s"].to_list() == first["duration_s"].to_list()
+    assert second["payload_bytes"].to_list() == first["payload_bytes"].to_list()
+    # One that starts late is as it is.
+    late = path.set({"flows.0.start": "10 s"})
+    (mtcp,) = [v for v in variants.variants(late, 0) if v.remedy["name"] == "MTCP"]
+    assert mtcp.today == late
+
+
+def test_a_key_that_is_swept_over_one_value_has_it_at_any_time() -> None:
+    """Also where the scenario is later."""
+    start = "nodes.mobile.attached.at.1.start"
+    file = Scenario.load("yavatkar1994/path").set({"sweep": {"seeds": 2, start: ["8.8 s"]}})
+    (srp,) = [v for v in variants.variants(file, 0) if v.remedy["name"] == "SRP"]
+    for scenario in (srp.today, srp.scenario):
+        first, second = variants.document(scenario)["nodes"]["mobile"]["attached"]["at"]
+        assert units.parse(first["end"]) == pytest.approx(16)
+        assert units.parse(second["start"]) == pytest.approx(18.8)
+        assert scenario.outline().points == 1
 
 
 def test_what_contradicts_the_scenario_is_left_out() -> None:
@@ -280,9 +458,41 @@ def test_the_command_speaks_to_people_and_to_programs(tmp_path: File) -> None:
         assert isinstance(run(app, arguments).exception, UserError)
 
 
+def test_a_narrow_terminal_has_all_of_it(tmp_path: File) -> None:
+    """Who must change, and what breaks, in 80 columns."""
+    file = tmp_path / "radio.toml"
+    file.write_text(RADIO)
+    arguments = ["advise", str(file), "--set", "flows.0.tcp.congestion=aimd", "--seeds", "2"]
+    shown = CliRunner().invoke(app, arguments, env={"COLUMNS": "80"})
+    assert shown.exit_code == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    lines = (line[line.find("Mb/s") + 4 :] for line in shown.stdout.splitlines())
+    words = " ".join(" ".join(lines).split())
+    assert 'SRP (gateway: box = "station"; phone: box = "mobile", hop = "srp")' in words
+    assert "the node gateway and the host phone (an agent in the host;" in words
+
+
+def test_programs_get_the_settings_by_their_places() -> None:
+    """And the names of the nodes there."""
+    said = advise(Scenario.from_toml(RADIO), seeds=2).as_dict()
+    (srp,) = [remedy for remedy in said["remedies"] if remedy["name"] == "SRP"]
+    of_station, of_mobile = srp["settings"]
+    assert (of_station["place"], of_station["nodes"]) == ("attachments", ["gateway"])
+    assert of_mobile["setting"] == {"boxes": [{"box": "mobile", "hop": "srp"}]}
+    in_tcp = [r["settings"] for r in said["remedies"] if r["settings"][0]["place"] == "flow"]
+    assert [{"place": "flow", "nodes": [], "setting": {"recovery": "sack"}}] in in_tcp
+
+
+def test_many_nodes_are_counted() -> None:
+    """A sentence has room for four names."""
+    assert advice._named(["a"]) == "a"
+    assert advice._named(["a", "b", "c", "d"]) == "a, b, c and d"
+    assert advice._named(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
 def test_every_need_has_words() -> None:
     """All needs and costs of the engine's remedies have words."""
     known = {*advice._NEEDS, *advice._COSTS}
-    path = Scenario.from_toml(Path("1 Mbit/s", "1 ms").scenario().source, "path")
-    for remedy in advise(path, seeds=2).remedies:
-        assert set(remedy.needs) <= known
+    boxes = engine.box_remedies("b", rate="1 Mbit/s", delay="1 ms", mtus=[])
+    for remedy in (*engine.remedies(), *boxes):
+        assert set(remedy["needs"]) <= known

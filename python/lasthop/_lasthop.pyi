@@ -320,18 +320,23 @@ def schema() -> str:
 def remedies() -> list[dict[str, Any]]:
     """What may help a flow to have more of its path, of everything that there is.
 
-    `toml` (str, lines for the flow's `tcp` table), `needs` (list[str]: "sender", "receiver",
-    "middlebox": who must change; "clear headers": that middlebox reads TCP headers; "split
-    connection": an acknowledgment no longer comes from the receiver), `buildable` (bool; what
-    cannot be built says how much there is to be won).
+    `name` (str, or None if its settings say what it is), `settings` (list of dicts, one for each
+    place: `place`, and `toml`, lines for the table there; see below), `needs` (list[str]: "sender",
+    "receiver", "middlebox", "host agent": who must change; "hop transport", "clear headers", "both
+    directions", "split connection", "warning": what else it takes), `buildable` (bool; what cannot
+    be built says how much there is to be won), `lead_s` (float; how long it is to be there before a
+    flow starts).
+
+    A place is "flow", the flow's `tcp` table; or the table of nodes at the bad hop: "before hop",
+    the node before it; "host", the end of the flow at its end; "attachments", every node to which
+    that host is attached. `boxes` of a node are added to those that it has.
     """
 
-def box_remedies(hop: str, rate: str) -> list[dict[str, Any]]:
-    """What may help flows in the `boxes` of a node that they pass, of everything that there is.
+def box_remedies(neighbour: str, *, rate: str, delay: str, mtus: list[str]) -> list[dict[str, Any]]:
+    """What may help flows in the boxes of nodes at a bad hop, of everything that there is.
 
-    `hop` is the neighbour behind the bad hop, `rate` the rate of that hop as TOML has it; if it is
-    no quantity, the rate is not known. The dicts are those of `remedies`; `toml` has lines
-    for an entry of `boxes`, and `needs` may also be "both directions": both pass that node.
+    `neighbour` is the node behind the hop; its rate, delay and MTUs are as TOML has them. What is
+    no quantity is not known; the least of the MTUs counts. The dicts are those of `remedies`.
     """
 
 def applications() -> list[str]:

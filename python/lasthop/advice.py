@@ -8,24 +8,26 @@ of the flow's TCP, and boxes in the nodes between its ends.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from lasthop import _lasthop as engine
-from lasthop import lab, terminal, toml, units
+from lasthop import hops, lab, terminal, units
 from lasthop.errors import UserError, unknown
 from lasthop.results import Progress
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, mean_interval, ratio_interval
+from lasthop.variants import ATTACHMENTS, BEFORE, HOST, Change, document, variants
 
 SEEDS = 20
 #: A gain below this is not worth a change.
 WORTH = 1.05
+#: The most nodes that are named in a sentence.
+_MOST_NAMED = 4
+_BOX = "boxes = [{ "
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,10 @@ tcp     = {{ receive_window = "16 MB" }}
 class Remedy:
     """One remedy on a path."""
 
-    #: Lines for the flow's `tcp` table, or for an entry of the `boxes` of a node.
-    setting: str
+    #: What the literature calls it, if its settings do not say so.
+    name: str | None
+    #: Its settings: in the flow's TCP, or in nodes.
+    changes: tuple[Change, ...]
     #: How many times better than the path as it is, over pairs of runs.
     gain: Estimate
     #: With it, in bits per second or (of a transfer that ends) in seconds.
@@ -133,9 +137,12 @@ class Remedy:
     needs: tuple[str, ...]
     #: False for what shows how much there is to be won, and cannot be built.
     buildable: bool
-    #: The node that has the box; "" stands for one that is assumed at the beginning of the flow's
-    #: only link. None for a setting of the flow's TCP.
-    at: str | None = None
+
+    @property
+    def setting(self) -> str:
+        """Its settings in words of TOML, those of nodes with the names of these."""
+        settings = _settings(self.changes)
+        return f"{self.name} ({settings})" if self.name else settings
 
     @property
     def verdict(self) -> str:
@@ -185,8 +192,15 @@ class Advice:
             "used": self.used,
             "remedies": [
                 {
-                    "at": remedy.at,
-                    "setting": tomllib.loads(remedy.setting),
+                    "name": remedy.name,
+                    "settings": [
+                        {
+                            "place": change.place,
+                            "nodes": list(change.nodes),
+                            "setting": tomllib.loads(change.setting),
+                        }
+                        for change in remedy.changes
+                    ],
                     "verdict": remedy.verdict,
                     "gain": _numbers(remedy.gain),
                     "value": _numbers(remedy.value),
@@ -226,104 +240,37 @@ def advise(
         )
     index = _flow(outline.flows, flow)
     name = outline.flows[index]
-    known = [*_variants(scenario, index), *_box_variants(scenario, index)]
-    variants = [variant.scenario for variant in known]
+    tried = variants(scenario, index)
     first = lab.sweep(scenario, seeds=seeds, threads=threads)
     if all(len(set(values)) == 1 for values in _column(first.rows, name).values()):
         seeds = 2  # Chance has no part in it: more runs would all be the same.
-    sweeps = lab.sweeps([scenario, *variants], seeds=seeds, threads=threads, progress=progress)
+    # Some are compared with the same path at another time.
+    others: list[Scenario] = []
+    others += (v.today for v in tried if v.today not in (scenario, *others))
+    known = [scenario, *others]
+    scenarios = [*known, *(variant.scenario for variant in tried)]
+    sweeps = lab.sweeps(scenarios, seeds=seeds, threads=threads, progress=progress)
     columns = [_column(sweep.rows, name) for sweep in sweeps]
     # A transfer that does not end in time has only its goodput.
     ends = all(value is not None for column in columns for value in column["completed_s"])
     metric = "completed_s" if ends else "goodput_bps"
-    today, *others = [[float(v) for v in column[metric] if v is not None] for column in columns]
+    values = [[float(v) for v in column[metric] if v is not None] for column in columns]
     found = [
         Remedy(
-            setting=variant.remedy["toml"],
-            gain=_gain(values, today, faster_is_less=ends),
-            value=mean_interval(values),
+            name=variant.remedy["name"],
+            changes=variant.changes,
+            gain=_gain(own, values[known.index(variant.today)], faster_is_less=ends),
+            value=mean_interval(own),
             needs=tuple(variant.remedy["needs"]),
             buildable=variant.remedy["buildable"],
-            at=variant.at,
         )
-        for variant, values in zip(known, others, strict=True)
+        for variant, own in zip(tried, values[len(known) :], strict=True)
     ]
     found.sort(key=lambda remedy: -remedy.gain.value)
-    rate = _slowest(scenario, index)
-    mean = mean_interval(today)
+    rate = hops.slowest(document(scenario), index)
+    mean = mean_interval(values[0])
     used = None if ends or rate is None else mean.value / rate
     return Advice(outline.title, metric, _tcp(scenario, index), mean, used, found)
-
-
-@dataclass(frozen=True)
-class _Variant:
-    """A remedy of the engine's, and the scenario with it."""
-
-    remedy: dict[str, Any]
-    scenario: Scenario
-    at: str | None = None
-
-
-def _variants(scenario: Scenario, flow: int) -> Iterator[_Variant]:
-    """The remedies in the flow's TCP, without those that contradict what the scenario says."""
-    for remedy in engine.remedies():
-        keys = tomllib.loads(remedy["toml"])
-        variant = scenario.set({f"flows.{flow}.tcp.{key}": value for key, value in keys.items()})
-        if _is_valid(variant):
-            yield _Variant(remedy, variant)
-
-
-def _box_variants(scenario: Scenario, flow: int) -> Iterator[_Variant]:
-    """The remedies in boxes of every node between the flow's ends, if it has but one way.
-
-    Where there is no such node, one is assumed at the beginning of the flow's only link.
-    """
-    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
-    way = _way(said, flow)
-    if way is None:
-        return
-    names = way[1:-1]
-    if not names:
-        scenario, said = _behind_gateway(scenario, said, flow)
-        names = way[:1]
-    rates = _rates(said)
-    for node, hop in zip(names, way[-len(names) :], strict=True):
-        present = said["nodes"][node].get("boxes", [])
-        for remedy in engine.box_remedies(hop, str(rates[node, hop])):
-            box = tomllib.loads(remedy["toml"])
-            variant = scenario.set({f"nodes.{node}.boxes": [*present, box]})
-            if _is_valid(variant):
-                yield _Variant(remedy, variant, node if len(way) > 2 else "")
-
-
-def _behind_gateway(
-    scenario: Scenario, said: dict[str, Any], flow: int
-) -> tuple[Scenario, dict[str, Any]]:
-    """The scenario with the flow's sender moved away from the link, to which its node is a gateway.
-
-    The link keeps its name, and so its errors. What leads to the gateway is fast and has no delay.
-    """
-    gateway = said["flows"][flow]["from"]
-    sender = next(name for name in _names(f"{gateway}-host") if name not in said["nodes"])
-    wire = {"between": [sender, gateway], "rate": "10 Gbit/s", "delay": "0 s"}
-    flows = [*said["flows"]]
-    flows[flow] = {**flows[flow], "from": sender}
-    nodes = {**said["nodes"], sender: {}}
-    changed = {**said, "nodes": nodes, "links": [*said["links"], wire], "flows": flows}
-    return Scenario.from_toml(toml.write(changed), scenario.name), changed
-
-
-def _names(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}-{number}" for number in count(2))
-
-
-def _is_valid(scenario: Scenario) -> bool:
-    try:
-        scenario.outline()
-    except engine.ScenarioError:
-        return False
-    return True
 
 
 def _gain(values: list[float], today: list[float], *, faster_is_less: bool) -> Estimate:
@@ -376,7 +323,7 @@ _WORDS = {
 
 def _tcp(scenario: Scenario, flow: int) -> str:
     """Congestion control and recovery of a flow, in words."""
-    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
+    said = document(scenario)
     own = said["flows"][flow]
     profile = own.get("profile", said.get("profile", "modern"))
     has = {**_PROFILES[profile], **own.get("tcp", {})}
@@ -386,43 +333,6 @@ def _tcp(scenario: Scenario, flow: int) -> str:
     parts.append(_WORDS.get(has["recovery"], has["recovery"]))
     parts += ["F-RTO"] * bool(has.get("frto")) + ["PRR"] * (has.get("reduction") == "prr")
     return f"{', '.join(parts)} (profile {profile})"
-
-
-def _slowest(scenario: Scenario, flow: int) -> float | None:
-    """The lowest rate on a flow's way, if there is but one way and every rate is a number."""
-    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
-    rates, way = _rates(said), _way(said, flow)
-    if way is None:
-        return None
-    try:
-        return min(units.parse(str(rates[hop])) for hop in pairwise(way))
-    except ValueError:
-        return None
-
-
-def _rates(said: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    """The rates of links, by their two ends in this order."""
-    rates = {}
-    for link in said.get("links", []):
-        a, b = link["between"]
-        rates[a, b] = link.get("forward", {}).get("rate", link.get("rate"))
-        rates[b, a] = link.get("backward", {}).get("rate", link.get("rate"))
-    return rates
-
-
-def _way(said: dict[str, Any], flow: int) -> list[str] | None:
-    """The nodes of a flow's way from its sender on, if there is but one way."""
-    hops = _rates(said)
-    to = said["flows"][flow]["to"]
-    found: list[list[str]] = []
-    ways = [[said["flows"][flow]["from"]]]
-    while ways and len(found) < 2:
-        way = ways.pop()
-        if way[-1] == to:
-            found.append(way)
-        else:
-            ways += [[*way, b] for a, b in hops if a == way[-1] and b not in way]
-    return found[0] if len(found) == 1 else None
 
 
 def _numbers(estimate: Estimate) -> dict[str, float]:
@@ -435,11 +345,16 @@ _NEEDS = {
     "sender": "the sender",
     "receiver": "the receiver",
     "middlebox": "a node on the path",
+    "host agent": "the host behind the hop",
 }
 _COSTS = {
-    "both directions": "both directions must pass it",
-    "clear headers": "the node reads TCP headers: not with IPsec",
+    "host agent": "an agent in the host",
+    "hop transport": "it ends the host's TCP; the hop must be the host's own, for its transport"
+    " has no congestion control",
+    "both directions": "both directions must pass there",
+    "clear headers": "TCP headers are read: not with IPsec",
     "split connection": "acknowledgments no longer come from the receiver",
+    "warning": "the host is warned before it moves",
 }
 
 
@@ -459,7 +374,7 @@ def show(advice: Advice) -> None:
     if bound is not None:
         terminal.out().print(
             f"At most {_times(bound.gain)} could be won by knowing every error at once"
-            f" ({_one_line(bound.setting)}), which cannot be built."
+            f" ({bound.setting}), which cannot be built."
         )
     for verdict, words in (
         ("makes no difference", "Makes no difference worth a change"),
@@ -469,13 +384,13 @@ def show(advice: Advice) -> None:
         found = [r for r in advice.remedies if r.verdict == verdict and r.buildable]
         if found:
             settings = ", ".join(
-                _label(r) + (f" ({_times(r.gain)})" if verdict == "harms" else "") for r in found
+                r.setting + (f" ({_times(r.gain)})" if verdict == "harms" else "") for r in found
             )
             terminal.out().print(f"[dim]{words}: {escape(settings)}.[/]")
     terminal.say(
-        "[dim]Each remedy alone, for one flow; a setting goes into the flow's `tcp` table, a box"
-        f" into the `boxes` of its node. Means of {advice.today.n} runs with the same errors, gains"
-        " with 95 % confidence.[/]"
+        "[dim]Each remedy alone, for one flow. What comes after the name of a node goes into that"
+        " node's table, a box into its `boxes`; all else into the flow's `tcp` table. Means of"
+        f" {advice.today.n} runs with the same errors, gains with 95 % confidence.[/]"
     )
 
 
@@ -486,26 +401,49 @@ def _table(advice: Advice, show_value: Callable[[Estimate], str]) -> Table:
     # In one column, so that both have room in a narrow terminal.
     shown.add_column("setting, and what takes a change", overflow="fold")
     for remedy in advice.helping:
-        who = " and ".join(_who(need, remedy.at) for need in remedy.needs if need in _NEEDS)
-        costs = "; ".join(_COSTS[need] for need in remedy.needs if need in _COSTS)
+        parties = [_who(need, remedy.changes) for need in remedy.needs if need in _NEEDS]
+        comma = "," * any(" and " in party for party in parties)
+        who = f"{comma} and ".join(parties)
+        costs = "; ".join(words for need, words in _COSTS.items() if need in remedy.needs)
         needs = f"{who} ({costs})" if costs else who
         shown.add_row(
             _times(remedy.gain),
             show_value(remedy.value),
-            f"{escape(_one_line(remedy.setting))}\n[dim]{needs}[/]",
+            f"{escape(remedy.setting)}\n[dim]{needs}[/]",
         )
     return shown
 
 
-def _who(need: str, at: str | None) -> str:
-    if need != "middlebox" or at is None:
+def _who(need: str, changes: Sequence[Change]) -> str:
+    """The party that must change, by the names of its nodes."""
+    places = {"middlebox": (BEFORE, ATTACHMENTS), "host agent": (HOST,)}.get(need, ())
+    nodes = [node for change in changes if change.place in places for node in change.nodes]
+    if not nodes:
         return _NEEDS[need]
-    return f"the node {escape(at)}" if at else "a gateway before the link"
+    if nodes == [""]:
+        return "a gateway before the link"
+    if need == "host agent":
+        return f"the host {escape(_named(nodes))}"
+    return f"the node{'s' * (len(nodes) > 1)} {escape(_named(nodes))}"
 
 
-def _label(remedy: Remedy) -> str:
-    line = _one_line(remedy.setting)
-    return f"{line} at {remedy.at}" if remedy.at else line
+def _named(nodes: Sequence[str]) -> str:
+    named = ["a gateway" if node == "" else node for node in nodes]
+    if len(named) > _MOST_NAMED:
+        named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
+    *first, last = named
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _settings(changes: Sequence[Change]) -> str:
+    """Settings in a line, each with the nodes that have it."""
+    lines = []
+    for change in changes:
+        line = change.setting.replace("\n", ", ")
+        if line.startswith(_BOX):
+            line = line.removeprefix(_BOX).removesuffix(" }]")
+        lines.append(f"{_named(change.nodes)}: {line}" if change.nodes else line)
+    return "; ".join(lines)
 
 
 def _times(gain: Estimate) -> str:
@@ -521,7 +459,3 @@ def _rate(value: Estimate) -> str:
 
 def _time(value: Estimate) -> str:
     return f"{terminal.number(value)} s"
-
-
-def _one_line(setting: str) -> str:
-    return setting.replace("\n", ", ")

@@ -6,6 +6,7 @@ mod detection;
 pub mod fec;
 mod link_mtu;
 mod mhp;
+mod remedy;
 mod sending;
 mod table;
 mod tunnel;
@@ -23,6 +24,7 @@ pub use impairment::{Impaired, Protocol};
 pub use link_mtu::LinkMtu;
 pub use mobile::{HopTransport, MobileAgent};
 pub use on_path_attacker::{DISCARD, Forger, Forges};
+pub use remedy::{Hop, Place, Remedy};
 pub use snoop::Retransmitter;
 pub use spoofer::Splitter;
 pub use station::BaseStation;
@@ -103,7 +105,7 @@ impl BoxSettings {
         self.settings().runs_tcp()
     }
 
-    /// What it needs as a remedy ([`BoxSettings::remedies`]).
+    /// What it needs as a part of a remedy ([`BoxSettings::remedies`]).
     #[must_use]
     pub fn needs(&self) -> Needs {
         self.settings().needs()

@@ -5,7 +5,9 @@ mod connections;
 mod hop;
 
 use crate::mhp::{Attachment, Keys};
+use crate::station::Station;
 use crate::table::{Settings, Site};
+use crate::{Hop as BadHop, Place, Remedy};
 use base::settings::{Bytes, Kind, Setting, names};
 use base::{Duration, Random, Time};
 use connections::Connections;
@@ -29,7 +31,7 @@ base::settings! {
         /// The transport of connections on the wireless hop: TCP (MTCP in the publication), or SRP.
         pub hop: HopTransport,
         /// The largest packet of the wireless hop, bytes: segments of SRP fit into it.
-        pub mtu: u32 as Kind::at_least(96),
+        pub mtu: u32 as Kind::at_least(Mobile::LEAST_MTU),
         /// The most data of a connection over SRP that the host holds in each direction, besides what the
         /// receive window of its TCP takes.
         pub cache: Bytes,
@@ -57,6 +59,17 @@ impl Setting for HopTransport {
     const KIND: Kind = Kind::Words(names::<HopTransport>);
 }
 
+impl Mobile {
+    /// The smallest MTU of a hop, bytes.
+    const LEAST_MTU: u16 = 96;
+    /// What is held as a remedy if the hop's rate or delay is not known.
+    const UNKNOWN_CACHE: u64 = 1 << 20;
+    /// The most that is held as a remedy, as by the spoofer.
+    const MOST_CACHE: u64 = 16 << 20;
+    /// A host has usually registered long before it opens a connection. Messages may be lost.
+    const LEAD: Duration = Duration::from_secs(10);
+}
+
 impl Default for Mobile {
     fn default() -> Mobile {
         Mobile {
@@ -74,8 +87,31 @@ impl Settings for Mobile {
         true
     }
 
+    /// With both transports, and stations wherever the host is attached. What they hold of a
+    /// connection is twice what is in flight over the hop, as SRP has it at most.
+    fn remedies(hop: &BadHop<'_>) -> Vec<Remedy> {
+        let mtu = hop.mtu.unwrap_or(Mobile::default().mtu);
+        if mtu < u32::from(Mobile::LEAST_MTU) {
+            return Vec::new();
+        }
+        let cache = hop.in_flight().map(|bytes| bytes.saturating_mul(2).checked_next_power_of_two());
+        let cache = cache.map_or(Mobile::UNKNOWN_CACHE, |bytes| bytes.unwrap_or(u64::MAX));
+        let cache = Bytes(cache.clamp(Mobile::default().cache.0, Mobile::MOST_CACHE));
+        let station = Station { cache, mtu, ..Station::default() };
+        let with = |name: &'static str, hop: HopTransport| {
+            let mobile = Mobile { hop, mtu, cache, ..Mobile::default() };
+            let boxes =
+                vec![(Place::Attachments, station.clone().into()), (Place::Host, mobile.into())];
+            Remedy { name: Some(name), boxes, lead: Mobile::LEAD }
+        };
+        vec![with("MTCP", HopTransport::Tcp), with("SRP", HopTransport::Srp)]
+    }
+
     fn needs(&self) -> Needs {
-        Needs::SENDER | Needs::RECEIVER | Needs::MIDDLEBOX
+        match self.hop {
+            HopTransport::Tcp => Needs::HOST_AGENT,
+            HopTransport::Srp => Needs::HOST_AGENT | Needs::HOP_TRANSPORT,
+        }
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {

@@ -11,8 +11,9 @@ mod connection;
 mod tests;
 
 use crate::table::{Settings, Site};
+use crate::{Hop, Remedy};
 use base::settings::{Kind, Span};
-use base::{Duration, Rate, Schedule, Time};
+use base::{Duration, Schedule, Time};
 use connection::{Connection, Limits};
 use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
@@ -59,8 +60,9 @@ impl Settings for Snoop {
         Some(&self.hop)
     }
 
-    fn remedies(hop: &str, _: Option<Rate>) -> Vec<Snoop> {
-        vec![Snoop { hop: hop.to_owned(), cache: 1000, ..Snoop::default() }]
+    fn remedies(hop: &Hop<'_>) -> Vec<Remedy> {
+        let hop = hop.neighbour.to_owned();
+        vec![Remedy::before_hop(Snoop { hop, cache: 1000, ..Snoop::default() })]
     }
 
     fn needs(&self) -> Needs {

@@ -5,8 +5,9 @@ mod handshakes;
 mod tests;
 
 use crate::table::{Settings, Site};
+use crate::{Hop, Remedy};
 use base::settings::{Bytes, Kind};
-use base::{Random, Rate, Time};
+use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
 use crate::sending::Sending;
@@ -74,14 +75,14 @@ impl Settings for Spoofer {
 
     /// As published, but with a cache that is limited, to what auto-tuned windows take at most; and one
     /// that does not overrun the hop.
-    fn remedies(hop: &str, rate: Option<Rate>) -> Vec<Spoofer> {
+    fn remedies(hop: &Hop<'_>) -> Vec<Remedy> {
         let plain = Spoofer { cache: Some(Bytes(16 << 20)), ..Spoofer::default() };
         let mended = Spoofer {
-            hop: Some(hop.to_owned()),
-            rate: Some(rate.map_or(HopRate::Measured, HopRate::Given)),
+            hop: Some(hop.neighbour.to_owned()),
+            rate: Some(hop.rate.map_or(HopRate::Measured, HopRate::Given)),
             ..plain.clone()
         };
-        vec![plain, mended]
+        vec![Remedy::before_hop(plain), Remedy::before_hop(mended)]
     }
 
     fn needs(&self) -> Needs {

@@ -1,8 +1,8 @@
 //! What boxes that stand in a node by themselves have in common: settings, and a site.
 
 use crate::fec::Flow;
-use crate::{Association, Contents, Ends};
-use base::{Random, Rate};
+use crate::{Association, Contents, Ends, Hop, Remedy};
+use base::Random;
 use core::net::IpAddr;
 use host::{Middlebox, Port};
 use std::collections::BTreeMap;
@@ -77,17 +77,17 @@ pub trait Settings {
         false
     }
 
-    /// The settings with which it may improve the flows that pass its node, if this neighbour is behind
-    /// the bad hop, and that hop has this rate, if it has one. None if it is no remedy.
-    fn remedies(hop: &str, rate: Option<Rate>) -> Vec<Self>
+    /// The ways in which it may improve the flows that pass a bad hop, perhaps together with other
+    /// boxes. None if it is no remedy.
+    fn remedies(hop: &Hop<'_>) -> Vec<Remedy>
     where
         Self: Sized,
     {
-        let _ = (hop, rate);
+        let _ = hop;
         Vec::new()
     }
 
-    /// What it needs as a remedy.
+    /// What it needs as a part of a remedy.
     fn needs(&self) -> Needs {
         Needs::empty()
     }
@@ -121,14 +121,11 @@ macro_rules! boxes {
         }
 
         impl BoxSettings {
-            /// The boxes, with settings, that may improve the flows that pass their node, if this
-            /// neighbour is behind the bad hop, which has this rate, if it has one.
+            /// The boxes, with settings, that may improve the flows that pass a bad hop.
             #[must_use]
-            pub fn remedies(hop: &str, rate: Option<base::Rate>) -> Vec<BoxSettings> {
+            pub fn remedies(hop: &Hop<'_>) -> Vec<Remedy> {
                 let mut remedies = Vec::new();
-                $(remedies.extend(
-                    <$Settings as table::Settings>::remedies(hop, rate).into_iter().map(BoxSettings::from),
-                );)+
+                $(remedies.extend(<$Settings as table::Settings>::remedies(hop));)+
                 remedies
             }
 

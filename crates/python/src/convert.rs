@@ -216,10 +216,18 @@ pub(crate) fn remedy<'py>(
     remedy: &scenario::Remedy,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("toml", remedy.toml())?;
+    let settings = remedy.toml().into_iter().map(|(place, toml)| {
+        let setting = PyDict::new(py);
+        setting.set_item("place", place.name())?;
+        setting.set_item("toml", toml)?;
+        Ok(setting)
+    });
+    dict.set_item("name", remedy.name)?;
+    dict.set_item("settings", settings.collect::<PyResult<Vec<_>>>()?)?;
     let needs = remedy.needs.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
     dict.set_item("needs", needs.collect::<Vec<_>>())?;
     dict.set_item("buildable", remedy.buildable)?;
+    dict.set_item("lead_s", remedy.lead.as_secs_f64())?;
     Ok(dict)
 }
 

@@ -47,9 +47,10 @@ mod _lasthop {
     use crate::transfers::{self, Wanted};
     use crate::watch::{self, Patience};
     use base::settings::Table as _;
+    use base::units::Size;
     use host::ApplicationSettings;
     use lab::{Capture, Journal, Watch};
-    use middlebox::BoxSettings;
+    use middlebox::{BoxSettings, Hop};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict};
     use scenario::Experiment;
@@ -231,15 +232,25 @@ mod _lasthop {
         scenario::remedies().iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 
-    /// The remedies in boxes of a node before a bad hop; a `rate` that is no fixed one is not known.
+    /// The remedies in boxes of nodes at a bad hop; a rate or delay that is no quantity is not known,
+    /// and the hop takes the least of the MTUs.
     #[pyfunction]
-    #[pyo3(text_signature = "(hop, rate)")]
+    #[pyo3(text_signature = "(neighbour, *, rate, delay, mtus)")]
+    #[pyo3(signature = (neighbour, *, rate, delay, mtus))]
     fn box_remedies<'py>(
         py: Python<'py>,
-        hop: &str,
+        neighbour: &str,
         rate: &str,
+        delay: &str,
+        mtus: Vec<String>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let remedies = scenario::box_remedies(hop, rate.parse().ok());
+        let sizes = mtus.iter().filter_map(|mtu| match mtu.parse() {
+            Ok(Size::Bytes(bytes)) => u32::try_from(bytes).ok(),
+            _ => None,
+        });
+        let mtu = sizes.min();
+        let (rate, delay) = (rate.parse().ok(), delay.parse().ok());
+        let remedies = scenario::box_remedies(&Hop { neighbour, rate, delay, mtu });
         remedies.iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 

@@ -46,7 +46,7 @@ pub use placement::{
 };
 pub use reading::error::{Finding, ScenarioError, Style};
 pub use reading::source::{Source, Value};
-pub use remedies::{Remedy, box_remedies, remedies};
+pub use remedies::{Place, Remedy, Setting, box_remedies, remedies};
 pub use routes::{Hop, Routes};
 pub use scenario::Scenario;
 pub use schema::schema;

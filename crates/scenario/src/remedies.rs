@@ -1,10 +1,10 @@
 //! Settings that may improve a flow's use of its path: all entries of the tables of `tcp`, and boxes
-//! of nodes, so that a new entry is included.
+//! of nodes, so that a new entry is included. A remedy has settings in one place or in several.
 
 use crate::reading::tagged;
-use base::Rate;
+use base::Duration;
 use base::settings::Table as _;
-use middlebox::BoxSettings;
+use middlebox::{BoxSettings, Hop};
 use tcp::Recovery;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Mechanism, Needs};
@@ -12,37 +12,92 @@ use tcp::mechanism::{Mechanism, Needs};
 /// Settings that may help.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remedy {
-    /// Keys of the flow's `tcp` table, or of an entry of a node's `boxes`, and their values.
-    pub settings: Vec<(String, toml::Value)>,
-    /// Which parties must change for it.
+    /// What the literature calls it, if its settings do not say so.
+    pub name: Option<&'static str>,
+    /// The settings; those of a place are together.
+    pub settings: Vec<Setting>,
+    /// Which parties must change for it, and its other conditions.
     pub needs: Needs,
     /// Whether it can be built; one that cannot shows the upper bound of the gain.
     pub buildable: bool,
+    /// How long it is to be there before a flow starts.
+    pub lead: Duration,
+}
+
+/// A setting of a remedy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Where it is made.
+    pub place: Place,
+    /// The key in the flow's `tcp` table, or in the table of a node.
+    pub key: String,
+    /// Its value. A list of a node's is what comes to the list that it has: another box.
+    pub value: toml::Value,
+}
+
+/// Where a setting is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the TCP of the flow.
+    Flow,
+    /// In a node, or several.
+    Node(middlebox::Place),
+}
+
+impl Place {
+    /// Its name for programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Flow => "flow",
+            Place::Node(middlebox::Place::BeforeHop) => "before hop",
+            Place::Node(middlebox::Place::Host) => "host",
+            Place::Node(middlebox::Place::Attachments) => "attachments",
+        }
+    }
 }
 
 impl Remedy {
-    /// The settings as lines of TOML.
+    /// The settings as lines of TOML, by their place.
     #[must_use]
-    pub fn toml(&self) -> String {
-        let lines: Vec<_> =
-            self.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
-        lines.join("\n")
+    pub fn toml(&self) -> Vec<(Place, String)> {
+        let mut places: Vec<(Place, String)> = Vec::new();
+        for Setting { place, key, value } in &self.settings {
+            let line = format!("{key} = {value}");
+            match places.iter_mut().find(|(known, _)| known == place) {
+                Some((_, lines)) => *lines = format!("{lines}\n{line}"),
+                None => places.push((*place, line)),
+            }
+        }
+        places
     }
 
     fn new<V: Into<toml::Value>>(
         settings: impl IntoIterator<Item = (&'static str, V)>,
         needs: Needs,
     ) -> Remedy {
-        let settings = settings.into_iter().map(|(key, value)| (key.to_owned(), value.into()));
-        Remedy { settings: settings.collect(), needs, buildable: true }
+        let setting = |(key, value): (&str, V)| Setting {
+            place: Place::Flow,
+            key: key.to_owned(),
+            value: value.into(),
+        };
+        let settings = settings.into_iter().map(setting).collect();
+        Remedy { name: None, settings, needs, buildable: true, lead: Duration::ZERO }
+    }
+
+    /// With a setting of the host at the end of the bad hop.
+    fn with_host(mut self, key: &str, value: impl Into<toml::Value>, needs: Needs) -> Remedy {
+        let place = Place::Node(middlebox::Place::Host);
+        self.settings.push(Setting { place, key: key.to_owned(), value: value.into() });
+        Remedy { needs: self.needs | needs, ..self }
     }
 }
 
-/// All remedies in boxes of a node before a bad hop of this rate, behind which this neighbour is, in the
-/// order of the table. Only settings that differ from the defaults are given.
+/// All remedies in boxes of nodes at this bad hop, in the order of the table. Only settings that differ
+/// from the defaults are given.
 #[must_use]
-pub fn box_remedies(hop: &str, rate: Option<Rate>) -> Vec<Remedy> {
-    let remedy = |settings: &BoxSettings| {
+pub fn box_remedies(hop: &Hop<'_>) -> Vec<Remedy> {
+    let entry = |settings: &BoxSettings| {
         let table = toml::Table::try_from(settings).unwrap_or_default();
         let name = table.get(BoxSettings::TAG).and_then(toml::Value::as_str).unwrap_or_default();
         let default = tagged::default::<BoxSettings>(name).map(toml::Table::try_from);
@@ -50,11 +105,22 @@ pub fn box_remedies(hop: &str, rate: Option<Rate>) -> Vec<Remedy> {
         let is_set = |key: &str, value: &toml::Value| {
             key == BoxSettings::TAG || default.get(key) != Some(value)
         };
-        let settings_of = table.iter().filter(|(key, value)| is_set(key, value));
-        let settings_of = settings_of.map(|(key, value)| (key.clone(), value.clone()));
-        Remedy { settings: settings_of.collect(), needs: settings.needs(), buildable: true }
+        let settings = table.iter().filter(|(key, value)| is_set(key, value));
+        toml::Table::from_iter(settings.map(|(key, value)| (key.clone(), value.clone())))
     };
-    BoxSettings::remedies(hop, rate).iter().map(remedy).collect()
+    let setting = |(place, settings): &(middlebox::Place, BoxSettings)| Setting {
+        place: Place::Node(*place),
+        key: "boxes".to_owned(),
+        value: vec![entry(settings)].into(),
+    };
+    let remedy = |remedy: &middlebox::Remedy| Remedy {
+        name: remedy.name,
+        settings: remedy.boxes.iter().map(setting).collect(),
+        needs: remedy.needs(),
+        buildable: true,
+        lead: remedy.lead,
+    };
+    BoxSettings::remedies(hop).iter().map(remedy).collect()
 }
 
 /// All remedies in the TCP of a flow, in the order of the tables.
@@ -123,6 +189,12 @@ fn mechanism(name: &'static str, needs: Needs) -> Vec<Remedy> {
             let timestamps = ("timestamps", toml::Value::Boolean(true));
             vec![Remedy::new([timestamps, listed(name)], needs)]
         }
+        // The receiver must be warned about a round trip ahead, and waits for the rest of the time.
+        "freeze" => {
+            let plain = Remedy::new([listed(name)], needs);
+            let warned = |before| plain.clone().with_host("warning", before, Needs::WARNING);
+            vec![plain.clone(), warned("200 ms"), warned("1 s")]
+        }
         _ => vec![Remedy::new([listed(name)], needs)],
     }
 }
@@ -137,6 +209,50 @@ fn listed(name: &'static str) -> (&'static str, toml::Value) {
 mod tests {
     use super::*;
     use crate::{Experiment, Source};
+    use base::Rate;
+    use std::collections::BTreeMap;
+
+    /// A host that moves between two base stations.
+    const FILE: &str = r#"
+        duration = "1 s"
+        nodes = { a = {}, b = {}, c = {}, d = { attached = { at = [
+            { to = "b", start = "0 s", end = "500 ms" }, { to = "c", start = "600 ms" },
+        ] } } }
+        links = [
+            { between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" },
+            { between = ["a", "c"], rate = "1 Mbit/s", delay = "1 ms" },
+            { between = ["b", "d"], rate = "1 Mbit/s", delay = "1 ms" },
+            { between = ["c", "d"], rate = "1 Mbit/s", delay = "1 ms" },
+        ]
+        flows = [{ from = "a", to = "d" }]
+    "#;
+
+    fn hop() -> Hop<'static> {
+        let delay = Some(Duration::from_millis(10));
+        Hop { neighbour: "d", rate: Rate::from_bps(2_000_000), delay, mtu: None }
+    }
+
+    /// The keys of settings in a scenario of [`FILE`], and their values.
+    fn written(remedy: &Remedy) -> BTreeMap<String, toml::Value> {
+        let keys = remedy.settings.iter().flat_map(|Setting { place, key, value }| {
+            let tables: &[&str] = match place {
+                Place::Flow => &["flows.0.tcp"],
+                Place::Node(middlebox::Place::BeforeHop) => &["nodes.b"],
+                Place::Node(middlebox::Place::Host) => &["nodes.d"],
+                Place::Node(middlebox::Place::Attachments) => &["nodes.b", "nodes.c"],
+            };
+            tables.iter().map(move |table| (format!("{table}.{key}"), value.clone()))
+        });
+        keys.collect()
+    }
+
+    fn is_understood(remedy: &Remedy) -> bool {
+        let mut source = Source::new(FILE, "path");
+        for (key, value) in &written(remedy) {
+            source.put(key, value).unwrap();
+        }
+        Experiment::read(&source).is_ok()
+    }
 
     #[test]
     fn every_mechanism_that_helps_by_itself_is_a_remedy() {
@@ -144,7 +260,7 @@ mod tests {
         for (name, _) in helping() {
             // Error notification of a kind is `eten = KIND`, or a table that reports so.
             let kind = name.strip_suffix("-eten").unwrap_or(name);
-            let named = |(key, value): &(String, toml::Value)| match value.as_str() {
+            let named = |Setting { key, value, .. }: &Setting| match value.as_str() {
                 Some(value) if *key == "eten" => name == "eten" || value == kind,
                 _ if *key == "eten" => value.to_string().contains(&format!("\"{kind}\"")),
                 _ => value.to_string().contains(&format!("\"{name}\"")),
@@ -155,29 +271,72 @@ mod tests {
 
     #[test]
     fn every_remedy_is_understood() {
-        let file = r#"
-            duration = "1 s"
-            nodes = { a = {}, b = {} }
-            links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]
-            flows = [{ from = "a", to = "b" }]
-        "#;
-        for remedy in remedies() {
-            let mut source = Source::new(file, "path");
-            for (key, value) in &remedy.settings {
-                source.put(&format!("flows.0.tcp.{key}"), value).unwrap();
-            }
-            assert!(Experiment::read(&source).is_ok(), "{remedy:?}");
+        for remedy in remedies().iter().chain(&box_remedies(&hop())) {
+            assert!(is_understood(remedy), "{remedy:?}");
             assert!(!remedy.needs.is_empty(), "{remedy:?}");
         }
-        let boxes = box_remedies("b", Rate::from_bps(2_000_000));
-        assert!(boxes.iter().any(|remedy| remedy.toml().contains("\"spoofer\"\n")), "{boxes:?}");
-        assert!(boxes.iter().any(|remedy| remedy.toml().contains("\"snoop\"\n")), "{boxes:?}");
-        for remedy in boxes {
-            let mut source = Source::new(file, "path");
-            let entry = toml::Table::from_iter(remedy.settings.clone());
-            source.put("nodes.a.boxes", &toml::Value::Array(vec![entry.into()])).unwrap();
-            assert!(Experiment::read(&source).is_ok(), "{remedy:?}");
-            assert!(remedy.needs.contains(Needs::MIDDLEBOX), "{remedy:?}");
+    }
+
+    #[test]
+    fn a_warning_is_for_a_host_that_moves() {
+        let warned = remedies().into_iter().filter(|r| r.needs.contains(Needs::WARNING));
+        let warned: Vec<_> = warned.collect();
+        assert!(!warned.is_empty());
+        for remedy in warned {
+            assert!(written(&remedy).contains_key("nodes.d.warning"), "{remedy:?}");
+            assert!(remedy.needs.contains(Needs::RECEIVER), "{remedy:?}");
         }
+    }
+
+    #[test]
+    fn remedies_in_boxes_have_a_node_before_the_hop_or_stations_and_a_mobile_host() {
+        use middlebox::Place::{Attachments, BeforeHop, Host};
+        let boxes = |remedy: &Remedy| {
+            let boxes = remedy.settings.iter().map(|Setting { place, key, value }| {
+                assert_eq!(key, "boxes");
+                let Place::Node(place) = *place else { panic!("{remedy:?}") };
+                (place, value[0]["box"].as_str().unwrap().to_owned())
+            });
+            boxes.collect::<Vec<_>>()
+        };
+        let remedies = box_remedies(&hop());
+        let found: Vec<_> = remedies.iter().map(boxes).collect();
+        let alone = |name: &str| vec![(BeforeHop, name.to_owned())];
+        let mhp = vec![(Attachments, "station".to_owned()), (Host, "mobile".to_owned())];
+        assert_eq!(found, [alone("spoofer"), alone("spoofer"), alone("snoop"), mhp.clone(), mhp]);
+        for remedy in &remedies {
+            assert!(remedy.needs.contains(Needs::MIDDLEBOX | Needs::CLEAR_HEADERS), "{remedy:?}");
+        }
+        let [.., mtcp, srp] = &remedies[..] else { panic!("{remedies:?}") };
+        assert_eq!([mtcp.name, srp.name], [Some("MTCP"), Some("SRP")]);
+        assert_eq!(srp.needs - mtcp.needs, Needs::HOP_TRANSPORT);
+        assert!(mtcp.needs.contains(Needs::HOST_AGENT | Needs::SPLIT_CONNECTION));
+        // The fixed host stays as it is: it is the sender, or the receiver.
+        assert!(!mtcp.needs.intersects(Needs::SENDER | Needs::RECEIVER));
+        assert!(mtcp.lead > Duration::ZERO);
+    }
+
+    #[test]
+    fn what_stations_hold_and_send_suits_the_hop() {
+        let station = |hop: Hop<'_>| {
+            let remedy = box_remedies(&hop).pop().unwrap();
+            assert!(is_understood(&remedy), "{remedy:?}");
+            remedy.settings[0].value[0].as_table().unwrap().clone()
+        };
+        // Twice 5 kB are less than the default; twice 2.5 MB are 5 MB.
+        let short = station(hop());
+        assert!(!short.contains_key("cache") && !short.contains_key("mtu"), "{short}");
+        let long = Hop {
+            rate: Rate::from_bps(20_000_000),
+            delay: Some(Duration::from_millis(500)),
+            mtu: Some(256),
+            ..hop()
+        };
+        assert_eq!(station(long)["cache"].as_integer(), Some(8 << 20));
+        assert_eq!(station(long)["mtu"].as_integer(), Some(256));
+        assert_eq!(station(Hop { rate: None, ..hop() })["cache"].as_integer(), Some(1 << 20));
+        // Packets of MHP do not fit into less than 96 bytes: without it.
+        let least = |mtu| box_remedies(&Hop { mtu: Some(mtu), ..hop() }).len();
+        assert_eq!([least(96), least(95)], [5, 3]);
     }
 }

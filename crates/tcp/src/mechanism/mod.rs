@@ -47,7 +47,7 @@ bitflags! {
 bitflags! {
     /// What a mechanism or a box needs: the nodes that must change, and its other conditions.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Needs: u8 {
+    pub struct Needs: u16 {
         /// The sender.
         const SENDER = 1;
         /// The receiver.
@@ -60,6 +60,12 @@ bitflags! {
         const SPLIT_CONNECTION = 1 << 4;
         /// Both directions of the path pass that node.
         const BOTH_DIRECTIONS = 1 << 5;
+        /// The host at the end of the bad hop gets an agent.
+        const HOST_AGENT = 1 << 6;
+        /// The hop has a transport of its own, which ends in that agent.
+        const HOP_TRANSPORT = 1 << 7;
+        /// The host is warned before it loses its connectivity.
+        const WARNING = 1 << 8;
     }
 }
 

@@ -1,0 +1,190 @@
+"""A scenario with each remedy that suits it.
+
+A remedy of the engine has settings in one place or in several: in the flow's TCP, and in nodes at a
+bad hop. Here places get the names of nodes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from lasthop import _lasthop as engine
+from lasthop import hops, toml
+from lasthop.scenario import Scenario
+
+FLOW, BEFORE, HOST, ATTACHMENTS = "flow", "before hop", "host", "attachments"
+
+
+@dataclass(frozen=True)
+class Change:
+    """The settings of a remedy in one place."""
+
+    #: Lines for the flow's `tcp` table, or for the table of each node.
+    setting: str
+    #: "flow"; "before hop"; "host", the end of the flow that is behind the hop; or "attachments",
+    #: all nodes to which that host is attached.
+    place: str
+    #: The nodes; "" stands for one that is assumed at the beginning of the flow's only link.
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A scenario with a remedy."""
+
+    remedy: dict[str, Any]
+    changes: tuple[Change, ...]
+    scenario: Scenario
+    #: What it is compared with: the scenario without it.
+    today: Scenario
+
+
+def variants(scenario: Scenario, flow: int) -> list[Variant]:
+    """The scenario with every remedy that suits it and does not contradict what it says."""
+    path = _Path(scenario, flow)
+    tried: list[tuple[_Site, dict[str, Any]]] = []
+    in_tcp = engine.remedies()
+    for site in [_Site(), *_inner_hops(path), *_last_hops(path)]:
+        boxes = engine.box_remedies(site.neighbour, **site.quantities) if site.places else []
+        tried += [(site, remedy) for remedy in (*in_tcp, *boxes) if site.suits(remedy)]
+    found = (_variant(path, site, remedy) for site, remedy in tried)
+    return [variant for variant in found if variant is not None]
+
+
+def document(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario says, with all changed keys."""
+    said: dict[str, Any]
+    said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
+    return said
+
+
+class _Path:
+    """A scenario, and the flow that is to be improved."""
+
+    def __init__(self, scenario: Scenario, flow: int) -> None:
+        self.scenario = scenario
+        self.flow = flow
+        self.said = document(scenario)
+        swept = {key: of for key, of in self.said.get("sweep", {}).items() if key != "seeds"}
+        if swept:  # Of one value each, which they would have in every copy of the document.
+            sweep = {key: of for key, of in self.said["sweep"].items() if key == "seeds"}
+            only = {key: values[0] for key, values in swept.items()}
+            self.said = document(scenario.set(sweep=sweep).set(only))
+
+    def with_(self, said: dict[str, Any]) -> _Path:
+        """The same with another document."""
+        return _Path(Scenario.from_toml(toml.write(said), self.scenario.name), self.flow)
+
+    def behind_gateway(self) -> _Path:
+        """With a gateway at the beginning of the flow's only link."""
+        return self.with_(hops.behind_gateway(self.said, self.flow))
+
+    def after(self, lead_s: float) -> _Path:
+        """With so much time before the flow."""
+        said = hops.later(self.said, self.flow, lead_s)
+        return self if said is self.said else self.with_(said)
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where remedies go besides the flow's TCP: nodes at a bad hop."""
+
+    #: The names of nodes; without any, for remedies in the flow's TCP alone.
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The node behind the hop, and the hop's rate, delay and MTUs.
+    neighbour: str = ""
+    quantities: Mapping[str, Any] = field(default_factory=dict)
+    #: The hop is the flow's only one, and its beginning a gateway that is assumed.
+    assumes_gateway: bool = False
+
+    def suits(self, remedy: dict[str, Any]) -> bool:
+        """Whether it has the places that a remedy needs."""
+        needed = {setting["place"] for setting in remedy["settings"]} - {FLOW}
+        return needed <= self.places.keys() and bool(needed) == bool(self.places)
+
+
+def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None:
+    """A path with a remedy; None if it contradicts what the scenario says."""
+    today = path.after(remedy["lead_s"])
+    of = today.behind_gateway() if site.assumes_gateway else today
+    settings: dict[str, Any] = {}
+    changes = []
+    for setting in remedy["settings"]:
+        keys = tomllib.loads(setting["toml"])
+        place, nodes = setting["place"], site.places.get(setting["place"], ())
+        if place == FLOW:
+            settings |= {f"flows.{path.flow}.tcp.{key}": value for key, value in keys.items()}
+        for node in nodes:
+            added = _added(of.said["nodes"][node], keys)
+            if added is None:
+                return None
+            settings |= {f"nodes.{node}.{key}": value for key, value in added.items()}
+        is_assumed = site.assumes_gateway and place in (BEFORE, ATTACHMENTS)
+        changes.append(Change(setting["toml"], place, ("",) if is_assumed else nodes))
+    variant = of.scenario.set(settings)
+    if not _is_valid(variant):
+        return None
+    return Variant(remedy, tuple(changes), variant, today.scenario)
+
+
+def _added(node: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any] | None:
+    """What keys of a node become with those of a remedy: boxes come after those that it has. None
+    if it has a key already, or a box of the same kind."""
+    added = {}
+    for key, value in keys.items():
+        present = node.get(key)
+        if isinstance(present, list):
+            kinds = {box["box"] for box in present}
+            if any(box["box"] in kinds for box in value):
+                return None
+            added[key] = [*present, *value]
+        elif present is None:
+            added[key] = value
+        else:
+            return None
+    return added
+
+
+def _inner_hops(path: _Path) -> Iterator[_Site]:
+    """The hops from every node between the flow's ends, if it has but one way.
+
+    Where there is no such node, one is assumed at the beginning of the flow's only link.
+    """
+    way = hops.way(path.said, path.flow)
+    if way is None:
+        return
+    for node, following in list(pairwise(way))[1:] or [(way[0], way[1])]:
+        quantities = hops.quantities(path.said, [(node, following)])
+        yield _Site({BEFORE: (node,)}, following, quantities, assumes_gateway=len(way) == 2)
+
+
+def _last_hops(path: _Path) -> Iterator[_Site]:
+    """The hops of the flow's ends that move; if none does, of those that are attached by a bad one.
+
+    Of an only link it is that of the receiver, before which a gateway is assumed.
+    """
+    said, flow = path.said, path.said["flows"][path.flow]
+    ends = [flow["to"], flow["from"]]
+    moving = [host for host in ends if "attached" in said["nodes"][host]]
+    for host in moving or ends:
+        nodes = hops.attachments(said, host)
+        peer = ends[host == ends[0]]
+        is_only = nodes == [peer] and host == flow["to"]
+        if not nodes or (peer in nodes and not is_only):
+            continue
+        if moving or hops.is_bad(said, path.flow, (nodes[0], host)):
+            quantities = hops.quantities(said, [(node, host) for node in nodes])
+            places = {ATTACHMENTS: tuple(nodes), HOST: (host,)}
+            yield _Site(places, host, quantities, assumes_gateway=is_only)
+
+
+def _is_valid(scenario: Scenario) -> bool:
+    try:
+        scenario.outline()
+    except engine.ScenarioError:
+        return False
+    return True

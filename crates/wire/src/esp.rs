@@ -1,5 +1,9 @@
 //! ESP (RFC 4303): the header in front of an encrypted packet or transport.
 
+mod replay;
+
+pub use replay::ReplayWindow;
+
 use crate::checksum::Tail;
 use crate::icmp::emit_address;
 use crate::ip::{array, u32_at};

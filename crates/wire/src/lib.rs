@@ -48,7 +48,7 @@ pub use corruption::CorruptedCopy;
 pub use damage::Vouched;
 pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
-pub use esp::{Esp, EspNotice, Protected};
+pub use esp::{Esp, EspNotice, Protected, ReplayWindow};
 pub use fast_open::FastOpenCookie;
 pub use flow::FlowKey;
 pub use icmp::Icmp;

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::{Body, Esp, Packet, Payload};
+use wire::{Body, Esp, Packet, Payload, ReplayWindow};
 
 /// The addresses and identifiers of a security association (RFC 4301 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,25 +58,25 @@ struct Inner {
     /// The sequence number of the first of `packets`; above 32 bits when none is left.
     first: u64,
     packets: VecDeque<Option<Packet>>,
+    /// The numbers of the packets that were opened.
+    opened: ReplayWindow,
 }
 
 impl Inner {
-    /// The index of the packet with this sequence number, unless it is out of the window.
+    /// The index of the packet with this sequence number, unless it is forgotten.
     fn index(&self, sequence: u32) -> Option<usize> {
         u64::from(sequence).checked_sub(self.first).map(|index| index as usize)
     }
 }
 
 impl Association {
-    /// The anti-replay window that RFC 4303 §3.4.3 prefers, packets.
-    pub const WINDOW: u64 = 64;
     /// The most packets in flight; beyond, the oldest are forgotten.
     const MOST: usize = 1 << 18;
 
     /// An association that has sent nothing.
     #[must_use]
     pub fn new(ends: Ends) -> Association {
-        let inner = Inner { first: 1, packets: VecDeque::new() };
+        let inner = Inner { first: 1, packets: VecDeque::new(), opened: ReplayWindow::default() };
         Association { ends, inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -108,12 +108,14 @@ impl Association {
     /// (RFC 4303 §3.4.3), or never sent.
     pub(super) fn open(&self, sequence: u32) -> Option<Packet> {
         let mut inner = self.inner();
+        if !inner.opened.check(sequence.into()) {
+            return None;
+        }
         let index = inner.index(sequence)?;
         let packet = inner.packets.get_mut(index)?.take()?;
-        // What the window leaves behind is never opened.
-        while let Some(front) = inner.packets.front()
-            && (front.is_none() || inner.first + Association::WINDOW <= u64::from(sequence))
-        {
+        inner.opened.update(sequence.into());
+        // What the window refuses is never opened.
+        while !inner.packets.is_empty() && !inner.opened.check(inner.first) {
             inner.packets.pop_front();
             inner.first += 1;
         }

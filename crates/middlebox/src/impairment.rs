@@ -217,7 +217,7 @@ fn of(body: &Body) -> (Protocol, Option<[u16; 2]>) {
         }
         Body::Mobility(_) => (Protocol::Udp, Some([Mobility::PORT; 2])),
         Body::Icmp(_) => (Protocol::Icmp, None),
-        Body::Esp(_) => (Protocol::Esp, None),
+        Body::Esp(_) | Body::EspTransport(_) => (Protocol::Esp, None),
         Body::Repair(_) => (Protocol::Repair, None),
     }
 }

@@ -146,7 +146,7 @@ fn many_connections_that_come_and_go_are_whole_and_leave_nothing_behind() {
         let Some(emulation) = emulate(CROWD, label) else { return };
         crowd(&emulation, ip);
         // The last acknowledgments, and TIME-WAIT.
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(Duration::from_secs(3));
         let counts = emulation.stop().unwrap().run.box_counts;
         let numbers = ["split connections", "split connections that are over"];
         assert_eq!(numbers.map(|name| count(&counts, name)), [CONNECTIONS; 2], "{counts:?}");

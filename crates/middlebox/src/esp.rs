@@ -14,7 +14,7 @@ use lru::LruCache;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
-use wire::{FlowKey, Packet, Spep};
+use wire::{FlowKey, Packet, ReplayWindow, Spep};
 
 /// How a host learns why packets of a flow were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,13 @@ struct Outgoing {
     sequence: u64,
 }
 
+/// What receives the packets of a connection.
+#[derive(Clone, Debug, Default)]
+struct Incoming {
+    window: ReplayWindow,
+    classifier: Classifier,
+}
+
 /// The box.
 struct Protector {
     /// Source, destination and port of the flows.
@@ -115,7 +122,7 @@ struct Protector {
     next_spi: u32,
     outgoing: LruCache<Connection, Outgoing, FxBuildHasher>,
     /// By source, destination and SPI.
-    incoming: LruCache<(IpAddr, IpAddr, u32), Classifier, FxBuildHasher>,
+    incoming: LruCache<(IpAddr, IpAddr, u32), Incoming, FxBuildHasher>,
     protected: u64,
     opened: u64,
     counts: Counts,
@@ -165,20 +172,21 @@ impl Protector {
                 None => Verdict::Forward,
             };
         };
-        self.opened += 1;
-        let spep = match self.loss_causes {
-            LossCauses::Unknown => return Verdict::Forward,
-            LossCauses::Station => Spep::of(packet),
-            LossCauses::Link => None,
-        };
         let key = (packet.ip.source, packet.ip.destination, esp.spi);
-        let classifier = self.incoming.get_or_insert_mut(key, Classifier::default);
-        let losses = match spep {
-            Some(spep) => classifier.arrive(esp.sequence, &spep, &mut self.counts),
-            None if self.loss_causes == LossCauses::Link => {
-                classifier.arrive_knowing(esp.sequence, &mut self.counts)
+        let Incoming { window, classifier } =
+            self.incoming.get_or_insert_mut(key, Incoming::default);
+        let number = window.extended(esp.sequence);
+        if !window.check(number) {
+            return Verdict::Drop(DropReason::Replay);
+        }
+        window.update(number);
+        self.opened += 1;
+        let losses = match (self.loss_causes, Spep::of(packet)) {
+            (LossCauses::Station, Some(spep)) => {
+                classifier.arrive(esp.sequence, &spep, &mut self.counts)
             }
-            None => return Verdict::Forward,
+            (LossCauses::Link, _) => classifier.arrive_knowing(esp.sequence, &mut self.counts),
+            (LossCauses::Unknown | LossCauses::Station, _) => return Verdict::Forward,
         };
         if !losses.is_empty()
             && let Some(connection) = FourTuple::of_packet(packet)
@@ -211,9 +219,9 @@ impl Middlebox for Protector {
         if let LinkEvent::Corrupted(packet) = event
             && let Some(esp) = packet.esp()
             && let key = (packet.ip.source, packet.ip.destination, esp.spi)
-            && let Some(classifier) = self.incoming.get_mut(&key)
+            && let Some(incoming) = self.incoming.get_mut(&key)
         {
-            classifier.damaged(esp.sequence);
+            incoming.classifier.damaged(esp.sequence, &mut self.counts);
         }
     }
 

@@ -108,6 +108,64 @@ fn no_corruption_is_taken_for_congestion_where_nothing_is_reordered() {
 }
 
 #[test]
+fn sequence_numbers_may_wrap() {
+    let wrapping = [
+        "{ box = \"esp\", spep = true, first_sequence = 4294966000 }",
+        SPEP.boxes[1],
+        "{ box = \"esp\", loss_causes = \"station\", first_sequence = 4294967290 }",
+    ];
+    let [wrapping, other] = [wrapping, SPEP.boxes].map(|boxes| run(&Path { boxes, ..SPEP }.text()));
+    assert_eq!(wrapping.rows, other.rows);
+    assert!(count(&wrapping, "mobile", "opened") > 3000);
+}
+
+#[test]
+fn what_was_forgotten_is_counted_apart() {
+    // Datagrams, which losses do not slow down. Many runs before the hop, and bursts on it: more runs than blocks lie
+    // between two packets that arrive.
+    let wired = "forward = { errors = { packet = 0.1 } }";
+    let text = Path { wired, ..SPEP }.text().replace("length = 1,", "length = 12,");
+    let tcp = text.find("tcp = ").unwrap();
+    let udp = "traffic = { udp = { rate = \"4 Mbit/s\", packet = 1000 } }";
+    let run = run(&format!("{}{udp}\n", &text[..tcp]));
+    let counted = |name| count(&run, "mobile", name);
+    assert!(counted("damaged_as_forgotten") > 10, "{}", counted("damaged_as_forgotten"));
+    assert_eq!(counted("damaged_as_congestion"), 0);
+    assert_eq!(counted("damaged_as_before_station"), 0);
+    assert_eq!(counted("damaged_as_corruption"), counted("lost_to_corruption"));
+}
+
+#[test]
+fn with_reordering_only_what_was_late_is_mistaken() {
+    for (probability, place) in [("0.01", "before"), ("0.05", "before"), ("0.05", "behind")] {
+        let reordering =
+            format!("reordering = {{ probability = {probability}, delay = \"5 ms\" }}");
+        let text = match place {
+            "before" => Path { delay: "20 ms", wired: &reordering, ..SPEP }.text(),
+            _ => Path { delay: "20 ms", hop: &reordering, ..SPEP }.text(),
+        };
+        let run = run(&text);
+        let counted = |name| count(&run, "mobile", name);
+        assert!(counted("late") > 20, "{probability} {place}");
+        assert_eq!(counted("damaged_as_congestion"), 0, "{probability} {place}");
+        assert_eq!(counted("damaged_as_before_station"), 0, "{probability} {place}");
+        // Behind the base station, what is late was received there, and counts as corruption.
+        let mistaken = counted("lost_to_corruption") - counted("damaged_as_corruption");
+        assert_eq!(mistaken > 0, place == "behind", "{probability} {place}: {mistaken}");
+        assert_eq!(run.rows[0].misplaced, 0);
+    }
+}
+
+#[test]
+fn a_duplicate_is_a_replay() {
+    let hop = "duplication = 0.05";
+    let run = run(&Path { delay: "20 ms", hop, ..SPEP }.text());
+    let replays: u64 = run.box_drops.iter().map(|drops| drops.packets).sum();
+    assert!(replays > 50, "{replays}");
+    assert_eq!(run.rows[0].misplaced, 0);
+}
+
+#[test]
 fn congestion_is_told_from_corruption() {
     // The wired queue overflows; the window is larger than the path.
     let wired = "queue = \"10 packets\"\nmtu = 1500";

@@ -53,6 +53,8 @@ pub(super) struct Counts {
     pub(super) damaged_as_congestion: u64,
     pub(super) damaged_as_forgotten: u64,
     pub(super) damaged_as_before_station: u64,
+    /// Of those that it damaged: the ones that were late, and counted as missing before.
+    pub(super) damaged_late: u64,
 }
 
 impl Counts {
@@ -76,6 +78,7 @@ impl Counts {
         count("damaged_as_congestion", self.damaged_as_congestion);
         count("damaged_as_forgotten", self.damaged_as_forgotten);
         count("damaged_as_before_station", self.damaged_as_before_station);
+        count("damaged_late", self.damaged_late);
     }
 
     fn damaged_as(&mut self, finding: Finding) -> &mut u64 {
@@ -102,7 +105,12 @@ impl Classifier {
     const MOST_DAMAGED: usize = 4096;
 
     /// A packet arrived damaged at the host's own end of the hop.
-    pub(super) fn damaged(&mut self, sequence: u32) {
+    pub(super) fn damaged(&mut self, sequence: u32, counts: &mut Counts) {
+        let is_late = |expected: u32| sequence.wrapping_sub(expected) > i32::MAX as u32;
+        if self.expected.is_some_and(is_late) {
+            counts.damaged_late += 1;
+            return;
+        }
         if self.damaged.len() == Classifier::MOST_DAMAGED {
             self.damaged.pop_front();
         }

@@ -76,7 +76,7 @@ fn a_host_that_knows_its_own_losses_needs_no_base_station() {
     let (mut classifier, mut counts) = (Classifier::default(), Counts::default());
     classifier.arrive_knowing(1, &mut counts);
     for damaged in [3, 4, 6] {
-        classifier.damaged(damaged);
+        classifier.damaged(damaged, &mut counts);
     }
     let losses = classifier.arrive_knowing(7, &mut counts);
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_host_that_knows_its_own_losses_needs_no_base_station() {
 fn findings_are_compared_with_what_the_link_did() {
     let (mut classifier, mut counts) = (Classifier::default(), Counts::default());
     classifier.arrive(1, &spep(&[(1, 1)]), &mut counts);
-    [2, 4].into_iter().for_each(|number| classifier.damaged(number));
+    [2, 4].into_iter().for_each(|number| classifier.damaged(number, &mut counts));
     // The station says that it received 3, which it did not, and that it did not receive 4.
     classifier.arrive(6, &spep(&[(1, 3), (6, 6)]), &mut counts);
     let Counts { corruption, damaged_as_corruption, damaged_as_congestion, .. } = counts;

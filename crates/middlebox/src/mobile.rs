@@ -221,7 +221,7 @@ impl MobileAgent {
     fn release(&mut self, now: Time, cx: &mut Context<'_>) {
         for packet in core::mem::take(&mut self.held) {
             if self.take(now, &packet) == Verdict::Forward {
-                cx.send(packet);
+                cx.pass_on(None, packet);
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::exchange::cases::{Case, End};
 use crate::exchange::host::Host;
 use base::{Duration, Time};
 use tcp::Recovery;
+use tcp::mechanism::Mechanism;
 
 /// The limit that follows from the settings.
 #[derive(Debug)]
@@ -32,7 +33,17 @@ impl Limit {
         // outstanding lost. Of what a receiver has reported and discarded, the next one finds out,
         // for only what was never reported goes after the first (RFC 6675 §5.1). Where a window
         // has shrunk to nothing, the first only probes it. A tail loss probe, after a timeout at
-        // most, precedes the timeout (RFC 8985 §7.3).
+        // most, precedes the timeout (RFC 8985 §7.3). After a timeout, a notice may spend the window of
+        // one segment on one out of order; without SACK its acknowledgment makes no room.
+        let notices = [one, two].iter().any(|end| {
+            let heeds = |mechanism: &Mechanism| {
+                matches!(
+                    mechanism,
+                    Mechanism::Eten(_) | Mechanism::ForwardEten(_) | Mechanism::Eln(_)
+                )
+            };
+            !end.config.recovery.needs_sack() && end.config.mechanisms.iter().any(heeds)
+        });
         let probes = [one, two].iter().any(|end| end.config.recovery == Recovery::Rack);
         let stalls = if case.queues.is_some() {
             0 // Nothing is ever lost.
@@ -40,6 +51,7 @@ impl Limit {
             1 + u64::from(habits.iter().any(|habits| habits.reneges > 0.0))
                 + u64::from(habits.iter().any(|habits| habits.shrinks > 0.0))
                 + u64::from(probes)
+                + u64::from(notices)
         };
         let mut stalls = maximum * stalls;
         if one.aborts || two.aborts {

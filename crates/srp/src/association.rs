@@ -1,6 +1,8 @@
 //! The association of two ends: what arrives, what is sent, and the deadlines.
 
 mod input;
+#[cfg(test)]
+mod model;
 mod output;
 mod slots;
 mod snapshot;

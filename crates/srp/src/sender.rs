@@ -58,6 +58,9 @@ struct Probe {
     number: u16,
     order: u64,
     sent_at: Time,
+    /// The peer had acknowledged all segments before this one. After a handoff that is not known.
+    #[serde(skip)]
+    acknowledged: u64,
 }
 
 /// The sending half of an association.
@@ -216,7 +219,12 @@ impl Sender {
     /// Sends a probe; returns its number.
     pub(crate) fn send_probe(&mut self, now: Time) -> u16 {
         self.last_probe = self.last_probe.wrapping_add(1).max(1);
-        let probe = Probe { number: self.last_probe, order: self.next_order(), sent_at: now };
+        let probe = Probe {
+            number: self.last_probe,
+            order: self.next_order(),
+            sent_at: now,
+            acknowledged: self.records.begin(),
+        };
         if self.probes.len() == Sender::PROBES {
             self.probes.pop_front();
         }

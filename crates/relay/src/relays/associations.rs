@@ -1,13 +1,18 @@
 //! The SRP associations of a box.
 
+mod ended;
+mod peers;
+#[cfg(test)]
+mod tests;
+
 use crate::{Half, Side};
 use base::{Random, Time};
 use core::net::IpAddr;
+use ended::Ended;
 use host::Outlet;
-use rustc_hash::FxHashMap;
+use peers::{Peer, Peers};
 use serde::{Deserialize, Serialize};
 use srp::{Association, Config, Ends, Reason, Snapshot, Statistics, Stream, StreamId};
-use std::collections::BTreeMap;
 use tcp::Events;
 use wire::{Body, Ip, Packet, Payload, Srp};
 
@@ -26,23 +31,20 @@ pub struct AssociationSnapshot {
     remote: IpAddr,
 }
 
-/// The associations, by their tokens. None begins before [`Associations::enable`].
+/// The associations. None begins before [`Associations::enable`].
+///
+/// A call looks only at those that were used since the last transmission, or have a deadline that has passed.
+/// Among these, the order is that of tokens.
 #[derive(Default)]
 pub(super) struct Associations {
     config: Config,
     /// For tokens.
     random: Option<Random>,
-    peers: BTreeMap<u32, Peer>,
+    peers: Peers,
+    /// Those that are over, so that a late OPEN does not open one again.
+    ended: Ended,
     /// PDUs that answer those of unknown associations.
     refusals: Vec<(Ip, Srp)>,
-}
-
-struct Peer {
-    association: Association,
-    local: IpAddr,
-    remote: IpAddr,
-    /// The relays of its streams.
-    relays: FxHashMap<StreamId, (u32, Side)>,
 }
 
 impl Associations {
@@ -59,60 +61,55 @@ impl Associations {
         let random = self.random.as_mut()?;
         let peers = &self.peers;
         let mut tokens = core::iter::repeat_with(|| random.bits() as u32);
-        let token = tokens.find(|token| !peers.contains_key(token))?;
+        let token = tokens.find(|&token| !peers.contains(token))?;
         let association = Association::connect(now, &self.config, token);
-        self.put(token, association, local, remote);
+        self.peers.insert(token, Peer::new(association, local, remote));
         Some(token)
-    }
-
-    fn put(&mut self, token: u32, association: Association, local: IpAddr, remote: IpAddr) {
-        let relays = FxHashMap::default();
-        self.peers.insert(token, Peer { association, local, remote, relays });
     }
 
     /// The association with the peer at an address that is not over, if there is one.
     pub(super) fn with(&self, remote: IpAddr) -> Option<u32> {
-        let mut peers = self.peers.iter();
-        let found = peers.find(|(_, peer)| peer.remote == remote && !peer.association.is_closed());
-        found.map(|(&token, _)| token)
+        let mut all = self.peers.with(remote);
+        all.find(|&token| self.peers.get(token).is_some_and(|it| !it.association.is_closed()))
     }
 
     /// All with the peer at an address.
     pub(super) fn all_with(&self, remote: IpAddr) -> Vec<u32> {
-        let peers = self.peers.iter().filter(|(_, peer)| peer.remote == remote);
-        peers.map(|(&token, _)| token).collect()
+        self.peers.with(remote).collect()
     }
 
     pub(super) fn get_mut(&mut self, token: u32) -> Option<&mut Association> {
-        self.peers.get_mut(&token).map(|peer| &mut peer.association)
+        self.peers.get_mut(token).map(|peer| &mut peer.association)
     }
 
-    pub(super) fn for_all(&mut self, act: impl FnMut(&mut Association)) {
-        self.peers.values_mut().map(|peer| &mut peer.association).for_each(act);
+    pub(super) fn for_all(&mut self, mut act: impl FnMut(&mut Association)) {
+        self.peers.for_all(|peer| act(&mut peer.association));
     }
 
     /// From now on, all PDUs are sent to this address.
     pub(super) fn redirect_all(&mut self, remote: IpAddr) {
-        self.peers.values_mut().for_each(|peer| peer.remote = remote);
+        self.peers.redirect_all(remote);
     }
 
     /// Processes a PDU; one that opens an association is accepted if `accepts`.
     pub(super) fn handle(&mut self, now: Time, packet: &Packet, accepts: bool) {
         let Body::Srp(srp) = &packet.body else { return };
         let (local, remote) = (packet.ip.destination, packet.ip.source);
-        if !self.peers.contains_key(&srp.token) {
-            let accepts = accepts && self.random.is_some();
+        if !self.peers.contains(srp.token) {
+            let accepts = accepts && self.random.is_some() && !self.ended.contains(now, srp.token);
             let accepted = Association::accept(now, &self.config, srp).filter(|_| accepts);
             if let Some(association) = accepted {
-                self.put(srp.token, association, local, remote);
+                self.peers.insert(srp.token, Peer::new(association, local, remote));
             } else if let Some(refusal) = Association::refusal(srp)
                 && self.refusals.len() < Associations::MOST_REFUSALS
             {
                 self.refusals.push((Ip::new(local, remote), refusal));
             }
         }
-        if let Some(peer) = self.peers.get_mut(&srp.token).filter(|peer| peer.remote == remote) {
-            peer.association.handle(now, srp, packet.payload);
+        if self.peers.get(srp.token).is_some_and(|peer| peer.remote == remote)
+            && let Some(association) = self.get_mut(srp.token)
+        {
+            association.handle(now, srp, packet.payload);
         }
     }
 
@@ -124,7 +121,7 @@ impl Associations {
 
     /// The next stream that a peer has opened.
     pub(super) fn poll_incoming(&mut self) -> Option<(StreamName, Ends)> {
-        self.peers.iter_mut().find_map(|(&token, peer)| {
+        self.peers.find_used(|token, peer| {
             let (id, ends) = peer.association.poll_incoming()?;
             Some((StreamName { token, id }, ends))
         })
@@ -132,14 +129,14 @@ impl Associations {
 
     /// Says which relay a stream belongs to.
     pub(super) fn assign(&mut self, name: StreamName, relay: u32, side: Side) {
-        if let Some(peer) = self.peers.get_mut(&name.token) {
+        if let Some(peer) = self.peers.get_mut(name.token) {
             peer.relays.insert(name.id, (relay, side));
         }
     }
 
     /// Forgets which relay a stream belongs to.
     pub(super) fn forget(&mut self, name: StreamName) {
-        if let Some(peer) = self.peers.get_mut(&name.token) {
+        if let Some(peer) = self.peers.get_mut(name.token) {
             peer.relays.remove(&name.id);
         }
     }
@@ -162,20 +159,14 @@ impl Associations {
 
     /// Two streams of different associations.
     pub(super) fn both_streams(&mut self, names: [StreamName; 2]) -> Option<[Stream<'_>; 2]> {
-        let [mut one, mut other] = [None, None];
-        for (&token, peer) in &mut self.peers {
-            if token == names[0].token {
-                one = peer.association.stream(names[0].id);
-            } else if token == names[1].token {
-                other = peer.association.stream(names[1].id);
-            }
-        }
-        Some([one?, other?])
+        let [one, other] = self.peers.both_mut(names.map(|name| name.token))?;
+        let one = one.association.stream(names[0].id)?;
+        Some([one, other.association.stream(names[1].id)?])
     }
 
     /// The next stream that has events, and its relay.
     pub(super) fn poll_events(&mut self) -> Option<(StreamName, (u32, Side), Events)> {
-        self.peers.iter_mut().find_map(|(&token, peer)| {
+        self.peers.find_used(|token, peer| {
             while let Some((id, events)) = peer.association.poll_events() {
                 let relay = match events.contains(Events::CLOSED) {
                     true => peer.relays.remove(&id),
@@ -191,17 +182,17 @@ impl Associations {
 
     /// The payload that streams hold.
     pub(super) fn held_payloads(&self, held: &mut dyn FnMut(Payload)) {
-        self.peers.values().flat_map(|peer| peer.association.held_payloads()).for_each(held);
+        self.peers.iter().flat_map(|peer| peer.association.held_payloads()).for_each(held);
     }
 
     /// Associations that are not over.
     pub(super) fn open_associations(&self) -> usize {
-        self.peers.values().filter(|peer| !peer.association.is_closed()).count()
+        self.peers.iter().filter(|peer| !peer.association.is_closed()).count()
     }
 
     /// The counts of all associations that are there, added up.
     pub(super) fn statistics(&self) -> Statistics {
-        let all = self.peers.values().map(|peer| peer.association.statistics());
+        let all = self.peers.iter().map(|peer| peer.association.statistics());
         all.fold(Statistics::default(), |sum, one| Statistics {
             segments: sum.segments + one.segments,
             retransmissions: sum.retransmissions + one.retransmissions,
@@ -216,16 +207,16 @@ impl Associations {
     }
 
     pub(super) fn poll_timeout(&self) -> Time {
-        let timeouts = self.peers.values().map(|peer| peer.association.poll_timeout());
-        timeouts.min().unwrap_or(Time::NEVER)
+        self.peers.poll_timeout()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        for peer in self.peers.values_mut() {
+        self.peers.use_due(now);
+        self.peers.for_used(|peer| {
             if peer.association.poll_timeout() <= now {
                 peer.association.handle_timeout(now);
             }
-        }
+        });
     }
 
     /// Sends all that may be sent now, and forgets the associations that are over.
@@ -239,22 +230,28 @@ impl Associations {
         for (ip, refusal) in self.refusals.drain(..) {
             send(ip, refusal, Payload::default());
         }
-        self.peers.retain(|_, peer| {
+        self.peers.use_due(now);
+        let ended = &mut self.ended;
+        self.peers.finish(now, |token, peer| {
             while let Some((srp, payload)) = peer.association.poll_transmit(now) {
                 send(Ip::new(peer.local, peer.remote), srp, payload);
             }
-            !peer.association.is_closed() || !peer.relays.is_empty()
+            let is_over = peer.association.is_closed() && peer.relays.is_empty();
+            if is_over {
+                ended.insert(now, token);
+            }
+            !is_over
         });
     }
 
     /// A snapshot of the association with this token.
     pub(super) fn snapshot(&self, now: Time, token: u32) -> Option<AssociationSnapshot> {
-        let Peer { association, remote, .. } = self.peers.get(&token)?;
+        let Peer { association, remote, .. } = self.peers.get(token)?;
         Some(AssociationSnapshot { snapshot: association.snapshot(now), remote: *remote })
     }
 
     pub(super) fn remove(&mut self, token: u32) {
-        self.peers.remove(&token);
+        self.peers.remove(token);
     }
 
     /// Continues an association of another box, from this address. False if there is one with its token, or
@@ -263,11 +260,11 @@ impl Associations {
         let AssociationSnapshot { snapshot, remote } = from;
         let Ok(mut association) = Association::adopt(snapshot, now) else { return false };
         let token = association.token();
-        if self.peers.contains_key(&token) {
+        if self.peers.contains(token) {
             return false;
         }
         association.resume(now);
-        self.put(token, association, local, remote);
+        self.peers.insert(token, Peer::new(association, local, remote));
         true
     }
 }

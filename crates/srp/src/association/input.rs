@@ -66,6 +66,11 @@ impl Association {
     }
 
     fn on_sack(&mut self, now: Time, sack: &Sack) {
+        if self.sender.shows_loss_of_memory(sack) {
+            self.fail(Events::RESET);
+            self.reset_due = Some(Reason::Unknown);
+            return;
+        }
         let Some(told) = self.sender.on_sack(now, sack) else {
             self.statistics.ignored += 1;
             return;

@@ -22,6 +22,18 @@ impl Association {
         self.clock.world(next)
     }
 
+    /// When the pace would let something be sent if there were something: an association whose
+    /// [`Association::poll_transmit`] is called then, on any occasion, knows that it was idle.
+    /// [`Time::NEVER`] if it does not matter. Nobody needs to wake for it.
+    #[must_use]
+    pub fn poll_pacing(&self) -> Time {
+        let is_idle = self.phase == Phase::Open && !self.is_suspended && !self.has_segment();
+        match is_idle && self.flight_allows() {
+            true => self.clock.world(self.sender.pacing.next()),
+            false => Time::NEVER,
+        }
+    }
+
     /// Handles the deadlines that have passed.
     pub fn handle_timeout(&mut self, now: Time) {
         let now = self.clock.local(now);

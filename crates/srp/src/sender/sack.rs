@@ -17,6 +17,17 @@ fn absolute(number: u32, near: u64) -> Option<u64> {
 }
 
 impl Sender {
+    /// Whether a SACK shows that the peer has lost its memory: it answers a probe, and misses what had been
+    /// acknowledged before the probe was sent, or has what was never sent.
+    pub(crate) fn shows_loss_of_memory(&self, sack: &Sack) -> bool {
+        let Some(probe) = self.probes.iter().find(|probe| probe.number == sack.probe) else {
+            return false;
+        };
+        let acknowledges = probe.acknowledged..=self.records.end();
+        absolute(sack.cumulative, self.records.begin())
+            .is_none_or(|cumulative| !acknowledges.contains(&cumulative))
+    }
+
     /// Takes a SACK; `None` if it contradicts what was sent, and is ignored.
     pub(crate) fn on_sack(&mut self, now: Time, sack: &Sack) -> Option<Told> {
         let (begin, end) = (self.records.begin(), self.records.end());

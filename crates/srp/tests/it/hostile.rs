@@ -183,6 +183,30 @@ fn an_unknown_association_is_refused_and_its_streams_learn_it() {
     assert_eq!(world.association(0).poll_timeout(), Time::NEVER);
 }
 
+/// A late OPEN brings an end to life again, without what it knew.
+#[test]
+fn a_peer_that_has_lost_its_memory_is_found_out() {
+    let config = Config::default();
+    let mut world = world(&config);
+    world.settle(0);
+    world.run(world.now + Duration::from_millis(100));
+    let limits = Limits { segments: 100, window: 100_000, streams: 10 };
+    let open = Srp { source_port: 0, destination_port: 0, token: TOKEN, pdu: Pdu::Open(limits) };
+    // More data than is sent in this time.
+    let user = User { connection: 1, to_write: 1_000_000, reads: u32::MAX, ..User::default() };
+    let id = world.open(0, [user.clone(), User { to_write: 0, ..user }]).unwrap();
+    world.run(world.now + Duration::from_millis(100));
+    assert!(!world.ends[0].users[&id].events.contains(Events::CLOSED));
+    world.ends[1].users.clear();
+    let now = world.local(1);
+    world.ends[1].association = Association::accept(now, &config, &open);
+    world.settle(1);
+    // A probe finds it out, after a timeout or, at the latest, to keep the association alive.
+    world.run(world.now + Duration::from_secs(40));
+    assert!(world.association(0).is_closed() && world.association(1).is_closed());
+    assert!(world.ends[0].users[&id].events.contains(Events::RESET | Events::CLOSED));
+}
+
 #[test]
 fn a_silent_peer_is_given_up_and_both_ends_learn_it() {
     let config = Config { give_up: Duration::from_secs(10), ..Config::default() };

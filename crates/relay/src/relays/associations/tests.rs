@@ -1,0 +1,134 @@
+//! Boxes with many associations.
+
+use super::*;
+use base::{Duration, Seed};
+use core::net::Ipv4Addr;
+use wire::srp::{Limits, Pdu};
+
+const BOX: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+
+/// What was sent last, and how many packets were sent.
+struct Sent {
+    packet: Packet,
+    count: u32,
+}
+
+impl Outlet<Half> for Sent {
+    fn packet(&mut self) -> &mut Packet {
+        &mut self.packet
+    }
+
+    fn send(&mut self, _: u32, _: &mut Option<u32>, _: Option<&Half>) {
+        self.count += 1;
+    }
+}
+
+fn sent() -> Sent {
+    Sent { packet: Packet::BLANK, count: 0 }
+}
+
+fn at(micros: u64) -> Time {
+    Time::ZERO + Duration::from_micros(micros)
+}
+
+fn pdu(token: u32, pdu: Pdu) -> Packet {
+    let remote = IpAddr::from((0x0a01_0000 + token).to_be_bytes());
+    let srp = Srp { source_port: Srp::PORT, destination_port: Srp::PORT, token, pdu };
+    Packet { ip: Ip::new(remote, BOX), body: Body::Srp(srp), ..Packet::BLANK }
+}
+
+const OPEN: Pdu = Pdu::Open(Limits { segments: 100, window: 100_000, streams: 10 });
+
+/// A box with associations that peers have opened, a microsecond apart.
+fn with(count: u32) -> Associations {
+    let mut associations = Associations::default();
+    associations.enable(Config::default(), Seed(1).stream("box"));
+    for token in 0..count {
+        associations.handle(at(token.into()), &pdu(token, OPEN), true);
+        associations.transmit(at(token.into()), &mut sent());
+    }
+    associations
+}
+
+#[test]
+fn a_packet_concerns_one_association_of_ten_thousand() {
+    const COUNT: u32 = 10_000;
+    let mut associations = with(COUNT);
+    let keep_alive = Config::default().keep_alive.expect("it is the default");
+    assert_eq!(associations.poll_timeout(), at(0) + keep_alive);
+    for n in 0..COUNT {
+        let (now, mut outlet) = (at(u64::from(COUNT + n)), sent());
+        let token = n * 7 % COUNT;
+        associations.handle(now, &pdu(token, Pdu::Probe { number: 1 }), true);
+        assert!(associations.poll_incoming().is_none() && associations.poll_events().is_none());
+        associations.transmit(now, &mut outlet);
+        assert_eq!(outlet.count, 1, "a SACK");
+        assert!(associations.poll_timeout() > now);
+    }
+}
+
+#[test]
+fn only_those_that_were_used_are_asked() {
+    let mut associations = with(100);
+    associations.handle(at(200), &pdu(42, Pdu::Probe { number: 1 }), true);
+    let mut asked = Vec::new();
+    associations.peers.find_used(|token, _| {
+        asked.push(token);
+        None::<()>
+    });
+    assert_eq!(asked, [42]);
+    associations.transmit(at(200), &mut sent());
+    // The first ten keep-alives are due.
+    let later = at(9) + Config::default().keep_alive.expect("it is the default");
+    associations.handle_timeout(later);
+    let mut outlet = sent();
+    associations.peers.for_used(|_| outlet.count += 1);
+    assert_eq!(outlet.count, 10);
+    associations.transmit(later, &mut outlet);
+    assert_eq!(outlet.count, 20, "a probe each");
+}
+
+#[test]
+fn the_deadline_is_the_first_of_all_whatever_happens() {
+    let mut associations = with(40);
+    let mut random = Seed(5).stream("steps");
+    let mut now = at(1000);
+    for _ in 0..2000 {
+        let token = (random.bits() % 40) as u32;
+        match random.bits() % 5 {
+            0 => associations.handle(now, &pdu(token, OPEN), true),
+            1 => associations.handle(now, &pdu(token, Pdu::Probe { number: 3 }), true),
+            2 => {
+                associations.handle(now, &pdu(token, Pdu::Reset { reason: Reason::Aborted }), true)
+            }
+            3 => associations.remove(token),
+            _ => {
+                now = now.max(associations.poll_timeout().min(now + Duration::from_secs(9)));
+                associations.handle_timeout(now);
+            }
+        }
+        while associations.poll_events().is_some() {}
+        associations.transmit(now, &mut sent());
+        let deadlines = associations.peers.iter().map(|peer| peer.association.poll_timeout());
+        let first = deadlines.min().unwrap_or(Time::NEVER);
+        assert_eq!(associations.poll_timeout(), first);
+        assert!(first > now);
+    }
+}
+
+#[test]
+fn a_late_open_does_not_open_an_association_again() {
+    let mut associations = with(1);
+    associations.for_all(Association::abort);
+    let mut outlet = sent();
+    associations.transmit(at(10), &mut outlet);
+    assert_eq!((outlet.count, associations.open_associations()), (1, 0), "it is reset");
+    associations.handle(at(20), &pdu(0, OPEN), true);
+    associations.transmit(at(20), &mut outlet);
+    assert_eq!((outlet.count, associations.open_associations()), (1, 0), "no answer");
+    // Others are opened, and the same one a long time later.
+    associations.handle(at(30), &pdu(1, OPEN), true);
+    assert_eq!(associations.open_associations(), 1);
+    associations.handle(at(0) + Duration::from_secs(200), &pdu(0, OPEN), true);
+    assert_eq!(associations.open_associations(), 2);
+}

@@ -168,7 +168,9 @@ fn settings() -> [Remedy; 10] {
 
 /// The mechanisms that help alone.
 fn helping() -> impl Iterator<Item = (&'static str, Needs)> {
-    Mechanism::NEEDS.iter().copied().filter(|(_, needs)| !needs.is_empty())
+    // Boxes have to tell `eln` the causes of losses.
+    let alone = |&(name, needs): &(&str, Needs)| !needs.is_empty() && name != "eln";
+    Mechanism::NEEDS.iter().copied().filter(alone)
 }
 
 /// A mechanism with its defaults. ETEN has a key of its own, which sets what reports.

@@ -39,7 +39,7 @@ def _settings(scheme: str, sends: str, cache: int, delay: float) -> dict[str, An
         found[key] = [{**box, "cache": f"{cache} KiB"} for box in found[key]]
     for link in _SUBNETS:
         found[f"links.{link}.delay"] = f"{round(5e5 * delay)} us"
-    # It lasts beyond the handoff in every cell, and nobody waits for its end.
+    # It lasts beyond the handoff in every cell; its end is not measured.
     return {**found, "flows.0.traffic.size": "1 MB", "duration": "60 s"}
 
 

@@ -192,7 +192,7 @@ STUDY = Study(
         " connection is established. Timeouts of a SYN before are counted by themselves.",
         "CUBIC, with and without RLCI and Freeze-TCP, has the profile modern at both ends. With"
         " Freeze-TCP the mobile host is warned 200 ms before the pause; it can close its window"
-        " only, which stops nobody when it sends itself. 100 runs.",
+        " only, which has no effect while it is the sender. 100 runs.",
     ),
     cells=cells,
     observe=observe,

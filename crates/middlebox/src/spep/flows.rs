@@ -61,24 +61,26 @@ impl Flows {
 
     /// Notes a packet of a flow; returns its runs.
     pub(super) fn note(&mut self, now: Time, key: &Key, sequence: u32) -> Runs {
-        if self.table.peek(key).is_none() {
-            self.add(now, *key);
+        if let Some(flow) = self.table.get_mut(key) {
+            if now.since(flow.seen) > self.idle {
+                flow.runs = Runs::default();
+                self.counts.expired += 1;
+            }
+            flow.seen = now;
+            match self.merge {
+                true => flow.runs.note_merged(sequence),
+                false => flow.runs.note(sequence),
+            }
+            return flow.runs;
         }
-        let Some(flow) = self.table.get_mut(key) else { return Runs::default() };
-        if now.since(flow.seen) > self.idle {
-            flow.runs = Runs::default();
-            self.counts.expired += 1;
-        }
-        flow.seen = now;
-        match self.merge {
-            true => flow.runs.note_merged(sequence),
-            false => flow.runs.note(sequence),
-        }
-        flow.runs
+        let mut runs = Runs::default();
+        runs.note(sequence);
+        self.add(now, *key, runs);
+        runs
     }
 
     #[inline(never)]
-    fn add(&mut self, now: Time, key: Key) {
+    fn add(&mut self, now: Time, key: Key, runs: Runs) {
         // At most two for each new one: the time for a packet is bounded.
         for _ in 0..2 {
             let Some((_, oldest)) = self.table.peek_lru() else { break };
@@ -89,8 +91,7 @@ impl Flows {
             self.counts.expired += 1;
         }
         self.counts.new += 1;
-        let flow = Flow { runs: Runs::default(), seen: now };
-        if self.table.push(key, flow).is_some() {
+        if self.table.push(key, Flow { runs, seen: now }).is_some() {
             self.counts.evicted += 1;
         }
     }

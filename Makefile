@@ -49,7 +49,7 @@ soak: ## Bad networks and bad segments, 100,000 of each (CASES=n), of split conn
 		-p lasthop-middlebox --test it -- handoffs
 	PROPTEST_CASES=$(or $(CASES),100000)0 $(CARGO) test --profile soak $(CARGO_FLAGS) \
 		-p lasthop-middlebox --test it -- --skip handoffs
-	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp --lib model -- --ignored --nocapture
+	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-tcp -p lasthop-srp --lib model -- --ignored --nocapture
 	$(CARGO) test --profile soak $(CARGO_FLAGS) -p lasthop-lab --test it -- --ignored
 	$(BIN)/python -m pytest -m soak
 

@@ -4,7 +4,15 @@ use crate::LinkId;
 use base::Time;
 use std::io;
 use thiserror::Error;
-use wire::{Body, EmitError, Packet, ParseError, Payload};
+use wire::{Body, EmitError, EspKeys, OpenError, Packet, ParseError, Payload, Protected, Segment};
+
+/// The key of AES-GCM-16 by which packets in ESP transport mode are encrypted in bytes, whatever their
+/// security association. The simulator has no secrets: who looks at a capture needs one line of
+/// settings. The book has it for tshark.
+pub const ESP_KEY: [u8; 16] = *b"lasthop, lab key";
+
+/// The salt of [`ESP_KEY`] (RFC 4106 §4).
+pub const ESP_SALT: [u8; 4] = *b"salt";
 
 /// An error in the conversion of a packet to bytes and back. Each is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -15,6 +23,9 @@ pub enum ByteFault {
     /// The written bytes could not be parsed.
     #[error("the bytes of a packet cannot be read: {0}")]
     Parse(#[from] ParseError),
+    /// The written bytes of an ESP packet could not be decrypted.
+    #[error("the bytes of an ESP packet cannot be read: {0}")]
+    Open(#[from] OpenError),
     /// A packet did not have the announced length.
     #[error("a packet of {expected} bytes was written as {found}")]
     Length {
@@ -54,10 +65,18 @@ pub trait Capture: Send {
 }
 
 /// Writes packets with the bytes of their payload.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Renderer {
     payload: Vec<u8>,
     bytes: Vec<u8>,
+    keys: EspKeys,
+}
+
+impl Default for Renderer {
+    fn default() -> Renderer {
+        let keys = EspKeys::aes_128_gcm(ESP_KEY, ESP_SALT);
+        Renderer { payload: Vec::new(), bytes: Vec::new(), keys }
+    }
 }
 
 impl Renderer {
@@ -65,9 +84,27 @@ impl Renderer {
         self.payload.resize(packet.payload.len as usize, 0);
         packet.payload.render(&mut self.payload);
         self.bytes.clear();
-        packet.emit(&self.payload, &mut self.bytes)?;
+        match packet.body {
+            // Not extended: their sequence numbers have 32 bits.
+            Body::EspTransport(_) => {
+                self.keys.seal(packet, 0, &self.payload, &mut self.bytes)?;
+            }
+            _ => packet.emit(&self.payload, &mut self.bytes)?,
+        }
         let (expected, found) = (packet.len(), self.bytes.len());
         if expected as usize == found { Ok(()) } else { Err(ByteFault::Length { expected, found }) }
+    }
+
+    /// Reads the packet of [`Renderer::render`] from its bytes. What was hidden is decrypted, as its
+    /// receiver would.
+    fn read(&mut self, packet: &Packet) -> Result<Packet, ByteFault> {
+        let (mut read, place) = Packet::parse(&self.bytes)?;
+        let mut payload = &mut self.bytes[place];
+        if let Body::EspTransport(_) = packet.body {
+            let (opened, place) = self.keys.open(&read, 0, payload)?;
+            (read, payload) = (opened, &mut payload[place]);
+        }
+        if payload == self.payload { Ok(read) } else { Err(ByteFault::Payload(packet.payload)) }
     }
 }
 
@@ -112,12 +149,9 @@ impl Bytes {
 
     fn replace(&mut self, packet: &mut Packet) -> Result<(), ByteFault> {
         self.renderer.render(packet)?;
-        let (mut read, place) = Packet::parse(&self.renderer.bytes)?;
-        if self.renderer.bytes[place] != self.renderer.payload {
-            return Err(ByteFault::Payload(packet.payload));
-        }
+        let mut read = self.renderer.read(packet)?;
         read.payload = packet.payload;
-        if let (Body::Tcp(read), Body::Tcp(sent)) = (&mut read.body, &packet.body) {
+        if let (Some(sent), Some(read)) = (segment(&mut packet.body), segment(&mut read.body)) {
             read.copy = sent.copy;
         }
         if packet.unparsed.is_zero_size() {
@@ -143,5 +177,13 @@ impl Bytes {
                 }
             }
         }
+    }
+}
+
+/// The segment of a packet, hidden or not.
+fn segment(body: &mut Body) -> Option<&mut Segment> {
+    match body {
+        Body::Tcp(segment) | Body::EspTransport(Protected::Tcp(segment)) => Some(segment),
+        _ => None,
     }
 }

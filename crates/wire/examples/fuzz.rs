@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use wire::{Header, Packet, ParseError, PathFields, UnparsedOptions};
+use wire::{Header, Packet, ParseError, PathFields, Spep, UnparsedOptions};
 
 #[allow(clippy::disallowed_methods)] // This is no part of a run: it works for a while of real time.
 fn main() -> ExitCode {
@@ -83,6 +83,11 @@ fn check(input: &[u8]) -> &'static str {
         fields.renew(&mut same);
         assert_eq!(same, packet);
     }
+    if let Some(spep) = Spep::of(&packet) {
+        let mut same = packet;
+        spep.renew(&mut same);
+        assert_eq!(same, packet);
+    }
     "read"
 }
 
@@ -97,7 +102,9 @@ impl Fuzzer {
     fn new(seed: u64) -> Fuzzer {
         Fuzzer {
             random: Seed(seed).stream("fuzz"),
-            corpus: corpus::cases().into_iter().map(|case| case.bytes).collect(),
+            corpus: (corpus::cases().into_iter().chain(corpus::protected()))
+                .map(|case| case.bytes)
+                .collect(),
             inputs: 0,
             outcomes: BTreeMap::new(),
         }

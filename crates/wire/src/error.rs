@@ -188,6 +188,9 @@ pub enum EmitError {
     /// What ESP hides is to be encrypted, and there are no keys.
     #[error("ESP: expected a security association to encrypt with")]
     NoKeys,
+    /// A packet is to be encrypted, and is not in transport mode.
+    #[error("ESP: expected a packet in transport mode")]
+    NotProtected,
     /// Addresses of both IP versions.
     #[error("{header}: expected addresses of one IP version, found both")]
     Versions {

@@ -1,7 +1,11 @@
 //! ESP (RFC 4303): the header in front of an encrypted packet or transport.
 
+#[cfg(feature = "aead")]
+mod keys;
 mod replay;
 
+#[cfg(feature = "aead")]
+pub use keys::{EspAlgorithm, EspKeys, MaterialLength, OpenError};
 pub use replay::ReplayWindow;
 
 use crate::checksum::Tail;
@@ -41,6 +45,13 @@ impl Esp {
     pub const HEADER: usize = 16;
     /// Bytes of the integrity check value (ICV) of AES-GCM-16.
     pub const ICV: u32 = 16;
+
+    /// The header of the packet with this number, or the lower half of an extended one, with the number as
+    /// initialization vector: a counter, which never repeats (RFC 4106 §3.1, RFC 7634 §2).
+    #[must_use]
+    pub fn numbered(spi: u32, number: u64) -> Esp {
+        Esp { spi, sequence: number as u32, iv: number.to_be_bytes() }
+    }
 
     /// Bytes of an ESP packet's payload that hides `inner` bytes: these, padding to a multiple of 4
     /// bytes with the 2 bytes of the trailer (RFC 4303 §2.4), and the integrity check value.

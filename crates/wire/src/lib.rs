@@ -49,6 +49,8 @@ pub use damage::Vouched;
 pub use echo::CorruptionEcho;
 pub use error::{EmitError, Header, ParseError};
 pub use esp::{Esp, EspNotice, Protected, ReplayWindow};
+#[cfg(feature = "aead")]
+pub use esp::{EspAlgorithm, EspKeys, MaterialLength, OpenError};
 pub use fast_open::FastOpenCookie;
 pub use flow::FlowKey;
 pub use icmp::Icmp;

@@ -149,7 +149,7 @@ impl Packet {
 
     /// Bytes of the packet's own code.
     #[inline]
-    fn redundancy_len(&self) -> u32 {
+    pub(crate) fn redundancy_len(&self) -> u32 {
         Packet::REDUNDANCY * u32::from(self.unparsed.corrects())
     }
 
@@ -165,7 +165,7 @@ impl Packet {
     }
 
     #[inline]
-    fn transport_len(&self) -> usize {
+    pub(crate) fn transport_len(&self) -> usize {
         match &self.body {
             Body::Tcp(segment) => self.segment_len(segment),
             Body::Udp(_) => Udp::HEADER,

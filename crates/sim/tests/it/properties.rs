@@ -91,7 +91,7 @@ fn path() -> impl Strategy<Value = Path> {
             let heeds = if matches!(report, Report::Forward(_)) { forward_eten } else { eten };
             let mechanisms = suppress_dupacks.map(heeds).unwrap_or_default();
             let tcp = tcp::Config { mechanisms, ..tcp };
-            Path { hops, tcp, size: Some(size), report, checked, tunnel, seed }
+            Path { hops, tcp, size: Some(size), report, checked, tunnel, v6: false, seed }
         },
     )
 }

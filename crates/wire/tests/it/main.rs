@@ -5,3 +5,4 @@ mod common;
 mod corpus;
 mod readers;
 mod roundtrip;
+mod sealed;

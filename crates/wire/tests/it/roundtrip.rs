@@ -149,6 +149,39 @@ proptest! {
     }
 
     #[test]
+    fn a_protected_packet_survives_the_wire(
+        (packet, payload) in packet(),
+        (esp, high) in any::<((u32, u32, [u8; 8]), u32)>(),
+        algorithm in prop::sample::select(&wire::EspAlgorithm::ALL[..]),
+        is_extended: bool,
+    ) {
+        let material = vec![7; algorithm.material()];
+        let keys = wire::EspKeys::new(algorithm, &material).unwrap();
+        let keys = if is_extended { keys.extended() } else { keys };
+        let (spi, sequence, iv) = esp;
+        let mut packet = packet;
+        if !packet.protect(wire::Esp { spi, sequence, iv }) {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        keys.seal(&packet, high, &payload, &mut bytes).unwrap();
+        prop_assert_eq!(bytes.len(), packet.len() as usize);
+        prop_assert_eq!(FlowKey::read(&bytes), packet.flow_key());
+        let (read, place) = Packet::parse(&bytes).unwrap();
+        let sealed = &mut bytes[place];
+        let (opened, place) = keys.open(&read, high, sealed).unwrap();
+        // The last header that is not encrypted says that ESP follows.
+        let chain = |packet: &Packet| (packet.unparsed.first_extension(), packet.unparsed.ip().len());
+        prop_assert_eq!(chain(&opened), chain(&packet));
+        prop_assert_eq!(&sealed[place], &payload[..]);
+        let mut expected = packet;
+        expected.unparsed = opened.unparsed;
+        prop_assert_eq!(opened, expected);
+        prop_assert_eq!(opened.unparsed.tcp_options(), packet.unparsed.tcp_options());
+        prop_assert_eq!(opened.esp(), packet.esp());
+    }
+
+    #[test]
     fn a_protected_packet_survives_a_snapshot_and_is_unprotected_as_it_was(
         (packet, _) in packet(),
         (spi, sequence, iv) in any::<(u32, u32, [u8; 8])>(),

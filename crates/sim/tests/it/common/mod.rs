@@ -70,6 +70,8 @@ pub struct Path {
     /// Nodes read of corrupted headers what checksums leave; else all of them.
     pub checked: bool,
     pub tunnel: Option<Tunnel>,
+    /// The flow is over IPv6.
+    pub v6: bool,
     pub seed: u64,
 }
 
@@ -95,6 +97,7 @@ impl Default for Path {
             report: Report::None,
             checked: false,
             tunnel: None,
+            v6: false,
             seed: 1,
         }
     }
@@ -276,9 +279,9 @@ impl Path {
             .listen(PORT, move || (config.clone(), Traffic::Sink(Sink::new(0))));
         lab.world.host_mut(sender).open(Opening {
             at: Time::ZERO,
-            remote: receiver.address(),
+            remote: if self.v6 { receiver.address_v6() } else { receiver.address() },
             remote_port: PORT,
-            local: None,
+            local: self.v6.then(|| sender.address_v6()),
             local_port: None,
             config: self.tcp.clone(),
             application: Traffic::Source(Source::new(0, self.size)),

@@ -8,22 +8,34 @@ pub(crate) struct Case {
     pub made: bool,
     /// Why it is refused, if it is.
     pub error: Option<String>,
+    /// The algorithm of ESP, with the upper half of an extended number.
+    pub keys: Option<String>,
     pub bytes: Vec<u8>,
 }
 
-/// All of them.
+/// All of them but those in ESP transport mode.
 pub(crate) fn cases() -> Vec<Case> {
-    let files =
-        [(include_str!("../corpus/linux.hex"), false), (include_str!("../corpus/made.hex"), true)];
+    of(&[(include_str!("../corpus/linux.hex"), false), (include_str!("../corpus/made.hex"), true)])
+}
+
+/// Those in ESP transport mode.
+pub(crate) fn protected() -> Vec<Case> {
+    of(&[(ESP, true)])
+}
+
+pub(crate) const ESP: &str = include_str!("../corpus/esp.hex");
+
+fn of(files: &[(&str, bool)]) -> Vec<Case> {
     let lines = files.iter().flat_map(|(text, made)| text.lines().map(|line| (line.trim(), *made)));
     let mut cases = Vec::<Case>::new();
     for (line, made) in lines {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             cases.push(Case { name: name.to_owned(), made, ..Case::default() });
         } else if let (false, Some(case)) = (line.starts_with('#'), cases.last_mut()) {
-            match line.strip_prefix("! ") {
-                Some(error) => case.error = Some(error.to_owned()),
-                None => case.bytes.extend(hex(line)),
+            match line.split_at_checked(2) {
+                Some(("! ", error)) => case.error = Some(error.to_owned()),
+                Some(("@ ", keys)) => case.keys = Some(keys.to_owned()),
+                _ => case.bytes.extend(hex(line)),
             }
         }
     }

@@ -6,7 +6,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -54,6 +54,16 @@ seeds = 3
 """
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def alone_in_cleaning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No other worker runs a test with this: `lasthop testbed clean` removes what any run left."""
+    import fcntl  # Not on every platform.
+
+    with (tmp_path_factory.getbasetemp().parent / "cleaning").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -144,6 +144,7 @@ def test_ctrl_c_leaves_nothing(transfer: Path) -> None:
 
 
 @real
+@pytest.mark.usefixtures("alone_in_cleaning")
 def test_what_a_killed_run_leaves_can_be_removed(lasthop: Command, transfer: Path) -> None:
     process = started(transfer)
     # What belongs to a run under way stays.

@@ -34,7 +34,9 @@ impl Limit {
         // for only what was never reported goes after the first (RFC 6675 §5.1). Where a window
         // has shrunk to nothing, the first only probes it. A tail loss probe, after a timeout at
         // most, precedes the timeout (RFC 8985 §7.3). After a timeout, a notice may spend the window of
-        // one segment on one out of order; without SACK its acknowledgment makes no room.
+        // one segment on one out of order; without SACK its acknowledgment makes no room. F-RTO takes the
+        // first acknowledgment after a timeout for a late one if those before it were lost (RFC 5682 §3, step
+        // 3b), and then less than three segments wait for the next timeout.
         let notices = [one, two].iter().any(|end| {
             let heeds = |mechanism: &Mechanism| {
                 matches!(
@@ -52,6 +54,7 @@ impl Limit {
                 + u64::from(habits.iter().any(|habits| habits.shrinks > 0.0))
                 + u64::from(probes)
                 + u64::from(notices)
+                + u64::from([one, two].iter().any(|end| end.config.frto))
         };
         let mut stalls = maximum * stalls;
         if one.aborts || two.aborts {

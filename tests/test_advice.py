@@ -26,7 +26,7 @@ def settings(said: Advice) -> list[str]:
 
 def in_tcp(said: Advice) -> list[Remedy]:
     """What helps in the flow's TCP alone, the best first."""
-    return [r for r in said.helping if {change.place for change in r.changes} == {"flow"}]
+    return [r for r in said.helping if {change.place for change in r.changes} == {"tcp"}]
 
 
 def verdict(said: Advice, setting: str) -> str:
@@ -479,8 +479,8 @@ def test_programs_get_the_settings_by_their_places() -> None:
     of_station, of_mobile = srp["settings"]
     assert (of_station["place"], of_station["nodes"]) == ("attachments", ["gateway"])
     assert of_mobile["setting"] == {"boxes": [{"box": "mobile", "hop": "srp"}]}
-    in_tcp = [r["settings"] for r in said["remedies"] if r["settings"][0]["place"] == "flow"]
-    assert [{"place": "flow", "nodes": [], "setting": {"recovery": "sack"}}] in in_tcp
+    in_tcp = [r["settings"] for r in said["remedies"] if r["settings"][0]["place"] == "tcp"]
+    assert [{"place": "tcp", "nodes": [], "setting": {"recovery": "sack"}}] in in_tcp
 
 
 def test_many_nodes_are_counted() -> None:

@@ -323,20 +323,24 @@ def remedies() -> list[dict[str, Any]]:
     `name` (str, or None if its settings say what it is), `settings` (list of dicts, one for each
     place: `place`, and `toml`, lines for the table there; see below), `needs` (list[str]: "sender",
     "receiver", "middlebox", "host agent": who must change; "hop transport", "clear headers", "both
-    directions", "split connection", "warning": what else it takes), `buildable` (bool; what cannot
-    be built says how much there is to be won), `lead_s` (float; how long it is to be there before a
-    flow starts).
+    directions", "split connection", "warning", "ipsec": what else it takes), `buildable` (bool;
+    what cannot be built says how much there is to be won), `lead_s` (float; how long it is to be
+    there before a flow starts).
 
-    A place is "flow", the flow's `tcp` table; or the table of nodes at the bad hop: "before hop",
-    the node before it; "host", the end of the flow at its end; "attachments", every node to which
-    that host is attached. `boxes` of a node are added to those that it has.
+    A place is "tcp", the flow's `tcp` table; "flow", the flow's own; or the table of nodes at the
+    bad hop: "before hop", the node before it; "host", the end of the flow at its end;
+    "attachments", every node to which that host is attached; "peer", the other end of the flow.
+    `boxes` of a node are added to those that it has.
     """
 
-def box_remedies(neighbour: str, *, rate: str, delay: str, mtus: list[str]) -> list[dict[str, Any]]:
+def box_remedies(
+    neighbour: str, *, rate: str, delay: str, mtus: list[str], flow: str | None = None
+) -> list[dict[str, Any]]:
     """What may help flows in the boxes of nodes at a bad hop, of everything that there is.
 
     `neighbour` is the node behind the hop; its rate, delay and MTUs are as TOML has them. What is
-    no quantity is not known; the least of the MTUs counts. The dicts are those of `remedies`.
+    no quantity is not known; the least of the MTUs counts. `flow` is the name of the flow, if there
+    are others. The dicts are those of `remedies`.
     """
 
 def applications() -> list[str]:

@@ -20,7 +20,7 @@ from lasthop.errors import UserError, unknown
 from lasthop.results import Progress
 from lasthop.scenario import Scenario
 from lasthop.stats import Estimate, mean_interval, ratio_interval
-from lasthop.variants import ATTACHMENTS, BEFORE, HOST, Change, document, variants
+from lasthop.variants import ATTACHMENTS, BEFORE, FLOW, HOST, Change, document, is_hidden, variants
 
 SEEDS = 20
 #: A gain below this is not worth a change.
@@ -171,6 +171,8 @@ class Advice:
     used: float | None
     #: The best first.
     remedies: Sequence[Remedy]
+    #: Whether IPsec hides the flow's TCP headers. Remedies that read them are not tried then.
+    hidden: bool = False
 
     @property
     def helping(self) -> list[Remedy]:
@@ -190,6 +192,7 @@ class Advice:
             "tcp": self.tcp,
             "today": _numbers(self.today),
             "used": self.used,
+            "hidden": self.hidden,
             "remedies": [
                 {
                     "name": remedy.name,
@@ -270,7 +273,8 @@ def advise(
     rate = hops.slowest(document(scenario), index)
     mean = mean_interval(values[0])
     used = None if ends or rate is None else mean.value / rate
-    return Advice(outline.title, metric, _tcp(scenario, index), mean, used, found)
+    tcp, hidden = _tcp(scenario, index), is_hidden(scenario, index)
+    return Advice(outline.title, metric, tcp, mean, used, found, hidden)
 
 
 def _gain(values: list[float], today: list[float], *, faster_is_less: bool) -> Estimate:
@@ -355,6 +359,7 @@ _COSTS = {
     "clear headers": "TCP headers are read: not with IPsec",
     "split connection": "acknowledgments no longer come from the receiver",
     "warning": "the host is warned before it moves",
+    "ipsec": "IPsec in transport mode between the hosts, over IPv6",
 }
 
 
@@ -370,6 +375,10 @@ def show(advice: Advice) -> None:
         terminal.out().print(_table(advice, show_value))
     else:
         terminal.out().print("[bold]Nothing here would help.[/]")
+    if advice.hidden:
+        terminal.out().print(
+            "IPsec hides this flow's TCP headers: what reads them on the path was not tried."
+        )
     bound = advice.bound
     if bound is not None:
         terminal.out().print(
@@ -389,7 +398,8 @@ def show(advice: Advice) -> None:
             terminal.out().print(f"[dim]{words}: {escape(settings)}.[/]")
     terminal.say(
         "[dim]Each remedy alone, for one flow. What comes after the name of a node goes into that"
-        " node's table, a box into its `boxes`; all else into the flow's `tcp` table. Means of"
+        " node's table, a box into its `boxes`; what comes after `flow` into the flow's table, and"
+        " all else into the flow's `tcp` table. Means of"
         f" {advice.today.n} runs with the same errors, gains with 95 % confidence.[/]"
     )
 
@@ -442,7 +452,8 @@ def _settings(changes: Sequence[Change]) -> str:
         line = change.setting.replace("\n", ", ")
         if line.startswith(_BOX):
             line = line.removeprefix(_BOX).removesuffix(" }]")
-        lines.append(f"{_named(change.nodes)}: {line}" if change.nodes else line)
+        where = _named(change.nodes) if change.nodes else "flow" * (change.place == FLOW)
+        lines.append(f"{where}: {line}" if where else line)
     return "; ".join(lines)
 
 

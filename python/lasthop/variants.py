@@ -16,17 +16,20 @@ from lasthop import _lasthop as engine
 from lasthop import hops, toml
 from lasthop.scenario import Scenario
 
-FLOW, BEFORE, HOST, ATTACHMENTS = "flow", "before hop", "host", "attachments"
+TCP, FLOW = "tcp", "flow"
+BEFORE, HOST, ATTACHMENTS, PEER = "before hop", "host", "attachments", "peer"
+#: What a remedy needs that reads TCP headers.
+CLEAR_HEADERS = "clear headers"
 
 
 @dataclass(frozen=True)
 class Change:
     """The settings of a remedy in one place."""
 
-    #: Lines for the flow's `tcp` table, or for the table of each node.
+    #: Lines for the flow's `tcp` table, for its own, or for the table of each node.
     setting: str
-    #: "flow"; "before hop"; "host", the end of the flow that is behind the hop; or "attachments",
-    #: all nodes to which that host is attached.
+    #: "tcp"; "flow"; "before hop"; "host", the end of the flow that is behind the hop;
+    #: "attachments", all nodes to which that host is attached; or "peer", the flow's other end.
     place: str
     #: The nodes; "" stands for one that is assumed at the beginning of the flow's only link.
     nodes: tuple[str, ...] = ()
@@ -44,13 +47,21 @@ class Variant:
 
 
 def variants(scenario: Scenario, flow: int) -> list[Variant]:
-    """The scenario with every remedy that suits it and does not contradict what it says."""
+    """The scenario with every remedy that suits it and does not contradict what it says.
+
+    Those that read TCP headers do not suit a flow that IPsec hides.
+    """
     path = _Path(scenario, flow)
     tried: list[tuple[_Site, dict[str, Any]]] = []
     in_tcp = engine.remedies()
+    names = scenario.outline().flows
+    only = names[flow] if len(names) > 1 else None
     for site in [_Site(), *_inner_hops(path), *_last_hops(path)]:
-        boxes = engine.box_remedies(site.neighbour, **site.quantities) if site.places else []
+        hop = {**site.quantities, "flow": only}
+        boxes = engine.box_remedies(site.neighbour, **hop) if site.places else []
         tried += [(site, remedy) for remedy in (*in_tcp, *boxes) if site.suits(remedy)]
+    if is_hidden(scenario, flow):
+        tried = [(site, of) for site, of in tried if CLEAR_HEADERS not in of["needs"]]
     found = (_variant(path, site, remedy) for site, remedy in tried)
     return [variant for variant in found if variant is not None]
 
@@ -60,6 +71,18 @@ def document(scenario: Scenario) -> dict[str, Any]:
     said: dict[str, Any]
     said = engine.document(scenario.source, scenario.name, overrides=scenario.overrides)
     return said
+
+
+def is_hidden(scenario: Scenario, flow: int) -> bool:
+    """Whether IPsec hides the TCP headers of a flow: a box `esp` at either end protects it."""
+    said = document(scenario)
+    name, ends = scenario.outline().flows[flow], said["flows"][flow]
+
+    def protects(box: dict[str, Any]) -> bool:
+        return box["box"] == "esp" and name in (box.get("flows") or [name])
+
+    nodes = (said["nodes"][ends[end]] for end in ("from", "to"))
+    return all(any(map(protects, node.get("boxes", []))) for node in nodes)
 
 
 class _Path:
@@ -103,7 +126,7 @@ class _Site:
 
     def suits(self, remedy: dict[str, Any]) -> bool:
         """Whether it has the places that a remedy needs."""
-        needed = {setting["place"] for setting in remedy["settings"]} - {FLOW}
+        needed = {setting["place"] for setting in remedy["settings"]} - {TCP, FLOW}
         return needed <= self.places.keys() and bool(needed) == bool(self.places)
 
 
@@ -116,9 +139,12 @@ def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None
     for setting in remedy["settings"]:
         keys = tomllib.loads(setting["toml"])
         place, nodes = setting["place"], site.places.get(setting["place"], ())
-        if place == FLOW:
-            settings |= {f"flows.{path.flow}.tcp.{key}": value for key, value in keys.items()}
-        for node in nodes:
+        if place in (TCP, FLOW):
+            table = f"flows.{path.flow}" + ".tcp" * (place == TCP)
+            settings |= {f"{table}.{key}": value for key, value in keys.items()}
+        # Behind an assumed gateway the flow's sender has another name.
+        of_flow = of.said["flows"][path.flow]
+        for node in (of_flow["from"],) if place == PEER and site.assumes_gateway else nodes:
             added = _added(of.said["nodes"][node], keys)
             if added is None:
                 return None
@@ -132,21 +158,38 @@ def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None
 
 
 def _added(node: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any] | None:
-    """What keys of a node become with those of a remedy: boxes come after those that it has. None
-    if it has a key already, or a box of the same kind."""
+    """What keys of a node become with those of a remedy: boxes come after those that it has, and a
+    box of a kind that it has gets the settings that it lacks. None if it has a key already, or
+    another value of a box's setting."""
     added = {}
     for key, value in keys.items():
         present = node.get(key)
         if isinstance(present, list):
-            kinds = {box["box"] for box in present}
-            if any(box["box"] in kinds for box in value):
+            boxes = _with_boxes(present, value)
+            if boxes is None:
                 return None
-            added[key] = [*present, *value]
+            added[key] = boxes
         elif present is None:
             added[key] = value
         else:
             return None
     return added
+
+
+def _with_boxes(
+    present: list[dict[str, Any]], new: list[dict[str, Any]]
+) -> list[dict[str, Any]] | None:
+    """Boxes with those of a remedy; None if one that is there has another value of a setting."""
+    boxes = [*present]
+    for box in new:
+        at = next((n for n, known in enumerate(boxes) if known["box"] == box["box"]), None)
+        if at is None:
+            boxes.append(box)
+        elif any(boxes[at].get(key, value) != value for key, value in box.items()):
+            return None
+        else:
+            boxes[at] = {**boxes[at], **box}
+    return boxes
 
 
 def _inner_hops(path: _Path) -> Iterator[_Site]:
@@ -159,7 +202,10 @@ def _inner_hops(path: _Path) -> Iterator[_Site]:
         return
     for node, following in list(pairwise(way))[1:] or [(way[0], way[1])]:
         quantities = hops.quantities(path.said, [(node, following)])
-        yield _Site({BEFORE: (node,)}, following, quantities, assumes_gateway=len(way) == 2)
+        places = {BEFORE: (node,)}
+        if following == way[-1]:
+            places |= {HOST: (following,), PEER: (way[0],)}
+        yield _Site(places, following, quantities, assumes_gateway=len(way) == 2)
 
 
 def _last_hops(path: _Path) -> Iterator[_Site]:

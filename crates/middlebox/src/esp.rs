@@ -68,7 +68,7 @@ impl Settings for TransportEsp {
     }
 
     fn needs(&self) -> Needs {
-        Needs::SENDER | Needs::RECEIVER
+        Needs::SENDER | Needs::RECEIVER | Needs::IPSEC
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {

@@ -102,7 +102,7 @@ impl Settings for Mobile {
             let mobile = Mobile { hop, mtu, cache, ..Mobile::default() };
             let boxes =
                 vec![(Place::Attachments, station.clone().into()), (Place::Host, mobile.into())];
-            Remedy { name: Some(name), boxes, lead: Mobile::LEAD }
+            Remedy { lead: Mobile::LEAD, ..Remedy::new(Some(name), boxes) }
         };
         vec![with("MTCP", HopTransport::Tcp), with("SRP", HopTransport::Srp)]
     }

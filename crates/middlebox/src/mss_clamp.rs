@@ -13,8 +13,13 @@ base::settings! {
     #[serde(default, deny_unknown_fields)]
     pub struct MssClamp {
         /// The largest maximum segment size that SYNs announce behind it, bytes.
-        pub mss: u16 as Kind::at_least(48),
+        pub mss: u16 as Kind::at_least(MssClamp::LEAST),
     }
+}
+
+impl MssClamp {
+    /// The smallest setting, bytes.
+    pub(crate) const LEAST: u16 = 48;
 }
 
 impl Default for MssClamp {

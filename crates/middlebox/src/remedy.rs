@@ -2,7 +2,7 @@
 
 use crate::BoxSettings;
 use base::{Duration, Rate};
-use tcp::mechanism::Needs;
+use tcp::mechanism::{Mechanism, Needs};
 
 /// A bad hop, as far as it is known. A host that moves has several, of which this is the worst.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub struct Hop<'a> {
     pub delay: Option<Duration>,
     /// The largest packet that it takes, bytes.
     pub mtu: Option<u32>,
+    /// The name of the flow that is to be improved, if there are others.
+    pub flow: Option<&'a str>,
 }
 
 impl Hop<'_> {
@@ -34,15 +36,21 @@ pub enum Place {
     Host,
     /// Every node to which that host is attached, at one time or another.
     Attachments,
+    /// The other end of the flow.
+    Peer,
 }
 
-/// Boxes that help together.
+/// Boxes that help together, perhaps with the flow's TCP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remedy {
     /// What the literature calls them together, if there are several.
     pub name: Option<&'static str>,
     /// The boxes, and the nodes that get one.
     pub boxes: Vec<(Place, BoxSettings)>,
+    /// The mechanisms of the flow's TCP that react to what they find.
+    pub mechanisms: Vec<Mechanism>,
+    /// Whether the flow must use IPv6.
+    pub ipv6: bool,
     /// How long they are to be there before a flow starts, to know of each other.
     pub lead: Duration,
 }
@@ -50,13 +58,18 @@ pub struct Remedy {
 impl Remedy {
     /// A box before the hop.
     pub(crate) fn before_hop(settings: impl Into<BoxSettings>) -> Remedy {
-        let boxes = vec![(Place::BeforeHop, settings.into())];
-        Remedy { name: None, boxes, lead: Duration::ZERO }
+        Remedy::new(None, vec![(Place::BeforeHop, settings.into())])
+    }
+
+    /// Boxes that are useful at once.
+    pub(crate) fn new(name: Option<&'static str>, boxes: Vec<(Place, BoxSettings)>) -> Remedy {
+        Remedy { name, boxes, mechanisms: Vec::new(), ipv6: false, lead: Duration::ZERO }
     }
 
     /// What the boxes need.
     #[must_use]
     pub fn needs(&self) -> Needs {
-        self.boxes.iter().map(|(_, settings)| settings.needs()).collect()
+        let boxes = self.boxes.iter().map(|(_, settings)| settings.needs());
+        boxes.chain(self.mechanisms.iter().map(Mechanism::needs)).collect()
     }
 }

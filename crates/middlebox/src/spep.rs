@@ -4,15 +4,18 @@
 mod flows;
 mod runs;
 
+use crate::esp::LossCauses;
+use crate::remedy::Place;
 use crate::table::{Settings, Site};
+use crate::{Hop, MssClamp, Remedy, TransportEsp};
 use base::settings::{Kind, Span};
 use base::{Duration, Time};
 use core::num::NonZeroUsize;
 use flows::{Flows, Secret};
 use host::{Context, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
-use tcp::mechanism::Needs;
-use wire::{Packet, Spep};
+use tcp::mechanism::{Eln, Mechanism, Needs};
+use wire::{Esp, Packet, Spep};
 
 base::settings! {
     /// Writes into the packets that leave for the wireless hop which packets of their flow have left for it: the
@@ -49,6 +52,28 @@ impl Settings for SpepStation {
         Some(&self.hop)
     }
 
+    /// The hosts at both ends protect the flow by ESP, and its segments leave room for that.
+    fn remedies(hop: &Hop<'_>) -> Vec<Remedy> {
+        let Some(mss) = largest_mss(hop.mtu.unwrap_or(ETHERNET_MTU)) else { return Vec::new() };
+        let flows: Vec<String> = hop.flow.map(str::to_owned).into_iter().collect();
+        let peer = TransportEsp { flows: flows.clone(), spep: true, ..TransportEsp::default() };
+        let host =
+            TransportEsp { flows, loss_causes: LossCauses::Station, ..TransportEsp::default() };
+        let station = SpepStation { hop: hop.neighbour.to_owned(), ..SpepStation::default() };
+        let with = |eln: Eln| {
+            let boxes = vec![
+                (Place::Peer, peer.clone().into()),
+                (Place::Peer, MssClamp { mss }.into()),
+                (Place::BeforeHop, station.clone().into()),
+                (Place::Host, host.clone().into()),
+            ];
+            let mechanisms = vec![Mechanism::Eln(eln)];
+            Remedy { mechanisms, ipv6: true, ..Remedy::new(Some("SPEP"), boxes) }
+        };
+        // With SACK the first hole alone is little; without it the others say nothing.
+        vec![with(Eln::default()), with(Eln::of_every_hole())]
+    }
+
     fn needs(&self) -> Needs {
         Needs::MIDDLEBOX
     }
@@ -63,6 +88,18 @@ impl Settings for SpepStation {
             marked: 0,
         })
     }
+}
+
+/// The MTU of a hop that has not said another, bytes.
+const ETHERNET_MTU: u32 = 1500;
+
+/// The largest segments that fit a hop of this MTU with the option and ESP around them. `None` if there would be
+/// none.
+fn largest_mss(mtu: u32) -> Option<u16> {
+    const HEADERS: u32 = 40 + Spep::LEN + Esp::HEADER as u32;
+    const TCP: u32 = 20;
+    let inner = (0..=mtu).rev().find(|&inner| HEADERS + Esp::sealed_len(inner) <= mtu)?;
+    u16::try_from(inner.checked_sub(TCP)?).ok().filter(|&mss| mss >= MssClamp::LEAST)
 }
 
 /// The box.

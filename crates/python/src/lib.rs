@@ -235,14 +235,15 @@ mod _lasthop {
     /// The remedies in boxes of nodes at a bad hop; a rate or delay that is no quantity is not known,
     /// and the hop takes the least of the MTUs.
     #[pyfunction]
-    #[pyo3(text_signature = "(neighbour, *, rate, delay, mtus)")]
-    #[pyo3(signature = (neighbour, *, rate, delay, mtus))]
+    #[pyo3(text_signature = "(neighbour, *, rate, delay, mtus, flow=None)")]
+    #[pyo3(signature = (neighbour, *, rate, delay, mtus, flow = None))]
     fn box_remedies<'py>(
         py: Python<'py>,
         neighbour: &str,
         rate: &str,
         delay: &str,
         mtus: Vec<String>,
+        flow: Option<&str>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let sizes = mtus.iter().filter_map(|mtu| match mtu.parse() {
             Ok(Size::Bytes(bytes)) => u32::try_from(bytes).ok(),
@@ -250,7 +251,7 @@ mod _lasthop {
         });
         let mtu = sizes.min();
         let (rate, delay) = (rate.parse().ok(), delay.parse().ok());
-        let remedies = scenario::box_remedies(&Hop { neighbour, rate, delay, mtu });
+        let remedies = scenario::box_remedies(&Hop { neighbour, rate, delay, mtu, flow });
         remedies.iter().map(|remedy| convert::remedy(py, remedy)).collect()
     }
 

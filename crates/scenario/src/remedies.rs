@@ -3,8 +3,10 @@
 
 use crate::reading::tagged;
 use base::Duration;
-use base::settings::Table as _;
+use base::settings::Table;
 use middlebox::{BoxSettings, Hop};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tcp::Recovery;
 use tcp::congestion::{Congestion, Increase};
 use tcp::mechanism::{Mechanism, Needs};
@@ -29,7 +31,7 @@ pub struct Remedy {
 pub struct Setting {
     /// Where it is made.
     pub place: Place,
-    /// The key in the flow's `tcp` table, or in the table of a node.
+    /// The key in the table of its place.
     pub key: String,
     /// Its value. A list of a node's is what comes to the list that it has: another box.
     pub value: toml::Value,
@@ -38,7 +40,9 @@ pub struct Setting {
 /// Where a setting is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the TCP of the flow.
+    /// In the TCP of the flow: its `tcp` table.
+    Tcp,
+    /// In the table of the flow.
     Flow,
     /// In a node, or several.
     Node(middlebox::Place),
@@ -49,10 +53,12 @@ impl Place {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Place::Tcp => "tcp",
             Place::Flow => "flow",
             Place::Node(middlebox::Place::BeforeHop) => "before hop",
             Place::Node(middlebox::Place::Host) => "host",
             Place::Node(middlebox::Place::Attachments) => "attachments",
+            Place::Node(middlebox::Place::Peer) => "peer",
         }
     }
 }
@@ -77,7 +83,7 @@ impl Remedy {
         needs: Needs,
     ) -> Remedy {
         let setting = |(key, value): (&str, V)| Setting {
-            place: Place::Flow,
+            place: Place::Tcp,
             key: key.to_owned(),
             value: value.into(),
         };
@@ -97,30 +103,46 @@ impl Remedy {
 /// from the defaults are given.
 #[must_use]
 pub fn box_remedies(hop: &Hop<'_>) -> Vec<Remedy> {
-    let entry = |settings: &BoxSettings| {
-        let table = toml::Table::try_from(settings).unwrap_or_default();
-        let name = table.get(BoxSettings::TAG).and_then(toml::Value::as_str).unwrap_or_default();
-        let default = tagged::default::<BoxSettings>(name).map(toml::Table::try_from);
-        let default = default.and_then(Result::ok).unwrap_or_default();
-        let is_set = |key: &str, value: &toml::Value| {
-            key == BoxSettings::TAG || default.get(key) != Some(value)
+    let settings = |remedy: &middlebox::Remedy| {
+        let mut boxes: Vec<(middlebox::Place, Vec<toml::Table>)> = Vec::new();
+        for (place, settings) in &remedy.boxes {
+            match boxes.iter_mut().find(|(known, _)| known == place) {
+                Some((_, entries)) => entries.push(entry(settings)),
+                None => boxes.push((*place, vec![entry(settings)])),
+            }
+        }
+        let setting = |(place, key, value): (Place, &str, toml::Value)| Setting {
+            place,
+            key: key.to_owned(),
+            value,
         };
-        let settings = table.iter().filter(|(key, value)| is_set(key, value));
-        toml::Table::from_iter(settings.map(|(key, value)| (key.clone(), value.clone())))
-    };
-    let setting = |(place, settings): &(middlebox::Place, BoxSettings)| Setting {
-        place: Place::Node(*place),
-        key: "boxes".to_owned(),
-        value: vec![entry(settings)].into(),
+        let boxes = boxes.into_iter();
+        let boxes = boxes.map(|(place, entries)| (Place::Node(place), "boxes", entries.into()));
+        let ip = remedy.ipv6.then(|| (Place::Flow, "ip", 6.into()));
+        let mechanisms: Vec<_> = remedy.mechanisms.iter().map(entry).collect();
+        let mechanisms =
+            (!mechanisms.is_empty()).then(|| (Place::Tcp, "mechanisms", mechanisms.into()));
+        boxes.chain(ip).chain(mechanisms).map(setting).collect()
     };
     let remedy = |remedy: &middlebox::Remedy| Remedy {
         name: remedy.name,
-        settings: remedy.boxes.iter().map(setting).collect(),
+        settings: settings(remedy),
         needs: remedy.needs(),
         buildable: true,
         lead: remedy.lead,
     };
     BoxSettings::remedies(hop).iter().map(remedy).collect()
+}
+
+/// An entry of a table as a file has it: its name, and the settings that differ from the defaults.
+fn entry<T: Table + Serialize + DeserializeOwned>(settings: &T) -> toml::Table {
+    let table = toml::Table::try_from(settings).unwrap_or_default();
+    let name = table.get(T::TAG).and_then(toml::Value::as_str).unwrap_or_default();
+    let default = tagged::default::<T>(name).map(toml::Table::try_from);
+    let default = default.and_then(Result::ok).unwrap_or_default();
+    let is_set = |key: &str, value: &toml::Value| key == T::TAG || default.get(key) != Some(value);
+    let settings = table.iter().filter(|(key, value)| is_set(key, value));
+    settings.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// All remedies in the TCP of a flow, in the order of the tables.
@@ -231,17 +253,19 @@ mod tests {
 
     fn hop() -> Hop<'static> {
         let delay = Some(Duration::from_millis(10));
-        Hop { neighbour: "d", rate: Rate::from_bps(2_000_000), delay, mtu: None }
+        Hop { neighbour: "d", rate: Rate::from_bps(2_000_000), delay, mtu: None, flow: None }
     }
 
     /// The keys of settings in a scenario of [`FILE`], and their values.
     fn written(remedy: &Remedy) -> BTreeMap<String, toml::Value> {
         let keys = remedy.settings.iter().flat_map(|Setting { place, key, value }| {
             let tables: &[&str] = match place {
-                Place::Flow => &["flows.0.tcp"],
+                Place::Tcp => &["flows.0.tcp"],
+                Place::Flow => &["flows.0"],
                 Place::Node(middlebox::Place::BeforeHop) => &["nodes.b"],
                 Place::Node(middlebox::Place::Host) => &["nodes.d"],
                 Place::Node(middlebox::Place::Attachments) => &["nodes.b", "nodes.c"],
+                Place::Node(middlebox::Place::Peer) => &["nodes.a"],
             };
             tables.iter().map(move |table| (format!("{table}.{key}"), value.clone()))
         });
@@ -301,7 +325,9 @@ mod tests {
             });
             boxes.collect::<Vec<_>>()
         };
-        let remedies = box_remedies(&hop());
+        let (spep, remedies): (Vec<_>, Vec<_>) =
+            box_remedies(&hop()).into_iter().partition(|remedy| remedy.name == Some("SPEP"));
+        assert_eq!(spep.len(), 2);
         let found: Vec<_> = remedies.iter().map(boxes).collect();
         let alone = |name: &str| vec![(BeforeHop, name.to_owned())];
         let mhp = vec![(Attachments, "station".to_owned()), (Host, "mobile".to_owned())];
@@ -319,9 +345,39 @@ mod tests {
     }
 
     #[test]
+    fn spep_is_in_both_hosts_and_the_station_and_leaves_room_for_esp() {
+        let spep = |hop: Hop<'_>| box_remedies(&hop).into_iter().rfind(|r| r.name == Some("SPEP"));
+        let keys = |hop| {
+            let remedy = spep(hop).unwrap();
+            assert!(is_understood(&remedy), "{remedy:?}");
+            written(&remedy)
+        };
+        let all = keys(hop());
+        let text = |key: &str| all[key].to_string();
+        assert_eq!(
+            text("nodes.a.boxes"),
+            r#"[{ box = "esp", spep = true }, { box = "mss-clamp", mss = 1374 }]"#
+        );
+        assert_eq!(text("nodes.b.boxes"), r#"[{ box = "spep", hop = "d" }]"#);
+        assert_eq!(text("nodes.d.boxes"), r#"[{ box = "esp", loss_causes = "station" }]"#);
+        assert_eq!(text("flows.0.ip"), "6");
+        assert_eq!(text("flows.0.tcp.mechanisms"), r#"[{ mechanism = "eln", every_hole = true }]"#);
+        // Of several flows only one may be meant: the others' peers have no such box.
+        let one = keys(Hop { flow: Some("f"), ..hop() });
+        assert!(one["nodes.d.boxes"].to_string().contains(r#"flows = ["f"]"#), "{one:?}");
+        // The largest packet fits: 1274 + 20 bytes of TCP, 2 of the trailer, 104 around them.
+        let small = keys(Hop { mtu: Some(1400), ..hop() });
+        assert!(small["nodes.a.boxes"].to_string().contains("mss = 1274"), "{small:?}");
+        assert!(spep(Hop { mtu: Some(100), ..hop() }).is_none());
+        let needs = spep(hop()).unwrap().needs;
+        let both = Needs::SENDER | Needs::RECEIVER | Needs::MIDDLEBOX;
+        assert_eq!(needs, both | Needs::IPSEC);
+    }
+
+    #[test]
     fn what_stations_hold_and_send_suits_the_hop() {
         let station = |hop: Hop<'_>| {
-            let remedy = box_remedies(&hop).pop().unwrap();
+            let remedy = box_remedies(&hop).into_iter().rfind(|r| r.name == Some("SRP")).unwrap();
             assert!(is_understood(&remedy), "{remedy:?}");
             remedy.settings[0].value[0].as_table().unwrap().clone()
         };
@@ -338,7 +394,10 @@ mod tests {
         assert_eq!(station(long)["mtu"].as_integer(), Some(256));
         assert_eq!(station(Hop { rate: None, ..hop() })["cache"].as_integer(), Some(1 << 20));
         // Packets of MHP do not fit into less than 96 bytes: without it.
-        let least = |mtu| box_remedies(&Hop { mtu: Some(mtu), ..hop() }).len();
-        assert_eq!([least(96), least(95)], [5, 3]);
+        let has_srp = |mtu| {
+            let remedies = box_remedies(&Hop { mtu: Some(mtu), ..hop() });
+            remedies.iter().any(|remedy| remedy.name == Some("SRP"))
+        };
+        assert!(has_srp(96) && !has_srp(95));
     }
 }

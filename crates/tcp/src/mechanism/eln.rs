@@ -22,13 +22,21 @@ base::settings! {
         pub every_hole: bool,
         /// The receiver's part.
         #[serde(skip_serializing_if = "Receiving::is_initial")]
-    receiving: Receiving,
+        receiving: Receiving,
         /// The sender's part: what it has retransmitted, the oldest first.
         #[serde(skip_serializing_if = "Vec::is_empty")]
     answered: Vec<Answered>,
         /// The octet after the last one that was sent.
         #[serde(skip_serializing_if = "is_initial")]
     nxt: SeqNumber,
+    }
+}
+
+impl Eln {
+    /// The mechanism that also names the holes behind the first one.
+    #[must_use]
+    pub fn of_every_hole() -> Eln {
+        Eln { every_hole: true, ..Eln::default() }
     }
 }
 

@@ -66,6 +66,8 @@ bitflags! {
         const HOP_TRANSPORT = 1 << 7;
         /// The host is warned before it loses its connectivity.
         const WARNING = 1 << 8;
+        /// IPsec between the hosts: ESP in transport mode, over IPv6.
+        const IPSEC = 1 << 9;
     }
 }
 

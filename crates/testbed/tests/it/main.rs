@@ -11,4 +11,5 @@ mod mobility;
 mod path_mtu;
 mod runs;
 mod snoop;
+mod spep;
 mod spoofing;

@@ -46,6 +46,9 @@ base::settings! {
         /// (`unknown`); from the base station, if the other end has `spep` (`station`); or from its own link, which
         /// says what it has damaged (`link`).
         pub loss_causes: LossCauses,
+        /// The security parameters index (SPI) of the host's first outgoing association; those of further connections
+        /// follow. If it is 0, it is chosen at random. A peer with fixed associations needs to know it.
+        pub first_spi: u32,
         /// The sequence number of an association's first packet.
         pub first_sequence: u32 as Kind::at_least(1),
     }
@@ -57,6 +60,7 @@ impl Default for TransportEsp {
             flows: Vec::new(),
             spep: false,
             loss_causes: LossCauses::Unknown,
+            first_spi: 0,
             first_sequence: 1,
         }
     }
@@ -69,6 +73,13 @@ impl Settings for TransportEsp {
 
     fn needs(&self) -> Needs {
         Needs::SENDER | Needs::RECEIVER
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        match self.first_spi {
+            1..LEAST_SPI => Err("`first_spi`: expected 0, or 256 or more: the others are reserved"),
+            _ => Ok(()),
+        }
     }
 
     fn needs_damage_reports(&self) -> bool {
@@ -84,8 +95,10 @@ impl Settings for TransportEsp {
             spep: self.spep,
             loss_causes: self.loss_causes,
             first_sequence: self.first_sequence,
-            // RFC 4303 §2.1: numbers below 256 are reserved.
-            next_spi: random.bits() as u32 | 1 << 31,
+            next_spi: match self.first_spi {
+                0 => random.bits() as u32 | 1 << 31,
+                first => first,
+            },
             outgoing: LruCache::with_hasher(MOST_ASSOCIATIONS, FxBuildHasher),
             incoming: LruCache::with_hasher(MOST_ASSOCIATIONS, FxBuildHasher),
             protected: 0,
@@ -94,6 +107,9 @@ impl Settings for TransportEsp {
         })
     }
 }
+
+/// The least SPI that is not reserved (RFC 4303 §2.1).
+const LEAST_SPI: u32 = 256;
 
 /// The most security associations in a direction; the one that has been idle longest makes room.
 const MOST_ASSOCIATIONS: NonZeroUsize = NonZeroUsize::new(65_536).unwrap();
@@ -155,7 +171,7 @@ impl Protector {
         let (first, spi) = (self.first_sequence.into(), &mut self.next_spi);
         let outgoing = self.outgoing.get_or_insert_mut(connection, || {
             let outgoing = Outgoing { spi: *spi, sequence: first };
-            *spi = spi.wrapping_add(1) | 1 << 31;
+            *spi = spi.checked_add(1).unwrap_or(LEAST_SPI);
             outgoing
         });
         let &mut Outgoing { spi, sequence } = outgoing;

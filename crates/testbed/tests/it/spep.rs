@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testbed::Outcome;
 use wire::{Body, EspKeys, Flags, OpenError, Packet, Protected, SeqNumber, Spep};
 
@@ -119,8 +119,8 @@ fn a_packet_with_a_flipped_bit_is_not_authentic_and_counts_as_corrupted() {
 fn capture(socket: &Socket, over: &AtomicBool) -> Vec<Vec<u8>> {
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let (mut packets, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
-    let mut socket = socket;
-    while !over.load(Ordering::Relaxed) {
+    let (mut socket, start) = (socket, Instant::now());
+    while !over.load(Ordering::Relaxed) && start.elapsed() < 2 * PATIENCE {
         if let Ok(len) = socket.read(&mut buffer) {
             packets.push(buffer[..len].to_vec());
         }
@@ -144,28 +144,31 @@ fn what_the_kernel_of_the_base_station_forwards_is_sealed_and_opened_at_the_othe
     let content: Vec<u8> = (0..300_000_u64).map(|place| (place ^ place >> 13) as u8).collect();
     let [fixed, mobile] = [0, 2].map(|node| emulation.address(node, IpVersion::V6));
     let server = SocketAddr::new(mobile, PORT);
-    let listener = emulation.namespace(2).run(|| TcpListener::bind(server)).unwrap().unwrap();
+    let listen = || TcpListener::bind(server).map(Socket::from);
+    let listener = emulation.namespace(2).run(listen).unwrap().unwrap();
     let tap = || Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(i32::from(ETH_P_ALL))));
     let tap = emulation.namespace(1).run(tap).unwrap().unwrap();
     let over = AtomicBool::new(false);
     let packets = thread::scope(|scope| {
         let capturing = scope.spawn(|| capture(&tap, &over));
         let receiving = scope.spawn(|| {
-            let mut stream = listener.accept().unwrap().0;
+            listener.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut stream = TcpStream::from(listener.accept().unwrap().0);
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut received = Vec::new();
             stream.read_to_end(&mut received).unwrap();
             received
         });
-        let send = || TcpStream::connect_timeout(&server, PATIENCE)?.write_all(&content);
-        let sent = emulation.namespace(0).run(send).unwrap();
-        if sent.is_err() {
-            // Nobody else connects.
-            let _ = emulation.namespace(2).run(|| TcpStream::connect(server)).unwrap();
-        }
+        let send = || {
+            let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
+            // Room for ESP and the option.
+            socket.set_tcp_mss(1300)?;
+            socket.connect_timeout(&server.into(), PATIENCE)?;
+            TcpStream::from(socket).write_all(&content)
+        };
+        emulation.namespace(0).run(send).unwrap().unwrap();
         let received = receiving.join().unwrap();
         over.store(true, Ordering::Relaxed);
-        sent.unwrap();
         assert!(received == content, "{} bytes", received.len());
         capturing.join().unwrap()
     });

@@ -34,12 +34,7 @@ impl Announced {
     }
 
     /// Lets the host know what was announced of a packet that it is to get now.
-    pub(super) fn tell<A: Application>(
-        &mut self,
-        now: Time,
-        packet: &Packet,
-        host: &mut Host<A>,
-    ) {
+    pub(super) fn tell<A: Application>(&mut self, now: Time, packet: &Packet, host: &mut Host<A>) {
         // Nearly always.
         if self.0.is_empty() {
             return;

@@ -63,7 +63,18 @@ impl<A: Application + Bytes + Send> Worker<A> {
         let Stack { host, tun, mtu, clock, listener, copies } = stack;
         let port = Port::new(tun, mtu, copies);
         let announced = Announced::default();
-        Worker { host, announced, port, clock, listener, commands, bell, end: None, removed, steering }
+        Worker {
+            host,
+            announced,
+            port,
+            clock,
+            listener,
+            commands,
+            bell,
+            end: None,
+            removed,
+            steering,
+        }
     }
 
     pub(super) fn run(mut self) -> Ended<A> {

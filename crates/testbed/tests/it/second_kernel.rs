@@ -3,6 +3,7 @@
 //! gets, as the base station has filled it in.
 
 use crate::common::{at_once, emulate, skip};
+use crate::spep;
 use scenario::IpVersion;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use testbed::Emulation;
-use wire::EspKeys;
+use wire::{EspKeys, Packet, Spep};
 
 /// The peer's kernel gets what the node `peer` forwards.
 const PATH: &str = r#"title = "a second kernel"
@@ -73,18 +74,21 @@ associate "$peer" "$own" 4097
 ip xfrm policy add src "$own" dst "$peer" dir out tmpl proto esp mode transport
 ip xfrm policy add src "$peer" dst "$own" dir in tmpl proto esp mode transport
 export own peer there back
-timeout 15 bash -c 'cat "$there" >"/dev/tcp/$peer/5001"' && echo sent
-timeout 15 bash -c 'cmp - "$back" <"/dev/tcp/$peer/5002"' && echo received
-ip -s xfrm state
+timeout 6 bash -c 'cat "$there" >"/dev/tcp/$peer/5001"' && echo sent &&
+    timeout 6 bash -c 'cmp - "$back" <"/dev/tcp/$peer/5002"' && echo received
+cat /proc/net/xfrm_stat
 echo o >/proc/sysrq-trigger
 sleep 60
 "#;
 
 /// What is there of the programs; what is missing is in the error.
 fn programs() -> Result<(), String> {
-    let needed = ["/usr/bin/linux.uml", "/usr/bin/bash", "/usr/bin/cmp", "/usr/sbin/insmod", "/usr/sbin/ip"];
+    let needed =
+        ["/usr/bin/linux.uml", "/usr/bin/bash", "/usr/bin/cmp", "/usr/sbin/insmod", "/usr/sbin/ip"];
     match needed.iter().find(|program| !Path::new(program).exists()) {
-        Some(program) => Err(format!("{program} is missing: user-mode-linux, bash, diffutils, kmod and iproute2")),
+        Some(program) => Err(format!(
+            "{program} is missing: user-mode-linux, bash, diffutils, kmod and iproute2"
+        )),
         None => Ok(()),
     }
 }
@@ -121,6 +125,8 @@ fn boot(emulation: &Emulation, files: &Path, key: &[u8]) -> Kernel {
     for arguments in [
         &*format!("address del {own}/128 dev lo"),
         "tuntap add tap0 mode tap",
+        // A router solicits neighbours from its link-local address, which nodes do without.
+        "link set tap0 addrgenmode eui64",
         "address add fd01::1/64 dev tap0 nodad",
         "link set tap0 up",
         &*format!("route add {own}/128 via fd01::2 dev tap0"),
@@ -178,6 +184,8 @@ struct Exchange {
     /// What arrived from the second kernel, if it connected.
     arrived: Option<Vec<u8>>,
     console: String,
+    /// The packets that passed the kernel before it.
+    packets: Vec<Vec<u8>>,
     outcome: testbed::Outcome,
 }
 
@@ -196,6 +204,7 @@ fn exchange(label: &str, key: &[u8]) -> Option<Exchange> {
         emulation.namespace(0).run(|| TcpListener::bind(at)).unwrap().unwrap()
     };
     let listeners = PORTS.map(listen);
+    let capture = spep::Capture::start(emulation.namespace(2));
     let (mut kernel, start) = (boot(&emulation, &files, key), Instant::now());
     let arrived = accept(&listeners[0], &mut kernel, start).map(|mut stream| {
         let mut arrived = Vec::new();
@@ -215,15 +224,17 @@ fn exchange(label: &str, key: &[u8]) -> Option<Exchange> {
     drop(kernel);
     let console = fs::read(files.join("console")).unwrap();
     let console = String::from_utf8_lossy(&console).into_owned();
+    let packets = capture.stop();
     let outcome = emulation.stop().unwrap();
-    Some(Exchange { arrived, console, outcome })
+    Some(Exchange { arrived, console, packets, outcome })
 }
 
 #[test]
 fn the_esp_of_linux_and_ours_read_each_other_also_behind_the_option() {
     let right = [&EspKeys::LAB_KEY[..], &EspKeys::LAB_SALT].concat();
     let wrong = [&[7; 16][..], &EspKeys::LAB_SALT].concat();
-    let both = at_once([("uml", right), ("uml-wrong", wrong)], |(label, key)| exchange(label, &key));
+    let both =
+        at_once([("uml", right), ("uml-wrong", wrong)], |(label, key)| exchange(label, &key));
     let [Some(right), Some(wrong)] = both else { return };
     let count = |outcome: &testbed::Outcome, name| {
         let counts = outcome.run.box_counts.iter().filter(|count| count.name == name);
@@ -235,7 +246,19 @@ fn the_esp_of_linux_and_ours_read_each_other_also_behind_the_option() {
     assert!(right.arrived.is_some_and(|arrived| arrived == contents()[0]));
     let [opened, protected, marked] =
         ["opened", "protected", "marked"].map(|name| count(&right.outcome, name));
-    assert!(opened > 210 && protected > 230 && marked == protected, "{opened} {protected} {marked}");
+    assert!(
+        opened > 210 && protected > 230 && marked == protected,
+        "{opened} {protected} {marked}"
+    );
+    // What the base station had written was in front of what it accepted.
+    let packets = right.packets.iter().filter_map(|bytes| Some(Packet::parse(bytes).ok()?.0));
+    let filled = packets.filter_map(|packet| {
+        let esp = packet.esp()?;
+        Spep::of(&packet).map(|spep| spep.blocks[0] == (1, esp.sequence))
+    });
+    let filled: Vec<bool> = filled.collect();
+    // Each is captured as it arrives, and as it leaves.
+    assert!(filled.len() as u64 >= 2 * protected && !filled.contains(&false), "{filled:?}");
     // With another key, nothing arrives.
     assert!(wrong.arrived.is_none() && count(&wrong.outcome, "opened") == 0, "{}", wrong.console);
 }

@@ -7,9 +7,10 @@ use scenario::IpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use testbed::Outcome;
 use wire::{Body, EspKeys, Flags, OpenError, Packet, Protected, SeqNumber, Spep};
 
@@ -115,17 +116,36 @@ fn a_packet_with_a_flipped_bit_is_not_authentic_and_counts_as_corrupted() {
     assert!(count(&run, "lost_to_corruption") * 4 >= refused * 3, "{:?}", run.run.box_counts);
 }
 
-/// The packets that pass the kernel in which the socket was made, until `over`.
-fn capture(socket: &Socket, over: &AtomicBool) -> Vec<Vec<u8>> {
-    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let (mut packets, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
-    let (mut socket, start) = (socket, Instant::now());
-    while !over.load(Ordering::Relaxed) && start.elapsed() < 2 * PATIENCE {
-        if let Ok(len) = socket.read(&mut buffer) {
-            packets.push(buffer[..len].to_vec());
-        }
+/// A thread that keeps the packets that pass a kernel, as they arrive and as they leave.
+pub(crate) struct Capture {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Vec<u8>>>,
+}
+
+impl Capture {
+    pub(crate) fn start(namespace: &live::Namespace) -> Capture {
+        let protocol = Protocol::from(i32::from(ETH_P_ALL));
+        let open = || Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol));
+        let mut socket = namespace.run(open).unwrap().unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        let thread = thread::spawn(move || {
+            let (mut packets, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+            while !ends.load(Ordering::Relaxed) {
+                if let Ok(len) = socket.read(&mut buffer) {
+                    packets.push(buffer[..len].to_vec());
+                }
+            }
+            packets
+        });
+        Capture { over, thread }
     }
-    packets
+
+    pub(crate) fn stop(self) -> Vec<Vec<u8>> {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
 }
 
 /// As linux/if_ether.h, in the byte order of the network.
@@ -146,32 +166,26 @@ fn what_the_kernel_of_the_base_station_forwards_is_sealed_and_opened_at_the_othe
     let server = SocketAddr::new(mobile, PORT);
     let listen = || TcpListener::bind(server).map(Socket::from);
     let listener = emulation.namespace(2).run(listen).unwrap().unwrap();
-    let tap = || Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(i32::from(ETH_P_ALL))));
-    let tap = emulation.namespace(1).run(tap).unwrap().unwrap();
-    let over = AtomicBool::new(false);
-    let packets = thread::scope(|scope| {
-        let capturing = scope.spawn(|| capture(&tap, &over));
-        let receiving = scope.spawn(|| {
-            listener.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut stream = TcpStream::from(listener.accept().unwrap().0);
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
-            received
-        });
-        let send = || {
-            let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
-            // Room for ESP and the option.
-            socket.set_tcp_mss(1300)?;
-            socket.connect_timeout(&server.into(), PATIENCE)?;
-            TcpStream::from(socket).write_all(&content)
-        };
-        emulation.namespace(0).run(send).unwrap().unwrap();
-        let received = receiving.join().unwrap();
-        over.store(true, Ordering::Relaxed);
-        assert!(received == content, "{} bytes", received.len());
-        capturing.join().unwrap()
+    let capture = Capture::start(emulation.namespace(1));
+    let receiving = thread::spawn(move || {
+        listener.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut stream = TcpStream::from(listener.accept().unwrap().0);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        received
     });
+    let send = || {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
+        // Room for ESP and the option.
+        socket.set_tcp_mss(1300)?;
+        socket.connect_timeout(&server.into(), PATIENCE)?;
+        TcpStream::from(socket).write_all(&content)
+    };
+    emulation.namespace(0).run(send).unwrap().unwrap();
+    let received = receiving.join().unwrap();
+    assert!(received == content, "{} bytes", received.len());
+    let packets = capture.stop();
     let run = emulation.stop().unwrap();
     eprintln!("{} packets, {:?} {:?}", packets.len(), run.run.box_counts, run.run.box_drops);
     let (right, wrong) = (EspKeys::of_lab(), EspKeys::aes_128_gcm([7; 16], EspKeys::LAB_SALT));

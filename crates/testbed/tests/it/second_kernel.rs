@@ -4,6 +4,7 @@
 
 use crate::common::{at_once, emulate, skip};
 use crate::spep;
+use live::Clock;
 use scenario::IpVersion;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -12,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testbed::Emulation;
 use wire::{EspKeys, Packet, Spep};
 
@@ -159,10 +160,15 @@ fn boot(emulation: &Emulation, files: &Path, key: &[u8]) -> Kernel {
 /// How long a kernel may take to boot and to transfer.
 const PATIENCE: Duration = Duration::from_secs(25);
 
+/// Whether there is still time.
+fn has_time(clock: Clock) -> bool {
+    u128::from(clock.now().as_nanos()) < PATIENCE.as_nanos()
+}
+
 /// The next connection; `None` if there is none in time, or the kernel has ended.
-fn accept(listener: &TcpListener, kernel: &mut Kernel, start: Instant) -> Option<TcpStream> {
+fn accept(listener: &TcpListener, kernel: &mut Kernel, clock: Clock) -> Option<TcpStream> {
     listener.set_nonblocking(true).unwrap();
-    while start.elapsed() < PATIENCE && matches!(kernel.0.try_wait(), Ok(None)) {
+    while has_time(clock) && matches!(kernel.0.try_wait(), Ok(None)) {
         if let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(false).unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -205,22 +211,22 @@ fn exchange(label: &str, key: &[u8]) -> Option<Exchange> {
     };
     let listeners = PORTS.map(listen);
     let capture = spep::Capture::start(emulation.namespace(2));
-    let (mut kernel, start) = (boot(&emulation, &files, key), Instant::now());
-    let arrived = accept(&listeners[0], &mut kernel, start).map(|mut stream| {
+    let (mut kernel, clock) = (boot(&emulation, &files, key), Clock::start());
+    let arrived = accept(&listeners[0], &mut kernel, clock).map(|mut stream| {
         let mut arrived = Vec::new();
         stream.read_to_end(&mut arrived).unwrap();
         arrived
     });
     if arrived.is_some()
-        && let Some(mut stream) = accept(&listeners[1], &mut kernel, start)
+        && let Some(mut stream) = accept(&listeners[1], &mut kernel, clock)
     {
         stream.write_all(&back).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
     }
-    while start.elapsed() < PATIENCE && matches!(kernel.0.try_wait(), Ok(None)) {
+    while has_time(clock) && matches!(kernel.0.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    eprintln!("{label}: the second kernel took {:?}", start.elapsed());
+    eprintln!("{label}: the second kernel took {}", clock.now());
     drop(kernel);
     let console = fs::read(files.join("console")).unwrap();
     let console = String::from_utf8_lossy(&console).into_owned();

@@ -4,7 +4,7 @@ use crate::FourTuple;
 use base::Time;
 use core::net::IpAddr;
 use tcp::{Connectivity, PeerLosses};
-use wire::{CorruptionNotice, Packet, Payload};
+use wire::{CorruptionNotice, Packet, Payload, SeqNumber};
 
 /// The number of one direction of a link that begins or ends at a node; the simulator or emulator
 /// assigns it.
@@ -47,11 +47,14 @@ pub enum DropReason {
     TooBig,
     /// It is to be protected by ESP, and cannot be, or is not (RFC 4301 §5).
     Unprotected,
+    /// It has a security association, and its integrity check value is wrong, or what it hides cannot be
+    /// read (RFC 4303 §3.4.4.1).
+    Unauthentic,
 }
 
 impl DropReason {
     /// Every reason.
-    pub const ALL: [DropReason; 7] = [
+    pub const ALL: [DropReason; 8] = [
         DropReason::HopLimit,
         DropReason::SequenceExhausted,
         DropReason::Replay,
@@ -59,6 +62,7 @@ impl DropReason {
         DropReason::Loss,
         DropReason::TooBig,
         DropReason::Unprotected,
+        DropReason::Unauthentic,
     ];
 
     /// The reason's name, as in results.
@@ -72,6 +76,7 @@ impl DropReason {
             DropReason::Loss => "loss",
             DropReason::TooBig => "too-big",
             DropReason::Unprotected => "unprotected",
+            DropReason::Unauthentic => "unauthentic",
         }
     }
 }
@@ -104,10 +109,12 @@ pub enum LinkEvent<'a> {
 pub enum HostIndication {
     /// A packet of one of the host's connections was corrupted.
     Corruption(CorruptionNotice),
-    /// Packets are missing before the segment that arrives next on one of the host's connections.
+    /// Packets are missing before a segment of one of the host's connections, which arrives next.
     PeerLosses {
         /// The connection.
         connection: FourTuple,
+        /// The first octet of the segment.
+        before: SeqNumber,
         /// The causes of the packets.
         losses: PeerLosses,
     },

@@ -3,6 +3,7 @@
 //! The kernel of the device's namespace is the host's router. Both exchange units of up to 64 kB
 //! whose checksums neither computes.
 
+mod announced;
 mod port;
 mod steering;
 mod virtio;
@@ -211,7 +212,7 @@ pub struct Indications<A>(Caller<A>);
 impl<A: Application> Indications<A> {
     /// Sends an indication; a host that has ended ignores it.
     pub fn send(&self, indication: HostIndication) {
-        self.0.call(move |now, host| host.indicate(now, &indication));
+        let _ = self.0.0.send(Command::Indicate(indication));
     }
 }
 

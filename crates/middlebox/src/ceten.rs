@@ -212,6 +212,10 @@ impl Settings for LossMeter {
         &self.flows
     }
 
+    fn needs_damage_reports(&self) -> bool {
+        true
+    }
+
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let meter = Meter::new(self.a, self.form);
         if self.messages == 0.0 {

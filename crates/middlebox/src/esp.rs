@@ -14,7 +14,7 @@ use lru::LruCache;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
-use wire::{FlowKey, Packet, ReplayWindow, Spep};
+use wire::{Body, Esp, FlowKey, Packet, ReplayWindow, Spep};
 
 /// How a host learns why packets of a flow were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ base::settings! {
         /// (`unknown`); from the base station, if the other end has `spep` (`station`); or from its own link, which
         /// says what it has damaged (`link`).
         pub loss_causes: LossCauses,
+        /// The security parameters index (SPI) of the host's first outgoing association; those of further connections
+        /// follow. If it is 0, it is chosen at random. A peer with fixed associations needs to know it.
+        pub first_spi: u32,
         /// The sequence number of an association's first packet.
         pub first_sequence: u32 as Kind::at_least(1),
     }
@@ -57,6 +60,7 @@ impl Default for TransportEsp {
             flows: Vec::new(),
             spep: false,
             loss_causes: LossCauses::Unknown,
+            first_spi: 0,
             first_sequence: 1,
         }
     }
@@ -71,6 +75,17 @@ impl Settings for TransportEsp {
         Needs::SENDER | Needs::RECEIVER | Needs::IPSEC
     }
 
+    fn check(&self) -> Result<(), &'static str> {
+        match self.first_spi {
+            1..LEAST_SPI => Err("`first_spi`: expected 0, or 256 or more: the others are reserved"),
+            _ => Ok(()),
+        }
+    }
+
+    fn needs_damage_reports(&self) -> bool {
+        self.loss_causes == LossCauses::Link
+    }
+
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let flows = site.flows(&self.flows).into_iter();
         let flows = flows.map(|flow| (flow.source, flow.destination, flow.port));
@@ -80,8 +95,10 @@ impl Settings for TransportEsp {
             spep: self.spep,
             loss_causes: self.loss_causes,
             first_sequence: self.first_sequence,
-            // RFC 4303 §2.1: numbers below 256 are reserved.
-            next_spi: random.bits() as u32 | 1 << 31,
+            next_spi: match self.first_spi {
+                0 => random.bits() as u32 | 1 << 31,
+                first => first,
+            },
             outgoing: LruCache::with_hasher(MOST_ASSOCIATIONS, FxBuildHasher),
             incoming: LruCache::with_hasher(MOST_ASSOCIATIONS, FxBuildHasher),
             protected: 0,
@@ -91,11 +108,21 @@ impl Settings for TransportEsp {
     }
 }
 
+/// The least SPI that is not reserved (RFC 4303 §2.1).
+const LEAST_SPI: u32 = 256;
+
 /// The most security associations in a direction; the one that has been idle longest makes room.
 const MOST_ASSOCIATIONS: NonZeroUsize = NonZeroUsize::new(65_536).unwrap();
 
 /// A connection as its packets show it: protocol, ends.
 type Connection = (u8, FourTuple);
+
+/// A security association as its packets show it: source, destination, SPI.
+type Association = (IpAddr, IpAddr, u32);
+
+fn association(packet: &Packet, esp: Esp) -> Association {
+    (packet.ip.source, packet.ip.destination, esp.spi)
+}
 
 /// What sends the packets of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -121,8 +148,7 @@ struct Protector {
     first_sequence: u32,
     next_spi: u32,
     outgoing: LruCache<Connection, Outgoing, FxBuildHasher>,
-    /// By source, destination and SPI.
-    incoming: LruCache<(IpAddr, IpAddr, u32), Incoming, FxBuildHasher>,
+    incoming: LruCache<Association, Incoming, FxBuildHasher>,
     protected: u64,
     opened: u64,
     counts: Counts,
@@ -145,7 +171,7 @@ impl Protector {
         let (first, spi) = (self.first_sequence.into(), &mut self.next_spi);
         let outgoing = self.outgoing.get_or_insert_mut(connection, || {
             let outgoing = Outgoing { spi: *spi, sequence: first };
-            *spi = spi.wrapping_add(1) | 1 << 31;
+            *spi = spi.checked_add(1).unwrap_or(LEAST_SPI);
             outgoing
         });
         let &mut Outgoing { spi, sequence } = outgoing;
@@ -155,7 +181,7 @@ impl Protector {
             // Without room for it the packet goes without.
             let _ = self.spep && Spep::put(packet);
         }
-        let esp = wire::Esp { spi, sequence: sequence as u32, iv: sequence.to_be_bytes() };
+        let esp = Esp { spi, sequence: sequence as u32, iv: sequence.to_be_bytes() };
         if !packet.protect(esp) {
             return Verdict::Drop(DropReason::Unprotected);
         }
@@ -167,14 +193,16 @@ impl Protector {
     fn open(&mut self, packet: &mut Packet, cx: &mut Context<'_>) -> Verdict {
         let Some(esp) = packet.unprotect() else {
             // RFC 4301 §5.2: a packet that should be protected and is not is discarded.
-            return match self.connection(packet) {
-                Some(_) => Verdict::Drop(DropReason::Unprotected),
-                None => Verdict::Forward,
+            return match (packet.esp(), self.connection(packet)) {
+                (Some(esp), _) if self.incoming.contains(&association(packet, esp)) => {
+                    Verdict::Drop(DropReason::Unauthentic)
+                }
+                (_, Some(_)) => Verdict::Drop(DropReason::Unprotected),
+                (_, None) => Verdict::Forward,
             };
         };
-        let key = (packet.ip.source, packet.ip.destination, esp.spi);
         let Incoming { window, classifier } =
-            self.incoming.get_or_insert_mut(key, Incoming::default);
+            self.incoming.get_or_insert_mut(association(packet, esp), Incoming::default);
         let number = window.extended(esp.sequence);
         if !window.check(number) {
             return Verdict::Drop(DropReason::Replay);
@@ -189,9 +217,11 @@ impl Protector {
             (LossCauses::Unknown | LossCauses::Station, _) => return Verdict::Forward,
         };
         if !losses.is_empty()
-            && let Some(connection) = FourTuple::of_packet(packet)
+            && let Body::Tcp(segment) = &packet.body
         {
-            cx.indicate(HostIndication::PeerLosses { connection, losses });
+            let connection = FourTuple::of_segment(&packet.ip, segment);
+            let before = segment.seq;
+            cx.indicate(HostIndication::PeerLosses { connection, before, losses });
         }
         Verdict::Forward
     }
@@ -218,8 +248,7 @@ impl Middlebox for Protector {
     fn link(&mut self, _: Time, _: Port, event: LinkEvent<'_>, _: &mut Context<'_>) {
         if let LinkEvent::Corrupted(packet) = event
             && let Some(esp) = packet.esp()
-            && let key = (packet.ip.source, packet.ip.destination, esp.spi)
-            && let Some(incoming) = self.incoming.get_mut(&key)
+            && let Some(incoming) = self.incoming.get_mut(&association(packet, esp))
         {
             incoming.classifier.damaged(esp.sequence, &mut self.counts);
         }

@@ -134,6 +134,10 @@ impl Settings for CorruptionReporter {
         &self.flows
     }
 
+    fn needs_damage_reports(&self) -> bool {
+        true
+    }
+
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let [v4, v6] = site.own;
         let mut reporter = Reporter::new(v4, self.notice_size, self.headers.reading(site.random));

@@ -204,6 +204,10 @@ impl Settings for CorruptionForwarder {
         &self.flows
     }
 
+    fn needs_damage_reports(&self) -> bool {
+        true
+    }
+
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
         let [v4, v6] = site.own;
         let reading = self.headers.reading(site.random);

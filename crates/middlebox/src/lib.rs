@@ -105,6 +105,13 @@ impl BoxSettings {
         self.settings().runs_tcp()
     }
 
+    /// Whether its work is to be told which packets arrived damaged at its node
+    /// ([`host::LinkEvent::Corrupted`]).
+    #[must_use]
+    pub fn needs_damage_reports(&self) -> bool {
+        self.settings().needs_damage_reports()
+    }
+
     /// What it needs as a part of a remedy ([`BoxSettings::remedies`]).
     #[must_use]
     pub fn needs(&self) -> Needs {

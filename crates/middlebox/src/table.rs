@@ -77,6 +77,12 @@ pub trait Settings {
         false
     }
 
+    /// Whether its work is to be told which packets arrived damaged at its node
+    /// ([`host::LinkEvent::Corrupted`]).
+    fn needs_damage_reports(&self) -> bool {
+        false
+    }
+
     /// The ways in which it may improve the flows that pass a bad hop, perhaps together with other
     /// boxes. None if it is no remedy.
     fn remedies(hop: &Hop<'_>) -> Vec<Remedy>

@@ -1,6 +1,7 @@
 //! What of a scenario the testbed cannot run.
 
 use crate::flow::{Flow, Report, Stack};
+use crate::node_boxes::NodeBox;
 use crate::reading::document::Document;
 use crate::reading::error::Problem;
 use crate::scenario::Scenario;
@@ -63,6 +64,17 @@ impl Scenario {
                     "expected `stack` \"lasthop\" at the ends that need it",
                 );
             }
+        }
+        let needs_reports = |node_box: &&NodeBox| node_box.settings.needs_damage_reports();
+        if self.testbed.corrupted == Corrupted::Flip
+            && let Some(NodeBox { node, .. }) = self.boxes.iter().find(needs_reports)
+        {
+            let message = format!(
+                "with flipped bits no node detects a corruption, of which a box of `{}` must be told: expected \
+                 \"drop\"",
+                self.nodes[*node]
+            );
+            refuse(&["testbed", "corrupted"], &message, "");
         }
         problems
     }

@@ -6,14 +6,6 @@ use std::io;
 use thiserror::Error;
 use wire::{Body, EmitError, EspKeys, OpenError, Packet, ParseError, Payload, Protected, Segment};
 
-/// The key of AES-GCM-16 by which packets in ESP transport mode are encrypted in bytes, whatever their
-/// security association. The simulator has no secrets: who looks at a capture needs one line of
-/// settings. The book has it for tshark.
-pub const ESP_KEY: [u8; 16] = *b"lasthop, lab key";
-
-/// The salt of [`ESP_KEY`] (RFC 4106 §4).
-pub const ESP_SALT: [u8; 4] = *b"salt";
-
 /// An error in the conversion of a packet to bytes and back. Each is a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ByteFault {
@@ -74,8 +66,7 @@ struct Renderer {
 
 impl Default for Renderer {
     fn default() -> Renderer {
-        let keys = EspKeys::aes_128_gcm(ESP_KEY, ESP_SALT);
-        Renderer { payload: Vec::new(), bytes: Vec::new(), keys }
+        Renderer { payload: Vec::new(), bytes: Vec::new(), keys: EspKeys::of_lab() }
     }
 }
 
@@ -84,13 +75,7 @@ impl Renderer {
         self.payload.resize(packet.payload.len as usize, 0);
         packet.payload.render(&mut self.payload);
         self.bytes.clear();
-        match packet.body {
-            // Not extended: their sequence numbers have 32 bits.
-            Body::EspTransport(_) => {
-                self.keys.seal(packet, 0, &self.payload, &mut self.bytes)?;
-            }
-            _ => packet.emit(&self.payload, &mut self.bytes)?,
-        }
+        self.keys.emit(packet, &self.payload, &mut self.bytes)?;
         let (expected, found) = (packet.len(), self.bytes.len());
         if expected as usize == found { Ok(()) } else { Err(ByteFault::Length { expected, found }) }
     }

@@ -15,7 +15,7 @@ mod slab;
 mod topology;
 mod world;
 
-pub use bytes::{ByteFault, Capture, CapturePoint, ESP_KEY, ESP_SALT};
+pub use bytes::{ByteFault, Capture, CapturePoint};
 pub use digest::Digest;
 pub use observer::{BoxSample, FlowSample, QueueSample, Series, TraceTarget};
 pub use topology::{LinkId, NodeId, Roaming, Topology};

@@ -53,7 +53,7 @@ impl<A: Application> Host<A> {
     pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
         match indication {
             HostIndication::Corruption(notice) => self.notify(now, notice),
-            HostIndication::PeerLosses { connection, losses } => {
+            HostIndication::PeerLosses { connection, losses, .. } => {
                 let id = self.by_tuple.get(connection).copied();
                 self.indicate_to(now, id, Indication::PeerLosses(*losses));
             }

@@ -9,7 +9,7 @@ use host::{Boxes, DropReason, HostIndication, LinkEvent, Outbox, Port, Verdict};
 use link::{Move, Movement};
 use std::collections::BTreeMap;
 use tcp::Connectivity;
-use wire::Packet;
+use wire::{Body, EspKeys, Packet};
 
 /// What a node does besides what its kernel does.
 #[derive(Default)]
@@ -40,6 +40,10 @@ pub(super) struct Nodes {
     nodes: Vec<Node>,
     pub(super) surroundings: Box<dyn Surroundings>,
     payloads: Payloads,
+    /// Those of all security associations.
+    keys: EspKeys,
+    /// A packet that is being decrypted.
+    decrypted: Vec<u8>,
     pub(super) copies: Copies,
     /// Packets that were dropped because there were no bytes for them, or no memory.
     pub(super) without_bytes: u64,
@@ -62,6 +66,8 @@ impl Nodes {
             nodes: Vec::new(),
             surroundings: Box::new(Nowhere),
             payloads: Payloads::default(),
+            keys: EspKeys::of_lab(),
+            decrypted: Vec::new(),
             copies: Copies::default(),
             without_bytes: 0,
         }
@@ -116,6 +122,9 @@ impl Nodes {
 
     /// Passes a packet to the boxes of a node. It arrived by `from`, or starts at the node. The packet that the
     /// boxes forward is written into `out` if they changed it. A packet that cannot be parsed is forwarded.
+    ///
+    /// What ESP hides is encrypted on links and in kernels. Boxes at its destination see it decrypted, unless it is
+    /// not authentic; boxes elsewhere do not.
     pub(super) fn pass(
         &mut self,
         now: Time,
@@ -124,12 +133,17 @@ impl Nodes {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Passed {
-        let Ok((mut packet, payload)) = Packet::parse(bytes) else { return Passed::AsItIs };
+        let Ok((mut packet, place)) = Packet::parse(bytes) else { return Passed::AsItIs };
         // The boxes have seen a packet that the kernel forwards as it arrived.
         if from.is_none() && !self.owns(node, packet.ip.source) {
             return Passed::AsItIs;
         }
-        if !self.complete(&mut packet, &bytes[payload]) {
+        let is_at_end = from.is_some() && self.owns(node, packet.ip.destination);
+        let has_memory = match packet.body {
+            Body::Esp(_) if is_at_end => self.decrypt(&mut packet, &bytes[place]),
+            _ => self.complete(&mut packet, &bytes[place]),
+        };
+        if !has_memory {
             return Passed::Gone;
         }
         let before = packet;
@@ -236,7 +250,7 @@ impl Nodes {
             return false;
         }
         out.clear();
-        packet.emit(&payload, out).is_ok()
+        self.keys.emit(packet, &payload, out).is_ok()
     }
 
     /// Frees bytes that no box holds, if there are many. To be called when no packet is between boxes
@@ -253,6 +267,23 @@ impl Nodes {
     fn read(&mut self, bytes: &[u8]) -> Option<Packet> {
         let (mut packet, payload) = Packet::parse(bytes).ok()?;
         self.complete(&mut packet, &bytes[payload]).then_some(packet)
+    }
+
+    /// [`Nodes::complete`] for a packet whose payload is encrypted, which it decrypts if it is authentic.
+    fn decrypt(&mut self, packet: &mut Packet, sealed: &[u8]) -> bool {
+        let mut bytes = core::mem::take(&mut self.decrypted);
+        bytes.clear();
+        bytes.extend_from_slice(sealed);
+        let opened = self.keys.open(packet, 0, &mut bytes);
+        let has_memory = match opened {
+            Ok((opened, place)) => {
+                *packet = opened;
+                self.complete(packet, &bytes[place])
+            }
+            Err(_) => self.complete(packet, sealed),
+        };
+        self.decrypted = bytes;
+        has_memory
     }
 
     /// Adds what the bytes of a packet do not say: where its payload is kept, and which copy it is.

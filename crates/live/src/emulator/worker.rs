@@ -191,12 +191,14 @@ impl Worker {
     /// A link gives a packet back.
     fn give_back(&mut self, due: Time, direction: usize, output: Output<Handle>, ends: &[End]) {
         let mut passing = std::mem::take(&mut self.passing);
-        let mut goes_on = false;
+        let mut goes_on = None;
         let handle = match output {
             Output::Arrived(Arrival { packet, fate })
             | Output::Copied(Arrival { packet, fate }) => {
                 let bytes = self.core.buffers.get(packet);
-                goes_on = self.writer.arrived((due, direction), bytes, fate, ends, &mut passing);
+                let arrived = (due, direction);
+                let written = self.writer.arrived(arrived, bytes, fate, ends, &mut passing);
+                goes_on = written.then_some(fate);
                 packet
             }
             Output::Dropped(packet) => {
@@ -211,8 +213,8 @@ impl Worker {
             self.core.buffers.release(handle);
         }
         self.empty_outboxes(due, ends);
-        if goes_on {
-            self.writer.write(due, direction, &passing, &ends[direction ^ 1]);
+        if let Some(fate) = goes_on {
+            self.writer.write((due, direction), &passing, fate, &ends[direction ^ 1]);
         }
         self.passing = passing;
     }

@@ -38,7 +38,7 @@ impl Writer {
         let port = Port(direction as u32);
         match fate {
             Fate::Lost => return false,
-            Fate::Intact => return self.arrived_whole(due, direction, bytes, far, passing),
+            Fate::Intact => return self.show((due, direction), bytes, fate, far, passing),
             Fate::Corrupted if self.corruption[direction] == Corruption::Drop => {
                 self.reports[direction].reported += 1;
                 self.nodes
@@ -54,31 +54,28 @@ impl Writer {
         let mut changed = std::mem::take(&mut self.scratch);
         changed.clear();
         changed.extend_from_slice(bytes);
-        let goes_on = if fate == Fate::Corrupted {
+        if fate == Fate::Corrupted {
             edit::flip(&mut changed, &mut self.flips[direction]);
-            self.write_damaged(due, direction, &changed, far);
-            false
-        } else {
-            if fate.is_marked() {
-                edit::mark(&mut changed);
-            }
-            self.arrived_whole(due, direction, &changed, far, passing)
-        };
+        } else if fate.is_marked() {
+            edit::mark(&mut changed);
+        }
+        let goes_on = self.show((due, direction), &changed, fate, far, passing);
         self.scratch = changed;
         goes_on
     }
 
-    /// A packet is whole at the far end.
-    fn arrived_whole(
+    /// Shows a packet at the far end to the boxes there, which cannot know that one of its bits was flipped. Says as
+    /// [`Writer::arrived`] whether it is still to be written.
+    fn show(
         &mut self,
-        due: Time,
-        direction: usize,
+        (due, direction): (Time, usize),
         bytes: &[u8],
+        fate: Fate,
         far: &End,
         passing: &mut Vec<u8>,
     ) -> bool {
         if !self.nodes.inspect(far.node) {
-            self.write(due, direction, bytes, far);
+            self.write((due, direction), bytes, fate, far);
             return false;
         }
         match self.nodes.pass(due, far.node, Some(Port(direction as u32)), bytes, passing) {
@@ -102,20 +99,20 @@ impl Writer {
         }
     }
 
-    pub(super) fn write(&mut self, due: Time, direction: usize, bytes: &[u8], far: &End) {
+    pub(super) fn write(
+        &mut self,
+        (due, direction): (Time, usize),
+        bytes: &[u8],
+        fate: Fate,
+        far: &End,
+    ) {
         self.count_lateness(due, direction);
+        let report = &mut self.reports[direction];
         match far.tun.write(bytes) {
-            Ok(()) => self.reports[direction].written += 1,
-            Err(_) => self.reports[direction].failed += 1,
-        }
-    }
-
-    fn write_damaged(&mut self, due: Time, direction: usize, bytes: &[u8], far: &End) {
-        self.count_lateness(due, direction);
-        match far.tun.write(bytes) {
-            Ok(()) => self.reports[direction].written += 1,
+            Ok(()) => report.written += 1,
             // The device looks at the version, which may be what was hit.
-            Err(_) => self.reports[direction].refused += 1,
+            Err(_) if fate == Fate::Corrupted => report.refused += 1,
+            Err(_) => report.failed += 1,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The thread that drives a host.
 
+use super::announced::Announced;
 use super::port::Port;
 use super::steering::{HandedOver, PassedOn, Steering};
 use super::virtio;
@@ -9,7 +10,7 @@ use crate::pool;
 use crate::tun::VIRTIO_HEADER_LEN;
 use base::{Duration, Time};
 use core::num::NonZeroU64;
-use host::{Application, Bytes, Host};
+use host::{Application, Bytes, Host, HostIndication};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ type Call<A> = Box<dyn FnOnce(Time, &mut Host<A>) + Send>;
 
 /// What the thread is asked for.
 pub(super) enum Command<A> {
+    /// To pass on what the network knows.
+    Indicate(HostIndication),
     /// To call something.
     Call(Call<A>),
     /// To end, after so long at the latest.
@@ -35,6 +38,7 @@ pub(super) enum Command<A> {
 /// Everything that the thread has.
 pub(super) struct Worker<A> {
     host: Host<A>,
+    announced: Announced,
     port: Port,
     clock: Clock,
     listener: Option<Listener>,
@@ -58,7 +62,19 @@ impl<A: Application + Bytes + Send> Worker<A> {
     ) -> Worker<A> {
         let Stack { host, tun, mtu, clock, listener, copies } = stack;
         let port = Port::new(tun, mtu, copies);
-        Worker { host, port, clock, listener, commands, bell, end: None, removed, steering }
+        let announced = Announced::default();
+        Worker {
+            host,
+            announced,
+            port,
+            clock,
+            listener,
+            commands,
+            bell,
+            end: None,
+            removed,
+            steering,
+        }
     }
 
     pub(super) fn run(mut self) -> Ended<A> {
@@ -109,6 +125,8 @@ impl<A: Application + Bytes + Send> Worker<A> {
                 more = false;
                 break;
             };
+            // What was announced of it was so before it was written.
+            self.obey();
             self.take_in(buffer, len);
         }
         if let Some(steering) = &mut self.steering {
@@ -144,8 +162,9 @@ impl<A: Application + Bytes + Send> Worker<A> {
                 PassedOn::Dropped => return self.port.counts.overflowed += 1,
             }
         }
-        let read = std::mem::take(buffer);
-        let read = self.host.handle_buffer(self.clock.now(), &packet, read, payload);
+        let (now, read) = (self.clock.now(), std::mem::take(buffer));
+        self.announced.tell(now, &packet, &mut self.host);
+        let read = self.host.handle_buffer(now, &packet, read, payload);
         *buffer = read.unwrap_or_else(pool::take);
     }
 
@@ -153,6 +172,9 @@ impl<A: Application + Bytes + Send> Worker<A> {
     fn obey(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
+                Command::Indicate(indication) => {
+                    self.announced.take(self.clock.now(), &indication, &mut self.host);
+                }
                 Command::Call(call) => call(self.clock.now(), &mut self.host),
                 Command::Stop(patience) => self.end = Some(self.clock.now() + patience),
             }

@@ -67,7 +67,9 @@ fn features_of_the_lab_alone_are_reported_at_their_place() {
     let flipping = |text: &str| format!("{text}[testbed]\ncorrupted = \"flip\"\n");
     let delayed = "mechanisms = [{ mechanism = \"delayed-dupacks\" }]";
     let delayed = LONG_LINK.replace("eten = \"none\"", delayed);
+    let knowing = "b = { boxes = [{ box = \"esp\", loss_causes = \"link\" }] }";
     let cases = [
+        (flipping(&LONG_LINK.replace("b = {}", knowing)), "\"flip\"", "a box of `b` must be told"),
         (eten("\"oracle\""), "\"oracle\"", "cannot run the oracle"),
         (linux(&eten("\"backward\"")), "\"backward\"", "does not understand notices"),
         (flipping(&eten("\"backward\"")), "\"flip\"", "no node detects a corruption"),

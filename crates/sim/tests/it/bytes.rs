@@ -235,7 +235,7 @@ fn packets_in_transport_mode_are_encrypted_and_decrypted_at_every_hop() {
 
 #[test]
 fn a_capture_of_them_can_be_decrypted_with_the_key_of_the_simulator() {
-    let keys = EspKeys::aes_128_gcm(sim::ESP_KEY, sim::ESP_SALT);
+    let keys = EspKeys::of_lab();
     let (mut lab, tape) = (protected(true), Tape::of(usize::MAX));
     let (there, back) = lab.links[1];
     lab.world.capture(vec![CapturePoint::Sent(there), CapturePoint::Sent(back)], tape.clone());

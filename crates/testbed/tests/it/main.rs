@@ -10,5 +10,7 @@ mod links;
 mod mobility;
 mod path_mtu;
 mod runs;
+mod second_kernel;
 mod snoop;
+mod spep;
 mod spoofing;

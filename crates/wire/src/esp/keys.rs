@@ -101,6 +101,19 @@ const TRAILER: usize = 2;
 type Icv = [u8; ICV];
 
 impl EspKeys {
+    /// The key of AES-GCM-16 of every association in the lab and on the testbed, which have no secrets:
+    /// who looks at a capture needs one line of settings. The book has it for tshark.
+    pub const LAB_KEY: [u8; 16] = *b"lasthop, lab key";
+
+    /// The salt of [`EspKeys::LAB_KEY`] (RFC 4106 §4).
+    pub const LAB_SALT: [u8; SALT] = *b"salt";
+
+    /// The keys of every association in the lab and on the testbed.
+    #[must_use]
+    pub fn of_lab() -> EspKeys {
+        EspKeys::aes_128_gcm(EspKeys::LAB_KEY, EspKeys::LAB_SALT)
+    }
+
     /// The keys of an association, from the algorithm's key and the salt behind it.
     ///
     /// # Errors
@@ -135,6 +148,23 @@ impl EspKeys {
     #[must_use]
     pub fn extended(self) -> EspKeys {
         EspKeys { is_extended: true, ..self }
+    }
+
+    /// Appends the bytes of a packet to `out`, with these payload bytes: [`EspKeys::seal`] if it is in
+    /// transport mode, with a sequence number that is not extended, and [`Packet::emit`] if it is not.
+    ///
+    /// # Errors
+    /// If it cannot be written; `out` is then as it was.
+    pub fn emit(
+        &self,
+        packet: &Packet,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        match packet.body {
+            Body::EspTransport(_) => self.seal(packet, 0, payload, out),
+            _ => packet.emit(payload, out),
+        }
     }
 
     /// Appends the bytes of a packet in transport mode to `out`, with these payload bytes. `high` is the

@@ -1,0 +1,224 @@
+"""Windows, timeouts and sequence numbers with one error in 32 KB (figures 5.2, 5.3, 5.5, 5.6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lasthop import lab, pictures
+from lasthop.publications.obanaik2003.spep import bed
+from lasthop.publications.obanaik2003.spep.bed import DELAYS, LAN, NEWRENO, SPEP, WAN
+from lasthop.publications.study.published import Test
+from lasthop.publications.study.runs import Case, Cell, Runs
+from lasthop.publications.study.study import Drawn, Study, mean
+from lasthop.publications.study.verdict import Check, Judgement, above, below, every
+from lasthop.publications.study.words import NEGLIGIBLE, phrase
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from lasthop.scenario import Scenario
+
+INTERVAL = 32 * 1024
+#: "Much less" than another: at most half of it.
+MUCH_LESS = 0.5
+
+
+def cells() -> list[Cell]:
+    """Both senders, over both delays."""
+    return [
+        bed.cell(scheme, delay, INTERVAL, quick=bed.QUICK_SEEDS)
+        for delay in DELAYS
+        for scheme in (NEWRENO, SPEP)
+    ]
+
+
+def window(series: pl.DataFrame, end: float) -> tuple[float, float]:
+    """The mean of the congestion window over the time, in segments, and its standard deviation over
+    that mean. What the receive window forbids does not count."""
+    times = [*series["t_s"].to_list(), end]
+    values = [min(value, bed.RECEIVE_WINDOW) / bed.MSS for value in series["cwnd_bytes"].to_list()]
+    lengths = [after - before for before, after in zip(times, times[1:], strict=False)]
+    total = sum(lengths)
+    middle = sum(length * value for length, value in zip(lengths, values, strict=True)) / total
+    square = sum(
+        length * (value - middle) ** 2 for length, value in zip(lengths, values, strict=True)
+    )
+    return middle, math.sqrt(square / total) / middle
+
+
+def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
+    """What the sender counts, and its window."""
+    result = lab.run(scenario, seed=seed, trace=True)
+    middle, variation = window(result.series(), result.rows["duration_s"][0])
+    counted = {name: values[0] for name, values in bed.collect(result.rows).items()}
+    return {**counted, "cwnd_segments": middle, "cwnd_variation": variation}
+
+
+# --- Pictures --------------------------------------------------------------------------------
+
+_COLOURS = {NEWRENO: pictures.ORANGE, SPEP: pictures.BLUE}
+
+
+def _run(scheme: str, delay: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The first run's windows, and its acknowledgments."""
+    scenario, seed = bed.cell(scheme, delay, INTERVAL).single(0)
+    result = lab.run(scenario, seed=seed, trace=True, events=True)
+    assert result.events is not None
+    events = result.events
+    return result.series(), events.filter(
+        (events["node"] == "fixed") & (events["event"] == "acknowledged")
+    )
+
+
+def windows(_: Runs) -> Figure:
+    """Figures 5.2 and 5.5."""
+    with pictures.figure(11, 6) as drawn:
+        axes = drawn.subplots(2, 2, sharex=True, sharey="row", squeeze=False)
+        for row, delay in zip(axes, DELAYS, strict=True):
+            for ax, scheme in zip(row, (NEWRENO, SPEP), strict=True):
+                series, _ = _run(scheme, delay)
+                ax.step(
+                    series["t_s"].to_list(),
+                    (series["cwnd_bytes"] / bed.MSS).to_list(),
+                    where="post",
+                    color=_COLOURS[scheme],
+                    linewidth=0.8,
+                )
+                ax.set_title(f"{DELAYS[delay]}, {bed.SCHEMES[scheme].name}")
+                ax.set_ylim(0, None)
+                ax.set_xlim(0, 100)
+            row[0].set_ylabel("cwnd, segments")
+        for ax in axes[-1]:
+            ax.set_xlabel("seconds")
+    return drawn
+
+
+def sequences(_: Runs) -> Figure:
+    """Figures 5.3 and 5.6."""
+    with pictures.figure(11, 3.6) as drawn:
+        for ax, delay in zip(drawn.subplots(1, 2), DELAYS, strict=True):
+            for scheme in (NEWRENO, SPEP):
+                _, acks = _run(scheme, delay)
+                ax.plot(
+                    acks["t_s"].to_list(),
+                    (acks["una"] / 1e6).to_list(),
+                    color=_COLOURS[scheme],
+                    label=bed.SCHEMES[scheme].name,
+                )
+            ax.set_title(DELAYS[delay])
+            ax.set_xlabel("seconds")
+            ax.set_xlim(0, 100)
+            ax.set_ylim(0, None)
+        drawn.axes[0].set_ylabel("acknowledged, MB")
+        drawn.axes[0].legend(loc="upper left")
+    return drawn
+
+
+# --- Statements ------------------------------------------------------------------------------
+
+
+def _pair(runs: Runs, delay: float) -> tuple[Case, Case]:
+    spep, newreno = (
+        runs.case(scheme=scheme, one_way_delay_s=delay) for scheme in (SPEP, NEWRENO)
+    )
+    return spep, newreno
+
+
+def _timeouts(delay: float, most: float) -> Test:
+    def test(runs: Runs) -> Judgement:
+        spep, newreno = _pair(runs, delay)
+        # Unlike a ratio it exists where there are none.
+        fewer = runs.difference(spep, newreno, "timeouts", most)
+        counts = " and ".join(phrase(runs.mean(case, "timeouts")) for case in (newreno, spep))
+        return every([Check(fewer, below(0.0))]).judged(
+            f"Timeouts in 100 s with NewReno and SPEP: {counts}. Holds if SPEP has less than"
+            f" {most:g} times as many.",
+            runs.mean(spep, "timeouts"),
+            spep,
+        )
+
+    return test
+
+
+def _variation(delay: float) -> Test:
+    def test(runs: Runs) -> Judgement:
+        spep, newreno = _pair(runs, delay)
+        ratio = runs.ratio(spep, newreno, "cwnd_variation")
+        values = " and ".join(
+            phrase(runs.mean(case, "cwnd_variation")) for case in (newreno, spep)
+        )
+        return every([Check(ratio, below(1 - NEGLIGIBLE))]).judged(
+            f"Standard deviation of cwnd over its mean, with NewReno and SPEP: {values}; their"
+            f" ratio is {phrase(ratio)}.",
+            ratio,
+            spep,
+        )
+
+    return test
+
+
+def _slope(delay: float) -> Test:
+    def test(runs: Runs) -> Judgement:
+        spep, newreno = _pair(runs, delay)
+        ratio = runs.ratio(spep, newreno, "payload_bps")
+        return every([Check(ratio, above(1 + NEGLIGIBLE))]).judged(
+            f"Data in 100 s over that of NewReno: {phrase(ratio)}.", ratio, spep
+        )
+
+    return test
+
+
+def outcome(runs: Runs) -> str:
+    """In a sentence."""
+    parts: Sequence[str] = [
+        f"{DELAYS[delay]}: timeouts {phrase(runs.mean(newreno, 'timeouts'))} and"
+        f" {phrase(runs.mean(spep, 'timeouts'))}, variation of cwnd"
+        f" {phrase(runs.mean(newreno, 'cwnd_variation'))} and"
+        f" {phrase(runs.mean(spep, 'cwnd_variation'))}"
+        for delay in DELAYS
+        for spep, newreno in (_pair(runs, delay),)
+    ]
+    return f"Without SPEP and with it, {'; '.join(parts)}."
+
+
+STUDY = Study(
+    publication=bed.PUBLICATION,
+    experiment="spep/fig5.2",
+    title="Windows, timeouts and sequence numbers with one error in 32 KB",
+    also=("fig5.3", "fig5.5", "fig5.6"),
+    asks="Does a sender that is told of corruption time out less, and keep its window?",
+    where="§5.2, figures 5.2, 5.3, 5.5 and 5.6",
+    method=(
+        *bed.METHOD,
+        "The window's variation is its standard deviation over its mean, both over the time. Where"
+        " the window is larger than the receive window, it counts as that.",
+        "Much less: at most half.",
+    ),
+    cells=cells,
+    observe=observe,
+    measures=(
+        mean("timeouts", "1", "timeouts"),
+        mean("reductions", "1", "other reductions"),
+        mean("cwnd_segments", "1", "mean cwnd, segments"),
+        mean("cwnd_variation", "1", "variation of cwnd"),
+        mean("payload_bps", "bit/s", "payload, kb/s", 1e3),
+    ),
+    figures=(
+        Drawn("Figures 5.2 and 5.5: the congestion window in one run.", windows, bars=False),
+        Drawn("Figures 5.3 and 5.6: data acknowledged in one run.", sequences, bars=False),
+    ),
+    tests={
+        "lan-much-fewer-timeouts": _timeouts(LAN, MUCH_LESS),
+        "lan-steadier-window": _variation(LAN),
+        "lan-steeper": _slope(LAN),
+        "wan-fewer-timeouts": _timeouts(WAN, 1 - NEGLIGIBLE),
+        "wan-steadier-window": _variation(WAN),
+        "wan-steeper": _slope(WAN),
+    },
+    keys=bed.KEYS,
+    words=bed.WORDS,
+    outcome=outcome,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +11,29 @@ from lasthop.publications.obanaik2003.spep import bed
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
-from lasthop.publications.study.verdict import Check, above, between, every
+from lasthop.publications.study.verdict import Check, between, every
 from lasthop.publications.study.words import NEGLIGIBLE, SMALL, phrase
+from lasthop.scenario import Scenario
 from lasthop.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from lasthop.scenario import Scenario
 
 SCENARIO = "obanaik2003/spep-attacks"
 OWN, NEIGHBOUR = "own", "neighbour"
 #: On the wireless hop: none, and one in so many bytes.
 NO_ERRORS, ERRORS = 0, 64 * 1024
 PLAIN, TRUE, EVERYTHING, NOTHING = "NewReno", "true", "marks all", "marks none"
+#: With SACK and every hole named.
+TRUE_HOLES, EVERYTHING_HOLES = "true, every hole", "marks all, every hole"
 BEFORE, BEHIND = "forger before it", "forger behind it"
 BLIND, RIGHT, LOAD = "guesses, 1000/s", "one right guess", "datagrams, 1000/s"
 
+#: Guesses a second, and the bytes of one on its way: a segment without data.
+GUESSES, GUESS = 1000, 60
+
+_HOLES = {"flows.0.tcp.recovery": "sack", "flows.0.tcp.mechanisms": [bed.EVERY_HOLE]}
 _FORGES = {"box": "spep", "claims": "everything"}
 
 
@@ -34,9 +41,17 @@ def _station(claims: str) -> dict[str, Any]:
     return {"nodes.station.boxes": [{"box": "spep", "hop": "behind", "claims": claims}]}
 
 
-def _blind(kind: str, rate: int, aim: str, **more: Any) -> dict[str, Any]:
-    attack = {"at": "mallory", "flow": OWN, "kind": kind, "knowledge": "blind", "rate": rate}
-    return {"attacks": [{**attack, "aim": aim, **more}]}
+def _blind(rate: int, aim: str, **more: Any) -> dict[str, Any]:
+    attack = {"at": "mallory", "flow": OWN, "kind": "esp-packets", "knowledge": "blind"}
+    return {"attacks": [{**attack, "rate": rate, "aim": aim, **more}]}
+
+
+def _load() -> dict[str, Any]:
+    """As many datagrams as guesses, of the same size."""
+    flows = tomllib.loads(Scenario.load(SCENARIO).source)["flows"]
+    udp = {"rate": f"{GUESSES * GUESS * 8} bit/s", "packet": GUESS}
+    load = {"name": "load", "from": "mallory", "to": "mobile", "ip": 6, "traffic": {"udp": udp}}
+    return {"flows": [*flows, load]}
 
 
 #: The settings of each attacker.
@@ -45,11 +60,13 @@ ATTACKERS: Mapping[str, Mapping[str, Any]] = {
     TRUE: {},
     EVERYTHING: _station("everything"),
     NOTHING: _station("nothing"),
+    TRUE_HOLES: _HOLES,
+    EVERYTHING_HOLES: {**_station("everything"), **_HOLES},
     BEFORE: {"nodes.router.boxes": [{**_FORGES, "hop": "station"}]},
     BEHIND: {"nodes.behind.boxes": [{**_FORGES, "hop": "mobile"}]},
-    BLIND: _blind("esp-packets", 1000, "anywhere"),
-    LOAD: _blind("datagrams", 1000, "anywhere"),
-    RIGHT: _blind("esp-packets", 1, "window", start="30 s", stop="31 s"),
+    BLIND: _blind(GUESSES, "anywhere"),
+    LOAD: _load(),
+    RIGHT: _blind(1, "window", start="1 s", stop="2 s"),
 }
 
 
@@ -57,7 +74,7 @@ def cells() -> list[Cell]:
     """Every attacker, with errors on the hop and without."""
     found = []
     for errors in (NO_ERRORS, ERRORS):
-        clean = {} if errors else {"links.4.forward": {}}
+        clean: dict[str, Any] = {} if errors else {"links.4.forward": {}}
         for attacker, settings in ATTACKERS.items():
             case = Case(attacker=attacker, error_interval_bytes=errors)
             found.append(Cell(case, SCENARIO, {**settings, **clean}, bed.SEEDS, 1))
@@ -82,10 +99,17 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
 
 
 def _over(runs: Runs, attacker: str, to: str, metric: str, errors: int) -> Estimate | None:
-    cases = [
-        runs.case(attacker=name, error_interval_bytes=errors) for name in (attacker, to)
-    ]
+    cases = [runs.case(attacker=name, error_interval_bytes=errors) for name in (attacker, to)]
     return runs.ratio(cases[0], cases[1], metric)
+
+
+def _equal(runs: Runs, attacker: str, to: str) -> bool:
+    """Whether every run is as with another attacker."""
+    return all(
+        runs.found[case][metric] == runs.found[case.but(attacker=to)][metric]
+        for case in runs.cases(attacker=attacker)
+        for metric in ("payload_bps", "neighbour_bps")
+    )
 
 
 def _errors(errors: int) -> str:
@@ -117,7 +141,8 @@ def _lies(runs: Runs) -> Answer:
         "Payload of the flow and of its neighbour, over those with a true base station:"
         f" {_both(runs, EVERYTHING, TRUE)}. Of the bottleneck's payload it has"
         f" {phrase(shares[0])} and {phrase(shares[1])}. Without errors the queue drops {drops} of"
-        " all packets.",
+        " all packets. One bit names one hole in a round trip, which bounds the gain; with SACK"
+        f" and every hole named: {_both(runs, EVERYTHING_HOLES, TRUE_HOLES)}.",
         case,
         _over(runs, EVERYTHING, TRUE, "neighbour_bps", NO_ERRORS),
     )
@@ -129,7 +154,8 @@ def _silent(runs: Runs) -> Answer:
         for errors in (NO_ERRORS, ERRORS)
         for metric in ("payload_bps", "neighbour_bps")
     ]
-    claim = every([Check(value, between(1 - SMALL, 1 + SMALL)) for value in values])
+    exact = _equal(runs, NOTHING, PLAIN)
+    claim = every([Check(value, between(1 - SMALL, 1 + SMALL), exact=exact) for value in values])
     return Answer(
         "A base station that marks nothing leaves the flow as plain TCP.",
         "beyond",
@@ -144,11 +170,7 @@ def _silent(runs: Runs) -> Answer:
 
 def _before(runs: Runs) -> Answer:
     cases = runs.cases(attacker=BEFORE)
-    equal = all(
-        runs.found[case][metric] == runs.found[case.but(attacker=TRUE)][metric]
-        for case in cases
-        for metric in ("payload_bps", "neighbour_bps")
-    )
+    equal = _equal(runs, BEFORE, TRUE)
     values = [
         Check(
             runs.ratio(case, case.but(attacker=TRUE), "payload_bps"),
@@ -174,24 +196,41 @@ def _before(runs: Runs) -> Answer:
 def _guesses(runs: Runs) -> Answer:
     case = runs.case(attacker=BLIND, error_interval_bytes=ERRORS)
     value = runs.ratio(case, case.but(attacker=LOAD), "payload_bps")
+    days = 2**33 / GUESSES / 86_400
     return Answer(
-        "What can one do that is off the path and guesses the SPI?",
+        "What can one do that is off the path and guesses the SPI and a number?",
         "beyond",
         None,
-        f"Its load apart, nothing: 1000 guesses a second leave {phrase(value)} of the payload with"
-        " as many inert datagrams. One guess in 2^32 names the association, and half of those a"
-        " later number: at this rate one in 99 days. One right guess, and no authentication, ends"
-        " the flow, whose packets then seem to be replays: of the payload without an attack"
-        f" {phrase(_over(runs, RIGHT, TRUE, 'payload_bps', ERRORS))} are left, sent before. With"
-        " authentication, which ESP should have, the packet is refused and nothing follows.",
+        f"Payload of the flow, over that with as many datagrams: {phrase(value)}. One guess in 2^32"
+        " names the association, and half of those a later number: at this rate one in"
+        f" {days:.0f} days.",
         case,
         value,
     )
 
 
+def _right(runs: Runs) -> Answer:
+    value = _over(runs, RIGHT, PLAIN, "payload_bps", ERRORS)
+    claim = every([Check(value, between(1 - SMALL, 1 + SMALL))])
+    return Answer(
+        "One right guess leaves the flow as plain TCP, where ESP has no authentication.",
+        "beyond",
+        claim.verdict,
+        "The number that is expected next is then far ahead, and what follows seems late. With"
+        f" errors, payload of the flow and of its neighbour over those of NewReno: {phrase(value)}"
+        f" and {phrase(_over(runs, RIGHT, PLAIN, 'neighbour_bps', ERRORS))}. {claim.tally} Here"
+        " numbers are completed to 64 bits without being verified; with numbers of 32 bits all"
+        " that follows would be refused as replays. With authentication, which ESP should have,"
+        " the guess is refused.",
+        runs.case(attacker=RIGHT, error_interval_bytes=ERRORS),
+        value,
+        effect_of="none",
+    )
+
+
 def answers(runs: Runs) -> Sequence[Answer]:
     """What each can do."""
-    return [_lies(runs), _silent(runs), _before(runs), _guesses(runs)]
+    return [_lies(runs), _silent(runs), _before(runs), _guesses(runs), _right(runs)]
 
 
 def outcome(runs: Runs) -> str:
@@ -251,13 +290,15 @@ STUDY = Study(
     where="beyond",
     method=(
         "A download with SPEP and a neighbour without share a bottleneck of 5 Mb/s, with a round"
-        " trip of 44 ms and a queue of 20 packets; the wireless hop behind it has 10 Mb/s, and loses"
-        " nothing, or one packet in 64 KiB. NewReno, 100 s, profile ns2-2007.",
+        " trip of 44 ms, up to 10 ms of jitter and a queue of 20 packets; the wireless hop behind"
+        " it has 10 Mb/s, and loses nothing, or one packet in 64 KiB. NewReno, or SACK with every"
+        " hole named; 100 s, profile ns2-2007.",
         "True: the base station marks what it has sent. A forger before it, or behind it, claims in"
         " each packet that everything was received, as one does that marks all.",
-        "Off the path: packets in the name of the fixed host. Guesses of the SPI and the number are"
-        " uniform; a right one names the association and a number ahead, at 30 s. The lab's ESP"
-        " takes every packet of an association that it knows: it has no authentication.",
+        "Off the path: packets in the name of the fixed host. A thousand guesses a second of the"
+        " SPI and the number are uniform; one right guess, after 1 s, names the association and a"
+        " later number. The lab's ESP takes every packet of an association: it has no"
+        " authentication.",
     ),
     cells=cells,
     observe=observe,

@@ -24,6 +24,8 @@ DELAYS: Mapping[float, str] = {LAN: "LAN", WAN: "WAN"}
 INTERVALS = tuple(1024 * size for size in (16, 32, 64, 128, 256))
 RECEIVE_WINDOW = 64 * 1024
 MSS = 1300
+#: Bytes of a full packet with IPv6 and ESP, without the option.
+PACKET = MSS + 20 + 40 + 36
 
 ESP: Mapping[str, Any] = {"box": "esp"}
 OPTION: Mapping[str, Any] = {"box": "esp", "spep": True}
@@ -106,7 +108,7 @@ def cell(scheme: str, delay: float, interval: int, seeds: int = SEEDS, quick: in
     return Cell(case, SCENARIO, settings, seeds, quick)
 
 
-def collect(rows: pl.DataFrame) -> dict[str, list[float | None]]:
+def collect(rows: pl.DataFrame) -> dict[str, list[float]]:
     """What the sender counts."""
     names = ("payload_bps", "timeouts", "reductions", "retransmissions")
     return {name: [float(value) for value in rows[name]] for name in names}
@@ -131,9 +133,9 @@ WORDS: Mapping[str, Any] = {
 }
 
 METHOD = (
-    "Fixed host, delay box (20 ms in the LAN, 200 ms in the WAN, one way), base station, hop, mobile"
-    " host; 10 Mb/s, a receive window of 64 KiB, IPv6, ESP in transport mode, segments of 1300"
-    " bytes, profile ns2-2007; a download for 100 s. Rates are of payload.",
+    "Fixed host, delay box (20 ms in the LAN, 200 ms in the WAN, one way), base station, hop,"
+    " mobile host; 10 Mb/s, a receive window of 64 KiB, IPv6, ESP in transport mode, segments of"
+    " 1300 bytes, profile ns2-2007; a download for 100 s. Rates are of payload.",
     "The hop damages one data packet in so many bytes on average; gaps are exponential. Nothing is"
     " lost to congestion. Runs with the same seed are compared in pairs.",
 )

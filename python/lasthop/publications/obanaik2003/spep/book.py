@@ -9,9 +9,7 @@ from lasthop.publications.obanaik2003.spep.classification import FOUND
 from lasthop.publications.study.book import Column, Keys, SideBySide, Table
 
 _DELAY: Keys = {"delay": lambda case: bed.WORDS["one_way_delay_s"](case["one_way_delay_s"])}
-_INTERVAL: Keys = {
-    "one error in": lambda case: bed.interval_words(case["error_interval_bytes"])
-}
+_INTERVAL: Keys = {"one error in": lambda case: bed.interval_words(case["error_interval_bytes"])}
 _SCHEME: Keys = {"scheme": lambda case: bed.SCHEMES[case["scheme"]].name}
 
 
@@ -55,6 +53,7 @@ TABLES: Mapping[str, SideBySide | Table] = {
         {**_DELAY, **_SCHEME},
         (
             ("timeouts", "timeouts", 1.0),
+            ("timeouts for each MB", "timeouts_per_mb", 1.0),
             ("mean cwnd, segments", "cwnd_segments", 1.0),
             ("variation of cwnd", "cwnd_variation", 1.0),
             ("payload, kb/s", "payload_bps", 1e3),
@@ -82,12 +81,14 @@ TABLES: Mapping[str, SideBySide | Table] = {
     ),
     "classification": SideBySide(
         {"situation": lambda case: str(case["situation"])},
-        tuple(
-            (f"{truth} as {name}", f"{truth} as {name}", 1.0)
-            for truth in ("damaged", "other")
-            for name in FOUND
-        )
-        + (("damaged late", "damaged late", 1.0),),
+        (
+            *(
+                (f"{truth} as {name}", f"{truth} as {name}", 1.0)
+                for truth in ("damaged", "other")
+                for name in FOUND
+            ),
+            ("damaged late", "damaged late", 1.0),
+        ),
     ),
     "attacks": SideBySide(
         {

@@ -153,7 +153,8 @@ def mistakes(runs: Runs, case: Case) -> dict[str, int]:
         REORDERING: total(runs, case, "damaged late") if excuse == REORDERING else 0,
         HANDOFF: 0,
     }
-    rest = total(runs, case, "damaged as congestion") + total(runs, case, "damaged as before station")
+    unknown = ("damaged as congestion", "damaged as before station")
+    rest = sum(total(runs, case, metric) for metric in unknown)
     if excuse == HANDOFF:
         found[HANDOFF] = rest
     else:
@@ -175,8 +176,8 @@ def _no_corruption_as_congestion(runs: Runs) -> Answer:
     none = summed.pop("no reason", 0)
     listed = ", ".join(f"{reason} {count:,}" for reason, count in summed.items())
     return Answer(
-        "No corruption is taken for congestion but after reordering, at a handoff, or where the base"
-        " station has had more than three runs between two packets that arrive.",
+        "No corruption is taken for congestion but after reordering, at a handoff, or where the"
+        " base station has had more than three runs between two packets that arrive.",
         "§4.3, beyond",
         Verdict.of(none == 0),
         f"Of {_damaged(runs):,} damaged packets {none:,} were, apart from these: {listed}.",
@@ -209,7 +210,9 @@ def answers(runs: Runs) -> Sequence[Answer]:
 def outcome(runs: Runs) -> str:
     """In a sentence."""
     right = sum(total(runs, case, "damaged as corruption") for case in runs)
-    return f"Of {_damaged(runs):,} packets that the hop damaged {right:,} were found to be corrupted."
+    return (
+        f"Of {_damaged(runs):,} packets that the hop damaged {right:,} were found to be corrupted."
+    )
 
 
 # --- Tables and pictures ---------------------------------------------------------------------
@@ -284,13 +287,14 @@ STUDY = Study(
         bed.METHOD[0],
         "The delay is 20 ms. One packet in 32 KiB is damaged where nothing else is said, and with"
         f" congestion one in 256 KiB. {bed.SEEDS} runs; counts are of all of them together.",
-        "A link tells the simulator which packets it has damaged; the mobile host does not learn of"
-        " it. The others were dropped by a queue, lost before the base station or at a handoff, or"
-        " came late.",
-        "Late: 5 ms, before the base station or behind it. A damaged packet that was late counts as"
-        " lost to congestion from when it was overtaken. Handoffs: ten, between two base stations.",
-        "Many runs: datagrams, of which one in ten is lost before the base station, and bursts of 12"
-        " behind it: more runs than the option has blocks lie between two packets that arrive.",
+        "A link tells the simulator which packets it has damaged; the mobile host does not learn"
+        " of it. The others were dropped by a queue, lost before the base station or at a handoff,"
+        " or came late.",
+        "Late: 5 ms, before the base station or behind it. A damaged packet that was late counts"
+        " as lost to congestion from when it was overtaken. Handoffs: nine, between two base"
+        " stations.",
+        "Many runs: datagrams, of which one in ten is lost before the base station, and bursts of"
+        " 12 behind it: more runs than the option has blocks lie between two packets that arrive.",
     ),
     cells=cells,
     observe=observe,
@@ -309,8 +313,8 @@ STUDY = Study(
     lists=(
         Listed(
             "Confusion matrices",
-            "Packets of all runs by what they were (rows) and what was found (columns). Forgotten and"
-            " before station are not known, and count as congestion.",
+            "Packets of all runs by what they were (rows) and what was found (columns). Forgotten"
+            " and before station are not known, and count as congestion.",
             ("situation", "truth", *FOUND, "late"),
             _matrix,
         ),

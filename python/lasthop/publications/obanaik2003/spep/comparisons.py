@@ -1,4 +1,4 @@
-"""SPEP beside other help for TCP on a wireless hop (beyond obanaik2003; its chapter 4 names them)."""
+"""SPEP beside other help for TCP on a wireless hop, which chapter 4 of obanaik2003 names."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _absences(delay: float) -> dict[str, Any]:
 
 def _repairs() -> dict[str, Any]:
     """As many packets are late as would be lost."""
-    late = {"probability": round((bed.MSS + 116) / _INTERVAL, 4), "delay": _REPAIR}
+    late = {"probability": round(bed.PACKET / _INTERVAL, 4), "delay": _REPAIR}
     return {"links.2.forward": {"reordering": late}}
 
 
@@ -64,12 +64,12 @@ def cells() -> list[Cell]:
     """Every scheme where it may help."""
     found = []
     for delay in DELAYS:
-        for scheme in ON_LOSSES:
-            for interval in INTERVALS:
-                # Runs are cheap where errors are many.
-                quick = 1 if interval == INTERVALS[0] else 0
-                one = bed.cell(scheme, delay, interval, quick=quick)
-                found.append(_on(LOSSES, one, {}))
+        found += [
+            # Runs are cheap where errors are many.
+            _on(LOSSES, bed.cell(scheme, delay, interval, quick=int(interval == INTERVALS[0])), {})
+            for scheme in ON_LOSSES
+            for interval in INTERVALS
+        ]
         for scheme in ON_REPAIRS:
             found.append(_on(REPAIRS, bed.cell(scheme, delay, _INTERVAL, quick=1), _repairs()))
         for scheme in ON_ABSENCES:
@@ -252,8 +252,8 @@ STUDY = Study(
         "Repairs: no packet is lost; as many as with one error in 64 KiB come 20 ms late, as when a"
         " link layer repairs them and does not keep their order. Delayed duplicates wait 100 ms.",
         "Absences: one error in 64 KiB, and the mobile host is out of reach in the last of each ten"
-        " seconds. What is queued for it or on its hop then is lost. With Freeze-TCP it is warned 100"
-        " ms (LAN) or 500 ms (WAN) before.",
+        " seconds. What is queued for it or on its hop then is lost. With Freeze-TCP it is warned"
+        " 100 ms (LAN) or 500 ms (WAN) before.",
         "Every hole: acknowledgments name all corrupted holes in turn, by an option (beyond the"
         " thesis).",
     ),

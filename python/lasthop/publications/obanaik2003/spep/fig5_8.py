@@ -69,7 +69,10 @@ def _minimal(runs: Runs) -> Judgement:
         zip(cases, values, strict=True), key=lambda pair: pair[1].value if pair[1] else -math.inf
     )
     return every([Check(value, below(100 * SMALL)) for value in values]).judged(
-        f"Overhead in percent: {listed}. Holds if all are below {100 * SMALL:g} %.", value, most, "%"
+        f"Overhead in percent: {listed}. Holds if all are below {100 * SMALL:g} %.",
+        value,
+        most,
+        "%",
     )
 
 
@@ -88,9 +91,10 @@ def _chance(runs: Runs) -> Answer:
         f"Can {PUBLISHED:g} % be chance, with {RUNS} runs of each?",
         "beyond",
         None,
-        f"Means of {RUNS} runs of each, with other seeds, differ by up to {reach:.2g} % more or less"
-        f" than they do on average, in 95 of 100 cases. On average SPEP lacks {phrase(value)} %;"
-        " its option takes 32 bytes of 1,416, which are 2.3 % of the rate where the link is the limit.",
+        f"Means of {RUNS} runs of each, with other seeds, differ by up to {reach:.2g} % more or"
+        f" less than they do on average, in 95 of 100 cases. On average SPEP lacks {phrase(value)}"
+        " %; its option takes 32 bytes of 1,428, which are 2.2 % of the rate where the link is the"
+        " limit.",
         case,
         value,
         "%",

@@ -21,7 +21,7 @@ from lasthop.publications.obanaik2003.spep import (
     fig5_4,
     fig5_8,
 )
-from lasthop.publications.obanaik2003.spep.bed import END_TO_END, NEWRENO, SPEP
+from lasthop.publications.obanaik2003.spep.bed import NEWRENO, SPEP
 from lasthop.publications.obanaik2003.spep.book import TABLES
 from lasthop.publications.study import book
 from lasthop.publications.study.published import Answer
@@ -121,14 +121,11 @@ def test_throughput_gains_hold_at_every_error_rate_in_the_lan(runs: Mapping[str,
 def _without(study: Study, off: Off) -> Runs:
     """NewReno in place of SPEP."""
     cells = study.cells()
-    plain = [cell for cell in cells if cell.case["scheme"] != SPEP]
-    pool = {cell.case.but(scheme=NEWRENO) for cell in cells}
-    wanted = [cell for cell in plain if cell.case in pool]
+    wanted = [cell for cell in cells if cell.case["scheme"] not in (SPEP, NEWRENO)]
     wanted += [
         bed.cell(NEWRENO, case["one_way_delay_s"], case["error_interval_bytes"])
-        for case in pool - {cell.case for cell in wanted}
+        for case in dict.fromkeys(cell.case.but(scheme=NEWRENO) for cell in cells)
     ]
-    wanted += [cell for cell in plain if cell.case["scheme"] == END_TO_END]
     measured = replace(study, cells=lambda: wanted, factors=None).measure(seeds=6)
 
     def standard(case: Case) -> Case:

@@ -85,8 +85,7 @@ mod tests {
         let Forgery { source, destination, .. } = forgery();
         let mut ip = Ip::new(source, destination);
         ip.flow_label = 77;
-        let mut packet =
-            Packet { ip, body: Body::Tcp(Segment::default()), ..Packet::BLANK };
+        let mut packet = Packet { ip, body: Body::Tcp(Segment::default()), ..Packet::BLANK };
         assert!(packet.protect(Esp::numbered(1 << 31 | 5, 1000)));
         packet
     }
@@ -125,7 +124,10 @@ mod tests {
             counts[1][(esp.sequence >> 30) as usize] += 1;
         }
         // 1000 each, with a standard deviation of 27.
-        assert!(counts.as_flattened().iter().all(|count| (870..=1130).contains(count)), "{counts:?}");
+        assert!(
+            counts.as_flattened().iter().all(|count| (870..=1130).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]

@@ -58,10 +58,13 @@ class Scheme:
 _PLAIN = (ESP, None, ESP)
 _SPEP = (OPTION, STATION, CAUSES)
 NEWRENO, SPEP, END_TO_END = "newreno", "spep", "end-to-end-eln"
+#: End-to-end ELN whose packets are as large as those of SPEP.
+AS_LARGE = "end-to-end-eln-as-large"
 SCHEMES: Mapping[str, Scheme] = {
     NEWRENO: Scheme("NewReno", _PLAIN),
     SPEP: Scheme("SPEP", _SPEP, (ELN,)),
     END_TO_END: Scheme("end-to-end ELN", (ESP, None, LINK_CAUSES), (ELN,)),
+    AS_LARGE: Scheme("end-to-end ELN, option unused", (OPTION, None, LINK_CAUSES), (ELN,)),
     "every-hole": Scheme("SPEP, every hole", _SPEP, (EVERY_HOLE,)),
     "sack": Scheme("SACK", _PLAIN, (), "sack"),
     "sack-spep": Scheme("SACK and SPEP", _SPEP, (ELN,), "sack"),

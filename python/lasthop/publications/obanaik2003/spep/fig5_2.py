@@ -97,9 +97,13 @@ def windows(_: Runs) -> Figure:
                     linewidth=0.8,
                 )
                 ax.set_title(f"{DELAYS[delay]}, {bed.SCHEMES[scheme].name}")
-                ax.set_ylim(0, None)
+                ax.axhline(
+                    bed.RECEIVE_WINDOW / bed.MSS, color=pictures.GREY, linewidth=0.9, linestyle=":"
+                )
                 ax.set_xlim(0, 100)
             row[0].set_ylabel("cwnd, segments")
+            # Both of a row have the larger one's scale.
+            row[0].set_ylim(0, None)
         for ax in axes[-1]:
             ax.set_xlabel("seconds")
     return drawn
@@ -236,7 +240,11 @@ STUDY = Study(
         mean("payload_bps", "bit/s", "payload, kb/s", 1e3),
     ),
     figures=(
-        Drawn("Figures 5.2 and 5.5: the congestion window in one run.", windows, bars=False),
+        Drawn(
+            "Figures 5.2 and 5.5: the congestion window in one run; dotted: the receive window.",
+            windows,
+            bars=False,
+        ),
         Drawn("Figures 5.3 and 5.6: data acknowledged in one run.", sequences, bars=False),
     ),
     tests={

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING
 
 from lasthop import pictures
 from lasthop.publications.obanaik2003.spep import bed, fig5_4
-from lasthop.publications.obanaik2003.spep.bed import DELAYS, END_TO_END, INTERVALS, SPEP, WAN
+from lasthop.publications.obanaik2003.spep.bed import (
+    AS_LARGE,
+    DELAYS,
+    END_TO_END,
+    INTERVALS,
+    SPEP,
+    WAN,
+)
 from lasthop.publications.study import draw
 from lasthop.publications.study.draw import Line, Star
 from lasthop.publications.study.published import Answer
 from lasthop.publications.study.runs import Case, Cell, Runs
 from lasthop.publications.study.study import Drawn, Measure, Study, mean
-from lasthop.publications.study.verdict import Check, Judgement, below, every
+from lasthop.publications.study.verdict import Check, Judgement, below, between, every
 from lasthop.publications.study.words import SMALL, phrase
 from lasthop.stats import Estimate, student_t
 
@@ -42,15 +49,17 @@ def cells() -> list[Cell]:
         )
         for delay in DELAYS
         for interval in INTERVALS
-        for scheme in (SPEP, END_TO_END)
+        for scheme in (SPEP, END_TO_END, AS_LARGE)
     ]
 
 
 def overhead(runs: Runs, case: Case) -> Estimate | None:
     """What SPEP lacks of the rate of end-to-end ELN, percent."""
-    if case["scheme"] != SPEP:
-        return None
-    ratio = runs.ratio(case, case.but(scheme=END_TO_END), "payload_bps")
+    return _lacks(runs, case, END_TO_END) if case["scheme"] == SPEP else None
+
+
+def _lacks(runs: Runs, case: Case, to: str) -> Estimate | None:
+    ratio = runs.ratio(case, case.but(scheme=to), "payload_bps")
     if ratio is None:
         return None
     value, lo, hi = (100 * (1 - end) for end in (ratio.value, ratio.hi, ratio.lo))
@@ -93,17 +102,40 @@ def _chance(runs: Runs) -> Answer:
         None,
         f"Means of {RUNS} runs of each, with other seeds, differ by up to {reach:.2g} % more or"
         f" less than they do on average, in 95 of 100 cases. On average SPEP lacks {phrase(value)}"
-        " %; its option takes 32 bytes of 1,428, which are 2.2 % of the rate where the link is the"
-        " limit.",
+        " %.",
         case,
         value,
         "%",
     )
 
 
+def _bytes(runs: Runs) -> Answer:
+    cases = runs.cases(scheme=SPEP)
+    left = [_lacks(runs, case, AS_LARGE) for case in cases]
+    listed = ", ".join(
+        f"{phrase(value)} ({DELAYS[case['one_way_delay_s']]},"
+        f" {bed.interval_words(case['error_interval_bytes'])})"
+        for case, value in zip(cases, left, strict=True)
+    )
+    claim = every([Check(value, between(-1.0, 1.0)) for value in left])
+    worst = runs.case(scheme=SPEP, one_way_delay_s=WAN, error_interval_bytes=INTERVALS[0])
+    return Answer(
+        "The overhead is that of the option's bytes, within 1 %.",
+        "beyond",
+        claim.verdict,
+        "The option makes packets 2.3 % larger, and losses come once in so many bytes. With the"
+        " option in the packets of end-to-end ELN, too, where nothing reads it, SPEP lacks, in"
+        f" percent: {listed}. {claim.tally}",
+        worst,
+        _lacks(runs, worst, AS_LARGE),
+        "%",
+        effect_of="none",
+    )
+
+
 def answers(runs: Runs) -> Sequence[Answer]:
     """What the thesis does not say."""
-    return [_chance(runs)]
+    return [_bytes(runs), _chance(runs)]
 
 
 def figure(runs: Runs) -> Figure:

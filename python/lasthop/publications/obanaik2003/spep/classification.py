@@ -183,7 +183,7 @@ def _no_corruption_as_congestion(runs: Runs) -> Answer:
         Verdict.of(none == 0),
         f"Of {_damaged(runs):,} damaged packets {none:,} were, apart from these: {listed}. After"
         f" reordering {between:,} were not late themselves, but in a run that had been pushed out"
-        f" although runs on both sides of it were left ({joined:,} of these where runs are joined).",
+        f" although runs on both sides of it were left ({joined:,} of these with joined runs).",
         effect_of="station",
     )
 

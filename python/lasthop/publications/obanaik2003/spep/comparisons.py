@@ -222,6 +222,7 @@ def others(runs: Runs) -> Figure | None:
                     height=0.6,
                 )
                 ax.invert_yaxis()
+                ax.set_xlim(0, None)
                 ax.set_title(f"{DELAYS[delay]}, {title}")
         for ax in axes[-1]:
             ax.set_xlabel("payload, Mb/s")

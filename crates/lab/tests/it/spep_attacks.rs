@@ -96,7 +96,7 @@ fn off_the_path_only_who_knows_the_association_does_harm() {
         let more = format!("[[attacks]]\n{forged}\nrate = {rate}\naim = \"{aim}\"\nstop = \"2 s\"");
         download(["", STATION, ""], &more)
     };
-    let found = |run: &Outcome| count(run, "lost_to_corruption");
+    let found = |run: &Outcome| count(run, "damaged_as_corruption");
     let alone = found(&download(["", STATION, ""], ""));
     assert!(found(&attack("anywhere", 100)) > alone * 9 / 10);
     // Without authentication, one that is right makes all that follows seem late.

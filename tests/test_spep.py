@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lasthop import publications
+from lasthop import lab, publications
 from lasthop.publications.obanaik2003.spep import (
     attacks,
     bed,
@@ -112,6 +112,25 @@ def test_the_window_is_weighted_by_its_time() -> None:
     middle, variation = fig5_2.window(series, 10.0)
     assert middle == pytest.approx(2.0)
     assert variation == pytest.approx(1.5)
+
+
+def test_nearly_all_timeouts_of_spep_are_of_segments_whose_retransmission_was_lost() -> None:
+    timeouts = lost_again = 0
+    for run in range(3):
+        scenario, seed = bed.cell(SPEP, bed.WAN, bed.INTERVALS[0]).single(run)
+        events = lab.run(scenario, seed=seed, events=True).events
+        assert events is not None
+        una, again = None, set()
+        for event in events.filter(events["node"] == "fixed").iter_rows(named=True):
+            if event["event"] == "acknowledged":
+                una = event["una"]
+            elif event["event"] == "sent" and event["again"]:
+                again.add(event["start"])
+            elif event["event"] == "timed-out":
+                timeouts += 1
+                lost_again += una in again
+    assert timeouts > 5
+    assert lost_again >= 0.9 * timeouts
 
 
 def test_throughput_gains_hold_at_every_error_rate_in_the_lan(runs: Mapping[str, Runs]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -102,15 +103,39 @@ def observe(scenario: Scenario, seed: int) -> Mapping[str, float | None]:
 _COLOURS = {NEWRENO: pictures.ORANGE, SPEP: pictures.BLUE}
 
 
-def _run(scheme: str, delay: float) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The first run's windows, and its acknowledgments."""
+#: Changes of the window, in segments, and times between acknowledgments that pictures show.
+_SEEN, _SEEN_S = 0.25, 0.1
+#: Points of a line: seconds, and values.
+Points = tuple[list[float], list[float]]
+
+
+@functools.cache
+def _run(scheme: str, delay: float) -> tuple[Points, Points]:
+    """The first run's window in segments, and its acknowledged data in MB."""
     scenario, seed = bed.cell(scheme, delay, INTERVAL).single(0)
     result = lab.run(scenario, seed=seed, trace=True, events=True)
     assert result.events is not None
     events = result.events
-    return result.series(), events.filter(
-        (events["node"] == "fixed") & (events["event"] == "acknowledged")
+    acks = events.filter((events["node"] == "fixed") & (events["event"] == "acknowledged"))
+    series = result.series()
+    windows = zip(series["t_s"], series["cwnd_bytes"] / bed.MSS, strict=True)
+    data = zip(acks["t_s"], acks["una"] / 1e6, strict=True)
+    return (
+        _thinned(windows, lambda last, new: abs(new[1] - last[1]) >= _SEEN),
+        _thinned(data, lambda last, new: new[0] - last[0] >= _SEEN_S),
     )
+
+
+def _thinned(
+    points: Iterable[tuple[float, float]],
+    differs: Callable[[tuple[float, float], tuple[float, float]], bool],
+) -> Points:
+    """Without points that look like the one before."""
+    kept: list[tuple[float, float]] = []
+    for point in points:
+        if not kept or differs(kept[-1], point):
+            kept.append(point)
+    return [time for time, _ in kept], [value for _, value in kept]
 
 
 def windows(_: Runs) -> Figure:
@@ -119,10 +144,8 @@ def windows(_: Runs) -> Figure:
         axes = drawn.subplots(2, 2, sharex=True, sharey="row", squeeze=False)
         for row, delay in zip(axes, DELAYS, strict=True):
             for ax, scheme in zip(row, (NEWRENO, SPEP), strict=True):
-                series = _run(scheme, delay)[0]
                 ax.step(
-                    series["t_s"].to_list(),
-                    (series["cwnd_bytes"] / bed.MSS).to_list(),
+                    *_run(scheme, delay)[0],
                     where="post",
                     color=_COLOURS[scheme],
                     linewidth=0.8,
@@ -145,10 +168,8 @@ def sequences(_: Runs) -> Figure:
     with pictures.figure(11, 3.6) as drawn:
         for ax, delay in zip(drawn.subplots(1, 2), DELAYS, strict=True):
             for scheme in (NEWRENO, SPEP):
-                acks = _run(scheme, delay)[1]
                 ax.plot(
-                    acks["t_s"].to_list(),
-                    (acks["una"] / 1e6).to_list(),
+                    *_run(scheme, delay)[1],
                     color=_COLOURS[scheme],
                     label=bed.SCHEMES[scheme].name,
                 )

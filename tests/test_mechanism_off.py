@@ -4,7 +4,8 @@ Plain TCP's runs stand in for those of the mechanism: other draws of the same, s
 differs but by chance. A statement that holds then would hold for any mechanism, or for none.
 published.toml names the mechanism of each statement (`effect_of`). Of figure 4.2 of koutsianas2007,
 which is deterministic, the runs with the mechanism are needed, too: see test_koutsianas2007.py.
-ishac2001's are in test_ishac2001.py, and yavatkar1994's in test_yavatkar1994.py.
+ishac2001's are in test_ishac2001.py, yavatkar1994's in test_yavatkar1994.py, and those of SPEP in
+test_spep.py.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ MECHANISMS = {
     "bbn8333": {"eten", "ceten", "westwood", "sack"},
     "ishac2001": {"spoofer"},
     "koutsianas2007": {"rlci"},
-    "obanaik2003": {"policy", "window", "buffer"},
+    "obanaik2003": {"policy", "window", "buffer", "spep"},
     "yavatkar1994": {"loss", "pause", "mtcp", "srp"},
 }
 SIMULATIONS = tuple(f"sim{n}" for n in range(1, 9))

@@ -11,7 +11,9 @@ mod sending;
 mod table;
 mod tunnel;
 
-pub use attack::{Aim, BlindAttacker, Changes, Forged, Forgery, Guesser, Notices, Target};
+pub use attack::{
+    Aim, BlindAttacker, Changes, EspPackets, Forged, Forgery, Guesser, Notices, Target,
+};
 pub use ceten::{Meter, Traceback};
 pub use contents::Contents;
 pub use detection::{Headers, Reading};

@@ -1,6 +1,6 @@
 //! An attacker on the path (`bbn8333` §7.1, `koutsianas2007` §3.6).
 
-use crate::attack::{Changes, Forged, Forgery, Notices, OfEach, Target, times};
+use crate::attack::{Changes, EspPackets, Forged, Forgery, Notices, OfEach, Target, times};
 use crate::eten::Reporter;
 use crate::fec::Flow;
 use crate::table::{Settings, Site};
@@ -91,6 +91,8 @@ pub enum Forges {
     Notices,
     /// Indications that the connectivity of the flow's receiver has changed.
     Changes,
+    /// Packets of the flow's ESP association, which claim that all before them was received (SPEP).
+    EspPackets,
     /// UDP datagrams of the size of notices, which no application reads.
     Datagrams,
 }
@@ -105,8 +107,9 @@ base::settings! {
         /// The names of the attacked flows; all if the list is empty.
         pub flows: Vec<String>,
         /// What it sends: notices that a packet with data was corrupted; ACKs to the flow's sender,
-        /// in its receiver's name, that indicate `changes` of connectivity; or, for comparison, inert
-        /// UDP datagrams in place of notices.
+        /// in its receiver's name, that indicate `changes` of connectivity; packets of its association
+        /// to its receiver, in its sender's name, that claim by the option of SPEP that all before them was
+        /// received (`esp-packets`); or, for comparison, inert UDP datagrams in place of notices.
         pub forges: Forges,
         /// The end of the flow that notices and datagrams go to: the one that true notices go to.
         pub to: Target,
@@ -153,6 +156,10 @@ impl Settings for OnPathAttacker {
         let flows = site.flows(&self.flows).into_iter();
         if self.forges == Forges::Changes {
             let forgers = flows.map(|flow| self.forger(site, flow, Changes::default()));
+            return Box::new(OfEach(forgers.collect()));
+        }
+        if self.forges == Forges::EspPackets {
+            let forgers = flows.map(|flow| self.forger(site, flow, EspPackets::default()));
             return Box::new(OfEach(forgers.collect()));
         }
         let forgers = flows.map(|flow| {

@@ -17,6 +17,21 @@ use serde::{Deserialize, Serialize};
 use tcp::mechanism::{Eln, Mechanism, Needs};
 use wire::{Esp, Packet, Spep};
 
+/// What a base station writes into packets of what it has received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claims {
+    /// The runs that it has received.
+    #[default]
+    Received,
+    /// That it has received every packet, whatever has become of it.
+    Everything,
+    /// Nothing: the option stays as it came.
+    Nothing,
+}
+
+base::words!(Claims);
+
 base::settings! {
     /// Writes into the packets that leave for the wireless hop which packets of their flow have left for it: the
     /// last three runs of ESP sequence numbers. The mobile host, with the box `esp`, tells by them a loss on the hop
@@ -33,6 +48,9 @@ base::settings! {
         pub idle: Span,
         /// Join runs when the packet between them arrives late. The publication does not.
         pub merge: bool,
+        /// What it writes: the runs that it has received (`received`), or, for experiments with a base
+        /// station that lies, that it has received every packet (`everything`), or `nothing`.
+        pub claims: Claims,
     }
 }
 
@@ -43,6 +61,7 @@ impl Default for SpepStation {
             flows: 65_536,
             idle: Span(Duration::from_secs(60)),
             merge: false,
+            claims: Claims::Received,
         }
     }
 }
@@ -85,6 +104,7 @@ impl Settings for SpepStation {
         Box::new(Marker {
             hop: site.ports_from(&self.hop).into_iter().map(Port::opposite).collect(),
             flows: Flows::new(most, self.idle.0, self.merge, secret),
+            claims: self.claims,
             marked: 0,
         })
     }
@@ -102,11 +122,19 @@ fn largest_mss(mtu: u32) -> Option<u16> {
     u16::try_from(inner.checked_sub(TCP)?).ok().filter(|&mss| mss >= MssClamp::LEAST)
 }
 
+/// One block that holds every number that may be missing before this one, whatever wraps.
+pub(crate) fn everything_before(sequence: u32) -> [(u32, u32); Spep::BLOCKS] {
+    let mut blocks = Spep::default().blocks;
+    blocks[0] = (sequence.wrapping_sub(1 << 30), sequence);
+    blocks
+}
+
 /// The box.
 struct Marker {
     /// The directions of links that lead to the hop.
     hop: Vec<Port>,
     flows: Flows,
+    claims: Claims,
     /// Packets whose option was filled in.
     marked: u64,
 }
@@ -122,9 +150,15 @@ impl Middlebox for Marker {
             return;
         }
         let Some(esp) = packet.esp() else { return };
-        let key = (packet.ip.source, packet.ip.flow_label, packet.ip.destination);
-        let runs = self.flows.note(now, &key, esp.sequence);
-        Spep { blocks: runs.blocks() }.renew(packet);
+        let blocks = match self.claims {
+            Claims::Received => {
+                let key = (packet.ip.source, packet.ip.flow_label, packet.ip.destination);
+                self.flows.note(now, &key, esp.sequence).blocks()
+            }
+            Claims::Everything => everything_before(esp.sequence),
+            Claims::Nothing => return,
+        };
+        Spep { blocks }.renew(packet);
         self.marked += 1;
     }
 

@@ -23,6 +23,13 @@ pub struct Attack {
     pub method: Method,
 }
 
+impl Attack {
+    /// Whether its guesses are filled in before the target's host opens the packets.
+    pub(crate) fn guesses_under_esp(&self) -> bool {
+        matches!(self.method, Method::Blind(Blind { forges: Forges::EspPackets, .. }))
+    }
+}
+
 /// By what an attacker attacks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
@@ -65,6 +72,9 @@ pub(crate) enum AttackKind {
     Datagrams,
     /// Forged indications that the connectivity of the flow's receiver has changed.
     Changes,
+    /// Packets of the flow's ESP association, in its sender's name, which claim that all before them was
+    /// received.
+    EspPackets,
     /// Echoes of a receiver that reports every gap as corruption (with `report = "forward"`).
     Echoes,
     /// Invented fields in the headers of a receiver's segments (with `report = "cumulative"`).
@@ -98,7 +108,8 @@ table! {
         flow: Spanned<String>, needed;
         /// What the attacker sends: forged notices of corruption; for comparison, inert UDP
         /// datagrams of the same size at the same times; or ACKs to the flow's sender, in its
-        /// receiver's name, that indicate `changes` of connectivity. A receiver that attacks sends
+        /// receiver's name, that indicate `changes` of connectivity; or packets to the flow's receiver,
+        /// in its sender's name, under ESP (`esp-packets`), whose SPI and number are guessed or read. A receiver that attacks sends
         /// `echoes` that report every gap as corruption (where the flow has `report = "forward"`),
         /// or `fields` of its choice (`report = "cumulative"`).
         kind: AttackKind = AttackKind::default();
@@ -110,7 +121,8 @@ table! {
         rate: Spanned<Whole>;
         /// Where the attacker guesses sequence numbers: among all 2^32, or among those in flight at
         /// the moment, the strongest guess. With `changes`, it guesses ACK numbers and timestamps
-        /// likewise, or takes all of them from the last ACK. Only with `knowledge = "blind"`.
+        /// likewise, or takes all of them from the last ACK. With `esp-packets` it guesses SPI and
+        /// number, or knows the SPI and guesses a later number. Only with `knowledge = "blind"`.
         aim: Spanned<Aim>;
         /// One notice for this many passing data packets, one change for this many passing ACKs; 1
         /// if absent. Only with `knowledge = "on-path"`.
@@ -187,6 +199,7 @@ impl Context<'_> {
             AttackKind::Notices => Forges::Notices,
             AttackKind::Datagrams => Forges::Datagrams,
             AttackKind::Changes => Forges::Changes,
+            AttackKind::EspPackets => Forges::EspPackets,
             AttackKind::Echoes => {
                 // Attackers know by which defences they have to get past.
                 let nonces = victim.has_nonces();
@@ -202,8 +215,12 @@ impl Context<'_> {
             }
         };
         // The end that notices or changes are for.
-        let forward = victim.report == Report::Forward && forges != Forges::Changes;
-        let to = if forward { Target::Receiver } else { Target::Sender };
+        let to_receiver = match forges {
+            Forges::Notices | Forges::Datagrams => victim.report == Report::Forward,
+            Forges::Changes => false,
+            Forges::EspPackets => true,
+        };
+        let to = if to_receiver { Target::Receiver } else { Target::Sender };
         if table.knowledge == Knowledge::OnPath {
             let every = table.every.as_ref().map_or(1, |every| every.get_ref().0);
             let notice_size = victim.notice_size;

@@ -420,7 +420,7 @@ fn an_attacker_in_a_node_that_does_not_fit_it_is_rejected_at_its_place() {
     at(
         "router",
         &on_path(", forges = \"acks\""),
-        ".forges = \"acks\"`: unknown name `acks`, expected one of `notices`, `changes`, `datagrams`",
+        ".forges = \"acks\"`: unknown name `acks`, expected one of `notices`, `changes`, `esp-packets`, `datagrams`",
     );
     at(
         "router",

@@ -29,6 +29,7 @@ mod receive_window;
 mod runs;
 mod snoop;
 mod spep;
+mod spep_attacks;
 mod spoofing;
 mod sweeps;
 mod traffic;

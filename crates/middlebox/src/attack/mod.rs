@@ -3,10 +3,12 @@
 
 mod blind;
 mod changes;
+mod esp_packets;
 mod notices;
 
 pub use blind::{BlindAttacker, Guesser};
 pub use changes::Changes;
+pub use esp_packets::EspPackets;
 pub use notices::Notices;
 
 use crate::fec::Flow;
@@ -125,7 +127,7 @@ pub enum Aim {
     Window,
 }
 
-/// What attackers forge: [`Notices`] of corruption, or [`Changes`] of connectivity.
+/// What attackers forge: [`Notices`] of corruption, [`Changes`] of connectivity, or [`EspPackets`].
 pub trait Forged {
     /// Whether an attacker on the path can answer this packet.
     fn answers(&self, forgery: &Forgery, packet: &Packet) -> bool;

@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use base::{Random, Rate};
 use host::{DatagramFlow, DatagramSource};
 use middlebox::{
-    BlindAttacker, Changes, DISCARD, Forged, Forgery, Forges, Guesser, Notices, Target,
+    BlindAttacker, Changes, DISCARD, EspPackets, Forged, Forgery, Forges, Guesser, Notices, Target,
 };
 use wire::{Ip, Packet, Udp};
 
@@ -24,8 +24,10 @@ pub(super) struct Attacker<'a, R> {
 impl<R: Fn(&str) -> Random> Attacker<'_, R> {
     /// Installs it.
     pub(super) fn install(&self, placement: &mut impl Placement) {
-        if self.settings.forges == Forges::Changes {
-            return self.install_as(&Changes::default(), placement);
+        match self.settings.forges {
+            Forges::Changes => return self.install_as(&Changes::default(), placement),
+            Forges::EspPackets => return self.install_as(&EspPackets::default(), placement),
+            Forges::Notices | Forges::Datagrams => {}
         }
         // Attackers know by which defences they have to get past.
         let nonces = self.scenario.flows[self.settings.flow].has_nonces();

@@ -53,8 +53,9 @@ pub fn install_boxes(scenario: &Scenario, seed: u64, placement: &mut impl Placem
     alone.install_in_every_node(reports::metering(scenario), placement);
     // A gateway's other boxes see what is inside.
     tunnels.install_egresses(placement);
+    alone.install_attackers(Attack::guesses_under_esp, placement);
     alone.install_as_written(placement);
-    alone.install_attackers(placement);
+    alone.install_attackers(|attack| !attack.guesses_under_esp(), placement);
     // Repair packets get the code of source packets, and the decoder gets packets without.
     codes::install_packet_codes(scenario, placement);
     let codings = codes::install_erasure_codes(scenario, placement);
@@ -147,11 +148,11 @@ impl Alone<'_> {
         }
     }
 
-    /// Those of attackers.
-    fn install_attackers(&self, placement: &mut impl Placement) {
+    /// Those of some of the attackers.
+    fn install_attackers(&self, which: impl Fn(&Attack) -> bool, placement: &mut impl Placement) {
         let &Alone { scenario, seed, .. } = self;
-        for (number, Attack { at, method }) in scenario.attacks.iter().enumerate() {
-            let at = *at;
+        let attacks = scenario.attacks.iter().enumerate();
+        for (number, &Attack { at, ref method }) in attacks.filter(|(_, attack)| which(attack)) {
             match method {
                 Method::Box(settings) => {
                     let stream = format!("attack.{number}.guesses");

@@ -21,6 +21,7 @@ mod settings;
 mod slot;
 mod slots;
 mod snapshot;
+mod tfrc;
 
 mod timers;
 mod workloads;
@@ -444,7 +445,7 @@ impl<A: Application> Host<A> {
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
         }
-        self.datagrams.transmit(now, outlet);
+        sooner |= self.datagrams.transmit(now, outlet);
         if !self.closed.is_empty() {
             self.remove_closed();
         }

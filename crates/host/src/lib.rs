@@ -9,6 +9,7 @@ mod boxes;
 mod host;
 mod middlebox;
 mod shared_probe;
+mod tfrc;
 pub mod traffic;
 mod workload;
 
@@ -21,6 +22,7 @@ pub use host::{
 pub use middlebox::{
     Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Port, Verdict,
 };
+pub use tfrc::{LossCounts, LossHistory, TfrcReceiver, TfrcSender};
 pub use traffic::{
     ApplicationSettings, BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Ends, OnOff,
     Pace, PacedSource, Place, Progress, Reports, Requester, Requests, Responder, Role, Sink,

@@ -104,8 +104,11 @@ pub enum LinkEvent<'a> {
 pub enum HostIndication {
     /// A packet of one of the host's connections was corrupted.
     Corruption(CorruptionNotice),
-    /// Packets are missing before the segment that arrives next on one of the host's connections.
+    /// Packets are missing before the segment or datagram that arrives next on one of the host's connections or
+    /// flows of datagrams.
     PeerLosses {
+        /// The number of its transport protocol: TCP or UDP.
+        protocol: u8,
         /// The connection.
         connection: FourTuple,
         /// The causes of the packets.

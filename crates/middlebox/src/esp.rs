@@ -42,7 +42,8 @@ base::settings! {
         /// Packets have an option of 32 bytes, in which a base station with the box `spep` writes which packets
         /// it has received. Only over IPv6.
         pub spep: bool,
-        /// How the host learns why packets were lost, which it passes on to TCP (mechanism `eln`): not at all
+        /// How the host learns why packets were lost, which it passes on to TCP (mechanism `eln`)
+        /// and to TFRC (`loss_causes` of `traffic.udp`): not at all
         /// (`unknown`); from the base station, if the other end has `spep` (`station`); or from its own link, which
         /// says what it has damaged (`link`).
         pub loss_causes: LossCauses,
@@ -112,6 +113,13 @@ struct Incoming {
     classifier: Classifier,
 }
 
+/// The protocol of a packet, and its ends as its sender names them.
+fn ends(packet: &Packet) -> Connection {
+    let FlowKey { source, destination, protocol, ports, .. } = packet.flow_key();
+    let (local_port, remote_port) = (ports.source(), ports.destination());
+    (protocol, FourTuple { local: source, local_port, remote: destination, remote_port })
+}
+
 /// The box.
 struct Protector {
     /// Source, destination and port of the flows.
@@ -131,11 +139,10 @@ struct Protector {
 impl Protector {
     /// The connection of a packet from this host, if it is to be protected.
     fn connection(&self, packet: &Packet) -> Option<Connection> {
-        let FlowKey { source, destination, protocol, ports, .. } = packet.flow_key();
-        let (local_port, remote_port) = (ports.source(), ports.destination());
-        let ends = FourTuple { local: source, local_port, remote: destination, remote_port };
-        let is_of_flow = self.flows.contains(&(source, destination, remote_port))
-            || self.flows.contains(&(destination, source, local_port));
+        let (protocol, ends) = ends(packet);
+        let FourTuple { local, local_port, remote, remote_port } = ends;
+        let is_of_flow = self.flows.contains(&(local, remote, remote_port))
+            || self.flows.contains(&(remote, local, local_port));
         is_of_flow.then_some((protocol, ends))
     }
 
@@ -188,10 +195,10 @@ impl Protector {
             (LossCauses::Link, _) => classifier.arrive_knowing(esp.sequence, &mut self.counts),
             (LossCauses::Unknown | LossCauses::Station, _) => return Verdict::Forward,
         };
-        if !losses.is_empty()
-            && let Some(connection) = FourTuple::of_packet(packet)
-        {
-            cx.indicate(HostIndication::PeerLosses { connection, losses });
+        if !losses.is_empty() {
+            let (protocol, sender) = ends(packet);
+            let connection = sender.reversed();
+            cx.indicate(HostIndication::PeerLosses { protocol, connection, losses });
         }
         Verdict::Forward
     }

@@ -91,6 +91,14 @@ impl Packet {
         self.body = Body::Udp(udp);
     }
 
+    /// Makes the body a packet of TFRC; the IP header and the payload are to be overwritten. Nothing else is
+    /// left of what the packet was.
+    #[inline]
+    pub fn make_tfrc(&mut self, tfrc: Tfrc) {
+        self.unparsed.clear();
+        self.body = Body::Tfrc(tfrc);
+    }
+
     /// The ports of the TCP segment, or [`Ports::NONE`].
     #[must_use]
     #[inline]

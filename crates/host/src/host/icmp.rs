@@ -7,6 +7,9 @@ use core::net::IpAddr;
 use tcp::Indication;
 use wire::{CorruptionNotice, Icmp, Ip, Quote, SurvivalNotice};
 
+/// The protocol number of UDP.
+const UDP: u8 = 17;
+
 impl<A: Application> Host<A> {
     /// Processes an ICMP message. Errors about packets of this host count.
     pub(super) fn on_icmp(&mut self, now: Time, icmp: &Icmp) {
@@ -53,7 +56,10 @@ impl<A: Application> Host<A> {
     pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
         match indication {
             HostIndication::Corruption(notice) => self.notify(now, notice),
-            HostIndication::PeerLosses { connection, losses } => {
+            HostIndication::PeerLosses { protocol: UDP, connection, losses } => {
+                self.datagrams.tfrc.indicate(connection, *losses);
+            }
+            HostIndication::PeerLosses { connection, losses, .. } => {
                 let id = self.by_tuple.get(connection).copied();
                 self.indicate_to(now, id, Indication::PeerLosses(*losses));
             }

@@ -31,6 +31,7 @@ mod snoop;
 mod spep;
 mod spoofing;
 mod sweeps;
+mod tfrc;
 mod traffic;
 mod tunnels;
 mod workloads;

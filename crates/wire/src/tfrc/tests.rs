@@ -44,8 +44,7 @@ fn what_is_no_message_stays_a_datagram() {
         let real = packet(message, 0);
         let Body::Tfrc(tfrc) = real.body else { unreachable!("it was made so") };
         let bytes = emitted(&real, &[]).split_off(28);
-        let udp =
-            Udp { source_port: tfrc.source_port, destination_port: tfrc.destination_port };
+        let udp = Udp { source_port: tfrc.source_port, destination_port: tfrc.destination_port };
         assert_eq!(Tfrc::parse(udp, &bytes), Some((tfrc, bytes.len())));
         // Cut short, of another version or type, or at other ports.
         (0..bytes.len()).for_each(|len| assert_eq!(Tfrc::parse(udp, &bytes[..len]), None));

@@ -185,3 +185,6 @@ fn first_interval(segment: u32, round_trip: Duration, target: f64) -> f64 {
     };
     1.0 / rate
 }
+
+#[cfg(test)]
+mod tests;

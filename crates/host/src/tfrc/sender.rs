@@ -291,3 +291,6 @@ impl TfrcSender {
 fn timestamp(time: Time) -> u32 {
     micros(time.since(Time::ZERO)) as u32
 }
+
+#[cfg(test)]
+mod tests;

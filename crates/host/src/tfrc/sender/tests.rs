@@ -170,7 +170,7 @@ fn an_idle_sender_keeps_the_initial_rate() {
         sender.handle_timeout(timer);
     }
     // RFC 5348 §4.4: it is halved while it is at least twice the initial rate, and no further.
-    assert_eq!((before, sender.rate()), (80_000.0, 40_000.0));
+    assert_eq!((before, sender.rate()), (160_000.0, 40_000.0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::FourTuple;
 use base::Time;
 use core::net::IpAddr;
 use tcp::{Connectivity, PeerLosses};
-use wire::{CorruptionNotice, Packet, Payload};
+use wire::{CorruptionNotice, Packet, Payload, SeqNumber};
 
 /// The number of one direction of a link that begins or ends at a node; the simulator or emulator
 /// assigns it.
@@ -104,13 +104,15 @@ pub enum LinkEvent<'a> {
 pub enum HostIndication {
     /// A packet of one of the host's connections was corrupted.
     Corruption(CorruptionNotice),
-    /// Packets are missing before the segment or datagram that arrives next on one of the host's connections or
-    /// flows of datagrams.
+    /// Packets are missing before a segment of one of the host's connections, or a packet of one of its TFRC
+    /// flows, which arrives next.
     PeerLosses {
         /// The number of its transport protocol: TCP or UDP.
         protocol: u8,
         /// The connection.
         connection: FourTuple,
+        /// The first octet of the segment, or the number of the packet.
+        before: SeqNumber,
         /// The causes of the packets.
         losses: PeerLosses,
     },

@@ -14,7 +14,7 @@ use lru::LruCache;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
-use wire::{FlowKey, Packet, ReplayWindow, Spep};
+use wire::{Body, FlowKey, Packet, ReplayWindow, SeqNumber, Spep, Tfrc, TfrcMessage};
 
 /// How a host learns why packets of a flow were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +113,17 @@ struct Incoming {
     classifier: Classifier,
 }
 
+/// The number by which its receiver knows a segment, or a data packet of TFRC.
+fn number(packet: &Packet) -> Option<SeqNumber> {
+    match &packet.body {
+        Body::Tcp(segment) => Some(segment.seq),
+        Body::Tfrc(Tfrc { message: TfrcMessage::Data { sequence, .. }, .. }) => {
+            Some(SeqNumber(*sequence))
+        }
+        _ => None,
+    }
+}
+
 /// The protocol of a packet, and its ends as its sender names them.
 fn ends(packet: &Packet) -> Connection {
     let FlowKey { source, destination, protocol, ports, .. } = packet.flow_key();
@@ -195,10 +206,12 @@ impl Protector {
             (LossCauses::Link, _) => classifier.arrive_knowing(esp.sequence, &mut self.counts),
             (LossCauses::Unknown | LossCauses::Station, _) => return Verdict::Forward,
         };
-        if !losses.is_empty() {
+        if !losses.is_empty()
+            && let Some(before) = number(packet)
+        {
             let (protocol, sender) = ends(packet);
             let connection = sender.reversed();
-            cx.indicate(HostIndication::PeerLosses { protocol, connection, losses });
+            cx.indicate(HostIndication::PeerLosses { protocol, connection, before, losses });
         }
         Verdict::Forward
     }

@@ -56,8 +56,8 @@ impl<A: Application> Host<A> {
     pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
         match indication {
             HostIndication::Corruption(notice) => self.notify(now, notice),
-            HostIndication::PeerLosses { protocol: UDP, connection, losses } => {
-                self.datagrams.tfrc.indicate(connection, *losses);
+            HostIndication::PeerLosses { protocol: UDP, connection, before, losses } => {
+                self.datagrams.tfrc.indicate(connection, before.0, *losses);
             }
             HostIndication::PeerLosses { connection, losses, .. } => {
                 let id = self.by_tuple.get(connection).copied();

@@ -111,12 +111,12 @@ impl TfrcEnds {
         self.changed |= self.next() <= now;
     }
 
-    /// The causes of the packets that are missing before the one that arrives next.
-    pub(super) fn indicate(&mut self, tuple: &FourTuple, losses: PeerLosses) {
+    /// The causes of the packets that are missing before one that arrives next.
+    pub(super) fn indicate(&mut self, tuple: &FourTuple, before: u32, losses: PeerLosses) {
         if let Some(&id) = self.by_tuple.get(tuple)
             && let Machine::Receiver(receiver) = &mut self.ends[id as usize].machine
         {
-            receiver.indicate(losses);
+            receiver.indicate(before, losses);
         }
     }
 

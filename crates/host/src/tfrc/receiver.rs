@@ -13,8 +13,8 @@ use wire::{Payload, Probability, Tfrc, TfrcMessage};
 pub struct TfrcReceiver {
     /// Whether packets that were lost to corruption start no loss event.
     uses_causes: bool,
-    /// The causes of the packets that are missing before the next one.
-    causes: PeerLosses,
+    /// The causes of the packets that are missing before the one with this sequence number, the next.
+    causes: (u32, PeerLosses),
     losses: LossHistory,
     /// The sender's estimate in the latest packet (`R_m`); 0 if it had none.
     round_trip: Duration,
@@ -47,7 +47,7 @@ impl TfrcReceiver {
     pub fn new(uses_causes: bool) -> TfrcReceiver {
         TfrcReceiver {
             uses_causes,
-            causes: PeerLosses::default(),
+            causes: (0, PeerLosses::default()),
             losses: LossHistory::default(),
             round_trip: Duration::ZERO,
             latest: (0, Time::ZERO),
@@ -60,10 +60,11 @@ impl TfrcReceiver {
         }
     }
 
-    /// The causes of the packets that are missing before the one that arrives next.
-    pub fn indicate(&mut self, losses: PeerLosses) {
+    /// The causes of the packets that are missing before the one with this sequence number, which arrives next.
+    /// If another one does, they are forgotten.
+    pub fn indicate(&mut self, before: u32, losses: PeerLosses) {
         if self.uses_causes {
-            self.causes = losses;
+            self.causes = (before, losses);
         }
     }
 
@@ -82,7 +83,8 @@ impl TfrcReceiver {
         } else {
             self.since[0].bytes += u64::from(len);
         }
-        let causes = core::mem::take(&mut self.causes);
+        let (before, causes) = core::mem::take(&mut self.causes);
+        let causes = if before == sequence { causes } else { PeerLosses::default() };
         let target = self.highest_rate.max(self.receive_rate(now));
         let first_interval = || first_interval(len, self.round_trip, target);
         let began = self.losses.arrive(now, number, &causes, self.round_trip, first_interval);

@@ -71,7 +71,7 @@ fn until_there_is_a_round_trip_time_each_packet_is_answered() {
 fn with_a_loss(receiver: &mut TfrcReceiver, losses: Option<PeerLosses>) -> Option<(u32, f64)> {
     for number in (0..1000).filter(|number| *number != 500) {
         if let (501, Some(losses)) = (number, losses) {
-            receiver.indicate(losses);
+            receiver.indicate(number, losses);
         }
         let feedback = arrive(receiver, 1_000 * u64::from(number), number);
         if let (501.., Some(TfrcMessage::Feedback { loss_event_rate, .. })) = (number, feedback) {

@@ -114,7 +114,7 @@ struct Incoming {
 }
 
 /// The number by which its receiver knows a segment, or a data packet of TFRC.
-fn number(packet: &Packet) -> Option<SeqNumber> {
+fn place(packet: &Packet) -> Option<SeqNumber> {
     match &packet.body {
         Body::Tcp(segment) => Some(segment.seq),
         Body::Tfrc(Tfrc { message: TfrcMessage::Data { sequence, .. }, .. }) => {
@@ -207,7 +207,7 @@ impl Protector {
             (LossCauses::Unknown | LossCauses::Station, _) => return Verdict::Forward,
         };
         if !losses.is_empty()
-            && let Some(before) = number(packet)
+            && let Some(before) = place(packet)
         {
             let (protocol, sender) = ends(packet);
             let connection = sender.reversed();

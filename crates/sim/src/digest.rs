@@ -118,11 +118,10 @@ fn of_tfrc(tfrc: &Tfrc) -> u64 {
     let ports = pair(tfrc.source_port.into(), tfrc.destination_port.into());
     let message = match tfrc.message {
         TfrcMessage::Data { sequence, timestamp, round_trip } => {
-            mix(pair(sequence, timestamp.into()), KEYS[4]) ^ u64::from(round_trip)
+            mix(pair(sequence, timestamp), KEYS[4]) ^ u64::from(round_trip)
         }
         TfrcMessage::Feedback { timestamp, delay, receive_rate, loss_event_rate } => {
-            mix(pair(timestamp, delay.into()), KEYS[2])
-                ^ pair(receive_rate, loss_event_rate.0.into())
+            mix(pair(timestamp, delay), KEYS[2]) ^ pair(receive_rate, loss_event_rate.0)
         }
     };
     mix(ports ^ message, KEYS[1])

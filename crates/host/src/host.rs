@@ -15,12 +15,14 @@ mod listeners;
 mod memory;
 mod numbering;
 mod opening;
+mod ordered;
 mod path_mtu;
 mod resets;
 mod settings;
 mod slot;
 mod slots;
 mod snapshot;
+mod tfrc;
 
 mod timers;
 mod workloads;
@@ -29,6 +31,7 @@ pub use addresses::Prefix;
 pub use four_tuple::FourTuple;
 pub use listeners::{Binding, Listener};
 pub use opening::Opening;
+pub use ordered::Ordered;
 pub use settings::{Settings, Statistics};
 pub use slots::ConnectionId;
 pub use snapshot::{AdoptError, ConnectionSnapshot, HostSnapshot};
@@ -444,7 +447,7 @@ impl<A: Application> Host<A> {
         if !self.resets.waiting.is_empty() {
             self.send_resets(outlet);
         }
-        self.datagrams.transmit(now, outlet);
+        sooner |= self.datagrams.transmit(now, outlet);
         if !self.closed.is_empty() {
             self.remove_closed();
         }

@@ -9,6 +9,7 @@ mod boxes;
 mod host;
 mod middlebox;
 mod shared_probe;
+mod tfrc;
 pub mod traffic;
 mod workload;
 
@@ -16,11 +17,12 @@ pub use application::{Application, Bytes, Transport};
 pub use boxes::Boxes;
 pub use host::{
     AdoptError, Binding, ConnectionId, ConnectionSnapshot, FourTuple, Host, HostSnapshot, Inlet,
-    Listener, Opening, Outlet, Prefix, Served, Settings, Statistics,
+    Listener, Opening, Ordered, Outlet, Prefix, Served, Settings, Statistics,
 };
 pub use middlebox::{
     Context, DropReason, HostIndication, LinkEvent, Middlebox, Outbox, Port, Verdict,
 };
+pub use tfrc::{LossCounts, LossHistory, TfrcReceiver, TfrcSender};
 pub use traffic::{
     ApplicationSettings, BufferedSource, DatagramFlow, DatagramSink, DatagramSource, Ends, OnOff,
     Pace, PacedSource, Place, Progress, Reports, Requester, Requests, Responder, Role, Sink,

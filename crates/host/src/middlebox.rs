@@ -1,10 +1,10 @@
 //! Boxes on the path.
 
-use crate::FourTuple;
+use crate::Ordered;
 use base::Time;
 use core::net::IpAddr;
 use tcp::{Connectivity, PeerLosses};
-use wire::{CorruptionNotice, Packet, Payload, SeqNumber};
+use wire::{CorruptionNotice, Packet, Payload};
 
 /// The number of one direction of a link that begins or ends at a node; the simulator or emulator
 /// assigns it.
@@ -109,12 +109,10 @@ pub enum LinkEvent<'a> {
 pub enum HostIndication {
     /// A packet of one of the host's connections was corrupted.
     Corruption(CorruptionNotice),
-    /// Packets are missing before a segment of one of the host's connections, which arrives next.
+    /// Packets are missing before one that is for the host and arrives next.
     PeerLosses {
-        /// The connection.
-        connection: FourTuple,
-        /// The first octet of the segment.
-        before: SeqNumber,
+        /// The packet that arrives next.
+        before: Ordered,
         /// The causes of the packets.
         losses: PeerLosses,
     },

@@ -167,9 +167,14 @@ impl Accounts {
         let datagrams = |flow: &Flow| matches!(flow.traffic, Traffic::Datagrams(_));
         let flows = scenario.flows.iter().enumerate().filter(|(_, flow)| datagrams(flow));
         let delivery = |(index, _): (usize, &Flow)| {
-            let of = |source: &&DatagramSource| source.flow().remote_port == port(index);
-            let sent = host.datagram_sources().iter().find(of).map_or(0, |source| source.sent);
-            let sink = host.datagram_sink(port(index)).copied().unwrap_or_default();
+            let port = port(index);
+            let of = |source: &&DatagramSource| source.flow().remote_port == port;
+            let plain = host.datagram_sources().iter().find(of).map(|source| source.sent);
+            let mut senders = host.tfrc_senders().filter(|(ends, _)| ends.remote_port == port);
+            let mut receivers = host.tfrc_receivers().filter(|(ends, _)| ends.local_port == port);
+            let sent = plain.or_else(|| Some(senders.next()?.1.sent())).unwrap_or(0);
+            let tfrc = || Some(receivers.next()?.1.sink());
+            let sink = host.datagram_sink(port).or_else(tfrc).copied().unwrap_or_default();
             (index, Delivery { sent, received: sink.received }, sink.bytes)
         };
         Accounts {

@@ -14,7 +14,7 @@ use lru::LruCache;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};
 use tcp::mechanism::Needs;
-use wire::{Body, Esp, FlowKey, Packet, ReplayWindow, Spep};
+use wire::{Esp, FlowKey, Packet, ReplayWindow, Spep};
 
 /// How a host learns why packets of a flow were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,8 @@ base::settings! {
         /// Packets have an option of 32 bytes, in which a base station with the box `spep` writes which packets
         /// it has received. Only over IPv6.
         pub spep: bool,
-        /// How the host learns why packets were lost, which it passes on to TCP (mechanism `eln`): not at all
+        /// How the host learns why packets were lost, which it passes on to TCP (mechanism `eln`)
+        /// and to TFRC (`loss_causes` of `traffic.udp`): not at all
         /// (`unknown`); from the base station, if the other end has `spep` (`station`); or from its own link, which
         /// says what it has damaged (`link`).
         pub loss_causes: LossCauses,
@@ -139,6 +140,13 @@ struct Incoming {
     classifier: Classifier,
 }
 
+/// The protocol of a packet, and its ends as its sender names them.
+fn ends(packet: &Packet) -> Connection {
+    let FlowKey { source, destination, protocol, ports, .. } = packet.flow_key();
+    let (local_port, remote_port) = (ports.source(), ports.destination());
+    (protocol, FourTuple { local: source, local_port, remote: destination, remote_port })
+}
+
 /// The box.
 struct Protector {
     /// Source, destination and port of the flows.
@@ -157,11 +165,10 @@ struct Protector {
 impl Protector {
     /// The connection of a packet from this host, if it is to be protected.
     fn connection(&self, packet: &Packet) -> Option<Connection> {
-        let FlowKey { source, destination, protocol, ports, .. } = packet.flow_key();
-        let (local_port, remote_port) = (ports.source(), ports.destination());
-        let ends = FourTuple { local: source, local_port, remote: destination, remote_port };
-        let is_of_flow = self.flows.contains(&(source, destination, remote_port))
-            || self.flows.contains(&(destination, source, local_port));
+        let (protocol, ends) = ends(packet);
+        let FourTuple { local, local_port, remote, remote_port } = ends;
+        let is_of_flow = self.flows.contains(&(local, remote, remote_port))
+            || self.flows.contains(&(remote, local, local_port));
         is_of_flow.then_some((protocol, ends))
     }
 
@@ -217,11 +224,9 @@ impl Protector {
             (LossCauses::Unknown | LossCauses::Station, _) => return Verdict::Forward,
         };
         if !losses.is_empty()
-            && let Body::Tcp(segment) = &packet.body
+            && let Some(before) = Ordered::of(packet)
         {
-            let connection = FourTuple::of_segment(&packet.ip, segment);
-            let before = segment.seq;
-            cx.indicate(HostIndication::PeerLosses { connection, before, losses });
+            cx.indicate(HostIndication::PeerLosses { before, losses });
         }
         Verdict::Forward
     }

@@ -11,7 +11,7 @@ use core::cmp::Reverse;
 use host::{Context, DropReason, Middlebox, Port, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BinaryHeap;
-use wire::{Body, Mobility, Packet, Payload, Srp};
+use wire::{Body, Mobility, Packet, Payload, Srp, Tfrc};
 
 /// A probability.
 const SHARE: Kind = Kind::Number { least: 0.0, most: 1.0 };
@@ -213,6 +213,9 @@ fn of(body: &Body) -> (Protocol, Option<[u16; 2]>) {
         }
         Body::Udp(udp) => (Protocol::Udp, Some([udp.source_port, udp.destination_port])),
         Body::Srp(Srp { source_port, destination_port, .. }) => {
+            (Protocol::Udp, Some([*source_port, *destination_port]))
+        }
+        Body::Tfrc(Tfrc { source_port, destination_port, .. }) => {
             (Protocol::Udp, Some([*source_port, *destination_port]))
         }
         Body::Mobility(_) => (Protocol::Udp, Some([Mobility::PORT; 2])),

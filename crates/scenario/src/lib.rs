@@ -36,7 +36,7 @@ pub use boxes::{Installed, install_boxes};
 pub use experiment::Experiment;
 pub use flow::{
     Coding, Corruption, Datagrams, Defaults, Flow, Headers, InitialSsthresh, IpVersion, Profile,
-    ReceiveBuffer, Report, Stack, Stacks, Traffic, Transport, Window, Workload,
+    RateControl, ReceiveBuffer, Report, Stack, Stacks, Traffic, Transport, Window, Workload,
 };
 pub use grid::SweptValues;
 pub use links::{Link, Mtu};

@@ -1,16 +1,17 @@
 //! The applications of a scenario's flows, installed on hosts: those of the simulator, or of the
 //! testbed.
 
-use crate::flow::{Flow, IpVersion, Traffic, Workload};
+use crate::flow::{Datagrams, Flow, IpVersion, RateControl, Traffic, Workload};
 use crate::scenario::Scenario;
 use base::{Random, Seed, Time};
 use core::net::{IpAddr, SocketAddr};
 use host::{
-    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, Host, Listener,
-    Middlebox, Opening, Place, Prefix, Role, Sink, Source, Transport,
+    Application, ApplicationSettings, Bytes, DatagramFlow, DatagramSource, FourTuple, Host,
+    Listener, Middlebox, Opening, Place, Prefix, Role, Sink, Source, TfrcReceiver, TfrcSender,
+    Transport,
 };
 use tcp::Events;
-use wire::Payload;
+use wire::{Payload, Tfrc};
 
 /// The nodes of a world: what the ends of flows and boxes are installed in.
 pub trait Placement {
@@ -55,6 +56,12 @@ pub trait Endpoint {
 
     /// Sends datagrams.
     fn send_datagrams(&mut self, source: DatagramSource);
+
+    /// Receives the datagrams of a TFRC flow. Only ends of our stack can ([`crate::Stack`]).
+    fn receive_tfrc(&mut self, ends: FourTuple, receiver: TfrcReceiver);
+
+    /// Sends the datagrams of a TFRC flow. Only ends of our stack can ([`crate::Stack`]).
+    fn send_tfrc(&mut self, ends: FourTuple, sender: TfrcSender);
 }
 
 impl Endpoint for Host<End> {
@@ -82,6 +89,14 @@ impl Endpoint for Host<End> {
 
     fn send_datagrams(&mut self, source: DatagramSource) {
         Host::send_datagrams(self, source);
+    }
+
+    fn receive_tfrc(&mut self, ends: FourTuple, receiver: TfrcReceiver) {
+        Host::receive_tfrc(self, ends, receiver);
+    }
+
+    fn send_tfrc(&mut self, ends: FourTuple, sender: TfrcSender) {
+        Host::send_tfrc(self, ends, sender);
     }
 }
 
@@ -201,25 +216,44 @@ struct Installer<'a> {
 
 impl Installer<'_> {
     fn install(&self, placement: &mut impl Placement) {
-        let Installer { flow, index, .. } = *self;
+        let flow = self.flow;
         match &flow.traffic {
             Traffic::Application(settings) => self.connect(placement, settings),
             Traffic::Workload(workload) => self.install_workload(placement, *workload),
-            Traffic::Datagrams(datagrams) => {
-                let source = DatagramFlow {
-                    stream: index as u32,
-                    remote: placement.address(index, flow.to),
-                    remote_port: port(index),
-                    local_port: port(index),
-                    payload: datagrams.payload(flow.ip),
-                    rate: datagrams.rate,
-                    start: flow.start,
-                    stop: datagrams.lasts.map_or(Time::NEVER, |lasts| flow.start + lasts),
-                    bursts: datagrams.bursts,
-                };
+            Traffic::Datagrams(datagrams) => self.install_datagrams(placement, datagrams),
+        }
+    }
+
+    fn install_datagrams(&self, placement: &mut impl Placement, datagrams: &Datagrams) {
+        let Installer { flow, index, .. } = *self;
+        let source = DatagramFlow {
+            stream: index as u32,
+            remote: placement.address(index, flow.to),
+            remote_port: port(index),
+            local_port: port(index),
+            payload: datagrams.payload(flow.ip),
+            rate: datagrams.rate,
+            start: flow.start,
+            stop: datagrams.lasts.map_or(Time::NEVER, |lasts| flow.start + lasts),
+            bursts: datagrams.bursts,
+        };
+        match datagrams.rate_control {
+            RateControl::None => {
                 let source = DatagramSource::new(source, self.stream("datagrams"));
                 placement.endpoint(index, flow.to).take_datagrams(port(index));
                 placement.endpoint(index, flow.from).send_datagrams(source);
+            }
+            RateControl::Tfrc => {
+                let source = DatagramFlow { local_port: Tfrc::PORT, ..source };
+                let ends = FourTuple {
+                    local: placement.address(index, flow.from),
+                    local_port: source.local_port,
+                    remote: source.remote,
+                    remote_port: source.remote_port,
+                };
+                let receiver = TfrcReceiver::new(datagrams.loss_causes);
+                placement.endpoint(index, flow.to).receive_tfrc(ends.reversed(), receiver);
+                placement.endpoint(index, flow.from).send_tfrc(ends, TfrcSender::new(source));
             }
         }
     }

@@ -3,7 +3,7 @@
 use base::Time;
 use link::Fate;
 use wire::srp::{Pdu, Srp};
-use wire::{Body, Icmp, Packet, Protected, Segment, Udp};
+use wire::{Body, Icmp, Packet, Protected, Segment, Tfrc, TfrcMessage, Udp};
 
 /// A fingerprint of every packet that arrived at the end of a link, and when: two runs that differ
 /// in any of them have different digests.
@@ -114,6 +114,19 @@ fn of_srp(srp: &Srp) -> u64 {
     mix(pair(srp.token, rest), KEYS[4]) ^ pair(number, srp.source_port.into())
 }
 
+fn of_tfrc(tfrc: &Tfrc) -> u64 {
+    let ports = pair(tfrc.source_port.into(), tfrc.destination_port.into());
+    let message = match tfrc.message {
+        TfrcMessage::Data { sequence, timestamp, round_trip } => {
+            mix(pair(sequence, timestamp), KEYS[4]) ^ u64::from(round_trip)
+        }
+        TfrcMessage::Feedback { timestamp, delay, receive_rate, loss_event_rate } => {
+            mix(pair(timestamp, delay), KEYS[2]) ^ pair(receive_rate, loss_event_rate.0)
+        }
+    };
+    mix(ports ^ message, KEYS[1])
+}
+
 #[inline(never)]
 fn of_any(packet: &Packet) -> u64 {
     let word = match &packet.body {
@@ -125,6 +138,7 @@ fn of_any(packet: &Packet) -> u64 {
         }
         Body::Udp(udp) => of_udp(udp),
         Body::Srp(srp) => of_srp(srp),
+        Body::Tfrc(tfrc) => of_tfrc(tfrc),
         Body::Repair(repair) => pair(repair.place.sequence, repair.place.index.into()),
         Body::Esp(esp) => pair(esp.sequence, esp.spi),
         Body::EspTransport(protected) => {
@@ -132,6 +146,7 @@ fn of_any(packet: &Packet) -> u64 {
             let inner = match protected {
                 Protected::Tcp(segment) => of_segment(segment),
                 Protected::Udp(udp) => of_udp(udp),
+                Protected::Tfrc(tfrc) => of_tfrc(tfrc),
             };
             mix(inner ^ esp, KEYS[1])
         }

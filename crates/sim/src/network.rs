@@ -464,7 +464,9 @@ impl Network {
             // What is counted is the truth: nodes cannot read it.
             Body::EspTransport(Protected::Tcp(segment)) => Some(segment.destination_port),
             Body::EspTransport(Protected::Udp(datagram)) => Some(datagram.destination_port),
+            Body::EspTransport(Protected::Tfrc(tfrc)) => Some(tfrc.destination_port),
             Body::Srp(srp) => Some(srp.destination_port),
+            Body::Tfrc(tfrc) => Some(tfrc.destination_port),
             _ => None,
         };
         if let Some(port) = port.filter(|_| packet.payload.len > 0) {

@@ -94,6 +94,11 @@ impl PeerLosses {
         }
     }
 
+    /// The runs of packets with one cause, each with its length.
+    pub fn runs(&self) -> impl Iterator<Item = (LossCause, u32)> {
+        self.runs.iter().copied().take_while(|run| run.1 > 0)
+    }
+
     /// The cause of each packet.
     pub fn iter(&self) -> impl Iterator<Item = LossCause> {
         self.runs.iter().flat_map(|&(cause, count)| (0..count).map(move |_| cause))

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::network::Network;
 use crate::state::{Ended, Entry, RunState, Unfinished};
 use base::Time;
-use host::{DatagramSource, FourTuple, Listener, Opening, Workload};
+use host::{DatagramSource, FourTuple, Listener, Opening, TfrcReceiver, TfrcSender, Workload};
 use lab::Account;
 use rustix::event::PollFlags;
 use scenario::{End, Endpoint, Flow, Scenario, port};
@@ -68,6 +68,14 @@ impl Endpoint for KernelEnd {
 
     fn send_datagrams(&mut self, source: DatagramSource) {
         self.task = Some(Task::SendDatagrams(source));
+    }
+
+    fn receive_tfrc(&mut self, _: FourTuple, _: TfrcReceiver) {
+        // Not reached: scenarios give flows with TFRC no end of the kernel's. The flow would stay silent.
+    }
+
+    fn send_tfrc(&mut self, _: FourTuple, _: TfrcSender) {
+        // As above.
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Header {
     Mobility,
     /// SRP in UDP (`yavatkar1994` §2.3).
     Srp,
+    /// TFRC in UDP (RFC 5348).
+    Tfrc,
     /// The start of a packet that an ICMP error is about.
     Quote,
 }
@@ -49,6 +51,7 @@ impl fmt::Display for Header {
             Header::Esp => "ESP",
             Header::Mobility => "mobility message",
             Header::Srp => "SRP",
+            Header::Tfrc => "TFRC",
             Header::Quote => "packet quoted by ICMP",
         })
     }

@@ -11,7 +11,7 @@ pub use replay::ReplayWindow;
 use crate::checksum::Tail;
 use crate::icmp::emit_address;
 use crate::ip::{array, u32_at};
-use crate::{Body, EmitError, Header, Packet, ParseError, Segment, Udp, ipv4, ipv6};
+use crate::{Body, EmitError, Header, Packet, ParseError, Segment, Tfrc, Udp, ipv4, ipv6};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +105,8 @@ pub enum Protected {
     Tcp(Segment),
     /// A UDP datagram.
     Udp(Udp),
+    /// A packet of TFRC in a UDP datagram.
+    Tfrc(Tfrc),
 }
 
 impl Packet {
@@ -127,6 +129,7 @@ impl Packet {
         let protected = match self.body {
             Body::Tcp(segment) => Protected::Tcp(segment),
             Body::Udp(udp) => Protected::Udp(udp),
+            Body::Tfrc(tfrc) => Protected::Tfrc(tfrc),
             _ => return false,
         };
         let has_room = self.unparsed.set_esp(esp);
@@ -145,6 +148,7 @@ impl Packet {
         self.body = match protected {
             Protected::Tcp(segment) => Body::Tcp(segment),
             Protected::Udp(udp) => Body::Udp(udp),
+            Protected::Tfrc(tfrc) => Body::Tfrc(tfrc),
         };
         Some(esp)
     }

@@ -101,6 +101,7 @@ impl Packet {
             Body::Udp(udp) => Ports::new(udp.source_port, udp.destination_port),
             Body::Mobility(_) => Ports::new(Mobility::PORT, Mobility::PORT),
             Body::Srp(srp) => Ports::new(srp.source_port, srp.destination_port),
+            Body::Tfrc(tfrc) => Ports::new(tfrc.source_port, tfrc.destination_port),
             Body::Esp(_) | Body::EspTransport(_) => self
                 .esp()
                 .map_or(Ports::NONE, |esp| Ports::new((esp.spi >> 16) as u16, esp.spi as u16)),

@@ -1,7 +1,7 @@
 //! Packets: plain structs that are `Copy`, and their bytes on the wire.
 //!
 //! [`Packet::emit`] writes a packet's bytes, [`Packet::parse`] reads them: IPv4, IPv6 with extension
-//! headers, TCP with all options, UDP, SRP, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any
+//! headers, TCP with all options, UDP, SRP, TFRC, ICMP and ICMPv6, ESP, repair packets of erasure codes. Any
 //! bytes give a packet or a typed error.
 //! Unknown options and extension headers are kept in [`UnparsedOptions`] and forwarded unchanged.
 //!
@@ -37,6 +37,7 @@ mod seq;
 mod spep;
 pub mod srp;
 mod survival;
+mod tfrc;
 mod udp;
 mod unparsed;
 
@@ -68,5 +69,6 @@ pub use seq::SeqNumber;
 pub use spep::Spep;
 pub use srp::Srp;
 pub use survival::SurvivalNotice;
+pub use tfrc::{Tfrc, TfrcMessage};
 pub use udp::Udp;
 pub use unparsed::UnparsedOptions;

@@ -4,7 +4,7 @@ use crate::checksum::{PartialChecksum, Tail};
 use crate::ip::protocol;
 use crate::{
     EmitError, Esp, Header, Icmp, Ip, Mobility, Options, ParseError, Payload, Ports, Protected,
-    Repair, Segment, Srp, Udp, UnparsedOptions, ipv4, ipv6,
+    Repair, Segment, Srp, Tfrc, Udp, UnparsedOptions, ipv4, ipv6,
 };
 use core::hint::black_box;
 use core::net::IpAddr;
@@ -20,6 +20,8 @@ pub enum Body {
     Udp(Udp),
     /// A PDU of SRP in a UDP datagram; its data is the packet's payload.
     Srp(Srp),
+    /// A packet of TFRC in a UDP datagram; its data is the packet's payload.
+    Tfrc(Tfrc),
     /// A message of ICMP or ICMPv6, as the packet's addresses are.
     Icmp(Icmp),
     /// A repair packet of an erasure code; its symbol is the packet's payload.
@@ -87,6 +89,14 @@ impl Packet {
     pub fn make_udp(&mut self, udp: Udp) {
         self.unparsed.clear();
         self.body = Body::Udp(udp);
+    }
+
+    /// Makes the body a packet of TFRC; the IP header and the payload are to be overwritten. Nothing else is
+    /// left of what the packet was.
+    #[inline]
+    pub fn make_tfrc(&mut self, tfrc: Tfrc) {
+        self.unparsed.clear();
+        self.body = Body::Tfrc(tfrc);
     }
 
     /// The ports of the TCP segment, or [`Ports::NONE`].
@@ -170,6 +180,7 @@ impl Packet {
             Body::Tcp(segment) => self.segment_len(segment),
             Body::Udp(_) => Udp::HEADER,
             Body::Srp(srp) => Udp::HEADER + srp.len(),
+            Body::Tfrc(tfrc) => Udp::HEADER + tfrc.len(),
             Body::Icmp(icmp) => icmp.len(self.ip_len()),
             Body::Repair(_) => Repair::HEADER,
             Body::Esp(_) => Esp::HEADER,
@@ -178,6 +189,7 @@ impl Packet {
                 let header = match protected {
                     Protected::Tcp(segment) => self.segment_len(segment),
                     Protected::Udp(_) => Udp::HEADER,
+                    Protected::Tfrc(tfrc) => Udp::HEADER + tfrc.len(),
                 };
                 let inner = header as u32 + self.payload.len;
                 let sealed = Esp::sealed_len(inner) - self.payload.len;
@@ -227,7 +239,7 @@ impl Packet {
         }
         let offset = match self.body {
             Body::Tcp(_) => Segment::CHECKSUM,
-            Body::Udp(_) | Body::Srp(_) => Udp::CHECKSUM,
+            Body::Udp(_) | Body::Srp(_) | Body::Tfrc(_) => Udp::CHECKSUM,
             Body::Icmp(_) => Icmp::CHECKSUM,
             Body::Repair(_) => Repair::CHECKSUM,
             Body::Esp(_) | Body::EspTransport(_) => {
@@ -244,7 +256,7 @@ impl Packet {
     pub(crate) fn protocol(&self) -> u8 {
         match (&self.body, self.ip.source) {
             (Body::Tcp(_), _) => protocol::TCP,
-            (Body::Udp(_) | Body::Srp(_) | Body::Mobility(_), _) => protocol::UDP,
+            (Body::Udp(_) | Body::Srp(_) | Body::Tfrc(_) | Body::Mobility(_), _) => protocol::UDP,
             (Body::Icmp(_), IpAddr::V4(_)) => protocol::ICMP,
             (Body::Icmp(_), IpAddr::V6(_)) => protocol::ICMPV6,
             (Body::Repair(_), _) => protocol::REPAIR,
@@ -259,6 +271,7 @@ impl Packet {
             Body::Tcp(segment) => segment.emit(ends, &self.unparsed, tail, out),
             Body::Udp(udp) => udp.emit(ends, tail, out),
             Body::Srp(srp) => srp.emit(ends, tail, out),
+            Body::Tfrc(tfrc) => tfrc.emit(ends, tail, out),
             Body::Icmp(icmp) => icmp.emit(ends, self.ip_len(), tail, out),
             Body::Repair(repair) => repair.emit(ends, tail, out),
             Body::Esp(esp) => esp.emit(tail, out),
@@ -342,6 +355,8 @@ impl Packet {
                 let payload = &transport[Udp::HEADER..end];
                 if let Some((srp, len)) = Srp::parse(udp, payload) {
                     (Body::Srp(srp), Udp::HEADER + len..end)
+                } else if let Some((tfrc, len)) = Tfrc::parse(udp, payload) {
+                    (Body::Tfrc(tfrc), Udp::HEADER + len..end)
                 } else if let Some(message) = Mobility::parse(udp, payload) {
                     (Body::Mobility(message), end..end)
                 } else {

@@ -37,7 +37,7 @@ fn unusable(field: &'static str, found: u32) -> ParseError {
 const TRANSPORT: usize = 8;
 
 impl Quote {
-    /// The quote of a packet that carries TCP, UDP (SRP, too) or ESP; `None` for ICMP, about which no errors
+    /// The quote of a packet that carries TCP, UDP (SRP and TFRC, too) or ESP; `None` for ICMP, about which no errors
     /// are sent (RFC 1122 §3.2.2), and for packets that belong to no connection.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Quote> {
@@ -51,6 +51,11 @@ impl Quote {
             Body::Srp(srp) => {
                 let len = (crate::Udp::HEADER + srp.len()) as u32 + packet.payload.len;
                 let ports = (srp.source_port, srp.destination_port);
+                (protocol::UDP, ports.0, ports.1, SeqNumber(len << 16))
+            }
+            Body::Tfrc(tfrc) => {
+                let len = (crate::Udp::HEADER + tfrc.len()) as u32 + packet.payload.len;
+                let ports = (tfrc.source_port, tfrc.destination_port);
                 (protocol::UDP, ports.0, ports.1, SeqNumber(len << 16))
             }
             // RFC 4303 §2: SPI and sequence number are its first eight octets.

@@ -64,19 +64,31 @@ impl Udp {
     /// Writes the datagram.
     pub(crate) fn emit(
         &self,
-        (source, destination): (IpAddr, IpAddr),
+        ends: (IpAddr, IpAddr),
         tail: Tail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), EmitError> {
-        let (start, len) = (out.len(), Udp::HEADER + tail.len());
+        self.emit_with(ends, (Header::Udp, &[]), tail, out)
+    }
+
+    /// Writes the datagram, with another header between its own and the payload.
+    pub(crate) fn emit_with(
+        &self,
+        (source, destination): (IpAddr, IpAddr),
+        (header, bytes): (Header, &[u8]),
+        tail: Tail<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        let (start, len) = (out.len(), Udp::HEADER + bytes.len() + tail.len());
         let Ok(field) = u16::try_from(len) else {
             let most = usize::from(u16::MAX);
-            return Err(EmitError::TooLong { header: Header::Udp, found: len, most });
+            return Err(EmitError::TooLong { header, found: len, most });
         };
         out.extend_from_slice(&self.source_port.to_be_bytes());
         out.extend_from_slice(&self.destination_port.to_be_bytes());
         out.extend_from_slice(&field.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(bytes);
         let sum = Sum::pseudo(source, destination, protocol::UDP, len);
         if tail.finish(sum, start, Udp::CHECKSUM, out) == 0 {
             // That would mean that there is none.

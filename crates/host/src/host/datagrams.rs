@@ -1,5 +1,6 @@
 //! Datagrams that a host sends and receives.
 
+use super::tfrc::TfrcEnds;
 use super::{Host, Outlet};
 use crate::{Application, DatagramSink, DatagramSource};
 use base::{Schedule, Time};
@@ -51,6 +52,7 @@ pub(super) struct Datagrams {
     /// Datagrams that are due wait to be sent.
     due: bool,
     sinks: Sinks,
+    pub(super) tfrc: TfrcEnds,
 }
 
 #[derive(Debug)]
@@ -74,24 +76,34 @@ impl Datagrams {
     /// When the next is due.
     #[inline]
     pub(super) fn next(&self) -> Time {
-        self.schedule.first().0
+        self.schedule.first().0.min(self.tfrc.next())
     }
 
     /// Marks the datagrams that are due at `now`.
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        self.due = self.next() <= now;
+        self.due = self.schedule.first().0 <= now;
+        self.tfrc.handle_timeout(now);
     }
 
-    /// Sends the datagrams that [`Datagrams::handle_timeout`] has marked.
-    pub(super) fn transmit<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
+    /// Sends the datagrams that [`Datagrams::handle_timeout`] has marked, and those of TFRC that are due. Returns
+    /// whether [`Datagrams::next`] may be earlier than before.
+    pub(super) fn transmit<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) -> bool {
         if core::mem::take(&mut self.due) {
-            self.send_due(now, outlet);
+            self.send_sources(now, outlet);
         }
+        self.tfrc.transmit(now, outlet)
     }
 
-    /// Sends the datagrams that are due at `now`, by time and then by source.
+    /// Sends the datagrams that are due at `now`.
     #[inline]
     pub(super) fn send_due<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
+        self.send_sources(now, outlet);
+        self.tfrc.send_due(now, outlet);
+    }
+
+    /// Sends the datagrams of sources that are due at `now`, by time and then by source.
+    #[inline]
+    fn send_sources<A>(&mut self, now: Time, outlet: &mut impl Outlet<A>) {
         loop {
             let (time, id) = self.schedule.first();
             if time > now {

@@ -1,6 +1,6 @@
 //! ICMP: errors about packets of connections, and notices of corruption and of survival.
 
-use super::{FourTuple, Host};
+use super::{FourTuple, Host, Ordered};
 use crate::{Application, HostIndication};
 use base::Time;
 use core::net::IpAddr;
@@ -53,9 +53,12 @@ impl<A: Application> Host<A> {
     pub fn indicate(&mut self, now: Time, indication: &HostIndication) {
         match indication {
             HostIndication::Corruption(notice) => self.notify(now, notice),
-            HostIndication::PeerLosses { connection, losses, .. } => {
+            HostIndication::PeerLosses { before: Ordered::Segment { connection, .. }, losses } => {
                 let id = self.by_tuple.get(connection).copied();
                 self.indicate_to(now, id, Indication::PeerLosses(*losses));
+            }
+            HostIndication::PeerLosses { before: Ordered::Tfrc { ends, sequence }, losses } => {
+                self.datagrams.tfrc.indicate(ends, *sequence, *losses);
             }
             HostIndication::Connectivity { change, peers } => {
                 self.on_connectivity(now, *change, peers);

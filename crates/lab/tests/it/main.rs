@@ -32,6 +32,7 @@ mod spep;
 mod spep_attacks;
 mod spoofing;
 mod sweeps;
+mod tfrc;
 mod traffic;
 mod tunnels;
 mod workloads;

@@ -16,7 +16,7 @@ mod traffic;
 mod workload;
 
 pub use coding::{Coding, Corruption};
-pub use datagrams::Datagrams;
+pub use datagrams::{Datagrams, RateControl};
 pub(crate) use eten::notice_size;
 pub use eten::{Headers, Report, Transport};
 pub use ip::IpVersion;
@@ -104,7 +104,7 @@ table! {
         coding: Spanned<coding::Form>;
         /// Which TCP (or UDP) the ends use on the testbed: ours (`lasthop`), or the kernel's
         /// (`linux`). The lab always runs ours.
-        stack: stack::Written;
+        stack: Spanned<stack::Written>;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which TCP the ends of a flow use on the testbed.
 
+use super::datagrams::RateControl;
 use super::traffic::Traffic;
 use crate::reading::document::Node;
 use crate::reading::error::Problem;
@@ -74,10 +75,18 @@ impl Shape for Written {
 
 /// The stacks, checked.
 pub(crate) fn resolve(
-    written: Option<Written>,
+    written: Option<Spanned<Written>>,
     traffic: Option<&Traffic>,
 ) -> Result<Stacks, Problem> {
-    let StackTable { from, to, congestion } = written.unwrap_or_default().0;
+    let (span, written) = written
+        .map_or((0..0, Written::default()), |written| (written.span(), written.into_inner()));
+    let StackTable { from, to, congestion } = written.0;
+    if let Some(Traffic::Datagrams(datagrams)) = traffic
+        && datagrams.rate_control == RateControl::Tfrc
+        && [from, to].contains(&Stack::Linux)
+    {
+        return Err(Problem::at(span, "the kernel has no TFRC: expected \"lasthop\" at both ends"));
+    }
     let Some(name) = congestion else { return Ok(Stacks { from, to, congestion: None }) };
     // TCP_CA_NAME_MAX, with its final zero.
     const LONGEST: usize = 15;

@@ -132,3 +132,23 @@ fn datagrams_arrive_but_for_those_that_the_link_loses() {
         assert_eq!(sent - received, lost, "{pair} {ip}: {row:?}");
     });
 }
+
+#[test]
+fn tfrc_finds_the_rate_of_a_link_and_yields_to_a_transfer() {
+    let traffic = "traffic = { size = \"1 MB\" }";
+    let udp =
+        "traffic = { udp = { rate_control = \"tfrc\", rate = \"1 Gbit/s\", packet = \"1000 B\" } }";
+    at_once([0, 1], |case| {
+        let ip = ["ip = 4", "ip = 6"][case];
+        let text =
+            with(&[(STACK, &*between(PAIRS[0], ip)), (traffic, udp), ("\"2 s\"", "\"8 s\"")]);
+        let beside = "[[flows]]\nfrom = \"a\"\nto = \"b\"\n[testbed]";
+        let Some(alone) = run(&text) else { return };
+        let row = &alone.run.rows[0];
+        // From a packet a second to 20 Mbit/s, in round-trip times of 20 to 60 ms.
+        assert!((14e6..20e6).contains(&row.goodput_bps), "{ip}: {row:?}");
+        let Some(shared) = run(&text.replace("[testbed]", beside)) else { return };
+        let [tfrc, tcp] = [0, 1].map(|flow: usize| shared.run.rows[flow].goodput_bps);
+        assert!(tfrc > 1.5e6 && tcp > 3e6 && tfrc + tcp > 14e6, "{ip}: {tfrc} {tcp}");
+    });
+}

@@ -3,7 +3,7 @@
 use super::Esp;
 use crate::checksum::Tail;
 use crate::ip::protocol;
-use crate::{Body, EmitError, Packet, ParseError, Protected, Segment, Udp};
+use crate::{Body, EmitError, Packet, ParseError, Protected, Segment, Tfrc, Udp};
 use aes_gcm::{AeadInOut, Aes128Gcm, Aes256Gcm, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce};
 use core::fmt;
@@ -218,6 +218,10 @@ impl EspKeys {
                 udp.emit(ends, tail, out)?;
                 protocol::UDP
             }
+            Protected::Tfrc(tfrc) => {
+                tfrc.emit(ends, tail, out)?;
+                protocol::UDP
+            }
         };
         let inner = out.len() - start + TRAILER;
         // RFC 4303 §2.4
@@ -280,7 +284,10 @@ impl EspKeys {
             }
             protocol::UDP => {
                 let (udp, end) = Udp::parse(inner, ends, false)?;
-                (Protected::Udp(udp), Udp::HEADER..end)
+                match Tfrc::parse(udp, &inner[Udp::HEADER..end]) {
+                    Some((tfrc, len)) => (Protected::Tfrc(tfrc), Udp::HEADER + len..end),
+                    None => (Protected::Udp(udp), Udp::HEADER..end),
+                }
             }
             found => return Err(OpenError::NextHeader { found }),
         };

@@ -9,7 +9,7 @@ use wire::{
     Body, Causes, ConnectivityChange, CopyId, CorruptionEcho, CorruptionNotice, Ecn, Encoding, Esp,
     EspNotice, Flags, Icmp, Ip, LocalStatus, Mobility, MobilityMessage, Options, Outcome, Packet,
     Payload, Place, Probability, Quote, Repair, SackBlock, SackBlocks, Segment, SeqNumber, Srp,
-    SurvivalNotice, Timestamps, Udp, UnparsedOptions,
+    SurvivalNotice, Tfrc, TfrcMessage, Timestamps, Udp, UnparsedOptions,
 };
 
 /// A packet and its payload.
@@ -26,7 +26,13 @@ pub(crate) fn packet() -> impl Strategy<Value = (Packet, Vec<u8>)> {
                 Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. })
                 | Body::Mobility(_) => payload.clear(),
                 Body::Srp(srp) if !srp.pdu.carries_data() => payload.clear(),
-                Body::Udp(_) | Body::Srp(_) | Body::Icmp(_) | Body::Repair(_) | Body::Esp(_) => {}
+                Body::Tfrc(tfrc) if !tfrc.carries_data() => payload.clear(),
+                Body::Udp(_)
+                | Body::Srp(_)
+                | Body::Tfrc(_)
+                | Body::Icmp(_)
+                | Body::Repair(_)
+                | Body::Esp(_) => {}
                 Body::EspTransport(_) => unreachable!("it cannot be written without keys"),
             }
             // A notice says how long it is; one that is too short is longer.
@@ -112,7 +118,7 @@ fn set_network(packet: &mut Packet, network: &Network) {
         Network::V6(headers) => {
             let transport = match packet.body {
                 Body::Tcp(_) => 6,
-                Body::Udp(_) | Body::Srp(_) | Body::Mobility(_) => 17,
+                Body::Udp(_) | Body::Srp(_) | Body::Tfrc(_) | Body::Mobility(_) => 17,
                 Body::Icmp(_) => 58,
                 Body::Repair(_) => 253,
                 Body::Esp(_) | Body::EspTransport(_) => 50,
@@ -341,9 +347,30 @@ fn srp() -> impl Strategy<Value = Srp> {
     })
 }
 
+fn tfrc() -> impl Strategy<Value = Tfrc> {
+    let message = (any::<(bool, [u32; 3])>(), 0..=Tfrc::LONGEST);
+    let message = message.prop_map(|((is_data, [a, b, c]), time)| match is_data {
+        true => TfrcMessage::Data { sequence: a, timestamp: b, round_trip: time },
+        false => TfrcMessage::Feedback {
+            timestamp: a,
+            delay: time,
+            receive_rate: b,
+            loss_event_rate: Probability(c),
+        },
+    });
+    let port = any::<u16>().prop_filter("SRP's", |port| *port != Srp::PORT);
+    (port, any::<bool>(), message).prop_map(|(port, is_source, message)| {
+        let (source_port, destination_port) =
+            if is_source { (Tfrc::PORT, port) } else { (port, Tfrc::PORT) };
+        Tfrc { source_port, destination_port, message }
+    })
+}
+
 fn body(v6: bool) -> impl Strategy<Value = Body> {
     let udp = any::<[u16; 2]>()
-        .prop_filter("SRP's", |ports| !ports.contains(&Srp::PORT))
+        .prop_filter("SRP's or TFRC's", |ports| {
+            !ports.contains(&Srp::PORT) && !ports.contains(&Tfrc::PORT)
+        })
         .prop_map(|[source_port, destination_port]| Udp { source_port, destination_port });
     let repair = (any::<(u16, u8)>(), 0..Place::MODULUS, 1u8..200, 1u8..50).prop_map(
         |((port, index), sequence, sources, repairs)| {
@@ -355,6 +382,7 @@ fn body(v6: bool) -> impl Strategy<Value = Body> {
         4 => segment().prop_map(Body::Tcp),
         1 => udp.prop_map(Body::Udp),
         2 => srp().prop_map(Body::Srp),
+        2 => tfrc().prop_map(Body::Tfrc),
         3 => icmp(v6).prop_map(Body::Icmp),
         1 => repair.prop_map(Body::Repair),
         1 => esp().prop_map(Body::Esp),

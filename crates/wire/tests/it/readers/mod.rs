@@ -81,8 +81,9 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         Body::Icmp(Icmp::Corruption { .. } | Icmp::EspCorruption { .. } | Icmp::Survival(_)) => {
             ip.len() + packet.unparsed.ip().len() + 4..packet.len() as usize
         }
-        // And nothing of SRP: to them all behind the header of UDP is payload.
+        // And nothing of SRP or TFRC: to them all behind the header of UDP is payload.
         Body::Srp(srp) => place.start - srp.len()..place.end,
+        Body::Tfrc(tfrc) => place.start - tfrc.len()..place.end,
         _ => place,
     };
     let transport = match &packet.body {
@@ -113,6 +114,7 @@ pub(crate) fn by_lasthop(bytes: &[u8]) -> Result<Fields, String> {
         }
         Body::Udp(udp) => Transport::Udp { ports: [udp.source_port, udp.destination_port] },
         Body::Srp(srp) => Transport::Udp { ports: [srp.source_port, srp.destination_port] },
+        Body::Tfrc(tfrc) => Transport::Udp { ports: [tfrc.source_port, tfrc.destination_port] },
         Body::Icmp(icmp) => icmp_of(icmp, ip.source.is_ipv6()),
         Body::Repair(_) => return Err("other readers do not know repair packets".to_owned()),
         // Other readers see a datagram, whose payload they do not know.

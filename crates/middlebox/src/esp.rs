@@ -9,7 +9,7 @@ use base::Time;
 use classifier::{Classifier, Counts};
 use core::net::IpAddr;
 use core::num::NonZeroUsize;
-use host::{Context, DropReason, FourTuple, HostIndication, LinkEvent, Middlebox, Port, Verdict};
+use host::{Context, DropReason, FourTuple, HostIndication, LinkEvent, Middlebox, Ordered, Port, Verdict};
 use lru::LruCache;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};

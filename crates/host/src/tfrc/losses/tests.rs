@@ -65,7 +65,7 @@ fn losses_within_a_round_trip_time_are_one_event() {
 #[test]
 fn intervals_are_weighted_as_in_the_rfc() {
     // Events at multiples of 100 from 100 on, but the last interval open.
-    let is_lost = |number: u64| number > 0 && number % 100 == 0;
+    let is_lost = |number: u64| number > 0 && number.is_multiple_of(100);
     let even = history(1001, 10, 100.0, |number| !is_lost(number));
     assert!((even.loss_event_rate() - 0.01).abs() < 1e-9, "{}", even.loss_event_rate());
     // RFC 5348 §5.4 with n = 8: a last interval of 50 packets has weight 1 of 6.

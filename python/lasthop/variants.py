@@ -145,7 +145,8 @@ def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None
         # Behind an assumed gateway the flow's sender has another name.
         of_flow = of.said["flows"][path.flow]
         for node in (of_flow["from"],) if place == PEER and site.assumes_gateway else nodes:
-            added = _added(of.said["nodes"][node], keys)
+            # IPsec may be in use already.
+            added = _added(of.said["nodes"][node], keys, extends="ipsec" in remedy["needs"])
             if added is None:
                 return None
             settings |= {f"nodes.{node}.{key}": value for key, value in added.items()}
@@ -157,18 +158,16 @@ def _variant(path: _Path, site: _Site, remedy: dict[str, Any]) -> Variant | None
     return Variant(remedy, tuple(changes), variant, today.scenario)
 
 
-def _added(node: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any] | None:
-    """What keys of a node become with those of a remedy: boxes come after those that it has, and a
-    box of a kind that it has gets the settings that it lacks. None if it has a key already, or
-    another value of a box's setting."""
+def _added(node: dict[str, Any], keys: dict[str, Any], *, extends: bool) -> dict[str, Any] | None:
+    """What keys of a node become with those of a remedy: boxes come after those that it has. None
+    if it has a key already, or a box of the same kind, unless that one is to be extended."""
     added = {}
     for key, value in keys.items():
         present = node.get(key)
         if isinstance(present, list):
-            boxes = _with_boxes(present, value)
-            if boxes is None:
+            added[key] = [*present]
+            if not all(_add(added[key], box, extends=extends) for box in value):
                 return None
-            added[key] = boxes
         elif present is None:
             added[key] = value
         else:
@@ -176,20 +175,19 @@ def _added(node: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any] | None:
     return added
 
 
-def _with_boxes(
-    present: list[dict[str, Any]], new: list[dict[str, Any]]
-) -> list[dict[str, Any]] | None:
-    """Boxes with those of a remedy; None if one that is there has another value of a setting."""
-    boxes = [*present]
-    for box in new:
-        at = next((n for n, known in enumerate(boxes) if known["box"] == box["box"]), None)
-        if at is None:
-            boxes.append(box)
-        elif any(boxes[at].get(key, value) != value for key, value in box.items()):
-            return None
-        else:
-            boxes[at] = {**boxes[at], **box}
-    return boxes
+def _add(boxes: list[dict[str, Any]], new: dict[str, Any], *, extends: bool) -> bool:
+    """Adds a box, or to the only one of its kind the settings that it lacks, if boxes are to be
+    extended. False if there is another in its place."""
+    same = [n for n, box in enumerate(boxes) if box["box"] == new["box"]]
+    if not same:
+        boxes.append(new)
+        return True
+    known = boxes[same[0]]
+    lacks = all(known.get(key, value) == value for key, value in new.items())
+    if len(same) == 1 and extends and lacks:
+        boxes[same[0]] = known | new
+        return True
+    return False
 
 
 def _inner_hops(path: _Path) -> Iterator[_Site]:

@@ -103,6 +103,27 @@ fn spep_is_between_newreno_and_a_receiver_that_knows_its_losses() {
 }
 
 #[test]
+fn tfrc_does_not_slow_down_for_corruption_that_the_base_station_tells_from_congestion() {
+    let runs = at_once([true, false], |causes| {
+        let text = text(SPEP, "", LATE);
+        let tcp = text.lines().find(|line| line.starts_with("tcp")).unwrap();
+        let udp = format!(
+            "traffic = {{ udp = {{ rate_control = \"tfrc\", rate = \"8 Mbit/s\", packet = \"1000 B\", \
+             loss_causes = {causes} }} }}"
+        );
+        run(&text.replace(tcp, &udp))
+    });
+    let [Some(told), Some(untold)] = runs else { return };
+    let [told_rate, untold_rate] = [&told, &untold].map(|run| {
+        assert_eq!(run.run.box_drops, [], "{:?}", run.run.box_counts);
+        assert!(count(run, "lost_to_corruption") > 0, "{:?}", run.run.box_counts);
+        run.run.rows[0].goodput_bps
+    });
+    eprintln!("{told_rate} and {untold_rate} bit/s");
+    assert!(told_rate > 3.0 * untold_rate, "{told_rate} and {untold_rate} bit/s");
+}
+
+#[test]
 fn a_packet_with_a_flipped_bit_is_not_authentic_and_counts_as_corrupted() {
     let size = "traffic = { size = \"500 kB\" }\n";
     let flipped = format!("{size}{LATE}\ncorrupted = \"flip\"");

@@ -4,12 +4,14 @@
 mod classifier;
 
 use crate::table::{Settings, Site};
-use base::settings::Kind;
 use base::Time;
+use base::settings::Kind;
 use classifier::{Classifier, Counts};
 use core::net::IpAddr;
 use core::num::NonZeroUsize;
-use host::{Context, DropReason, FourTuple, HostIndication, LinkEvent, Middlebox, Ordered, Port, Verdict};
+use host::{
+    Context, DropReason, FourTuple, HostIndication, LinkEvent, Middlebox, Ordered, Port, Verdict,
+};
 use lru::LruCache;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::{Deserialize, Serialize};

@@ -175,8 +175,13 @@ mod tests {
         }
 
         let [notified] = outbox.packets[..] else { panic!("not one notice: {outbox:?}") };
-        assert_eq!((notified.ip.source, notified.ip.destination, notified.len()), (router, sender, 180));
-        let Body::Icmp(Icmp::Corruption { notice, .. }) = notified.body else { panic!("not a notice") };
+        assert_eq!(
+            (notified.ip.source, notified.ip.destination, notified.len()),
+            (router, sender, 180)
+        );
+        let Body::Icmp(Icmp::Corruption { notice, .. }) = notified.body else {
+            panic!("not a notice")
+        };
         assert_eq!((notice.seq, notice.len, notice.copy), (SeqNumber(77), 536, CopyId(9)));
     }
 }

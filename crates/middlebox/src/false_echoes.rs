@@ -155,11 +155,7 @@ mod tests {
     }
 
     /// What an acknowledgment with these blocks claims.
-    fn claim(
-        receiver: &mut EchoForger,
-        ack: u32,
-        blocks: &[(u32, u32)],
-    ) -> Option<CorruptionEcho> {
+    fn claim(receiver: &mut EchoForger, ack: u32, blocks: &[(u32, u32)]) -> Option<CorruptionEcho> {
         let mut packet = Packet::BLANK;
         (packet.ip.source, packet.ip.destination) = (forgery().destination, forgery().source);
         let mut segment = Segment {

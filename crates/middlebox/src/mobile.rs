@@ -11,8 +11,8 @@ use crate::{Hop as BadHop, Place, Remedy};
 use base::settings::{Bytes, Kind, Setting, names};
 use base::{Duration, Random, Time};
 use connections::Connections;
-use hop::Hop;
 use core::net::IpAddr;
+use hop::Hop;
 use host::{Context, FourTuple, LinkEvent, Middlebox, Port, Verdict};
 use relay::Teardown;
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,8 @@ impl Settings for Mobile {
         if mtu < u32::from(Mobile::LEAST_MTU) {
             return Vec::new();
         }
-        let cache = hop.in_flight().map(|bytes| bytes.saturating_mul(2).checked_next_power_of_two());
+        let cache =
+            hop.in_flight().map(|bytes| bytes.saturating_mul(2).checked_next_power_of_two());
         let cache = cache.map_or(Mobile::UNKNOWN_CACHE, |bytes| bytes.unwrap_or(u64::MAX));
         let cache = Bytes(cache.clamp(Mobile::default().cache.0, Mobile::MOST_CACHE));
         let station = Station { cache, mtu, ..Station::default() };
@@ -364,7 +365,8 @@ impl Middlebox for MobileAgent {
             }
             LinkEvent::Down { peer } => {
                 self.attachment.on_detached(peer);
-                if let Some(hop) = self.hop.as_mut().filter(|_| self.attachment.station().is_none()) {
+                if let Some(hop) = self.hop.as_mut().filter(|_| self.attachment.station().is_none())
+                {
                     hop.suspend(now);
                 }
             }

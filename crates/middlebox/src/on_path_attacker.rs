@@ -30,13 +30,7 @@ pub const DISCARD: u16 = 9;
 impl<F: Forged> Forger<F> {
     /// An attacker that answers every n-th packet (at least 1) from `start` to `stop`.
     #[must_use]
-    pub fn new(
-        forgery: Forgery,
-        forged: F,
-        every: u64,
-        start: Time,
-        stop: Time,
-    ) -> Forger<F> {
+    pub fn new(forgery: Forgery, forged: F, every: u64, start: Time, stop: Time) -> Forger<F> {
         let every = every.max(1);
         Forger { forgery, forged, inert: false, every, start, stop, passed: 0 }
     }

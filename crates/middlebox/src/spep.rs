@@ -162,13 +162,7 @@ impl Middlebox for Marker {
         self.marked += 1;
     }
 
-    fn packet(
-        &mut self,
-        _: Time,
-        _: Option<Port>,
-        _: &mut Packet,
-        _: &mut Context<'_>,
-    ) -> Verdict {
+    fn packet(&mut self, _: Time, _: Option<Port>, _: &mut Packet, _: &mut Context<'_>) -> Verdict {
         Verdict::Forward
     }
 

@@ -4,13 +4,13 @@ mod handshakes;
 #[cfg(test)]
 mod tests;
 
+use crate::sending::Sending;
 use crate::table::{Settings, Site};
 use crate::{Hop, Remedy};
 use base::settings::{Bytes, Kind};
 use base::{Random, Time};
 use core::net::IpAddr;
 use handshakes::{Complete, Handshakes, Left};
-use crate::sending::Sending;
 use host::{Context, FourTuple, Middlebox, Port, Verdict};
 use relay::{HopRate, Policy, Relays, Seen, Split, Teardown};
 use serde::{Deserialize, Serialize};
@@ -86,10 +86,7 @@ impl Settings for Spoofer {
     }
 
     fn needs(&self) -> Needs {
-        Needs::MIDDLEBOX
-            | Needs::BOTH_DIRECTIONS
-            | Needs::CLEAR_HEADERS
-            | Needs::SPLIT_CONNECTION
+        Needs::MIDDLEBOX | Needs::BOTH_DIRECTIONS | Needs::CLEAR_HEADERS | Needs::SPLIT_CONNECTION
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {

@@ -66,10 +66,7 @@ impl Settings for Station {
     }
 
     fn needs(&self) -> Needs {
-        Needs::MIDDLEBOX
-            | Needs::BOTH_DIRECTIONS
-            | Needs::CLEAR_HEADERS
-            | Needs::SPLIT_CONNECTION
+        Needs::MIDDLEBOX | Needs::BOTH_DIRECTIONS | Needs::CLEAR_HEADERS | Needs::SPLIT_CONNECTION
     }
 
     fn build(&self, site: &Site<'_>) -> Box<dyn Middlebox + Send> {
@@ -291,10 +288,8 @@ impl BaseStation {
 
     /// How the connection between a client and a server is split.
     fn split(&self, ends: [IpAddr; 2]) -> Split {
-        let policy = Policy {
-            capacity: Some(self.settings.cache.0),
-            teardown: self.settings.semantics,
-        };
+        let policy =
+            Policy { capacity: Some(self.settings.cache.0), teardown: self.settings.semantics };
         let most = |end: IpAddr| {
             // Behind the headers of IP and TCP.
             let headers = if end.is_ipv6() { 60 } else { 40 };

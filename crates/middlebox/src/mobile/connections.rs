@@ -29,8 +29,7 @@ impl Connections {
             return;
         }
         let is_full = self.known.len() == Connections::MOST;
-        if !segment.flags.contains(Flags::ACK)
-            || (is_full && !self.known.contains_key(connection))
+        if !segment.flags.contains(Flags::ACK) || (is_full && !self.known.contains_key(connection))
         {
             return;
         }
@@ -61,8 +60,12 @@ impl Connections {
     /// Forgets all; returns each connection with a reset for this host's end, ordered.
     pub(super) fn take_all(&mut self) -> Vec<(FourTuple, Packet)> {
         let mut all: Vec<_> = self.known.drain().collect();
-        all.sort_unstable_by_key(|(connection, _)| (connection.local_end(), connection.remote_end()));
-        all.into_iter().map(|(connection, known)| (connection, reset(&connection, known.expected))).collect()
+        all.sort_unstable_by_key(|(connection, _)| {
+            (connection.local_end(), connection.remote_end())
+        });
+        all.into_iter()
+            .map(|(connection, known)| (connection, reset(&connection, known.expected)))
+            .collect()
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) struct Hop {
 impl Hop {
     pub(super) fn new(settings: &Mobile, own: [IpAddr; 2], tcp: &Config, random: Random) -> Hop {
         let mut random = random;
-        let [of_relays, of_associations] = core::array::from_fn(|_| crate::station::fork(&mut random));
+        let [of_relays, of_associations] =
+            core::array::from_fn(|_| crate::station::fork(&mut random));
         let mut relays = Relays::new(own[0], of_relays);
         relays.enable_srp(srp_config(settings.mtu), of_associations);
         let config = Config {

@@ -305,12 +305,7 @@ impl Connection {
 
     /// Retransmits the segment that the mobile host waits for, and expects the duplicate ACKs of those
     /// that were sent behind it; returns whether it may be.
-    fn retransmit_first(
-        &mut self,
-        now: Time,
-        counts: &mut Counts,
-        cx: &mut Context<'_>,
-    ) -> bool {
+    fn retransmit_first(&mut self, now: Time, counts: &mut Counts, cx: &mut Context<'_>) -> bool {
         let Some(first) = self.cache.get(0) else { return false };
         let before = self.newest.max(first.order);
         let is_behind = |cached: &&Cached| cached.order > before;

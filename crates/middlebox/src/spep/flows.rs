@@ -3,8 +3,8 @@
 use super::runs::Runs;
 use base::{Duration, Time};
 use core::hash::BuildHasher;
-use core::num::NonZeroUsize;
 use core::net::IpAddr;
+use core::num::NonZeroUsize;
 use lru::LruCache;
 use siphasher::sip::SipHasher13;
 

@@ -197,7 +197,8 @@ impl Handshakes {
 
     /// The handshake that a segment of the client completes.
     fn complete(&mut self, client: FourTuple, segment: &Segment) -> Option<Complete> {
-        let Pending { syn, syn_at, syn_ack, is_repeated, ports, .. } = *self.pending.get(&client)?;
+        let Pending { syn, syn_at, syn_ack, is_repeated, ports, .. } =
+            *self.pending.get(&client)?;
         let (syn_ack, syn_ack_at) = syn_ack?;
         // The first segment after the SYN, perhaps with data; later ones may overtake it.
         let acknowledges = segment.flags.contains(Flags::ACK) && segment.ack == syn_ack.seq + 1;

@@ -285,11 +285,9 @@ fn the_payload_that_is_held_is_that_which_may_still_be_sent() {
 #[test]
 fn a_connection_of_an_end_with_itself_is_left_alone() {
     let mut splitter = splitter();
-    for (at, mut packet) in [
-        (0, syn()),
-        (30, syn_ack()),
-        (530, packet(true, Flags::ACK, 1001, 5001, 100)),
-    ] {
+    for (at, mut packet) in
+        [(0, syn()), (30, syn_ack()), (530, packet(true, Flags::ACK, 1001, 5001, 100))]
+    {
         packet.ip = wire::Ip::new(SERVER, SERVER);
         let segment = packet.tcp_mut().unwrap();
         (segment.source_port, segment.destination_port) = (80, 80);

@@ -174,7 +174,9 @@ mod tests {
             window_limited: true,
             after_timeout: false,
             mss: 1000,
-        marks: crate::congestion::CeMarks::default() } }
+            marks: crate::congestion::CeMarks::default(),
+        }
+    }
 
     /// With what takes a reduction back.
     fn controller(window: u64, ssthresh: Option<u64>) -> Controller {

@@ -196,7 +196,8 @@ impl Bbr {
         // A shorter interval than a round trip belongs to a retransmission that was not needed.
         let reliable = self.min_rtt.shortest.is_none_or(|rtt| ack.rate.interval >= rtt);
         let seconds = ack.rate.interval.as_secs_f64();
-        let rate = if reliable && seconds > 0.0 { ack.rate.delivered as f64 / seconds } else { 0.0 };
+        let rate =
+            if reliable && seconds > 0.0 { ack.rate.delivered as f64 / seconds } else { 0.0 };
         Sample {
             now: ack.now,
             rate,

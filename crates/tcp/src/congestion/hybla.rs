@@ -187,7 +187,9 @@ mod tests {
             window_limited: true,
             after_timeout: false,
             mss: MSS as u32,
-        marks: crate::congestion::CeMarks::default() } }
+            marks: crate::congestion::CeMarks::default(),
+        }
+    }
 
     fn hybla(segments: u64, ssthresh: Option<u64>, byte_counting: Option<u32>) -> Hybla {
         let mut hybla = Hybla::new(Growth { byte_counting, ..Growth::default() }, MSS);

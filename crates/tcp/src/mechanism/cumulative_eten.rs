@@ -5,17 +5,17 @@
 //! fields of the last acceptable segment of the peer. How the nodes do that, and how arriving
 //! fields get here, does not matter here.
 
-mod path_state;
 mod loss_rate;
+mod path_state;
 
 use super::{Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View};
 use crate::Identity;
 use crate::indication::Indication;
 use base::Seed;
 use base::settings::Kind;
+use loss_rate::LossRate;
 use path_state::{LinkTable, PathState};
 use serde::{Deserialize, Deserializer, Serialize, de};
-use loss_rate::LossRate;
 use wire::{Causes, Packet, PathFields, PathForm, Segment};
 
 /// The sender's decision on a loss.

@@ -5,7 +5,9 @@
 
 mod holes;
 
-use super::{AckTiming, Action, Arrival, Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View};
+use super::{
+    AckTiming, Action, Arrival, Hooks, Incoming, Loss, Needs, Rules, Signal, Verdict, View,
+};
 use crate::indication::{Indication, PeerLosses};
 use base::Time;
 use holes::Holes;
@@ -57,7 +59,9 @@ impl Receiving {
 
     /// Names a corrupted hole behind the first one, if there is room.
     fn name_hole(&mut self, view: &View, bytes: u32, segment: &mut Segment) {
-        let Some((first, hole)) = self.holes.corrupted_behind_first(self.next_named) else { return };
+        let Some((first, hole)) = self.holes.corrupted_behind_first(self.next_named) else {
+            return;
+        };
         let mut options = segment.options;
         options.corrupted = Some(CorruptionEcho {
             seq: segment.ack + (hole.start - first) as u32,
@@ -177,7 +181,8 @@ impl Rules for Eln {
         self.answered.retain(|answered| answered.seq.beyond(segment.ack) >= 0);
         let first = segment.flags.contains(Flags::ELN).then_some(segment.ack);
         let named = segment.options.corrupted.filter(|_| self.every_hole).map(|hole| hole.seq);
-        let action = [first, named].into_iter().flatten().find_map(|seq| self.answer(view, seq, segment))?;
+        let action =
+            [first, named].into_iter().flatten().find_map(|seq| self.answer(view, seq, segment))?;
         Some(Incoming { action: Some(action), ..Incoming::NO_OPINION })
     }
 

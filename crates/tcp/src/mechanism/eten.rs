@@ -82,8 +82,7 @@ impl Eten {
 impl Rules for Eten {
     const HOOKS: Hooks = Hooks::INDICATION.union(Hooks::LOSS);
     // The node that finds a corrupted packet reports which one.
-    const NEEDS: Needs =
-        Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
+    const NEEDS: Needs = Needs::SENDER.union(Needs::MIDDLEBOX).union(Needs::CLEAR_HEADERS);
 
     fn hooks(&self) -> Hooks {
         match self.suppress_dupacks {

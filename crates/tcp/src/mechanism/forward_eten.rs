@@ -21,13 +21,13 @@ use wire::{Body, CopyId, CorruptionEcho, Flags, Options, Packet, Segment, SeqNum
 pub struct ForwardEten {
     /// The sender's part: the reaction to an echo.
     #[serde(flatten)]
-sender: Eten,
+    sender: Eten,
     /// Reports about octets that have not arrived, the next to be echoed first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     reports: VecDeque<Report>,
     /// The last segment had no room for a report.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
-option_pending: bool,
+    option_pending: bool,
 }
 
 /// A report of a corrupted copy from the peer.

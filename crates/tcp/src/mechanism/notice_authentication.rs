@@ -8,8 +8,8 @@ use super::{Hooks, Needs, Outcome, Rules, View};
 use crate::Identity;
 use base::{Duration, Time};
 use nonce::Nonces;
-use serde::{Deserialize, Serialize};
 use reputation::Reputation;
+use serde::{Deserialize, Serialize};
 use wire::{Body, CopyId, Packet};
 
 base::settings! {
@@ -36,7 +36,7 @@ struct State {
     nonces: Nonces,
     reputation: Reputation,
     /// Notices accepted since `since`.
-accepted: u32,
+    accepted: u32,
     since: Time,
 }
 
@@ -72,7 +72,7 @@ impl Rules for NoticeAuthentication {
         self.state = Some(State {
             nonces: Nonces::new(identity.secret),
             reputation: Reputation::default(),
-accepted: 0,
+            accepted: 0,
             since: Time::ZERO,
         });
     }
@@ -190,7 +190,8 @@ mod tests {
                 }
                 if millis % 7 == 0 {
                     let believed = guard.admit(&at(millis), CopyId(1)).is_some();
-                    let outcome = if millis % 21 == 0 { Outcome::Refuted } else { Outcome::Confirmed };
+                    let outcome =
+                        if millis % 21 == 0 { Outcome::Refuted } else { Outcome::Confirmed };
                     for outcome in [Outcome::Accepted, outcome].iter().filter(|_| believed) {
                         guard.outcome(&at(millis), *outcome);
                     }

@@ -66,8 +66,7 @@ fn what_is_not_known_is_told_from_what_is() {
 
 #[test]
 fn numbers_wrap() {
-    let found =
-        causes(&[(u32::MAX - 1, &[(1, u32::MAX - 1)]), (2, &[(1, u32::MAX - 1), (0, 2)])]);
+    let found = causes(&[(u32::MAX - 1, &[(1, u32::MAX - 1)]), (2, &[(1, u32::MAX - 1), (0, 2)])]);
     assert_eq!(found[1], [Congestion, Corruption, Corruption]);
 }
 

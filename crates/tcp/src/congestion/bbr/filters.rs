@@ -60,7 +60,15 @@ impl Aggregation {
     }
 
     /// UpdateACKAggregation: `octets` more were delivered. In Startup, one round is remembered.
-    pub(super) fn add(&mut self, now: Time, bw: f64, octets: u64, window: u64, in_startup: bool, round: u64) {
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        bw: f64,
+        octets: u64,
+        window: u64,
+        in_startup: bool,
+        round: u64,
+    ) {
         let mut expected = (bw * now.since(self.since).as_secs_f64()) as u64;
         if self.delivered <= expected {
             self.restart(now);

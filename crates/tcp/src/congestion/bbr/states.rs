@@ -127,7 +127,8 @@ impl Bbr {
 
     /// ResetFullBW, with another baseline.
     fn reset_full_pipe(&mut self, baseline: f64) {
-        self.full_pipe = FullPipe { reached: self.full_pipe.reached, baseline, ..Default::default() };
+        self.full_pipe =
+            FullPipe { reached: self.full_pipe.reached, baseline, ..Default::default() };
     }
 
     /// CheckStartupDone (§5.3.1.1)

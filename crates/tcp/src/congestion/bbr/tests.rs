@@ -110,7 +110,9 @@ impl Path {
     fn slow_down(&mut self, factor: f64) {
         self.rate *= factor;
         let now = self.now;
-        let later = |at: Time| now + Duration::from_nanos((at.since(now).as_nanos() as f64 / factor) as u64);
+        let later = |at: Time| {
+            now + Duration::from_nanos((at.since(now).as_nanos() as f64 / factor) as u64)
+        };
         self.free_at = later(self.free_at);
         for packet in &mut self.flying {
             packet.acked_at = later(packet.acked_at);
@@ -157,8 +159,8 @@ impl Path {
             self.bbr.on_first_outstanding(self.now, self.app_limited > 0);
             (self.delivered_at, self.first_sent_at) = (self.now, self.now);
         }
-        self.free_at =
-            self.free_at.max(self.now) + Duration::from_nanos((MSS as f64 / self.rate * 1e9) as u64);
+        self.free_at = self.free_at.max(self.now)
+            + Duration::from_nanos((MSS as f64 / self.rate * 1e9) as u64);
         let mut acked_at = self.free_at + self.rtt;
         if let Some(batch) = self.batches {
             let batches = acked_at.as_nanos().div_ceil(batch.as_nanos());
@@ -236,7 +238,9 @@ impl Path {
             srtt: Some(self.rtt),
             window_limited,
             after_timeout: false,
-            mss: MSS as u32, marks: crate::congestion::CeMarks::default() });
+            mss: MSS as u32,
+            marks: crate::congestion::CeMarks::default(),
+        });
     }
 }
 

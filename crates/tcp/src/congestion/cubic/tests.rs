@@ -48,7 +48,9 @@ impl Path {
             window_limited,
             after_timeout: false,
             mss: MSS,
-        marks: crate::congestion::CeMarks::default() } }
+            marks: crate::congestion::CeMarks::default(),
+        }
+    }
 
     fn ack(&mut self) -> Duration {
         self.ack_if(true)
@@ -139,8 +141,9 @@ fn fast_convergence_costs_a_flow_without_competitors_less_than_a_tenth() {
 #[test]
 fn on_a_short_path_the_mean_window_is_that_of_rfc_5681() {
     for period in [300, 1000, 10_000] {
-        let mean =
-            |congestion| Path::new(congestion, Duration::from_millis(10), 50).mean_of_cycles(period);
+        let mean = |congestion| {
+            Path::new(congestion, Duration::from_millis(10), 50).mean_of_cycles(period)
+        };
         // RFC 9438 §4.3, equation 3.
         let expected = (1.5 * f64::from(period)).sqrt();
         near(mean(Congestion::Cubic), expected, 0.01);

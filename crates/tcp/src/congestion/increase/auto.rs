@@ -123,9 +123,9 @@ impl<'de> Visitor<'de> for NameOrTable {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Fast, E> {
         let named = Fast::ALL.iter().find(|(name, _)| *name == text);
-        named.map(|(_, fast)| *fast).ok_or_else(|| {
-            E::custom(format_args!("expected {}", &self as &dyn de::Expected))
-        })
+        named
+            .map(|(_, fast)| *fast)
+            .ok_or_else(|| E::custom(format_args!("expected {}", &self as &dyn de::Expected)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Fast, A::Error> {

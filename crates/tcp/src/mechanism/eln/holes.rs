@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn corrupted_holes_behind_the_first_take_turns() {
         let mut holes = Holes::default();
-        holes.on_arrival(&arrival(0, 4), &losses(&[Corruption, Corruption, Congestion, Corruption]));
+        holes
+            .on_arrival(&arrival(0, 4), &losses(&[Corruption, Corruption, Congestion, Corruption]));
         let mut from = 0;
         let mut next = || {
             let (first, hole) = holes.corrupted_behind_first(from).unwrap();

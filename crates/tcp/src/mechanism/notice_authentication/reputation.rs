@@ -20,7 +20,11 @@ pub(super) struct Reputation {
 
 impl Default for Reputation {
     fn default() -> Reputation {
-        Reputation { credit: Reputation::INITIAL_CREDIT, until: Time::ZERO, pause: Reputation::MIN_PAUSE }
+        Reputation {
+            credit: Reputation::INITIAL_CREDIT,
+            until: Time::ZERO,
+            pause: Reputation::MIN_PAUSE,
+        }
     }
 }
 

@@ -51,7 +51,7 @@ base::settings! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct State {
     iss: SeqNumber,
-negotiation: Negotiation,
+    negotiation: Negotiation,
     limit: Limit,
     /// The timestamp of the last segment sent.
     stamp: u32,
@@ -70,7 +70,8 @@ fn is_new(state: &State) -> bool {
 enum Negotiation {
     /// The peer's SYN has not arrived.
     #[default]
-Pending, /// The peer does not know the option, or timestamps.
+    Pending,
+    /// The peer does not know the option, or timestamps.
     Refused,
     /// Both ends support it.
     Agreed(Handshake),

@@ -34,7 +34,9 @@ impl Acks {
             srtt: Some(self.srtt),
             window_limited: true,
             after_timeout,
-            mss: MSS, marks: crate::congestion::CeMarks::default() };
+            mss: MSS,
+            marks: crate::congestion::CeMarks::default(),
+        };
         self.auto.per_ack(self.window, &ack) * self.window
     }
 
